@@ -1,1 +1,8 @@
-//! The Noctule latency lab.
+//! The Noctule latency lab: experiments, peers, statistics, reports.
+//!
+//! [`run`] is what a run leaves behind, [`samples`] the raw material, [`statistics`] the rules by
+//! which one becomes the other.
+
+pub mod run;
+pub mod samples;
+pub mod statistics;
