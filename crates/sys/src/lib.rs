@@ -1,1 +1,12 @@
 //! Thin, safe wrappers over the Linux calls Noctule needs.
+//!
+//! Everything here does one system-level thing and returns the kernel's own error. Unsafe code of
+//! the workspace lives here (and in `shm-ring` and the FFI glue), so that the rest can forbid it.
+
+#![allow(unsafe_code)] // this is the place for it; each block states why it is sound
+
+pub mod clock;
+pub mod interface;
+pub mod namespace;
+pub mod scheduling;
+pub mod shared_memory;

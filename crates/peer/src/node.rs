@@ -1,0 +1,440 @@
+//! What a node does between `run` and `done`: the loops whose cost is part of every figure.
+//!
+//! Nothing here allocates or makes a system call per message beyond what the middleware needs. One
+//! reading of the clock (about 20 ns) per stamp; in a closed loop one stamp serves as the end of a
+//! round trip and the start of the next.
+
+use noctule_sys::clock;
+
+use crate::control::{Command, Control};
+use crate::line::Line;
+use crate::message::{Header, Outgoing, WARM_UP, parse};
+use crate::open_loop::Schedule;
+use crate::receiver::{QUIET_NS, receive, receive_until};
+use crate::table::Table;
+use crate::transport::{Open, PeerError, Role, Touch, Transport, Wait};
+
+/// After the last message or the lab's `stop`, how long silence must last to mean "no more".
+const SILENCE_NS: i64 = 200_000_000;
+
+const _: () = assert!(QUIET_NS < SILENCE_NS);
+
+/// What the lab wants measured (spec section 1.3).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) messages: u64,
+    pub(crate) limit_ns: i64,
+    pub(crate) rate_hz: Option<f64>,
+    pub(crate) warm_up_messages: u64,
+    pub(crate) warm_up_ns: i64,
+    pub(crate) reply_timeout_ns: i64,
+    pub(crate) touch: Touch,
+}
+
+/// One node, ready to run once.
+pub(crate) struct Node {
+    role: Role,
+    wait: Wait,
+    plan: Plan,
+    outgoing: Outgoing,
+    inbox: Inbox,
+    recorder_ns: f64,
+    cpu_start_ns: Option<i64>,
+}
+
+/// Where received messages are judged and recorded.
+struct Inbox {
+    payload_bytes: usize,
+    touch: Touch,
+    table: Table,
+    received: u64,
+    duplicated: u64,
+    unexpected: u64,
+    /// Messages 0 … `sent` − 1 may come back; `u64::MAX` where somebody else sends.
+    sent: u64,
+    last_arrival_ns: i64,
+}
+
+impl Inbox {
+    /// Stamps and records one message. Returns its header and stamp if it was new or warm-up.
+    #[inline]
+    fn take(&mut self, message: &[u8]) -> Option<(Header, i64)> {
+        let now_ns = clock::now_ns();
+        self.last_arrival_ns = now_ns;
+        let Some(header) = parse(message, self.payload_bytes, self.touch) else {
+            self.unexpected += 1;
+            return None;
+        };
+        if header.is_warm_up() {
+            return Some((header, now_ns));
+        }
+        if header.index >= self.sent {
+            self.unexpected += 1;
+            return None;
+        }
+        let slot = self.table.slot(header.index)?;
+        slot.arrivals += 1;
+        if slot.arrivals > 1 {
+            self.duplicated += 1;
+            return None;
+        }
+        slot.received_ns = now_ns;
+        slot.scheduled_ns = header.scheduled_ns;
+        self.received += 1;
+        Some((header, now_ns))
+    }
+}
+
+impl Node {
+    /// Allocates everything the run needs and calibrates the recorder.
+    pub(crate) fn new(open: &Open, plan: Plan) -> Self {
+        let sends_first = matches!(open.role, Role::Initiator | Role::Source);
+        let mut inbox = Inbox {
+            payload_bytes: open.payload_bytes,
+            touch: plan.touch,
+            table: Table::new(plan.messages as usize),
+            received: 0,
+            duplicated: 0,
+            unexpected: 0,
+            sent: if sends_first { 0 } else { u64::MAX },
+            last_arrival_ns: 0,
+        };
+        let recorder_ns = calibrate(&mut inbox);
+        Self {
+            role: open.role,
+            wait: open.wait,
+            plan,
+            outgoing: Outgoing::new(open.payload_bytes, plan.touch),
+            inbox,
+            recorder_ns,
+            cpu_start_ns: None,
+        }
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.inbox.table
+    }
+
+    /// Runs to the end and returns the `done` line.
+    pub(crate) fn run(
+        &mut self,
+        transport: &mut dyn Transport,
+        control: &mut Control,
+    ) -> Result<Line, PeerError> {
+        match self.role {
+            Role::Initiator => self.initiate(transport)?,
+            Role::Source => self.send_all(transport)?,
+            Role::Echo | Role::Forwarder | Role::Sink => self.receive_all(transport, control)?,
+        }
+        Ok(self.done())
+    }
+
+    fn done(&self) -> Line {
+        let now_ns = clock::now_ns();
+        let mut cpu_ns = self
+            .cpu_start_ns
+            .map_or(0, |start_ns| clock::process_cpu_ns() - start_ns);
+        if self.wait == Wait::Spin && self.inbox.last_arrival_ns != 0 {
+            // A spinning node burned its core from the last message until it heard "stop".
+            cpu_ns -= now_ns - self.inbox.last_arrival_ns;
+        }
+        Line::new("done")
+            .with("sent", self.inbox.table.sent())
+            .with("received", self.inbox.received)
+            .with("duplicated", self.inbox.duplicated)
+            .with("unexpected", self.inbox.unexpected)
+            .with("overrun", self.inbox.table.overrun)
+            .with("cpu_ns", cpu_ns.max(0))
+            .with("recorder_ns", format!("{:.1}", self.recorder_ns))
+    }
+
+    fn begin_measuring(&mut self) {
+        self.cpu_start_ns = Some(clock::process_cpu_ns());
+    }
+
+    // — initiator —
+
+    fn initiate(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
+        match self.plan.rate_hz {
+            None => self.initiate_closed(transport),
+            Some(rate_hz) => self.initiate_open(transport, rate_hz),
+        }
+    }
+
+    /// Closed loop: the next message leaves when the last came back.
+    fn initiate_closed(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
+        let end_ns = clock::now_ns() + self.plan.warm_up_ns;
+        for number in 0..self.plan.warm_up_messages {
+            let sent_ns = clock::now_ns();
+            if sent_ns >= end_ns {
+                break;
+            }
+            self.exchange(transport, WARM_UP | number, sent_ns)?;
+        }
+        self.begin_measuring();
+        let mut sent_ns = clock::now_ns();
+        let end_ns = sent_ns + self.plan.limit_ns;
+        for index in 0..self.plan.messages {
+            if sent_ns >= end_ns {
+                break;
+            }
+            sent_ns = self.exchange(transport, index, sent_ns)?;
+        }
+        Ok(())
+    }
+
+    /// One round trip; returns the time it ended, which is when the next may start.
+    #[inline]
+    fn exchange(
+        &mut self,
+        transport: &mut dyn Transport,
+        index: u64,
+        sent_ns: i64,
+    ) -> Result<i64, PeerError> {
+        let Self {
+            inbox,
+            outgoing,
+            plan,
+            wait,
+            ..
+        } = self;
+        if index & WARM_UP == 0 {
+            inbox.sent = index + 1;
+            if let Some(slot) = inbox.table.slot(index) {
+                slot.scheduled_ns = sent_ns;
+                slot.sent_ns = sent_ns;
+            }
+        }
+        transport.send(outgoing.set(Header {
+            index,
+            scheduled_ns: sent_ns,
+        }))?;
+        let mut answered_ns = None;
+        while answered_ns.is_none() {
+            let count = receive(*wait, transport, &mut |message| {
+                if let Some((header, now_ns)) = inbox.take(message)
+                    && header.index == index
+                {
+                    answered_ns = Some(now_ns);
+                }
+            })?;
+            // Only a receive that came back empty reads the clock.
+            if count == 0 {
+                let now_ns = clock::now_ns();
+                if now_ns - sent_ns >= plan.reply_timeout_ns {
+                    return Ok(now_ns);
+                }
+            }
+        }
+        Ok(answered_ns.unwrap_or(sent_ns))
+    }
+
+    /// Open loop: messages leave when they are due, whether or not the last came back.
+    fn initiate_open(
+        &mut self,
+        transport: &mut dyn Transport,
+        rate_hz: f64,
+    ) -> Result<(), PeerError> {
+        let schedule = Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz);
+        let warm_up = self.plan.warm_up_messages;
+        for number in 0..warm_up + self.plan.messages {
+            let due_ns = schedule.due_ns(number);
+            self.receive_while_waiting(transport, due_ns - schedule.lead_ns, self.wait)?;
+            self.receive_while_waiting(transport, due_ns, Wait::Spin)?;
+            if number == warm_up {
+                self.begin_measuring();
+            }
+            if number >= warm_up && due_ns - schedule.due_ns(warm_up) >= self.plan.limit_ns {
+                break;
+            }
+            self.send_scheduled(transport, number, due_ns)?;
+        }
+        self.drain(transport)
+    }
+
+    fn receive_while_waiting(
+        &mut self,
+        transport: &mut dyn Transport,
+        until_ns: i64,
+        wait: Wait,
+    ) -> Result<(), PeerError> {
+        let inbox = &mut self.inbox;
+        while clock::now_ns() < until_ns {
+            receive_until(wait, transport, until_ns, &mut |message| {
+                inbox.take(message);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Sends message `number` of the schedule, counted from the first warm-up message.
+    fn send_scheduled(
+        &mut self,
+        transport: &mut dyn Transport,
+        number: u64,
+        scheduled_ns: i64,
+    ) -> Result<(), PeerError> {
+        let index = match number.checked_sub(self.plan.warm_up_messages) {
+            None => WARM_UP | number,
+            Some(index) => {
+                self.inbox.sent = index + 1;
+                if let Some(slot) = self.inbox.table.slot(index) {
+                    slot.scheduled_ns = scheduled_ns;
+                    slot.sent_ns = clock::now_ns();
+                }
+                index
+            }
+        };
+        transport.send(self.outgoing.set(Header {
+            index,
+            scheduled_ns,
+        }))
+    }
+
+    /// After the last message: collects the echoes still on the way.
+    fn drain(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
+        let inbox = &mut self.inbox;
+        inbox.last_arrival_ns = inbox.last_arrival_ns.max(clock::now_ns());
+        let silence_ns = self.plan.reply_timeout_ns.max(SILENCE_NS);
+        while inbox.received < inbox.sent {
+            let count = receive(self.wait, transport, &mut |message| {
+                inbox.take(message);
+            })?;
+            if count == 0 && clock::now_ns() - inbox.last_arrival_ns >= silence_ns {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    // — source —
+
+    fn send_all(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
+        let schedule = self
+            .plan
+            .rate_hz
+            .map(|rate_hz| Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz));
+        let warm_up = self.plan.warm_up_messages;
+        let mut first_ns = None;
+        for number in 0..warm_up + self.plan.messages {
+            let scheduled_ns = match &schedule {
+                Some(schedule) => {
+                    schedule.wait_for(number);
+                    schedule.due_ns(number)
+                }
+                None => clock::now_ns(),
+            };
+            if number >= warm_up {
+                if number == warm_up {
+                    self.begin_measuring();
+                }
+                if scheduled_ns - *first_ns.get_or_insert(scheduled_ns) >= self.plan.limit_ns {
+                    break;
+                }
+            }
+            self.send_scheduled(transport, number, scheduled_ns)?;
+        }
+        Ok(())
+    }
+
+    // — echo, forwarder, sink —
+
+    fn receive_all(
+        &mut self,
+        transport: &mut dyn Transport,
+        control: &mut Control,
+    ) -> Result<(), PeerError> {
+        let sends_on = self.role != Role::Sink;
+        // More than a batch of any middleware here; grows only in a burst beyond it.
+        let mut to_send: Vec<Header> = Vec::with_capacity(4096);
+        let mut expected: Option<u64> = None;
+        loop {
+            let inbox = &mut self.inbox;
+            let count = receive(self.wait, transport, &mut |message| {
+                if let Some((header, _)) = inbox.take(message)
+                    && sends_on
+                {
+                    to_send.push(header);
+                }
+            })?;
+            if count > 0 {
+                self.send_on(transport, &mut to_send)?;
+                if self.cpu_start_ns.is_none() && self.inbox.received > 0 {
+                    self.begin_measuring();
+                }
+                if expected.is_some_and(|expected| self.inbox.received >= expected) {
+                    return Ok(());
+                }
+                continue;
+            }
+            match control
+                .glance()
+                .map_err(|e| PeerError::of("lost the lab", e))?
+            {
+                Some(Command::Line(line)) if line.verb() == "stop" => {
+                    expected = Some(line.read("messages", "a number")?.unwrap_or(0));
+                    self.inbox.last_arrival_ns = self.inbox.last_arrival_ns.max(1);
+                }
+                Some(Command::End) => {
+                    return Err(PeerError("the lab closed the line in the middle".into()));
+                }
+                Some(_) => return Err(PeerError("only stop is understood while running".into())),
+                None => {}
+            }
+            let silent_ns = clock::now_ns() - self.inbox.last_arrival_ns;
+            if expected.is_some_and(|all| self.inbox.received >= all || silent_ns >= SILENCE_NS) {
+                return Ok(());
+            }
+        }
+    }
+
+    #[inline]
+    fn send_on(
+        &mut self,
+        transport: &mut dyn Transport,
+        headers: &mut Vec<Header>,
+    ) -> Result<(), PeerError> {
+        for header in headers.drain(..) {
+            if !header.is_warm_up()
+                && let Some(slot) = self.inbox.table.slot(header.index)
+            {
+                // An echo's own send time is part of no figure: do not spend 20 ns on it.
+                let forwards = self.role == Role::Forwarder;
+                slot.sent_ns = if forwards {
+                    clock::now_ns()
+                } else {
+                    slot.received_ns
+                };
+            }
+            transport.send(self.outgoing.set(header))?;
+        }
+        Ok(())
+    }
+}
+
+/// Measures what one stamp and record cost, in a table like the real one.
+fn calibrate(inbox: &mut Inbox) -> f64 {
+    const ROUNDS: u64 = 2048;
+    let touch = inbox.touch;
+    let mut message = Outgoing::new(crate::HEADER_BYTES, Touch::Header);
+    let (payload_bytes, sent) = (inbox.payload_bytes, inbox.sent);
+    inbox.payload_bytes = crate::HEADER_BYTES;
+    inbox.touch = Touch::Header;
+    inbox.sent = u64::MAX;
+    let measured = std::mem::replace(&mut inbox.table, Table::new(ROUNDS as usize));
+    let start_ns = clock::now_ns();
+    for index in 0..ROUNDS {
+        let bytes = message
+            .set(Header {
+                index,
+                scheduled_ns: start_ns,
+            })
+            .bytes();
+        std::hint::black_box(inbox.take(std::hint::black_box(bytes)));
+    }
+    let cost_ns = (clock::now_ns() - start_ns) as f64 / ROUNDS as f64;
+    inbox.table = measured;
+    (inbox.payload_bytes, inbox.sent, inbox.touch) = (payload_bytes, sent, touch);
+    (inbox.received, inbox.last_arrival_ns) = (0, 0);
+    cost_ns
+}

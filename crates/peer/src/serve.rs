@@ -1,0 +1,181 @@
+//! The life of a peer process: answer the lab's lines until it closes.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use noctule_sys::scheduling;
+
+use crate::control::{Command, Control};
+use crate::line::{Line, LineError};
+use crate::node::{Node, Plan};
+use crate::table::SLOTS_MAX;
+use crate::transport::{Open, Peer, PeerError, Transport};
+
+const PROTOCOL: u32 = 1;
+
+/// Serves one lab on standard input and output until it closes them. Returns the exit code.
+pub fn serve(peer: &dyn Peer) -> ExitCode {
+    match converse(peer, &mut Control::new()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The lab is gone or its pipe is broken; there is nobody left to tell.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+struct Opened {
+    open: Open,
+    transport: Box<dyn Transport>,
+}
+
+fn converse(peer: &dyn Peer, control: &mut Control) -> io::Result<()> {
+    let mut opened: Option<Opened> = None;
+    loop {
+        let line = match control.wait()? {
+            Command::End => return Ok(()),
+            Command::Malformed(error) => {
+                control.reply(&Line::error(&error))?;
+                continue;
+            }
+            Command::Line(line) => line,
+        };
+        let reply = match line.verb() {
+            "close" => return Ok(()),
+            // Sent while the node was finishing by itself; it has no reply of its own.
+            "stop" => continue,
+            "hello" => hello(peer, &line),
+            "open" => open(peer, &line).map(|(new, reply)| {
+                opened = Some(new);
+                reply
+            }),
+            "connect" => needs(opened.as_mut()).and_then(|opened| connect(opened, &line)),
+            "run" => match needs(opened.as_mut()) {
+                Ok(opened) => run(opened, &line, control)?,
+                Err(error) => Err(error),
+            },
+            other => Err(PeerError(format!(
+                "unknown command \"{other}\"; see docs/spec/peer-protocol.md"
+            ))),
+        };
+        control.reply(&reply.unwrap_or_else(|error| Line::error(&error)))?;
+    }
+}
+
+impl From<LineError> for PeerError {
+    fn from(error: LineError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+fn needs(opened: Option<&mut Opened>) -> Result<&mut Opened, PeerError> {
+    opened.ok_or_else(|| PeerError("nothing is open; send open first".into()))
+}
+
+fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
+    let protocol: u32 = line.require("protocol", "a number")?;
+    if protocol != PROTOCOL {
+        return Err(PeerError(format!(
+            "this peer speaks protocol {PROTOCOL}, not {protocol}"
+        )));
+    }
+    let description = peer.describe();
+    let waits: Vec<String> = description.waits.iter().map(ToString::to_string).collect();
+    Ok(Line::new("hello")
+        .with("name", description.name)
+        .with("version", description.version)
+        .with("links", description.links.join(","))
+        .with("waits", waits.join(","))
+        .with("modes", description.modes.join(","))
+        .with("formats", description.formats.join(","))
+        .with("max_payload_bytes", description.payload_bytes_max))
+}
+
+fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
+    let open = Open::parse(line)?;
+    // Before anything is allocated, so that memory is local to the core and locked from the start.
+    if let Some(core) = open.core {
+        scheduling::pin_to_core(core)
+            .map_err(|e| PeerError::of(&format!("cannot pin to core {core}"), e))?;
+    }
+    if open.priority > 0 {
+        scheduling::set_fifo_priority(open.priority).map_err(|e| {
+            PeerError::of(
+                "cannot set SCHED_FIFO (run as root or raise the rtprio limit)",
+                e,
+            )
+        })?;
+    }
+    if open.lock_memory {
+        scheduling::lock_memory().map_err(|e| {
+            PeerError::of(
+                "cannot lock memory (run as root or raise the memlock limit)",
+                e,
+            )
+        })?;
+    }
+    let transport = peer.open(&open)?;
+    let reply = Line::new("opened").with_some("address", transport.address());
+    Ok((Opened { open, transport }, reply))
+}
+
+fn connect(opened: &mut Opened, line: &Line) -> Result<Line, PeerError> {
+    let settings = opened.transport.connect(&line.list("readers"))?;
+    let ready = Line::new("ready");
+    Ok(settings.iter().fold(ready, |line, (key, value)| {
+        line.with(&format!("setting.{key}"), value)
+    }))
+}
+
+fn run(
+    opened: &mut Opened,
+    line: &Line,
+    control: &mut Control,
+) -> io::Result<Result<Line, PeerError>> {
+    let plan = match plan(line) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(Err(error)),
+    };
+    let record: PathBuf = line.word("record").unwrap_or_default().into();
+    let mut node = Node::new(&opened.open, plan);
+    control.reply(&Line::new("running"))?;
+    let outcome = node.run(opened.transport.as_mut(), control);
+    Ok(outcome.and_then(|counts| {
+        node.table()
+            .write(&record)
+            .map_err(|e| PeerError::of("cannot write the record file", e))?;
+        Ok(counts)
+    }))
+}
+
+fn plan(line: &Line) -> Result<Plan, PeerError> {
+    let messages: usize = line.require("messages", "a number")?;
+    if messages > SLOTS_MAX {
+        return Err(PeerError(format!(
+            "messages={messages} is more than a table may hold ({SLOTS_MAX})"
+        )));
+    }
+    let rate_hz: Option<f64> = line.read("rate_hz", "a rate above 0")?;
+    if rate_hz.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
+        return Err(PeerError("rate_hz is not a rate above 0".into()));
+    }
+    let seconds: f64 = line.require("seconds", "a number of seconds")?;
+    Ok(Plan {
+        messages: messages as u64,
+        limit_ns: (seconds.clamp(0.0, 1e9) * 1e9) as i64,
+        rate_hz,
+        warm_up_messages: line.read("warmup_messages", "a number")?.unwrap_or(0),
+        warm_up_ns: line
+            .read::<i64>("warmup_ms", "a number")?
+            .unwrap_or(0)
+            .clamp(0, 1 << 32)
+            * 1_000_000,
+        reply_timeout_ns: line
+            .read::<i64>("reply_timeout_ms", "a number")?
+            .unwrap_or(1000)
+            .clamp(1, 1 << 32)
+            * 1_000_000,
+        touch: line
+            .read("touch", "header or full")?
+            .unwrap_or(crate::Touch::Header),
+    })
+}

@@ -1,0 +1,218 @@
+//! The seam: all this harness knows about a middleware.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::line::{Line, LineError};
+use crate::message::Outgoing;
+
+/// Called once for each message received, with its bytes. The bytes may be lent memory of the
+/// middleware; they are not kept.
+pub type Deliver<'a> = dyn FnMut(&[u8]) + 'a;
+
+/// A middleware that can be put under test.
+pub trait Peer {
+    /// Who it is and what it offers.
+    fn describe(&self) -> Description;
+
+    /// Creates everything one node needs, so that it can be found; connects nothing.
+    fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError>;
+}
+
+/// One node's open endpoints.
+pub trait Transport {
+    /// Where writers reach this node's reader, if the middleware does not find out by itself.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
+    /// Connects to the readers of the topic this node publishes; returns when every reader and
+    /// writer has found all its partners. The settings that shape the result are returned by name.
+    fn connect(&mut self, readers: &[String]) -> Result<BTreeMap<String, String>, PeerError>;
+
+    /// Sends one message to all readers, by [`Outgoing::bytes`] or [`Outgoing::write_into`].
+    fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError>;
+
+    /// Delivers what has arrived, without waiting and, where the middleware can, without a system
+    /// call; returns how many messages it delivered. Called in a tight loop when spinning.
+    fn try_receive(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError>;
+
+    /// Sleeps in the kernel until something arrives, delivers it and returns how many messages that
+    /// were; returns 0 after `timeout`, or earlier.
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>)
+    -> Result<usize, PeerError>;
+}
+
+/// What a peer says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Name of the peer, one word.
+    pub name: String,
+    /// The middleware's own version.
+    pub version: String,
+    /// Subset of `shm udp tcp unix pty serial memory`.
+    pub links: Vec<String>,
+    /// Waits it can do.
+    pub waits: Vec<Wait>,
+    /// Subset of `round_trip one_way chain fan_out`.
+    pub modes: Vec<String>,
+    /// Serialization formats; `raw` for plain bytes.
+    pub formats: Vec<String>,
+    /// Largest message it carries.
+    pub payload_bytes_max: u64,
+}
+
+/// Why a middleware call failed: a sentence that names the call and the way out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PeerError(pub String);
+
+impl PeerError {
+    /// `what: cause`, for a failed call.
+    pub fn of(what: &str, cause: impl Display) -> Self {
+        Self(format!("{what}: {cause}"))
+    }
+}
+
+/// How a node waits for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wait {
+    /// Polls without pause.
+    Spin,
+    /// Sleeps in the kernel.
+    Block,
+    /// Polls for 50 µs, then sleeps.
+    Hybrid,
+}
+
+/// How much of a payload is written and read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// Header and trailer.
+    Header,
+    /// Every byte.
+    Full,
+}
+
+/// What a node does in its topology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Sends and waits for the echo.
+    Initiator,
+    /// Answers every message.
+    Echo,
+    /// Sends.
+    Source,
+    /// Receives and sends on.
+    Forwarder,
+    /// Receives.
+    Sink,
+}
+
+/// What the lab asks one node to open (spec section 1.2).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Open {
+    /// A word unique to this cell and trial.
+    pub session: String,
+    /// What this node does.
+    pub role: Role,
+    /// Its number, from 0.
+    pub node: u32,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Topic to publish.
+    pub publish: Option<String>,
+    /// How many readers that topic will have.
+    pub readers: u32,
+    /// Topic to subscribe to.
+    pub subscribe: Option<String>,
+    /// Link to use.
+    pub link: String,
+    /// How to wait.
+    pub wait: Wait,
+    /// Serialization format.
+    pub format: String,
+    /// Size of every message.
+    pub payload_bytes: usize,
+    /// Messages that may be on the way at once.
+    pub window: u32,
+    /// Core to run on.
+    pub core: Option<u32>,
+    /// SCHED_FIFO priority; 0 leaves the scheduler alone.
+    pub priority: u32,
+    /// Lock all memory.
+    pub lock_memory: bool,
+    /// IPv4 address to bind to and announce.
+    pub bind_address: String,
+    /// Free options of the scenario for this peer.
+    pub options: BTreeMap<String, String>,
+}
+
+impl Open {
+    pub(crate) fn parse(line: &Line) -> Result<Self, LineError> {
+        let payload_bytes = line.require("payload_bytes", "a number of bytes")?;
+        if !(crate::message::HEADER_BYTES..=1 << 30).contains(&payload_bytes) {
+            return Err(LineError::Unreadable {
+                key: "payload_bytes".into(),
+                value: payload_bytes.to_string(),
+                wanted: "between 16 and 1073741824",
+            });
+        }
+        Ok(Self {
+            session: line.require("session", "a word")?,
+            role: line.require("role", "a role")?,
+            node: line.require("node", "a number")?,
+            nodes: line.require("nodes", "a number")?,
+            publish: line.word("publish").map(str::to_owned),
+            readers: line.read("readers", "a number")?.unwrap_or(0),
+            subscribe: line.word("subscribe").map(str::to_owned),
+            link: line.require("link", "a link")?,
+            wait: line.require("wait", "spin, block or hybrid")?,
+            format: line
+                .read("format", "a format")?
+                .unwrap_or_else(|| "raw".into()),
+            payload_bytes,
+            window: line
+                .read("window", "a number")?
+                .unwrap_or(1)
+                .clamp(1, 1 << 16),
+            core: line.read("core", "a core number")?,
+            priority: line
+                .read("priority", "a priority from 0 to 99")?
+                .unwrap_or(0),
+            lock_memory: line.word("lock_memory") == Some("1"),
+            bind_address: line
+                .read("bind_address", "an address")?
+                .unwrap_or_else(|| "127.0.0.1".into()),
+            options: line.with_prefix("option."),
+        })
+    }
+}
+
+/// Words of the protocol that stand for enum variants, in both directions.
+macro_rules! words {
+    ($($type:ident { $($variant:ident = $word:literal),* $(,)? })*) => {$(
+        impl FromStr for $type {
+            type Err = ();
+            fn from_str(word: &str) -> Result<Self, ()> {
+                match word { $($word => Ok(Self::$variant),)* _ => Err(()) }
+            }
+        }
+        impl Display for $type {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(match self { $(Self::$variant => $word),* })
+            }
+        }
+    )*};
+}
+
+words! {
+    Wait { Spin = "spin", Block = "block", Hybrid = "hybrid" }
+    Touch { Header = "header", Full = "full" }
+    Role {
+        Initiator = "initiator", Echo = "echo", Source = "source", Forwarder = "forwarder",
+        Sink = "sink",
+    }
+}

@@ -1,0 +1,105 @@
+//! Network interfaces of the calling thread's namespace, by ioctl: no tool needs to be installed.
+
+use std::io;
+use std::os::fd::AsRawFd;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+/// Brings an interface up; `multicast` also sets its multicast flag, which `lo` lacks by default.
+pub fn set_up(name: &str, multicast: bool) -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut request = named_request(name)?;
+    control(&socket, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: SIOCGIFFLAGS succeeded, so the kernel has filled `ifru_flags`.
+    let mut flags = unsafe { request.ifr_ifru.ifru_flags };
+    flags |= libc::IFF_UP as libc::c_short;
+    if multicast {
+        flags |= libc::IFF_MULTICAST as libc::c_short;
+    }
+    request.ifr_ifru.ifru_flags = flags;
+    control(&socket, libc::SIOCSIFFLAGS, &mut request)
+}
+
+/// Routes 224.0.0.0/4 to an interface. It is no error if the route exists.
+pub fn route_multicast_to(name: &str) -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut device = interface_name(name)?;
+    // SAFETY: rtentry is a plain C struct for which all zeros is a valid value.
+    let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
+    route.rt_dst = address([224, 0, 0, 0]);
+    route.rt_genmask = address([240, 0, 0, 0]);
+    route.rt_flags = libc::RTF_UP;
+    route.rt_dev = device.as_mut_ptr();
+    // SAFETY: `route` and the name it points to outlive the call, and SIOCADDRT takes an rtentry.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT as _, &route) };
+    match status {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+/// Gives an interface an IPv4 address and prefix length.
+pub fn set_address(name: &str, address_v4: [u8; 4], prefix_bits: u32) -> io::Result<()> {
+    let socket = control_socket()?;
+    let mut request = named_request(name)?;
+    request.ifr_ifru.ifru_addr = address(address_v4);
+    control(&socket, libc::SIOCSIFADDR, &mut request)?;
+    let mask = u32::MAX.checked_shl(32 - prefix_bits.min(32)).unwrap_or(0);
+    request.ifr_ifru.ifru_netmask = address(mask.to_be_bytes());
+    control(&socket, libc::SIOCSIFNETMASK, &mut request)
+}
+
+fn control_socket() -> io::Result<std::os::fd::OwnedFd> {
+    Ok(socket_with(
+        AddressFamily::INET,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+fn interface_name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
+    let mut bytes = [0; libc::IFNAMSIZ];
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    for (target, source) in bytes.iter_mut().zip(name.bytes()) {
+        *target = source as libc::c_char;
+    }
+    Ok(bytes)
+}
+
+fn named_request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: ifreq is a plain C struct for which all zeros is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_name = interface_name(name)?;
+    Ok(request)
+}
+
+fn address(octets: [u8; 4]) -> libc::sockaddr {
+    // SAFETY: sockaddr is a plain C struct for which all zeros is a valid value.
+    let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
+    address.sa_family = libc::AF_INET as libc::sa_family_t;
+    // sockaddr_in: port in bytes 0–1 of the payload, address in bytes 2–5.
+    for (target, octet) in address.sa_data[2..6].iter_mut().zip(octets) {
+        *target = octet as libc::c_char;
+    }
+    address
+}
+
+fn control(
+    socket: &impl AsRawFd,
+    operation: libc::c_ulong,
+    request: &mut libc::ifreq,
+) -> io::Result<()> {
+    // SAFETY: every operation used in this file takes an ifreq; `request` is valid for the call.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, request) };
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
