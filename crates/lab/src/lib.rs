@@ -1,8 +1,10 @@
 //! The Noctule latency lab: experiments, peers, statistics, reports.
 //!
-//! [`run`] is what a run leaves behind, [`samples`] the raw material, [`statistics`] the rules by
-//! which one becomes the other.
+//! [`run`] is what a run leaves behind, [`samples`] the raw material, [`statistics`] and
+//! [`cell_statistics`] the rules by which one becomes the other, [`merge`] joins the trials.
 
+pub mod cell_statistics;
+pub mod merge;
 pub mod run;
 pub mod samples;
 pub mod statistics;
