@@ -1,9 +1,11 @@
 //! The Noctule latency lab: experiments, peers, statistics, reports.
 //!
-//! [`run`] is what a run leaves behind, [`samples`] the raw material, [`statistics`] the rules by
-//! which one becomes the other.
+//! [`run`] is what a run leaves behind, [`samples`] the raw material, [`statistics`] and
+//! [`cell_statistics`] the rules by which one becomes the other, [`merge`] joins the trials.
 
+pub mod cell_statistics;
 pub mod floors;
+pub mod merge;
 pub mod run;
 pub mod samples;
 pub mod statistics;

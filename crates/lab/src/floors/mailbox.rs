@@ -162,7 +162,6 @@ impl Reader {
         self.sequence += 1;
         // A reader that sees the new index must also see that the old sequence is over.
         self.memory.word64(SEQUENCE).store(0, Ordering::Relaxed);
-        fence(Ordering::Release);
         self.memory
             .word64(INDEX)
             .store(header.index, Ordering::Relaxed);

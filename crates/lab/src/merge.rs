@@ -1,0 +1,295 @@
+//! Trials of one experiment, merged into one row.
+//!
+//! Cells with equal [`Cell::key`] are trials of one another. Percentiles of the row come from the
+//! pooled raw samples, never from averaged percentiles (a p99 of p99s is no p99). The spread beside
+//! them is the range of the trials' medians: how much the row moves when the same thing is measured
+//! again. A row is summarised only if *every* trial was valid; leaving out the bad trials would
+//! flatter whatever failed under load.
+
+use std::collections::HashMap;
+
+use crate::cell_statistics::end_to_end;
+use crate::run::{Cell, CellKey, Floor, Run};
+use crate::samples::CellSamples;
+use crate::statistics::LatencySummary;
+
+/// One experiment of a run, all its trials together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergedCell {
+    /// What the trials have in common.
+    pub key: CellKey,
+    /// Positions of the trials in `Run::cells`, in the order measured; never empty.
+    pub trials: Vec<usize>,
+    /// Number of latencies pooled.
+    pub samples: u64,
+    /// Summary of the pooled latencies; `None` unless every trial was valid.
+    pub latency_ns: Option<LatencySummary>,
+    /// Smallest and largest median of the trials; `None` unless every trial has one.
+    pub p50_spread_ns: Option<(i64, i64)>,
+    /// Sum over trials of [`Cell::sent`].
+    pub sent: u64,
+    /// Sum over trials of [`Cell::received`].
+    pub received: u64,
+    /// Sum over trials of [`Cell::lost`].
+    pub lost: u64,
+    /// Sum over trials of [`Cell::late`].
+    pub late: u64,
+    /// Sum over trials of [`Cell::duplicated`].
+    pub duplicated: u64,
+    /// The floor the trials were compared with.
+    pub floor: Option<Floor>,
+    /// Pooled p50 divided by the floor's p50.
+    pub ratio_to_floor: Option<f64>,
+    /// True if the trials are a built-in floor.
+    pub is_floor: bool,
+    /// True if every trial was valid.
+    pub valid: bool,
+    /// Trials that were not valid.
+    pub invalid_trials: u32,
+    /// Their reasons, each once.
+    pub why_invalid: Vec<String>,
+    /// True if the scenario expects that this cell may not keep up.
+    pub may_saturate: bool,
+}
+
+impl MergedCell {
+    /// Loss as a share of the messages sent, 0 … 1; `None` if none were sent.
+    pub fn loss(&self) -> Option<f64> {
+        (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
+    }
+
+    /// Half the spread of the trials' medians relative to the pooled median; `None` with one trial.
+    pub fn relative_half_spread(&self) -> Option<f64> {
+        let (low, high) = self.p50_spread_ns?;
+        let p50 = self.latency_ns?.p50?;
+        (self.trials.len() > 1 && p50 > 0)
+            .then(|| high.saturating_sub(low) as f64 / 2.0 / p50 as f64)
+    }
+}
+
+/// Groups the cells of a run by key, in first-seen order. `samples[i]` belongs to `run.cells[i]`;
+/// missing entries count as empty.
+pub fn merge(run: &Run, samples: &[CellSamples]) -> Vec<MergedCell> {
+    group(run)
+        .into_iter()
+        .map(|(key, trials)| {
+            let pooled = pool(run, samples, &trials);
+            merge_trials(run, (key, trials), pooled)
+        })
+        .collect()
+}
+
+/// Latencies of all trials of one experiment together, unsorted, in nanoseconds.
+pub fn pool(run: &Run, samples: &[CellSamples], trials: &[usize]) -> Vec<i64> {
+    let mut pooled = Vec::new();
+    for &trial in trials {
+        if let (Some(cell), Some(samples)) = (run.cells.get(trial), samples.get(trial)) {
+            pooled.append(&mut end_to_end(&cell.mode, cell.nodes, samples));
+        }
+    }
+    pooled
+}
+
+/// Positions in `run.cells` of the trials of each experiment, in first-seen order.
+pub fn group(run: &Run) -> Vec<(CellKey, Vec<usize>)> {
+    let mut groups: Vec<(CellKey, Vec<usize>)> = Vec::new();
+    let mut position: HashMap<CellKey, usize> = HashMap::new();
+    for (index, cell) in run.cells.iter().enumerate() {
+        let key = cell.key();
+        let group = *position.entry(key.clone()).or_insert_with(|| {
+            groups.push((key, Vec::new()));
+            groups.len() - 1
+        });
+        groups[group].1.push(index);
+    }
+    groups
+}
+
+fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64>) -> MergedCell {
+    let cells: Vec<&Cell> = trials.iter().map(|&trial| &run.cells[trial]).collect();
+    let sum = |count: fn(&Cell) -> u64| {
+        cells
+            .iter()
+            .fold(0u64, |total, cell| total.saturating_add(count(cell)))
+    };
+    let invalid_trials = cells.iter().filter(|cell| !cell.valid).count() as u32;
+    let mut why_invalid: Vec<String> = Vec::new();
+    for reason in cells.iter().flat_map(|cell| &cell.why_invalid) {
+        if !why_invalid.contains(reason) {
+            why_invalid.push(reason.clone());
+        }
+    }
+    let samples = pooled.len() as u64;
+    let latency_ns = match (invalid_trials, cells.as_slice()) {
+        (1.., _) => None,
+        // A run.json without its samples still has the summary of a single trial.
+        (0, [only]) if samples == 0 => only.latency_ns,
+        (0, _) => LatencySummary::of(pooled),
+    };
+    let medians: Option<Vec<i64>> = cells.iter().map(|cell| cell.latency_ns?.p50).collect();
+    let p50_spread_ns = medians
+        .filter(|_| invalid_trials == 0)
+        .and_then(|medians| Some((*medians.iter().min()?, *medians.iter().max()?)));
+    let floor = cells.iter().find_map(|cell| cell.floor.clone());
+    let ratio_to_floor = floor
+        .as_ref()
+        .filter(|floor| floor.p50_ns > 0)
+        .and_then(|floor| Some(latency_ns?.p50? as f64 / floor.p50_ns as f64));
+    MergedCell {
+        samples,
+        latency_ns,
+        p50_spread_ns,
+        sent: sum(|cell| cell.sent),
+        received: sum(|cell| cell.received),
+        lost: sum(|cell| cell.lost),
+        late: sum(|cell| cell.late),
+        duplicated: sum(|cell| cell.duplicated),
+        floor,
+        ratio_to_floor,
+        is_floor: cells.iter().all(|cell| cell.is_floor),
+        valid: invalid_trials == 0,
+        invalid_trials,
+        why_invalid,
+        may_saturate: cells
+            .iter()
+            .all(|cell| cell.expect.as_deref() == Some("may_saturate")),
+        key,
+        trials,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Host, SCHEMA, ScenarioRecord};
+    use crate::samples::Sample;
+
+    fn cell(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, CellSamples) {
+        let received = latencies.len() as u64;
+        let cell = Cell {
+            peer: peer.to_owned(),
+            link: "udp".to_owned(),
+            mode: "round_trip".to_owned(),
+            nodes: 2,
+            hops: vec![],
+            wait: "spin".to_owned(),
+            placement: "0,1".to_owned(),
+            format: "raw".to_owned(),
+            payload_bytes: 64,
+            rate_hz: None,
+            deadline_ns: None,
+            trial,
+            sent: received + 1,
+            received,
+            lost: 1,
+            late: 0,
+            duplicated: 0,
+            latency_ns: LatencySummary::of(latencies.to_vec()),
+            send_lag_ns: None,
+            clock_bound_ns: 0,
+            clock_sigma_ns: 0,
+            cpu_ns_per_message: None,
+            redundancy: None,
+            floor: Some(Floor {
+                name: "futex".to_owned(),
+                p50_ns: 100,
+            }),
+            ratio_to_floor: None,
+            valid: true,
+            why_invalid: vec![],
+            expect: None,
+            is_floor: false,
+            settings: Default::default(),
+            recorder_ns: None,
+            blocks: vec![],
+            reordered: None,
+        };
+        let sample = |(index, latency): (usize, &i64)| Sample {
+            index: index as u64,
+            node: 0,
+            scheduled_ns: 1000,
+            sent_ns: 1000,
+            received_ns: 1000 + latency,
+        };
+        (cell, latencies.iter().enumerate().map(sample).collect())
+    }
+
+    fn run(cells: Vec<(Cell, CellSamples)>) -> (Run, Vec<CellSamples>) {
+        let (cells, samples) = cells.into_iter().unzip();
+        let run = Run {
+            schema: SCHEMA,
+            host: Host::default(),
+            scenario: ScenarioRecord::default(),
+            partial: false,
+            cells,
+            skipped: vec![],
+            thresholds: vec![],
+        };
+        (run, samples)
+    }
+
+    #[test]
+    fn interleaved_trials_are_pooled_in_first_seen_order() {
+        let low: Vec<i64> = (100..200).collect();
+        let high: Vec<i64> = (300..400).collect();
+        let (run, samples) = run(vec![
+            cell("b", 0, &low),
+            cell("a", 0, &low),
+            cell("b", 1, &high),
+            cell("a", 1, &low),
+        ]);
+        let merged = merge(&run, &samples);
+        assert_eq!(merged.len(), 2);
+        assert_eq!(
+            (merged[0].key.peer.as_str(), &merged[0].trials),
+            ("b", &vec![0, 2])
+        );
+        let pooled = merged[0].latency_ns.unwrap();
+        assert_eq!(
+            (pooled.min, pooled.p50, pooled.max),
+            (100, Some(300), 399),
+            "of all samples"
+        );
+        assert_eq!(merged[0].p50_spread_ns, Some((150, 350)));
+        assert_eq!(merged[0].ratio_to_floor, Some(3.0));
+        assert_eq!(
+            (merged[0].sent, merged[0].received, merged[0].lost),
+            (202, 200, 2)
+        );
+        assert_eq!(merged[1].p50_spread_ns, Some((150, 150)));
+        assert_eq!(merged[1].relative_half_spread(), Some(0.0));
+    }
+
+    #[test]
+    fn one_invalid_trial_withholds_the_summary_and_names_each_reason_once() {
+        let latencies: Vec<i64> = (100..200).collect();
+        let mut bad = cell("a", 1, &latencies);
+        bad.0.valid = false;
+        bad.0.latency_ns = None;
+        bad.0.why_invalid = vec!["the rate was not held".to_owned()];
+        let worse = bad.clone();
+        let (run, samples) = run(vec![cell("a", 0, &latencies), bad, worse]);
+        let merged = merge(&run, &samples);
+        assert_eq!(merged.len(), 1);
+        assert!(!merged[0].valid);
+        assert_eq!(merged[0].invalid_trials, 2);
+        assert_eq!(merged[0].why_invalid, ["the rate was not held"]);
+        assert_eq!(merged[0].latency_ns, None);
+        assert_eq!(merged[0].p50_spread_ns, None);
+        assert_eq!(merged[0].ratio_to_floor, None);
+    }
+
+    #[test]
+    fn a_run_without_samples_keeps_the_summary_of_a_single_trial() {
+        let latencies: Vec<i64> = (100..200).collect();
+        let (run, _) = run(vec![cell("a", 0, &latencies)]);
+        let merged = merge(&run, &[]);
+        assert_eq!(merged[0].latency_ns.unwrap().p50, Some(150));
+        assert_eq!(merged[0].samples, 0);
+        assert_eq!(
+            merged[0].relative_half_spread(),
+            None,
+            "one trial has no spread"
+        );
+    }
+}
