@@ -85,18 +85,21 @@ pub fn reordered(samples: &[Sample], node: u16) -> u64 {
     count
 }
 
-/// The hops of a chain of `nodes` processes: into node 1 from the scheduled send, into each later
-/// node from the arrival at the node before it. Messages missing at either end are left out.
-pub fn chain_hops(samples: &[Sample], nodes: u32) -> Vec<Hop> {
-    (1..=last_node(nodes))
-        .map(|node| {
-            let hop = match node {
-                1 => latencies(samples, 1),
-                _ => between(of_node(samples, node - 1), of_node(samples, node)),
+/// The hops of a chain into each of the `receivers`: the first from the scheduled send, each later
+/// one from the arrival at the receiver before it, so that the hops of a message add up to its whole
+/// latency. Messages missing at either end are left out.
+pub fn chain_hops(samples: &[Sample], receivers: &[u32]) -> Vec<Hop> {
+    let starts = std::iter::once(0).chain(receivers.iter().copied());
+    starts
+        .zip(receivers)
+        .map(|(from, &to)| {
+            let hop = match from {
+                0 => latencies(samples, to as u16),
+                _ => between(of_node(samples, from as u16), of_node(samples, to as u16)),
             };
             Hop {
-                from: u32::from(node) - 1,
-                to: u32::from(node),
+                from,
+                to,
                 latency_ns: LatencySummary::of(hop),
             }
         })
@@ -167,7 +170,7 @@ mod tests {
         ];
         let hop = between(of_node(&samples, 1), of_node(&samples, 2));
         assert_eq!(hop, vec![30, 40]);
-        let hops = chain_hops(&samples, 3);
+        let hops = chain_hops(&samples, &[1, 2]);
         assert_eq!(
             hops.iter().map(|h| (h.from, h.to)).collect::<Vec<_>>(),
             [(0, 1), (1, 2)]

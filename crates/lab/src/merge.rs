@@ -84,7 +84,7 @@ pub fn pool(run: &Run, samples: &[CellSamples], trials: &[usize]) -> Vec<i64> {
     let mut pooled = Vec::new();
     for &trial in trials {
         if let (Some(cell), Some(samples)) = (run.cells.get(trial), samples.get(trial)) {
-            pooled.append(&mut end_to_end(&cell.mode, cell.nodes, samples));
+            pooled.append(&mut end_to_end(&cell.mode, cell.measured_nodes(), samples));
         }
     }
     pooled
@@ -203,6 +203,7 @@ mod tests {
             recorder_ns: None,
             blocks: vec![],
             reordered: None,
+            hosts: 1,
         };
         let sample = |(index, latency): (usize, &i64)| Sample {
             index: index as u64,

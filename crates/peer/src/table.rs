@@ -56,6 +56,11 @@ impl Table {
         Self { slots, overrun: 0 }
     }
 
+    /// A table that already holds what was seen, e.g. in a test or a converter.
+    pub fn from_slots(slots: Vec<Slot>) -> Self {
+        Self { slots, overrun: 0 }
+    }
+
     /// All slots, by message index.
     pub fn slots(&self) -> &[Slot] {
         &self.slots

@@ -22,6 +22,19 @@ pub fn set_up(name: &str, multicast: bool) -> io::Result<()> {
 
 /// Routes 224.0.0.0/4 to an interface. It is no error if the route exists.
 pub fn route_multicast_to(name: &str) -> io::Result<()> {
+    match change_multicast_route(name, libc::SIOCADDRT) {
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+        other => other,
+    }
+}
+
+/// Moves the route of 224.0.0.0/4 from one interface to another.
+pub fn replace_multicast_route(old: &str, new: &str) -> io::Result<()> {
+    change_multicast_route(old, libc::SIOCDELRT)?;
+    route_multicast_to(new)
+}
+
+fn change_multicast_route(name: &str, operation: libc::c_ulong) -> io::Result<()> {
     let socket = control_socket()?;
     let mut device = interface_name(name)?;
     // SAFETY: rtentry is a plain C struct for which all zeros is a valid value.
@@ -30,14 +43,12 @@ pub fn route_multicast_to(name: &str) -> io::Result<()> {
     route.rt_genmask = address([240, 0, 0, 0]);
     route.rt_flags = libc::RTF_UP;
     route.rt_dev = device.as_mut_ptr();
-    // SAFETY: `route` and the name it points to outlive the call, and SIOCADDRT takes an rtentry.
-    let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT as _, &route) };
-    match status {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
-            error => Err(error),
-        },
+    // SAFETY: `route` and the name it points to outlive the call, and both operations take an rtentry.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, &route) };
+    if status == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 

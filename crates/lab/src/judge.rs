@@ -1,0 +1,329 @@
+//! From what the nodes of a trial say and recorded to a cell of `run.json`: figures, or the reasons
+//! why there are none.
+//!
+//! Nothing a node says is believed by itself: its counts are held against its table, its table
+//! against the tables of its neighbours. A cell that fails any check is invalid and has no summary;
+//! no sample is ever dropped to make a figure look better.
+
+use noctule_peer::{Line, Slot, Table};
+
+use crate::cell_statistics as statistics;
+use crate::engine::NodeSettings;
+use crate::plan::CellPlan;
+use crate::run::Cell;
+use crate::samples::{CellSamples, Sample};
+use crate::statistics::LatencySummary;
+
+/// A sender may end this much later than scheduled, as a share of the trial's length …
+const RATE_TOLERANCE: f64 = 0.01;
+/// … or this long, whichever is more: a trial of few messages must not fail by one hiccup at its end.
+const RATE_TOLERANCE_NS: f64 = 2e6;
+
+/// What one node left behind.
+#[derive(Debug)]
+pub(crate) struct NodeResult {
+    /// Its `done` line.
+    pub(crate) done: Line,
+    /// Its record.
+    pub(crate) table: Table,
+    /// Its settings.
+    pub(crate) settings: NodeSettings,
+}
+
+/// Judges one trial. `nodes` is the sentence of the fault if the trial did not complete.
+pub(crate) fn judge(
+    plan: &CellPlan,
+    trial: u32,
+    nodes: Result<Vec<NodeResult>, String>,
+) -> (Cell, CellSamples) {
+    let mut cell = empty_cell(plan, trial);
+    let nodes = match nodes {
+        Ok(nodes) => nodes,
+        Err(why) => {
+            cell.why_invalid.push(why);
+            return (cell, CellSamples::new());
+        }
+    };
+    let samples = collect(plan, &nodes);
+    fill(&mut cell, plan, &nodes, &samples);
+    let mut why = Vec::new();
+    check_counts(&nodes, &mut why);
+    check_neighbours(plan, &nodes, &mut why);
+    check_rate(plan, &nodes, &mut why);
+    check_latencies(plan, &samples, &mut why);
+    if cell.received == 0 {
+        why.push(format!(
+            "nothing arrived: {} messages were sent, none received",
+            cell.sent
+        ));
+    }
+    cell.valid = why.is_empty();
+    cell.why_invalid = why;
+    if !cell.valid {
+        cell.latency_ns = None;
+        cell.hops.iter_mut().for_each(|hop| hop.latency_ns = None);
+        cell.blocks.clear();
+    }
+    (cell, samples)
+}
+
+fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
+    Cell {
+        peer: plan.peer.clone(),
+        link: if plan.hosts == 2 {
+            "link:veth".into()
+        } else {
+            plan.link.clone()
+        },
+        mode: plan.mode.clone(),
+        nodes: plan.nodes,
+        hops: vec![],
+        wait: plan.wait.clone(),
+        placement: plan.placement(),
+        format: plan.format.clone(),
+        payload_bytes: plan.payload_bytes,
+        rate_hz: plan.rate_hz,
+        deadline_ns: plan.deadline_ns,
+        trial,
+        sent: 0,
+        received: 0,
+        lost: 0,
+        late: 0,
+        duplicated: 0,
+        latency_ns: None,
+        send_lag_ns: None,
+        clock_bound_ns: 0,
+        clock_sigma_ns: 0,
+        cpu_ns_per_message: None,
+        redundancy: None,
+        floor: None,
+        ratio_to_floor: None,
+        valid: false,
+        why_invalid: vec![],
+        expect: plan.expect.clone(),
+        is_floor: plan.is_floor,
+        settings: Default::default(),
+        recorder_ns: None,
+        blocks: vec![],
+        reordered: None,
+        hosts: plan.hosts,
+    }
+}
+
+/// Nodes whose arrivals are measured: those on the clock of the source's host.
+fn receivers(plan: &CellPlan) -> Vec<u32> {
+    match plan.mode.as_str() {
+        _ if plan.nodes == 1 => vec![0],
+        "round_trip" => vec![0],
+        // With two hosts only every second node shares the source's clock: two stamps of one host.
+        _ if plan.hosts == 2 => (2..plan.nodes).step_by(2).collect(),
+        _ => (1..plan.nodes).collect(),
+    }
+}
+
+fn collect(plan: &CellPlan, nodes: &[NodeResult]) -> CellSamples {
+    let Some(source) = nodes.first() else {
+        return CellSamples::new();
+    };
+    let mut samples = CellSamples::new();
+    for node in receivers(plan) {
+        let Some(result) = nodes.get(node as usize) else {
+            continue;
+        };
+        let arrivals = (0..)
+            .zip(result.table.slots())
+            .filter(|(_, slot)| slot.arrivals > 0);
+        samples.extend(arrivals.map(|(index, slot): (u64, &Slot)| {
+            let sent = source
+                .table
+                .slots()
+                .get(index as usize)
+                .copied()
+                .unwrap_or_default();
+            Sample {
+                index,
+                node: node as u16,
+                scheduled_ns: sent.scheduled_ns,
+                sent_ns: sent.sent_ns,
+                received_ns: slot.received_ns,
+            }
+        }));
+    }
+    samples
+}
+
+fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSamples) {
+    let Some(source) = nodes.first() else { return };
+    let measured_nodes = cell.measured_nodes();
+    let latencies = statistics::end_to_end(&plan.mode, measured_nodes, samples);
+    let last = match plan.mode.as_str() {
+        "round_trip" => 0,
+        _ => (measured_nodes - 1) as u16,
+    };
+    let fan = if plan.mode == "fan_out" {
+        u64::from(plan.nodes - 1)
+    } else {
+        1
+    };
+    cell.sent = source.table.sent() * fan;
+    cell.received = latencies.len() as u64;
+    cell.lost = cell.sent.saturating_sub(cell.received);
+    cell.late = plan
+        .deadline_ns
+        .map_or(0, |deadline_ns| statistics::late(&latencies, deadline_ns));
+    cell.duplicated = nodes.iter().map(|node| node.table.duplicated()).sum();
+    cell.reordered = Some(statistics::reordered(samples, last));
+    cell.blocks = statistics::blocks(&latencies);
+    cell.hops = match plan.mode.as_str() {
+        "chain" => statistics::chain_hops(samples, &receivers(plan)),
+        "fan_out" => statistics::fan_out_hops(samples, plan.nodes),
+        _ => vec![],
+    };
+    if plan.rate_hz.is_some() {
+        let sent = source.table.slots().iter().filter(|slot| slot.sent_ns != 0);
+        cell.send_lag_ns =
+            statistics::send_lag(sent.map(|slot| slot.sent_ns - slot.scheduled_ns).collect());
+    }
+    let cpu_ns: f64 = nodes
+        .iter()
+        .filter_map(|node| number(&node.done, "cpu_ns"))
+        .sum();
+    cell.cpu_ns_per_message =
+        (source.table.sent() > 0).then(|| cpu_ns / source.table.sent() as f64);
+    cell.recorder_ns = number(&source.done, "recorder_ns");
+    cell.settings = nodes
+        .iter()
+        .flat_map(|node| node.settings.iter().cloned())
+        .collect();
+    cell.latency_ns = LatencySummary::of(latencies);
+}
+
+fn number(line: &Line, key: &str) -> Option<f64> {
+    line.word(key)?
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+}
+
+/// A node's own counts against its own table.
+fn check_counts(nodes: &[NodeResult], why: &mut Vec<String>) {
+    for (node, result) in nodes.iter().enumerate() {
+        let table = &result.table;
+        let counts = [
+            ("sent", table.sent()),
+            ("received", table.received()),
+            ("duplicated", table.duplicated()),
+        ];
+        for (what, found) in counts {
+            let said = result.done.word(what).unwrap_or("nothing");
+            if said != found.to_string() {
+                why.push(format!(
+                    "node {node} says {what}={said}, its record holds {found}"
+                ));
+            }
+        }
+        match number(&result.done, "overrun") {
+            Some(0.0) => {}
+            Some(overrun) => why.push(format!(
+                "the recorder of node {node} dropped {overrun} samples"
+            )),
+            None => why.push(format!(
+                "node {node} does not say how many samples its recorder dropped"
+            )),
+        }
+        if let Some(unexpected) = number(&result.done, "unexpected").filter(|&count| count > 0.0) {
+            why.push(format!(
+                "node {node} received {unexpected} messages that were truncated, torn or never sent"
+            ));
+        }
+    }
+}
+
+/// What a node received against what the node before it sent.
+fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
+    for (node, result) in nodes.iter().enumerate() {
+        let before = match (plan.mode.as_str(), node) {
+            ("round_trip", 0) => 1,
+            _ if plan.nodes == 1 => 0,
+            (_, 0) => continue,
+            ("chain", _) => node - 1,
+            _ => 0,
+        };
+        let Some(sender) = nodes.get(before) else {
+            continue;
+        };
+        let never_sent = |(index, slot): (usize, &Slot)| {
+            slot.arrivals > 0
+                && sender
+                    .table
+                    .slots()
+                    .get(index)
+                    .is_none_or(|sent| sent.sent_ns == 0)
+        };
+        let count = result
+            .table
+            .slots()
+            .iter()
+            .enumerate()
+            .filter(|&slot| never_sent(slot))
+            .count();
+        if count > 0 {
+            why.push(format!("peers disagree: node {node} received {count} messages that node {before} never sent"));
+        }
+    }
+}
+
+/// Open loop: did the source keep its schedule?
+fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
+    let (Some(rate_hz), Some(source)) = (plan.rate_hz, nodes.first()) else {
+        return;
+    };
+    let sent = source.table.sent();
+    if sent < plan.messages {
+        why.push(format!(
+            "the rate was not held: {sent} of {} messages were sent",
+            plan.messages
+        ));
+        return;
+    }
+    let Some(last) = source
+        .table
+        .slots()
+        .iter()
+        .rev()
+        .find(|slot| slot.sent_ns != 0)
+    else {
+        return;
+    };
+    let lag_ns = (last.sent_ns - last.scheduled_ns) as f64;
+    let length_ns = plan.messages as f64 / rate_hz * 1e9;
+    if lag_ns > (length_ns * RATE_TOLERANCE).max(RATE_TOLERANCE_NS) {
+        let held_hz = plan.messages as f64 / ((length_ns + lag_ns) / 1e9);
+        why.push(format!(
+            "the rate was not held: {rate_hz} Hz were asked for, {held_hz:.0} Hz achieved (the last message left {:.1} ms late)",
+            lag_ns / 1e6
+        ));
+    }
+}
+
+fn check_latencies(plan: &CellPlan, samples: &CellSamples, why: &mut Vec<String>) {
+    let negative = samples
+        .iter()
+        .filter(|sample| sample.received_ns < sample.sent_ns);
+    let count = negative.clone().count();
+    if count > 0 {
+        let worst_ns = negative
+            .map(|sample| sample.received_ns.saturating_sub(sample.sent_ns))
+            .min();
+        why.push(format!(
+            "{count} of {} latencies are negative (down to {} ns): a clock or a stamp of {} is wrong",
+            samples.len(),
+            worst_ns.unwrap_or(0),
+            plan.peer
+        ));
+    }
+}
+
+#[cfg(test)]
+#[path = "judge/tests.rs"]
+mod tests;

@@ -1,0 +1,106 @@
+//! The networks experiments run in: private, without names, gone when the run is.
+//!
+//! One host: a namespace with only `lo`, so that multicast and discovery of every middleware reach
+//! its own nodes and nobody else. Two hosts: two such namespaces joined by a veth pair.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+use noctule_sys::interface;
+use noctule_sys::namespace::NetworkNamespace;
+
+/// Address of each host on the veth pair (an otherwise unused part of 10.0.0.0/8; the namespaces
+/// have no other interface, so nothing else can own them).
+const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
+const PREFIX_BITS: u32 = 24;
+const INTERFACES: [&str; 2] = ["noctule0", "noctule1"];
+
+/// Where the nodes of a cell run.
+#[derive(Debug)]
+pub(crate) struct Network {
+    hosts: Vec<NetworkNamespace>,
+}
+
+impl Network {
+    /// `hosts` = 1: only loopback. 2: joined by veth.
+    ///
+    /// # Errors
+    /// Missing privileges, or for two hosts a missing `ip` command.
+    pub(crate) fn create(hosts: u32) -> Result<Self, String> {
+        let namespace = || {
+            NetworkNamespace::create()
+                .map_err(|e| format!("cannot create a private network ({e}); run as root, or where user namespaces are allowed"))
+        };
+        let network = Self {
+            hosts: (0..hosts).map(|_| namespace()).collect::<Result<_, _>>()?,
+        };
+        if let [a, b] = network.hosts.as_slice() {
+            join(a, b)?;
+        }
+        Ok(network)
+    }
+
+    /// The namespace of a node: nodes take turns.
+    pub(crate) fn host(&self, node: u32) -> Option<&NetworkNamespace> {
+        self.hosts.get(node as usize % self.hosts.len().max(1))
+    }
+
+    /// The address a node binds to and announces.
+    pub(crate) fn address(&self, node: u32) -> String {
+        match self.hosts.len() {
+            2 => ADDRESSES[node as usize % 2]
+                .map(|octet| octet.to_string())
+                .join("."),
+            _ => "127.0.0.1".into(),
+        }
+    }
+}
+
+fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
+    let other = format!(
+        "/proc/{}/fd/{}",
+        std::process::id(),
+        b.descriptor().as_raw_fd()
+    );
+    let linked = a.run(|| {
+        Command::new("ip")
+            .args([
+                "link",
+                "add",
+                INTERFACES[0],
+                "type",
+                "veth",
+                "peer",
+                "name",
+                INTERFACES[1],
+                "netns",
+                &other,
+            ])
+            .output()
+    });
+    match linked {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            return Err(format!(
+                "cannot join two namespaces by veth: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ));
+        }
+        Err(error) => {
+            return Err(format!(
+                "cannot run `ip` ({error}); install it with `apt-get install iproute2`"
+            ));
+        }
+    }
+    for (host, number) in [(a, 0), (b, 1)] {
+        let configure = || -> io::Result<()> {
+            interface::set_address(INTERFACES[number], ADDRESSES[number], PREFIX_BITS)?;
+            interface::set_up(INTERFACES[number], true)?;
+            interface::replace_multicast_route("lo", INTERFACES[number])
+        };
+        host.run(configure)
+            .map_err(|e| format!("cannot configure {}: {e}", INTERFACES[number]))?;
+    }
+    Ok(())
+}

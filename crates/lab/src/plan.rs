@@ -1,0 +1,485 @@
+//! From a scenario to the list of cells to measure.
+
+use std::collections::BTreeMap;
+
+use crate::directory::{Directory, Entry};
+use crate::run::Skipped;
+use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
+
+/// Warm-up messages of a closed loop, at most.
+const WARM_UP_MESSAGES: u64 = 2_000;
+/// Bytes that may be on the way at once in an open loop, at most.
+const WINDOW_BYTES: u64 = 64 << 20;
+
+/// One cell, fully determined.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellPlan {
+    /// Peer name.
+    pub peer: String,
+    /// Link word.
+    pub link: String,
+    /// Mode word.
+    pub mode: String,
+    /// Number of processes.
+    pub nodes: u32,
+    /// Bytes per message.
+    pub payload_bytes: u64,
+    /// Open loop at this rate; `None` = closed loop or back to back.
+    pub rate_hz: Option<f64>,
+    /// Wait word.
+    pub wait: String,
+    /// Cores used in turn; empty = free.
+    pub cores: Vec<u32>,
+    /// Format word.
+    pub format: String,
+    /// Touch word.
+    pub touch: String,
+    /// 1 or 2.
+    pub hosts: u32,
+    /// Later than this is late.
+    pub deadline_ns: Option<u64>,
+    /// `may_saturate`.
+    pub expect: Option<String>,
+    /// Options for the peer.
+    pub options: BTreeMap<String, String>,
+    /// Sends at most this long.
+    pub seconds: f64,
+    /// Sends at most this many.
+    pub messages: u64,
+    /// Times to measure.
+    pub trials: u32,
+    /// Warm-up, at most this many messages …
+    pub warm_up_messages: u64,
+    /// … and this long.
+    pub warm_up_ms: u64,
+    /// Messages on the way at once.
+    pub window: u64,
+    /// True for the built-in floors.
+    pub is_floor: bool,
+}
+
+impl CellPlan {
+    /// The placement as `run.json` says it: cores used in turn, or `free`.
+    pub fn placement(&self) -> String {
+        if self.cores.is_empty() {
+            return "free".into();
+        }
+        self.cores
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+
+    /// Core of a node; `None` = free.
+    pub fn core(&self, node: u32) -> Option<u32> {
+        let turn = node as usize % self.cores.len().max(1);
+        self.cores.get(turn).copied()
+    }
+
+    /// One line for progress displays.
+    pub fn label(&self) -> String {
+        let rate = self.rate_hz.map_or(String::new(), |hz| format!(" {hz} Hz"));
+        let nodes = if self.nodes == 2 {
+            String::new()
+        } else {
+            format!(" {} nodes", self.nodes)
+        };
+        let (peer, mode, payload_bytes, wait) =
+            (&self.peer, &self.mode, self.payload_bytes, &self.wait);
+        format!(
+            "{peer} {mode}{nodes} {payload_bytes} B{rate} {wait} [{}]",
+            self.placement()
+        )
+    }
+}
+
+/// All cells of a scenario, and those that cannot be measured here.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Cells in the order of the file.
+    pub cells: Vec<CellPlan>,
+    /// Combinations left out, each named once.
+    pub skipped: Vec<Skipped>,
+}
+
+/// What the user chose beside the scenario.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Only these peers; empty = all.
+    pub peers: Vec<String>,
+    /// The short form.
+    pub smoke: bool,
+}
+
+impl Plan {
+    /// Expands a scenario for the peers and cores there are.
+    ///
+    /// # Errors
+    /// A peer nobody has heard of, with its line in the file.
+    pub fn expand(
+        file: &ScenarioFile,
+        directory: &Directory,
+        cores: &[u32],
+        choice: &Choice,
+    ) -> Result<Self, ScenarioError> {
+        let mut plan = Self::default();
+        let mut limits = file.scenario.smoke.clone();
+        if !choice.smoke {
+            limits = Smoke::default();
+        }
+        for group in &file.scenario.cells {
+            for peer in group.get_ref().peer.values() {
+                let wanted = choice.peers.is_empty() || choice.peers.contains(peer);
+                if !wanted
+                    || limits
+                        .peer
+                        .as_ref()
+                        .is_some_and(|peers| !peers.contains(peer))
+                {
+                    continue;
+                }
+                let expander = match (directory.entries.get(peer), directory.missing.get(peer)) {
+                    (Some(entry), _) => Expander {
+                        scenario: &file.scenario,
+                        group: group.get_ref(),
+                        peer,
+                        entry,
+                        cores,
+                        limits: &limits,
+                    },
+                    (None, Some(why)) => {
+                        plan.skip(peer, why.clone());
+                        continue;
+                    }
+                    (None, None) => {
+                        let known: Vec<&str> = directory
+                            .entries
+                            .keys()
+                            .chain(directory.missing.keys())
+                            .map(String::as_str)
+                            .collect();
+                        let what = format!(
+                            "no peer is called \"{peer}\"; there are {}",
+                            known.join(", ")
+                        );
+                        return Err(file.fault(group.span().start, what));
+                    }
+                };
+                expander.expand(&mut plan);
+            }
+        }
+        Ok(plan)
+    }
+
+    fn skip(&mut self, peer: &str, why: String) {
+        let skipped = Skipped {
+            peer: peer.to_owned(),
+            why,
+        };
+        if !self.skipped.contains(&skipped) {
+            self.skipped.push(skipped);
+        }
+    }
+}
+
+struct Expander<'a> {
+    scenario: &'a Scenario,
+    group: &'a Group,
+    peer: &'a str,
+    entry: &'a Entry,
+    cores: &'a [u32],
+    limits: &'a Smoke,
+}
+
+impl Expander<'_> {
+    fn expand(&self, plan: &mut Plan) {
+        let group = self.group;
+        let default_link = self.entry.description.links.get(..1).unwrap_or_default();
+        let links = group
+            .link
+            .as_ref()
+            .map_or(default_link, |links| links.values());
+        let limits = self.limits;
+        let mut cells = vec![self.template()];
+        vary(&mut cells, links, |cell, link| cell.link = link.clone());
+        vary(&mut cells, group.mode.values(), |cell, mode| {
+            cell.mode = mode.clone()
+        });
+        vary(
+            &mut cells,
+            &kept(group.nodes.values(), &limits.nodes),
+            |cell, &nodes| cell.nodes = nodes,
+        );
+        vary(
+            &mut cells,
+            &kept(group.payload_bytes.values(), &limits.payload_bytes),
+            |cell, &bytes| {
+                cell.payload_bytes = bytes;
+            },
+        );
+        vary(
+            &mut cells,
+            &kept(group.rate_hz.values(), &limits.rate_hz),
+            |cell, &rate_hz| {
+                cell.rate_hz = (rate_hz > 0.0).then_some(rate_hz);
+            },
+        );
+        vary(&mut cells, group.wait.values(), |cell, wait| {
+            cell.wait = wait.clone()
+        });
+        vary(&mut cells, group.format.values(), |cell, format| {
+            cell.format = format.clone()
+        });
+        vary(&mut cells, group.placement.values(), |cell, placement| {
+            cell.cores = self.cores_of(placement)
+        });
+        for mut cell in cells {
+            self.settle(&mut cell);
+            match self.obstacle(&cell) {
+                Some(why) => plan.skip(self.peer, why),
+                None if plan.cells.contains(&cell) => {}
+                None => plan.cells.push(cell),
+            }
+        }
+    }
+
+    /// The cell with everything that is not varied.
+    fn template(&self) -> CellPlan {
+        let (group, scenario, limits) = (self.group, self.scenario, self.limits);
+        CellPlan {
+            peer: self.peer.to_owned(),
+            link: String::new(),
+            mode: String::new(),
+            nodes: 2,
+            payload_bytes: 0,
+            rate_hz: None,
+            wait: String::new(),
+            cores: Vec::new(),
+            format: String::new(),
+            touch: group.touch.clone(),
+            hosts: group.hosts,
+            deadline_ns: None,
+            expect: group.expect.clone(),
+            options: group.options.clone(),
+            seconds: limits.seconds.or(group.seconds).unwrap_or(scenario.seconds),
+            messages: limits
+                .messages
+                .or(group.messages)
+                .unwrap_or(scenario.messages),
+            trials: limits
+                .trials
+                .or(group.trials)
+                .unwrap_or(scenario.trials)
+                .max(1),
+            warm_up_messages: WARM_UP_MESSAGES,
+            warm_up_ms: (scenario.warm_up_seconds * 1e3) as u64,
+            window: 1,
+            is_floor: self.entry.is_floor,
+        }
+    }
+
+    fn cores_of(&self, placement: &str) -> Vec<u32> {
+        match placement {
+            "split" => self.cores.to_vec(),
+            "same" => self.cores.last().copied().into_iter().collect(),
+            "free" => Vec::new(),
+            listed => listed
+                .split(',')
+                .filter_map(|core| core.trim().parse().ok())
+                .collect(),
+        }
+    }
+
+    /// Fills in what follows from the varied values.
+    fn settle(&self, cell: &mut CellPlan) {
+        if cell.peer == "memcpy" {
+            // One process copies for itself; there is nobody to send to.
+            cell.nodes = 1;
+            cell.cores.truncate(1);
+        } else if matches!(cell.mode.as_str(), "round_trip" | "one_way") {
+            cell.nodes = 2;
+        }
+        // More cores than nodes: name only those in use.
+        cell.cores.truncate(cell.nodes as usize);
+        if let Some(rate_hz) = cell.rate_hz {
+            cell.messages = cell
+                .messages
+                .min((rate_hz * cell.seconds).ceil().max(1.0) as u64);
+            cell.warm_up_messages = ((rate_hz * self.scenario.warm_up_seconds).ceil() as u64)
+                .clamp(1, WARM_UP_MESSAGES);
+            cell.window = ((rate_hz / 10.0) as u64)
+                .clamp(16, 1024)
+                .min(WINDOW_BYTES / cell.payload_bytes)
+                .max(4);
+        } else if cell.mode != "round_trip" {
+            cell.window = (WINDOW_BYTES / 8 / cell.payload_bytes).clamp(4, 1024);
+        }
+        let period_ns = cell.rate_hz.map(|rate_hz| 1e9 / rate_hz);
+        let deadline_ns = self.group.deadline_us.map(|us| us * 1e3).or(period_ns);
+        cell.deadline_ns = deadline_ns.map(|ns| ns as u64);
+    }
+
+    /// Why a cell cannot be measured on this machine or by this peer.
+    fn obstacle(&self, cell: &CellPlan) -> Option<String> {
+        let offer = &self.entry.description;
+        let offered = |what: &str, wanted: &String, offered: &[String]| {
+            let list = offered.join(", ");
+            (!offered.contains(wanted))
+                .then(|| format!("does not offer {what} {wanted}; it offers {list}"))
+        };
+        offered("link", &cell.link, &offer.links)
+            .or_else(|| offered("mode", &cell.mode, &offer.modes))
+            .or_else(|| offered("wait", &cell.wait, &offer.waits))
+            .or_else(|| offered("format", &cell.format, &offer.formats))
+            .or_else(|| {
+                let (largest, wanted) = (offer.payload_bytes_max, cell.payload_bytes);
+                (wanted > largest).then(|| format!("carries at most {largest} B, not {wanted} B"))
+            })
+            .or_else(|| {
+                let absent = cell.cores.iter().find(|core| !self.cores.contains(core))?;
+                Some(format!("core {absent} is not one this process may use ({:?})", self.cores))
+            })
+            .or_else(|| {
+                let crowded = !cell.cores.is_empty() && cell.cores.len() < cell.nodes as usize;
+                (crowded && cell.wait == "spin").then(|| {
+                    "spinning nodes that share a core would measure the scheduler's time slice; use block or hybrid"
+                        .to_owned()
+                })
+            })
+    }
+}
+
+/// Replaces every cell by one per value.
+fn vary<T>(cells: &mut Vec<CellPlan>, values: &[T], set: impl Fn(&mut CellPlan, &T)) {
+    let with = |cell: &CellPlan, value: &T| {
+        let mut cell = cell.clone();
+        set(&mut cell, value);
+        cell
+    };
+    *cells = cells
+        .iter()
+        .flat_map(|cell| values.iter().map(move |value| with(cell, value)))
+        .collect();
+}
+
+/// The values that the short form keeps: those it lists, or else the first.
+fn kept<T: Copy + PartialEq>(values: &[T], limit: &Option<Vec<T>>) -> Vec<T> {
+    let Some(limit) = limit else {
+        return values.to_vec();
+    };
+    let kept: Vec<T> = values
+        .iter()
+        .copied()
+        .filter(|value| limit.contains(value))
+        .collect();
+    if kept.is_empty() {
+        values.iter().copied().take(1).collect()
+    } else {
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn expand(cells: &str, cores: &[u32], choice: &Choice) -> Result<Plan, ScenarioError> {
+        let text = format!("name = \"x\"\n{cells}");
+        let file = ScenarioFile::parse("s.toml", text)?;
+        let mut directory = Directory::built_in(Path::new("noctule"));
+        directory.add_missing(
+            "lcm",
+            "lcm is not built; build it with `cargo xtask peers lcm`".into(),
+        );
+        Plan::expand(&file, &directory, cores, choice)
+    }
+
+    #[test]
+    fn lists_stand_for_all_combinations() {
+        let cells = "[[cells]]\npeer = [\"udp\", \"tcp\"]\npayload_bytes = [64, 1024, 4096]\nwait = [\"spin\", \"block\"]\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        assert_eq!(plan.cells.len(), 12);
+        assert_eq!(plan.cells[0].placement(), "0,1");
+        assert_eq!(plan.skipped, []);
+    }
+
+    #[test]
+    fn a_choice_of_peers_and_the_short_form_leave_cells_out() {
+        let cells = "[[cells]]\npeer = [\"udp\", \"tcp\"]\npayload_bytes = [64, 1024]\n[smoke]\npayload_bytes = [1024]\ntrials = 1\n";
+        let choice = Choice {
+            peers: vec!["tcp".into()],
+            smoke: true,
+        };
+        let plan = expand(cells, &[0, 1], &choice).unwrap();
+        assert_eq!(plan.cells.len(), 1);
+        let cell = &plan.cells[0];
+        assert_eq!(
+            (cell.peer.as_str(), cell.payload_bytes, cell.trials),
+            ("tcp", 1024, 1)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_skipped_by_name_and_once() {
+        let cells = "[[cells]]\npeer = [\"lcm\", \"udp\", \"cache_line\"]\npayload_bytes = [64, 100000]\nwait = \"spin\"\nplacement = \"same\"\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        assert_eq!(plan.cells, []);
+        let reasons: Vec<String> = plan
+            .skipped
+            .iter()
+            .map(|s| format!("{}: {}", s.peer, s.why))
+            .collect();
+        assert_eq!(
+            reasons,
+            [
+                "lcm: lcm is not built; build it with `cargo xtask peers lcm`",
+                "udp: spinning nodes that share a core would measure the scheduler's time slice; use block or hybrid",
+                "udp: carries at most 65507 B, not 100000 B",
+                "cache_line: carries at most 16 B, not 64 B",
+                "cache_line: carries at most 16 B, not 100000 B",
+            ]
+        );
+    }
+
+    #[test]
+    fn unknown_peer_is_an_error_that_points_to_its_group() {
+        let error = expand("\n[[cells]]\npeer = \"ucp\"\n", &[0], &Choice::default()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("s.toml:3:1: no peer is called \"ucp\"; there are cache_line, ")
+        );
+    }
+
+    #[test]
+    fn an_open_loop_sends_what_fits_its_time_and_is_late_after_a_period() {
+        let cells = "[[cells]]\npeer = \"udp\"\nrate_hz = [1, 1000]\nseconds = 2.5\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        assert_eq!(
+            (plan.cells[0].messages, plan.cells[0].deadline_ns),
+            (3, Some(1_000_000_000))
+        );
+        assert_eq!(
+            (plan.cells[1].messages, plan.cells[1].deadline_ns),
+            (2500, Some(1_000_000))
+        );
+        assert_eq!(plan.cells[0].warm_up_messages, 1);
+    }
+
+    #[test]
+    fn a_core_this_process_may_not_use_is_named() {
+        let plan = expand(
+            "[[cells]]\npeer = \"udp\"\nplacement = \"0,7\"\n",
+            &[0, 1],
+            &Choice::default(),
+        )
+        .unwrap();
+        assert_eq!(
+            plan.skipped[0].why,
+            "core 7 is not one this process may use ([0, 1])"
+        );
+    }
+}
