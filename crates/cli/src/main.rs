@@ -1,2 +1,56 @@
-//! The noctule command.
-fn main() {}
+//! The `noctule` command: words to calls, results to text, errors to exit codes.
+//!
+//! Exit codes: 0 done and valid; 1 ran, but a threshold or validity check failed; 2 wrong usage or
+//! input, with one sentence that names the fact and the way out.
+
+// The command's work is to print; its libraries must not.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod lab;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "noctule",
+    version,
+    about = "Messaging for robots that always knows how old its data is"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure the latency of any middleware, format, link and topology by one honest method
+    #[command(subcommand)]
+    Lab(lab::Command),
+}
+
+/// How a command ended, if it did not fail.
+pub(crate) enum Outcome {
+    /// Done and valid: exit code 0.
+    Done,
+    /// Ran, but a threshold or validity check failed: exit code 1.
+    NotValid,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        // A node's exit code is its own.
+        Command::Lab(lab::Command::Node { name }) => return lab::serve_node(&name),
+        Command::Lab(command) => lab::run(command),
+    };
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::NotValid) => ExitCode::from(1),
+        Err(error) => {
+            anstream::eprintln!("noctule: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -19,3 +19,4 @@ pub mod samples;
 pub mod scenario;
 pub mod session;
 pub mod statistics;
+pub mod text_table;

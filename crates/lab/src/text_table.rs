@@ -1,0 +1,200 @@
+//! The table at the end of a run, for a terminal.
+
+use crate::merge::{MergedCell, merge};
+use crate::run::Run;
+use crate::samples::CellSamples;
+
+/// Renders the rows of a run, floors first, and what a reader must know to trust them.
+pub fn render(run: &Run, samples: &[CellSamples]) -> String {
+    let merged = merge(run, samples);
+    let (floors, peers): (Vec<_>, Vec<_>) = merged.iter().partition(|row| row.is_floor);
+    let mut lines = vec![HEADINGS.map(String::from).to_vec()];
+    lines.extend(floors.iter().chain(&peers).map(|row| cells(row)));
+    let mut text = align(&lines, floors.len());
+    for row in merged.iter().filter(|row| !row.valid) {
+        let verdict = if row.may_saturate {
+            "saturated (as it may)"
+        } else {
+            "FAIL"
+        };
+        let key = &row.key;
+        let (peer, mode, payload_bytes, wait) =
+            (&key.peer, &key.mode, key.payload_bytes, &key.wait);
+        text += &format!(
+            "{verdict}: {peer} {mode} {payload_bytes} B {wait} [{}]: ",
+            key.placement
+        );
+        text += &format!("{}\n", row.why_invalid.join("; "));
+    }
+    for skipped in &run.skipped {
+        text += &format!("skipped: {}: {}\n", skipped.peer, skipped.why);
+    }
+    for threshold in &run.thresholds {
+        let verdict = if threshold.held { "held" } else { "MISSED" };
+        let found = threshold
+            .found
+            .map_or("no valid cell matches".into(), |found| {
+                format!("{found:.3}")
+            });
+        text += &format!("threshold {verdict}: {} (found {found})\n", threshold.what);
+    }
+    let recorder: Vec<f64> = run
+        .cells
+        .iter()
+        .filter_map(|cell| cell.recorder_ns)
+        .collect();
+    if !recorder.is_empty() {
+        let worst = recorder.iter().copied().fold(0.0, f64::max);
+        let mean = recorder.iter().sum::<f64>() / recorder.len() as f64;
+        text += &format!(
+            "Latency counts from the scheduled send; a round trip is the whole trip. Taking and storing one stamp \
+             costs {mean:.0} ns (at most {worst:.0}), part of every figure.\n"
+        );
+    }
+    if run.partial {
+        text += "PARTIAL: the run was interrupted; what was measured before is kept.\n";
+    }
+    text
+}
+
+const HEADINGS: [&str; 13] = [
+    "peer",
+    "link",
+    "mode",
+    "bytes",
+    "Hz",
+    "wait",
+    "cores",
+    "p50",
+    "±",
+    "p99",
+    "max",
+    "lost/late",
+    "× floor",
+];
+
+/// Columns of words are aligned left, the others right.
+const LEFT: [bool; 13] = [
+    true, true, true, false, false, true, true, false, false, false, false, false, true,
+];
+
+fn cells(row: &MergedCell) -> Vec<String> {
+    let key = &row.key;
+    let latency =
+        |pick: fn(&crate::statistics::LatencySummary) -> Option<i64>| match &row.latency_ns {
+            Some(latency) => pick(latency).map_or("–".into(), nanoseconds),
+            None if row.may_saturate => "saturated".into(),
+            None => "FAIL".into(),
+        };
+    let mode = match key.nodes {
+        2 => key.mode.clone(),
+        nodes => format!("{} ({nodes})", key.mode),
+    };
+    vec![
+        key.peer.clone(),
+        key.link.clone(),
+        mode,
+        key.payload_bytes.to_string(),
+        key.rate_mhz
+            .map_or("closed".into(), |rate| (rate as f64 / 1e3).to_string()),
+        key.wait.clone(),
+        key.placement.clone(),
+        latency(|latency| latency.p50),
+        row.relative_half_spread()
+            .map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0)),
+        latency(|latency| latency.p99),
+        latency(|latency| Some(latency.max)),
+        format!("{}/{}", row.lost, row.late),
+        match (&row.floor, row.ratio_to_floor) {
+            (Some(floor), Some(ratio)) => format!("{ratio:.2} × {}", floor.name),
+            _ if row.is_floor => "floor".into(),
+            _ => "–".into(),
+        },
+    ]
+}
+
+/// Three significant digits with a unit, e.g. `123 ns`, `4.32 µs`, `1.25 ms`.
+pub fn nanoseconds(ns: i64) -> String {
+    let magnitude = ns.unsigned_abs() as f64;
+    let (value, unit) = match magnitude {
+        n if n < 1e3 => return format!("{ns} ns"),
+        n if n < 999.5e3 => (ns as f64 / 1e3, "µs"),
+        n if n < 999.5e6 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    match value.abs() {
+        v if v < 9.995 => format!("{value:.2} {unit}"),
+        v if v < 99.95 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+/// Pads columns; a rule under the headings and one after `ruled_rows` rows.
+fn align(lines: &[Vec<String>], ruled_rows: usize) -> String {
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1)) + "\n";
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        let padded = line
+            .iter()
+            .zip(&widths)
+            .zip(LEFT)
+            .map(|((cell, &width), left)| match left {
+                true => format!("{cell:<width$}"),
+                false => format!("{cell:>width$}"),
+            });
+        text += padded.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+        if number == 0 || (number == ruled_rows && ruled_rows + 1 < lines.len()) {
+            text += &rule;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_have_three_digits_and_a_unit() {
+        let shown = [
+            0,
+            999,
+            1000,
+            9_994,
+            9_996,
+            99_960,
+            999_499,
+            999_500,
+            1_250_000,
+            12_829_694,
+            61_000_000_000,
+            -4_200,
+        ];
+        assert_eq!(
+            shown.map(nanoseconds),
+            [
+                "0 ns",
+                "999 ns",
+                "1.00 µs",
+                "9.99 µs",
+                "10.0 µs",
+                "100 µs",
+                "999 µs",
+                "1.00 ms",
+                "1.25 ms",
+                "12.8 ms",
+                "61.0 s",
+                "-4.20 µs"
+            ]
+        );
+    }
+}
