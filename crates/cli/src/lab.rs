@@ -59,12 +59,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
             let file = ScenarioFile::parse("quick", QUICK.to_owned())?;
             run_scenario(&file, &Choice::default(), &output)
         }
-        Command::Run {
-            scenario,
-            peers,
-            smoke,
-            output,
-        } => {
+        Command::Run { scenario, peers, smoke, output } => {
             let file = ScenarioFile::read(&scenario)?;
             run_scenario(&file, &Choice { peers, smoke }, &output)
         }
@@ -77,9 +72,7 @@ pub(crate) fn serve_node(name: &str) -> ExitCode {
     match floors::by_name(name) {
         Some(floor) => noctule_peer::serve(floor.as_ref()),
         None => {
-            anstream::eprintln!(
-                "noctule: no built-in peer is called \"{name}\"; see `noctule lab peers`"
-            );
+            anstream::eprintln!("noctule: no built-in peer is called \"{name}\"; see `noctule lab peers`");
             ExitCode::from(2)
         }
     }
@@ -108,11 +101,7 @@ fn run_scenario(
             output.out.join("report.html").display()
         );
     }
-    Ok(if run.succeeded() {
-        Outcome::Done
-    } else {
-        Outcome::NotValid
-    })
+    Ok(if run.succeeded() { Outcome::Done } else { Outcome::NotValid })
 }
 
 /// Makes the output directory and checks that a file can be written there.
@@ -120,10 +109,7 @@ fn prepare(directory: &Path) -> Result<(), String> {
     let probe = directory.join(".noctule-writable");
     let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&probe, b""));
     written.map_err(|e| {
-        format!(
-            "cannot write to {}: {e}; name a writable directory with --out",
-            directory.display()
-        )
+        format!("cannot write to {}: {e}; name a writable directory with --out", directory.display())
     })?;
     let _ = std::fs::remove_file(probe);
     Ok(())

@@ -14,11 +14,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(
-    name = "noctule",
-    version,
-    about = "Messaging for robots that always knows how old its data is"
-)]
+#[command(name = "noctule", version, about = "Messaging for robots that always knows how old its data is")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -23,11 +23,7 @@ impl Progress {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        Self {
-            bar,
-            last: String::new(),
-            tenths: 0,
-        }
+        Self { bar, last: String::new(), tenths: 0 }
     }
 
     pub(crate) fn finish(self) -> Duration {
@@ -47,8 +43,7 @@ impl Observer for Progress {
         }
         self.bar.set_length(total as u64);
         self.bar.set_position(number as u64);
-        self.bar
-            .set_message(format!("{}   {}", cell.label(), self.last));
+        self.bar.set_message(format!("{}   {}", cell.label(), self.last));
     }
 
     fn end(&mut self, result: &Cell) {

@@ -27,10 +27,7 @@ pub fn of_node(samples: &[Sample], node: u16) -> &[Sample] {
 
 /// Latency of every arrival at `node` from its scheduled send, in index order.
 pub fn latencies(samples: &[Sample], node: u16) -> Vec<i64> {
-    of_node(samples, node)
-        .iter()
-        .map(Sample::latency_ns)
-        .collect()
+    of_node(samples, node).iter().map(Sample::latency_ns).collect()
 }
 
 /// The latencies that a cell's `latency_ns` summarises, in index order: of a round trip the whole
@@ -97,11 +94,7 @@ pub fn chain_hops(samples: &[Sample], receivers: &[u32]) -> Vec<Hop> {
                 0 => latencies(samples, to as u16),
                 _ => between(of_node(samples, from as u16), of_node(samples, to as u16)),
             };
-            Hop {
-                from,
-                to,
-                latency_ns: LatencySummary::of(hop),
-            }
+            Hop { from, to, latency_ns: LatencySummary::of(hop) }
         })
         .collect()
 }
@@ -149,13 +142,7 @@ mod tests {
     use super::*;
 
     fn sample(node: u16, index: u64, scheduled_ns: i64, received_ns: i64) -> Sample {
-        Sample {
-            index,
-            node,
-            scheduled_ns,
-            sent_ns: scheduled_ns,
-            received_ns,
-        }
+        Sample { index, node, scheduled_ns, sent_ns: scheduled_ns, received_ns }
     }
 
     #[test]
@@ -171,36 +158,20 @@ mod tests {
         let hop = between(of_node(&samples, 1), of_node(&samples, 2));
         assert_eq!(hop, vec![30, 40]);
         let hops = chain_hops(&samples, &[1, 2]);
-        assert_eq!(
-            hops.iter().map(|h| (h.from, h.to)).collect::<Vec<_>>(),
-            [(0, 1), (1, 2)]
-        );
+        assert_eq!(hops.iter().map(|h| (h.from, h.to)).collect::<Vec<_>>(), [(0, 1), (1, 2)]);
         let first = hops[0].latency_ns.unwrap();
-        assert_eq!(
-            (first.min, first.max),
-            (10, 20),
-            "node 1 counts from the schedule"
-        );
+        assert_eq!((first.min, first.max), (10, 20), "node 1 counts from the schedule");
         let second = hops[1].latency_ns.unwrap();
         assert_eq!((second.min, second.max), (30, 40));
     }
 
     #[test]
     fn end_to_end_takes_the_initiator_the_last_node_or_every_receiver() {
-        let samples = [
-            sample(0, 0, 0, 1),
-            sample(1, 0, 0, 10),
-            sample(1, 1, 0, 11),
-            sample(2, 0, 0, 20),
-        ];
+        let samples = [sample(0, 0, 0, 1), sample(1, 0, 0, 10), sample(1, 1, 0, 11), sample(2, 0, 0, 20)];
         assert_eq!(end_to_end("round_trip", 2, &samples), vec![1]);
         assert_eq!(end_to_end("one_way", 2, &samples), vec![10, 11]);
         assert_eq!(end_to_end("chain", 3, &samples), vec![20]);
-        assert_eq!(
-            end_to_end("fan_out", 3, &samples[1..]),
-            vec![10, 20, 11],
-            "by index, then receiver"
-        );
+        assert_eq!(end_to_end("fan_out", 3, &samples[1..]), vec![10, 20, 11], "by index, then receiver");
     }
 
     #[test]
@@ -238,15 +209,9 @@ mod tests {
     fn reordered_counts_messages_overtaken_by_a_later_one() {
         // Arrival order 0, 2, 3, 1, 4: only message 1 was overtaken.
         let received = [10, 40, 20, 30, 50];
-        let samples: Vec<Sample> = (0..5)
-            .map(|i| sample(1, i, 0, received[i as usize]))
-            .collect();
+        let samples: Vec<Sample> = (0..5).map(|i| sample(1, i, 0, received[i as usize])).collect();
         assert_eq!(reordered(&samples, 1), 1);
-        assert_eq!(
-            reordered(&[sample(1, 0, 0, 7), sample(1, 1, 0, 7)], 1),
-            0,
-            "a tie is no proof"
-        );
+        assert_eq!(reordered(&[sample(1, 0, 0, 7), sample(1, 1, 0, 7)], 1), 0, "a tie is no proof");
         assert_eq!(reordered(&samples, 0), 0);
     }
 

@@ -10,13 +10,9 @@ pub fn assign(cells: &mut [Cell]) {
     let floors = floor_medians(cells);
     for cell in cells.iter_mut().filter(|cell| !cell.is_floor) {
         let key = cell.key();
-        let found = candidates(&key)
-            .iter()
-            .find_map(|&name| closest(&floors, &key, name));
+        let found = candidates(&key).iter().find_map(|&name| closest(&floors, &key, name));
         cell.ratio_to_floor = match (&found, cell.latency_ns.and_then(|latency| latency.p50)) {
-            (Some(floor), Some(p50_ns)) if floor.p50_ns > 0 => {
-                Some(p50_ns as f64 / floor.p50_ns as f64)
-            }
+            (Some(floor), Some(p50_ns)) if floor.p50_ns > 0 => Some(p50_ns as f64 / floor.p50_ns as f64),
             _ => None,
         };
         cell.floor = found;
@@ -35,10 +31,7 @@ fn floor_medians(cells: &[Cell]) -> BTreeMap<CellKey, i64> {
         trials.sort_unstable();
         trials[trials.len() / 2]
     };
-    medians
-        .into_iter()
-        .map(|(key, trials)| (key, middle(trials)))
-        .collect()
+    medians.into_iter().map(|(key, trials)| (key, middle(trials))).collect()
 }
 
 /// Names of the floors of a link, the right one first, then what stands in for it.
@@ -72,10 +65,7 @@ fn closest(floors: &BTreeMap<CellKey, i64>, key: &CellKey, name: &str) -> Option
         .iter()
         .filter(|(floor, _)| fits(floor))
         .min_by_key(|(floor, _)| (floor.rate_mhz != key.rate_mhz, floor.wait != key.wait))?;
-    Some(Floor {
-        name: floor.peer.clone(),
-        p50_ns,
-    })
+    Some(Floor { name: floor.peer.clone(), p50_ns })
 }
 
 #[cfg(test)]
@@ -108,12 +98,8 @@ mod tests {
             cell("dds", "udp", "block", 4096, 100),
         ];
         assign(&mut cells);
-        let floor = |index: usize| {
-            cells[index]
-                .floor
-                .as_ref()
-                .map(|floor| (floor.name.as_str(), floor.p50_ns))
-        };
+        let floor =
+            |index: usize| cells[index].floor.as_ref().map(|floor| (floor.name.as_str(), floor.p50_ns));
         assert_eq!(floor(5), Some(("udp", 20)));
         assert_eq!(cells[5].ratio_to_floor, Some(5.0));
         assert_eq!(floor(6), Some(("cache_line", 1)));
@@ -136,14 +122,9 @@ mod tests {
 
     #[test]
     fn beyond_the_largest_datagram_tcp_stands_in() {
-        let mut cells = vec![
-            cell("tcp", "tcp", "block", 100_000, 10),
-            cell("dds", "udp", "block", 100_000, 40),
-        ];
+        let mut cells =
+            vec![cell("tcp", "tcp", "block", 100_000, 10), cell("dds", "udp", "block", 100_000, 40)];
         assign(&mut cells);
-        assert_eq!(
-            cells[1].floor.as_ref().map(|floor| floor.name.as_str()),
-            Some("tcp")
-        );
+        assert_eq!(cells[1].floor.as_ref().map(|floor| floor.name.as_str()), Some("tcp"));
     }
 }

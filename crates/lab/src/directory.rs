@@ -60,34 +60,19 @@ impl Directory {
                 path: noctule.to_owned(),
                 arguments: vec!["lab".into(), "node".into(), name.clone()],
             };
-            directory.entries.insert(
-                name,
-                Entry {
-                    program,
-                    description: description.into(),
-                    is_floor: true,
-                },
-            );
+            directory
+                .entries
+                .insert(name, Entry { program, description: description.into(), is_floor: true });
         }
         directory
     }
 
     /// Adds a program by asking it who it is; if it cannot answer it counts as missing.
     pub fn add(&mut self, name: &str, program: PathBuf) {
-        let program = Program {
-            path: program,
-            arguments: vec![],
-        };
+        let program = Program { path: program, arguments: vec![] };
         match greet(name, &program) {
             Ok(description) => {
-                self.entries.insert(
-                    name.into(),
-                    Entry {
-                        program,
-                        description,
-                        is_floor: false,
-                    },
-                );
+                self.entries.insert(name.into(), Entry { program, description, is_floor: false });
             }
             Err(fault) => {
                 self.missing.insert(name.into(), fault.to_string());
@@ -105,12 +90,7 @@ impl Directory {
 fn greet(name: &str, program: &Program) -> Result<Offer, NodeFault> {
     let mut process = NodeProcess::start(program, name.to_owned(), None)?;
     process.tell(&Line::new("hello").with("protocol", 1))?;
-    let hello = process.expect(
-        "hello",
-        "saying hello",
-        HELLO_TIMEOUT,
-        &AtomicBool::new(false),
-    )?;
+    let hello = process.expect("hello", "saying hello", HELLO_TIMEOUT, &AtomicBool::new(false))?;
     process.close()?;
     Ok(Offer::of(&hello))
 }
@@ -123,10 +103,7 @@ impl Offer {
             waits: hello.list("waits"),
             modes: hello.list("modes"),
             formats: hello.list("formats"),
-            payload_bytes_max: hello
-                .word("max_payload_bytes")
-                .and_then(|n| n.parse().ok())
-                .unwrap_or(0),
+            payload_bytes_max: hello.word("max_payload_bytes").and_then(|n| n.parse().ok()).unwrap_or(0),
         }
     }
 }

@@ -97,11 +97,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Measures all trials of all cells.
-    pub fn measure(
-        &mut self,
-        plan: &Plan,
-        observer: &mut dyn Observer,
-    ) -> Result<Measured, EngineError> {
+    pub fn measure(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<Measured, EngineError> {
         let mut measured = Measured::default();
         let order = order(plan);
         let total = order.len();
@@ -126,11 +122,7 @@ impl<'a> Engine<'a> {
     }
 
     fn prepare_network(&mut self, hosts: u32) -> Result<(), EngineError> {
-        let network = if hosts == 2 {
-            &mut self.two_hosts
-        } else {
-            &mut self.one_host
-        };
+        let network = if hosts == 2 { &mut self.two_hosts } else { &mut self.one_host };
         if network.is_none() {
             *network = Some(Network::create(hosts).map_err(EngineError::Network)?);
         }
@@ -140,58 +132,34 @@ impl<'a> Engine<'a> {
     /// One trial of one cell: fresh processes from start to exit.
     fn trial(&mut self, cell: &CellPlan) -> Result<Vec<NodeResult>, NodeFault> {
         let failed = |what: &str| NodeFault::Failed(what.to_owned());
-        let entry = self
-            .directory
-            .entries
-            .get(&cell.peer)
-            .ok_or_else(|| failed("the peer vanished"))?;
-        let network = if cell.hosts == 2 {
-            &self.two_hosts
-        } else {
-            &self.one_host
-        };
-        let network = network
-            .as_ref()
-            .ok_or_else(|| failed("there is no network"))?;
+        let entry = self.directory.entries.get(&cell.peer).ok_or_else(|| failed("the peer vanished"))?;
+        let network = if cell.hosts == 2 { &self.two_hosts } else { &self.one_host };
+        let network = network.as_ref().ok_or_else(|| failed("there is no network"))?;
         self.sessions += 1;
         let session = format!("{:x}x{:x}", std::process::id(), self.sessions);
         let mut nodes = Vec::new();
         for node in 0..cell.nodes {
             let label = format!("node {node} ({})", cell.peer);
-            nodes.push(NodeProcess::start(
-                &entry.program,
-                label,
-                network.host(node),
-            )?);
+            nodes.push(NodeProcess::start(&entry.program, label, network.host(node))?);
         }
-        let conversation = Conversation {
-            cell,
-            interrupted: &self.interrupted,
-        };
+        let conversation = Conversation { cell, interrupted: &self.interrupted };
         conversation.hello(&mut nodes)?;
         let addresses = conversation.open(&mut nodes, &session, network, &self.settings)?;
         let settings = conversation.connect(&mut nodes, &addresses)?;
-        let records: Vec<PathBuf> = (0..cell.nodes)
-            .map(|node| self.scratch.path().join(format!("{session}-{node}.rec")))
-            .collect();
+        let records: Vec<PathBuf> =
+            (0..cell.nodes).map(|node| self.scratch.path().join(format!("{session}-{node}.rec"))).collect();
         let done = conversation.run(&mut nodes, &records, &self.settings)?;
         for node in nodes {
             node.close()?;
         }
         let mut results = Vec::new();
-        for (number, (done, (record, settings))) in done
-            .into_iter()
-            .zip(records.iter().zip(settings))
-            .enumerate()
+        for (number, (done, (record, settings))) in
+            done.into_iter().zip(records.iter().zip(settings)).enumerate()
         {
             let table = Table::read(record)
                 .map_err(|e| NodeFault::Failed(format!("node {number} ({}): {e}", cell.peer)))?;
             let _ = std::fs::remove_file(record);
-            results.push(NodeResult {
-                done,
-                table,
-                settings,
-            });
+            results.push(NodeResult { done, table, settings });
         }
         Ok(results)
     }
@@ -273,13 +241,7 @@ impl Conversation<'_> {
             ("chain", _) => Some(format!("t{}", node - 1)),
             _ => Some("t0".to_owned()),
         };
-        let readers = publishes.as_ref().map(|_| {
-            if cell.mode == "fan_out" {
-                cell.nodes - 1
-            } else {
-                1
-            }
-        });
+        let readers = publishes.as_ref().map(|_| if cell.mode == "fan_out" { cell.nodes - 1 } else { 1 });
         let line = Line::new("open")
             .with("role", role)
             .with("node", node)
@@ -293,9 +255,7 @@ impl Conversation<'_> {
             .with("payload_bytes", cell.payload_bytes)
             .with("window", cell.window)
             .with_some("core", cell.core(node));
-        cell.options.iter().fold(line, |line, (key, value)| {
-            line.with(&format!("option.{key}"), value)
-        })
+        cell.options.iter().fold(line, |line, (key, value)| line.with(&format!("option.{key}"), value))
     }
 
     /// Hands each publisher the addresses of its readers; returns each node's settings.
@@ -312,10 +272,8 @@ impl Conversation<'_> {
                 ("one_way" | "chain", _) if number + 1 < self.cell.nodes => vec![number + 1],
                 _ => vec![],
             };
-            let readers: Vec<&str> = readers
-                .iter()
-                .filter_map(|&reader| addresses.get(reader as usize)?.as_deref())
-                .collect();
+            let readers: Vec<&str> =
+                readers.iter().filter_map(|&reader| addresses.get(reader as usize)?.as_deref()).collect();
             let readers = (!readers.is_empty()).then(|| readers.join(","));
             node.tell(&Line::new("connect").with_some("readers", readers))?;
         }
@@ -365,14 +323,7 @@ impl Conversation<'_> {
         let cell = self.cell;
         Line::new("run")
             .with("messages", cell.messages)
-            .with(
-                "seconds",
-                if cell.rate_hz.is_some() {
-                    1e6
-                } else {
-                    cell.seconds
-                },
-            )
+            .with("seconds", if cell.rate_hz.is_some() { 1e6 } else { cell.seconds })
             .with_some("rate_hz", cell.rate_hz)
             .with("warmup_messages", cell.warm_up_messages)
             .with("warmup_ms", cell.warm_up_ms)

@@ -24,11 +24,7 @@ pub fn describe() -> Host {
         versions: BTreeMap::from([("noctule".into(), env!("CARGO_PKG_VERSION").into())]),
         commit: commit(),
         fingerprint: BTreeMap::new(),
-        started_at: rfc3339(
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default(),
-        ),
+        started_at: rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
     }
 }
 
@@ -50,20 +46,12 @@ fn commit() -> Option<String> {
         .ancestors()
         .find(|folder| folder.join("Cargo.toml").exists() && folder.join(".git").exists())?;
     let git = |arguments: &[&str]| -> Option<String> {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(checkout as &Path)
-            .args(arguments)
-            .output()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output = Command::new("git").arg("-C").arg(checkout as &Path).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"])
-        .is_some_and(|changes| !changes.is_empty());
+    let changed =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
     Some(if changed { commit + "-dirty" } else { commit })
 }
 
@@ -75,16 +63,11 @@ pub fn rfc3339(since_1970: Duration) -> String {
     // "chrono-Compatible Low-Level Date Algorithms").
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")

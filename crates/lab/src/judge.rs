@@ -52,10 +52,7 @@ pub(crate) fn judge(
     check_rate(plan, &nodes, &mut why);
     check_latencies(plan, &samples, &mut why);
     if cell.received == 0 {
-        why.push(format!(
-            "nothing arrived: {} messages were sent, none received",
-            cell.sent
-        ));
+        why.push(format!("nothing arrived: {} messages were sent, none received", cell.sent));
     }
     cell.valid = why.is_empty();
     cell.why_invalid = why;
@@ -70,11 +67,7 @@ pub(crate) fn judge(
 fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
     Cell {
         peer: plan.peer.clone(),
-        link: if plan.hosts == 2 {
-            "link:veth".into()
-        } else {
-            plan.link.clone()
-        },
+        link: if plan.hosts == 2 { "link:veth".into() } else { plan.link.clone() },
         mode: plan.mode.clone(),
         nodes: plan.nodes,
         hops: vec![],
@@ -130,16 +123,9 @@ fn collect(plan: &CellPlan, nodes: &[NodeResult]) -> CellSamples {
         let Some(result) = nodes.get(node as usize) else {
             continue;
         };
-        let arrivals = (0..)
-            .zip(result.table.slots())
-            .filter(|(_, slot)| slot.arrivals > 0);
+        let arrivals = (0..).zip(result.table.slots()).filter(|(_, slot)| slot.arrivals > 0);
         samples.extend(arrivals.map(|(index, slot): (u64, &Slot)| {
-            let sent = source
-                .table
-                .slots()
-                .get(index as usize)
-                .copied()
-                .unwrap_or_default();
+            let sent = source.table.slots().get(index as usize).copied().unwrap_or_default();
             Sample {
                 index,
                 node: node as u16,
@@ -160,17 +146,11 @@ fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSa
         "round_trip" => 0,
         _ => (measured_nodes - 1) as u16,
     };
-    let fan = if plan.mode == "fan_out" {
-        u64::from(plan.nodes - 1)
-    } else {
-        1
-    };
+    let fan = if plan.mode == "fan_out" { u64::from(plan.nodes - 1) } else { 1 };
     cell.sent = source.table.sent() * fan;
     cell.received = latencies.len() as u64;
     cell.lost = cell.sent.saturating_sub(cell.received);
-    cell.late = plan
-        .deadline_ns
-        .map_or(0, |deadline_ns| statistics::late(&latencies, deadline_ns));
+    cell.late = plan.deadline_ns.map_or(0, |deadline_ns| statistics::late(&latencies, deadline_ns));
     cell.duplicated = nodes.iter().map(|node| node.table.duplicated()).sum();
     cell.reordered = Some(statistics::reordered(samples, last));
     cell.blocks = statistics::blocks(&latencies);
@@ -181,55 +161,35 @@ fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSa
     };
     if plan.rate_hz.is_some() {
         let sent = source.table.slots().iter().filter(|slot| slot.sent_ns != 0);
-        cell.send_lag_ns =
-            statistics::send_lag(sent.map(|slot| slot.sent_ns - slot.scheduled_ns).collect());
+        cell.send_lag_ns = statistics::send_lag(sent.map(|slot| slot.sent_ns - slot.scheduled_ns).collect());
     }
-    let cpu_ns: f64 = nodes
-        .iter()
-        .filter_map(|node| number(&node.done, "cpu_ns"))
-        .sum();
-    cell.cpu_ns_per_message =
-        (source.table.sent() > 0).then(|| cpu_ns / source.table.sent() as f64);
+    let cpu_ns: f64 = nodes.iter().filter_map(|node| number(&node.done, "cpu_ns")).sum();
+    cell.cpu_ns_per_message = (source.table.sent() > 0).then(|| cpu_ns / source.table.sent() as f64);
     cell.recorder_ns = number(&source.done, "recorder_ns");
-    cell.settings = nodes
-        .iter()
-        .flat_map(|node| node.settings.iter().cloned())
-        .collect();
+    cell.settings = nodes.iter().flat_map(|node| node.settings.iter().cloned()).collect();
     cell.latency_ns = LatencySummary::of(latencies);
 }
 
 fn number(line: &Line, key: &str) -> Option<f64> {
-    line.word(key)?
-        .parse()
-        .ok()
-        .filter(|value: &f64| value.is_finite())
+    line.word(key)?.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
 /// A node's own counts against its own table.
 fn check_counts(nodes: &[NodeResult], why: &mut Vec<String>) {
     for (node, result) in nodes.iter().enumerate() {
         let table = &result.table;
-        let counts = [
-            ("sent", table.sent()),
-            ("received", table.received()),
-            ("duplicated", table.duplicated()),
-        ];
+        let counts =
+            [("sent", table.sent()), ("received", table.received()), ("duplicated", table.duplicated())];
         for (what, found) in counts {
             let said = result.done.word(what).unwrap_or("nothing");
             if said != found.to_string() {
-                why.push(format!(
-                    "node {node} says {what}={said}, its record holds {found}"
-                ));
+                why.push(format!("node {node} says {what}={said}, its record holds {found}"));
             }
         }
         match number(&result.done, "overrun") {
             Some(0.0) => {}
-            Some(overrun) => why.push(format!(
-                "the recorder of node {node} dropped {overrun} samples"
-            )),
-            None => why.push(format!(
-                "node {node} does not say how many samples its recorder dropped"
-            )),
+            Some(overrun) => why.push(format!("the recorder of node {node} dropped {overrun} samples")),
+            None => why.push(format!("node {node} does not say how many samples its recorder dropped")),
         }
         if let Some(unexpected) = number(&result.done, "unexpected").filter(|&count| count > 0.0) {
             why.push(format!(
@@ -253,22 +213,13 @@ fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>
             continue;
         };
         let never_sent = |(index, slot): (usize, &Slot)| {
-            slot.arrivals > 0
-                && sender
-                    .table
-                    .slots()
-                    .get(index)
-                    .is_none_or(|sent| sent.sent_ns == 0)
+            slot.arrivals > 0 && sender.table.slots().get(index).is_none_or(|sent| sent.sent_ns == 0)
         };
-        let count = result
-            .table
-            .slots()
-            .iter()
-            .enumerate()
-            .filter(|&slot| never_sent(slot))
-            .count();
+        let count = result.table.slots().iter().enumerate().filter(|&slot| never_sent(slot)).count();
         if count > 0 {
-            why.push(format!("peers disagree: node {node} received {count} messages that node {before} never sent"));
+            why.push(format!(
+                "peers disagree: node {node} received {count} messages that node {before} never sent"
+            ));
         }
     }
 }
@@ -280,19 +231,10 @@ fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
     };
     let sent = source.table.sent();
     if sent < plan.messages {
-        why.push(format!(
-            "the rate was not held: {sent} of {} messages were sent",
-            plan.messages
-        ));
+        why.push(format!("the rate was not held: {sent} of {} messages were sent", plan.messages));
         return;
     }
-    let Some(last) = source
-        .table
-        .slots()
-        .iter()
-        .rev()
-        .find(|slot| slot.sent_ns != 0)
-    else {
+    let Some(last) = source.table.slots().iter().rev().find(|slot| slot.sent_ns != 0) else {
         return;
     };
     let lag_ns = (last.sent_ns - last.scheduled_ns) as f64;
@@ -307,14 +249,10 @@ fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
 }
 
 fn check_latencies(plan: &CellPlan, samples: &CellSamples, why: &mut Vec<String>) {
-    let negative = samples
-        .iter()
-        .filter(|sample| sample.received_ns < sample.sent_ns);
+    let negative = samples.iter().filter(|sample| sample.received_ns < sample.sent_ns);
     let count = negative.clone().count();
     if count > 0 {
-        let worst_ns = negative
-            .map(|sample| sample.received_ns.saturating_sub(sample.sent_ns))
-            .min();
+        let worst_ns = negative.map(|sample| sample.received_ns.saturating_sub(sample.sent_ns)).min();
         why.push(format!(
             "{count} of {} latencies are negative (down to {} ns): a clock or a stamp of {} is wrong",
             samples.len(),

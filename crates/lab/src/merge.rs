@@ -62,8 +62,7 @@ impl MergedCell {
     pub fn relative_half_spread(&self) -> Option<f64> {
         let (low, high) = self.p50_spread_ns?;
         let p50 = self.latency_ns?.p50?;
-        (self.trials.len() > 1 && p50 > 0)
-            .then(|| high.saturating_sub(low) as f64 / 2.0 / p50 as f64)
+        (self.trials.len() > 1 && p50 > 0).then(|| high.saturating_sub(low) as f64 / 2.0 / p50 as f64)
     }
 }
 
@@ -107,11 +106,8 @@ pub fn group(run: &Run) -> Vec<(CellKey, Vec<usize>)> {
 
 fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64>) -> MergedCell {
     let cells: Vec<&Cell> = trials.iter().map(|&trial| &run.cells[trial]).collect();
-    let sum = |count: fn(&Cell) -> u64| {
-        cells
-            .iter()
-            .fold(0u64, |total, cell| total.saturating_add(count(cell)))
-    };
+    let sum =
+        |count: fn(&Cell) -> u64| cells.iter().fold(0u64, |total, cell| total.saturating_add(count(cell)));
     let invalid_trials = cells.iter().filter(|cell| !cell.valid).count() as u32;
     let mut why_invalid: Vec<String> = Vec::new();
     for reason in cells.iter().flat_map(|cell| &cell.why_invalid) {
@@ -150,9 +146,7 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
         valid: invalid_trials == 0,
         invalid_trials,
         why_invalid,
-        may_saturate: cells
-            .iter()
-            .all(|cell| cell.expect.as_deref() == Some("may_saturate")),
+        may_saturate: cells.iter().all(|cell| cell.expect.as_deref() == Some("may_saturate")),
         key,
         trials,
     }
@@ -190,10 +184,7 @@ mod tests {
             clock_sigma_ns: 0,
             cpu_ns_per_message: None,
             redundancy: None,
-            floor: Some(Floor {
-                name: "futex".to_owned(),
-                p50_ns: 100,
-            }),
+            floor: Some(Floor { name: "futex".to_owned(), p50_ns: 100 }),
             ratio_to_floor: None,
             valid: true,
             why_invalid: vec![],
@@ -233,30 +224,16 @@ mod tests {
     fn interleaved_trials_are_pooled_in_first_seen_order() {
         let low: Vec<i64> = (100..200).collect();
         let high: Vec<i64> = (300..400).collect();
-        let (run, samples) = run(vec![
-            cell("b", 0, &low),
-            cell("a", 0, &low),
-            cell("b", 1, &high),
-            cell("a", 1, &low),
-        ]);
+        let (run, samples) =
+            run(vec![cell("b", 0, &low), cell("a", 0, &low), cell("b", 1, &high), cell("a", 1, &low)]);
         let merged = merge(&run, &samples);
         assert_eq!(merged.len(), 2);
-        assert_eq!(
-            (merged[0].key.peer.as_str(), &merged[0].trials),
-            ("b", &vec![0, 2])
-        );
+        assert_eq!((merged[0].key.peer.as_str(), &merged[0].trials), ("b", &vec![0, 2]));
         let pooled = merged[0].latency_ns.unwrap();
-        assert_eq!(
-            (pooled.min, pooled.p50, pooled.max),
-            (100, Some(300), 399),
-            "of all samples"
-        );
+        assert_eq!((pooled.min, pooled.p50, pooled.max), (100, Some(300), 399), "of all samples");
         assert_eq!(merged[0].p50_spread_ns, Some((150, 350)));
         assert_eq!(merged[0].ratio_to_floor, Some(3.0));
-        assert_eq!(
-            (merged[0].sent, merged[0].received, merged[0].lost),
-            (202, 200, 2)
-        );
+        assert_eq!((merged[0].sent, merged[0].received, merged[0].lost), (202, 200, 2));
         assert_eq!(merged[1].p50_spread_ns, Some((150, 150)));
         assert_eq!(merged[1].relative_half_spread(), Some(0.0));
     }
@@ -287,10 +264,6 @@ mod tests {
         let merged = merge(&run, &[]);
         assert_eq!(merged[0].latency_ns.unwrap().p50, Some(150));
         assert_eq!(merged[0].samples, 0);
-        assert_eq!(
-            merged[0].relative_half_spread(),
-            None,
-            "one trial has no spread"
-        );
+        assert_eq!(merged[0].relative_half_spread(), None, "one trial has no spread");
     }
 }

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
-use noctule_sys::interface;
 use noctule_sys::namespace::NetworkNamespace;
+use noctule_sys::{clock, interface};
 
 /// Address of each host on the veth pair (an otherwise unused part of 10.0.0.0/8; the namespaces
 /// have no other interface, so nothing else can own them).
@@ -29,12 +29,13 @@ impl Network {
     /// Missing privileges, or for two hosts a missing `ip` command.
     pub(crate) fn create(hosts: u32) -> Result<Self, String> {
         let namespace = || {
-            NetworkNamespace::create()
-                .map_err(|e| format!("cannot create a private network ({e}); run as root, or where user namespaces are allowed"))
+            NetworkNamespace::create().map_err(|e| {
+                format!(
+                    "cannot create a private network ({e}); run as root, or where user namespaces are allowed"
+                )
+            })
         };
-        let network = Self {
-            hosts: (0..hosts).map(|_| namespace()).collect::<Result<_, _>>()?,
-        };
+        let network = Self { hosts: (0..hosts).map(|_| namespace()).collect::<Result<_, _>>()? };
         if let [a, b] = network.hosts.as_slice() {
             join(a, b)?;
         }
@@ -49,20 +50,14 @@ impl Network {
     /// The address a node binds to and announces.
     pub(crate) fn address(&self, node: u32) -> String {
         match self.hosts.len() {
-            2 => ADDRESSES[node as usize % 2]
-                .map(|octet| octet.to_string())
-                .join("."),
+            2 => ADDRESSES[node as usize % 2].map(|octet| octet.to_string()).join("."),
             _ => "127.0.0.1".into(),
         }
     }
 }
 
 fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
-    let other = format!(
-        "/proc/{}/fd/{}",
-        std::process::id(),
-        b.descriptor().as_raw_fd()
-    );
+    let other = format!("/proc/{}/fd/{}", std::process::id(), b.descriptor().as_raw_fd());
     let linked = a.run(|| {
         Command::new("ip")
             .args([
@@ -88,9 +83,7 @@ fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
             ));
         }
         Err(error) => {
-            return Err(format!(
-                "cannot run `ip` ({error}); install it with `apt-get install iproute2`"
-            ));
+            return Err(format!("cannot run `ip` ({error}); install it with `apt-get install iproute2`"));
         }
     }
     for (host, number) in [(a, 0), (b, 1)] {
@@ -99,8 +92,23 @@ fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
             interface::set_up(INTERFACES[number], true)?;
             interface::replace_multicast_route("lo", INTERFACES[number])
         };
-        host.run(configure)
-            .map_err(|e| format!("cannot configure {}: {e}", INTERFACES[number]))?;
+        host.run(configure).map_err(|e| format!("cannot configure {}: {e}", INTERFACES[number]))?;
+    }
+    for (host, number) in [(a, 0), (b, 1)] {
+        host.run(|| wait_until_running(INTERFACES[number]))
+            .map_err(|e| format!("{} does not come up: {e}", INTERFACES[number]))?;
+    }
+    Ok(())
+}
+
+/// Packets sent before the carrier is up are dropped without a word.
+fn wait_until_running(name: &str) -> io::Result<()> {
+    let deadline_ns = clock::now_ns() + 5_000_000_000;
+    while !interface::is_running(name)? {
+        if clock::now_ns() > deadline_ns {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        clock::sleep_until(clock::now_ns() + 1_000_000);
     }
     Ok(())
 }

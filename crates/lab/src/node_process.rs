@@ -75,21 +75,12 @@ impl NodeProcess {
             None => command.spawn(),
         };
         let mut child = spawned.map_err(|e| {
-            NodeFault::Failed(format!(
-                "{label} could not be started ({}): {e}",
-                program.path.display()
-            ))
+            NodeFault::Failed(format!("{label} could not be started ({}): {e}", program.path.display()))
         })?;
         let lines = read_lines(child.stdout.take());
         let last_words = keep_last_words(child.stderr.take());
         let input = child.stdin.take();
-        Ok(Self {
-            label,
-            child,
-            input,
-            lines,
-            last_words,
-        })
+        Ok(Self { label, child, input, lines, last_words })
     }
 
     /// Sends one line.
@@ -122,9 +113,9 @@ impl NodeProcess {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death(doing)),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
                     let seconds = timeout.as_secs_f64();
-                    return Err(self.failed(&format!(
-                        "hung: it said nothing for {seconds:.0} s while {doing}"
-                    )));
+                    return Err(
+                        self.failed(&format!("hung: it said nothing for {seconds:.0} s while {doing}"))
+                    );
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -150,10 +141,7 @@ impl NodeProcess {
         // Its output ends when it exits, so this waits without polling.
         let deadline = Instant::now() + EXIT_TIMEOUT;
         loop {
-            match self
-                .lines
-                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-            {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
@@ -168,16 +156,9 @@ impl NodeProcess {
     }
 
     fn failed(&self, what: &str) -> NodeFault {
-        let words = self
-            .last_words
-            .lock()
-            .map(|words| words.iter().cloned().collect::<Vec<_>>());
+        let words = self.last_words.lock().map(|words| words.iter().cloned().collect::<Vec<_>>());
         let words = words.unwrap_or_default().join(" / ");
-        let words = if words.is_empty() {
-            words
-        } else {
-            format!("; its last words: {words}")
-        };
+        let words = if words.is_empty() { words } else { format!("; its last words: {words}") };
         NodeFault::Failed(format!("{} {what}{words}", self.label))
     }
 
@@ -224,16 +205,10 @@ fn read_lines(output: Option<impl Read + Send + 'static>) -> Receiver<String> {
             let mut line = Vec::new();
             loop {
                 line.clear();
-                match output
-                    .by_ref()
-                    .take(LINE_BYTES_MAX)
-                    .read_until(b'\n', &mut line)
-                {
+                match output.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
                     Ok(0) | Err(_) => return,
                     Ok(_) => {
-                        let text = String::from_utf8_lossy(&line)
-                            .trim_end_matches(['\n', '\r'])
-                            .to_owned();
+                        let text = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
                         if sender.send(text).is_err() {
                             return;
                         }
@@ -254,11 +229,7 @@ fn keep_last_words(errors: Option<impl Read + Send + 'static>) -> Arc<Mutex<VecD
             let mut line = Vec::new();
             loop {
                 line.clear();
-                match errors
-                    .by_ref()
-                    .take(LINE_BYTES_MAX)
-                    .read_until(b'\n', &mut line)
-                {
+                match errors.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
                     Ok(0) | Err(_) => return,
                     Ok(_) => {}
                 }

@@ -64,11 +64,7 @@ impl CellPlan {
         if self.cores.is_empty() {
             return "free".into();
         }
-        self.cores
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(",")
+        self.cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 
     /// Core of a node; `None` = free.
@@ -80,17 +76,9 @@ impl CellPlan {
     /// One line for progress displays.
     pub fn label(&self) -> String {
         let rate = self.rate_hz.map_or(String::new(), |hz| format!(" {hz} Hz"));
-        let nodes = if self.nodes == 2 {
-            String::new()
-        } else {
-            format!(" {} nodes", self.nodes)
-        };
-        let (peer, mode, payload_bytes, wait) =
-            (&self.peer, &self.mode, self.payload_bytes, &self.wait);
-        format!(
-            "{peer} {mode}{nodes} {payload_bytes} B{rate} {wait} [{}]",
-            self.placement()
-        )
+        let nodes = if self.nodes == 2 { String::new() } else { format!(" {} nodes", self.nodes) };
+        let (peer, mode, payload_bytes, wait) = (&self.peer, &self.mode, self.payload_bytes, &self.wait);
+        format!("{peer} {mode}{nodes} {payload_bytes} B{rate} {wait} [{}]", self.placement())
     }
 }
 
@@ -131,12 +119,7 @@ impl Plan {
         for group in &file.scenario.cells {
             for peer in group.get_ref().peer.values() {
                 let wanted = choice.peers.is_empty() || choice.peers.contains(peer);
-                if !wanted
-                    || limits
-                        .peer
-                        .as_ref()
-                        .is_some_and(|peers| !peers.contains(peer))
-                {
+                if !wanted || limits.peer.as_ref().is_some_and(|peers| !peers.contains(peer)) {
                     continue;
                 }
                 let expander = match (directory.entries.get(peer), directory.missing.get(peer)) {
@@ -159,10 +142,7 @@ impl Plan {
                             .chain(directory.missing.keys())
                             .map(String::as_str)
                             .collect();
-                        let what = format!(
-                            "no peer is called \"{peer}\"; there are {}",
-                            known.join(", ")
-                        );
+                        let what = format!("no peer is called \"{peer}\"; there are {}", known.join(", "));
                         return Err(file.fault(group.span().start, what));
                     }
                 };
@@ -173,10 +153,7 @@ impl Plan {
     }
 
     fn skip(&mut self, peer: &str, why: String) {
-        let skipped = Skipped {
-            peer: peer.to_owned(),
-            why,
-        };
+        let skipped = Skipped { peer: peer.to_owned(), why };
         if !self.skipped.contains(&skipped) {
             self.skipped.push(skipped);
         }
@@ -196,44 +173,21 @@ impl Expander<'_> {
     fn expand(&self, plan: &mut Plan) {
         let group = self.group;
         let default_link = self.entry.description.links.get(..1).unwrap_or_default();
-        let links = group
-            .link
-            .as_ref()
-            .map_or(default_link, |links| links.values());
+        let links = group.link.as_ref().map_or(default_link, |links| links.values());
         let limits = self.limits;
         let mut cells = vec![self.template()];
         vary(&mut cells, links, |cell, link| cell.link = link.clone());
-        vary(&mut cells, group.mode.values(), |cell, mode| {
-            cell.mode = mode.clone()
+        vary(&mut cells, group.mode.values(), |cell, mode| cell.mode = mode.clone());
+        vary(&mut cells, &kept(group.nodes.values(), &limits.nodes), |cell, &nodes| cell.nodes = nodes);
+        vary(&mut cells, &kept(group.payload_bytes.values(), &limits.payload_bytes), |cell, &bytes| {
+            cell.payload_bytes = bytes;
         });
-        vary(
-            &mut cells,
-            &kept(group.nodes.values(), &limits.nodes),
-            |cell, &nodes| cell.nodes = nodes,
-        );
-        vary(
-            &mut cells,
-            &kept(group.payload_bytes.values(), &limits.payload_bytes),
-            |cell, &bytes| {
-                cell.payload_bytes = bytes;
-            },
-        );
-        vary(
-            &mut cells,
-            &kept(group.rate_hz.values(), &limits.rate_hz),
-            |cell, &rate_hz| {
-                cell.rate_hz = (rate_hz > 0.0).then_some(rate_hz);
-            },
-        );
-        vary(&mut cells, group.wait.values(), |cell, wait| {
-            cell.wait = wait.clone()
+        vary(&mut cells, &kept(group.rate_hz.values(), &limits.rate_hz), |cell, &rate_hz| {
+            cell.rate_hz = (rate_hz > 0.0).then_some(rate_hz);
         });
-        vary(&mut cells, group.format.values(), |cell, format| {
-            cell.format = format.clone()
-        });
-        vary(&mut cells, group.placement.values(), |cell, placement| {
-            cell.cores = self.cores_of(placement)
-        });
+        vary(&mut cells, group.wait.values(), |cell, wait| cell.wait = wait.clone());
+        vary(&mut cells, group.format.values(), |cell, format| cell.format = format.clone());
+        vary(&mut cells, group.placement.values(), |cell, placement| cell.cores = self.cores_of(placement));
         for mut cell in cells {
             self.settle(&mut cell);
             match self.obstacle(&cell) {
@@ -263,15 +217,8 @@ impl Expander<'_> {
             expect: group.expect.clone(),
             options: group.options.clone(),
             seconds: limits.seconds.or(group.seconds).unwrap_or(scenario.seconds),
-            messages: limits
-                .messages
-                .or(group.messages)
-                .unwrap_or(scenario.messages),
-            trials: limits
-                .trials
-                .or(group.trials)
-                .unwrap_or(scenario.trials)
-                .max(1),
+            messages: limits.messages.or(group.messages).unwrap_or(scenario.messages),
+            trials: limits.trials.or(group.trials).unwrap_or(scenario.trials).max(1),
             warm_up_messages: WARM_UP_MESSAGES,
             warm_up_ms: (scenario.warm_up_seconds * 1e3) as u64,
             window: 1,
@@ -284,10 +231,7 @@ impl Expander<'_> {
             "split" => self.cores.to_vec(),
             "same" => self.cores.last().copied().into_iter().collect(),
             "free" => Vec::new(),
-            listed => listed
-                .split(',')
-                .filter_map(|core| core.trim().parse().ok())
-                .collect(),
+            listed => listed.split(',').filter_map(|core| core.trim().parse().ok()).collect(),
         }
     }
 
@@ -303,15 +247,11 @@ impl Expander<'_> {
         // More cores than nodes: name only those in use.
         cell.cores.truncate(cell.nodes as usize);
         if let Some(rate_hz) = cell.rate_hz {
-            cell.messages = cell
-                .messages
-                .min((rate_hz * cell.seconds).ceil().max(1.0) as u64);
-            cell.warm_up_messages = ((rate_hz * self.scenario.warm_up_seconds).ceil() as u64)
-                .clamp(1, WARM_UP_MESSAGES);
-            cell.window = ((rate_hz / 10.0) as u64)
-                .clamp(16, 1024)
-                .min(WINDOW_BYTES / cell.payload_bytes)
-                .max(4);
+            cell.messages = cell.messages.min((rate_hz * cell.seconds).ceil().max(1.0) as u64);
+            cell.warm_up_messages =
+                ((rate_hz * self.scenario.warm_up_seconds).ceil() as u64).clamp(1, WARM_UP_MESSAGES);
+            cell.window =
+                ((rate_hz / 10.0) as u64).clamp(16, 1024).min(WINDOW_BYTES / cell.payload_bytes).max(4);
         } else if cell.mode != "round_trip" {
             cell.window = (WINDOW_BYTES / 8 / cell.payload_bytes).clamp(4, 1024);
         }
@@ -325,8 +265,7 @@ impl Expander<'_> {
         let offer = &self.entry.description;
         let offered = |what: &str, wanted: &String, offered: &[String]| {
             let list = offered.join(", ");
-            (!offered.contains(wanted))
-                .then(|| format!("does not offer {what} {wanted}; it offers {list}"))
+            (!offered.contains(wanted)).then(|| format!("does not offer {what} {wanted}; it offers {list}"))
         };
         offered("link", &cell.link, &offer.links)
             .or_else(|| offered("mode", &cell.mode, &offer.modes))
@@ -357,10 +296,7 @@ fn vary<T>(cells: &mut Vec<CellPlan>, values: &[T], set: impl Fn(&mut CellPlan, 
         set(&mut cell, value);
         cell
     };
-    *cells = cells
-        .iter()
-        .flat_map(|cell| values.iter().map(move |value| with(cell, value)))
-        .collect();
+    *cells = cells.iter().flat_map(|cell| values.iter().map(move |value| with(cell, value))).collect();
 }
 
 /// The values that the short form keeps: those it lists, or else the first.
@@ -368,16 +304,8 @@ fn kept<T: Copy + PartialEq>(values: &[T], limit: &Option<Vec<T>>) -> Vec<T> {
     let Some(limit) = limit else {
         return values.to_vec();
     };
-    let kept: Vec<T> = values
-        .iter()
-        .copied()
-        .filter(|value| limit.contains(value))
-        .collect();
-    if kept.is_empty() {
-        values.iter().copied().take(1).collect()
-    } else {
-        kept
-    }
+    let kept: Vec<T> = values.iter().copied().filter(|value| limit.contains(value)).collect();
+    if kept.is_empty() { values.iter().copied().take(1).collect() } else { kept }
 }
 
 #[cfg(test)]
@@ -390,10 +318,7 @@ mod tests {
         let text = format!("name = \"x\"\n{cells}");
         let file = ScenarioFile::parse("s.toml", text)?;
         let mut directory = Directory::built_in(Path::new("noctule"));
-        directory.add_missing(
-            "lcm",
-            "lcm is not built; build it with `cargo xtask peers lcm`".into(),
-        );
+        directory.add_missing("lcm", "lcm is not built; build it with `cargo xtask peers lcm`".into());
         Plan::expand(&file, &directory, cores, choice)
     }
 
@@ -409,17 +334,11 @@ mod tests {
     #[test]
     fn a_choice_of_peers_and_the_short_form_leave_cells_out() {
         let cells = "[[cells]]\npeer = [\"udp\", \"tcp\"]\npayload_bytes = [64, 1024]\n[smoke]\npayload_bytes = [1024]\ntrials = 1\n";
-        let choice = Choice {
-            peers: vec!["tcp".into()],
-            smoke: true,
-        };
+        let choice = Choice { peers: vec!["tcp".into()], smoke: true };
         let plan = expand(cells, &[0, 1], &choice).unwrap();
         assert_eq!(plan.cells.len(), 1);
         let cell = &plan.cells[0];
-        assert_eq!(
-            (cell.peer.as_str(), cell.payload_bytes, cell.trials),
-            ("tcp", 1024, 1)
-        );
+        assert_eq!((cell.peer.as_str(), cell.payload_bytes, cell.trials), ("tcp", 1024, 1));
     }
 
     #[test]
@@ -427,11 +346,7 @@ mod tests {
         let cells = "[[cells]]\npeer = [\"lcm\", \"udp\", \"cache_line\"]\npayload_bytes = [64, 100000]\nwait = \"spin\"\nplacement = \"same\"\n";
         let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
         assert_eq!(plan.cells, []);
-        let reasons: Vec<String> = plan
-            .skipped
-            .iter()
-            .map(|s| format!("{}: {}", s.peer, s.why))
-            .collect();
+        let reasons: Vec<String> = plan.skipped.iter().map(|s| format!("{}: {}", s.peer, s.why)).collect();
         assert_eq!(
             reasons,
             [
@@ -448,9 +363,7 @@ mod tests {
     fn unknown_peer_is_an_error_that_points_to_its_group() {
         let error = expand("\n[[cells]]\npeer = \"ucp\"\n", &[0], &Choice::default()).unwrap_err();
         assert!(
-            error
-                .to_string()
-                .starts_with("s.toml:3:1: no peer is called \"ucp\"; there are cache_line, ")
+            error.to_string().starts_with("s.toml:3:1: no peer is called \"ucp\"; there are cache_line, ")
         );
     }
 
@@ -458,28 +371,15 @@ mod tests {
     fn an_open_loop_sends_what_fits_its_time_and_is_late_after_a_period() {
         let cells = "[[cells]]\npeer = \"udp\"\nrate_hz = [1, 1000]\nseconds = 2.5\n";
         let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        assert_eq!(
-            (plan.cells[0].messages, plan.cells[0].deadline_ns),
-            (3, Some(1_000_000_000))
-        );
-        assert_eq!(
-            (plan.cells[1].messages, plan.cells[1].deadline_ns),
-            (2500, Some(1_000_000))
-        );
+        assert_eq!((plan.cells[0].messages, plan.cells[0].deadline_ns), (3, Some(1_000_000_000)));
+        assert_eq!((plan.cells[1].messages, plan.cells[1].deadline_ns), (2500, Some(1_000_000)));
         assert_eq!(plan.cells[0].warm_up_messages, 1);
     }
 
     #[test]
     fn a_core_this_process_may_not_use_is_named() {
-        let plan = expand(
-            "[[cells]]\npeer = \"udp\"\nplacement = \"0,7\"\n",
-            &[0, 1],
-            &Choice::default(),
-        )
-        .unwrap();
-        assert_eq!(
-            plan.skipped[0].why,
-            "core 7 is not one this process may use ([0, 1])"
-        );
+        let plan =
+            expand("[[cells]]\npeer = \"udp\"\nplacement = \"0,7\"\n", &[0, 1], &Choice::default()).unwrap();
+        assert_eq!(plan.skipped[0].why, "core 7 is not one this process may use ([0, 1])");
     }
 }

@@ -254,9 +254,7 @@ pub enum RunFileError {
         reason: String,
     },
     /// Written by another major layout.
-    #[error(
-        "{path} has schema {found}, this program reads schema {SCHEMA}; run it again with this version"
-    )]
+    #[error("{path} has schema {found}, this program reads schema {SCHEMA}; run it again with this version")]
     Schema {
         /// Path tried.
         path: String,
@@ -269,10 +267,8 @@ impl Run {
     /// Reads a `run.json`; unknown fields are ignored.
     pub fn read(path: &Path) -> Result<Self, RunFileError> {
         let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| RunFileError::Io {
-            path: shown.clone(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| RunFileError::Io { path: shown.clone(), source })?;
         let malformed = |error: serde_json::Error| RunFileError::Malformed {
             path: shown.clone(),
             reason: error.to_string(),
@@ -283,10 +279,7 @@ impl Run {
             Some(found) => return Err(RunFileError::Schema { path: shown, found }),
             None => {
                 let reason = "it has no number named \"schema\"".to_owned();
-                return Err(RunFileError::Malformed {
-                    path: shown,
-                    reason,
-                });
+                return Err(RunFileError::Malformed { path: shown, reason });
             }
         }
         serde_json::from_value(value).map_err(malformed)
@@ -294,10 +287,7 @@ impl Run {
 
     /// Writes `run.json` by way of a temporary file, so that no half-written one is ever seen.
     pub fn write(&self, path: &Path) -> Result<(), RunFileError> {
-        let io = |source| RunFileError::Io {
-            path: path.display().to_string(),
-            source,
-        };
+        let io = |source| RunFileError::Io { path: path.display().to_string(), source };
         let text = serde_json::to_string_pretty(self).map_err(|error| io(error.into()))?;
         let draft = path.with_extension("json.part");
         std::fs::write(&draft, text + "\n").map_err(io)?;
@@ -307,10 +297,7 @@ impl Run {
     /// True if every cell that must be valid is, every threshold held, and nothing was interrupted.
     pub fn succeeded(&self) -> bool {
         !self.partial
-            && self
-                .cells
-                .iter()
-                .all(|cell| cell.valid || cell.expect.as_deref() == Some("may_saturate"))
+            && self.cells.iter().all(|cell| cell.valid || cell.expect.as_deref() == Some("may_saturate"))
             && self.thresholds.iter().all(|threshold| threshold.held)
     }
 }

@@ -148,10 +148,7 @@ pub struct Smoke {
 
 /// One value or a list of values.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a value or a list of values of the right type"
-)]
+#[serde(untagged, expecting = "expected a value or a list of values of the right type")]
 pub enum Many<T> {
     /// A single value.
     One(T),
@@ -212,10 +209,7 @@ impl ScenarioFile {
         let shown = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(source) => Self::parse(&shown, source),
-            Err(source) => Err(ScenarioError::Io {
-                path: shown,
-                source,
-            }),
+            Err(source) => Err(ScenarioError::Io { path: shown, source }),
         }
     }
 
@@ -225,11 +219,7 @@ impl ScenarioFile {
             let offset = error.span().map_or(0, |span| span.start);
             invalid(path, &source, offset, error.message().replace('\n', " "))
         })?;
-        let file = Self {
-            scenario,
-            source,
-            path: path.to_owned(),
-        };
+        let file = Self { scenario, source, path: path.to_owned() };
         file.check()?;
         Ok(file)
     }
@@ -248,29 +238,19 @@ impl ScenarioFile {
         positive("seconds", scenario.seconds)?;
         positive("trials", scenario.trials.into())?;
         if scenario.priority > 99 {
-            return Err(self.fault(
-                0,
-                format!("priority = {} is not between 0 and 99", scenario.priority),
-            ));
+            return Err(self.fault(0, format!("priority = {} is not between 0 and 99", scenario.priority)));
         }
         if scenario.messages == 0 || scenario.messages > noctule_peer::SLOTS_MAX as u64 {
             let largest = noctule_peer::SLOTS_MAX;
-            return Err(self.fault(
-                0,
-                format!(
-                    "messages = {} is not between 1 and {largest}",
-                    scenario.messages
-                ),
-            ));
+            return Err(
+                self.fault(0, format!("messages = {} is not between 1 and {largest}", scenario.messages))
+            );
         }
         if scenario.name.is_empty() || scenario.name.contains(['/', ' ', '\\']) {
             return Err(self.fault(0, format!("name = \"{}\" is not one word", scenario.name)));
         }
         if scenario.cells.is_empty() {
-            return Err(self.fault(
-                0,
-                "there is no [[cells]] section; a scenario needs at least one",
-            ));
+            return Err(self.fault(0, "there is no [[cells]] section; a scenario needs at least one"));
         }
         for group in &scenario.cells {
             self.check_group(group)?;
@@ -278,10 +258,7 @@ impl ScenarioFile {
         for threshold in &scenario.thresholds {
             let statistic = &threshold.get_ref().statistic;
             if !STATISTICS.contains(&statistic.as_str()) {
-                let what = format!(
-                    "statistic = \"{statistic}\" is none of {}",
-                    STATISTICS.join(", ")
-                );
+                let what = format!("statistic = \"{statistic}\" is none of {}", STATISTICS.join(", "));
                 return Err(self.fault(threshold.span().start, what));
             }
         }
@@ -301,25 +278,13 @@ impl ScenarioFile {
             }
             None => Ok(()),
         };
-        let within =
-            |key: &str, value: f64, low: f64, high: f64| match (low..=high).contains(&value) {
-                true => Ok(()),
-                false => Err(self.fault(
-                    start,
-                    format!("{key} = {value} is not between {low} and {high}"),
-                )),
-            };
-        one_of(
-            "mode",
-            group.mode.values(),
-            &["round_trip", "one_way", "chain", "fan_out"],
-        )?;
+        let within = |key: &str, value: f64, low: f64, high: f64| match (low..=high).contains(&value) {
+            true => Ok(()),
+            false => Err(self.fault(start, format!("{key} = {value} is not between {low} and {high}"))),
+        };
+        one_of("mode", group.mode.values(), &["round_trip", "one_way", "chain", "fan_out"])?;
         one_of("wait", group.wait.values(), &["spin", "block", "hybrid"])?;
-        one_of(
-            "touch",
-            std::slice::from_ref(&group.touch),
-            &["header", "full"],
-        )?;
+        one_of("touch", std::slice::from_ref(&group.touch), &["header", "full"])?;
         one_of("expect", group.expect.as_slice(), &["may_saturate"])?;
         for &payload_bytes in group.payload_bytes.values() {
             within("payload_bytes", payload_bytes as f64, 16.0, 4_194_304.0)?;
@@ -332,9 +297,7 @@ impl ScenarioFile {
         }
         within("hosts", group.hosts.into(), 1.0, 2.0)?;
         for placement in group.placement.values() {
-            let cores = placement
-                .split(',')
-                .all(|core| core.trim().parse::<u32>().is_ok());
+            let cores = placement.split(',').all(|core| core.trim().parse::<u32>().is_ok());
             if !(cores || ["split", "same", "free"].contains(&placement.as_str())) {
                 let what = format!(
                     "placement = \"{placement}\" is none of split, same, free or a list of cores such as \"0,1\""
@@ -347,34 +310,14 @@ impl ScenarioFile {
 }
 
 /// What a threshold may bound.
-const STATISTICS: [&str; 10] = [
-    "p50",
-    "p90",
-    "p95",
-    "p99",
-    "p99_9",
-    "max",
-    "mean",
-    "loss",
-    "late",
-    "ratio_to_floor",
-];
+const STATISTICS: [&str; 10] =
+    ["p50", "p90", "p95", "p99", "p99_9", "max", "mean", "loss", "late", "ratio_to_floor"];
 
 fn invalid(path: &str, source: &str, offset: usize, what: String) -> ScenarioError {
     let before = source.as_bytes().get(..offset).unwrap_or(source.as_bytes());
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let column = before
-        .iter()
-        .rev()
-        .take_while(|&&byte| byte != b'\n')
-        .count()
-        + 1;
-    ScenarioError::Invalid {
-        path: path.to_owned(),
-        line,
-        column,
-        what,
-    }
+    let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
+    ScenarioError::Invalid { path: path.to_owned(), line, column, what }
 }
 
 fn three() -> u32 {
@@ -425,9 +368,7 @@ mod tests {
     use super::*;
 
     fn fault(text: &str) -> String {
-        ScenarioFile::parse("s.toml", text.to_owned())
-            .unwrap_err()
-            .to_string()
+        ScenarioFile::parse("s.toml", text.to_owned()).unwrap_err().to_string()
     }
 
     #[test]
@@ -453,31 +394,20 @@ mod tests {
         assert!(fault("name = \"x\"\n[[cells]\n").starts_with("s.toml:2:"));
         assert!(fault("name = \"x\"\n").starts_with("s.toml:1:1: missing field `cells`"));
         let text = fault("name = \"x\"\n\n[[cells]]\npeer = \"udp\"\nwait = \"sleep\"\n");
-        assert_eq!(
-            text,
-            "s.toml:3:1: wait = \"sleep\" is none of spin, block, hybrid"
-        );
+        assert_eq!(text, "s.toml:3:1: wait = \"sleep\" is none of spin, block, hybrid");
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\npayload_bytes = [64, 8]\n");
-        assert_eq!(
-            text,
-            "s.toml:2:1: payload_bytes = 8 is not between 16 and 4194304"
-        );
+        assert_eq!(text, "s.toml:2:1: payload_bytes = 8 is not between 16 and 4194304");
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\nplacement = \"left\"\n");
         assert!(text.contains("placement = \"left\" is none of split, same, free"));
-        assert!(
-            fault("name = \"x\"\ntrials = 0\n[[cells]]\npeer = \"udp\"\n").contains("trials = 0")
-        );
-        let threshold = "name = \"x\"\n[[cells]]\npeer = \"udp\"\n[[thresholds]]\nstatistic = \"p98\"\nmax = 1\n";
+        assert!(fault("name = \"x\"\ntrials = 0\n[[cells]]\npeer = \"udp\"\n").contains("trials = 0"));
+        let threshold =
+            "name = \"x\"\n[[cells]]\npeer = \"udp\"\n[[thresholds]]\nstatistic = \"p98\"\nmax = 1\n";
         assert!(fault(threshold).starts_with("s.toml:4:1: statistic = \"p98\" is none of p50"));
     }
 
     #[test]
     fn missing_file_is_one_sentence() {
         let error = ScenarioFile::read(Path::new("/nonexistent/s.toml")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("cannot read the scenario /nonexistent/s.toml: No such file")
-        );
+        assert!(error.to_string().starts_with("cannot read the scenario /nonexistent/s.toml: No such file"));
     }
 }

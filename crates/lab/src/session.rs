@@ -40,16 +40,8 @@ pub fn run(
     let cores = noctule_sys::scheduling::allowed_cores().map_err(SessionError::Cores)?;
     let plan = Plan::expand(file, directory, &cores, choice)?;
     if plan.cells.is_empty() {
-        let why: Vec<String> = plan
-            .skipped
-            .iter()
-            .map(|s| format!("{} {}", s.peer, s.why))
-            .collect();
-        let why = if why.is_empty() {
-            "no cell matches the peers chosen".into()
-        } else {
-            why.join("; ")
-        };
+        let why: Vec<String> = plan.skipped.iter().map(|s| format!("{} {}", s.peer, s.why)).collect();
+        let why = if why.is_empty() { "no cell matches the peers chosen".into() } else { why.join("; ") };
         return Err(SessionError::Empty(why));
     }
     let settings = Settings {
@@ -59,21 +51,12 @@ pub fn run(
     };
     let mut host = host::describe();
     for cell in &plan.cells {
-        if let Some(entry) = directory
-            .entries
-            .get(&cell.peer)
-            .filter(|entry| !entry.is_floor)
-        {
-            host.versions
-                .insert(cell.peer.clone(), entry.description.version.clone());
+        if let Some(entry) = directory.entries.get(&cell.peer).filter(|entry| !entry.is_floor) {
+            host.versions.insert(cell.peer.clone(), entry.description.version.clone());
         }
     }
     let mut engine = Engine::new(directory, settings, interrupted)?;
-    let Measured {
-        mut cells,
-        samples,
-        interrupted,
-    } = engine.measure(&plan, observer)?;
+    let Measured { mut cells, samples, interrupted } = engine.measure(&plan, observer)?;
     comparison_floor::assign(&mut cells);
     let mut run = Run {
         schema: SCHEMA,
@@ -91,12 +74,8 @@ pub fn run(
         thresholds: vec![],
     };
     let merged = merge(&run, &samples);
-    run.thresholds = file
-        .scenario
-        .thresholds
-        .iter()
-        .map(|threshold| judge(threshold.get_ref(), &run, &merged))
-        .collect();
+    run.thresholds =
+        file.scenario.thresholds.iter().map(|threshold| judge(threshold.get_ref(), &run, &merged)).collect();
     Ok((run, samples))
 }
 
@@ -105,46 +84,26 @@ pub fn run(
 fn judge(threshold: &Threshold, run: &Run, merged: &[MergedCell]) -> ThresholdResult {
     let matches = |row: &&MergedCell| {
         let key = &row.key;
-        let is = |wanted: &Option<String>, found: &String| {
-            wanted.as_ref().is_none_or(|wanted| wanted == found)
-        };
+        let is =
+            |wanted: &Option<String>, found: &String| wanted.as_ref().is_none_or(|wanted| wanted == found);
         is(&threshold.peer, &key.peer)
             && is(&threshold.mode, &key.mode)
             && is(&threshold.wait, &key.wait)
             && is(&threshold.placement, &key.placement)
-            && threshold
-                .payload_bytes
-                .is_none_or(|wanted| wanted == key.payload_bytes)
+            && threshold.payload_bytes.is_none_or(|wanted| wanted == key.payload_bytes)
     };
     let rows: Vec<&MergedCell> = merged.iter().filter(matches).collect();
-    let values: Option<Vec<f64>> = rows
-        .iter()
-        .map(|row| statistic(&threshold.statistic, row))
-        .collect();
+    let values: Option<Vec<f64>> = rows.iter().map(|row| statistic(&threshold.statistic, row)).collect();
     let found = values.and_then(|values| values.into_iter().reduce(f64::max));
     let held = found.is_some_and(|found| found <= threshold.max) && !run.partial;
     let unit = match threshold.statistic.as_str() {
         "loss" | "late" | "ratio_to_floor" => "",
         _ => " µs",
     };
-    let filters = [
-        &threshold.peer,
-        &threshold.mode,
-        &threshold.wait,
-        &threshold.placement,
-    ];
+    let filters = [&threshold.peer, &threshold.mode, &threshold.wait, &threshold.placement];
     let filters: Vec<&str> = filters.into_iter().flatten().map(String::as_str).collect();
-    let what = format!(
-        "{} {} ≤ {}{unit}",
-        filters.join(" "),
-        threshold.statistic,
-        threshold.max
-    );
-    ThresholdResult {
-        what: what.trim().to_owned(),
-        found,
-        held,
-    }
+    let what = format!("{} {} ≤ {}{unit}", filters.join(" "), threshold.statistic, threshold.max);
+    ThresholdResult { what: what.trim().to_owned(), found, held }
 }
 
 /// Latencies in µs, loss and late as shares of the messages sent.
@@ -169,7 +128,5 @@ fn statistic(name: &str, row: &MergedCell) -> Option<f64> {
 
 /// Trials that failed validity although nothing said they may, for the end of a report.
 pub fn unexpected_failures(run: &Run) -> impl Iterator<Item = &Cell> {
-    run.cells
-        .iter()
-        .filter(|cell| !cell.valid && cell.expect.as_deref() != Some("may_saturate"))
+    run.cells.iter().filter(|cell| !cell.valid && cell.expect.as_deref() != Some("may_saturate"))
 }

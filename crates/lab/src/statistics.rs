@@ -40,15 +40,9 @@ impl LatencySummary {
         debug_assert!(sorted.is_sorted());
         let count = sorted.len() as f64;
         // Offsets from the minimum keep the sums exact enough for epoch-sized values.
-        let mean_offset = sorted
-            .iter()
-            .map(|x| x.wrapping_sub(min) as f64)
-            .sum::<f64>()
-            / count;
+        let mean_offset = sorted.iter().map(|x| x.wrapping_sub(min) as f64).sum::<f64>() / count;
         let std = (sorted.len() > 1).then(|| {
-            let squares = sorted
-                .iter()
-                .map(|x| (x.wrapping_sub(min) as f64 - mean_offset).powi(2));
+            let squares = sorted.iter().map(|x| (x.wrapping_sub(min) as f64 - mean_offset).powi(2));
             (squares.sum::<f64>() / (count - 1.0)).sqrt()
         });
         Some(Self {
@@ -103,11 +97,7 @@ mod tests {
     #[test]
     fn percentile_is_withheld_with_fewer_than_ten_samples_beyond_it() {
         let thousand: Vec<i64> = (0..1000).collect();
-        assert_eq!(
-            percentile(&thousand, 0.99),
-            None,
-            "rank 990 leaves 9 beyond"
-        );
+        assert_eq!(percentile(&thousand, 0.99), None, "rank 990 leaves 9 beyond");
         let more: Vec<i64> = (0..1100).collect();
         assert_eq!(percentile(&more, 0.99), Some(1089));
         assert_eq!(percentile(&more, 0.999), None);

@@ -12,18 +12,10 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
     lines.extend(floors.iter().chain(&peers).map(|row| cells(row)));
     let mut text = align(&lines, floors.len());
     for row in merged.iter().filter(|row| !row.valid) {
-        let verdict = if row.may_saturate {
-            "saturated (as it may)"
-        } else {
-            "FAIL"
-        };
+        let verdict = if row.may_saturate { "saturated (as it may)" } else { "FAIL" };
         let key = &row.key;
-        let (peer, mode, payload_bytes, wait) =
-            (&key.peer, &key.mode, key.payload_bytes, &key.wait);
-        text += &format!(
-            "{verdict}: {peer} {mode} {payload_bytes} B {wait} [{}]: ",
-            key.placement
-        );
+        let (peer, mode, payload_bytes, wait) = (&key.peer, &key.mode, key.payload_bytes, &key.wait);
+        text += &format!("{verdict}: {peer} {mode} {payload_bytes} B {wait} [{}]: ", key.placement);
         text += &format!("{}\n", row.why_invalid.join("; "));
     }
     for skipped in &run.skipped {
@@ -31,18 +23,10 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
     }
     for threshold in &run.thresholds {
         let verdict = if threshold.held { "held" } else { "MISSED" };
-        let found = threshold
-            .found
-            .map_or("no valid cell matches".into(), |found| {
-                format!("{found:.3}")
-            });
+        let found = threshold.found.map_or("no valid cell matches".into(), |found| format!("{found:.3}"));
         text += &format!("threshold {verdict}: {} (found {found})\n", threshold.what);
     }
-    let recorder: Vec<f64> = run
-        .cells
-        .iter()
-        .filter_map(|cell| cell.recorder_ns)
-        .collect();
+    let recorder: Vec<f64> = run.cells.iter().filter_map(|cell| cell.recorder_ns).collect();
     if !recorder.is_empty() {
         let worst = recorder.iter().copied().fold(0.0, f64::max);
         let mean = recorder.iter().sum::<f64>() / recorder.len() as f64;
@@ -74,18 +58,16 @@ const HEADINGS: [&str; 13] = [
 ];
 
 /// Columns of words are aligned left, the others right.
-const LEFT: [bool; 13] = [
-    true, true, true, false, false, true, true, false, false, false, false, false, true,
-];
+const LEFT: [bool; 13] =
+    [true, true, true, false, false, true, true, false, false, false, false, false, true];
 
 fn cells(row: &MergedCell) -> Vec<String> {
     let key = &row.key;
-    let latency =
-        |pick: fn(&crate::statistics::LatencySummary) -> Option<i64>| match &row.latency_ns {
-            Some(latency) => pick(latency).map_or("–".into(), nanoseconds),
-            None if row.may_saturate => "saturated".into(),
-            None => "FAIL".into(),
-        };
+    let latency = |pick: fn(&crate::statistics::LatencySummary) -> Option<i64>| match &row.latency_ns {
+        Some(latency) => pick(latency).map_or("–".into(), nanoseconds),
+        None if row.may_saturate => "saturated".into(),
+        None => "FAIL".into(),
+    };
     let mode = match key.nodes {
         2 => key.mode.clone(),
         nodes => format!("{} ({nodes})", key.mode),
@@ -95,13 +77,11 @@ fn cells(row: &MergedCell) -> Vec<String> {
         key.link.clone(),
         mode,
         key.payload_bytes.to_string(),
-        key.rate_mhz
-            .map_or("closed".into(), |rate| (rate as f64 / 1e3).to_string()),
+        key.rate_mhz.map_or("closed".into(), |rate| (rate as f64 / 1e3).to_string()),
         key.wait.clone(),
         key.placement.clone(),
         latency(|latency| latency.p50),
-        row.relative_half_spread()
-            .map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0)),
+        row.relative_half_spread().map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0)),
         latency(|latency| latency.p99),
         latency(|latency| Some(latency.max)),
         format!("{}/{}", row.lost, row.late),
@@ -131,25 +111,15 @@ pub fn nanoseconds(ns: i64) -> String {
 
 /// Pads columns; a rule under the headings and one after `ruled_rows` rows.
 fn align(lines: &[Vec<String>], ruled_rows: usize) -> String {
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
     let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1)) + "\n";
     let mut text = String::new();
     for (number, line) in lines.iter().enumerate() {
-        let padded = line
-            .iter()
-            .zip(&widths)
-            .zip(LEFT)
-            .map(|((cell, &width), left)| match left {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
-            });
+        let padded = line.iter().zip(&widths).zip(LEFT).map(|((cell, &width), left)| match left {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
         text += padded.collect::<Vec<_>>().join("  ").trim_end();
         text.push('\n');
         if number == 0 || (number == ruled_rows && ruled_rows + 1 < lines.len()) {

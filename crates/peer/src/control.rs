@@ -25,10 +25,7 @@ pub(crate) enum Command {
 
 impl Control {
     pub(crate) fn new() -> Self {
-        Self {
-            buffer: Vec::with_capacity(LINE_BYTES_MAX),
-            ended: false,
-        }
+        Self { buffer: Vec::with_capacity(LINE_BYTES_MAX), ended: false }
     }
 
     /// Waits for the next command.
@@ -45,10 +42,7 @@ impl Control {
     pub(crate) fn glance(&mut self) -> io::Result<Option<Command>> {
         let stdin = io::stdin();
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-        let at_once = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         if self.buffered_line_end().is_none() && poll(&mut fds, Some(&at_once))? > 0 {
             self.fill()?;
         }

@@ -19,6 +19,7 @@
 //! ```
 
 mod control;
+mod inbox;
 mod line;
 mod message;
 mod node;

@@ -57,10 +57,7 @@ pub enum LineError {
 impl Line {
     /// A line with only a verb.
     pub fn new(verb: &str) -> Self {
-        Self {
-            verb: verb.to_owned(),
-            ..Self::default()
-        }
+        Self { verb: verb.to_owned(), ..Self::default() }
     }
 
     /// An `error` line. Newlines in the sentence become spaces.
@@ -71,11 +68,7 @@ impl Line {
             end -= 1;
         }
         sentence.truncate(end);
-        Self {
-            verb: "error".to_owned(),
-            words: BTreeMap::new(),
-            sentence,
-        }
+        Self { verb: "error".to_owned(), words: BTreeMap::new(), sentence }
     }
 
     /// Adds a word; spaces and percent signs in the value are escaped.
@@ -108,45 +101,30 @@ impl Line {
     }
 
     /// The value of a key, read as a number or word; `None` if the key is absent.
-    pub fn read<T: FromStr>(
-        &self,
-        key: &str,
-        wanted: &'static str,
-    ) -> Result<Option<T>, LineError> {
+    pub fn read<T: FromStr>(&self, key: &str, wanted: &'static str) -> Result<Option<T>, LineError> {
         let Some(value) = self.word(key) else {
             return Ok(None);
         };
-        let unreadable = |_| LineError::Unreadable {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            wanted,
-        };
+        let unreadable = |_| LineError::Unreadable { key: key.to_owned(), value: value.to_owned(), wanted };
         value.parse().map(Some).map_err(unreadable)
     }
 
     /// As [`Self::read`], for a key that must be there.
     pub fn require<T: FromStr>(&self, key: &str, wanted: &'static str) -> Result<T, LineError> {
-        self.read(key, wanted)?.ok_or_else(|| LineError::Missing {
-            verb: self.verb.clone(),
-            key: key.to_owned(),
-        })
+        self.read(key, wanted)?
+            .ok_or_else(|| LineError::Missing { verb: self.verb.clone(), key: key.to_owned() })
     }
 
     /// The comma-separated values of a key; none if it is absent or empty.
     pub fn list(&self, key: &str) -> Vec<String> {
         let value = self.word(key).unwrap_or("");
-        value
-            .split(',')
-            .filter(|part| !part.is_empty())
-            .map(str::to_owned)
-            .collect()
+        value.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
     }
 
     /// All keys that start with `prefix`, without it, with their values.
     pub fn with_prefix(&self, prefix: &str) -> BTreeMap<String, String> {
-        let strip = |(key, value): (&String, &String)| {
-            Some((key.strip_prefix(prefix)?.to_owned(), value.clone()))
-        };
+        let strip =
+            |(key, value): (&String, &String)| Some((key.strip_prefix(prefix)?.to_owned(), value.clone()));
         self.words.iter().filter_map(strip).collect()
     }
 }
@@ -156,9 +134,7 @@ impl FromStr for Line {
 
     fn from_str(text: &str) -> Result<Self, LineError> {
         if text.len() > LINE_BYTES_MAX {
-            return Err(LineError::TooLong {
-                length_bytes: text.len(),
-            });
+            return Err(LineError::TooLong { length_bytes: text.len() });
         }
         let text = text.trim_end_matches(['\n', '\r']);
         let (verb, rest) = text.split_once(' ').unwrap_or((text, ""));
@@ -172,14 +148,9 @@ impl FromStr for Line {
         }
         for word in rest.split(' ').filter(|word| !word.is_empty()) {
             let Some((key, value)) = word.split_once('=') else {
-                return Err(LineError::NotAPair {
-                    word: word.to_owned(),
-                });
+                return Err(LineError::NotAPair { word: word.to_owned() });
             };
-            line.words.insert(
-                key.to_owned(),
-                value.replace("%20", " ").replace("%25", "%"),
-            );
+            line.words.insert(key.to_owned(), value.replace("%20", " ").replace("%25", "%"));
         }
         Ok(line)
     }
@@ -211,13 +182,8 @@ mod tests {
 
     #[test]
     fn line_survives_the_wire() {
-        let line = Line::new("ready")
-            .with("setting.qos", "keep last 50%25")
-            .with("x", 7);
-        assert_eq!(
-            line.to_string(),
-            "ready setting.qos=keep%20last%2050%2525 x=7"
-        );
+        let line = Line::new("ready").with("setting.qos", "keep last 50%25").with("x", 7);
+        assert_eq!(line.to_string(), "ready setting.qos=keep%20last%2050%2525 x=7");
         assert_eq!(line.to_string().parse::<Line>().unwrap(), line);
     }
 
@@ -232,15 +198,9 @@ mod tests {
     #[test]
     fn faults_are_named() {
         assert_eq!("".parse::<Line>(), Err(LineError::Empty));
-        assert!(matches!(
-            "run fast".parse::<Line>(),
-            Err(LineError::NotAPair { .. })
-        ));
+        assert!(matches!("run fast".parse::<Line>(), Err(LineError::NotAPair { .. })));
         let long = "x".repeat(LINE_BYTES_MAX + 1);
-        assert!(matches!(
-            long.parse::<Line>(),
-            Err(LineError::TooLong { .. })
-        ));
+        assert!(matches!(long.parse::<Line>(), Err(LineError::TooLong { .. })));
         let line: Line = "run messages=many".parse().unwrap();
         let error = line.require::<u64>("messages", "a number").unwrap_err();
         assert_eq!(error.to_string(), "messages=many is not a number");
@@ -254,9 +214,7 @@ mod tests {
         for _ in 0..10_000 {
             let bytes: Vec<u8> = (0..state % 40)
                 .map(|i| {
-                    state = state
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(i | 1);
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(i | 1);
                     (state >> 56) as u8
                 })
                 .collect();

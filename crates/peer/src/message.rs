@@ -59,21 +59,12 @@ pub fn parse(message: &[u8], payload_bytes: usize, touch: Touch) -> Option<Heade
         return None;
     }
     if touch == Touch::Full {
-        let body = message
-            .get(HEADER_BYTES..payload_bytes.saturating_sub(TRAILER_BYTES))
-            .unwrap_or(&[]);
-        if body
-            .iter()
-            .fold(0, |seen, &byte| seen | (byte ^ index as u8))
-            != 0
-        {
+        let body = message.get(HEADER_BYTES..payload_bytes.saturating_sub(TRAILER_BYTES)).unwrap_or(&[]);
+        if body.iter().fold(0, |seen, &byte| seen | (byte ^ index as u8)) != 0 {
             return None;
         }
     }
-    Some(Header {
-        index,
-        scheduled_ns,
-    })
+    Some(Header { index, scheduled_ns })
 }
 
 /// A message about to be sent. The middleware either takes its bytes or has it written into memory
@@ -90,14 +81,7 @@ impl Outgoing {
     pub(crate) fn new(payload_bytes: usize, touch: Touch) -> Self {
         // Non-zero, so that the pages are really there and not the shared zero page.
         let buffer = vec![0xA5; payload_bytes];
-        Self {
-            header: Header {
-                index: 0,
-                scheduled_ns: 0,
-            },
-            touch,
-            buffer,
-        }
+        Self { header: Header { index: 0, scheduled_ns: 0 }, touch, buffer }
     }
 
     pub(crate) fn set(&mut self, header: Header) -> &mut Self {
@@ -138,17 +122,10 @@ mod tests {
     fn header_and_trailer_survive_in_every_size_and_touch() {
         for touch in [Touch::Header, Touch::Full] {
             for payload_bytes in [16, 17, 23, 24, 25, 64, 1000] {
-                let header = Header {
-                    index: 300 | WARM_UP,
-                    scheduled_ns: -5,
-                };
+                let header = Header { index: 300 | WARM_UP, scheduled_ns: -5 };
                 let mut outgoing = Outgoing::new(payload_bytes, touch);
                 let bytes = outgoing.set(header).bytes();
-                assert_eq!(
-                    parse(bytes, payload_bytes, touch),
-                    Some(header),
-                    "{payload_bytes} bytes"
-                );
+                assert_eq!(parse(bytes, payload_bytes, touch), Some(header), "{payload_bytes} bytes");
             }
         }
     }
@@ -156,13 +133,7 @@ mod tests {
     #[test]
     fn truncated_or_torn_messages_are_not_accepted() {
         let mut outgoing = Outgoing::new(64, Touch::Full);
-        let mut bytes = outgoing
-            .set(Header {
-                index: 1,
-                scheduled_ns: 2,
-            })
-            .bytes()
-            .to_vec();
+        let mut bytes = outgoing.set(Header { index: 1, scheduled_ns: 2 }).bytes().to_vec();
         assert_eq!(parse(&bytes[..63], 64, Touch::Header), None);
         assert_eq!(parse(&[], 64, Touch::Header), None);
         assert_eq!(parse(&bytes[..8], 8, Touch::Header), None);

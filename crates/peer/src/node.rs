@@ -7,8 +7,9 @@
 use noctule_sys::clock;
 
 use crate::control::{Command, Control};
+use crate::inbox::Inbox;
 use crate::line::Line;
-use crate::message::{Header, Outgoing, WARM_UP, parse};
+use crate::message::{Header, Outgoing, WARM_UP};
 use crate::open_loop::Schedule;
 use crate::receiver::{QUIET_NS, receive, receive_until};
 use crate::table::Table;
@@ -42,64 +43,13 @@ pub(crate) struct Node {
     cpu_start_ns: Option<i64>,
 }
 
-/// Where received messages are judged and recorded.
-struct Inbox {
-    payload_bytes: usize,
-    touch: Touch,
-    table: Table,
-    received: u64,
-    duplicated: u64,
-    unexpected: u64,
-    /// Messages 0 … `sent` − 1 may come back; `u64::MAX` where somebody else sends.
-    sent: u64,
-    last_arrival_ns: i64,
-}
-
-impl Inbox {
-    /// Stamps and records one message. Returns its header and stamp if it was new or warm-up.
-    #[inline]
-    fn take(&mut self, message: &[u8]) -> Option<(Header, i64)> {
-        let now_ns = clock::now_ns();
-        self.last_arrival_ns = now_ns;
-        let Some(header) = parse(message, self.payload_bytes, self.touch) else {
-            self.unexpected += 1;
-            return None;
-        };
-        if header.is_warm_up() {
-            return Some((header, now_ns));
-        }
-        if header.index >= self.sent {
-            self.unexpected += 1;
-            return None;
-        }
-        let slot = self.table.slot(header.index)?;
-        slot.arrivals += 1;
-        if slot.arrivals > 1 {
-            self.duplicated += 1;
-            return None;
-        }
-        slot.received_ns = now_ns;
-        slot.scheduled_ns = header.scheduled_ns;
-        self.received += 1;
-        Some((header, now_ns))
-    }
-}
-
 impl Node {
     /// Allocates everything the run needs and calibrates the recorder.
     pub(crate) fn new(open: &Open, plan: Plan) -> Self {
         let sends_first = matches!(open.role, Role::Initiator | Role::Source);
-        let mut inbox = Inbox {
-            payload_bytes: open.payload_bytes,
-            touch: plan.touch,
-            table: Table::new(plan.messages as usize),
-            received: 0,
-            duplicated: 0,
-            unexpected: 0,
-            sent: if sends_first { 0 } else { u64::MAX },
-            last_arrival_ns: 0,
-        };
-        let recorder_ns = calibrate(&mut inbox);
+        let mut inbox = Inbox::new(open.payload_bytes, plan.touch, plan.messages as usize);
+        let recorder_ns = Inbox::calibrate();
+        inbox.sent = if sends_first { 0 } else { u64::MAX };
         Self {
             role: open.role,
             wait: open.wait,
@@ -131,9 +81,7 @@ impl Node {
 
     fn done(&self) -> Line {
         let now_ns = clock::now_ns();
-        let mut cpu_ns = self
-            .cpu_start_ns
-            .map_or(0, |start_ns| clock::process_cpu_ns() - start_ns);
+        let mut cpu_ns = self.cpu_start_ns.map_or(0, |start_ns| clock::process_cpu_ns() - start_ns);
         if self.wait == Wait::Spin && self.inbox.last_arrival_ns != 0 {
             // A spinning node burned its core from the last message until it heard "stop".
             cpu_ns -= now_ns - self.inbox.last_arrival_ns;
@@ -191,13 +139,7 @@ impl Node {
         index: u64,
         sent_ns: i64,
     ) -> Result<i64, PeerError> {
-        let Self {
-            inbox,
-            outgoing,
-            plan,
-            wait,
-            ..
-        } = self;
+        let Self { inbox, outgoing, plan, wait, .. } = self;
         if index & WARM_UP == 0 {
             inbox.sent = index + 1;
             if let Some(slot) = inbox.table.slot(index) {
@@ -205,10 +147,7 @@ impl Node {
                 slot.sent_ns = sent_ns;
             }
         }
-        transport.send(outgoing.set(Header {
-            index,
-            scheduled_ns: sent_ns,
-        }))?;
+        transport.send(outgoing.set(Header { index, scheduled_ns: sent_ns }))?;
         let mut answered_ns = None;
         while answered_ns.is_none() {
             let count = receive(*wait, transport, &mut |message| {
@@ -230,11 +169,7 @@ impl Node {
     }
 
     /// Open loop: messages leave when they are due, whether or not the last came back.
-    fn initiate_open(
-        &mut self,
-        transport: &mut dyn Transport,
-        rate_hz: f64,
-    ) -> Result<(), PeerError> {
+    fn initiate_open(&mut self, transport: &mut dyn Transport, rate_hz: f64) -> Result<(), PeerError> {
         let schedule = Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz);
         let warm_up = self.plan.warm_up_messages;
         for number in 0..warm_up + self.plan.messages {
@@ -285,10 +220,7 @@ impl Node {
                 index
             }
         };
-        transport.send(self.outgoing.set(Header {
-            index,
-            scheduled_ns,
-        }))
+        transport.send(self.outgoing.set(Header { index, scheduled_ns }))
     }
 
     /// After the last message: collects the echoes still on the way.
@@ -310,10 +242,8 @@ impl Node {
     // — source —
 
     fn send_all(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
-        let schedule = self
-            .plan
-            .rate_hz
-            .map(|rate_hz| Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz));
+        let schedule =
+            self.plan.rate_hz.map(|rate_hz| Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz));
         let warm_up = self.plan.warm_up_messages;
         let mut first_ns = None;
         for number in 0..warm_up + self.plan.messages {
@@ -339,26 +269,12 @@ impl Node {
 
     // — echo, forwarder, sink —
 
-    fn receive_all(
-        &mut self,
-        transport: &mut dyn Transport,
-        control: &mut Control,
-    ) -> Result<(), PeerError> {
-        let sends_on = self.role != Role::Sink;
+    fn receive_all(&mut self, transport: &mut dyn Transport, control: &mut Control) -> Result<(), PeerError> {
         // More than a batch of any middleware here; grows only in a burst beyond it.
-        let mut to_send: Vec<Header> = Vec::with_capacity(4096);
+        let mut headers: Vec<Header> = Vec::with_capacity(4096);
         let mut expected: Option<u64> = None;
         loop {
-            let inbox = &mut self.inbox;
-            let count = receive(self.wait, transport, &mut |message| {
-                if let Some((header, _)) = inbox.take(message)
-                    && sends_on
-                {
-                    to_send.push(header);
-                }
-            })?;
-            if count > 0 {
-                self.send_on(transport, &mut to_send)?;
+            if self.receive_some(transport, &mut headers)? > 0 {
                 if self.cpu_start_ns.is_none() && self.inbox.received > 0 {
                     self.begin_measuring();
                 }
@@ -367,10 +283,7 @@ impl Node {
                 }
                 continue;
             }
-            match control
-                .glance()
-                .map_err(|e| PeerError::of("lost the lab", e))?
-            {
+            match control.glance().map_err(|e| PeerError::of("lost the lab", e))? {
                 Some(Command::Line(line)) if line.verb() == "stop" => {
                     expected = Some(line.read("messages", "a number")?.unwrap_or(0));
                     self.inbox.last_arrival_ns = self.inbox.last_arrival_ns.max(1);
@@ -388,53 +301,42 @@ impl Node {
         }
     }
 
+    /// Receives one batch and does with it what the role demands; `headers` is scratch space.
     #[inline]
-    fn send_on(
+    fn receive_some(
         &mut self,
         transport: &mut dyn Transport,
         headers: &mut Vec<Header>,
-    ) -> Result<(), PeerError> {
-        for header in headers.drain(..) {
-            if !header.is_warm_up()
-                && let Some(slot) = self.inbox.table.slot(header.index)
-            {
-                // An echo's own send time is part of no figure: do not spend 20 ns on it.
-                let forwards = self.role == Role::Forwarder;
-                slot.sent_ns = if forwards {
-                    clock::now_ns()
-                } else {
-                    slot.received_ns
-                };
+    ) -> Result<usize, PeerError> {
+        let Self { inbox, outgoing, .. } = self;
+        match self.role {
+            // An echo answers first and records then: its own stamps are part of no figure, but the
+            // time they take would be part of every round trip.
+            Role::Echo => {
+                let count = receive(self.wait, transport, &mut |message| {
+                    headers.extend(inbox.judge(message).filter(|&header| inbox.is_new(header)));
+                })?;
+                for header in headers.drain(..) {
+                    transport.send(outgoing.set(header))?;
+                    let now_ns = clock::now_ns();
+                    inbox.record(header, now_ns);
+                    inbox.record_sent(header, now_ns);
+                }
+                Ok(count)
             }
-            transport.send(self.outgoing.set(header))?;
+            Role::Forwarder => {
+                let count = receive(self.wait, transport, &mut |message| {
+                    headers.extend(inbox.take(message).map(|(header, _)| header));
+                })?;
+                for header in headers.drain(..) {
+                    inbox.record_sent(header, clock::now_ns());
+                    transport.send(outgoing.set(header))?;
+                }
+                Ok(count)
+            }
+            _ => receive(self.wait, transport, &mut |message| {
+                inbox.take(message);
+            }),
         }
-        Ok(())
     }
-}
-
-/// Measures what one stamp and record cost, in a table like the real one.
-fn calibrate(inbox: &mut Inbox) -> f64 {
-    const ROUNDS: u64 = 2048;
-    let touch = inbox.touch;
-    let mut message = Outgoing::new(crate::HEADER_BYTES, Touch::Header);
-    let (payload_bytes, sent) = (inbox.payload_bytes, inbox.sent);
-    inbox.payload_bytes = crate::HEADER_BYTES;
-    inbox.touch = Touch::Header;
-    inbox.sent = u64::MAX;
-    let measured = std::mem::replace(&mut inbox.table, Table::new(ROUNDS as usize));
-    let start_ns = clock::now_ns();
-    for index in 0..ROUNDS {
-        let bytes = message
-            .set(Header {
-                index,
-                scheduled_ns: start_ns,
-            })
-            .bytes();
-        std::hint::black_box(inbox.take(std::hint::black_box(bytes)));
-    }
-    let cost_ns = (clock::now_ns() - start_ns) as f64 / ROUNDS as f64;
-    inbox.table = measured;
-    (inbox.payload_bytes, inbox.sent, inbox.touch) = (payload_bytes, sent, touch);
-    (inbox.received, inbox.last_arrival_ns) = (0, 0);
-    cost_ns
 }

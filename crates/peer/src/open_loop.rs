@@ -17,11 +17,7 @@ pub(crate) struct Schedule {
 impl Schedule {
     pub(crate) fn starting_at(first_ns: i64, rate_hz: f64) -> Self {
         let period_ns = 1e9 / rate_hz;
-        Self {
-            first_ns,
-            period_ns,
-            lead_ns: LEAD_NS.min((period_ns / 4.0) as i64),
-        }
+        Self { first_ns, period_ns, lead_ns: LEAD_NS.min((period_ns / 4.0) as i64) }
     }
 
     /// When message `number` is due. Computed from the start, so that no rounding adds up.

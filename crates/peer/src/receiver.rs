@@ -60,19 +60,11 @@ pub(crate) fn receive_until(
 }
 
 /// Polls until something is delivered or `limit_ns` has passed.
-fn spin(
-    transport: &mut dyn Transport,
-    deliver: &mut Deliver<'_>,
-    limit_ns: i64,
-) -> Result<usize, PeerError> {
+fn spin(transport: &mut dyn Transport, deliver: &mut Deliver<'_>, limit_ns: i64) -> Result<usize, PeerError> {
     let mut end_ns = None;
     loop {
         // A short limit must be kept, so short waits read the clock more often.
-        let polls = if limit_ns > 1_000_000 {
-            POLLS_PER_CLOCK_READING
-        } else {
-            8
-        };
+        let polls = if limit_ns > 1_000_000 { POLLS_PER_CLOCK_READING } else { 8 };
         for _ in 0..polls {
             let count = transport.try_receive(deliver)?;
             if count > 0 {

@@ -53,9 +53,7 @@ fn converse(peer: &dyn Peer, control: &mut Control) -> io::Result<()> {
                 Ok(opened) => run(opened, &line, control)?,
                 Err(error) => Err(error),
             },
-            other => Err(PeerError(format!(
-                "unknown command \"{other}\"; see docs/spec/peer-protocol.md"
-            ))),
+            other => Err(PeerError(format!("unknown command \"{other}\"; see docs/spec/peer-protocol.md"))),
         };
         control.reply(&reply.unwrap_or_else(|error| Line::error(&error)))?;
     }
@@ -74,9 +72,7 @@ fn needs(opened: Option<&mut Opened>) -> Result<&mut Opened, PeerError> {
 fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
     let protocol: u32 = line.require("protocol", "a number")?;
     if protocol != PROTOCOL {
-        return Err(PeerError(format!(
-            "this peer speaks protocol {PROTOCOL}, not {protocol}"
-        )));
+        return Err(PeerError(format!("this peer speaks protocol {PROTOCOL}, not {protocol}")));
     }
     let description = peer.describe();
     let waits: Vec<String> = description.waits.iter().map(ToString::to_string).collect();
@@ -94,24 +90,15 @@ fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
     let open = Open::parse(line)?;
     // Before anything is allocated, so that memory is local to the core and locked from the start.
     if let Some(core) = open.core {
-        scheduling::pin_to_core(core)
-            .map_err(|e| PeerError::of(&format!("cannot pin to core {core}"), e))?;
+        scheduling::pin_to_core(core).map_err(|e| PeerError::of(&format!("cannot pin to core {core}"), e))?;
     }
     if open.priority > 0 {
-        scheduling::set_fifo_priority(open.priority).map_err(|e| {
-            PeerError::of(
-                "cannot set SCHED_FIFO (run as root or raise the rtprio limit)",
-                e,
-            )
-        })?;
+        scheduling::set_fifo_priority(open.priority)
+            .map_err(|e| PeerError::of("cannot set SCHED_FIFO (run as root or raise the rtprio limit)", e))?;
     }
     if open.lock_memory {
-        scheduling::lock_memory().map_err(|e| {
-            PeerError::of(
-                "cannot lock memory (run as root or raise the memlock limit)",
-                e,
-            )
-        })?;
+        scheduling::lock_memory()
+            .map_err(|e| PeerError::of("cannot lock memory (run as root or raise the memlock limit)", e))?;
     }
     let transport = peer.open(&open)?;
     let reply = Line::new("opened").with_some("address", transport.address());
@@ -121,16 +108,10 @@ fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
 fn connect(opened: &mut Opened, line: &Line) -> Result<Line, PeerError> {
     let settings = opened.transport.connect(&line.list("readers"))?;
     let ready = Line::new("ready");
-    Ok(settings.iter().fold(ready, |line, (key, value)| {
-        line.with(&format!("setting.{key}"), value)
-    }))
+    Ok(settings.iter().fold(ready, |line, (key, value)| line.with(&format!("setting.{key}"), value)))
 }
 
-fn run(
-    opened: &mut Opened,
-    line: &Line,
-    control: &mut Control,
-) -> io::Result<Result<Line, PeerError>> {
+fn run(opened: &mut Opened, line: &Line, control: &mut Control) -> io::Result<Result<Line, PeerError>> {
     let plan = match plan(line) {
         Ok(plan) => plan,
         Err(error) => return Ok(Err(error)),
@@ -140,9 +121,7 @@ fn run(
     control.reply(&Line::new("running"))?;
     let outcome = node.run(opened.transport.as_mut(), control);
     Ok(outcome.and_then(|counts| {
-        node.table()
-            .write(&record)
-            .map_err(|e| PeerError::of("cannot write the record file", e))?;
+        node.table().write(&record).map_err(|e| PeerError::of("cannot write the record file", e))?;
         Ok(counts)
     }))
 }
@@ -150,9 +129,7 @@ fn run(
 fn plan(line: &Line) -> Result<Plan, PeerError> {
     let messages: usize = line.require("messages", "a number")?;
     if messages > SLOTS_MAX {
-        return Err(PeerError(format!(
-            "messages={messages} is more than a table may hold ({SLOTS_MAX})"
-        )));
+        return Err(PeerError(format!("messages={messages} is more than a table may hold ({SLOTS_MAX})")));
     }
     let rate_hz: Option<f64> = line.read("rate_hz", "a rate above 0")?;
     if rate_hz.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
@@ -164,18 +141,9 @@ fn plan(line: &Line) -> Result<Plan, PeerError> {
         limit_ns: (seconds.clamp(0.0, 1e9) * 1e9) as i64,
         rate_hz,
         warm_up_messages: line.read("warmup_messages", "a number")?.unwrap_or(0),
-        warm_up_ns: line
-            .read::<i64>("warmup_ms", "a number")?
-            .unwrap_or(0)
-            .clamp(0, 1 << 32)
+        warm_up_ns: line.read::<i64>("warmup_ms", "a number")?.unwrap_or(0).clamp(0, 1 << 32) * 1_000_000,
+        reply_timeout_ns: line.read::<i64>("reply_timeout_ms", "a number")?.unwrap_or(1000).clamp(1, 1 << 32)
             * 1_000_000,
-        reply_timeout_ns: line
-            .read::<i64>("reply_timeout_ms", "a number")?
-            .unwrap_or(1000)
-            .clamp(1, 1 << 32)
-            * 1_000_000,
-        touch: line
-            .read("touch", "header or full")?
-            .unwrap_or(crate::Touch::Header),
+        touch: line.read("touch", "header or full")?.unwrap_or(crate::Touch::Header),
     })
 }

@@ -47,10 +47,7 @@ impl Table {
     /// A table of zeroed slots, every page touched; at most [`SLOTS_MAX`].
     pub fn new(messages: usize) -> Self {
         // Written, not only allocated: fresh zero pages would fault on first use, while measuring.
-        let touched = Slot {
-            arrivals: 1,
-            ..Slot::default()
-        };
+        let touched = Slot { arrivals: 1, ..Slot::default() };
         let mut slots = vec![touched; messages.min(SLOTS_MAX)];
         slots.fill(Slot::default());
         Self { slots, overrun: 0 }
@@ -69,9 +66,7 @@ impl Table {
     /// The slot of a message; a message without one is counted as overrun.
     #[inline]
     pub(crate) fn slot(&mut self, index: u64) -> Option<&mut Slot> {
-        let slot = usize::try_from(index)
-            .ok()
-            .and_then(|index| self.slots.get_mut(index));
+        let slot = usize::try_from(index).ok().and_then(|index| self.slots.get_mut(index));
         if slot.is_none() {
             self.overrun += 1;
         }
@@ -90,9 +85,7 @@ impl Table {
 
     /// Number of further arrivals.
     pub fn duplicated(&self) -> u64 {
-        self.slots.iter().fold(0, |sum, slot| {
-            sum.saturating_add(slot.arrivals.saturating_sub(1))
-        })
+        self.slots.iter().fold(0, |sum, slot| sum.saturating_add(slot.arrivals.saturating_sub(1)))
     }
 
     /// Writes the record file.
@@ -129,9 +122,7 @@ impl Table {
         }
         let (slots, rest) = bytes[HEADER_BYTES..].as_chunks::<SLOT_BYTES>();
         if !rest.is_empty() || word(header, 1) != slots.len() as u64 {
-            return Err(TableError::Malformed(
-                "its length does not match its number of slots",
-            ));
+            return Err(TableError::Malformed("its length does not match its number of slots"));
         }
         let read = |slot: &[u8; SLOT_BYTES]| Slot {
             scheduled_ns: word(slot, 0) as i64,
@@ -139,10 +130,7 @@ impl Table {
             received_ns: word(slot, 2) as i64,
             arrivals: word(slot, 3),
         };
-        Ok(Self {
-            slots: slots.iter().map(read).collect(),
-            overrun: 0,
-        })
+        Ok(Self { slots: slots.iter().map(read).collect(), overrun: 0 })
     }
 }
 
@@ -162,12 +150,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("node0.rec");
         let mut table = Table::new(3);
-        *table.slot(1).unwrap() = Slot {
-            scheduled_ns: -1,
-            sent_ns: 2,
-            received_ns: 3,
-            arrivals: 2,
-        };
+        *table.slot(1).unwrap() = Slot { scheduled_ns: -1, sent_ns: 2, received_ns: 3, arrivals: 2 };
         table.write(&path).unwrap();
         let read = Table::read(&path).unwrap();
         assert_eq!(read.slots(), table.slots());
@@ -188,10 +171,7 @@ mod tests {
         assert!(Table::parse(&bytes).is_err());
         bytes.extend(u64::MAX.to_le_bytes());
         bytes.extend([0; 16]);
-        assert!(
-            Table::parse(&bytes).is_err(),
-            "count says 2^64 − 1, file holds none"
-        );
+        assert!(Table::parse(&bytes).is_err(), "count says 2^64 − 1, file holds none");
         bytes[8..16].copy_from_slice(&0u64.to_le_bytes());
         assert!(Table::parse(&bytes).is_ok());
         bytes.extend([0; 31]);

@@ -41,8 +41,7 @@ pub trait Transport {
 
     /// Sleeps in the kernel until something arrives, delivers it and returns how many messages that
     /// were; returns 0 after `timeout`, or earlier.
-    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>)
-    -> Result<usize, PeerError>;
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError>;
 }
 
 /// What a peer says of itself.
@@ -170,22 +169,13 @@ impl Open {
             subscribe: line.word("subscribe").map(str::to_owned),
             link: line.require("link", "a link")?,
             wait: line.require("wait", "spin, block or hybrid")?,
-            format: line
-                .read("format", "a format")?
-                .unwrap_or_else(|| "raw".into()),
+            format: line.read("format", "a format")?.unwrap_or_else(|| "raw".into()),
             payload_bytes,
-            window: line
-                .read("window", "a number")?
-                .unwrap_or(1)
-                .clamp(1, 1 << 16),
+            window: line.read("window", "a number")?.unwrap_or(1).clamp(1, 1 << 16),
             core: line.read("core", "a core number")?,
-            priority: line
-                .read("priority", "a priority from 0 to 99")?
-                .unwrap_or(0),
+            priority: line.read("priority", "a priority from 0 to 99")?.unwrap_or(0),
             lock_memory: line.word("lock_memory") == Some("1"),
-            bind_address: line
-                .read("bind_address", "an address")?
-                .unwrap_or_else(|| "127.0.0.1".into()),
+            bind_address: line.read("bind_address", "an address")?.unwrap_or_else(|| "127.0.0.1".into()),
             options: line.with_prefix("option."),
         })
     }

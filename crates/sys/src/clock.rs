@@ -35,10 +35,7 @@ pub fn sleep_until(at_ns: i64) {
 
 /// Nanoseconds as the kernel's pair of seconds and nanoseconds; `duration_ns` ≥ 0.
 pub fn timespec(duration_ns: i64) -> Timespec {
-    Timespec {
-        tv_sec: duration_ns / 1_000_000_000,
-        tv_nsec: (duration_ns % 1_000_000_000) as _,
-    }
+    Timespec { tv_sec: duration_ns / 1_000_000_000, tv_nsec: (duration_ns % 1_000_000_000) as _ }
 }
 
 fn nanoseconds(time: Timespec) -> i64 {

@@ -20,6 +20,16 @@ pub fn set_up(name: &str, multicast: bool) -> io::Result<()> {
     control(&socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
+/// True once an interface can carry packets: a veth needs a moment after both ends are up.
+pub fn is_running(name: &str) -> io::Result<bool> {
+    let socket = control_socket()?;
+    let mut request = named_request(name)?;
+    control(&socket, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: SIOCGIFFLAGS succeeded, so the kernel has filled `ifru_flags`.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(flags & libc::IFF_RUNNING as libc::c_short != 0)
+}
+
 /// Routes 224.0.0.0/4 to an interface. It is no error if the route exists.
 pub fn route_multicast_to(name: &str) -> io::Result<()> {
     match change_multicast_route(name, libc::SIOCADDRT) {
@@ -45,11 +55,7 @@ fn change_multicast_route(name: &str, operation: libc::c_ulong) -> io::Result<()
     route.rt_dev = device.as_mut_ptr();
     // SAFETY: `route` and the name it points to outlive the call, and both operations take an rtentry.
     let status = unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, &route) };
-    if status == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Gives an interface an IPv4 address and prefix length.
@@ -64,12 +70,7 @@ pub fn set_address(name: &str, address_v4: [u8; 4], prefix_bits: u32) -> io::Res
 }
 
 fn control_socket() -> io::Result<std::os::fd::OwnedFd> {
-    Ok(socket_with(
-        AddressFamily::INET,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?)
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
 fn interface_name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
@@ -101,16 +102,8 @@ fn address(octets: [u8; 4]) -> libc::sockaddr {
     address
 }
 
-fn control(
-    socket: &impl AsRawFd,
-    operation: libc::c_ulong,
-    request: &mut libc::ifreq,
-) -> io::Result<()> {
+fn control(socket: &impl AsRawFd, operation: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
     // SAFETY: every operation used in this file takes an ifreq; `request` is valid for the call.
     let status = unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, request) };
-    if status == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -8,5 +8,6 @@
 pub mod clock;
 pub mod interface;
 pub mod namespace;
+pub mod pulse;
 pub mod scheduling;
 pub mod shared_memory;

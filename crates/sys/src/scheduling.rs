@@ -7,10 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 /// Cores the calling thread may run on, ascending.
 pub fn allowed_cores() -> io::Result<Vec<u32>> {
     let set = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU)
-        .filter(|&core| set.is_set(core))
-        .map(|core| core as u32)
-        .collect())
+    Ok((0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).map(|core| core as u32).collect())
 }
 
 /// Pins the calling thread, and threads it starts later, to one core.
@@ -25,24 +22,16 @@ pub fn pin_to_core(core: u32) -> io::Result<()> {
 
 /// Gives the calling thread `SCHED_FIFO` with `priority` 1 … 99. Needs `CAP_SYS_NICE` or an rtprio limit.
 pub fn set_fifo_priority(priority: u32) -> io::Result<()> {
-    let parameters = libc::sched_param {
-        sched_priority: priority.min(99) as libc::c_int,
-    };
+    let parameters = libc::sched_param { sched_priority: priority.min(99) as libc::c_int };
     // SAFETY: `parameters` is a valid, initialised sched_param that outlives the call; pid 0 is the
     // calling thread.
     let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
-    if status == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Locks all present and future pages of this process into memory, so that none can fault while
 /// measuring. Needs `CAP_IPC_LOCK` or a memlock limit.
 pub fn lock_memory() -> io::Result<()> {
     use rustix::mm::MlockAllFlags;
-    Ok(rustix::mm::mlockall(
-        MlockAllFlags::CURRENT | MlockAllFlags::FUTURE,
-    )?)
+    Ok(rustix::mm::mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)?)
 }

@@ -61,10 +61,7 @@ impl SharedMemory {
     /// If the offset is not a multiple of 8 or reaches past the end: offsets are constants of the caller.
     #[inline]
     pub fn word64(&self, offset: usize) -> &AtomicU64 {
-        assert!(
-            offset.is_multiple_of(8) && offset + 8 <= self.length_bytes,
-            "offset within the mapping"
-        );
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.length_bytes, "offset within the mapping");
         // SAFETY: in bounds and aligned by the assertion (the mapping is page-aligned); the memory
         // stays mapped as long as `self` is borrowed; atomics tolerate writers in other processes.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
@@ -76,10 +73,7 @@ impl SharedMemory {
     /// As [`Self::word64`], for multiples of 4.
     #[inline]
     pub fn word32(&self, offset: usize) -> &AtomicU32 {
-        assert!(
-            offset.is_multiple_of(4) && offset + 4 <= self.length_bytes,
-            "offset within the mapping"
-        );
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length_bytes, "offset within the mapping");
         // SAFETY: as in `word64`.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(offset).cast()) }
     }
@@ -103,11 +97,7 @@ impl SharedMemory {
             )?
         };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self {
-            start,
-            length_bytes,
-            file,
-        })
+        Ok(Self { start, length_bytes, file })
     }
 }
 
@@ -119,15 +109,15 @@ impl Drop for SharedMemory {
     }
 }
 
-/// Sleeps until `word` is woken, no longer holds `expected`, or `timeout` has passed. May return
-/// early for no reason: check and wait again.
-pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Duration) {
-    let timeout = rustix::time::Timespec {
+/// Sleeps until `word` is woken, no longer holds `expected`, or `timeout` has passed; `None` waits
+/// until a signal at the latest. May return early for no reason: check and wait again.
+pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
+    let timeout = timeout.map(|timeout| rustix::time::Timespec {
         tv_sec: timeout.as_secs() as i64,
         tv_nsec: timeout.subsec_nanos().into(),
-    };
+    });
     // Every outcome (woken, changed, interrupted, timed out) means the same to the caller: look.
-    let _ = futex::wait(word, futex::Flags::empty(), expected, Some(&timeout));
+    let _ = futex::wait(word, futex::Flags::empty(), expected, timeout.as_ref());
 }
 
 /// Wakes every process that sleeps on `word`. Always a system call.
@@ -162,6 +152,6 @@ mod tests {
     fn futex_wait_returns_at_once_if_the_word_has_changed() {
         let memory = SharedMemory::create(4096).unwrap();
         memory.word32(0).store(1, Ordering::Release);
-        futex_wait(memory.word32(0), 0, Duration::from_secs(3600));
+        futex_wait(memory.word32(0), 0, None);
     }
 }

@@ -11,12 +11,12 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use noctule_peer::{
-    Deliver, Description, Header, Open, Outgoing, Peer, PeerError, Transport, Wait,
-};
+use noctule_peer::{Deliver, Description, Header, Open, Outgoing, Peer, PeerError, Transport, Wait};
 use noctule_sys::shared_memory::{SharedMemory, futex_wait, futex_wake};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use super::socket::{own_timeout, readable, start_pulse};
 
 const SEQUENCE: usize = 0;
 const INDEX: usize = 8;
@@ -42,18 +42,9 @@ enum Wake {
 }
 
 impl Mailbox {
-    pub(super) const CACHE_LINE: Self = Self {
-        name: "cache_line",
-        wake: Wake::Nothing,
-    };
-    pub(super) const FUTEX: Self = Self {
-        name: "futex",
-        wake: Wake::Futex,
-    };
-    pub(super) const EVENTFD: Self = Self {
-        name: "eventfd",
-        wake: Wake::EventFd,
-    };
+    pub(super) const CACHE_LINE: Self = Self { name: "cache_line", wake: Wake::Nothing };
+    pub(super) const FUTEX: Self = Self { name: "futex", wake: Wake::Futex };
+    pub(super) const EVENTFD: Self = Self { name: "eventfd", wake: Wake::EventFd };
 }
 
 impl Peer for Mailbox {
@@ -70,11 +61,7 @@ impl Peer for Mailbox {
             Some(_) => Some(Inbox::create(self.wake)?),
             None => None,
         };
-        Ok(Box::new(Node {
-            wake: self.wake,
-            inbox,
-            readers: Vec::new(),
-        }))
+        Ok(Box::new(Node { wake: self.wake, inbox, readers: Vec::new() }))
     }
 }
 
@@ -99,20 +86,16 @@ struct Node {
 
 impl Inbox {
     fn create(wake: Wake) -> Result<Self, PeerError> {
-        let memory = SharedMemory::create(4096)
-            .map_err(|e| PeerError::of("cannot create shared memory", e))?;
+        let memory =
+            SharedMemory::create(4096).map_err(|e| PeerError::of("cannot create shared memory", e))?;
         let event = match wake {
             Wake::EventFd => {
-                let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+                let event = eventfd(0, EventfdFlags::CLOEXEC);
                 Some(event.map_err(|e| PeerError::of("cannot create an eventfd", e))?)
             }
             Wake::Nothing | Wake::Futex => None,
         };
-        Ok(Self {
-            memory,
-            event,
-            seen: 0,
-        })
+        Ok(Self { memory, event, seen: 0 })
     }
 
     /// Delivers the mailbox's content if it is new. A reading during which the next message was
@@ -150,27 +133,17 @@ impl Reader {
             ),
             _ => None,
         };
-        Ok(Self {
-            memory,
-            event,
-            sequence: 0,
-        })
+        Ok(Self { memory, event, sequence: 0 })
     }
 
     #[inline]
     fn put(&mut self, header: Header) {
         self.sequence += 1;
-        // A reader that sees the new index must also see that the old sequence is over.
-        self.memory.word64(SEQUENCE).store(0, Ordering::Relaxed);
-        self.memory
-            .word64(INDEX)
-            .store(header.index, Ordering::Relaxed);
-        self.memory
-            .word64(STAMP)
-            .store(header.scheduled_ns as u64, Ordering::Relaxed);
-        self.memory
-            .word64(SEQUENCE)
-            .store(self.sequence, Ordering::Release);
+        let stamp = header.scheduled_ns as u64;
+        self.memory.word64(INDEX).store(header.index, Ordering::Relaxed);
+        self.memory.word64(STAMP).store(stamp, Ordering::Relaxed);
+        self.memory.word64(CHECK).store(check(header.index, stamp), Ordering::Relaxed);
+        self.memory.word64(SEQUENCE).store(self.sequence, Ordering::Release);
     }
 }
 
@@ -198,10 +171,8 @@ impl Transport for Node {
     }
 
     fn connect(&mut self, readers: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
-        self.readers = readers
-            .iter()
-            .map(|address| Reader::open(address))
-            .collect::<Result<_, _>>()?;
+        self.readers = readers.iter().map(|address| Reader::open(address)).collect::<Result<_, _>>()?;
+        start_pulse()?;
         Ok(BTreeMap::new())
     }
 
@@ -232,28 +203,17 @@ impl Transport for Node {
         Ok(self.inbox.as_mut().map_or(0, |inbox| inbox.look(deliver)))
     }
 
-    fn receive(
-        &mut self,
-        timeout: Duration,
-        deliver: &mut Deliver<'_>,
-    ) -> Result<usize, PeerError> {
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
         let Some(inbox) = &mut self.inbox else {
             return Ok(0);
         };
-        if let Some(event) = &inbox.event {
-            // Not read before sleeping: a count that is already there makes poll return at once.
-            let limit = noctule_sys::clock::timespec(timeout.as_nanos() as i64);
-            let mut fds = [PollFd::new(event, PollFlags::IN)];
-            match poll(&mut fds, Some(&limit)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => {
-                    let _ = rustix::io::read(event, &mut [0; 8]);
-                }
-                Err(error) => return Err(PeerError::of("cannot wait for the eventfd", error)),
-            }
-        } else {
-            let word = inbox.memory.word32(FUTEX_WORD);
-            futex_wait(word, inbox.seen as u32, timeout);
+        match &inbox.event {
+            None => futex_wait(inbox.memory.word32(FUTEX_WORD), inbox.seen as u32, own_timeout(timeout)),
+            Some(event) if own_timeout(timeout).is_some() && !readable(event, timeout)? => {}
+            Some(event) => match rustix::io::read(event, &mut [0; 8]) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(PeerError::of("cannot read the eventfd", error)),
+            },
         }
         Ok(inbox.look(deliver))
     }

@@ -22,10 +22,7 @@ impl Peer for Memcpy {
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
         // Written once, so that the pages exist.
-        Ok(Box::new(Copy {
-            target: vec![0x5A; open.payload_bytes],
-            full: false,
-        }))
+        Ok(Box::new(Copy { target: vec![0x5A; open.payload_bytes], full: false }))
     }
 }
 

@@ -30,9 +30,7 @@ pub fn all() -> Vec<Box<dyn Peer>> {
 
 /// The floor of that name.
 pub fn by_name(name: &str) -> Option<Box<dyn Peer>> {
-    all()
-        .into_iter()
-        .find(|floor| floor.describe().name == name)
+    all().into_iter().find(|floor| floor.describe().name == name)
 }
 
 fn description(name: &str, link: &str, waits: &[Wait], payload_bytes_max: u64) -> Description {

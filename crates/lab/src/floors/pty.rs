@@ -10,11 +10,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
+use super::socket::{own_timeout, readable, start_pulse};
 use super::stream::Assembler;
 
 pub(super) struct Pty;
@@ -28,30 +28,19 @@ struct Line {
 
 impl Peer for Pty {
     fn describe(&self) -> Description {
-        super::description(
-            "pty",
-            "pty",
-            &[Wait::Spin, Wait::Block, Wait::Hybrid],
-            64 << 10,
-        )
+        super::description("pty", "pty", &[Wait::Spin, Wait::Block, Wait::Hybrid], 64 << 10)
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
         let (master, name) = match open.subscribe {
             Some(_) => {
-                let (master, name) =
-                    create().map_err(|e| PeerError::of("cannot create a pty", e))?;
+                let (master, name) = create().map_err(|e| PeerError::of("cannot create a pty", e))?;
                 (Some(master), Some(name))
             }
             None => (None, None),
         };
         let assembler = Assembler::new(open.payload_bytes);
-        Ok(Box::new(Line {
-            master,
-            name,
-            outbound: Vec::new(),
-            assembler,
-        }))
+        Ok(Box::new(Line { master, name, outbound: Vec::new(), assembler }))
     }
 }
 
@@ -82,19 +71,6 @@ impl Line {
             Err(error) => Err(PeerError::of("cannot read the pty", error)),
         }
     }
-
-    /// True if bytes are there within `timeout`.
-    fn readable(&self, timeout: Duration) -> Result<bool, PeerError> {
-        let Some(master) = &self.master else {
-            return Ok(false);
-        };
-        let limit = noctule_sys::clock::timespec(timeout.as_nanos() as i64);
-        match poll(&mut [PollFd::new(master, PollFlags::IN)], Some(&limit)) {
-            Ok(count) => Ok(count > 0),
-            Err(Errno::INTR) => Ok(false),
-            Err(error) => Err(PeerError::of("cannot wait for the pty", error)),
-        }
-    }
 }
 
 impl Transport for Line {
@@ -104,47 +80,41 @@ impl Transport for Line {
 
     fn connect(&mut self, readers: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
         for reader in readers {
-            let failed =
-                |e: &dyn std::fmt::Display| PeerError::of(&format!("cannot open {reader}"), e);
-            let slave = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(reader)
-                .map_err(|e| failed(&e))?;
+            let failed = |e: &dyn std::fmt::Display| PeerError::of(&format!("cannot open {reader}"), e);
+            let slave = OpenOptions::new().read(true).write(true).open(reader).map_err(|e| failed(&e))?;
             make_raw(&slave).map_err(|e| failed(&e))?;
             self.outbound.push(slave);
         }
+        start_pulse()?;
         Ok(BTreeMap::from([("line".into(), "raw, unpaced".into())]))
     }
 
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let bytes = message.bytes();
         for line in &mut self.outbound {
-            line.write_all(bytes)
-                .map_err(|e| PeerError::of("cannot write the pty", e))?;
+            line.write_all(bytes).map_err(|e| PeerError::of("cannot write the pty", e))?;
         }
         Ok(())
     }
 
     fn try_receive(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
-        if self.readable(Duration::ZERO)? {
-            self.read(deliver)
-        } else {
-            Ok(0)
-        }
+        let Some(master) = &self.master else { return Ok(0) };
+        if readable(master, Duration::ZERO)? { self.read(deliver) } else { Ok(0) }
     }
 
-    fn receive(
-        &mut self,
-        timeout: Duration,
-        deliver: &mut Deliver<'_>,
-    ) -> Result<usize, PeerError> {
-        // A read of a pty master cannot be given a timeout, so waiting costs a poll more.
-        while self.readable(timeout)? {
-            if self.read(deliver)? > 0 {
-                return Ok(1);
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        loop {
+            let Some(master) = &self.master else { return Ok(0) };
+            if own_timeout(timeout).is_some() && !readable(master, timeout)? {
+                return Ok(0);
+            }
+            match rustix::io::read(master, self.assembler.space()) {
+                Ok(count) if self.assembler.advance(count, deliver) > 0 => return Ok(1),
+                // Part of a message: the rest is on its way.
+                Ok(_) => {}
+                Err(Errno::INTR | Errno::AGAIN) => return Ok(0),
+                Err(error) => return Err(PeerError::of("cannot read the pty", error)),
             }
         }
-        Ok(0)
     }
 }

@@ -9,47 +9,46 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 
-/// From here on a timeout is left to the socket (SO_RCVTIMEO counts in ticks of up to 10 ms), so
-/// that a blocking receive is one system call, as in the smallest program that could do it.
-const SOCKET_TIMEOUT_MIN: Duration = Duration::from_millis(20);
+/// Waits at least this long need no timeout of their own: the pulse ends them.
+const PULSE: Duration = Duration::from_millis(20);
 
-/// Receives with a timeout, remembering what the socket's own timeout is.
-#[derive(Default)]
-pub(super) struct TimedReceive {
-    set: Option<Duration>,
+/// Starts the pulse that ends blocking calls. Last thing before a floor is ready, because from then
+/// on every call must expect `EINTR`.
+pub(super) fn start_pulse() -> Result<(), PeerError> {
+    noctule_sys::pulse::interrupt_every(PULSE).map_err(|e| PeerError::of("cannot start the pulse", e))
 }
 
-impl TimedReceive {
-    /// One receive call; `None` if nothing came in time.
-    pub(super) fn receive(
-        &mut self,
-        socket: impl AsFd + Copy,
-        buffer: &mut [u8],
-        timeout: Duration,
-    ) -> Result<Option<usize>, PeerError> {
-        if timeout >= SOCKET_TIMEOUT_MIN {
-            if self.set != Some(timeout) {
-                sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(timeout))
-                    .map_err(|e| PeerError::of("cannot set the receive timeout", e))?;
-                self.set = Some(timeout);
-            }
-            return now_or_never(rustix::net::recv(socket, buffer, RecvFlags::empty()));
-        }
-        let limit = noctule_sys::clock::timespec(timeout.as_nanos() as i64);
-        match poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&limit)) {
-            Ok(0) | Err(Errno::INTR) => Ok(None),
-            Ok(_) => try_receive(socket, buffer),
-            Err(error) => Err(PeerError::of("cannot wait for the socket", error)),
-        }
+/// `None` for a wait that the pulse ends, else the timeout as the kernel wants it.
+pub(super) fn own_timeout(timeout: Duration) -> Option<Duration> {
+    (timeout < PULSE).then_some(timeout)
+}
+
+/// Receives within `timeout`; `None` if nothing came in time. With the usual timeout that is one
+/// system call, as in the smallest program that could do it.
+pub(super) fn receive(
+    socket: impl AsFd + Copy,
+    buffer: &mut [u8],
+    timeout: Duration,
+) -> Result<Option<usize>, PeerError> {
+    if own_timeout(timeout).is_none() {
+        return now_or_never(rustix::net::recv(socket, buffer, RecvFlags::empty()));
+    }
+    if readable(socket, timeout)? { try_receive(socket, buffer) } else { Ok(None) }
+}
+
+/// True if something is there to be read within `timeout`.
+pub(super) fn readable(descriptor: impl AsFd, timeout: Duration) -> Result<bool, PeerError> {
+    let limit = noctule_sys::clock::timespec(timeout.as_nanos() as i64);
+    match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&limit)) {
+        Ok(count) => Ok(count > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(PeerError::of("cannot wait for the descriptor", error)),
     }
 }
 
 /// One receive call that does not wait.
 #[inline]
-pub(super) fn try_receive(
-    socket: impl AsFd,
-    buffer: &mut [u8],
-) -> Result<Option<usize>, PeerError> {
+pub(super) fn try_receive(socket: impl AsFd, buffer: &mut [u8]) -> Result<Option<usize>, PeerError> {
     now_or_never(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT))
 }
 
@@ -75,16 +74,9 @@ pub(super) fn enlarge_queues(socket: impl AsFd + Copy, open: &Open) -> BTreeMap<
         let _ = sockopt::set_socket_recv_buffer_size(socket, wanted_bytes);
     }
     let _ = sockopt::set_socket_send_buffer_size(socket, wanted_bytes);
-    let granted =
-        |size: rustix::io::Result<usize>| size.map_or("unknown".into(), |size| size.to_string());
+    let granted = |size: rustix::io::Result<usize>| size.map_or("unknown".into(), |size| size.to_string());
     BTreeMap::from([
-        (
-            "receive_buffer_bytes".into(),
-            granted(sockopt::socket_recv_buffer_size(socket)),
-        ),
-        (
-            "send_buffer_bytes".into(),
-            granted(sockopt::socket_send_buffer_size(socket)),
-        ),
+        ("receive_buffer_bytes".into(), granted(sockopt::socket_recv_buffer_size(socket))),
+        ("send_buffer_bytes".into(), granted(sockopt::socket_send_buffer_size(socket))),
     ])
 }

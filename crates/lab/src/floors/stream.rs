@@ -11,10 +11,7 @@ pub(super) struct Assembler {
 
 impl Assembler {
     pub(super) fn new(payload_bytes: usize) -> Self {
-        Self {
-            buffer: vec![0xA5; payload_bytes],
-            filled_bytes: 0,
-        }
+        Self { buffer: vec![0xA5; payload_bytes], filled_bytes: 0 }
     }
 
     /// Where the next bytes of the stream go.

@@ -6,12 +6,11 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
-use rustix::event::{PollFd, PollFlags, poll};
 
-use super::socket::{TimedReceive, try_receive};
+use super::socket::{readable, receive, start_pulse, try_receive};
 use super::stream::Assembler;
 
-const ACCEPT_TIMEOUT_NS: i64 = 10_000_000_000;
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Tcp;
 
@@ -20,58 +19,41 @@ struct Sockets {
     inbound: Option<TcpStream>,
     outbound: Vec<TcpStream>,
     assembler: Assembler,
-    timed: TimedReceive,
 }
 
 impl Peer for Tcp {
     fn describe(&self) -> Description {
-        super::description(
-            "tcp",
-            "tcp",
-            &[Wait::Spin, Wait::Block, Wait::Hybrid],
-            64 << 20,
-        )
+        super::description("tcp", "tcp", &[Wait::Spin, Wait::Block, Wait::Hybrid], 64 << 20)
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
-        let listener =
-            match open.subscribe {
-                Some(_) => Some(TcpListener::bind((open.bind_address.as_str(), 0)).map_err(
-                    |e| PeerError::of(&format!("cannot listen on {}", open.bind_address), e),
-                )?),
-                None => None,
-            };
+        let listener = match open.subscribe {
+            Some(_) => Some(
+                TcpListener::bind((open.bind_address.as_str(), 0))
+                    .map_err(|e| PeerError::of(&format!("cannot listen on {}", open.bind_address), e))?,
+            ),
+            None => None,
+        };
         Ok(Box::new(Sockets {
             listener,
             inbound: None,
             outbound: Vec::new(),
             assembler: Assembler::new(open.payload_bytes),
-            timed: TimedReceive::default(),
         }))
     }
 }
 
 fn accept(listener: &TcpListener) -> Result<TcpStream, PeerError> {
-    let limit = noctule_sys::clock::timespec(ACCEPT_TIMEOUT_NS);
-    match poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&limit)) {
-        Ok(0) => Err(PeerError("no writer has connected within 10 s".into())),
-        Ok(_) => {
-            let (stream, _) = listener
-                .accept()
-                .map_err(|e| PeerError::of("cannot accept", e))?;
-            Ok(stream)
-        }
-        Err(error) => Err(PeerError::of("cannot wait for a writer", error)),
+    if !readable(listener, ACCEPT_TIMEOUT)? {
+        return Err(PeerError("no writer has connected within 10 s".into()));
     }
+    let (stream, _) = listener.accept().map_err(|e| PeerError::of("cannot accept", e))?;
+    Ok(stream)
 }
 
 impl Transport for Sockets {
     fn address(&self) -> Option<String> {
-        self.listener
-            .as_ref()?
-            .local_addr()
-            .ok()
-            .map(|address| address.to_string())
+        self.listener.as_ref()?.local_addr().ok().map(|address| address.to_string())
     }
 
     fn connect(&mut self, readers: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
@@ -85,15 +67,14 @@ impl Transport for Sockets {
         if let Some(listener) = &self.listener {
             self.inbound = Some(accept(listener)?);
         }
+        start_pulse()?;
         Ok(BTreeMap::from([("nodelay".into(), "1".into())]))
     }
 
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let bytes = message.bytes();
         for stream in &mut self.outbound {
-            stream
-                .write_all(bytes)
-                .map_err(|e| PeerError::of("cannot send on the stream", e))?;
+            stream.write_all(bytes).map_err(|e| PeerError::of("cannot send on the stream", e))?;
         }
         Ok(())
     }
@@ -109,19 +90,12 @@ impl Transport for Sockets {
         }
     }
 
-    fn receive(
-        &mut self,
-        timeout: Duration,
-        deliver: &mut Deliver<'_>,
-    ) -> Result<usize, PeerError> {
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
         let Some(stream) = &self.inbound else {
             return Ok(0);
         };
         loop {
-            match self
-                .timed
-                .receive(stream, self.assembler.space(), timeout)?
-            {
+            match receive(stream, self.assembler.space(), timeout)? {
                 Some(0) => return Err(PeerError("the writer closed the connection".into())),
                 Some(count) if self.assembler.advance(count, deliver) > 0 => return Ok(1),
                 Some(_) => {}

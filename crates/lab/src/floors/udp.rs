@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
 
-use super::socket::{TimedReceive, enlarge_queues, try_receive};
+use super::socket::{enlarge_queues, receive, start_pulse, try_receive};
 
 /// Largest UDP payload over IPv4: 65,535 − 20 − 8 (RFC 768, RFC 791).
 const PAYLOAD_BYTES_MAX: u64 = 65_507;
@@ -18,17 +18,11 @@ struct Sockets {
     outbound: Vec<UdpSocket>,
     open: Open,
     buffer: Vec<u8>,
-    timed: TimedReceive,
 }
 
 impl Peer for Udp {
     fn describe(&self) -> Description {
-        super::description(
-            "udp",
-            "udp",
-            &[Wait::Spin, Wait::Block, Wait::Hybrid],
-            PAYLOAD_BYTES_MAX,
-        )
+        super::description("udp", "udp", &[Wait::Spin, Wait::Block, Wait::Hybrid], PAYLOAD_BYTES_MAX)
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
@@ -38,35 +32,29 @@ impl Peer for Udp {
             open: open.clone(),
             // One byte more than a message: an overlong datagram must not look right.
             buffer: vec![0xA5; open.payload_bytes + 1],
-            timed: TimedReceive::default(),
         }))
     }
 }
 
 fn bind(open: &Open) -> Result<UdpSocket, PeerError> {
     let address = (open.bind_address.as_str(), 0);
-    UdpSocket::bind(address)
-        .map_err(|e| PeerError::of(&format!("cannot bind to {}", open.bind_address), e))
+    UdpSocket::bind(address).map_err(|e| PeerError::of(&format!("cannot bind to {}", open.bind_address), e))
 }
 
 impl Transport for Sockets {
     fn address(&self) -> Option<String> {
         self.open.subscribe.as_ref()?;
-        self.inbound
-            .local_addr()
-            .ok()
-            .map(|address| address.to_string())
+        self.inbound.local_addr().ok().map(|address| address.to_string())
     }
 
     fn connect(&mut self, readers: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
         for reader in readers {
             let socket = bind(&self.open)?;
-            socket
-                .connect(reader)
-                .map_err(|e| PeerError::of(&format!("cannot connect to {reader}"), e))?;
+            socket.connect(reader).map_err(|e| PeerError::of(&format!("cannot connect to {reader}"), e))?;
             enlarge_queues(&socket, &self.open);
             self.outbound.push(socket);
         }
+        start_pulse()?;
         Ok(enlarge_queues(&self.inbound, &self.open))
     }
 
@@ -93,15 +81,8 @@ impl Transport for Sockets {
         Ok(1)
     }
 
-    fn receive(
-        &mut self,
-        timeout: Duration,
-        deliver: &mut Deliver<'_>,
-    ) -> Result<usize, PeerError> {
-        let received = self
-            .timed
-            .receive(&self.inbound, &mut self.buffer, timeout)?;
-        let Some(count) = received else { return Ok(0) };
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        let Some(count) = receive(&self.inbound, &mut self.buffer, timeout)? else { return Ok(0) };
         deliver(&self.buffer[..count]);
         Ok(1)
     }

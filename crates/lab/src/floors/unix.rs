@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
 
-use super::socket::{TimedReceive, enlarge_queues, try_receive};
+use super::socket::{enlarge_queues, receive, start_pulse, try_receive};
 
 /// What fits the default send buffer of 212,992 bytes after the kernel's bookkeeping.
 const PAYLOAD_BYTES_MAX: u64 = 200_000;
@@ -19,17 +19,11 @@ struct Sockets {
     outbound: Vec<UnixDatagram>,
     open: Open,
     buffer: Vec<u8>,
-    timed: TimedReceive,
 }
 
 impl Peer for Unix {
     fn describe(&self) -> Description {
-        super::description(
-            "unix",
-            "unix",
-            &[Wait::Spin, Wait::Block, Wait::Hybrid],
-            PAYLOAD_BYTES_MAX,
-        )
+        super::description("unix", "unix", &[Wait::Spin, Wait::Block, Wait::Hybrid], PAYLOAD_BYTES_MAX)
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
@@ -42,7 +36,6 @@ impl Peer for Unix {
             outbound: Vec::new(),
             open: open.clone(),
             buffer: vec![0xA5; open.payload_bytes + 1],
-            timed: TimedReceive::default(),
         }))
     }
 }
@@ -63,22 +56,20 @@ impl Transport for Sockets {
 
     fn connect(&mut self, readers: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
         for reader in readers {
-            let failed =
-                |e| PeerError::of(&format!("cannot connect to the Unix socket @{reader}"), e);
+            let failed = |e| PeerError::of(&format!("cannot connect to the Unix socket @{reader}"), e);
             let socket = UnixDatagram::unbound().map_err(failed)?;
             socket.connect_addr(&address(reader)?).map_err(failed)?;
             enlarge_queues(&socket, &self.open);
             self.outbound.push(socket);
         }
+        start_pulse()?;
         Ok(enlarge_queues(&self.inbound, &self.open))
     }
 
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let bytes = message.bytes();
         for socket in &self.outbound {
-            socket
-                .send(bytes)
-                .map_err(|e| PeerError::of("cannot send the datagram", e))?;
+            socket.send(bytes).map_err(|e| PeerError::of("cannot send the datagram", e))?;
         }
         Ok(())
     }
@@ -91,15 +82,8 @@ impl Transport for Sockets {
         Ok(1)
     }
 
-    fn receive(
-        &mut self,
-        timeout: Duration,
-        deliver: &mut Deliver<'_>,
-    ) -> Result<usize, PeerError> {
-        let received = self
-            .timed
-            .receive(&self.inbound, &mut self.buffer, timeout)?;
-        let Some(count) = received else { return Ok(0) };
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        let Some(count) = receive(&self.inbound, &mut self.buffer, timeout)? else { return Ok(0) };
         deliver(&self.buffer[..count]);
         Ok(1)
     }

@@ -43,11 +43,7 @@ fn node(sends: bool, received_after_ns: Option<i64>) -> NodeResult {
             arrivals: received_after_ns.is_some().into(),
         })
         .collect();
-    NodeResult {
-        done: Line::new("done"),
-        table: Table::from_slots(slots),
-        settings: vec![],
-    }
+    NodeResult { done: Line::new("done"), table: Table::from_slots(slots), settings: vec![] }
 }
 
 fn honest(mut node: NodeResult) -> NodeResult {
@@ -64,24 +60,14 @@ fn honest(mut node: NodeResult) -> NodeResult {
 
 fn edit(node: NodeResult, edit: impl Fn(usize, &mut Slot)) -> NodeResult {
     let mut slots = node.table.slots().to_vec();
-    slots
-        .iter_mut()
-        .enumerate()
-        .for_each(|(index, slot)| edit(index, slot));
-    NodeResult {
-        table: Table::from_slots(slots),
-        ..node
-    }
+    slots.iter_mut().enumerate().for_each(|(index, slot)| edit(index, slot));
+    NodeResult { table: Table::from_slots(slots), ..node }
 }
 
 fn reasons(plan: &CellPlan, nodes: Vec<NodeResult>) -> Vec<String> {
     let (cell, _) = judge(plan, 0, Ok(nodes));
     assert_eq!(cell.valid, cell.why_invalid.is_empty());
-    assert_eq!(
-        cell.valid,
-        cell.latency_ns.is_some(),
-        "a summary exactly if valid"
-    );
+    assert_eq!(cell.valid, cell.latency_ns.is_some(), "a summary exactly if valid");
     cell.why_invalid
 }
 
@@ -101,16 +87,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
     let nodes = vec![honest(node(true, None)), honest(lossy)];
     let (cell, samples) = judge(&plan("one_way", 2, Some(1000.0)), 4, Ok(nodes));
     assert_eq!(cell.why_invalid, Vec::<String>::new());
-    assert_eq!(
-        (
-            cell.sent,
-            cell.received,
-            cell.lost,
-            cell.late,
-            cell.duplicated
-        ),
-        (100, 99, 1, 1, 2)
-    );
+    assert_eq!((cell.sent, cell.received, cell.lost, cell.late, cell.duplicated), (100, 99, 1, 1, 2));
     assert_eq!((cell.trial, samples.len()), (4, 99));
     assert_eq!(cell.latency_ns.unwrap().p50, Some(50_000));
     assert_eq!(cell.cpu_ns_per_message, Some(20.0));
@@ -119,11 +96,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
 
 #[test]
 fn fan_out_counts_deliveries() {
-    let nodes = vec![
-        honest(node(true, None)),
-        honest(node(false, Some(10))),
-        honest(node(false, Some(30))),
-    ];
+    let nodes = vec![honest(node(true, None)), honest(node(false, Some(10))), honest(node(false, Some(30)))];
     let (cell, _) = judge(&plan("fan_out", 3, None), 0, Ok(nodes));
     assert_eq!((cell.sent, cell.received, cell.hops.len()), (200, 200, 2));
 }
@@ -131,21 +104,11 @@ fn fan_out_counts_deliveries() {
 #[test]
 fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
     // The forwarder sends a little after it has received.
-    let forwarder = edit(node(true, Some(10_000)), |_, slot| {
-        slot.sent_ns = slot.received_ns + 5
-    });
-    let nodes = vec![
-        honest(node(true, None)),
-        honest(forwarder),
-        honest(node(false, Some(35_000))),
-    ];
+    let forwarder = edit(node(true, Some(10_000)), |_, slot| slot.sent_ns = slot.received_ns + 5);
+    let nodes = vec![honest(node(true, None)), honest(forwarder), honest(node(false, Some(35_000)))];
     let (cell, _) = judge(&plan("chain", 3, None), 0, Ok(nodes));
     assert!(cell.valid, "{:?}", cell.why_invalid);
-    let hops: Vec<_> = cell
-        .hops
-        .iter()
-        .map(|hop| hop.latency_ns.unwrap().max)
-        .collect();
+    let hops: Vec<_> = cell.hops.iter().map(|hop| hop.latency_ns.unwrap().max).collect();
     assert_eq!(hops, [10_000, 25_000]);
     assert_eq!(cell.latency_ns.unwrap().max, 35_000);
 }
@@ -154,52 +117,30 @@ fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
 fn two_hosts_are_measured_by_stamps_of_one() {
     let mut plan = plan("chain", 5, None);
     plan.hosts = 2;
-    let forward = |after| {
-        honest(edit(node(true, Some(after)), |_, slot| {
-            slot.sent_ns = slot.received_ns
-        }))
-    };
-    let nodes = vec![
-        honest(node(true, None)),
-        forward(10),
-        forward(20),
-        forward(30),
-        honest(node(false, Some(44))),
-    ];
+    let forward = |after| honest(edit(node(true, Some(after)), |_, slot| slot.sent_ns = slot.received_ns));
+    let nodes =
+        vec![honest(node(true, None)), forward(10), forward(20), forward(30), honest(node(false, Some(44)))];
     let (cell, samples) = judge(&plan, 0, Ok(nodes));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     assert_eq!(cell.link, "link:veth");
     assert!(samples.iter().all(|sample| sample.node % 2 == 0));
-    let hops: Vec<_> = cell
-        .hops
-        .iter()
-        .map(|hop| (hop.from, hop.to, hop.latency_ns.unwrap().max))
-        .collect();
+    let hops: Vec<_> = cell.hops.iter().map(|hop| (hop.from, hop.to, hop.latency_ns.unwrap().max)).collect();
     assert_eq!(hops, [(0, 2, 20), (2, 4, 24)]);
 }
 
 #[test]
 fn failed_trial_is_a_cell_with_its_reason() {
-    let (cell, samples) = judge(
-        &plan("one_way", 2, None),
-        0,
-        Err("node 1 (x) exited with code 3 while sending".into()),
-    );
+    let (cell, samples) =
+        judge(&plan("one_way", 2, None), 0, Err("node 1 (x) exited with code 3 while sending".into()));
     assert!(!cell.valid && samples.is_empty() && cell.latency_ns.is_none());
-    assert_eq!(
-        cell.why_invalid,
-        ["node 1 (x) exited with code 3 while sending"]
-    );
+    assert_eq!(cell.why_invalid, ["node 1 (x) exited with code 3 while sending"]);
 }
 
 #[test]
 fn a_node_that_lies_about_its_counts_is_found_out() {
     let mut liar = honest(node(false, Some(5)));
     liar.done = liar.done.with("received", 101);
-    let why = reasons(
-        &plan("one_way", 2, None),
-        vec![honest(node(true, None)), liar],
-    );
+    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), liar]);
     assert_eq!(why, ["node 1 says received=101, its record holds 100"]);
 }
 
@@ -210,14 +151,9 @@ fn messages_that_nobody_sent_are_a_disagreement() {
             slot.sent_ns = 0;
         }
     }));
-    let why = reasons(
-        &plan("one_way", 2, None),
-        vec![source, honest(node(false, Some(5)))],
-    );
+    let why = reasons(&plan("one_way", 2, None), vec![source, honest(node(false, Some(5)))]);
     assert!(
-        why.contains(
-            &"peers disagree: node 1 received 10 messages that node 0 never sent".to_owned()
-        ),
+        why.contains(&"peers disagree: node 1 received 10 messages that node 0 never sent".to_owned()),
         "{why:?}"
     );
 }
@@ -226,10 +162,7 @@ fn messages_that_nobody_sent_are_a_disagreement() {
 fn dropped_samples_and_torn_messages_are_named() {
     let mut sink = honest(node(false, Some(5)));
     sink.done = sink.done.with("overrun", 4).with("unexpected", 2);
-    let why = reasons(
-        &plan("one_way", 2, None),
-        vec![honest(node(true, None)), sink],
-    );
+    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), sink]);
     assert_eq!(
         why,
         [
@@ -246,25 +179,15 @@ fn negative_latency_is_an_error_and_not_hidden() {
             slot.received_ns -= 1000;
         }
     }));
-    let why = reasons(
-        &plan("one_way", 2, None),
-        vec![honest(node(true, None)), sink],
-    );
-    assert_eq!(
-        why,
-        ["1 of 100 latencies are negative (down to -995 ns): a clock or a stamp of x is wrong"]
-    );
+    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), sink]);
+    assert_eq!(why, ["1 of 100 latencies are negative (down to -995 ns): a clock or a stamp of x is wrong"]);
 }
 
 #[test]
 fn a_rate_that_was_not_held_is_named_with_what_was_achieved() {
-    let behind = honest(edit(node(true, None), |index, slot| {
-        slot.sent_ns += index as i64 * 1_000_000
-    }));
-    let why = reasons(
-        &plan("one_way", 2, Some(1000.0)),
-        vec![behind, honest(node(false, Some(200_000_000)))],
-    );
+    let behind = honest(edit(node(true, None), |index, slot| slot.sent_ns += index as i64 * 1_000_000));
+    let why =
+        reasons(&plan("one_way", 2, Some(1000.0)), vec![behind, honest(node(false, Some(200_000_000)))]);
     assert_eq!(
         why,
         [
@@ -302,12 +225,6 @@ fn a_hiccup_that_was_caught_up_with_is_late_not_invalid() {
 #[test]
 fn silence_is_not_a_result() {
     let deaf = honest(node(false, None));
-    let why = reasons(
-        &plan("one_way", 2, None),
-        vec![honest(node(true, None)), deaf],
-    );
-    assert_eq!(
-        why,
-        ["nothing arrived: 100 messages were sent, none received"]
-    );
+    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), deaf]);
+    assert_eq!(why, ["nothing arrived: 100 messages were sent, none received"]);
 }
