@@ -4,7 +4,11 @@
 //! [`cell_statistics`] the rules by which one becomes the other, [`merge`] joins the trials.
 
 pub mod cell_statistics;
+#[cfg(test)]
+mod fixture;
 pub mod merge;
+pub mod notation;
+pub mod report;
 pub mod run;
 pub mod samples;
 pub mod statistics;
