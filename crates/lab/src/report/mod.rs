@@ -5,6 +5,7 @@
 
 pub mod hdr;
 pub mod mcap;
+pub mod series;
 
 use std::io;
 use std::path::{Path, PathBuf};
