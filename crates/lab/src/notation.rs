@@ -107,10 +107,12 @@ pub fn short_labels(keys: &[CellKey]) -> Vec<String> {
     keys.iter().zip(&all).map(label).collect()
 }
 
-const PROPERTIES: usize = 7;
+/// Properties that [`properties`] lists.
+pub const PROPERTIES: usize = 7;
 
-/// The properties of an experiment besides its peer, `None` where they go without saying.
-fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
+/// The properties of an experiment besides its peer (link, payload, rate, mode, wait, placement,
+/// format), `None` where they go without saying.
+pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
     let mode = match key.mode.as_str() {
         "chain" | "fan_out" => format!("{} of {}", key.mode.replace('_', "-"), key.nodes),
         mode => mode.replace('_', " "),

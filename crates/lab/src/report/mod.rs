@@ -1,15 +1,18 @@
 //! What a run leaves behind for people and other programs.
 //!
 //! [`write_all`] puts everything into one directory: `run.json` (the contract), `samples.mcap` (every
-//! arrival), `latency.hlog`. [`regenerate`] makes the derived files again from the first two.
+//! arrival), `latency.hlog`, `report.html`. [`regenerate`] makes the derived files again from the first two.
 
 pub mod hdr;
+pub mod html;
 pub mod mcap;
 pub mod series;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use self::series::Charts;
+use crate::merge::merge;
 use crate::run::{Run, RunFileError};
 use crate::samples::CellSamples;
 
@@ -17,6 +20,8 @@ use crate::samples::CellSamples;
 pub const RUN_FILE: &str = "run.json";
 /// Name of the raw samples in an output directory.
 pub const SAMPLES_FILE: &str = "samples.mcap";
+/// Name of the page in an output directory.
+pub const PAGE_FILE: &str = "report.html";
 /// Name of the histogram log in an output directory.
 pub const HISTOGRAM_FILE: &str = "latency.hlog";
 
@@ -94,5 +99,8 @@ pub fn regenerate(directory: &Path) -> Result<Run, ReportError> {
 }
 
 fn write_derived(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), ReportError> {
-    hdr::write(&directory.join(HISTOGRAM_FILE), run, samples)
+    let merged = merge(run, samples);
+    let charts = Charts::of(run, &merged, samples);
+    hdr::write(&directory.join(HISTOGRAM_FILE), run, samples)?;
+    html::write(&directory.join(PAGE_FILE), run, &merged, &charts)
 }

@@ -21,7 +21,7 @@ pub const DOTS_MAX: usize = 2_000;
 pub const BINS_PER_DECADE: f64 = 40.0;
 /// Points of a percentile curve per nine.
 const CURVE_POINTS_PER_NINE: usize = 20;
-/// Distinct colours; experiments beyond share them and differ in dash.
+/// Distinct colours; peers beyond share them.
 pub const COLOURS: usize = 8;
 
 /// Everything the charts of one run draw.
@@ -40,14 +40,16 @@ pub struct Charts {
 pub struct CellSeries {
     /// What tells it from the others of the run.
     pub label: String,
+    /// The peer, and its other properties for labels that tell it from a few of the others.
+    pub peer: String,
+    /// See [`notation::properties`].
+    pub properties: [Option<String>; notation::PROPERTIES],
     /// Every property.
     pub full: String,
     /// Experiments of one group can be compared: same mode, payload and rate.
     pub group: String,
     /// Number of its colour, below [`COLOURS`].
     pub colour: usize,
-    /// Number of its dash pattern; 0 is solid.
-    pub dash: usize,
     /// True for the built-in floors.
     pub is_floor: bool,
     /// The floor it is compared with.
@@ -110,8 +112,8 @@ pub struct Sweep {
     pub label: String,
     /// `payload_bytes` or `rate_hz`.
     pub parameter: &'static str,
-    /// Colour and dash of its first experiment.
-    pub style: (usize, usize),
+    /// Number of its peer's colour.
+    pub colour: usize,
     /// True for the built-in floors.
     pub is_floor: bool,
     /// Ascending in the parameter.
@@ -149,20 +151,20 @@ impl Charts {
     pub fn of(run: &Run, merged: &[MergedCell], samples: &[CellSamples]) -> Self {
         let keys: Vec<CellKey> = merged.iter().map(|cell| cell.key.clone()).collect();
         let labels = notation::short_labels(&keys);
-        let styles = styles(merged);
+        let colours = colours(merged);
         let origin_ns = samples.iter().filter_map(|cell| start_ns(cell)).min();
         let cells = merged
             .iter()
             .zip(labels)
-            .zip(&styles)
-            .map(|((cell, label), &style)| {
-                cell_series(run, samples, (cell, label, style), origin_ns.unwrap_or(0))
+            .zip(&colours)
+            .map(|((cell, label), &colour)| {
+                cell_series(run, samples, (cell, label, colour), origin_ns.unwrap_or(0))
             })
             .collect();
-        let mut sweeps = sweeps(merged, &styles, "payload_bytes", |key| {
+        let mut sweeps = sweeps(merged, &colours, "payload_bytes", |key| {
             Some(std::mem::take(&mut key.payload_bytes) as f64)
         });
-        sweeps.extend(self::sweeps(merged, &styles, "rate_hz", |key| {
+        sweeps.extend(self::sweeps(merged, &colours, "rate_hz", |key| {
             key.rate_mhz.take().map(|mhz| mhz as f64 / 1e3)
         }));
         Self {
@@ -173,9 +175,9 @@ impl Charts {
     }
 }
 
-/// Colour by peer, so that a peer is recognised across charts; dash by experiment within the colour.
-/// Peers under test choose their colours before the floors do.
-fn styles(merged: &[MergedCell]) -> Vec<(usize, usize)> {
+/// Colour by peer, so that a peer is recognised across charts. Peers under test choose their colours
+/// before the floors do.
+fn colours(merged: &[MergedCell]) -> Vec<usize> {
     let mut peers: Vec<&str> = Vec::new();
     for floors in [false, true] {
         for cell in merged.iter().filter(|cell| cell.is_floor == floors) {
@@ -184,14 +186,11 @@ fn styles(merged: &[MergedCell]) -> Vec<(usize, usize)> {
             }
         }
     }
-    let mut used = [0; COLOURS];
     merged
         .iter()
         .map(|cell| {
             let peer = peers.iter().position(|peer| *peer == cell.key.peer);
-            let colour = peer.unwrap_or(0) % COLOURS;
-            used[colour] += 1;
-            (colour, used[colour] - 1)
+            peer.unwrap_or(0) % COLOURS
         })
         .collect()
 }
@@ -199,15 +198,16 @@ fn styles(merged: &[MergedCell]) -> Vec<(usize, usize)> {
 fn cell_series(
     run: &Run,
     samples: &[CellSamples],
-    (cell, label, (colour, dash)): (&MergedCell, String, (usize, usize)),
+    (cell, label, colour): (&MergedCell, String, usize),
     origin_ns: i64,
 ) -> CellSeries {
     let mut series = CellSeries {
         label,
+        peer: cell.key.peer.clone(),
+        properties: notation::properties(&cell.key),
         full: cell.key.to_string(),
         group: group(&cell.key),
         colour,
-        dash,
         is_floor: cell.is_floor,
         floor: cell.floor.clone(),
         samples: cell.samples,
@@ -351,12 +351,12 @@ fn cumulative(samples: &[CellSamples], cell: &MergedCell) -> Vec<CumulativeHop> 
 /// Families that differ in nothing but the parameter that `take` removes from their keys.
 fn sweeps(
     merged: &[MergedCell],
-    styles: &[(usize, usize)],
+    colours: &[usize],
     parameter: &'static str,
     take: impl Fn(&mut CellKey) -> Option<f64>,
 ) -> Vec<Sweep> {
     let mut families: Vec<(CellKey, Sweep)> = Vec::new();
-    for (cell, &style) in merged.iter().zip(styles) {
+    for (cell, &colour) in merged.iter().zip(colours) {
         let mut key = cell.key.clone();
         let (Some(x), Some(latency)) = (take(&mut key), cell.latency_ns) else {
             continue;
@@ -374,7 +374,7 @@ fn sweeps(
                 Sweep {
                     label: String::new(),
                     parameter,
-                    style,
+                    colour,
                     is_floor: cell.is_floor,
                     points: vec![point],
                 },
