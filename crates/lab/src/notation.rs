@@ -89,22 +89,27 @@ impl fmt::Display for CellKey {
 
 /// One label per experiment: the peer and those properties in which the experiments differ.
 pub fn short_labels(keys: &[CellKey]) -> Vec<String> {
+    let label = |(key, own): (&CellKey, Vec<String>)| {
+        let mut words = vec![key.peer.clone()];
+        words.extend(own);
+        words.join(" ")
+    };
+    keys.iter().zip(distinguishing(keys)).map(label).collect()
+}
+
+/// Per experiment, those of its [`properties`] in which the experiments differ.
+pub fn distinguishing(keys: &[CellKey]) -> Vec<Vec<String>> {
     let all: Vec<_> = keys.iter().map(properties).collect();
     let differs: [bool; PROPERTIES] = std::array::from_fn(|property| {
         all.windows(2)
             .any(|pair| pair[0][property] != pair[1][property])
     });
-    let label = |(key, own): (&CellKey, &[Option<String>; PROPERTIES])| {
-        let mut label = key.peer.clone();
-        for (property, _) in own.iter().zip(differs).filter(|(_, differs)| *differs) {
-            if let Some(property) = property {
-                label.push(' ');
-                label.push_str(property);
-            }
-        }
-        label
-    };
-    keys.iter().zip(&all).map(label).collect()
+    all.into_iter()
+        .map(|own| {
+            let shown = own.into_iter().zip(differs).filter(|(_, differs)| *differs);
+            shown.filter_map(|(property, _)| property).collect()
+        })
+        .collect()
 }
 
 /// Properties that [`properties`] lists.

@@ -18,8 +18,8 @@ use self::results::{RangeAxis, Row};
 use super::ReportError;
 use super::series::{BINS_PER_DECADE, Charts};
 use crate::merge::MergedCell;
-use crate::notation::{count, three_digits};
-use crate::run::Run;
+use crate::notation::{self, count, three_digits};
+use crate::run::{CellKey, Run};
 
 /// What a figure shows that the samples do not support.
 const WITHHELD: &str = "–";
@@ -48,10 +48,12 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
         .iter()
         .map(|cell| cell.label.as_str())
         .collect();
+    let keys: Vec<CellKey> = merged.iter().map(|cell| cell.key.clone()).collect();
     let rows: Vec<Row> = merged
         .iter()
         .zip(charts.cells.iter())
-        .map(|(cell, series)| Row::of(cell, series, axis.as_ref()))
+        .zip(notation::distinguishing(&keys))
+        .map(|((cell, series), details)| Row::of(cell, (series, details), axis.as_ref()))
         .collect();
     environment.get_template("report.html")?.render(context! {
         title => format!("Latency lab: {}", run.scenario.name),
@@ -165,8 +167,9 @@ impl Verdict {
             count(received)
         );
         let (kind, word, sentence) = if failures > 0 {
+            let checks = if failures == 1 { "check" } else { "checks" };
             let sentence =
-                format!("{failures} checks failed; those figures are withheld. {extent}");
+                format!("{failures} {checks} failed; those figures are withheld. {extent}");
             ("fail", "FAIL", sentence)
         } else if run.partial {
             let sentence =

@@ -79,7 +79,7 @@ struct Figure {
 #[derive(Serialize)]
 pub(super) struct Row {
     peer: String,
-    detail: String,
+    details: Vec<String>,
     full: String,
     class: &'static str,
     colour: usize,
@@ -92,12 +92,15 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn of(cell: &MergedCell, series: &CellSeries, axis: Option<&RangeAxis>) -> Self {
+    pub(super) fn of(
+        cell: &MergedCell,
+        (series, details): (&CellSeries, Vec<String>),
+        axis: Option<&RangeAxis>,
+    ) -> Self {
         let floor_ns = cell.floor.as_ref().map(|floor| floor.p50_ns);
-        let detail = series.label.strip_prefix(series.peer.as_str());
         Self {
             peer: series.peer.clone(),
-            detail: detail.unwrap_or_default().to_owned(),
+            details,
             full: series.full.clone(),
             class: match (cell.valid, cell.is_floor) {
                 (false, _) => "invalid",

@@ -240,7 +240,6 @@
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    drawFloors(u, chart.floors, floors, dense);
     for (const mark of chart.marks) {
       const px = mark.xs.map((x) => u.valToPos(x, "x", true));
       const py = mark.ys.map((y) => u.valToPos(y, "y", true));
@@ -253,6 +252,8 @@
       report.drawn += shapes[mark.kind](u, mark, px, py, dense);
       state.pixels.push({ mark, px, py });
     }
+    ctx.globalAlpha = 1;
+    drawFloors(u, chart.floors, floors, dense);
     ctx.restore();
     return report;
   }
@@ -321,7 +322,7 @@
   function drawFloors(u, side, floors, dense) {
     const { ctx, bbox } = u;
     const places = floors.map((floor) => [floor, u.valToPos(floor.p50_ns, side, true)]).filter(([, at]) => Number.isFinite(at)).sort((a, b) => a[1] - b[1]);
-    ctx.strokeStyle = ctx.fillStyle = css("--muted");
+    ctx.strokeStyle = ctx.fillStyle = css("--ink");
     ctx.lineWidth = 1.2 * dense;
     ctx.setLineDash([2 * dense, 3 * dense]);
     ctx.font = `${11 * dense}px system-ui, sans-serif`;
