@@ -8,7 +8,7 @@ use clap::Subcommand;
 use noctule_lab::directory::Directory;
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
-use noctule_lab::{engine, floors, session, text_table};
+use noctule_lab::{engine, floors, report, session, text_table};
 
 use crate::Outcome;
 use crate::progress::Progress;
@@ -90,7 +90,7 @@ fn run_scenario(
     let mut progress = Progress::new();
     let (run, samples) = session::run(file, &directory, choice, interrupted, &mut progress)?;
     let elapsed = progress.finish();
-    run.write(&output.out.join("run.json"))?;
+    report::write_all(&output.out, &run, &samples)?;
     if output.json {
         anstream::println!("{}", serde_json::to_string_pretty(&run)?);
     } else {
@@ -98,7 +98,7 @@ fn run_scenario(
         anstream::println!(
             "Measured in {:.0} s. Report: {}",
             elapsed.as_secs_f64(),
-            output.out.join("report.html").display()
+            output.out.join(report::PAGE_FILE).display()
         );
     }
     Ok(if run.succeeded() { Outcome::Done } else { Outcome::NotValid })

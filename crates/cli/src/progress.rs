@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use noctule_lab::engine::Observer;
+use noctule_lab::notation;
 use noctule_lab::plan::CellPlan;
 use noctule_lab::run::Cell;
-use noctule_lab::text_table::nanoseconds;
 
 /// A bar on a terminal; on anything else one line per tenth of the run.
 pub(crate) struct Progress {
@@ -49,7 +49,7 @@ impl Observer for Progress {
     fn end(&mut self, result: &Cell) {
         let p50 = result.latency_ns.and_then(|latency| latency.p50);
         self.last = match (result.valid, p50) {
-            (true, Some(p50_ns)) => format!("(last: {} {})", result.peer, nanoseconds(p50_ns)),
+            (true, Some(p50_ns)) => format!("(last: {} {})", result.peer, notation::duration(p50_ns as f64)),
             (true, None) => String::new(),
             (false, _) => format!("(last: {} not valid)", result.peer),
         };

@@ -33,14 +33,19 @@ pub fn latencies(samples: &[Sample], node: u16) -> Vec<i64> {
 /// The latencies that a cell's `latency_ns` summarises, in index order: of a round trip the whole
 /// trip, of a chain the arrivals at its last node, of a fan-out those at every receiver.
 pub fn end_to_end(mode: &str, nodes: u32, samples: &[Sample]) -> Vec<i64> {
+    end_to_end_samples(mode, nodes, samples).into_iter().map(Sample::latency_ns).collect()
+}
+
+/// The arrivals behind [`end_to_end`], in the same order.
+pub fn end_to_end_samples<'a>(mode: &str, nodes: u32, samples: &'a [Sample]) -> Vec<&'a Sample> {
     match mode {
-        "round_trip" => latencies(samples, 0),
+        "round_trip" => of_node(samples, 0).iter().collect(),
         "fan_out" => {
             let mut arrivals: Vec<&Sample> = samples.iter().collect();
             arrivals.sort_by_key(|sample| (sample.index, sample.node));
-            arrivals.into_iter().map(Sample::latency_ns).collect()
+            arrivals
         }
-        _ => latencies(samples, last_node(nodes)),
+        _ => of_node(samples, last_node(nodes)).iter().collect(),
     }
 }
 

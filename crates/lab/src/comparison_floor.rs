@@ -71,16 +71,14 @@ fn closest(floors: &BTreeMap<CellKey, i64>, key: &CellKey, name: &str) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Cell;
-    use crate::statistics::LatencySummary;
 
     fn cell(peer: &str, link: &str, wait: &str, payload_bytes: u64, p50: i64) -> Cell {
-        let mut cell = Cell::example(peer);
+        let (mut cell, _) = crate::fixture::round_trip(peer, 0, &[p50; 100]);
+        cell.floor = None;
         cell.link = link.into();
         cell.wait = wait.into();
         cell.payload_bytes = payload_bytes;
         cell.is_floor = ["udp", "tcp", "cache_line", "futex"].contains(&peer);
-        cell.latency_ns = LatencySummary::of(vec![p50; 100]);
         cell
     }
 

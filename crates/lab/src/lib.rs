@@ -1,19 +1,25 @@
 //! The Noctule latency lab: experiments, peers, statistics, reports.
 //!
-//! [`run`] is what a run leaves behind, [`samples`] the raw material, [`statistics`] and
-//! [`cell_statistics`] the rules by which one becomes the other, [`merge`] joins the trials.
+//! The way of a run: [`scenario`] says what to measure, [`plan`] turns it into cells, [`engine`] runs
+//! them with the peers of [`directory`], a judge holds every count against every other, [`session`]
+//! joins it all into a [`run`] with its raw [`samples`], and [`report`] makes files of them.
+//! [`statistics`] and [`cell_statistics`] are the rules from samples to figures, [`merge`] joins trials.
 
 pub mod cell_statistics;
 pub mod comparison_floor;
 pub mod directory;
 pub mod engine;
+#[cfg(test)]
+mod fixture;
 pub mod floors;
 pub mod host;
 mod judge;
 pub mod merge;
 mod network;
 mod node_process;
+pub mod notation;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod samples;
 pub mod scenario;

@@ -155,70 +155,7 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Host, SCHEMA, ScenarioRecord};
-    use crate::samples::Sample;
-
-    fn cell(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, CellSamples) {
-        let received = latencies.len() as u64;
-        let cell = Cell {
-            peer: peer.to_owned(),
-            link: "udp".to_owned(),
-            mode: "round_trip".to_owned(),
-            nodes: 2,
-            hops: vec![],
-            wait: "spin".to_owned(),
-            placement: "0,1".to_owned(),
-            format: "raw".to_owned(),
-            payload_bytes: 64,
-            rate_hz: None,
-            deadline_ns: None,
-            trial,
-            sent: received + 1,
-            received,
-            lost: 1,
-            late: 0,
-            duplicated: 0,
-            latency_ns: LatencySummary::of(latencies.to_vec()),
-            send_lag_ns: None,
-            clock_bound_ns: 0,
-            clock_sigma_ns: 0,
-            cpu_ns_per_message: None,
-            redundancy: None,
-            floor: Some(Floor { name: "futex".to_owned(), p50_ns: 100 }),
-            ratio_to_floor: None,
-            valid: true,
-            why_invalid: vec![],
-            expect: None,
-            is_floor: false,
-            settings: Default::default(),
-            recorder_ns: None,
-            blocks: vec![],
-            reordered: None,
-            hosts: 1,
-        };
-        let sample = |(index, latency): (usize, &i64)| Sample {
-            index: index as u64,
-            node: 0,
-            scheduled_ns: 1000,
-            sent_ns: 1000,
-            received_ns: 1000 + latency,
-        };
-        (cell, latencies.iter().enumerate().map(sample).collect())
-    }
-
-    fn run(cells: Vec<(Cell, CellSamples)>) -> (Run, Vec<CellSamples>) {
-        let (cells, samples) = cells.into_iter().unzip();
-        let run = Run {
-            schema: SCHEMA,
-            host: Host::default(),
-            scenario: ScenarioRecord::default(),
-            partial: false,
-            cells,
-            skipped: vec![],
-            thresholds: vec![],
-        };
-        (run, samples)
-    }
+    use crate::fixture::{round_trip as cell, run};
 
     #[test]
     fn interleaved_trials_are_pooled_in_first_seen_order() {

@@ -303,47 +303,6 @@ impl Run {
 }
 
 impl Cell {
-    /// A valid cell without figures, for tests to fill in: UDP round trip of 64 B on cores 0 and 1.
-    #[cfg(test)]
-    pub(crate) fn example(peer: &str) -> Self {
-        Self {
-            peer: peer.to_owned(),
-            link: "udp".to_owned(),
-            mode: "round_trip".to_owned(),
-            nodes: 2,
-            hops: vec![],
-            wait: "block".to_owned(),
-            placement: "0,1".to_owned(),
-            format: "raw".to_owned(),
-            payload_bytes: 64,
-            rate_hz: None,
-            deadline_ns: None,
-            trial: 0,
-            sent: 0,
-            received: 0,
-            lost: 0,
-            late: 0,
-            duplicated: 0,
-            latency_ns: None,
-            send_lag_ns: None,
-            clock_bound_ns: 0,
-            clock_sigma_ns: 0,
-            cpu_ns_per_message: None,
-            redundancy: None,
-            floor: None,
-            ratio_to_floor: None,
-            valid: true,
-            why_invalid: vec![],
-            expect: None,
-            is_floor: false,
-            settings: BTreeMap::new(),
-            recorder_ns: None,
-            blocks: vec![],
-            reordered: None,
-            hosts: 1,
-        }
-    }
-
     /// Number of nodes up to the last one whose stamps share the source's clock: all of them on one
     /// host; with two hosts in turn, up to the last on the source's.
     pub fn measured_nodes(&self) -> u32 {

@@ -1,6 +1,7 @@
 //! The table at the end of a run, for a terminal.
 
 use crate::merge::{MergedCell, merge};
+use crate::notation;
 use crate::run::Run;
 use crate::samples::CellSamples;
 
@@ -64,7 +65,7 @@ const LEFT: [bool; 13] =
 fn cells(row: &MergedCell) -> Vec<String> {
     let key = &row.key;
     let latency = |pick: fn(&crate::statistics::LatencySummary) -> Option<i64>| match &row.latency_ns {
-        Some(latency) => pick(latency).map_or("–".into(), nanoseconds),
+        Some(latency) => pick(latency).map_or("–".into(), |ns| notation::duration(ns as f64)),
         None if row.may_saturate => "saturated".into(),
         None => "FAIL".into(),
     };
@@ -93,22 +94,6 @@ fn cells(row: &MergedCell) -> Vec<String> {
     ]
 }
 
-/// Three significant digits with a unit, e.g. `123 ns`, `4.32 µs`, `1.25 ms`.
-pub fn nanoseconds(ns: i64) -> String {
-    let magnitude = ns.unsigned_abs() as f64;
-    let (value, unit) = match magnitude {
-        n if n < 1e3 => return format!("{ns} ns"),
-        n if n < 999.5e3 => (ns as f64 / 1e3, "µs"),
-        n if n < 999.5e6 => (ns as f64 / 1e6, "ms"),
-        _ => (ns as f64 / 1e9, "s"),
-    };
-    match value.abs() {
-        v if v < 9.995 => format!("{value:.2} {unit}"),
-        v if v < 99.95 => format!("{value:.1} {unit}"),
-        _ => format!("{value:.0} {unit}"),
-    }
-}
-
 /// Pads columns; a rule under the headings and one after `ruled_rows` rows.
 fn align(lines: &[Vec<String>], ruled_rows: usize) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
@@ -127,44 +112,4 @@ fn align(lines: &[Vec<String>], ruled_rows: usize) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn latencies_have_three_digits_and_a_unit() {
-        let shown = [
-            0,
-            999,
-            1000,
-            9_994,
-            9_996,
-            99_960,
-            999_499,
-            999_500,
-            1_250_000,
-            12_829_694,
-            61_000_000_000,
-            -4_200,
-        ];
-        assert_eq!(
-            shown.map(nanoseconds),
-            [
-                "0 ns",
-                "999 ns",
-                "1.00 µs",
-                "9.99 µs",
-                "10.0 µs",
-                "100 µs",
-                "999 µs",
-                "1.00 ms",
-                "1.25 ms",
-                "12.8 ms",
-                "61.0 s",
-                "-4.20 µs"
-            ]
-        );
-    }
 }

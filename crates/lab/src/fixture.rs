@@ -1,0 +1,111 @@
+//! Made-up runs for the tests of everything that reads a run.
+
+use crate::cell_statistics;
+use crate::run::{Cell, Floor, Host, Run, SCHEMA, ScenarioRecord};
+use crate::samples::{CellSamples, Sample};
+use crate::statistics::LatencySummary;
+
+/// A valid closed-loop round trip of 64 bytes whose latencies are given.
+pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, CellSamples) {
+    let received = latencies.len() as u64;
+    let cell = Cell {
+        peer: peer.to_owned(),
+        link: "udp".to_owned(),
+        mode: "round_trip".to_owned(),
+        nodes: 2,
+        hops: vec![],
+        wait: "spin".to_owned(),
+        placement: "0,1".to_owned(),
+        format: "raw".to_owned(),
+        payload_bytes: 64,
+        rate_hz: None,
+        deadline_ns: None,
+        trial,
+        sent: received + 1,
+        received,
+        lost: 1,
+        late: 0,
+        duplicated: 0,
+        latency_ns: LatencySummary::of(latencies.to_vec()),
+        send_lag_ns: None,
+        clock_bound_ns: 0,
+        clock_sigma_ns: 0,
+        cpu_ns_per_message: None,
+        redundancy: None,
+        floor: Some(Floor { name: "futex".to_owned(), p50_ns: 100 }),
+        ratio_to_floor: None,
+        valid: true,
+        why_invalid: vec![],
+        expect: None,
+        is_floor: false,
+        settings: Default::default(),
+        recorder_ns: None,
+        blocks: cell_statistics::blocks(latencies),
+        reordered: None,
+        hosts: 1,
+    };
+    let sample = |(index, latency): (usize, &i64)| Sample {
+        index: index as u64,
+        node: 0,
+        scheduled_ns: 1_000 + 10_000 * index as i64,
+        sent_ns: 1_000 + 10_000 * index as i64,
+        received_ns: 1_000 + 10_000 * index as i64 + latency,
+    };
+    (cell, latencies.iter().enumerate().map(sample).collect())
+}
+
+/// A run of the given cells.
+pub(crate) fn run(cells: Vec<(Cell, CellSamples)>) -> (Run, Vec<CellSamples>) {
+    let (cells, samples) = cells.into_iter().unzip();
+    let run = Run {
+        schema: SCHEMA,
+        host: Host::default(),
+        scenario: ScenarioRecord::default(),
+        partial: false,
+        cells,
+        skipped: vec![],
+        thresholds: vec![],
+    };
+    (run, samples)
+}
+
+/// Two trials of one round trip and a chain of four at 100 Hz, 2,000 messages each.
+pub(crate) fn chain_and_round_trips() -> (Run, Vec<CellSamples>) {
+    // A multiplicative walk visits every residue once: spread-out values without a generator.
+    let latencies: Vec<i64> = (0..2000).map(|i| 40_000 + i * 7919 % 2000).collect();
+    let mut chain = round_trip("udp", 0, &latencies);
+    chain.0.mode = "chain".to_owned();
+    chain.0.nodes = 4;
+    chain.0.wait = "block".to_owned();
+    chain.0.placement = "free".to_owned();
+    chain.0.payload_bytes = 128;
+    chain.0.rate_hz = Some(100.0);
+    let first_hop = std::mem::take(&mut chain.1);
+    for node in 1..4u16 {
+        chain.1.extend(first_hop.iter().map(|sample| Sample {
+            node,
+            received_ns: sample.received_ns + 30_000 * i64::from(node - 1),
+            ..*sample
+        }));
+    }
+    chain.0.hops = cell_statistics::chain_hops(&chain.1, &[1, 2, 3]);
+    run(vec![round_trip("udp", 0, &latencies), round_trip("udp", 1, &latencies), chain])
+}
+
+/// Base64 of RFC 4648 with padding; panics on anything else.
+pub(crate) fn decode_base64(text: &str) -> Vec<u8> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut bits = 0u32;
+    let mut held = 0;
+    let mut bytes = Vec::new();
+    for letter in text.trim_end_matches('=').bytes() {
+        let value = ALPHABET.iter().position(|&x| x == letter).unwrap();
+        bits = bits << 6 | value as u32;
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,177 @@
+//! How figures and experiments are written for people: three significant digits, the unit beside the
+//! number, and of an experiment only what tells it from its neighbours.
+
+use std::fmt;
+
+use crate::run::CellKey;
+
+/// Nanoseconds with the unit that fits: `43 ns`, `1.23 µs`, `12.8 ms`, `3.05 s`.
+pub fn duration(ns: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+    let (scale, unit) = UNITS
+        .into_iter()
+        .rev()
+        // 0.9995 of a unit already rounds to one at three digits.
+        .find(|(scale, _)| ns.abs() >= scale * 0.9995)
+        .unwrap_or(UNITS[0]);
+    format!("{} {unit}", three_digits(ns / scale))
+}
+
+/// Bytes: `64 B`, `512 kB`, `1 MB`; multiples of 1,024 as `4 KiB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(1_000_000, "MB"), (1 << 20, "MiB"), (1_000, "kB"), (1 << 10, "KiB")];
+    UNITS
+        .into_iter()
+        .find(|(scale, _)| bytes >= *scale && bytes.is_multiple_of(*scale))
+        .map_or_else(|| format!("{bytes} B"), |(scale, unit)| format!("{} {unit}", bytes / scale))
+}
+
+/// Thousandths of a hertz: `0.5 Hz`, `100 Hz`, `10 kHz`.
+pub fn rate(rate_mhz: u64) -> String {
+    let hz = rate_mhz as f64 / 1e3;
+    if hz >= 1e6 {
+        format!("{} MHz", three_digits(hz / 1e6))
+    } else if hz >= 1e3 {
+        format!("{} kHz", three_digits(hz / 1e3))
+    } else {
+        format!("{} Hz", three_digits(hz))
+    }
+}
+
+/// A count with thin spaces between thousands: `1 234 567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut grouped = String::with_capacity(digits.len() * 2);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            grouped.push('\u{2009}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Three significant digits without an exponent, trailing zeros of a fraction removed.
+pub fn three_digits(x: f64) -> String {
+    if !x.is_finite() {
+        return x.to_string();
+    }
+    let magnitude = match x.abs() {
+        0.0 => 0,
+        size => size.log10().floor() as i32,
+    };
+    let decimals = (2 - magnitude).clamp(0, 12) as usize;
+    let mut text = format!("{x:.decimals$}");
+    if text.contains('.') {
+        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+    }
+    text
+}
+
+/// `udp, 64 B, round trip, spin, cores 0,1`: every property, for places without neighbours.
+impl fmt::Display for CellKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.peer)?;
+        for property in properties(self).into_iter().flatten() {
+            write!(f, ", {property}")?;
+        }
+        Ok(())
+    }
+}
+
+/// One label per experiment: the peer and those properties in which the experiments differ.
+pub fn short_labels(keys: &[CellKey]) -> Vec<String> {
+    let label = |(key, own): (&CellKey, Vec<String>)| {
+        let mut words = vec![key.peer.clone()];
+        words.extend(own);
+        words.join(" ")
+    };
+    keys.iter().zip(distinguishing(keys)).map(label).collect()
+}
+
+/// Per experiment, those of its [`properties`] in which the experiments differ.
+pub fn distinguishing(keys: &[CellKey]) -> Vec<Vec<String>> {
+    let all: Vec<_> = keys.iter().map(properties).collect();
+    let differs: [bool; PROPERTIES] =
+        std::array::from_fn(|property| all.windows(2).any(|pair| pair[0][property] != pair[1][property]));
+    all.into_iter()
+        .map(|own| {
+            let shown = own.into_iter().zip(differs).filter(|(_, differs)| *differs);
+            shown.filter_map(|(property, _)| property).collect()
+        })
+        .collect()
+}
+
+/// Properties that [`properties`] lists.
+pub const PROPERTIES: usize = 7;
+
+/// The properties of an experiment besides its peer (link, payload, rate, mode, wait, placement,
+/// format), `None` where they go without saying.
+pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
+    let mode = match key.mode.as_str() {
+        "chain" | "fan_out" => format!("{} of {}", key.mode.replace('_', "-"), key.nodes),
+        mode => mode.replace('_', " "),
+    };
+    let placement = match key.placement.as_str() {
+        "" => None,
+        "free" => Some("any core".to_owned()),
+        cores if cores.contains(',') => Some(format!("cores {cores}")),
+        core => Some(format!("core {core}")),
+    };
+    [
+        (key.link != key.peer && key.link != "memory").then(|| key.link.clone()),
+        Some(size(key.payload_bytes)),
+        key.rate_mhz.map(rate),
+        Some(mode),
+        (!key.wait.is_empty()).then(|| key.wait.clone()),
+        placement,
+        (key.format != "raw" && !key.format.is_empty()).then(|| key.format.clone()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_carry_three_digits_and_a_fitting_unit() {
+        for (ns, text) in [
+            (0.0, "0 ns"),
+            (43.4, "43.4 ns"),
+            (999.4, "999 ns"),
+            (999.6, "1 µs"),
+            (1_234.0, "1.23 µs"),
+            (-12_829_694.0, "-12.8 ms"),
+            (123_242_448.0, "123 ms"),
+            (3.05e9, "3.05 s"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+        assert_eq!(
+            [16, 512_000, 1_000_000, 4096, 1_048_576, 1001].map(size),
+            ["16 B", "512 kB", "1 MB", "4 KiB", "1 MiB", "1001 B"]
+        );
+        assert_eq!([500, 100_000, 10_000_000].map(rate), ["0.5 Hz", "100 Hz", "10 kHz"]);
+        assert_eq!(count(1_234_567), "1\u{2009}234\u{2009}567");
+        assert_eq!(count(12), "12");
+    }
+
+    #[test]
+    fn a_short_label_says_only_what_differs() {
+        let key = |peer: &str, payload_bytes, placement: &str| CellKey {
+            peer: peer.to_owned(),
+            link: "udp".to_owned(),
+            mode: "round_trip".to_owned(),
+            nodes: 2,
+            wait: "spin".to_owned(),
+            placement: placement.to_owned(),
+            format: "raw".to_owned(),
+            payload_bytes,
+            rate_mhz: None,
+        };
+        let keys = [key("udp", 64, "0,1"), key("lcm", 64, "0"), key("lcm", 64, "0,1")];
+        assert_eq!(short_labels(&keys), ["udp cores 0,1", "lcm udp core 0", "lcm udp cores 0,1"]);
+        assert_eq!(short_labels(&keys[..1]), ["udp"]);
+        assert_eq!(keys[1].to_string(), "lcm, udp, 64 B, round trip, spin, core 0");
+    }
+}

@@ -1,0 +1,115 @@
+//! The tables around the results: what was counted, the hops, the machine, the peers' settings.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::WITHHELD;
+use crate::merge::MergedCell;
+use crate::notation::{count, duration};
+use crate::run::{Cell, Run};
+
+#[derive(Serialize)]
+pub(super) struct TableRow {
+    label: String,
+    full: String,
+    valid: bool,
+    figures: Vec<String>,
+}
+
+pub(super) fn accounts(run: &Run, merged: &[MergedCell], labels: &[&str]) -> Vec<TableRow> {
+    let row = |(cell, label): (&MergedCell, &&str)| {
+        let trials: Vec<&Cell> = cell.trials.iter().map(|&trial| &run.cells[trial]).collect();
+        let worst = |figure: fn(&Cell) -> Option<f64>| {
+            trials.iter().filter_map(|cell| figure(cell)).max_by(f64::total_cmp)
+        };
+        let time = |ns: Option<f64>| ns.map_or(WITHHELD.to_owned(), duration);
+        TableRow {
+            label: (*label).to_owned(),
+            full: cell.key.to_string(),
+            valid: cell.valid,
+            figures: vec![
+                trials.len().to_string(),
+                count(cell.sent),
+                count(cell.received),
+                count(cell.lost),
+                count(cell.late),
+                count(cell.duplicated),
+                worst(|cell| cell.reordered.map(|n| n as f64)).map_or(WITHHELD.to_owned(), |_| {
+                    count(trials.iter().filter_map(|cell| cell.reordered).sum())
+                }),
+                time(worst(|cell| cell.send_lag_ns?.p99.map(|ns| ns as f64))),
+                time(worst(|cell| cell.send_lag_ns.map(|lag| lag.max as f64))),
+                time(worst(|cell| cell.cpu_ns_per_message)),
+                time(worst(|cell| Some(cell.clock_bound_ns as f64))),
+                time(worst(|cell| cell.recorder_ns)),
+            ],
+        }
+    };
+    merged.iter().zip(labels).map(row).collect()
+}
+
+pub(super) fn hops(run: &Run, merged: &[MergedCell], labels: &[&str]) -> Vec<TableRow> {
+    let time = |ns: Option<i64>| ns.map_or(WITHHELD.to_owned(), |ns| duration(ns as f64));
+    let mut rows = Vec::new();
+    for (cell, label) in merged.iter().zip(labels).filter(|(cell, _)| cell.valid) {
+        for trial in cell.trials.iter().map(|&trial| &run.cells[trial]) {
+            rows.extend(trial.hops.iter().map(|hop| TableRow {
+                label: (*label).to_owned(),
+                full: String::new(),
+                valid: true,
+                figures: vec![
+                    trial.trial.to_string(),
+                    hop.from.to_string(),
+                    hop.to.to_string(),
+                    time(hop.latency_ns.and_then(|summary| summary.p50)),
+                    time(hop.latency_ns.and_then(|summary| summary.p99)),
+                    time(hop.latency_ns.map(|summary| summary.max)),
+                ],
+            }));
+        }
+    }
+    rows
+}
+
+pub(super) fn machine(run: &Run) -> Vec<(String, String)> {
+    let host = &run.host;
+    let mut rows = vec![
+        ("processor".to_owned(), format!("{}, {} cores", host.cpu, host.cores)),
+        ("kernel".to_owned(), host.kernel.clone()),
+        ("governor".to_owned(), host.governor.clone().unwrap_or_else(|| "not offered".to_owned())),
+    ];
+    rows.extend(host.commit.clone().map(|commit| ("commit".to_owned(), commit)));
+    let found = host.fingerprint.iter().filter(|(check, _)| *check != "governor");
+    rows.extend(found.map(|(check, found)| (check.replace('_', " "), found.clone())));
+    rows
+}
+
+/// Per peer and link: its version and what it says of itself; values that vary are all given.
+pub(super) fn settings(run: &Run) -> Vec<(String, String)> {
+    type Values<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+    let mut rows: BTreeMap<String, Values> = BTreeMap::new();
+    for cell in &run.cells {
+        let name = match cell.link == cell.peer {
+            true => cell.peer.clone(),
+            false => format!("{} on {}", cell.peer, cell.link),
+        };
+        let row = rows.entry(name).or_default();
+        let version = run.host.versions.get(&cell.peer).map(|version| ("version", version));
+        let settings = cell.settings.iter().map(|(key, value)| (key.as_str(), value));
+        for (key, value) in version.into_iter().chain(settings) {
+            let values = row.entry(key).or_default();
+            if !values.contains(&value.as_str()) {
+                values.push(value);
+            }
+        }
+    }
+    rows.retain(|_, settings| !settings.is_empty());
+    rows.into_iter()
+        .map(|(peer, settings)| {
+            let settings: Vec<String> =
+                settings.iter().map(|(key, values)| format!("{key} {}", values.join(" | "))).collect();
+            (peer, settings.join(", "))
+        })
+        .collect()
+}

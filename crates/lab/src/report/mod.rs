@@ -1,0 +1,106 @@
+//! What a run leaves behind for people and other programs.
+//!
+//! [`write_all`] puts everything into one directory: `run.json` (the contract), `samples.mcap` (every
+//! arrival), `latency.hlog`, `report.html`. [`regenerate`] makes the derived files again from the first two.
+
+pub mod hdr;
+pub mod html;
+pub mod mcap;
+pub mod series;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use self::series::Charts;
+use crate::merge::merge;
+use crate::run::{Run, RunFileError};
+use crate::samples::CellSamples;
+
+/// Name of the machine-readable result in an output directory.
+pub const RUN_FILE: &str = "run.json";
+/// Name of the raw samples in an output directory.
+pub const SAMPLES_FILE: &str = "samples.mcap";
+/// Name of the page in an output directory.
+pub const PAGE_FILE: &str = "report.html";
+/// Name of the histogram log in an output directory.
+pub const HISTOGRAM_FILE: &str = "latency.hlog";
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file or directory could not be written.
+    #[error("cannot write {path}: {source}; choose another directory with --out")]
+    Write {
+        /// Path tried.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file could not be read.
+    #[error("cannot read {path}: {source}; name a directory made by `noctule lab run --out`")]
+    Read {
+        /// Path tried.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file is not what its name says.
+    #[error("{path} is damaged or of another run: {reason}")]
+    Malformed {
+        /// Path tried.
+        path: PathBuf,
+        /// The fact.
+        reason: String,
+    },
+    /// `run.json` could not be used.
+    #[error(transparent)]
+    Run(#[from] RunFileError),
+}
+
+impl ReportError {
+    fn write(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Write { path, source }
+    }
+
+    fn read(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::Read { path, source }
+    }
+
+    fn malformed(path: &Path, reason: String) -> Self {
+        let path = path.to_owned();
+        Self::Malformed { path, reason }
+    }
+}
+
+/// Writes everything a run leaves behind into `directory`, which is created if missing.
+/// `samples[i]` belongs to `run.cells[i]`.
+///
+/// # Errors
+/// If a file cannot be written. What was written before stays: samples first, then `run.json`, so
+/// that a full disk cannot leave a `run.json` without its samples.
+pub fn write_all(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), ReportError> {
+    std::fs::create_dir_all(directory).map_err(|source| ReportError::write(directory, source))?;
+    mcap::write(&directory.join(SAMPLES_FILE), run, samples)?;
+    run.write(&directory.join(RUN_FILE))?;
+    write_derived(directory, run, samples)
+}
+
+/// Makes the derived files again from `run.json` and `samples.mcap` in `directory`.
+///
+/// # Errors
+/// If either is missing, damaged or of another run, or a file cannot be written.
+pub fn regenerate(directory: &Path) -> Result<Run, ReportError> {
+    let run = Run::read(&directory.join(RUN_FILE))?;
+    let samples = mcap::read(&directory.join(SAMPLES_FILE), run.cells.len())?;
+    write_derived(directory, &run, &samples)?;
+    Ok(run)
+}
+
+fn write_derived(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), ReportError> {
+    let merged = merge(run, samples);
+    let charts = Charts::of(run, &merged, samples);
+    hdr::write(&directory.join(HISTOGRAM_FILE), run, samples)?;
+    html::write(&directory.join(PAGE_FILE), run, &merged, &charts)
+}
