@@ -1,2 +1,56 @@
-//! Every developer command.
-fn main() {}
+//! Every developer command: `cargo xtask …`. CI calls the same door.
+
+mod bench;
+mod readme;
+mod setup;
+mod shell;
+mod steps;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Every developer command")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what the tests need (Debian packages, a Python venv)
+    Setup,
+    /// Format, clippy, tidy and the fast tests: the inner loop
+    Check,
+    /// All tests: Rust, peers, browser, README blocks
+    Test,
+    /// What CI runs: check, then test
+    Ci,
+    /// Only the checks of layout, names and sizes
+    Tidy,
+    /// Benchmarks that compare with a program outside the workspace
+    Bench {
+        /// `floors`: the lab's floors against a minimal C program
+        name: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Setup => setup::run(),
+        Command::Check => steps::check(),
+        Command::Test => steps::test(),
+        Command::Ci => steps::ci(),
+        Command::Tidy => tidy::run(),
+        Command::Bench { name } => bench::run(&name),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -25,6 +25,12 @@ enum Command {
     /// Measure the latency of any middleware, format, link and topology by one honest method
     #[command(subcommand)]
     Lab(lab::Command),
+    /// Find what on this machine spoils latency, and the command that mends it
+    Doctor {
+        /// Print the findings as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// How a command ended, if it did not fail.
@@ -40,6 +46,7 @@ fn main() -> ExitCode {
         // A node's exit code is its own.
         Command::Lab(lab::Command::Node { name }) => return lab::serve_node(&name),
         Command::Lab(command) => lab::run(command),
+        Command::Doctor { json } => examine(json),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -49,4 +56,13 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn examine(json: bool) -> Result<Outcome, Box<dyn std::error::Error>> {
+    let findings = noctule_lab::doctor::examine();
+    match json {
+        true => anstream::println!("{}", serde_json::to_string_pretty(&findings)?),
+        false => anstream::print!("{}", noctule_lab::doctor::render(&findings)),
+    }
+    Ok(Outcome::Done)
 }

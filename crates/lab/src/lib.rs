@@ -8,6 +8,7 @@
 pub mod cell_statistics;
 pub mod comparison_floor;
 pub mod directory;
+pub mod doctor;
 pub mod engine;
 #[cfg(test)]
 mod fixture;

@@ -10,7 +10,7 @@ use crate::plan::{Choice, Plan};
 use crate::run::{Cell, Run, SCHEMA, ScenarioRecord, ThresholdResult};
 use crate::samples::CellSamples;
 use crate::scenario::{ScenarioError, ScenarioFile, Threshold};
-use crate::{comparison_floor, host};
+use crate::{comparison_floor, doctor, host};
 
 /// Why a scenario could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,7 @@ pub fn run(
         reply_timeout_ms: file.scenario.reply_timeout_ms,
     };
     let mut host = host::describe();
+    host.fingerprint = doctor::fingerprint(&doctor::examine());
     for cell in &plan.cells {
         if let Some(entry) = directory.entries.get(&cell.peer).filter(|entry| !entry.is_floor) {
             host.versions.insert(cell.peer.clone(), entry.description.version.clone());

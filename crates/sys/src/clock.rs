@@ -33,6 +33,19 @@ pub fn sleep_until(at_ns: i64) {
     }
 }
 
+/// Whether something (NTP, PTP) keeps `CLOCK_REALTIME` synchronised, and the kernel's estimate of its
+/// largest error in microseconds. `adjtimex(2)`, reading only.
+pub fn synchronisation() -> io::Result<(bool, i64)> {
+    // SAFETY: timex is a plain C struct for which all zeros is a valid value; modes = 0 changes nothing.
+    let mut timex: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `timex` is valid for the call.
+    let state = unsafe { libc::adjtimex(&mut timex) };
+    if state < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((timex.status & libc::STA_UNSYNC == 0, timex.maxerror as i64))
+}
+
 /// Nanoseconds as the kernel's pair of seconds and nanoseconds; `duration_ns` ≥ 0.
 pub fn timespec(duration_ns: i64) -> Timespec {
     Timespec { tv_sec: duration_ns / 1_000_000_000, tv_nsec: (duration_ns % 1_000_000_000) as _ }

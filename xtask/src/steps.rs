@@ -1,0 +1,57 @@
+//! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
+
+use crate::{readme, setup, shell, tidy};
+
+type Step = (&'static str, fn() -> Result<(), String>);
+
+const CHECK: &[Step] = &[
+    ("format", || shell::run("cargo fmt --all --check")),
+    ("clippy", || shell::run("cargo clippy --workspace --all-targets --quiet -- -D warnings")),
+    ("tidy", tidy::run),
+    ("fast tests", || shell::run("cargo test --workspace --quiet")),
+];
+
+const TEST: &[Step] = &[
+    ("setup", setup::run),
+    ("tests", || shell::run("cargo test --workspace")),
+    ("release build", || shell::run("cargo build --release")),
+    ("README", readme::run),
+];
+
+/// The inner loop.
+pub fn check() -> Result<(), String> {
+    run("check", &[CHECK])
+}
+
+/// Everything.
+pub fn test() -> Result<(), String> {
+    run("test", &[TEST])
+}
+
+/// What CI calls.
+pub fn ci() -> Result<(), String> {
+    // The fast tests are part of all tests.
+    run("ci", &[&CHECK[..3], TEST])
+}
+
+/// Runs all steps even if one fails, so that one CI run shows all that is wrong.
+fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
+    let mut failures = Vec::new();
+    let mut passed = 0;
+    for (step, work) in lists.iter().copied().flatten() {
+        println!("── {step} ──");
+        let start = std::time::Instant::now();
+        match work() {
+            Ok(()) => {
+                passed += 1;
+                println!("── {step}: ok in {:.0} s", start.elapsed().as_secs_f64());
+            }
+            Err(error) => {
+                println!("── {step}: FAILED: {error}");
+                failures.push(*step);
+            }
+        }
+    }
+    println!("{name}: {passed} passed, {} failed", failures.len());
+    if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
+}

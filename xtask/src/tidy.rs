@@ -1,0 +1,176 @@
+//! Checks of the house that no compiler makes: arrows between crates, sizes, names, leftovers.
+//!
+//! Every rule names the file and the way out. A rule without a fault to find is a rule to delete.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::shell;
+
+/// Longer files are split by idea; tables and vendored files are not ours to split.
+const LINES_MAX: usize = 600;
+
+/// Crate → crates of this workspace it may depend on. Cores see nothing but `timebase`.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("timebase", &[]),
+    ("time-sync", &["timebase"]),
+    ("netsim", &["timebase"]),
+    ("sys", &[]),
+    ("peer", &["sys"]),
+    ("lab", &["timebase", "time-sync", "netsim", "sys", "peer"]),
+    ("cli", &["timebase", "time-sync", "netsim", "sys", "peer", "lab"]),
+];
+
+/// Names that say nothing.
+const BANNED_NAMES: &[&str] =
+    &["util", "utils", "common", "manager", "helper", "helpers", "misc", "base", "data", "core", "stuff"];
+
+/// Crates that may hold unsafe code.
+const UNSAFE_CRATES: &[&str] = &["sys", "shm-ring"];
+
+/// Text that must not be in a source file.
+struct Banned {
+    text: &'static str,
+    extensions: &'static [&'static str],
+    way_out: &'static str,
+}
+
+const CODE: &[&str] = &["rs", "c", "h", "cpp", "py", "js"];
+
+const BANNED_TEXT: &[Banned] = &[
+    Banned { text: "FIXME", extensions: CODE, way_out: "mend it or say it in docs" },
+    Banned { text: "XXX", extensions: CODE, way_out: "mend it or say it in docs" },
+    Banned { text: "time.sleep(", extensions: &["py"], way_out: "wait for the event itself" },
+    Banned { text: "tokio::time::sleep", extensions: &["rs"], way_out: "wait for the event itself" },
+    Banned { text: "#[ignore]", extensions: &["rs"], way_out: "give a reason: #[ignore = \"…\"]" },
+    Banned { text: "console.log(", extensions: &["js"], way_out: "remove it" },
+];
+
+/// Runs every check and reports all faults together.
+pub fn run() -> Result<(), String> {
+    let files = tracked_files()?;
+    let mut faults = Vec::new();
+    arrows(&mut faults)?;
+    for file in &files {
+        let path = file.to_string_lossy();
+        if path.contains("/vendor/")
+            || path.starts_with("benchmarks/runs/")
+            || path.starts_with("xtask/src/tidy")
+        {
+            continue;
+        }
+        let Ok(text) = fs::read_to_string(shell::root().join(file)) else { continue };
+        size(file, &text, &mut faults);
+        name(file, &mut faults);
+        leftovers(file, &text, &mut faults);
+        if file.extension().is_some_and(|extension| extension == "md") {
+            links(file, &text, &mut faults);
+        }
+    }
+    match faults.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} faults\n  {}", faults.join("\n  "))),
+    }
+}
+
+fn tracked_files() -> Result<Vec<PathBuf>, String> {
+    let listed = shell::output("git ls-files --cached --others --exclude-standard");
+    let listed = listed.ok_or("`git ls-files` failed; tidy needs a git checkout")?;
+    Ok(listed.lines().map(PathBuf::from).filter(|file| shell::root().join(file).is_file()).collect())
+}
+
+fn arrows(faults: &mut Vec<String>) -> Result<(), String> {
+    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    let crates = fs::read_dir(shell::root().join("crates")).map_err(|e| format!("crates/: {e}"))?;
+    for folder in crates.flatten() {
+        let name = folder.file_name().to_string_lossy().into_owned();
+        let manifest = fs::read_to_string(folder.path().join("Cargo.toml"));
+        let Ok(manifest) = manifest else { continue };
+        let manifest: toml::Table = manifest.parse().map_err(|e| format!("crates/{name}/Cargo.toml: {e}"))?;
+        let Some(allowed) = allowed.get(name.as_str()) else {
+            faults.push(format!("crates/{name}: say in xtask/src/tidy.rs which crates it may depend on"));
+            continue;
+        };
+        let dependencies = manifest.get("dependencies").and_then(|table| table.as_table());
+        for dependency in dependencies.into_iter().flat_map(|table| table.keys()) {
+            let Some(ours) = dependency.strip_prefix("noctule-") else { continue };
+            if !allowed.contains(&ours) {
+                faults.push(format!(
+                    "crates/{name} must not depend on {ours}: arrows point down only (ARCHITECTURE.md)"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn size(file: &Path, text: &str, faults: &mut Vec<String>) {
+    let counted = ["rs", "c", "h", "cpp", "py", "js", "css"];
+    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let lines = text.lines().count();
+    if counted.contains(&extension) && lines > LINES_MAX {
+        faults.push(format!("{}: {lines} lines, more than {LINES_MAX}: split it by idea", file.display()));
+    }
+}
+
+fn name(file: &Path, faults: &mut Vec<String>) {
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    if BANNED_NAMES.contains(&stem) {
+        faults.push(format!("{}: the name says nothing; name the idea", file.display()));
+    }
+}
+
+fn leftovers(file: &Path, text: &str, faults: &mut Vec<String>) {
+    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    for Banned { text: banned, extensions, way_out } in BANNED_TEXT {
+        if !extensions.contains(&extension) {
+            continue;
+        }
+        for (number, _) in text.lines().enumerate().filter(|(_, line)| line.contains(banned)) {
+            faults.push(format!("{}:{}: `{banned}`: {way_out}", file.display(), number + 1));
+        }
+    }
+    let allows_unsafe = text.contains("allow(unsafe_code)");
+    let may = UNSAFE_CRATES.iter().any(|name| file.starts_with(format!("crates/{name}")));
+    if allows_unsafe && extension == "rs" && !may {
+        faults.push(format!("{}: unsafe code belongs into {}", file.display(), UNSAFE_CRATES.join(" or ")));
+    }
+}
+
+/// Relative links must lead somewhere.
+fn links(file: &Path, text: &str, faults: &mut Vec<String>) {
+    let folder = shell::root().join(file.parent().unwrap_or(Path::new("")));
+    for (number, line) in text.lines().enumerate() {
+        for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            if !folder.join(target).exists() {
+                faults.push(format!("{}:{}: the link to {target} leads nowhere", file.display(), number + 1));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_finds_its_fault() {
+        let mut faults = Vec::new();
+        size(Path::new("a.rs"), &"x\n".repeat(LINES_MAX + 1), &mut faults);
+        name(Path::new("crates/lab/src/utils.rs"), &mut faults);
+        leftovers(Path::new("a.py"), "time.sleep(1)\n", &mut faults);
+        leftovers(Path::new("crates/lab/src/x.rs"), "#![allow(unsafe_code)]", &mut faults);
+        links(Path::new("README.md"), "see [there](no/such/file.md) and [web](https://x)", &mut faults);
+        assert_eq!(faults.len(), 5, "{faults:?}");
+        let before = faults.len();
+        size(Path::new("a.rs"), &"x\n".repeat(LINES_MAX), &mut faults);
+        leftovers(Path::new("crates/sys/src/lib.rs"), "#![allow(unsafe_code)]", &mut faults);
+        links(Path::new("README.md"), "[itself](README.md#top)", &mut faults);
+        assert_eq!(faults.len(), before);
+    }
+}
