@@ -299,13 +299,10 @@ fn vary<T>(cells: &mut Vec<CellPlan>, values: &[T], set: impl Fn(&mut CellPlan, 
     *cells = cells.iter().flat_map(|cell| values.iter().map(move |value| with(cell, value))).collect();
 }
 
-/// The values that the short form keeps: those it lists, or else the first.
+/// The values that the short form keeps; a group none of whose values it lists is left out.
 fn kept<T: Copy + PartialEq>(values: &[T], limit: &Option<Vec<T>>) -> Vec<T> {
-    let Some(limit) = limit else {
-        return values.to_vec();
-    };
-    let kept: Vec<T> = values.iter().copied().filter(|value| limit.contains(value)).collect();
-    if kept.is_empty() { values.iter().copied().take(1).collect() } else { kept }
+    let listed = |value: &T| limit.as_ref().is_none_or(|limit| limit.contains(value));
+    values.iter().copied().filter(listed).collect()
 }
 
 #[cfg(test)]

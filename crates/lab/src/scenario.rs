@@ -126,7 +126,8 @@ pub struct Threshold {
     pub max: f64,
 }
 
-/// Changes for `--smoke`: fewer trials, shorter, and only the listed values of a key.
+/// Changes for `--smoke`: fewer trials, shorter, and only the listed values of a key. A group none of
+/// whose values is listed is left out.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Smoke {
