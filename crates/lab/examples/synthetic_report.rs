@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use noctule_lab::cell_statistics as statistics;
+use noctule_lab::random::Random;
 use noctule_lab::report;
 use noctule_lab::run::{
     Cell, Floor, Host, Published, Run, SCHEMA, ScenarioRecord, Skipped, ThresholdResult,
@@ -24,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let messages = arguments.next().map_or(Ok(20_000), |text| text.parse())?;
     let mut maker = Maker {
-        random: Random(seed),
+        random: Random::new(seed),
         now_ns: 5_000_000_000,
         cells: Vec::new(),
         samples: Vec::new(),
@@ -165,12 +166,12 @@ impl Maker {
             };
             for index in 0..shape.messages {
                 let scheduled_ns = start_ns + period_ns * index as i64;
-                let latency_ns = shape.median_ns * hops * drift * self.random.latency();
+                let latency_ns = shape.median_ns * hops * drift * latency(&mut self.random);
                 samples.push(Sample {
                     index,
                     node,
                     scheduled_ns,
-                    sent_ns: scheduled_ns + (90.0 * self.random.latency()) as i64,
+                    sent_ns: scheduled_ns + (90.0 * latency(&mut self.random)) as i64,
                     received_ns: scheduled_ns + latency_ns as i64,
                 });
             }
@@ -312,32 +313,16 @@ fn run(cells: Vec<Cell>) -> Run {
             found: Some(81_234.0),
             held: true,
         }],
+        interleaving: None,
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
-    }
-
-    /// Around 1, with a second mode and a rare heavy tail, as latencies have.
-    fn latency(&mut self) -> f64 {
-        let body = 1.0 + 0.04 * self.normal().abs();
-        match self.uniform() {
-            x if x < 0.001 => body + 3.0 / (self.uniform() + 0.02),
-            x if x < 0.08 => body * 1.35,
-            _ => body,
-        }
+/// Around 1, with a second mode and a rare heavy tail, as latencies have.
+fn latency(random: &mut Random) -> f64 {
+    let body = 1.0 + 0.04 * random.normal().abs();
+    match random.uniform() {
+        x if x < 0.001 => body + 3.0 / (random.uniform() + 0.02),
+        x if x < 0.08 => body * 1.35,
+        _ => body,
     }
 }

@@ -4,10 +4,12 @@
 //! [`cell_statistics`] the rules by which one becomes the other, [`merge`] joins the trials.
 
 pub mod cell_statistics;
+pub mod compare;
 #[cfg(test)]
 mod fixture;
 pub mod merge;
 pub mod notation;
+pub mod random;
 pub mod report;
 pub mod run;
 pub mod samples;
