@@ -7,6 +7,7 @@ pub mod cell_statistics;
 pub mod compare;
 #[cfg(test)]
 mod fixture;
+pub mod import;
 pub mod merge;
 pub mod notation;
 pub mod random;
