@@ -8,6 +8,7 @@ use clap::Subcommand;
 use noctule_lab::directory::Directory;
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
+use noctule_lab::session::Request;
 use noctule_lab::{engine, floors, report, session, text_table};
 
 use crate::Outcome;
@@ -26,6 +27,9 @@ pub(crate) enum Command {
     Run {
         /// A scenario file, e.g. scenarios/payload_sweep.toml
         scenario: PathBuf,
+        /// A second scenario, measured in turns with the first, for `lab compare` (writes DIR/a and DIR/b)
+        #[arg(long, value_name = "SCENARIO")]
+        versus: Option<PathBuf>,
         /// Only this peer; may be repeated
         #[arg(long = "peer", value_name = "NAME")]
         peers: Vec<String>,
@@ -57,11 +61,16 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
     match command {
         Command::Quick { output } => {
             let file = ScenarioFile::parse("quick", QUICK.to_owned())?;
-            run_scenario(&file, &Choice::default(), &output)
+            run_scenarios(&[Request { file, choice: Choice::default() }], &output)
         }
-        Command::Run { scenario, peers, smoke, output } => {
-            let file = ScenarioFile::read(&scenario)?;
-            run_scenario(&file, &Choice { peers, smoke }, &output)
+        Command::Run { scenario, versus, peers, smoke, output } => {
+            let choice = Choice { peers, smoke };
+            let request = |path: &PathBuf| -> Result<Request, Box<dyn Error>> {
+                Ok(Request { file: ScenarioFile::read(path)?, choice: choice.clone() })
+            };
+            let requests: Result<Vec<Request>, _> =
+                [Some(&scenario), versus.as_ref()].into_iter().flatten().map(request).collect();
+            run_scenarios(&requests?, &output)
         }
         Command::Node { .. } => Ok(Outcome::Done),
     }
@@ -78,30 +87,38 @@ pub(crate) fn serve_node(name: &str) -> ExitCode {
     }
 }
 
-fn run_scenario(
-    file: &ScenarioFile,
-    choice: &Choice,
-    output: &OutputArguments,
-) -> Result<Outcome, Box<dyn Error>> {
+fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outcome, Box<dyn Error>> {
+    let folders: Vec<PathBuf> = match requests.len() {
+        1 => vec![output.out.clone()],
+        _ => vec![output.out.join("a"), output.out.join("b")],
+    };
     // Before measuring: a minute's work must not end at an unwritable directory.
-    prepare(&output.out)?;
+    folders.iter().try_for_each(|folder| prepare(folder))?;
     let directory = Directory::built_in(&std::env::current_exe()?);
     let interrupted = engine::interrupt_flag()?;
     let mut progress = Progress::new();
-    let (run, samples) = session::run(file, &directory, choice, interrupted, &mut progress)?;
+    let results = session::run(requests, &directory, interrupted, &mut progress)?;
     let elapsed = progress.finish();
-    report::write_all(&output.out, &run, &samples)?;
-    if output.json {
-        anstream::println!("{}", serde_json::to_string_pretty(&run)?);
-    } else {
-        anstream::print!("{}", text_table::render(&run, &samples));
-        anstream::println!(
-            "Measured in {:.0} s. Report: {}",
-            elapsed.as_secs_f64(),
-            output.out.join(report::PAGE_FILE).display()
+    let mut valid = true;
+    for (folder, (run, samples)) in folders.iter().zip(&results) {
+        report::write_all(folder, run, samples)?;
+        valid &= run.succeeded();
+        if output.json {
+            anstream::println!("{}", serde_json::to_string_pretty(run)?);
+        } else {
+            anstream::print!("{}", text_table::render(run, samples));
+            anstream::println!("Report: {}", folder.join(report::PAGE_FILE).display());
+        }
+    }
+    anstream::eprintln!("Measured in {:.0} s.", elapsed.as_secs_f64());
+    if let [a, b] = folders.as_slice() {
+        anstream::eprintln!(
+            "Compare: noctule lab compare {0}/run.json {1}/run.json",
+            a.display(),
+            b.display()
         );
     }
-    Ok(if run.succeeded() { Outcome::Done } else { Outcome::NotValid })
+    Ok(if valid { Outcome::Done } else { Outcome::NotValid })
 }
 
 /// Makes the output directory and checks that a file can be written there.

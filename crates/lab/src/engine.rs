@@ -96,18 +96,22 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Measures all trials of all cells.
-    pub fn measure(&mut self, plan: &Plan, observer: &mut dyn Observer) -> Result<Measured, EngineError> {
-        let mut measured = Measured::default();
-        let order = order(plan);
+    /// Measures all trials of all cells of all plans in turns; returns what each plan came to.
+    pub fn measure(
+        &mut self,
+        plans: &[Plan],
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Measured>, EngineError> {
+        let mut measured: Vec<Measured> = plans.iter().map(|_| Measured::default()).collect();
+        let order = order(plans);
         let total = order.len();
-        for (number, (trial, cell)) in order.into_iter().enumerate() {
-            let cell = &plan.cells[cell];
+        for (number, Turn { trial, cell, plan }) in order.into_iter().enumerate() {
+            let cell = &plans[plan].cells[cell];
             self.prepare_network(cell.hosts)?;
             observer.begin(number, total, cell);
             let nodes = match self.trial(cell) {
                 Err(NodeFault::Interrupted) => {
-                    measured.interrupted = true;
+                    measured.iter_mut().for_each(|measured| measured.interrupted = true);
                     break;
                 }
                 Err(NodeFault::Failed(why)) => Err(why),
@@ -115,8 +119,8 @@ impl<'a> Engine<'a> {
             };
             let (result, samples) = judge(cell, trial, nodes);
             observer.end(&result);
-            measured.cells.push(result);
-            measured.samples.push(samples);
+            measured[plan].cells.push(result);
+            measured[plan].samples.push(samples);
         }
         Ok(measured)
     }
@@ -165,17 +169,28 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Trials of all cells, interleaved: (trial, cell index).
-fn order(plan: &Plan) -> Vec<(u32, usize)> {
-    let trials = plan.cells.iter().map(|cell| cell.trials).max().unwrap_or(0);
+/// One trial of one cell of one plan.
+struct Turn {
+    trial: u32,
+    cell: usize,
+    plan: usize,
+}
+
+/// Trials of all cells in turns: cell by cell through all plans, then the next trial, backwards.
+fn order(plans: &[Plan]) -> Vec<Turn> {
+    let cells = || plans.iter().flat_map(|plan| &plan.cells);
+    let trials = cells().map(|cell| cell.trials).max().unwrap_or(0);
+    let longest = plans.iter().map(|plan| plan.cells.len()).max().unwrap_or(0);
     let mut order = Vec::new();
     for trial in 0..trials {
-        let round = (0..plan.cells.len()).filter(|&cell| trial < plan.cells[cell].trials);
-        let round = round.map(|cell| (trial, cell));
-        match trial % 2 {
-            0 => order.extend(round),
-            _ => order.extend(round.rev()),
+        let mut round: Vec<Turn> = (0..longest)
+            .flat_map(|cell| (0..plans.len()).map(move |plan| Turn { trial, cell, plan }))
+            .filter(|turn| plans[turn.plan].cells.get(turn.cell).is_some_and(|cell| trial < cell.trials))
+            .collect();
+        if trial % 2 == 1 {
+            round.reverse();
         }
+        order.append(&mut round);
     }
     order
 }

@@ -65,6 +65,7 @@ pub(crate) fn run(cells: Vec<(Cell, CellSamples)>) -> (Run, Vec<CellSamples>) {
         cells,
         skipped: vec![],
         thresholds: vec![],
+        interleaving: None,
     };
     (run, samples)
 }

@@ -6,6 +6,7 @@
 //! [`statistics`] and [`cell_statistics`] are the rules from samples to figures, [`merge`] joins trials.
 
 pub mod cell_statistics;
+pub mod compare;
 pub mod comparison_floor;
 pub mod directory;
 pub mod doctor;
@@ -14,12 +15,14 @@ pub mod engine;
 mod fixture;
 pub mod floors;
 pub mod host;
+pub mod import;
 mod judge;
 pub mod merge;
 mod network;
 mod node_process;
 pub mod notation;
 pub mod plan;
+pub mod random;
 pub mod report;
 pub mod run;
 pub mod samples;

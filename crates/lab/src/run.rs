@@ -33,6 +33,10 @@ pub struct Run {
     /// Thresholds of the scenario and whether they held.
     #[serde(default)]
     pub thresholds: Vec<ThresholdResult>,
+    /// A name shared by runs measured in turns (trial 0 of each, trial 1 of each, …); `null` alone.
+    /// Runs that share it are compared trial by trial.
+    #[serde(default)]
+    pub interleaving: Option<String>,
 }
 
 /// The machine and the software on it.

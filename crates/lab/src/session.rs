@@ -7,7 +7,7 @@ use crate::directory::Directory;
 use crate::engine::{Engine, EngineError, Measured, Observer, Settings};
 use crate::merge::{MergedCell, merge};
 use crate::plan::{Choice, Plan};
-use crate::run::{Cell, Run, SCHEMA, ScenarioRecord, ThresholdResult};
+use crate::run::{Host, Run, SCHEMA, ScenarioRecord, Skipped, ThresholdResult};
 use crate::samples::CellSamples;
 use crate::scenario::{ScenarioError, ScenarioFile, Threshold};
 use crate::{comparison_floor, doctor, host};
@@ -29,55 +29,93 @@ pub enum SessionError {
     Empty(String),
 }
 
-/// Runs a scenario with the peers of `directory`.
+/// A scenario and what the user chose beside it.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The scenario.
+    pub file: ScenarioFile,
+    /// Peers and length.
+    pub choice: Choice,
+}
+
+/// A run and its raw samples.
+pub type Results = (Run, Vec<CellSamples>);
+
+/// Runs one scenario, or several in turns, trial by trial, so that they can be compared in pairs. The
+/// machine-wide settings (priority, memory lock, reply timeout) are those of the first.
 pub fn run(
-    file: &ScenarioFile,
+    requests: &[Request],
     directory: &Directory,
-    choice: &Choice,
     interrupted: Arc<AtomicBool>,
     observer: &mut dyn Observer,
-) -> Result<(Run, Vec<CellSamples>), SessionError> {
+) -> Result<Vec<Results>, SessionError> {
     let cores = noctule_sys::scheduling::allowed_cores().map_err(SessionError::Cores)?;
-    let plan = Plan::expand(file, directory, &cores, choice)?;
-    if plan.cells.is_empty() {
-        let why: Vec<String> = plan.skipped.iter().map(|s| format!("{} {}", s.peer, s.why)).collect();
-        let why = if why.is_empty() { "no cell matches the peers chosen".into() } else { why.join("; ") };
-        return Err(SessionError::Empty(why));
-    }
-    let settings = Settings {
-        priority: file.scenario.priority,
-        lock_memory: file.scenario.lock_memory,
-        reply_timeout_ms: file.scenario.reply_timeout_ms,
-    };
+    let plans = requests
+        .iter()
+        .map(|request| plan(request, directory, &cores))
+        .collect::<Result<Vec<Plan>, SessionError>>()?;
+    let settings = requests.first().map_or(Settings::default(), |request| Settings {
+        priority: request.file.scenario.priority,
+        lock_memory: request.file.scenario.lock_memory,
+        reply_timeout_ms: request.file.scenario.reply_timeout_ms,
+    });
     let mut host = host::describe();
     host.fingerprint = doctor::fingerprint(&doctor::examine());
-    for cell in &plan.cells {
-        if let Some(entry) = directory.entries.get(&cell.peer).filter(|entry| !entry.is_floor) {
-            host.versions.insert(cell.peer.clone(), entry.description.version.clone());
+    let measured = Engine::new(directory, settings, interrupted)?.measure(&plans, observer)?;
+    // Which runs were measured in turns with each other: a word no other run has.
+    let interleaving = (requests.len() > 1).then(|| format!("{}-{}", host.started_at, std::process::id()));
+    let results = requests.iter().zip(plans).zip(measured).map(|((request, plan), measured)| {
+        let mut host = host.clone();
+        for cell in &plan.cells {
+            if let Some(entry) = directory.entries.get(&cell.peer).filter(|entry| !entry.is_floor) {
+                host.versions.insert(cell.peer.clone(), entry.description.version.clone());
+            }
         }
+        conclude(request, host, plan.skipped, measured, interleaving.clone())
+    });
+    Ok(results.collect())
+}
+
+fn plan(request: &Request, directory: &Directory, cores: &[u32]) -> Result<Plan, SessionError> {
+    let plan = Plan::expand(&request.file, directory, cores, &request.choice)?;
+    if !plan.cells.is_empty() {
+        return Ok(plan);
     }
-    let mut engine = Engine::new(directory, settings, interrupted)?;
-    let Measured { mut cells, samples, interrupted } = engine.measure(&plan, observer)?;
+    let why: Vec<String> = plan.skipped.iter().map(|s| format!("{}: {}", s.peer, s.why)).collect();
+    let why = if why.is_empty() { "no cell matches the peers chosen".into() } else { why.join("; ") };
+    Err(SessionError::Empty(why))
+}
+
+fn conclude(
+    request: &Request,
+    host: Host,
+    skipped: Vec<Skipped>,
+    measured: Measured,
+    interleaving: Option<String>,
+) -> Results {
+    let Measured { mut cells, samples, interrupted } = measured;
     comparison_floor::assign(&mut cells);
+    let scenario = &request.file.scenario;
     let mut run = Run {
         schema: SCHEMA,
         host,
         scenario: ScenarioRecord {
-            name: file.scenario.name.clone(),
-            description: file.scenario.description.clone(),
-            smoke: choice.smoke,
-            source: file.source.clone(),
-            published: file.scenario.published.clone(),
+            name: scenario.name.clone(),
+            description: scenario.description.clone(),
+            smoke: request.choice.smoke,
+            source: request.file.source.clone(),
+            published: scenario.published.clone(),
         },
         partial: interrupted,
         cells,
-        skipped: plan.skipped,
+        skipped,
         thresholds: vec![],
+        interleaving,
     };
     let merged = merge(&run, &samples);
     run.thresholds =
-        file.scenario.thresholds.iter().map(|threshold| judge(threshold.get_ref(), &run, &merged)).collect();
-    Ok((run, samples))
+        scenario.thresholds.iter().map(|threshold| judge(threshold.get_ref(), &run, &merged)).collect();
+    (run, samples)
 }
 
 /// A threshold holds if the worst matching row is within it; a threshold that matches nothing does
@@ -125,9 +163,4 @@ fn statistic(name: &str, row: &MergedCell) -> Option<f64> {
         "ratio_to_floor" => row.ratio_to_floor,
         _ => None,
     }
-}
-
-/// Trials that failed validity although nothing said they may, for the end of a report.
-pub fn unexpected_failures(run: &Run) -> impl Iterator<Item = &Cell> {
-    run.cells.iter().filter(|cell| !cell.valid && cell.expect.as_deref() != Some("may_saturate"))
 }
