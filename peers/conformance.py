@@ -329,8 +329,8 @@ def run_mode(arguments, mode, link, wait, payload_bytes):
             print("ok    %-10s %-12s %-6s %-6s %8d B  %s" % (
                 mode, name, link, wait, payload_bytes, latency(cell, plan, records)), flush=True)
         if arguments.settings:
-            for words in cell.settings:
-                print("      " + " ".join("%s=%s" % word for word in words.items()))
+            print("      " + ", ".join("%s=%s" % (key.removeprefix("setting."), value)
+                                       for key, value in cell.settings[0].items()))
         cell.end()
     finally:
         cell.kill()
