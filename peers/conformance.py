@@ -265,17 +265,17 @@ def latency(cell, plan, records):
                                                       trips[int(len(trips) * 0.99)] / 1e3)
 
 
-def plans(mode, messages):
+def plans(mode, messages, rate_hz):
     """The runs of one mode: (name, words of `run`, must everything arrive)."""
     common = dict(seconds=30, warmup_messages=20, warmup_ms=2000, reply_timeout_ms=2000, touch="header")
     if mode == "round_trip":
         yield "closed loop", dict(common, messages=messages), True
-        yield "open loop", dict(common, messages=min(messages, 300), rate_hz=500), True
+        yield "open loop", dict(common, messages=min(messages, 300), rate_hz=rate_hz), True
     elif mode == "one_way":
-        yield "500 Hz", dict(common, messages=min(messages, 300), rate_hz=500, touch="full"), True
+        yield "at a rate", dict(common, messages=min(messages, 300), rate_hz=rate_hz, touch="full"), True
         yield "back to back", dict(common, messages=min(messages, 300)), False
     else:
-        yield "200 Hz", dict(common, messages=min(messages, 100), rate_hz=200), True
+        yield "at a rate", dict(common, messages=min(messages, 100), rate_hz=rate_hz), True
 
 
 def talk_nonsense(arguments, hello):
@@ -323,7 +323,7 @@ def refuse_record(arguments, link, wait, payload_bytes):
 def run_mode(arguments, mode, link, wait, payload_bytes):
     cell = Cell(arguments, mode, link, wait, payload_bytes)
     try:
-        for name, plan, lossless in plans(mode, arguments.messages):
+        for name, plan, lossless in plans(mode, arguments.messages, arguments.rate):
             done, records = cell.run(plan)
             check_run(cell, plan, done, records, lossless and not arguments.allow_loss)
             print("ok    %-10s %-12s %-6s %-6s %8d B  %s" % (
@@ -344,6 +344,7 @@ def arguments_of(command_line):
     parser.add_argument("--mode", action="append", help="only this mode")
     parser.add_argument("--payload", action="append", type=int, help="payload bytes (default 16, 64 and 60000)")
     parser.add_argument("--messages", type=int, default=500)
+    parser.add_argument("--rate", type=float, default=200, help="Hz of the open loops")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--cores", type=lambda text: text.split(","), help="pin node i to the i-th of these cores")
     parser.add_argument("--option", action="append", default=[], type=lambda text: text.split("=", 1), metavar="K=V")

@@ -4,8 +4,8 @@
 // and bounded, which loans and data-sharing need, and lets a reader look into the received buffer without a copy.
 //
 // On a loopback address discovery is unicast to 127.0.0.1; on another address it is multicast on that interface. With
-// the link shm there is no socket at all. After a kill, files stay in /dev/shm; Fast DDS removes those of dead
-// processes when the next one starts.
+// the link shm there is no socket at all. After a kill, files named fastrtps_* and fast_datasharing_* stay in /dev/shm;
+// the library offers no call to remove them (its tool is `fastdds shm clean`).
 //
 // Options: reliability=reliable|best_effort, history=keep_last|keep_all, data_sharing=1 (link shm only: the writer's
 // history lies in memory that readers map; messages are written in place).
@@ -224,6 +224,8 @@ int try_receive(noctule_node *node) {
     int delivered = 0;
     for (int32_t i = 0; i < samples.length(); i++) {
         if (!information[i].valid_data) continue;  // only news about the writer
+        // Data-sharing: a writer that ran ahead of us by its whole history has written over the sample. It is lost.
+        if (fast.lends && !fast.reader->is_sample_valid(&samples[i], &information[i])) continue;
         noctule_deliver(node, &samples[i], static_cast<size_t>(node->payload_bytes));
         delivered++;
     }
