@@ -9,8 +9,9 @@
 //! touched. What a killed node leaves is removed by iceoryx2 when the next node starts.
 
 use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use iceoryx2::port::listener::Listener;
 use iceoryx2::port::notifier::Notifier;
@@ -18,35 +19,58 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::port::update_connections::UpdateConnections;
 use iceoryx2::prelude::*;
-use iceoryx2::service::port_factory::{event, publish_subscribe};
+use iceoryx2::service::port_factory::event::PortFactory as EventService;
+use iceoryx2::service::port_factory::publish_subscribe::PortFactory as BytesService;
 use iceoryx2_bb_elementary::package_version::PackageVersion;
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
+use noctule_sys::clock;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 const ROOT: &str = "/tmp/noctule-iceoryx2";
 const PREFIX: &str = "noctule_";
 const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
-const MATCH_TIMEOUT: Duration = Duration::from_secs(10);
+const MATCH_TIMEOUT_NS: i64 = 10_000_000_000;
+const MATCH_POLL_NS: i64 = 1_000_000;
+/// iceoryx2 waits with a socket's receive time-out, which the kernel rounds up to its tick, by several
+/// milliseconds. Below this, as before a scheduled send, we poll the same socket to the nanosecond.
+const COARSE_TIMEOUT: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
     set_log_level(LogLevel::Error);
     noctule_peer::serve(&Iceoryx2)
 }
 
+type Bytes = BytesService<ipc::Service, [u8], ()>;
+type Event = EventService<ipc::Service>;
+
 struct Iceoryx2;
+
+/// Wakes the subscribers of a topic.
+struct Bell {
+    notifier: Notifier<ipc::Service>,
+    event: Event,
+}
+
+/// Is woken by the publisher of a topic.
+struct Ear {
+    listener: Listener<ipc::Service>,
+    event: Event,
+}
 
 /// The topic a node publishes, and the services that know who listens.
 struct Outlet {
     publisher: Publisher<ipc::Service, [u8], ()>,
-    service: publish_subscribe::PortFactory<ipc::Service, [u8], ()>,
-    wake: Option<(Notifier<ipc::Service>, event::PortFactory<ipc::Service>)>,
+    service: Bytes,
+    wake: Option<Bell>,
     readers: usize,
 }
 
 /// The topic a node subscribes to.
 struct Inlet {
     subscriber: Subscriber<ipc::Service, [u8], ()>,
-    service: publish_subscribe::PortFactory<ipc::Service, [u8], ()>,
-    wake: Option<(Listener<ipc::Service>, event::PortFactory<ipc::Service>)>,
+    service: Bytes,
+    wake: Option<Ear>,
 }
 
 // Fields are dropped in this order: ports and services before the node they belong to.
@@ -151,11 +175,7 @@ fn service_name(open: &Open, topic: &str) -> Result<ServiceName, PeerError> {
         .map_err(|e| PeerError::of("the topic cannot be a service name", format!("{e:?}")))
 }
 
-fn bytes_service(
-    node: &Node<ipc::Service>,
-    open: &Open,
-    topic: &str,
-) -> Result<publish_subscribe::PortFactory<ipc::Service, [u8], ()>, PeerError> {
+fn bytes_service(node: &Node<ipc::Service>, open: &Open, topic: &str) -> Result<Bytes, PeerError> {
     node.service_builder(&service_name(open, topic)?)
         .publish_subscribe::<[u8]>()
         .subscriber_max_buffer_size(open.window as usize)
@@ -172,7 +192,7 @@ fn event_service(
     node: &Node<ipc::Service>,
     open: &Open,
     topic: &str,
-) -> Result<Option<event::PortFactory<ipc::Service>>, PeerError> {
+) -> Result<Option<Event>, PeerError> {
     if open.wait == Wait::Spin {
         return Ok(None);
     }
@@ -198,10 +218,10 @@ impl Outlet {
             None => None,
             Some(event) => {
                 let notifier = event.notifier_builder().create();
-                Some((
-                    notifier.map_err(|e| PeerError::of("no notifier", e))?,
+                Some(Bell {
+                    notifier: notifier.map_err(|e| PeerError::of("no notifier", e))?,
                     event,
-                ))
+                })
             }
         };
         Ok(Self {
@@ -214,8 +234,8 @@ impl Outlet {
 
     fn is_matched(&self) -> bool {
         self.service.dynamic_config().number_of_subscribers() >= self.readers
-            && self.wake.as_ref().is_none_or(|(_, event)| {
-                event.dynamic_config().number_of_listeners() >= self.readers
+            && self.wake.as_ref().is_none_or(|wake| {
+                wake.event.dynamic_config().number_of_listeners() >= self.readers
             })
     }
 }
@@ -231,10 +251,10 @@ impl Inlet {
             None => None,
             Some(event) => {
                 let listener = event.listener_builder().create();
-                Some((
-                    listener.map_err(|e| PeerError::of("no listener", e))?,
+                Some(Ear {
+                    listener: listener.map_err(|e| PeerError::of("no listener", e))?,
                     event,
-                ))
+                })
             }
         };
         Ok(Self {
@@ -249,24 +269,24 @@ impl Inlet {
             && self
                 .wake
                 .as_ref()
-                .is_none_or(|(_, event)| event.dynamic_config().number_of_notifiers() >= 1)
+                .is_none_or(|wake| wake.event.dynamic_config().number_of_notifiers() >= 1)
     }
 }
 
 impl Transport for Endpoints {
     fn connect(&mut self, _readers: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
-        let end = Instant::now() + MATCH_TIMEOUT;
+        let end_ns = clock::now_ns() + MATCH_TIMEOUT_NS;
         let matched = |endpoints: &Self| {
             endpoints.outlet.as_ref().is_none_or(Outlet::is_matched)
                 && endpoints.inlet.as_ref().is_none_or(Inlet::is_matched)
         };
         while !matched(self) {
-            if Instant::now() > end {
+            if clock::now_ns() > end_ns {
                 return Err(PeerError(
                     "a writer or reader did not appear within 10 s".into(),
                 ));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            clock::sleep_until(clock::now_ns() + MATCH_POLL_NS);
         }
         // Maps the partners' memory now rather than with the first message.
         if let Some(outlet) = &self.outlet {
@@ -302,7 +322,7 @@ impl Transport for Endpoints {
         let mut sample = unsafe { sample.assume_init() };
         message.write_into(sample.payload_mut());
         sample.send().map_err(|e| PeerError::of("cannot send", e))?;
-        if let Some((notifier, _)) = &outlet.wake {
+        if let Some(Bell { notifier, .. }) = &outlet.wake {
             notifier
                 .notify()
                 .map_err(|e| PeerError::of("cannot notify", e))?;
@@ -333,17 +353,42 @@ impl Transport for Endpoints {
         deliver: &mut Deliver<'_>,
     ) -> Result<usize, PeerError> {
         loop {
-            let mut woken = false;
-            if let Some((listener, _)) = self.inlet.as_ref().and_then(|inlet| inlet.wake.as_ref()) {
-                listener
-                    .timed_wait(|_| woken = true, timeout)
-                    .map_err(|e| PeerError::of("cannot wait", e))?;
-            }
+            let woken = match self.inlet.as_ref().and_then(|inlet| inlet.wake.as_ref()) {
+                Some(ear) => ear.wait(timeout)?,
+                None => false,
+            };
             let delivered = self.try_receive(deliver)?;
             // A notification may be left of a message that was taken earlier.
             if delivered > 0 || !woken {
                 return Ok(delivered);
             }
         }
+    }
+}
+
+impl Ear {
+    /// Sleeps until the publisher notifies; false if it did not.
+    fn wait(&self, timeout: Duration) -> Result<bool, PeerError> {
+        let mut woken = false;
+        let failed = |cause: &dyn std::fmt::Display| PeerError::of("cannot wait", cause);
+        if timeout >= COARSE_TIMEOUT {
+            self.listener
+                .timed_wait(|_| woken = true, timeout)
+                .map_err(|e| failed(&e))?;
+            return Ok(woken);
+        }
+        // SAFETY: the listener owns the descriptor, and outlives this borrow of it.
+        let socket =
+            unsafe { BorrowedFd::borrow_raw(self.listener.file_descriptor().native_handle()) };
+        let timeout = clock::timespec(timeout.as_nanos() as i64);
+        match poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(false),
+            Ok(_) => {}
+            Err(error) => return Err(failed(&error)),
+        }
+        self.listener
+            .try_wait(|_| woken = true)
+            .map_err(|e| failed(&e))?;
+        Ok(woken)
     }
 }
