@@ -1,17 +1,14 @@
 /* noctule_peer.h: the node side of the Noctule peer protocol for C99 and C++17, with one include.
  *
- * A peer lets the lab measure a middleware. This header speaks the protocol (docs/spec/peer-protocol.md),
- * places the process on its core, keeps the record and plays the five roles; the author of a peer writes
- * what is particular to a middleware: open, connect, send, receive, close. `peers/udp_c` is the shortest
- * complete user.
+ * This header speaks the protocol (docs/spec/peer-protocol.md), places the process on its core, keeps the record and
+ * plays the five roles; the author of a peer writes what is particular to a middleware: open, connect, send, receive,
+ * close. `peers/udp_c` is the shortest complete user.
  *
- * The hot path is noctule_deliver, np_send, noctule_fill and np_receive. Between two messages they make
- * no system call, allocate nothing, and read the clock once per delivered message: every further
- * reading (about 25 ns) would be charged to the middleware. The price is that time-outs are noticed only
- * between receive calls that came back empty.
+ * The hot path is noctule_deliver, np_send, noctule_fill and np_receive. Between two messages they make no system call,
+ * allocate nothing, and read the clock once per delivered message: every further reading (about 25 ns) would be charged
+ * to the middleware. The price: time-outs are noticed only after receive calls that came back empty.
  *
- * A peer is one process with one thread of the harness; threads of the middleware inherit its core and
- * its scheduling class because both are set before `open` is called. */
+ * Threads of the middleware inherit the core and the scheduling class: both are set before `open`. */
 #ifndef NOCTULE_PEER_H
 #define NOCTULE_PEER_H
 
@@ -77,7 +74,7 @@ struct np_slot { int64_t scheduled_ns, sent_ns, received_ns; uint64_t arrivals; 
 /* Everything the hot path touches. */
 struct np_run {
     struct np_slot *table;      /* NULL: arrivals are thrown away */
-    uint64_t slots, index_limit; /* index_limit: first index that cannot have been sent */
+    uint64_t slots, index_limit; /* index_limit: the first index that cannot have been sent */
     uint64_t sent, received, duplicated, unexpected, overrun;
     uint64_t out_index;         /* header of the message being sent */
     int64_t out_stamp_ns;
@@ -190,38 +187,41 @@ static bool np_body_is(const unsigned char *bytes, size_t length, unsigned char 
     return wrong == 0;
 }
 
-/* Hot: takes a message that has just been received. The bytes may be lent; nothing is kept. Echo and
- * forwarder answer from here, while the middleware still holds the buffer, as an application would. */
+/* Hot: takes a message that has just been received. The bytes may be lent; nothing is kept. Echo and forwarder answer
+ * from here, while the middleware still holds the buffer, as an application would. An echo answers before it stamps:
+ * its stamps are part of no figure, but the time they take would be part of every round trip. */
 static inline void noctule_deliver(struct noctule_node *node, const void *memory, size_t length) {
     struct np_run *run = &node->run;
     const unsigned char *bytes = (const unsigned char *)memory;
-    int64_t now = noctule_now_ns(), stamp;
-    uint64_t index, trailer;
-    bool relay = node->role == NOCTULE_ECHO || node->role == NOCTULE_FORWARDER;
+    bool echo = node->role == NOCTULE_ECHO, whole = length == node->payload_bytes;
+    int64_t now = echo ? 0 : noctule_now_ns(), stamp = 0;
+    uint64_t index = 0, trailer;
     if (!run->table) return;
+    if (whole) {
+        memcpy(&index, bytes, 8);
+        memcpy(&stamp, bytes + 8, 8);
+        memcpy(&trailer, length >= 24 ? bytes + length - 8 : bytes, 8);
+        whole = trailer == index;
+        if (run->touch_full && length >= 24) whole &= np_body_is(bytes + 16, length - 24, (unsigned char)index);
+    }
+    bool measured = !(index & NP_MARK_WARMUP);
+    if (!whole || (measured && index >= run->index_limit)) { run->unexpected++; return; }
+    if (measured && index >= run->slots) { run->overrun++; return; }
+    bool again = measured && run->table[index].arrivals++ != 0;
+    if (echo && !again) np_send(node, index, stamp, 0);
+    if (echo) now = noctule_now_ns();
     run->last_ns = now;
-    if (length != node->payload_bytes) { run->unexpected++; return; }
-    memcpy(&index, bytes, 8);
-    memcpy(&stamp, bytes + 8, 8);
-    trailer = index;
-    if (length >= 24) memcpy(&trailer, bytes + length - 8, 8);
-    bool whole = trailer == index;
-    if (run->touch_full && length >= 24) whole &= np_body_is(bytes + 16, length - 24, (unsigned char)index);
-    if (!whole) { run->unexpected++; return; }
-    if (index & NP_MARK_WARMUP) {
-        if (node->role != NOCTULE_INITIATOR) run->cpu_start_ns = np_cpu_ns(); /* the last one stands */
-    } else if (node->role == NOCTULE_INITIATOR && index >= run->index_limit) { run->unexpected++; return;
-    } else if (index >= run->slots) { run->overrun++; return;
-    } else {
+    run->duplicated += again;
+    if (again) return;
+    if (measured) {
         struct np_slot *slot = &run->table[index];
-        if (slot->arrivals++ != 0) { run->duplicated++; return; }
         slot->received_ns = now;
         if (node->role != NOCTULE_INITIATOR) slot->scheduled_ns = stamp;
+        if (echo) slot->sent_ns = now;
         run->received++;
-    }
+    } else if (node->role != NOCTULE_INITIATOR) run->cpu_start_ns = np_cpu_ns(); /* the last one stands */
     if (index == run->awaited) run->answered_ns = now;
-    /* The time a forwarder keeps a message is a figure; an echo's is not and costs no further reading. */
-    if (relay) np_send(node, index, stamp, node->role == NOCTULE_FORWARDER ? noctule_now_ns() : now);
+    if (node->role == NOCTULE_FORWARDER) np_send(node, index, stamp, noctule_now_ns());
 }
 
 /* ---- Replies and arguments ---------------------------------------------------------------------- */
@@ -327,8 +327,7 @@ static void np_open(struct noctule_node *node, const struct np_line *line) {
 
 static void np_connect(struct noctule_node *node, const struct np_line *line) {
     char reply[NP_SETTINGS_BYTES + 8];
-    const char *readers = np_value(line, "readers");
-    node->reader_addresses = readers ? readers : "";
+    node->reader_addresses = np_value(line, "readers") ? np_value(line, "readers") : "";
     if (!node->opened || node->connected) noctule_fail(node, "connect comes once, after open");
     else node->connected = node->peer->connect(node) == 0;
     snprintf(reply, sizeof reply, "ready%s", node->settings);
@@ -415,33 +414,27 @@ static int64_t np_wait_until(struct noctule_node *node, int64_t scheduled_ns, in
     return now;
 }
 
+/* Open loop at a rate, or back to back without one. */
 static int np_open_loop(struct noctule_node *node, uint64_t mark, uint64_t messages, int64_t limit_ns) {
     double period = node->run.period_ns;
     int64_t lead = period / 4 < (double)NP_LEAD_NS ? (int64_t)(period / 4) : NP_LEAD_NS;
     int64_t first = noctule_now_ns() + lead;
     for (uint64_t i = 0; i < messages; i++) {
-        int64_t offset = (int64_t)((double)i * period);
-        if (offset > limit_ns) break;
-        int64_t now = np_wait_until(node, first + offset, lead);
+        int64_t due = first + (int64_t)((double)i * period);
+        if (due - first > limit_ns) break;
+        int64_t now = period > 0 ? np_wait_until(node, due, lead) : noctule_now_ns();
         if (now < 0) return -1;
         if (now - first > limit_ns) break;
-        if (!mark) node->run.index_limit = i + 1;
-        if (np_send(node, i | mark, first + offset, now) != 0) return -1;
+        if (!mark && node->role == NOCTULE_INITIATOR) node->run.index_limit = i + 1;
+        if (np_send(node, i | mark, period > 0 ? due : now, now) != 0) return -1;
     }
-    return 0;
-}
-
-static int np_back_to_back(struct noctule_node *node, uint64_t mark, uint64_t messages, int64_t limit_ns) {
-    int64_t now = noctule_now_ns(), end_ns = now + limit_ns;
-    for (uint64_t i = 0; i < messages && now <= end_ns; i++, now = noctule_now_ns())
-        if (np_send(node, i | mark, now, now) != 0) return -1;
     return 0;
 }
 
 static int np_run_sender(struct noctule_node *node) {
     struct np_run *run = &node->run;
     int (*loop)(struct noctule_node *, uint64_t, uint64_t, int64_t) =
-        run->period_ns > 0 ? np_open_loop : node->role == NOCTULE_INITIATOR ? np_closed_loop : np_back_to_back;
+        node->role == NOCTULE_INITIATOR && run->period_ns <= 0 ? np_closed_loop : np_open_loop;
     if (loop(node, NP_MARK_WARMUP, run->warmup_messages, run->warmup_ns) != 0) return -1;
     run->cpu_start_ns = np_cpu_ns();
     if (loop(node, 0, run->messages, run->limit_ns) != 0) return -1;
@@ -528,10 +521,12 @@ static int np_run_once(struct noctule_node *node, const struct np_line *line) {
     if (table == MAP_FAILED) return noctule_fail(node, "there is no memory for the record: ask for fewer messages");
     run->recorder_ns = np_calibrate();
     run->awaited = UINT64_MAX;
+    run->index_limit = node->role == NOCTULE_INITIATOR ? 0 : UINT64_MAX;
     run->table = (struct np_slot *)table;
     run->cpu_start_ns = run->cpu_end_ns = np_cpu_ns();
     np_reply(node, "running");
     int result = sender ? np_run_sender(node) : np_run_receiver(node);
+    if (run->cpu_end_ns < run->cpu_start_ns) run->cpu_end_ns = run->cpu_start_ns; /* only warm-up arrived */
     if (result == 0) result = np_write_record(node, np_value(line, "record"));
     run->table = NULL;
     munmap(table, bytes);
@@ -541,13 +536,13 @@ static int np_run_once(struct noctule_node *node, const struct np_line *line) {
 static void np_run(struct noctule_node *node, const struct np_line *line) {
     const struct np_run *run = &node->run;
     char reply[320];
-    if (np_run_once(node, line) != 0 && !node->ended) noctule_fail(node, "the middleware failed without saying why");
+    if (np_run_once(node, line) != 0) noctule_fail(node, "the middleware failed without saying why");
     if (node->ended) return;
     snprintf(reply, sizeof reply,
              "done sent=%llu received=%llu duplicated=%llu unexpected=%llu overrun=%llu cpu_ns=%lld recorder_ns=%lld",
              (unsigned long long)run->sent, (unsigned long long)run->received, (unsigned long long)run->duplicated,
              (unsigned long long)run->unexpected, (unsigned long long)run->overrun,
-             (long long)(run->cpu_end_ns > run->cpu_start_ns ? run->cpu_end_ns - run->cpu_start_ns : 0), (long long)run->recorder_ns);
+             (long long)(run->cpu_end_ns - run->cpu_start_ns), (long long)run->recorder_ns);
     np_reply(node, reply);
 }
 

@@ -142,22 +142,29 @@ class Node:
             self.unexpected += 1
             return
         index, stamp_ns = struct.unpack_from("<Qq", message)
-        if index < WARMUP:
-            if self.role == "initiator" and index >= self.sent:
-                self.unexpected += 1
-                return
-            if index >= self.messages:
-                self.overrun += 1
-                return
-            self.slots[4 * index + ARRIVALS] += 1
-            if self.slots[4 * index + ARRIVALS] > 1:
-                self.duplicated += 1
-                return
-            self.slots[4 * index + SCHEDULED] = stamp_ns
-            self.slots[4 * index + RECEIVED] = arrived_ns
-            self.received += 1
+        if index >= WARMUP:
+            self.newest = index
+            if self.role in ("echo", "forwarder"):
+                self.send(index, stamp_ns, 0)
+            return
+        if self.role == "initiator" and index >= self.sent:
+            self.unexpected += 1
+            return
+        if index >= self.messages:
+            self.overrun += 1
+            return
+        self.slots[4 * index + ARRIVALS] += 1
+        if self.slots[4 * index + ARRIVALS] > 1:
+            self.duplicated += 1
+            return
+        self.received += 1
         self.newest = index
-        if self.role in ("echo", "forwarder"):
+        if self.role == "echo":  # its stamps are part of no figure: it answers first
+            self.send(index, stamp_ns, 0)
+            self.slots[4 * index + SENT] = arrived_ns = now_ns()
+        self.slots[4 * index + SCHEDULED] = stamp_ns
+        self.slots[4 * index + RECEIVED] = arrived_ns
+        if self.role == "forwarder":
             self.send(index, stamp_ns, now_ns())
 
     def is_whole(self, message):
