@@ -1,6 +1,7 @@
 //! Every developer command: `cargo xtask …`. CI calls the same door.
 
 mod bench;
+mod peers;
 mod readme;
 mod setup;
 mod shell;
@@ -30,6 +31,11 @@ enum Command {
     Ci,
     /// Only the checks of layout, names and sizes
     Tidy,
+    /// Install what foreign peers need and build them (all if none is named)
+    Peers {
+        /// Folders of `peers/`
+        names: Vec<String>,
+    },
     /// Benchmarks that compare with a program outside the workspace
     Bench {
         /// `floors`: the lab's floors against a minimal C program
@@ -44,6 +50,7 @@ fn main() -> ExitCode {
         Command::Test => steps::test(),
         Command::Ci => steps::ci(),
         Command::Tidy => tidy::run(),
+        Command::Peers { names } => peers::build(&names),
         Command::Bench { name } => bench::run(&name),
     };
     match result {

@@ -21,6 +21,7 @@ pub mod merge;
 mod network;
 mod node_process;
 pub mod notation;
+pub mod peers;
 pub mod plan;
 pub mod random;
 pub mod report;

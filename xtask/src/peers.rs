@@ -1,0 +1,65 @@
+//! Installs what foreign peers need and builds them. `peers/NAME/peer.toml` says how.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::{setup, shell};
+
+/// What building needs of a manifest; the lab reads and checks the whole of it.
+#[derive(Deserialize)]
+struct Manifest {
+    program: PathBuf,
+    #[serde(default)]
+    apt: Vec<String>,
+    #[serde(default)]
+    build: Vec<String>,
+}
+
+/// Builds the named peers, or all if none is named. Tries every one, then names those that failed.
+pub fn build(names: &[String]) -> Result<(), String> {
+    let peers = shell::root().join("peers");
+    let known = known(&peers)?;
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        return Err(format!("no peer is called {unknown}; there are {}", known.join(", ")));
+    }
+    let chosen = if names.is_empty() { &known } else { names };
+    let mut failed = Vec::new();
+    for name in chosen {
+        println!("── {name} ──");
+        if let Err(error) = build_one(&peers.join(name)) {
+            println!("── {name}: FAILED: {error}");
+            failed.push(name.as_str());
+        }
+    }
+    println!("peers: {} built, {} failed", chosen.len() - failed.len(), failed.len());
+    if failed.is_empty() { Ok(()) } else { Err(format!("not built: {}", failed.join(", "))) }
+}
+
+fn known(peers: &Path) -> Result<Vec<String>, String> {
+    let entries = peers.read_dir().map_err(|e| format!("cannot read {}: {e}", peers.display()))?;
+    let with_manifest = entries.flatten().filter(|entry| entry.path().join("peer.toml").is_file());
+    let mut names: Vec<String> =
+        with_manifest.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+fn build_one(folder: &Path) -> Result<(), String> {
+    let path = folder.join("peer.toml");
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let manifest: Manifest = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let missing: Vec<&str> =
+        manifest.apt.iter().map(String::as_str).filter(|package| !is_installed(package)).collect();
+    setup::install(&missing)?;
+    for command in &manifest.build {
+        shell::run_in(folder, command)?;
+    }
+    let program = folder.join(&manifest.program);
+    if program.is_file() { Ok(()) } else { Err(format!("the build left no {}", program.display())) }
+}
+
+fn is_installed(package: &str) -> bool {
+    let query = format!("dpkg-query -W -f '${{Status}}' '{package}'");
+    shell::output(&query).is_some_and(|status| status == "install ok installed")
+}
