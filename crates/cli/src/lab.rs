@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use noctule_lab::directory::Directory;
+use noctule_lab::peers::{self, manifest};
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
 use noctule_lab::session::Request;
@@ -13,6 +14,9 @@ use noctule_lab::{engine, floors, report, session, text_table};
 
 use crate::Outcome;
 use crate::progress::Progress;
+
+/// Foreign peers that the scenarios of this repository name.
+const FOREIGN: [&str; 5] = ["cyclonedds", "fastdds", "iceoryx2", "lcm", "zenoh"];
 
 const QUICK: &str = include_str!("../../../scenarios/quick.toml");
 
@@ -38,6 +42,12 @@ pub(crate) enum Command {
         smoke: bool,
         #[command(flatten)]
         output: OutputArguments,
+    },
+    /// List the peers: version, state, what they offer or what is missing
+    Peers {
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Be one node of a built-in peer (started by the lab itself)
     #[command(hide = true)]
@@ -72,6 +82,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
                 [Some(&scenario), versus.as_ref()].into_iter().flatten().map(request).collect();
             run_scenarios(&requests?, &output)
         }
+        Command::Peers { json } => list_peers(json),
         Command::Node { .. } => Ok(Outcome::Done),
     }
 }
@@ -94,7 +105,7 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
     };
     // Before measuring: a minute's work must not end at an unwritable directory.
     folders.iter().try_for_each(|folder| prepare(folder))?;
-    let directory = Directory::built_in(&std::env::current_exe()?);
+    let directory = directory()?;
     let interrupted = engine::interrupt_flag()?;
     let mut progress = Progress::new();
     let results = session::run(requests, &directory, interrupted, &mut progress)?;
@@ -119,6 +130,38 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
         );
     }
     Ok(if valid { Outcome::Done } else { Outcome::NotValid })
+}
+
+/// All peers: the floors, and the programs of the nearest `peers/` (or of `NOCTULE_PEERS`).
+fn directory() -> Result<Directory, Box<dyn Error>> {
+    let mut directory = Directory::built_in(&std::env::current_exe()?);
+    let wanted = std::env::var_os("NOCTULE_PEERS");
+    match manifest::find_folder(wanted.as_deref(), &std::env::current_dir()?) {
+        Some(folder) => peers::add_all(&mut directory, &folder)?,
+        // Installed, away from a checkout: name what the scenarios that ship with Noctule ask for.
+        None => FOREIGN.iter().for_each(|name| {
+            directory.add_missing(name, "is not here: set NOCTULE_PEERS to a folder of peers".into());
+        }),
+    }
+    Ok(directory)
+}
+
+fn list_peers(json: bool) -> Result<Outcome, Box<dyn Error>> {
+    let directory = directory()?;
+    if json {
+        anstream::println!("{}", serde_json::to_string_pretty(&directory)?);
+        return Ok(Outcome::Done);
+    }
+    for (name, entry) in &directory.entries {
+        let offer = &entry.description;
+        let kind = if entry.is_floor { "floor" } else { "built" };
+        let (links, waits, modes) = (offer.links.join(" "), offer.waits.join(" "), offer.modes.join(" "));
+        anstream::println!("{name:<12} {:<10} {kind:<6} {links:<12} {waits:<18} {modes}", offer.version);
+    }
+    for (name, why) in &directory.missing {
+        anstream::println!("{name:<12} {:<10} {why}", "–");
+    }
+    Ok(Outcome::Done)
 }
 
 /// Makes the output directory and checks that a file can be written there.

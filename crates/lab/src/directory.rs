@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use noctule_peer::{Description, Line};
+use serde::Serialize;
 
 use crate::floors;
 use crate::node_process::{NodeFault, NodeProcess, Program};
@@ -13,7 +14,7 @@ use crate::node_process::{NodeFault, NodeProcess, Program};
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A peer the lab can start.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Entry {
     /// How to start one node.
     pub program: Program,
@@ -24,7 +25,7 @@ pub struct Entry {
 }
 
 /// A peer's description as it came over the line: words, so that unknown ones do no harm.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Offer {
     /// The middleware's own version.
     pub version: String,
@@ -41,7 +42,7 @@ pub struct Offer {
 }
 
 /// All peers by name, and why the others are not there.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Directory {
     /// Peers that can be started.
     pub entries: BTreeMap<String, Entry>,

@@ -27,7 +27,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const INTERRUPT_POLL: Duration = Duration::from_millis(200);
 
 /// How to start a peer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize)]
 pub struct Program {
     /// The executable.
     pub path: PathBuf,
