@@ -140,7 +140,7 @@ impl<'a> Engine<'a> {
         let network = if cell.hosts == 2 { &self.two_hosts } else { &self.one_host };
         let network = network.as_ref().ok_or_else(|| failed("there is no network"))?;
         self.sessions += 1;
-        let session = format!("{:x}x{:x}", std::process::id(), self.sessions);
+        let session = format!("s{:x}x{:x}", std::process::id(), self.sessions);
         let mut nodes = Vec::new();
         for node in 0..cell.nodes {
             let label = format!("node {node} ({})", cell.peer);
