@@ -65,9 +65,12 @@ class Node:
         else:
             self.receive_all()
         cpu_ns = process_time_ns() - self.cpu_start_ns
+        self.write_record()
+        return "done " + " ".join("%s=%d" % count for count in self.counts(cpu_ns).items())
+
+    def write_record(self):
         with open(self.run["record"], "wb") as record:
             record.write(struct.pack("<8sQ16x", b"NOCTREC1", self.messages) + self.slots.tobytes())
-        return "done " + " ".join("%s=%d" % count for count in self.counts(cpu_ns).items())
 
     def counts(self, cpu_ns):
         names = ("sent", "received", "duplicated", "unexpected", "overrun")

@@ -35,6 +35,9 @@ enum Command {
     Peers {
         /// Folders of `peers/`
         names: Vec<String>,
+        /// Build those of Debian packages and run the conformance test on them
+        #[arg(long, conflicts_with = "names")]
+        smoke: bool,
     },
     /// Benchmarks that compare with a program outside the workspace
     Bench {
@@ -50,7 +53,8 @@ fn main() -> ExitCode {
         Command::Test => steps::test(),
         Command::Ci => steps::ci(),
         Command::Tidy => tidy::run(),
-        Command::Peers { names } => peers::build(&names),
+        Command::Peers { smoke: true, .. } => peers::smoke(),
+        Command::Peers { names, .. } => peers::build(&names),
         Command::Bench { name } => bench::run(&name),
     };
     match result {

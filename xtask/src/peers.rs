@@ -36,6 +36,23 @@ pub fn build(names: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("not built: {}", failed.join(", "))) }
 }
 
+/// Peers that are built in seconds from Debian packages, and the one that needs nothing.
+const SMOKE: [&str; 5] = ["cyclonedds", "example", "fastdds", "lcm", "udp_c"];
+
+/// Builds the quick peers and has the conformance test play every mode with each, briefly.
+pub fn smoke() -> Result<(), String> {
+    build(&SMOKE.map(str::to_owned))?;
+    for name in SMOKE {
+        let folder = shell::root().join("peers").join(name);
+        let program = folder.join(manifest(&folder)?.program);
+        let program = program.display();
+        shell::run(&format!(
+            "peers/conformance.py --private --payload 64 --messages 100 --wait block {program}"
+        ))?;
+    }
+    Ok(())
+}
+
 fn known(peers: &Path) -> Result<Vec<String>, String> {
     let entries = peers.read_dir().map_err(|e| format!("cannot read {}: {e}", peers.display()))?;
     let with_manifest = entries.flatten().filter(|entry| entry.path().join("peer.toml").is_file());
@@ -45,10 +62,14 @@ fn known(peers: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn build_one(folder: &Path) -> Result<(), String> {
+fn manifest(folder: &Path) -> Result<Manifest, String> {
     let path = folder.join("peer.toml");
     let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-    let manifest: Manifest = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn build_one(folder: &Path) -> Result<(), String> {
+    let manifest = manifest(folder)?;
     let missing: Vec<&str> =
         manifest.apt.iter().map(String::as_str).filter(|package| !is_installed(package)).collect();
     setup::install(&missing)?;
