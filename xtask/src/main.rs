@@ -1,6 +1,7 @@
 //! Every developer command: `cargo xtask …`. CI calls the same door.
 
 mod bench;
+mod browser;
 mod peers;
 mod readme;
 mod setup;

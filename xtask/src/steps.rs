@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{readme, setup, shell, tidy};
+use crate::{browser, peers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -14,9 +14,33 @@ const CHECK: &[Step] = &[
 const TEST: &[Step] = &[
     ("setup", setup::run),
     ("tests", || shell::run("cargo test --workspace")),
+    ("browser", browser::run),
     ("release build", || shell::run("cargo build --release")),
+    ("peers from Debian", || peers::build(&FROM_DEBIAN.map(String::from))),
+    ("peers speak the protocol", conformance),
+    ("peers in the lab", || {
+        shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")
+    }),
     ("README", readme::run),
 ];
+
+/// Peers that build in a minute from Debian's packages; the Rust ones bring hundreds of crates.
+const FROM_DEBIAN: [&str; 4] = ["cyclonedds", "fastdds", "lcm", "udp_c"];
+
+/// Every program that is there, foreign or built in, against the specification of the protocol.
+fn conformance() -> Result<(), String> {
+    let check = "python3 peers/conformance.py --private --messages 100";
+    shell::run(&format!("{check} peers/example/peer.py"))?;
+    for floor in ["udp", "tcp", "unix", "pty"] {
+        shell::run(&format!(
+            "{check} --payload 16 --payload 4096 target/release/noctule -- lab node {floor}"
+        ))?;
+    }
+    FROM_DEBIAN.iter().try_for_each(|name| {
+        let lossy = if *name == "lcm" { "--allow-loss " } else { "" };
+        shell::run(&format!("{check} {lossy}peers/{name}/build/peer"))
+    })
+}
 
 /// The inner loop.
 pub fn check() -> Result<(), String> {

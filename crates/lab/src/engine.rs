@@ -22,7 +22,7 @@ use crate::samples::CellSamples;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Beyond the time it was given, a node may need this long to finish and write its record.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(15);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a caller may want to know while cells are measured. Called between measurements only.
 pub trait Observer {

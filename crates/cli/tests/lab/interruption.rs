@@ -8,7 +8,7 @@ use super::*;
 #[test]
 fn interrupted_run_is_kept_marked_and_not_a_success() {
     let experiment = Experiment::new(
-        "name = \"x\"\ntrials = 1000\nseconds = 0.05\nmessages = 50\n[[cells]]\npeer = \"udp\"\n",
+        "name = \"x\"\ntrials = 200\nseconds = 0.05\nmessages = 50\n[[cells]]\npeer = \"udp\"\n",
     );
     let mut child = command(&["lab", "run", text(&experiment.scenario()), "--out", text(&experiment.out())])
         .stderr(Stdio::piped())
@@ -29,7 +29,7 @@ fn interrupted_run_is_kept_marked_and_not_a_success() {
     let run: Value = serde_json::from_str(&run).unwrap();
     assert_eq!(run["partial"], true);
     let cells = run["cells"].as_array().unwrap();
-    assert!(cells.len() >= 100 && cells.len() < 1000, "{} trials kept", cells.len());
+    assert!(cells.len() >= 20 && cells.len() < 200, "{} trials kept", cells.len());
     assert!(cells.iter().all(|cell| cell["valid"] == true));
     assert!(experiment.out().join("report.html").exists());
 }

@@ -19,9 +19,9 @@ import os
 import pathlib
 import signal
 import sys
-import time
+import threading
 
-PEERS = pathlib.Path(__file__).resolve().parents[4] / "peers"
+PEERS = pathlib.Path(__file__).resolve().parents[5] / "peers"
 sys.path[:0] = [str(PEERS / "harness"), str(PEERS / "example")]
 import noctule_peer
 import peer
@@ -46,7 +46,7 @@ class FaultyNode(noctule_peer.Node):
     def account(self, message, arrived_ns):
         here = int.from_bytes(message[:8], "little") == self.at
         if self.fault == "stall" and here:
-            time.sleep(float(self.options.get("stall_ms", 100)) / 1e3)
+            threading.Event().wait(float(self.options.get("stall_ms", 100)) / 1e3)
         if self.fault == "slow":
             end_ns = arrived_ns + float(self.options.get("slow_us", 20)) * 1e3
             while noctule_peer.now_ns() < end_ns:
