@@ -10,7 +10,7 @@ use crate::control::{Command, Control};
 use crate::line::{Line, LineError};
 use crate::node::{Node, Plan};
 use crate::table::SLOTS_MAX;
-use crate::transport::{Open, Peer, PeerError, Transport};
+use crate::transport::{Description, Open, Peer, PeerError, Transport};
 
 const PROTOCOL: u32 = 1;
 
@@ -88,6 +88,7 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
 
 fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
     let open = Open::parse(line)?;
+    refuse_what_is_not_offered(&open, &peer.describe())?;
     // Before anything is allocated, so that memory is local to the core and locked from the start.
     if let Some(core) = open.core {
         scheduling::pin_to_core(core).map_err(|e| PeerError::of(&format!("cannot pin to core {core}"), e))?;
@@ -103,6 +104,25 @@ fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
     let transport = peer.open(&open)?;
     let reply = Line::new("opened").with_some("address", transport.address());
     Ok((Opened { open, transport }, reply))
+}
+
+fn refuse_what_is_not_offered(open: &Open, offer: &Description) -> Result<(), PeerError> {
+    let refuse = |what: &str, wanted: &dyn std::fmt::Display| {
+        Err(PeerError(format!("{what}={wanted} is not offered; hello says what is")))
+    };
+    if !offer.links.contains(&open.link) {
+        return refuse("link", &open.link);
+    }
+    if !offer.waits.contains(&open.wait) {
+        return refuse("wait", &open.wait);
+    }
+    if !offer.formats.contains(&open.format) {
+        return refuse("format", &open.format);
+    }
+    if open.payload_bytes as u64 > offer.payload_bytes_max {
+        return refuse("payload_bytes", &open.payload_bytes);
+    }
+    Ok(())
 }
 
 fn connect(opened: &mut Opened, line: &Line) -> Result<Line, PeerError> {
