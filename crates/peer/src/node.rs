@@ -215,7 +215,8 @@ impl Node {
                 self.inbox.sent = index + 1;
                 if let Some(slot) = self.inbox.table.slot(index) {
                     slot.scheduled_ns = scheduled_ns;
-                    slot.sent_ns = clock::now_ns();
+                    // Without a rate the one reading is both (spec section 3).
+                    slot.sent_ns = if self.plan.rate_hz.is_some() { clock::now_ns() } else { scheduled_ns };
                 }
                 index
             }

@@ -10,7 +10,7 @@ use crate::control::{Command, Control};
 use crate::line::{Line, LineError};
 use crate::node::{Node, Plan};
 use crate::table::SLOTS_MAX;
-use crate::transport::{Open, Peer, PeerError, Transport};
+use crate::transport::{Description, Open, Peer, PeerError, Transport};
 
 const PROTOCOL: u32 = 1;
 
@@ -88,6 +88,7 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
 
 fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
     let open = Open::parse(line)?;
+    refuse_what_is_not_offered(&peer.describe(), &open)?;
     // Before anything is allocated, so that memory is local to the core and locked from the start.
     if let Some(core) = open.core {
         scheduling::pin_to_core(core).map_err(|e| PeerError::of(&format!("cannot pin to core {core}"), e))?;
@@ -103,6 +104,25 @@ fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
     let transport = peer.open(&open)?;
     let reply = Line::new("opened").with_some("address", transport.address());
     Ok((Opened { open, transport }, reply))
+}
+
+/// The lab only asks for what `hello` offers; a person at a terminal may not.
+fn refuse_what_is_not_offered(offer: &Description, open: &Open) -> Result<(), PeerError> {
+    let offered = |what: &str, word: &str, words: &[String]| {
+        if words.iter().any(|one| one == word) {
+            return Ok(());
+        }
+        Err(PeerError(format!("{what}={word} is not offered; use one of {}", words.join(", "))))
+    };
+    let waits: Vec<String> = offer.waits.iter().map(ToString::to_string).collect();
+    offered("link", &open.link, &offer.links)?;
+    offered("wait", &open.wait.to_string(), &waits)?;
+    offered("format", &open.format, &offer.formats)?;
+    if open.payload_bytes as u64 > offer.payload_bytes_max {
+        let (asked, most) = (open.payload_bytes, offer.payload_bytes_max);
+        return Err(PeerError(format!("payload_bytes={asked} is more than this peer carries ({most})")));
+    }
+    Ok(())
 }
 
 fn connect(opened: &mut Opened, line: &Line) -> Result<Line, PeerError> {
