@@ -1,4 +1,4 @@
-/* Raw UDP through the C harness: one socket per node, no middleware.
+/* Raw UDP through the C harness: one socket to receive, a connected one per reader, no middleware.
  *
  * It is the shortest complete user of noctule_peer.h, and it checks the two harnesses against each other:
  * beside the lab's own UDP floor it must show the same latency. */
@@ -14,7 +14,7 @@ static struct {
     int socket;
     int64_t timeout_ns; /* what the socket's receive time-out is set to */
     size_t readers;
-    struct sockaddr_in reader[MAX_READERS];
+    int reader[MAX_READERS]; /* connected: the route is looked up once, not with every message */
     unsigned char datagram[65536];
 } udp;
 
@@ -44,13 +44,16 @@ static int udp_connect(struct noctule_node *node) {
     snprintf(list, sizeof list, "%s", node->reader_addresses);
     for (char *entry = strtok_r(list, ",", &rest); entry; entry = strtok_r(NULL, ",", &rest)) {
         char *port = strrchr(entry, ':');
+        struct sockaddr_in reader = { .sin_family = AF_INET };
         if (udp.readers == MAX_READERS) return noctule_fail(node, "more than %d readers: use fewer", MAX_READERS);
-        struct sockaddr_in *reader = &udp.reader[udp.readers++];
-        reader->sin_family = AF_INET;
         if (port) *port++ = 0;
-        if (!port || inet_pton(AF_INET, entry, &reader->sin_addr) != 1)
+        if (!port || inet_pton(AF_INET, entry, &reader.sin_addr) != 1)
             return noctule_fail(node, "the reader address %s is not HOST:PORT", entry);
-        reader->sin_port = htons((uint16_t)atoi(port));
+        reader.sin_port = htons((uint16_t)atoi(port));
+        int own = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (own < 0 || connect(own, (struct sockaddr *)&reader, sizeof reader) != 0)
+            return noctule_fail(node, "no connection to %s: %s", entry, strerror(errno));
+        udp.reader[udp.readers++] = own;
     }
     if (udp.readers != node->readers)
         return noctule_fail(node, "%zu reader addresses were given for %d readers", udp.readers, (int)node->readers);
@@ -59,8 +62,8 @@ static int udp_connect(struct noctule_node *node) {
 
 static int udp_send(struct noctule_node *node, const void *message, size_t length) {
     for (size_t i = 0; i < udp.readers; i++)
-        if (sendto(udp.socket, message, length, 0, (struct sockaddr *)&udp.reader[i], sizeof udp.reader[i]) < 0)
-            return noctule_fail(node, "sendto failed: %s", strerror(errno));
+        if (send(udp.reader[i], message, length, 0) < 0 && errno != ECONNREFUSED)
+            return noctule_fail(node, "send failed: %s", strerror(errno));
     return 0;
 }
 
@@ -70,7 +73,7 @@ static int udp_receive(struct noctule_node *node, int flags) {
         noctule_deliver(node, udp.datagram, (size_t)got);
         return 1;
     }
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNREFUSED) return 0;
+    if (errno == EAGAIN || errno == EINTR) return 0;
     return noctule_fail(node, "recv failed: %s", strerror(errno));
 }
 

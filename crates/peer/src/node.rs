@@ -182,7 +182,7 @@ impl Node {
             if number >= warm_up && due_ns - schedule.due_ns(warm_up) >= self.plan.limit_ns {
                 break;
             }
-            self.send_scheduled(transport, number, due_ns, clock::now_ns())?;
+            self.send_scheduled(transport, number, due_ns)?;
         }
         self.drain(transport)
     }
@@ -208,7 +208,6 @@ impl Node {
         transport: &mut dyn Transport,
         number: u64,
         scheduled_ns: i64,
-        sent_ns: i64,
     ) -> Result<(), PeerError> {
         let index = match number.checked_sub(self.plan.warm_up_messages) {
             None => WARM_UP | number,
@@ -216,7 +215,8 @@ impl Node {
                 self.inbox.sent = index + 1;
                 if let Some(slot) = self.inbox.table.slot(index) {
                     slot.scheduled_ns = scheduled_ns;
-                    slot.sent_ns = sent_ns;
+                    // Without a rate the one reading is both (spec section 3).
+                    slot.sent_ns = if self.plan.rate_hz.is_some() { clock::now_ns() } else { scheduled_ns };
                 }
                 index
             }
@@ -248,12 +248,12 @@ impl Node {
         let warm_up = self.plan.warm_up_messages;
         let mut first_ns = None;
         for number in 0..warm_up + self.plan.messages {
-            let (scheduled_ns, sent_ns) = match &schedule {
-                Some(schedule) => (schedule.due_ns(number), schedule.wait_for(number)),
-                None => {
-                    let now_ns = clock::now_ns();
-                    (now_ns, now_ns)
+            let scheduled_ns = match &schedule {
+                Some(schedule) => {
+                    schedule.wait_for(number);
+                    schedule.due_ns(number)
                 }
+                None => clock::now_ns(),
             };
             if number >= warm_up {
                 if number == warm_up {
@@ -263,7 +263,7 @@ impl Node {
                     break;
                 }
             }
-            self.send_scheduled(transport, number, scheduled_ns, sent_ns)?;
+            self.send_scheduled(transport, number, scheduled_ns)?;
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
 
 fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
     let open = Open::parse(line)?;
-    refuse_what_is_not_offered(&open, &peer.describe())?;
+    refuse_what_is_not_offered(&peer.describe(), &open)?;
     // Before anything is allocated, so that memory is local to the core and locked from the start.
     if let Some(core) = open.core {
         scheduling::pin_to_core(core).map_err(|e| PeerError::of(&format!("cannot pin to core {core}"), e))?;
@@ -106,21 +106,21 @@ fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
     Ok((Opened { open, transport }, reply))
 }
 
-fn refuse_what_is_not_offered(open: &Open, offer: &Description) -> Result<(), PeerError> {
-    let refuse = |what: &str, wanted: &dyn std::fmt::Display| {
-        Err(PeerError(format!("{what}={wanted} is not offered; hello says what is")))
+/// The lab only asks for what `hello` offers; a person at a terminal may not.
+fn refuse_what_is_not_offered(offer: &Description, open: &Open) -> Result<(), PeerError> {
+    let offered = |what: &str, word: &str, words: &[String]| {
+        if words.iter().any(|one| one == word) {
+            return Ok(());
+        }
+        Err(PeerError(format!("{what}={word} is not offered; use one of {}", words.join(", "))))
     };
-    if !offer.links.contains(&open.link) {
-        return refuse("link", &open.link);
-    }
-    if !offer.waits.contains(&open.wait) {
-        return refuse("wait", &open.wait);
-    }
-    if !offer.formats.contains(&open.format) {
-        return refuse("format", &open.format);
-    }
+    let waits: Vec<String> = offer.waits.iter().map(ToString::to_string).collect();
+    offered("link", &open.link, &offer.links)?;
+    offered("wait", &open.wait.to_string(), &waits)?;
+    offered("format", &open.format, &offer.formats)?;
     if open.payload_bytes as u64 > offer.payload_bytes_max {
-        return refuse("payload_bytes", &open.payload_bytes);
+        let (asked, most) = (open.payload_bytes, offer.payload_bytes_max);
+        return Err(PeerError(format!("payload_bytes={asked} is more than this peer carries ({most})")));
     }
     Ok(())
 }

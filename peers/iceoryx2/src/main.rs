@@ -93,11 +93,7 @@ impl Drop for Sweep {
                 return;
             }
         }
-        for entry in std::fs::read_dir("/dev/shm")
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        for entry in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if name.starts_with(PREFIX) && name.ends_with(".global_mgmt") {
@@ -122,35 +118,10 @@ impl Peer for Iceoryx2 {
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
-        if open.link != "shm" {
-            return Err(PeerError(format!(
-                "link={} is not offered: use shm",
-                open.link
-            )));
-        }
-        if open.payload_bytes as u64 > PAYLOAD_BYTES_MAX {
-            return Err(PeerError(format!(
-                "payload_bytes is above {PAYLOAD_BYTES_MAX}"
-            )));
-        }
         let node = create_node()?;
-        let outlet = open
-            .publish
-            .as_ref()
-            .map(|topic| Outlet::new(&node, open, topic))
-            .transpose()?;
-        let inlet = open
-            .subscribe
-            .as_ref()
-            .map(|topic| Inlet::new(&node, open, topic))
-            .transpose()?;
-        Ok(Box::new(Endpoints {
-            outlet,
-            inlet,
-            _node: node,
-            _sweep: Sweep,
-            window: open.window as usize,
-        }))
+        let outlet = open.publish.as_ref().map(|topic| Outlet::new(&node, open, topic)).transpose()?;
+        let inlet = open.subscribe.as_ref().map(|topic| Inlet::new(&node, open, topic)).transpose()?;
+        Ok(Box::new(Endpoints { outlet, inlet, _node: node, _sweep: Sweep, window: open.window as usize }))
     }
 }
 
@@ -159,8 +130,7 @@ fn create_node() -> Result<Node<ipc::Service>, PeerError> {
     let mut config = Config::default();
     let root = Path::new(ROOT.as_bytes()).map_err(|e| failed(format!("{e:?}")))?;
     config.global.set_root_path(&root);
-    config.global.prefix =
-        FileName::new(PREFIX.as_bytes()).map_err(|e| failed(format!("{e:?}")))?;
+    config.global.prefix = FileName::new(PREFIX.as_bytes()).map_err(|e| failed(format!("{e:?}")))?;
     NodeBuilder::new()
         .config(&config)
         // The lab decides when a peer ends.
@@ -171,8 +141,7 @@ fn create_node() -> Result<Node<ipc::Service>, PeerError> {
 
 fn service_name(open: &Open, topic: &str) -> Result<ServiceName, PeerError> {
     let name = format!("{}/{topic}", open.session);
-    ServiceName::new(&name)
-        .map_err(|e| PeerError::of("the topic cannot be a service name", format!("{e:?}")))
+    ServiceName::new(&name).map_err(|e| PeerError::of("the topic cannot be a service name", format!("{e:?}")))
 }
 
 fn bytes_service(node: &Node<ipc::Service>, open: &Open, topic: &str) -> Result<Bytes, PeerError> {
@@ -188,11 +157,7 @@ fn bytes_service(node: &Node<ipc::Service>, open: &Open, topic: &str) -> Result<
 }
 
 /// The event service that wakes sleepers; nobody sleeps when all nodes spin.
-fn event_service(
-    node: &Node<ipc::Service>,
-    open: &Open,
-    topic: &str,
-) -> Result<Option<Event>, PeerError> {
+fn event_service(node: &Node<ipc::Service>, open: &Open, topic: &str) -> Result<Option<Event>, PeerError> {
     if open.wait == Wait::Spin {
         return Ok(None);
     }
@@ -218,58 +183,39 @@ impl Outlet {
             None => None,
             Some(event) => {
                 let notifier = event.notifier_builder().create();
-                Some(Bell {
-                    notifier: notifier.map_err(|e| PeerError::of("no notifier", e))?,
-                    event,
-                })
+                Some(Bell { notifier: notifier.map_err(|e| PeerError::of("no notifier", e))?, event })
             }
         };
-        Ok(Self {
-            publisher,
-            service,
-            wake,
-            readers: open.readers as usize,
-        })
+        Ok(Self { publisher, service, wake, readers: open.readers as usize })
     }
 
     fn is_matched(&self) -> bool {
         self.service.dynamic_config().number_of_subscribers() >= self.readers
-            && self.wake.as_ref().is_none_or(|wake| {
-                wake.event.dynamic_config().number_of_listeners() >= self.readers
-            })
+            && self
+                .wake
+                .as_ref()
+                .is_none_or(|wake| wake.event.dynamic_config().number_of_listeners() >= self.readers)
     }
 }
 
 impl Inlet {
     fn new(node: &Node<ipc::Service>, open: &Open, topic: &str) -> Result<Self, PeerError> {
         let service = bytes_service(node, open, topic)?;
-        let subscriber = service
-            .subscriber_builder()
-            .create()
-            .map_err(|e| PeerError::of("no subscriber", e))?;
+        let subscriber =
+            service.subscriber_builder().create().map_err(|e| PeerError::of("no subscriber", e))?;
         let wake = match event_service(node, open, topic)? {
             None => None,
             Some(event) => {
                 let listener = event.listener_builder().create();
-                Some(Ear {
-                    listener: listener.map_err(|e| PeerError::of("no listener", e))?,
-                    event,
-                })
+                Some(Ear { listener: listener.map_err(|e| PeerError::of("no listener", e))?, event })
             }
         };
-        Ok(Self {
-            subscriber,
-            service,
-            wake,
-        })
+        Ok(Self { subscriber, service, wake })
     }
 
     fn is_matched(&self) -> bool {
         self.service.dynamic_config().number_of_publishers() >= 1
-            && self
-                .wake
-                .as_ref()
-                .is_none_or(|wake| wake.event.dynamic_config().number_of_notifiers() >= 1)
+            && self.wake.as_ref().is_none_or(|wake| wake.event.dynamic_config().number_of_notifiers() >= 1)
     }
 }
 
@@ -282,9 +228,7 @@ impl Transport for Endpoints {
         };
         while !matched(self) {
             if clock::now_ns() > end_ns {
-                return Err(PeerError(
-                    "a writer or reader did not appear within 10 s".into(),
-                ));
+                return Err(PeerError("a writer or reader did not appear within 10 s".into()));
             }
             clock::sleep_until(clock::now_ns() + MATCH_POLL_NS);
         }
@@ -323,9 +267,7 @@ impl Transport for Endpoints {
         message.write_into(sample.payload_mut());
         sample.send().map_err(|e| PeerError::of("cannot send", e))?;
         if let Some(Bell { notifier, .. }) = &outlet.wake {
-            notifier
-                .notify()
-                .map_err(|e| PeerError::of("cannot notify", e))?;
+            notifier.notify().map_err(|e| PeerError::of("cannot notify", e))?;
         }
         Ok(())
     }
@@ -336,22 +278,14 @@ impl Transport for Endpoints {
             return Ok(0);
         };
         let mut delivered = 0;
-        while let Some(sample) = inlet
-            .subscriber
-            .receive()
-            .map_err(|e| PeerError::of("cannot receive", e))?
-        {
+        while let Some(sample) = inlet.subscriber.receive().map_err(|e| PeerError::of("cannot receive", e))? {
             deliver(sample.payload());
             delivered += 1;
         }
         Ok(delivered)
     }
 
-    fn receive(
-        &mut self,
-        timeout: Duration,
-        deliver: &mut Deliver<'_>,
-    ) -> Result<usize, PeerError> {
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
         loop {
             let woken = match self.inlet.as_ref().and_then(|inlet| inlet.wake.as_ref()) {
                 Some(ear) => ear.wait(timeout)?,
@@ -372,23 +306,18 @@ impl Ear {
         let mut woken = false;
         let failed = |cause: &dyn std::fmt::Display| PeerError::of("cannot wait", cause);
         if timeout >= COARSE_TIMEOUT {
-            self.listener
-                .timed_wait(|_| woken = true, timeout)
-                .map_err(|e| failed(&e))?;
+            self.listener.timed_wait(|_| woken = true, timeout).map_err(|e| failed(&e))?;
             return Ok(woken);
         }
         // SAFETY: the listener owns the descriptor, and outlives this borrow of it.
-        let socket =
-            unsafe { BorrowedFd::borrow_raw(self.listener.file_descriptor().native_handle()) };
+        let socket = unsafe { BorrowedFd::borrow_raw(self.listener.file_descriptor().native_handle()) };
         let timeout = clock::timespec(timeout.as_nanos() as i64);
         match poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&timeout)) {
             Ok(0) | Err(Errno::INTR) => return Ok(false),
             Ok(_) => {}
             Err(error) => return Err(failed(&error)),
         }
-        self.listener
-            .try_wait(|_| woken = true)
-            .map_err(|e| failed(&e))?;
+        self.listener.try_wait(|_| woken = true).map_err(|e| failed(&e))?;
         Ok(woken)
     }
 }

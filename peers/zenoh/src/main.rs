@@ -24,9 +24,7 @@ use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::CongestionControl;
 use zenoh::sample::Sample;
-use zenoh::shm::{
-    BlockOn, GarbageCollect, PosixShmProviderBackend, ShmProvider, ShmProviderBuilder,
-};
+use zenoh::shm::{BlockOn, GarbageCollect, PosixShmProviderBackend, ShmProvider, ShmProviderBuilder};
 use zenoh::{Config, Session};
 
 const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
@@ -47,10 +45,7 @@ impl Peer for Zenoh {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         Description {
             name: "zenoh".into(),
-            version: zenoh::GIT_VERSION
-                .trim_start_matches('v')
-                .trim_end_matches("-release")
-                .into(),
+            version: zenoh::GIT_VERSION.trim_start_matches('v').trim_end_matches("-release").into(),
             links: words(&["tcp", "udp", "shm"]),
             waits: vec![Wait::Spin, Wait::Block, Wait::Hybrid],
             modes: words(&["round_trip", "one_way", "chain", "fan_out"]),
@@ -60,22 +55,14 @@ impl Peer for Zenoh {
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
-        if open.payload_bytes as u64 > PAYLOAD_BYTES_MAX {
-            return Err(PeerError(format!(
-                "payload_bytes is above {PAYLOAD_BYTES_MAX}"
-            )));
-        }
         let door = match open.link.as_str() {
             "tcp" | "shm" => Door::tcp(&open.bind_address),
             "udp" => Door::udp(&open.bind_address),
             other => {
-                return Err(PeerError(format!(
-                    "link={other} is not offered: use tcp, udp or shm"
-                )));
+                return Err(PeerError(format!("link={other} is not offered: use tcp, udp or shm")));
             }
         };
-        let door =
-            door.map_err(|e| PeerError::of(&format!("no port on {}", open.bind_address), e))?;
+        let door = door.map_err(|e| PeerError::of(&format!("no port on {}", open.bind_address), e))?;
         Ok(Box::new(Endpoints {
             open: open.clone(),
             address: door.address.clone(),
@@ -101,21 +88,13 @@ impl Door {
     fn tcp(host: &str) -> io::Result<Self> {
         let listener = TcpListener::bind((host, 0))?;
         let address = format!("tcp/{}", listener.local_addr()?);
-        Ok(Self {
-            address,
-            _holder: Holder::Tcp {
-                _listener: listener,
-            },
-        })
+        Ok(Self { address, _holder: Holder::Tcp { _listener: listener } })
     }
 
     fn udp(host: &str) -> io::Result<Self> {
         let socket = UdpSocket::bind((host, 0))?;
         let address = format!("udp/{}", socket.local_addr()?);
-        Ok(Self {
-            address,
-            _holder: Holder::Udp { _socket: socket },
-        })
+        Ok(Self { address, _holder: Holder::Udp { _socket: socket } })
     }
 }
 
@@ -137,11 +116,7 @@ struct Live {
 
 fn session_config(open: &Open, listen: &str, readers: &[String]) -> Result<Config, PeerError> {
     // The echo's only partner, the initiator, has already connected to it.
-    let connect: &[String] = if open.role == Role::Echo {
-        &[]
-    } else {
-        readers
-    };
+    let connect: &[String] = if open.role == Role::Echo { &[] } else { readers };
     let json = format!(
         r#"{{
             mode: "peer",
@@ -155,11 +130,7 @@ fn session_config(open: &Open, listen: &str, readers: &[String]) -> Result<Confi
                 enabled: {}, mode: "init", transport_optimization: {{ enabled: false }},
             }} }},
         }}"#,
-        connect
-            .iter()
-            .map(|reader| format!("\"{reader}\""))
-            .collect::<Vec<_>>()
-            .join(", "),
+        connect.iter().map(|reader| format!("\"{reader}\"")).collect::<Vec<_>>().join(", "),
         open.link == "shm",
     );
     Config::from_json5(&json).map_err(|e| PeerError::of("the configuration was refused", e))
@@ -171,23 +142,11 @@ impl Live {
             // What a killed process of any Zenoh program has left.
             zenoh::shm::cleanup_orphaned_shm_segments();
         }
-        let session = zenoh::open(config)
-            .wait()
-            .map_err(|e| PeerError::of("no session", e))?;
-        let mut live = Self {
-            tokens: vec![],
-            subscriber: None,
-            publisher: None,
-            pool: None,
-            session,
-        };
+        let session = zenoh::open(config).wait().map_err(|e| PeerError::of("no session", e))?;
+        let mut live = Self { tokens: vec![], subscriber: None, publisher: None, pool: None, session };
         if let Some(topic) = &open.subscribe {
             let queue = FifoChannel::new(open.window as usize);
-            let subscriber = live
-                .session
-                .declare_subscriber(key(open, topic))
-                .with(queue)
-                .wait();
+            let subscriber = live.session.declare_subscriber(key(open, topic)).with(queue).wait();
             live.subscriber = Some(subscriber.map_err(|e| PeerError::of("no subscriber", e))?);
             live.declare_token(format!("{}/reader/{}", key(open, topic), open.node))?;
         }
@@ -196,18 +155,13 @@ impl Live {
                 .session
                 .declare_publisher(key(open, topic))
                 .congestion_control(congestion_control(open)?)
-                .express(
-                    open.options
-                        .get("express")
-                        .is_some_and(|value| value == "1"),
-                )
+                .express(open.options.get("express").is_some_and(|value| value == "1"))
                 .wait();
             live.publisher = Some(publisher.map_err(|e| PeerError::of("no publisher", e))?);
             live.declare_token(format!("{}/writer", key(open, topic)))?;
         }
         if open.link == "shm" && open.publish.is_some() {
-            let bytes = (open.window as usize + POOL_SPARE_MESSAGES) * open.payload_bytes
-                + POOL_SPARE_BYTES;
+            let bytes = (open.window as usize + POOL_SPARE_MESSAGES) * open.payload_bytes + POOL_SPARE_BYTES;
             let pool = ShmProviderBuilder::default_backend(bytes).wait();
             live.pool = Some(pool.map_err(|e| PeerError::of("no shared memory", e))?);
         }
@@ -216,24 +170,15 @@ impl Live {
 
     fn declare_token(&mut self, key: String) -> Result<(), PeerError> {
         let token = self.session.liveliness().declare_token(key).wait();
-        self.tokens
-            .push(token.map_err(|e| PeerError::of("no liveliness token", e))?);
+        self.tokens.push(token.map_err(|e| PeerError::of("no liveliness token", e))?);
         Ok(())
     }
 
     /// How many tokens match a key expression.
     fn counttokens(&self, key: &str) -> Result<usize, PeerError> {
-        let replies = self
-            .session
-            .liveliness()
-            .get(key)
-            .timeout(Duration::from_millis(500))
-            .wait();
+        let replies = self.session.liveliness().get(key).timeout(Duration::from_millis(500)).wait();
         let replies = replies.map_err(|e| PeerError::of("liveliness cannot be asked for", e))?;
-        Ok(replies
-            .iter()
-            .filter(|reply| reply.result().is_ok())
-            .count())
+        Ok(replies.iter().filter(|reply| reply.result().is_ok()).count())
     }
 
     fn is_matched(&self, open: &Open) -> Result<bool, PeerError> {
@@ -254,16 +199,10 @@ fn key(open: &Open, topic: &str) -> String {
 }
 
 fn congestion_control(open: &Open) -> Result<CongestionControl, PeerError> {
-    match open
-        .options
-        .get("congestion")
-        .map_or("block", String::as_str)
-    {
+    match open.options.get("congestion").map_or("block", String::as_str) {
         "block" => Ok(CongestionControl::Block),
         "drop" => Ok(CongestionControl::Drop),
-        other => Err(PeerError(format!(
-            "option.congestion={other} is neither block nor drop"
-        ))),
+        other => Err(PeerError(format!("option.congestion={other} is neither block nor drop"))),
     }
 }
 
@@ -279,34 +218,16 @@ impl Transport for Endpoints {
         let end_ns = clock::now_ns() + MATCH_TIMEOUT_NS;
         while !live.is_matched(&self.open)? {
             if clock::now_ns() > end_ns {
-                return Err(PeerError(
-                    "a writer or reader did not appear within 10 s".into(),
-                ));
+                return Err(PeerError("a writer or reader did not appear within 10 s".into()));
             }
             clock::sleep_until(clock::now_ns() + MATCH_POLL_NS);
         }
         self.live = Some(live);
-        let option = |name: &str, otherwise: &str| {
-            self.open
-                .options
-                .get(name)
-                .cloned()
-                .unwrap_or(otherwise.into())
-        };
+        let option =
+            |name: &str, otherwise: &str| self.open.options.get(name).cloned().unwrap_or(otherwise.into());
         Ok(BTreeMap::from([
-            (
-                "transport".into(),
-                if self.open.link == "udp" {
-                    "udp"
-                } else {
-                    "tcp"
-                }
-                .into(),
-            ),
-            (
-                "shared_memory".into(),
-                (self.open.link == "shm").to_string(),
-            ),
+            ("transport".into(), if self.open.link == "udp" { "udp" } else { "tcp" }.into()),
+            ("shared_memory".into(), (self.open.link == "shm").to_string()),
             ("congestion".into(), option("congestion", "block")),
             ("express".into(), option("express", "0")),
             ("queue_messages".into(), self.open.window.to_string()),
@@ -315,23 +236,15 @@ impl Transport for Endpoints {
 
     #[inline]
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
-        let Some(Live {
-            publisher: Some(publisher),
-            pool,
-            ..
-        }) = &self.live
-        else {
+        let Some(Live { publisher: Some(publisher), pool, .. }) = &self.live else {
             return Ok(());
         };
         let sent = match pool {
             None => publisher.put(message.bytes()).wait(),
             Some(pool) => {
-                let memory = pool
-                    .alloc(message.payload_bytes())
-                    .with_policy::<BlockOn<GarbageCollect>>()
-                    .wait();
-                let mut memory =
-                    memory.map_err(|e| PeerError::of("no shared memory could be lent", e))?;
+                let memory =
+                    pool.alloc(message.payload_bytes()).with_policy::<BlockOn<GarbageCollect>>().wait();
+                let mut memory = memory.map_err(|e| PeerError::of("no shared memory could be lent", e))?;
                 message.write_into(&mut memory);
                 publisher.put(memory).wait()
             }
@@ -341,39 +254,23 @@ impl Transport for Endpoints {
 
     #[inline]
     fn try_receive(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
-        let Some(Live {
-            subscriber: Some(subscriber),
-            ..
-        }) = &self.live
-        else {
+        let Some(Live { subscriber: Some(subscriber), .. }) = &self.live else {
             return Ok(0);
         };
         let mut delivered = 0;
-        while let Some(sample) = subscriber
-            .try_recv()
-            .map_err(|e| PeerError::of("cannot receive", e))?
-        {
+        while let Some(sample) = subscriber.try_recv().map_err(|e| PeerError::of("cannot receive", e))? {
             deliver(&sample.payload().to_bytes());
             delivered += 1;
         }
         Ok(delivered)
     }
 
-    fn receive(
-        &mut self,
-        timeout: Duration,
-        deliver: &mut Deliver<'_>,
-    ) -> Result<usize, PeerError> {
-        let Some(Live {
-            subscriber: Some(subscriber),
-            ..
-        }) = &self.live
-        else {
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        let Some(Live { subscriber: Some(subscriber), .. }) = &self.live else {
             return Ok(0);
         };
-        let Some(sample) = subscriber
-            .recv_timeout(timeout)
-            .map_err(|e| PeerError::of("cannot receive", e))?
+        let Some(sample) =
+            subscriber.recv_timeout(timeout).map_err(|e| PeerError::of("cannot receive", e))?
         else {
             return Ok(0);
         };

@@ -17,9 +17,9 @@ option.at is 100 unless given; option.role makes another role the faulty one.
 
 import os
 import pathlib
+import select
 import signal
 import sys
-import threading
 
 PEERS = pathlib.Path(__file__).resolve().parents[5] / "peers"
 sys.path[:0] = [str(PEERS / "harness"), str(PEERS / "example")]
@@ -46,7 +46,7 @@ class FaultyNode(noctule_peer.Node):
     def account(self, message, arrived_ns):
         here = int.from_bytes(message[:8], "little") == self.at
         if self.fault == "stall" and here:
-            threading.Event().wait(float(self.options.get("stall_ms", 100)) / 1e3)
+            select.select([], [], [], float(self.options.get("stall_ms", 100)) / 1e3)
         if self.fault == "slow":
             end_ns = arrived_ns + float(self.options.get("slow_us", 20)) * 1e3
             while noctule_peer.now_ns() < end_ns:
