@@ -1,11 +1,14 @@
 //! What a run leaves behind for people and other programs.
 //!
 //! [`write_all`] puts everything into one directory: `run.json` (the contract), `samples.mcap` (every
-//! arrival), `latency.hlog`, `report.html`. [`regenerate`] makes the derived files again from the first two.
+//! arrival), `latency.hlog`, `report.html`, and each chart as
+//! SVG and PNG in `charts/`. [`regenerate`] makes the derived files again from the first two.
 
 pub mod hdr;
 pub mod html;
 pub mod mcap;
+pub mod palette;
+pub mod pictures;
 pub mod series;
 
 use std::io;
@@ -22,6 +25,8 @@ pub const RUN_FILE: &str = "run.json";
 pub const SAMPLES_FILE: &str = "samples.mcap";
 /// Name of the page in an output directory.
 pub const PAGE_FILE: &str = "report.html";
+/// Name of the directory of pictures in an output directory.
+pub const PICTURES_DIRECTORY: &str = "charts";
 /// Name of the histogram log in an output directory.
 pub const HISTOGRAM_FILE: &str = "latency.hlog";
 
@@ -102,5 +107,6 @@ fn write_derived(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result
     let merged = merge(run, samples);
     let charts = Charts::of(run, &merged, samples);
     hdr::write(&directory.join(HISTOGRAM_FILE), run, samples)?;
-    html::write(&directory.join(PAGE_FILE), run, &merged, &charts)
+    html::write(&directory.join(PAGE_FILE), run, &merged, &charts)?;
+    pictures::write(&directory.join(PICTURES_DIRECTORY), &charts, &run.host.cpu)
 }
