@@ -21,7 +21,7 @@ use self::frame::{Axis, Floor, Frame, Kind, Mark};
 use super::ReportError;
 use super::palette::{CATEGORIES, magnitude, shares};
 use super::series::{Charts, HeatMap};
-use crate::notation::{duration, rate, size};
+use crate::notation::{count, duration, rate, size};
 
 /// Size of an SVG; a PNG has twice as many pixels each way.
 const SIZE: (u32, u32) = (960, 520);
@@ -64,6 +64,9 @@ fn register() {
 trait Picture {
     fn title(&self) -> String;
 
+    /// How many latencies it stands for; 0 if not known.
+    fn samples(&self) -> u64;
+
     fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, scale: i32) -> io::Result<()>;
 }
 
@@ -96,7 +99,11 @@ fn write_one<DB: DrawingBackend>(
     head.draw_text(&picture.title(), &title, (14 * scale, 12 * scale))
         .map_err(other)?;
     let below = lettering(12, scale, &MUTED);
-    head.draw_text(machine, &below, (14 * scale, 36 * scale))
+    let facts = match picture.samples() {
+        0 => machine.to_owned(),
+        samples => format!("{machine}; {} samples", count(samples)),
+    };
+    head.draw_text(&facts, &below, (14 * scale, 36 * scale))
         .map_err(other)?;
     picture.draw(&body, scale)?;
     area.present().map_err(other)
@@ -119,10 +126,15 @@ impl Picture for Frame {
         self.title.clone()
     }
 
+    fn samples(&self) -> u64 {
+        self.samples
+    }
+
     fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, scale: i32) -> io::Result<()> {
         let (width, _) = area.dim_in_pixel();
         let (left, right) = area.split_horizontally(width - LEGEND_WIDTH * scale as u32);
         let mut plot = ChartBuilder::on(&left)
+            .margin_left(16 * scale)
             .margin_right(12 * scale)
             .margin_bottom(6 * scale)
             .x_label_area_size(48 * scale)
@@ -235,26 +247,29 @@ fn dash(number: usize) -> Option<(i32, i32)> {
     ][number % 5]
 }
 
+/// The highest floor is named above its line, the others below theirs and each other.
 fn draw_floors<DB: DrawingBackend>(
     plot: &mut Plot<DB>,
     frame: &Frame,
     scale: i32,
 ) -> io::Result<()> {
-    let pos = Pos::new(HPos::Right, VPos::Top);
-    let style = lettering(11, scale, &INK).pos(pos);
     let height = plot.plotting_area().dim_in_pixel().1 as f64;
     let line = (frame.y.high - frame.y.low) / height * f64::from(14 * scale);
     let mut floors = frame.floors.clone();
     floors.sort_by(|a, b| b.at.total_cmp(&a.at));
     let mut free = f64::MAX;
-    for Floor { label, at } in floors {
+    for (number, Floor { label, at }) in floors.into_iter().enumerate() {
         let ends = vec![(frame.x.low, at), (frame.x.high, at)];
         let ink = INK.stroke_width(scale as u32);
         let dotted = DashedLineSeries::new(ends, 2 * scale, 3 * scale, ink);
         plot.draw_series(dotted).map_err(other)?;
-        let top = at.min(free);
-        free = top - line;
-        let text = Text::new(label, (frame.x.high, top), style.clone());
+        let (top, side) = match number {
+            0 => (at, VPos::Bottom),
+            _ => (at.min(free), VPos::Top),
+        };
+        free = if number == 0 { at } else { top - line };
+        let style = lettering(11, scale, &INK).pos(Pos::new(HPos::Right, side));
+        let text = Text::new(label, (frame.x.high, top), style);
         plot.draw_series([text]).map_err(other)?;
     }
     Ok(())
@@ -283,6 +298,10 @@ fn draw_legend<DB: DrawingBackend>(area: &Area<DB>, marks: &[Mark], scale: i32) 
 impl Picture for HeatMap {
     fn title(&self) -> String {
         format!("Payload × rate: {}, p50 (p99)", self.label)
+    }
+
+    fn samples(&self) -> u64 {
+        self.samples
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, scale: i32) -> io::Result<()> {

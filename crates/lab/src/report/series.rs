@@ -116,6 +116,8 @@ pub struct Sweep {
     pub colour: usize,
     /// True for the built-in floors.
     pub is_floor: bool,
+    /// Latencies pooled, of all its experiments.
+    pub samples: u64,
     /// Ascending in the parameter.
     pub points: Vec<SweepPoint>,
 }
@@ -136,6 +138,8 @@ pub struct SweepPoint {
 pub struct HeatMap {
     /// The family.
     pub label: String,
+    /// Latencies pooled, of all its experiments.
+    pub samples: u64,
     /// Rows, ascending.
     pub payload_bytes: Vec<u64>,
     /// Columns, ascending.
@@ -349,7 +353,10 @@ fn sweeps(
         let Some(p50_ns) = latency.p50 else { continue };
         let point = SweepPoint { x, p50_ns, p99_ns: latency.p99 };
         match families.iter_mut().find(|(family, _)| *family == key) {
-            Some((_, sweep)) => sweep.points.push(point),
+            Some((_, sweep)) => {
+                sweep.points.push(point);
+                sweep.samples += cell.samples;
+            }
             None => families.push((
                 key,
                 Sweep {
@@ -357,6 +364,7 @@ fn sweeps(
                     parameter,
                     colour,
                     is_floor: cell.is_floor,
+                    samples: cell.samples,
                     points: vec![point],
                 },
             )),
@@ -413,6 +421,7 @@ fn heat_maps(merged: &[MergedCell]) -> Vec<HeatMap> {
             };
             HeatMap {
                 label,
+                samples: cells.iter().map(|cell| cell.samples).sum(),
                 p50_ns: grid(|cell| cell.latency_ns?.p50),
                 p99_ns: grid(|cell| cell.latency_ns?.p99),
                 payload_bytes: payloads.into_iter().collect(),

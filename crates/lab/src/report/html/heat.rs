@@ -3,13 +3,14 @@
 use serde::Serialize;
 
 use super::WITHHELD;
-use crate::notation::{duration, rate, size};
+use crate::notation::{count, duration, rate, size};
 use crate::report::palette::{magnitude, shares};
 use crate::report::series::HeatMap;
 
 #[derive(Serialize)]
 pub(super) struct Map {
     label: String,
+    samples: String,
     rates: Vec<String>,
     figures: Vec<Grid>,
 }
@@ -40,7 +41,12 @@ pub(super) fn maps(maps: &[HeatMap]) -> Vec<Map> {
             let with_figures = grids.into_iter().filter(|(_, grid)| figures(grid).count() > 0);
             Map {
                 label: map.label.clone(),
-                rates: map.rate_hz.iter().map(|hz| rate((hz * 1e3) as u64)).collect(),
+                samples: count(map.samples),
+                rates: map
+                    .rate_hz
+                    .iter()
+                    .map(|hz| rate((hz * 1e3) as u64))
+                    .collect(),
                 figures: with_figures
                     .map(|(name, grid)| Grid { name, rows: rows(&map.payload_bytes, grid) })
                     .collect(),

@@ -18,6 +18,8 @@ pub(super) struct Frame {
     /// File name without ending.
     pub(super) name: String,
     pub(super) title: String,
+    /// Latencies behind all marks.
+    pub(super) samples: u64,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) marks: Vec<Mark>,
@@ -50,6 +52,8 @@ pub(super) struct Mark {
     pub(super) dash: usize,
     pub(super) kind: Kind,
     pub(super) points: Vec<(f64, f64)>,
+    /// Latencies it stands for, counted at the mark with the label.
+    samples: u64,
 }
 
 /// How a mark is drawn.
@@ -297,6 +301,7 @@ fn sweep(name: &str, sweeps: &[&Sweep]) -> Frame {
     };
     let marks = sweeps.iter().map(|sweep| Mark {
         label: sweep.label.clone(),
+        samples: sweep.samples,
         colour: sweep.colour,
         dash: 0,
         kind: Kind::Steps,
@@ -313,6 +318,7 @@ fn sweep(name: &str, sweeps: &[&Sweep]) -> Frame {
 fn mark(cell: &CellSeries, label: &str, kind: Kind, points: Vec<(f64, f64)>) -> Mark {
     Mark {
         label: label.to_owned(),
+        samples: if label.is_empty() { 0 } else { cell.samples },
         colour: cell.colour,
         dash: 0,
         kind,
@@ -367,6 +373,7 @@ fn frame(
     Frame {
         name,
         title,
+        samples: marks.iter().map(|mark| mark.samples).sum(),
         x,
         y,
         marks,

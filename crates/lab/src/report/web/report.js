@@ -330,10 +330,11 @@
     ctx.textBaseline = "bottom";
     const apart = 14 * dense;
     let free = -Infinity;
-    for (const [floor, at] of places) {
+    for (const [i, [floor, at]] of places.entries()) {
       const text = `${floor.name} floor, p50 ${duration(floor.p50_ns)}`;
-      const label = Math.max(at + apart, free);
-      free = label + apart;
+      // The first is named before its line, the others after theirs and each other.
+      const label = i === 0 ? at - 2 * dense : Math.max(at + apart, free);
+      free = i === 0 ? at + apart : label + apart;
       ctx.beginPath();
       if (side === "y") { ctx.moveTo(bbox.left, at); ctx.lineTo(bbox.left + bbox.width, at); } else { ctx.moveTo(at, bbox.top); ctx.lineTo(at, bbox.top + bbox.height); }
       ctx.stroke();
@@ -393,7 +394,7 @@
     plots.get(id)?.destroy();
     plots.set(id, plot(id, figure, chart.build(list)));
     const samples = list.reduce((sum, cell) => sum + (cell.samples ?? 0), 0);
-    figure.querySelector(".count").textContent = chart.families ? `${list.length} families.` : `${grouped(samples)} samples of ${list.length} experiment${list.length === 1 ? "" : "s"}.`;
+    figure.querySelector(".count").textContent = chart.families ? `${grouped(samples)} samples in ${list.length} famil${list.length === 1 ? "y" : "ies"}.` : `${grouped(samples)} samples of ${list.length} experiment${list.length === 1 ? "" : "s"}.`;
     figure.querySelector(".chips").replaceChildren(...list.map(chip));
     const twin = figure.querySelector(".twin");
     if (twin.open) fillTable(twin, chart);
