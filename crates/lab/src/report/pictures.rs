@@ -265,7 +265,7 @@ fn draw_floors<DB: DrawingBackend>(
         plot.draw_series(dotted).map_err(other)?;
         let (top, side) = match number {
             0 => (at, VPos::Bottom),
-            _ => (at.min(free), VPos::Top),
+            _ => (at.min(free) - line / 6.0, VPos::Top),
         };
         free = if number == 0 { at } else { top - line };
         let style = lettering(11, scale, &INK).pos(Pos::new(HPos::Right, side));
