@@ -46,13 +46,10 @@ pub fn magnitude(share: f64) -> (Rgb, bool) {
 pub fn shares(grid: &[Vec<Option<i64>>]) -> Vec<Vec<Option<f64>>> {
     let log = |ns: i64| (ns.max(1) as f64).ln();
     let figures = grid.iter().flatten().filter_map(|figure| *figure);
-    let (low, high) = figures.map(log).fold((f64::MAX, f64::MIN), |range, ns| {
-        (range.0.min(ns), range.1.max(ns))
-    });
+    let (low, high) =
+        figures.map(log).fold((f64::MAX, f64::MIN), |range, ns| (range.0.min(ns), range.1.max(ns)));
     let share = |ns: i64| (high - log(ns)) / (high - low).max(f64::MIN_POSITIVE);
-    grid.iter()
-        .map(|row| row.iter().map(|figure| figure.map(share)).collect())
-        .collect()
+    grid.iter().map(|row| row.iter().map(|figure| figure.map(share)).collect()).collect()
 }
 
 #[cfg(test)]

@@ -96,15 +96,13 @@ fn write_one<DB: DrawingBackend>(
     area.fill(&WHITE).map_err(other)?;
     let (head, body) = area.split_vertically(TITLE_HEIGHT * scale as u32);
     let title = lettering(18, scale, &INK);
-    head.draw_text(&picture.title(), &title, (14 * scale, 12 * scale))
-        .map_err(other)?;
+    head.draw_text(&picture.title(), &title, (14 * scale, 12 * scale)).map_err(other)?;
     let below = lettering(12, scale, &MUTED);
     let facts = match picture.samples() {
         0 => machine.to_owned(),
         samples => format!("{machine}; {} samples", count(samples)),
     };
-    head.draw_text(&facts, &below, (14 * scale, 36 * scale))
-        .map_err(other)?;
+    head.draw_text(&facts, &below, (14 * scale, 36 * scale)).map_err(other)?;
     picture.draw(&body, scale)?;
     area.present().map_err(other)
 }
@@ -173,22 +171,14 @@ fn draw_mark<DB: DrawingBackend>(plot: &mut Plot<DB>, mark: &Mark, scale: i32) -
         }
         Kind::Dots => {
             let dot = |&point| Circle::new(point, scale, colour.filled());
-            plot.draw_series(points.iter().map(dot))
-                .map_err(other)
-                .map(drop)
+            plot.draw_series(points.iter().map(dot)).map_err(other).map(drop)
         }
         Kind::Ring => {
             let ring = |&point| Circle::new(point, 4 * scale, colour.stroke_width(scale as u32));
-            plot.draw_series(points.iter().map(ring))
-                .map_err(other)
-                .map(drop)
+            plot.draw_series(points.iter().map(ring)).map_err(other).map(drop)
         }
         Kind::Band(lower) => {
-            let lower = points
-                .iter()
-                .zip(lower)
-                .rev()
-                .map(|((x, _), low)| (*x, *low));
+            let lower = points.iter().zip(lower).rev().map(|((x, _), low)| (*x, *low));
             let outline: Vec<(f64, f64)> = points.iter().copied().chain(lower).collect();
             let area = Polygon::new(outline, colour.mix(0.16));
             plot.draw_series([area]).map_err(other).map(drop)
@@ -224,9 +214,7 @@ fn draw_line<DB: DrawingBackend>(plot: &mut Plot<DB>, mark: &Mark, scale: i32) -
     let style = rgb(CATEGORIES[mark.colour]).stroke_width(2 * scale as u32);
     let points = mark.points.iter().copied();
     match dash(mark.dash) {
-        None => plot
-            .draw_series(LineSeries::new(points, style))
-            .map_err(other)?,
+        None => plot.draw_series(LineSeries::new(points, style)).map_err(other)?,
         Some((on, off)) => {
             let points = mark.points.clone();
             let line = DashedLineSeries::new(points, on * scale, off * scale, style);
@@ -238,21 +226,11 @@ fn draw_line<DB: DrawingBackend>(plot: &mut Plot<DB>, mark: &Mark, scale: i32) -
 
 /// Lengths of dash and gap in points; `None` is solid.
 fn dash(number: usize) -> Option<(i32, i32)> {
-    [
-        None,
-        Some((8, 4)),
-        Some((2, 3)),
-        Some((14, 5)),
-        Some((4, 8)),
-    ][number % 5]
+    [None, Some((8, 4)), Some((2, 3)), Some((14, 5)), Some((4, 8))][number % 5]
 }
 
 /// The highest floor is named above its line, the others below theirs and each other.
-fn draw_floors<DB: DrawingBackend>(
-    plot: &mut Plot<DB>,
-    frame: &Frame,
-    scale: i32,
-) -> io::Result<()> {
+fn draw_floors<DB: DrawingBackend>(plot: &mut Plot<DB>, frame: &Frame, scale: i32) -> io::Result<()> {
     let height = plot.plotting_area().dim_in_pixel().1 as f64;
     let line = (frame.y.high - frame.y.low) / height * f64::from(14 * scale);
     let mut floors = frame.floors.clone();
@@ -289,8 +267,7 @@ fn draw_legend<DB: DrawingBackend>(area: &Area<DB>, marks: &[Mark], scale: i32) 
                 area.draw(&line).map_err(other)?;
             }
         }
-        area.draw_text(&mark.label, &style, (38 * scale, y - 7 * scale))
-            .map_err(other)?;
+        area.draw_text(&mark.label, &style, (38 * scale, y - 7 * scale)).map_err(other)?;
     }
     Ok(())
 }
@@ -314,14 +291,12 @@ impl Picture for HeatMap {
         let head = lettering(12, scale, &MUTED).pos(middle);
         for (number, hz) in self.rate_hz.iter().enumerate() {
             let x = left + column * number as i32 + column / 2;
-            area.draw_text(&rate((hz * 1e3) as u64), &head, (x, top / 2))
-                .map_err(other)?;
+            area.draw_text(&rate((hz * 1e3) as u64), &head, (x, top / 2)).map_err(other)?;
         }
         let shares = shares(&self.p50_ns);
         for (number, bytes) in self.payload_bytes.iter().enumerate() {
             let y = top + row * number as i32;
-            area.draw_text(&size(*bytes), &head, (left / 2, y + row / 2))
-                .map_err(other)?;
+            area.draw_text(&size(*bytes), &head, (left / 2, y + row / 2)).map_err(other)?;
             for (place, share) in shares[number].iter().enumerate() {
                 let (Some(share), Some(p50)) = (share, self.p50_ns[number][place]) else {
                     continue;
@@ -329,8 +304,7 @@ impl Picture for HeatMap {
                 let x = left + column * place as i32;
                 let (paper, dark_ink) = magnitude(*share);
                 let corners = [(x, y), (x + column - 2 * scale, y + row - 2 * scale)];
-                area.draw(&Rectangle::new(corners, rgb(paper).filled()))
-                    .map_err(other)?;
+                area.draw(&Rectangle::new(corners, rgb(paper).filled())).map_err(other)?;
                 let mut text = duration(p50 as f64);
                 if let Some(p99) = self.p99_ns[number][place] {
                     text = format!("{text} ({})", duration(p99 as f64));
@@ -363,19 +337,10 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         assert_eq!(names.len(), 2 * (3 + 4), "{names:?}");
-        assert!(
-            names.contains("cumulative_chain_128_B_100_Hz.svg"),
-            "{names:?}"
-        );
+        assert!(names.contains("cumulative_chain_128_B_100_Hz.svg"), "{names:?}");
         let svg = directory.path().join("curve_round_trip_64_B.svg");
         let svg = std::fs::read_to_string(svg).unwrap();
-        for text in [
-            "Percentiles: round trip, 64 B",
-            "Test CPU",
-            "p99",
-            "20 µs",
-            "futex floor",
-        ] {
+        for text in ["Percentiles: round trip, 64 B", "Test CPU", "p99", "20 µs", "futex floor"] {
             assert!(svg.contains(text), "{text}");
         }
         assert!(svg.contains("#0072B2"), "the curve itself");

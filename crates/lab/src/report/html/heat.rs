@@ -42,11 +42,7 @@ pub(super) fn maps(maps: &[HeatMap]) -> Vec<Map> {
             Map {
                 label: map.label.clone(),
                 samples: count(map.samples),
-                rates: map
-                    .rate_hz
-                    .iter()
-                    .map(|hz| rate((hz * 1e3) as u64))
-                    .collect(),
+                rates: map.rate_hz.iter().map(|hz| rate((hz * 1e3) as u64)).collect(),
                 figures: with_figures
                     .map(|(name, grid)| Grid { name, rows: rows(&map.payload_bytes, grid) })
                     .collect(),
@@ -75,11 +71,7 @@ fn rows(payloads: &[u64], grid: &[Vec<Option<i64>>]) -> Vec<Row> {
                 ink: Some(if dark_ink { "#000" } else { "#fff" }),
             }
         }
-        _ => Painted {
-            text: WITHHELD.to_owned(),
-            paper: None,
-            ink: None,
-        },
+        _ => Painted { text: WITHHELD.to_owned(), paper: None, ink: None },
     };
     let rows = payloads.iter().zip(grid).zip(shares(grid));
     rows.map(|((&payload, figures), shares)| Row {

@@ -130,11 +130,7 @@ pub(super) fn all(charts: &Charts) -> Vec<Frame> {
         }
     }
     for (parameter, name) in [("payload_bytes", "by payload"), ("rate_hz", "by rate")] {
-        let sweeps: Vec<&Sweep> = charts
-            .sweeps
-            .iter()
-            .filter(|sweep| sweep.parameter == parameter)
-            .collect();
+        let sweeps: Vec<&Sweep> = charts.sweeps.iter().filter(|sweep| sweep.parameter == parameter).collect();
         if !sweeps.is_empty() {
             frames.push(sweep(name, &sweeps));
         }
@@ -152,9 +148,7 @@ fn labels(cells: &[&CellSeries]) -> Vec<String> {
     cells
         .iter()
         .map(|cell| {
-            let own = differing
-                .iter()
-                .filter_map(|&p| cell.properties[p].as_deref());
+            let own = differing.iter().filter_map(|&p| cell.properties[p].as_deref());
             let words: Vec<&str> = std::iter::once(cell.peer.as_str()).chain(own).collect();
             words.join(" ")
         })
@@ -171,12 +165,7 @@ struct Scale {
     text: fn(f64) -> String,
 }
 
-const LATENCY: Scale = Scale {
-    label: "latency",
-    log: true,
-    zero: false,
-    text: duration,
-};
+const LATENCY: Scale = Scale { label: "latency", log: true, zero: false, text: duration };
 
 fn curve(name: String, group: &str, (cells, labels): Cells) -> Frame {
     let nines = Scale {
@@ -196,18 +185,12 @@ fn curve(name: String, group: &str, (cells, labels): Cells) -> Frame {
     let mut frame = frame((name, title), nines, LATENCY, (marks, floors(cells)));
     let highest = frame.x.high.floor() as i32;
     let median = std::f64::consts::LOG10_2;
-    frame.x.ticks = [0.0, median]
-        .into_iter()
-        .chain((1..=highest).map(f64::from))
-        .collect();
+    frame.x.ticks = [0.0, median].into_iter().chain((1..=highest).map(f64::from)).collect();
     frame
 }
 
 fn histogram(name: String, group: &str, (cells, labels): Cells) -> Frame {
-    let bins = Scale {
-        label: "latency (bins of 5.9 %)",
-        ..LATENCY
-    };
+    let bins = Scale { label: "latency (bins of 5.9 %)", ..LATENCY };
     let share = Scale {
         label: "share of samples",
         log: false,
@@ -218,9 +201,8 @@ fn histogram(name: String, group: &str, (cells, labels): Cells) -> Frame {
     let marks = cells.iter().zip(labels).map(|(cell, label)| {
         let counts = (cell.histogram.first_bin..).zip(&cell.histogram.counts);
         let occupied = counts.filter(|(_, count)| **count > 0);
-        let points = occupied
-            .map(|(bin, &count)| (centre(bin), count as f64 / cell.samples as f64))
-            .collect();
+        let points =
+            occupied.map(|(bin, &count)| (centre(bin), count as f64 / cell.samples as f64)).collect();
         mark(cell, label, Kind::Bars(0.5 / BINS_PER_DECADE), points)
     });
     let title = format!("Distribution: {group}");
@@ -238,9 +220,7 @@ fn dots(name: String, group: &str, (cells, labels): Cells) -> Frame {
     for (cell, label) in cells.iter().zip(labels) {
         for (number, trial) in cell.trials.iter().enumerate() {
             let points = trial.time_us.iter().zip(&trial.latency_ns);
-            let points = points
-                .map(|(&us, &ns)| (us as f64 / 1e6, ns as f64))
-                .collect();
+            let points = points.map(|(&us, &ns)| (us as f64 / 1e6, ns as f64)).collect();
             let label = if number == 0 { label } else { "" };
             marks.push(mark(cell, label, Kind::Dots, points));
         }
@@ -250,18 +230,8 @@ fn dots(name: String, group: &str, (cells, labels): Cells) -> Frame {
 }
 
 fn cumulative(name: String, group: &str, (cells, labels): Cells) -> Frame {
-    let node = Scale {
-        label: "node",
-        log: false,
-        zero: true,
-        text: three_digits,
-    };
-    let latency = Scale {
-        label: "latency from the scheduled send",
-        log: false,
-        zero: true,
-        text: duration,
-    };
+    let node = Scale { label: "node", log: false, zero: true, text: three_digits };
+    let latency = Scale { label: "latency from the scheduled send", log: false, zero: true, text: duration };
     let mut marks = Vec::new();
     for (cell, label) in cells.iter().zip(labels) {
         let mut line = vec![(0.0, 0.0)];
@@ -295,21 +265,14 @@ fn sweep(name: &str, sweeps: &[&Sweep]) -> Frame {
             |hz| notation::rate((hz * 1e3).round() as u64)
         },
     };
-    let latency = Scale {
-        label: "latency, p50",
-        ..LATENCY
-    };
+    let latency = Scale { label: "latency, p50", ..LATENCY };
     let marks = sweeps.iter().map(|sweep| Mark {
         label: sweep.label.clone(),
         samples: sweep.samples,
         colour: sweep.colour,
         dash: 0,
         kind: Kind::Steps,
-        points: sweep
-            .points
-            .iter()
-            .map(|p| (p.x, p.p50_ns as f64))
-            .collect(),
+        points: sweep.points.iter().map(|p| (p.x, p.p50_ns as f64)).collect(),
     });
     let names = (name.replace(' ', "_"), format!("Latency {name}"));
     frame(names, parameter, latency, (marks.collect(), Vec::new()))
@@ -330,17 +293,14 @@ fn mark(cell: &CellSeries, label: &str, kind: Kind, points: Vec<(f64, f64)>) -> 
 fn floors(cells: &[&CellSeries]) -> Vec<Floor> {
     let mut lines: Vec<(&str, f64)> = Vec::new();
     for floor in cells.iter().filter_map(|cell| cell.floor.as_ref()) {
-        let near = |line: &(&str, f64)| {
-            line.0 == floor.name && (line.1 / floor.p50_ns as f64 - 1.0).abs() < 0.01
-        };
+        let near =
+            |line: &(&str, f64)| line.0 == floor.name && (line.1 / floor.p50_ns as f64 - 1.0).abs() < 0.01;
         if !lines.iter().any(near) {
             lines.push((&floor.name, floor.p50_ns as f64));
         }
     }
-    let name = |(name, ns): (&str, f64)| Floor {
-        label: format!("{name} floor, p50 {}", duration(ns)),
-        at: ns,
-    };
+    let name =
+        |(name, ns): (&str, f64)| Floor { label: format!("{name} floor, p50 {}", duration(ns)), at: ns };
     lines.into_iter().map(name).collect()
 }
 
@@ -357,10 +317,7 @@ fn frame(
         mark.dash = used.saturating_sub(usize::from(mark.label.is_empty()));
         *used += usize::from(!mark.label.is_empty());
         for point in &mut mark.points {
-            *point = (
-                Axis::position(x.log, point.0),
-                Axis::position(y.log, point.1),
-            );
+            *point = (Axis::position(x.log, point.0), Axis::position(y.log, point.1));
         }
     }
     for floor in &mut floors {
@@ -370,21 +327,12 @@ fn frame(
     let x = axis(x, points().map(|point| point.0));
     let floor_levels = floors.iter().map(|floor| floor.at);
     let y = axis(y, points().map(|point| point.1).chain(floor_levels));
-    Frame {
-        name,
-        title,
-        samples: marks.iter().map(|mark| mark.samples).sum(),
-        x,
-        y,
-        marks,
-        floors,
-    }
+    Frame { name, title, samples: marks.iter().map(|mark| mark.samples).sum(), x, y, marks, floors }
 }
 
 fn axis(scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
-    let (mut low, mut high) = values.fold((f64::MAX, f64::MIN), |range, value| {
-        (range.0.min(value), range.1.max(value))
-    });
+    let (mut low, mut high) =
+        values.fold((f64::MAX, f64::MIN), |range, value| (range.0.min(value), range.1.max(value)));
     if low > high {
         (low, high) = (0.0, 1.0);
     }
@@ -397,11 +345,7 @@ fn axis(scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
         label: scale.label,
         low,
         high,
-        ticks: if scale.log {
-            log_ticks(low, high)
-        } else {
-            linear_ticks(low, high)
-        },
+        ticks: if scale.log { log_ticks(low, high) } else { linear_ticks(low, high) },
         log: scale.log,
         text: scale.text,
     }
@@ -409,17 +353,9 @@ fn axis(scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
 
 /// Positions of 1, 2 and 5 times the powers of ten, or of the powers alone over many decades.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
-    let steps: &[f64] = if high - low > 3.3 {
-        &[1.0]
-    } else {
-        &[1.0, 2.0, 5.0]
-    };
+    let steps: &[f64] = if high - low > 3.3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     (low.floor() as i32..=high.ceil() as i32)
-        .flat_map(|decade| {
-            steps
-                .iter()
-                .map(move |step| f64::from(decade) + step.log10())
-        })
+        .flat_map(|decade| steps.iter().map(move |step| f64::from(decade) + step.log10()))
         .filter(|tick| (low..=high).contains(tick))
         .collect()
 }
@@ -428,10 +364,7 @@ fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let rough = (high - low) / 6.0;
     let decade = 10f64.powf(rough.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * decade);
-    let step = steps
-        .into_iter()
-        .find(|step| *step >= rough)
-        .unwrap_or(rough);
+    let step = steps.into_iter().find(|step| *step >= rough).unwrap_or(rough);
     let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);
     (first..=last).map(|tick| tick as f64 * step).collect()
 }
@@ -451,10 +384,8 @@ mod tests {
     #[test]
     fn ticks_are_round_and_within_the_axis() {
         assert_eq!(linear_ticks(0.0, 6.1), [0.0, 2.0, 4.0, 6.0]);
-        let one_two_five: Vec<String> = log_ticks(2.0, 3.1)
-            .iter()
-            .map(|tick| three_digits(10f64.powf(*tick)))
-            .collect();
+        let one_two_five: Vec<String> =
+            log_ticks(2.0, 3.1).iter().map(|tick| three_digits(10f64.powf(*tick))).collect();
         assert_eq!(one_two_five, ["100", "200", "500", "1000"]);
         assert_eq!(log_ticks(0.0, 5.0), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     }
