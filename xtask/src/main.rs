@@ -2,6 +2,7 @@
 
 mod bench;
 mod peers;
+mod browser;
 mod readme;
 mod setup;
 mod shell;

@@ -174,6 +174,7 @@ struct ChartEntry {
     id: &'static str,
     title: &'static str,
     caption: &'static str,
+    /// Points the script has to draw if every experiment is shown.
     points: usize,
 }
 
@@ -190,13 +191,13 @@ fn chart_list(charts: &Charts) -> Vec<ChartEntry> {
             "curve",
             "Percentiles",
             "How bad the worst get. Lines end where fewer than ten samples lie beyond; rings mark the largest. Drag to zoom, double-click to return.",
-            cells(|cell| cell.curve.len()),
+            cells(|cell| cell.curve.len() + usize::from(cell.max.is_some())),
         ),
         chart(
             "histogram",
             "Distribution",
             "Where latencies cluster. Two hills are two states of the machine.",
-            cells(|cell| cell.histogram.counts.len()),
+            cells(|cell| cell.histogram.counts.iter().filter(|count| **count > 0).count()),
         ),
         chart(
             "dots",
@@ -208,7 +209,7 @@ fn chart_list(charts: &Charts) -> Vec<ChartEntry> {
             "cumulative",
             "Along the chain",
             "Latency from the scheduled send up to each node: line p50, band up to p99.",
-            cells(|cell| cell.cumulative.len()),
+            cells(|cell| cell.cumulative.len() + usize::from(!cell.cumulative.is_empty())),
         ),
         chart(
             "sweep_payload",
