@@ -1,8 +1,8 @@
 //! Every developer command: `cargo xtask …`. CI calls the same door.
 
 mod bench;
-mod peers;
 mod browser;
+mod peers;
 mod readme;
 mod setup;
 mod shell;
