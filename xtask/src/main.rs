@@ -3,6 +3,7 @@
 mod bench;
 mod browser;
 mod peers;
+mod readers;
 mod readme;
 mod setup;
 mod shell;

@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, peers, readme, setup, shell, tidy};
+use crate::{browser, peers, readers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -15,6 +15,7 @@ const TEST: &[Step] = &[
     ("setup", setup::run),
     ("tests", || shell::run("cargo test --workspace")),
     ("browser", browser::run),
+    ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),
     ("peers from Debian", || peers::build(&FROM_DEBIAN.map(String::from))),
     ("peers speak the protocol", conformance),
