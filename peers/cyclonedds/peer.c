@@ -3,6 +3,10 @@
  * On a loopback address, discovery and data are unicast to 127.0.0.1, so nothing leaves the host and no
  * multicast is needed. On another address (two hosts, or two namespaces) discovery is multicast on that interface.
  *
+ * Debian's build could also use iceoryx's shared memory. It is not offered: it needs iceoryx's daemon for the whole
+ * machine, and spares copies only for types whose size is fixed when they are compiled; tried with the daemon running,
+ * this sequence was not faster than over UDP.
+ *
  * Options: reliability=reliable|best_effort, history=keep_last|keep_all (keep_last has the depth of the window),
  * fragment_bytes=N and message_bytes=N (Cyclone's FragmentSize and MaxMessageSize). */
 #include "../harness/noctule_peer.h"

@@ -112,6 +112,22 @@ struct Live {
     publisher: Option<Publisher<'static>>,
     pool: Option<ShmProvider<PosixShmProviderBackend>>,
     session: Session,
+    _sweep: Sweep,
+}
+
+/// Removes the names of the shared-memory objects this process still maps. Some belong to statics of
+/// Zenoh, which otherwise leaves them until the next Zenoh program starts. At close nobody of
+/// the session will look for them any more.
+struct Sweep;
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let objects = maps.lines().filter_map(|line| line.find("/dev/shm/").map(|at| &line[at..]));
+        for object in objects.filter(|object| object.ends_with(".zenoh")) {
+            let _ = std::fs::remove_file(object);
+        }
+    }
 }
 
 fn session_config(open: &Open, listen: &str, readers: &[String]) -> Result<Config, PeerError> {
@@ -143,7 +159,8 @@ impl Live {
             zenoh::shm::cleanup_orphaned_shm_segments();
         }
         let session = zenoh::open(config).wait().map_err(|e| PeerError::of("no session", e))?;
-        let mut live = Self { tokens: vec![], subscriber: None, publisher: None, pool: None, session };
+        let mut live =
+            Self { tokens: vec![], subscriber: None, publisher: None, pool: None, session, _sweep: Sweep };
         if let Some(topic) = &open.subscribe {
             let queue = FifoChannel::new(open.window as usize);
             let subscriber = live.session.declare_subscriber(key(open, topic)).with(queue).wait();
