@@ -13,6 +13,7 @@ use noctule_lab::session::Request;
 use noctule_lab::{engine, floors, report, session, text_table};
 
 use crate::Outcome;
+use crate::lab_report;
 use crate::progress::Progress;
 
 /// Foreign peers that the scenarios of this repository name.
@@ -49,6 +50,12 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Turn recorded data into a run with its report
+    Import(lab_report::ImportArguments),
+    /// Compare two runs, with intervals and a verdict in words
+    Compare(lab_report::CompareArguments),
+    /// Make report.html, charts and histograms of a finished run again
+    Report(lab_report::ReportArguments),
     /// Be one node of a built-in peer (started by the lab itself)
     #[command(hide = true)]
     Node {
@@ -83,6 +90,9 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
             run_scenarios(&requests?, &output)
         }
         Command::Peers { json } => list_peers(json),
+        Command::Import(arguments) => lab_report::import(arguments),
+        Command::Compare(arguments) => lab_report::compare_runs(&arguments),
+        Command::Report(arguments) => lab_report::regenerate(&arguments),
         Command::Node { .. } => Ok(Outcome::Done),
     }
 }

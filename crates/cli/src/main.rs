@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod lab;
+mod lab_report;
 mod progress;
 
 use std::process::ExitCode;

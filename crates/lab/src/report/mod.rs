@@ -96,11 +96,11 @@ pub fn write_all(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result
 ///
 /// # Errors
 /// If either is missing, damaged or of another run, or a file cannot be written.
-pub fn regenerate(directory: &Path) -> Result<Run, ReportError> {
+pub fn regenerate(directory: &Path) -> Result<(Run, Vec<CellSamples>), ReportError> {
     let run = Run::read(&directory.join(RUN_FILE))?;
     let samples = mcap::read(&directory.join(SAMPLES_FILE), run.cells.len())?;
     write_derived(directory, &run, &samples)?;
-    Ok(run)
+    Ok((run, samples))
 }
 
 fn write_derived(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), ReportError> {
@@ -109,4 +109,43 @@ fn write_derived(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result
     hdr::write(&directory.join(HISTOGRAM_FILE), run, samples)?;
     html::write(&directory.join(PAGE_FILE), run, &merged, &charts)?;
     pictures::write(&directory.join(PICTURES_DIRECTORY), &charts, &run.host.cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn derived_files_come_back_from_the_run_and_its_samples_alone() {
+        let (run, samples) = fixture::chain_and_round_trips();
+        let directory = tempfile::tempdir().unwrap();
+        let output = directory.path().join("made/if/missing");
+        write_all(&output, &run, &samples).unwrap();
+        let page = std::fs::read(output.join(PAGE_FILE)).unwrap();
+        let log = std::fs::read(output.join(HISTOGRAM_FILE)).unwrap();
+        for derived in [PAGE_FILE, HISTOGRAM_FILE] {
+            std::fs::remove_file(output.join(derived)).unwrap();
+        }
+        std::fs::remove_dir_all(output.join(PICTURES_DIRECTORY)).unwrap();
+        assert_eq!(regenerate(&output).unwrap(), (run, samples));
+        assert_eq!(std::fs::read(output.join(PAGE_FILE)).unwrap(), page);
+        assert_eq!(std::fs::read(output.join(HISTOGRAM_FILE)).unwrap(), log);
+        assert!(output.join(PICTURES_DIRECTORY).is_dir());
+    }
+
+    #[test]
+    fn what_cannot_be_written_or_read_is_said_in_one_sentence() {
+        let (run, samples) = fixture::chain_and_round_trips();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = write_all(&file.join("out"), &run, &samples).unwrap_err().to_string();
+        assert!(error.starts_with("cannot write") && error.ends_with("with --out"), "{error}");
+        let error = regenerate(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("run.json") && error.contains("name a directory"), "{error}");
+        run.write(&directory.path().join(RUN_FILE)).unwrap();
+        let error = regenerate(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("samples.mcap"), "{error}");
+    }
 }
