@@ -63,7 +63,7 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
         published => run.scenario.published,
         charts => chart_list(charts),
         maps => heat::maps(&charts.heat_maps),
-        machine => format!("{}, {} cores.", run.host.cpu, run.host.cores),
+        machine => format!("{}.", facts::processor(run)),
         accounts => facts::accounts(run, merged, &labels),
         hops => facts::hops(run, merged, &labels),
         environment => facts::machine(run),
@@ -129,18 +129,22 @@ impl Verdict {
             failures += 1;
             reasons.push(format!("threshold not held: {}", threshold.what));
         }
-        let experiments = merged.len();
         let trials = merged.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
         let received: u64 = merged.iter().map(|cell| cell.received).sum();
         let lost: u64 = merged.iter().map(|cell| cell.lost).sum();
         let lost = if lost == 0 { "none lost".to_owned() } else { format!("{} lost", count(lost)) };
+        let trials = match trials {
+            0 | 1 => String::new(),
+            trials => format!(", up to {trials} trials each"),
+        };
         let extent = format!(
-            "{experiments} experiments, up to {trials} trials each, {} messages received, {lost}.",
-            count(received)
+            "{}{trials}, {} received, {lost}.",
+            counted(merged.len() as u64, "experiment"),
+            counted(received, "message")
         );
         let (kind, word, sentence) = if failures > 0 {
-            let checks = if failures == 1 { "check" } else { "checks" };
-            let sentence = format!("{failures} {checks} failed; those figures are withheld. {extent}");
+            let checks = counted(failures, "check");
+            let sentence = format!("{checks} failed; those figures are withheld. {extent}");
             ("fail", "FAIL", sentence)
         } else if run.partial {
             let sentence = format!("The run was interrupted; this is what had been measured. {extent}");
@@ -162,11 +166,21 @@ fn why(cell: &MergedCell) -> String {
 
 fn table_note(merged: &[MergedCell]) -> String {
     let trials = merged.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
+    let spread = match trials {
+        0 | 1 => String::new(),
+        _ => format!(
+            "Percentiles of the pooled samples of all trials; ± is half the range of the medians of up to {trials} trials. "
+        ),
+    };
     format!(
-        "Trials merged, percentiles of the pooled samples. ± is half the range of the medians of up \
-         to {trials} trials. The bar spans p50 to p99 on a line from min to max, on a logarithmic \
-         axis; the dotted mark is the floor's p50. Checked experiments are drawn below."
+        "{spread}The bar spans p50 to p99 on a line from min to max, on a logarithmic axis; a dotted mark \
+         is the floor's p50. Checked experiments are drawn below."
     )
+}
+
+fn counted(n: u64, singular: &str) -> String {
+    let ending = if n == 1 { "" } else { "s" };
+    format!("{} {singular}{ending}", count(n))
 }
 
 #[derive(Serialize)]

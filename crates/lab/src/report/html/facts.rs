@@ -75,14 +75,24 @@ pub(super) fn hops(run: &Run, merged: &[MergedCell], labels: &[&str]) -> Vec<Tab
 pub(super) fn machine(run: &Run) -> Vec<(String, String)> {
     let host = &run.host;
     let mut rows = vec![
-        ("processor".to_owned(), format!("{}, {} cores", host.cpu, host.cores)),
+        ("processor".to_owned(), processor(run)),
         ("kernel".to_owned(), host.kernel.clone()),
-        ("governor".to_owned(), host.governor.clone().unwrap_or_else(|| "not offered".to_owned())),
+        ("governor".to_owned(), host.governor.clone().unwrap_or_default()),
     ];
     rows.extend(host.commit.clone().map(|commit| ("commit".to_owned(), commit)));
     let found = host.fingerprint.iter().filter(|(check, _)| *check != "governor");
     rows.extend(found.map(|(check, found)| (check.replace('_', " "), found.clone())));
+    rows.retain(|(_, found)| !found.is_empty());
     rows
+}
+
+/// Model and number of cores, as far as known.
+pub(super) fn processor(run: &Run) -> String {
+    match run.host.cores {
+        0 => run.host.cpu.clone(),
+        1 => format!("{}, 1 core", run.host.cpu),
+        cores => format!("{}, {cores} cores", run.host.cpu),
+    }
 }
 
 /// Per peer and link: its version and what it says of itself; values that vary are all given.

@@ -29,7 +29,7 @@
     const [scale, unit] = units.findLast(([scale]) => Math.abs(x) >= scale * 0.9995) ?? units[0];
     return `${three(x / scale)} ${unit}`;
   };
-  const duration = (ns) => ns == null ? "–" : withUnit(ns, [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]]);
+  const duration = (ns) => ns == null ? "–" : ns === 0 ? "0" : withUnit(ns, [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]]);
   const seconds = (s) => duration(s * 1e9);
   const size = (bytes) => withUnit(bytes, [[1, "B"], [1e3, "kB"], [1e6, "MB"]]);
   const rate = (hz) => withUnit(hz, [[1, "Hz"], [1e3, "kHz"], [1e6, "MHz"]]);
