@@ -3,6 +3,8 @@
 mod bench;
 mod browser;
 mod peers;
+mod readers;
+mod readers;
 mod readme;
 mod setup;
 mod shell;

@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, peers, readme, setup, shell, tidy};
+use crate::{browser, peers, readers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -15,6 +15,8 @@ const TEST: &[Step] = &[
     ("setup", setup::run),
     ("tests", || shell::run("cargo test --workspace")),
     ("browser", browser::run),
+    ("foreign readers", readers::run),
+    ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),
     ("peers from Debian", || peers::build(&FROM_DEBIAN.map(String::from))),
     ("peers speak the protocol", conformance),
@@ -22,6 +24,7 @@ const TEST: &[Step] = &[
         shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")
     }),
     ("README", readme::run),
+    ("report of README", browser::of_readme),
 ];
 
 /// Peers that build in a minute from Debian's packages; the Rust ones bring hundreds of crates.
