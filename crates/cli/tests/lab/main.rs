@@ -8,6 +8,7 @@
 mod bad_input;
 mod faulty_peers;
 mod interruption;
+mod recorded;
 mod topologies;
 
 use std::path::{Path, PathBuf};
