@@ -4,7 +4,6 @@ mod bench;
 mod browser;
 mod peers;
 mod readers;
-mod readers;
 mod readme;
 mod setup;
 mod shell;

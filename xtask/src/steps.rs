@@ -16,7 +16,6 @@ const TEST: &[Step] = &[
     ("tests", || shell::run("cargo test --workspace")),
     ("browser", browser::run),
     ("foreign readers", readers::run),
-    ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),
     ("peers from Debian", || peers::build(&FROM_DEBIAN.map(String::from))),
     ("peers speak the protocol", conformance),
