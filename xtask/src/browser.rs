@@ -62,6 +62,11 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
+/// Opens the report that the README's first command has left.
+pub fn of_readme() -> Result<(), String> {
+    test(&shell::root().join("out/report.html"))
+}
+
 /// Opens one report and checks it.
 pub fn test(report: &Path) -> Result<(), String> {
     let page = read(report)?;

@@ -23,6 +23,7 @@ const TEST: &[Step] = &[
         shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")
     }),
     ("README", readme::run),
+    ("report of README", browser::of_readme),
 ];
 
 /// Peers that build in a minute from Debian's packages; the Rust ones bring hundreds of crates.

@@ -139,7 +139,9 @@ fn equal_seeds_give_equal_intervals() {
 
 #[test]
 fn what_differs_between_the_machines_is_named() {
-    let (mut a, b) = (floors(1, 1.0), floors(2, 1.0));
+    let (mut a, mut b) = (floors(1, 1.0), floors(2, 1.0));
+    a.host.fingerprint.insert("load".to_owned(), "good: 0.10".to_owned());
+    b.host.fingerprint.insert("load".to_owned(), "good: 0.12".to_owned());
     a.host.cpu = "X".to_owned();
     a.host.fingerprint.insert("clock_source".to_owned(), "hpet".to_owned());
     let found = compare_with(&a, &b, 1, 50);

@@ -109,6 +109,8 @@ struct Verdict {
     word: &'static str,
     sentence: String,
     reasons: Vec<String>,
+    /// What about the machine costs latency, valid or not.
+    costs: Vec<String>,
 }
 
 impl Verdict {
@@ -152,7 +154,7 @@ impl Verdict {
         } else {
             ("valid", "Valid.", extent)
         };
-        Self { kind, word, sentence, reasons }
+        Self { kind, word, sentence, reasons, costs: facts::costs(run) }
     }
 }
 
@@ -228,7 +230,7 @@ fn chart_list(charts: &Charts) -> Vec<ChartEntry> {
         chart(
             "sweep_payload",
             "Latency by payload",
-            "Families that differ only in payload; floors are dashed.",
+            "Families that differ only in payload.",
             sweep("payload_bytes"),
         ),
         chart(

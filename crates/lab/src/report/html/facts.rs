@@ -72,18 +72,59 @@ pub(super) fn hops(run: &Run, merged: &[MergedCell], labels: &[&str]) -> Vec<Tab
     rows
 }
 
-pub(super) fn machine(run: &Run) -> Vec<(String, String)> {
+pub(super) fn machine(run: &Run) -> Vec<Fact> {
     let host = &run.host;
-    let mut rows = vec![
-        ("processor".to_owned(), processor(run)),
-        ("kernel".to_owned(), host.kernel.clone()),
-        ("governor".to_owned(), host.governor.clone().unwrap_or_default()),
+    let fact = |name: &str, found: &str| Fact {
+        name: name.to_owned(),
+        found: found.to_owned(),
+        warning: found.starts_with(BAD),
+    };
+    let mut facts = vec![
+        fact("processor", &processor(run)),
+        fact("kernel", &host.kernel),
+        fact("governor", host.governor.as_deref().unwrap_or_default()),
+        fact("commit", host.commit.as_deref().unwrap_or_default()),
     ];
-    rows.extend(host.commit.clone().map(|commit| ("commit".to_owned(), commit)));
     let found = host.fingerprint.iter().filter(|(check, _)| *check != "governor");
-    rows.extend(found.map(|(check, found)| (check.replace('_', " "), found.clone())));
-    rows.retain(|(_, found)| !found.is_empty());
-    rows
+    facts.extend(found.map(|(check, found)| fact(&spelled(check), found)));
+    facts.retain(|fact| !fact.found.is_empty());
+    facts
+}
+
+/// What the doctor found to cost latency.
+pub(super) fn costs(run: &Run) -> Vec<String> {
+    let bad = |(check, found): (&String, &String)| {
+        found.strip_prefix(BAD).map(|found| format!("{}: {}", spelled(check), found.trim()))
+    };
+    run.host.fingerprint.iter().filter_map(bad).collect()
+}
+
+/// How the doctor's fingerprint begins what should be mended.
+const BAD: &str = "bad:";
+
+#[derive(Serialize)]
+pub(super) struct Fact {
+    name: String,
+    found: String,
+    warning: bool,
+}
+
+/// The name of a check as people write it.
+fn spelled(check: &str) -> String {
+    let words: Vec<&str> = check
+        .split('_')
+        .map(|word| match word {
+            "c" => "C",
+            "ftdi" => "FTDI",
+            "ntp" => "NTP",
+            "ptp" => "PTP",
+            "rt" => "RT",
+            "smt" => "SMT",
+            "wifi" => "Wi-Fi",
+            word => word,
+        })
+        .collect();
+    words.join(" ").replace("C states", "C-states")
 }
 
 /// Model and number of cores, as far as known.

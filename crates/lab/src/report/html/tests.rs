@@ -82,3 +82,13 @@ fn a_run_without_cells_makes_a_page() {
     let (run, samples) = fixture::run(vec![]);
     assert!(page(&run, &samples).contains("0 experiments"));
 }
+
+#[test]
+fn what_costs_latency_on_the_machine_stands_beside_the_verdict() {
+    let (mut run, samples) = fixture::chain_and_round_trips();
+    assert!(!page(&run, &samples).contains("costs latency:"));
+    run.host.fingerprint.insert("c_states".to_owned(), "bad: C6 wakes in 133 µs".to_owned());
+    let text = page(&run, &samples);
+    assert!(text.contains("costs latency: C-states: C6 wakes in 133 µs"), "beside the verdict");
+    assert!(text.contains("<tr class=\"warning\"><td>C-states</td>"), "in the machine's table");
+}
