@@ -5,6 +5,8 @@ use std::fs;
 
 use crate::shell;
 
+mod comparison;
+
 /// A floor cell of the lab, and the C program's arguments for the same bounce.
 struct Floor {
     peer: &'static str,
@@ -43,7 +45,8 @@ const ROUNDS: usize = 10;
 pub fn run(name: &str) -> Result<(), String> {
     match name {
         "floors" => floors(),
-        other => Err(format!("no benchmark is called \"{other}\"; there is floors")),
+        "compare" => comparison::run(),
+        other => Err(format!("no benchmark is called \"{other}\"; there are floors and compare")),
     }
 }
 

@@ -43,7 +43,7 @@ enum Command {
     },
     /// Benchmarks that compare with a program outside the workspace
     Bench {
-        /// `floors`: the lab's floors against a minimal C program
+        /// `floors`: the lab's floors against a minimal C program; `compare`: does `lab compare` cry wolf
         name: String,
     },
 }
