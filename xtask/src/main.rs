@@ -41,6 +41,8 @@ enum Command {
         #[arg(long, conflicts_with = "names")]
         smoke: bool,
     },
+    /// Rewrite README.md's table from the run it names
+    Readme,
     /// Benchmarks that compare with a program outside the workspace
     Bench {
         /// `floors`: the lab's floors against a minimal C program; `compare`: does `lab compare` cry wolf
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
+        Command::Readme => readme::rewrite(),
         Command::Bench { name } => bench::run(&name),
     };
     match result {

@@ -1,24 +1,119 @@
-//! Runs the commands a reader of README.md would type: every block marked `sh`, in order.
+//! README.md cannot drift: its commands are run, and its table is made from a committed run.
 
+use std::collections::BTreeMap;
 use std::fs;
+
+use serde_json::Value;
 
 use crate::shell;
 
-/// Runs all blocks in the checkout's root; the first that fails ends it.
+const TABLE_BEGIN: &str = "<!-- table of ";
+const TABLE_END: &str = "<!-- end of table -->";
+
+/// Checks the table, then runs every block marked `sh` in the checkout's root, in order; the first
+/// that fails ends it.
 pub fn run() -> Result<(), String> {
-    let text = fs::read_to_string(shell::root().join("README.md")).map_err(|e| format!("README.md: {e}"))?;
+    let text = read()?;
+    if with_table(&text)? != text {
+        return Err("the table in README.md is not that of its run; `cargo xtask readme` rewrites it".into());
+    }
     let blocks = blocks(&text, "sh");
     if blocks.is_empty() {
         return Err("README.md has no block marked sh: a README without a command".into());
     }
-    for block in blocks {
-        shell::run(&block)?;
+    for block in blocks.iter().filter(|block| !block.contains("cargo xtask test")) {
+        shell::run(block)?;
     }
     Ok(())
 }
 
+/// Rewrites the table from the run that its first line names.
+pub fn rewrite() -> Result<(), String> {
+    let text = with_table(&read()?)?;
+    fs::write(shell::root().join("README.md"), text).map_err(|e| format!("README.md: {e}"))
+}
+
+fn read() -> Result<String, String> {
+    fs::read_to_string(shell::root().join("README.md")).map_err(|e| format!("README.md: {e}"))
+}
+
+fn with_table(text: &str) -> Result<String, String> {
+    let (before, rest) = text.split_once(TABLE_BEGIN).ok_or("README.md has no `<!-- table of DIR -->`")?;
+    let (name, rest) = rest.split_once(" -->").ok_or("README.md: the table's first line has no end")?;
+    let (_, after) = rest.split_once(TABLE_END).ok_or("README.md has no `<!-- end of table -->`")?;
+    let path = shell::root().join(name).join("run.json");
+    let run = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let run: Value = serde_json::from_str(&run).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(format!("{before}{TABLE_BEGIN}{name} -->\n{}{TABLE_END}{after}", table(&run)?))
+}
+
+/// One row per experiment of the run but copies: medians over the trials.
+fn table(run: &Value) -> Result<String, String> {
+    let cells = run["cells"].as_array().ok_or("the run has no cells")?;
+    let mut rows: Vec<(String, Vec<&Value>)> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell["peer"] != "memcpy") {
+        let word = |key: &str| cell[key].as_str().unwrap_or_default().to_owned();
+        let rate = cell["rate_hz"].as_f64().map_or(String::new(), |hz| format!(" at {hz} Hz"));
+        let cores = if word("placement").contains(',') { "two cores" } else { "one core" };
+        let floor = if cell["is_floor"] == true { "" } else { "**" };
+        let name = format!(
+            "{floor}{}{floor} | {}, {}{rate}, {}, {cores}",
+            word("peer"),
+            word("link"),
+            word("mode").replace('_', " "),
+            word("wait"),
+        );
+        match rows.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, trials)) => trials.push(cell),
+            None => rows.push((name, vec![cell])),
+        }
+    }
+    let mut text = "| | | p50 | p99 | × floor |\n|---|---|---:|---:|---:|\n".to_owned();
+    for (name, trials) in &rows {
+        let p50 = median(trials, |cell| cell["latency_ns"]["p50"].as_f64());
+        let p99 = median(trials, |cell| cell["latency_ns"]["p99"].as_f64());
+        let ratio = median(trials, |cell| cell["ratio_to_floor"].as_f64());
+        let shown = |ns: Option<f64>| ns.map_or("–".into(), microseconds);
+        let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.1}"));
+        text += &format!("| {name} | {} | {} | {ratio} |\n", shown(p50), shown(p99));
+    }
+    let host = &run["host"];
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions: BTreeMap<String, Value> =
+        serde_json::from_value(host["versions"].clone()).unwrap_or_default();
+    let versions: Vec<String> = versions
+        .iter()
+        .filter(|(name, _)| *name != "noctule")
+        .map(|(name, version)| format!("{name} {}", word(version)))
+        .collect();
+    text += &format!(
+        "\nMedians of {} trials on {} with {} cores (a virtual machine), {}, {}.\n",
+        rows.iter().map(|(_, trials)| trials.len()).max().unwrap_or(0),
+        word(&host["cpu"]),
+        host["cores"],
+        word(&host["kernel"]),
+        versions.join(", "),
+    );
+    Ok(text)
+}
+
+/// Middle value over the trials; `None` unless every trial has one.
+fn median(trials: &[&Value], pick: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
+    let mut values = trials.iter().map(|cell| pick(cell)).collect::<Option<Vec<f64>>>()?;
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn microseconds(ns: f64) -> String {
+    match ns {
+        ns if ns < 9_995.0 => format!("{:.2} µs", ns / 1e3),
+        ns if ns < 99_950.0 => format!("{:.1} µs", ns / 1e3),
+        ns => format!("{:.0} µs", ns / 1e3),
+    }
+}
+
 /// The fenced blocks of one language.
-pub fn blocks(markdown: &str, language: &str) -> Vec<String> {
+fn blocks(markdown: &str, language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut inside: Option<String> = None;
     for line in markdown.lines() {
@@ -37,11 +132,23 @@ pub fn blocks(markdown: &str, language: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::blocks;
+    use super::*;
 
     #[test]
     fn only_blocks_of_the_language_are_taken() {
         let text = "# x\n```sh\na\nb\n```\n```text\nc\n```\n```sh\nd\n```\n";
         assert_eq!(blocks(text, "sh"), ["a\nb\n", "d\n"]);
+    }
+
+    #[test]
+    fn a_row_is_the_median_of_its_trials_and_withheld_if_one_has_none() {
+        let cell = |p50: Value| {
+            serde_json::json!({ "peer": "udp", "link": "udp", "mode": "round_trip", "wait": "block",
+                "placement": "0,1", "is_floor": true, "latency_ns": { "p50": p50, "p99": null } })
+        };
+        let host = serde_json::json!({ "cpu": "c", "cores": 2, "kernel": "k", "versions": {} });
+        let run = serde_json::json!({ "host": host, "cells": [cell(3000.into()), cell(1000.into()), cell(2000.into())] });
+        let table = table(&run).unwrap();
+        assert!(table.contains("| udp | udp, round trip, block, two cores | 2.00 µs | – |  |"), "{table}");
     }
 }
