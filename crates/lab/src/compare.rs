@@ -140,26 +140,32 @@ fn compare_with(a: &Run, b: &Run, seed: u64, resamples: usize) -> Comparison {
     }
 }
 
-/// A percentile of a block, and how it is called.
+/// A percentile of trials and their blocks, and how it is called.
 #[derive(Clone, Copy)]
 struct Figure {
     name: &'static str,
+    /// `None` if the trial has too few samples for it.
+    of_trial: fn(&Cell) -> Option<i64>,
     of_block: fn(&Block) -> i64,
-    /// Whether a trial has enough samples for it.
-    supported: fn(&Cell) -> bool,
 }
 
-const P50: Figure = Figure {
-    name: "p50",
-    of_block: |block| block.p50_ns,
-    supported: |cell| cell.latency_ns.is_some_and(|summary| summary.p50.is_some()),
-};
+const P50: Figure =
+    Figure { name: "p50", of_trial: |cell| cell.latency_ns?.p50, of_block: |block| block.p50_ns };
 
-const P99: Figure = Figure {
-    name: "p99",
-    of_block: |block| block.p99_ns,
-    supported: |cell| cell.latency_ns.is_some_and(|summary| summary.p99.is_some()),
-};
+const P99: Figure =
+    Figure { name: "p99", of_trial: |cell| cell.latency_ns?.p99, of_block: |block| block.p99_ns };
+
+impl Figure {
+    /// Logarithms of the blocks of a trial, shifted so that their mean is the trial's own figure: the
+    /// blocks lend their noise, but a percentile of few samples is not that of many.
+    fn logarithms(self, cell: &Cell) -> Vec<f64> {
+        let log = |ns: i64| (ns.max(1) as f64).ln();
+        let blocks: Vec<f64> = cell.blocks.iter().map(|block| log((self.of_block)(block))).collect();
+        let mean = blocks.iter().sum::<f64>() / blocks.len() as f64;
+        let shift = (self.of_trial)(cell).map_or(0.0, |ns| log(ns) - mean);
+        blocks.into_iter().map(|block| block + shift).collect()
+    }
+}
 
 /// The trials of one cell in both runs.
 struct Sides<'a> {
@@ -195,11 +201,8 @@ impl<'a> Sides<'a> {
                 verdict: format!("{}: {why_not}", figure.name),
             };
         }
-        let logarithms = |cells: &[&Cell]| -> Trials {
-            let of_block = |block: &Block| ((figure.of_block)(block).max(1) as f64).ln();
-            let of_cell = |cell: &&Cell| cell.blocks.iter().map(of_block).collect();
-            cells.iter().map(of_cell).collect()
-        };
+        let logarithms =
+            |cells: &[&Cell]| -> Trials { cells.iter().map(|cell| figure.logarithms(cell)).collect() };
         let (a, b) = (logarithms(&self.a), logarithms(&self.b));
         let interval = match paired {
             true => interval::of_pairs(&a, &b, resamples, random),
@@ -229,19 +232,10 @@ impl<'a> Sides<'a> {
                 "too few blocks to say: a trial has {blocks}, {BLOCKS_MIN} are needed; measure longer"
             ));
         }
-        if !cells().all(|cell| (figure.supported)(cell)) {
+        let unsupported = cells().any(|cell| (figure.of_trial)(cell).is_none());
+        unsupported.then(|| {
             let name = figure.name;
-            return Some(format!(
-                "too few samples to say: a trial has fewer than ten beyond its {name}; measure longer"
-            ));
-        }
-        let counts = || cells().flat_map(|cell| &cell.blocks).map(|block| block.count);
-        let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
-        // The tail of a longer block reaches further; medians do not mind.
-        (figure.name == "p99" && most > 2 * least.max(1)).then(|| {
-            format!(
-                "not compared, blocks of {least} and of {most} samples have different tails; measure both runs equally long"
-            )
+            format!("too few samples to say: a trial has fewer than ten beyond its {name}; measure longer")
         })
     }
 }

@@ -4,8 +4,9 @@
 //! per cent (placement of pages, timers, neighbours of a guest), far more than the thousands of
 //! samples within a trial suggest. Treating samples as independent finds changes everywhere.
 //!
-//! The approach: the logarithm of a figure is taken per block and averaged per trial; the estimate is
-//! the difference of the means over trials. It is resampled in two levels, trials first, then blocks
+//! The approach: the estimate is the difference of the means, over trials, of the logarithm of each
+//! trial's figure. Blocks, shifted to average to their trial's figure, carry the noise within it. It
+//! is resampled in two levels, trials first, then blocks
 //! within each chosen trial (hierarchical bootstrap; Davison & Hinkley 1997 section 3.8), so that the
 //! variation between trials is in the interval. Percentile intervals of few trials are too narrow:
 //! the resampled variance is that of a sample of *n* divided by *n*, and normal tails stand in for
@@ -24,7 +25,7 @@ pub const CONFIDENCE: f64 = 0.995;
 /// Resamples drawn; 25 lie beyond each end.
 pub const RESAMPLES: usize = 10_000;
 
-/// Figures of one side: per trial, the natural logarithm of the figure of each block.
+/// Figures of one side: per trial, natural logarithms of blocks whose mean is that of the trial.
 pub(super) type Trials = Vec<Vec<f64>>;
 
 /// Ratio B / A with its interval at [`CONFIDENCE`].
