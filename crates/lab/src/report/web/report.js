@@ -345,6 +345,11 @@
       ctx.save();
       if (side === "y") ctx.translate(bbox.left + bbox.width - 6 * dense, label);
       else { ctx.translate(label, bbox.top + 6 * dense); ctx.rotate(-Math.PI / 2); }
+      // A rim of paper keeps the name readable on dots.
+      ctx.setLineDash([]);
+      ctx.strokeStyle = css("--paper");
+      ctx.lineWidth = 4 * dense;
+      ctx.strokeText(text, 0, 0);
       ctx.fillText(text, 0, 0);
       ctx.restore();
     }
