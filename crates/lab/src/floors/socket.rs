@@ -1,6 +1,7 @@
 //! What the socket floors share: waiting with a timeout, and room in the kernel's queues.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -16,6 +17,17 @@ const PULSE: Duration = Duration::from_millis(20);
 /// on every call must expect `EINTR`.
 pub(super) fn start_pulse() -> Result<(), PeerError> {
     noctule_sys::pulse::interrupt_every(PULSE).map_err(|e| PeerError::of("cannot start the pulse", e))
+}
+
+/// Repeats a send that the pulse interrupted while it waited for room.
+#[inline]
+pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }
 
 /// `None` for a wait that the pulse ends, else the timeout as the kernel wants it.

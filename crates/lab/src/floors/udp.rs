@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
 
-use super::socket::{enlarge_queues, receive, start_pulse, try_receive};
+use super::socket::{enlarge_queues, receive, start_pulse, try_receive, uninterrupted};
 
 /// Largest UDP payload over IPv4: 65,535 − 20 − 8 (RFC 768, RFC 791).
 const PAYLOAD_BYTES_MAX: u64 = 65_507;
@@ -62,7 +62,7 @@ impl Transport for Sockets {
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let bytes = message.bytes();
         for socket in &self.outbound {
-            match socket.send(bytes) {
+            match uninterrupted(|| socket.send(bytes)) {
                 Ok(_) => {}
                 // The reader has gone or not come yet: UDP loses the message, and it is counted.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
 
-use super::socket::{enlarge_queues, receive, start_pulse, try_receive};
+use super::socket::{enlarge_queues, receive, start_pulse, try_receive, uninterrupted};
 
 /// What fits the default send buffer of 212,992 bytes after the kernel's bookkeeping.
 const PAYLOAD_BYTES_MAX: u64 = 200_000;
@@ -69,7 +69,7 @@ impl Transport for Sockets {
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let bytes = message.bytes();
         for socket in &self.outbound {
-            socket.send(bytes).map_err(|e| PeerError::of("cannot send the datagram", e))?;
+            uninterrupted(|| socket.send(bytes)).map_err(|e| PeerError::of("cannot send the datagram", e))?;
         }
         Ok(())
     }
