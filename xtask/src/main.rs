@@ -2,6 +2,7 @@
 
 mod bench;
 mod browser;
+mod fuzz;
 mod peers;
 mod readers;
 mod readme;
@@ -41,6 +42,14 @@ enum Command {
         #[arg(long, conflicts_with = "names")]
         smoke: bool,
     },
+    /// Fuzz a parser (all of them if none is named)
+    Fuzz {
+        /// A file of fuzz/fuzz_targets
+        target: Option<String>,
+        /// How long, each
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
     /// Rewrite README.md's table from the run it names
     Readme,
     /// Benchmarks that compare with a program outside the workspace
@@ -59,6 +68,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
+        Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),
         Command::Bench { name } => bench::run(&name),
     };
