@@ -158,8 +158,8 @@ int main(int argc, char **argv) {
     static const struct noctule_peer peer = {
         .name = "cyclonedds", .links = "udp", .waits = "spin,block,hybrid",
         .modes = "round_trip,one_way,chain,fan_out", .max_payload_bytes = 16 << 20, .receives_in_thread = true,
-        .version = cyclone_version, .open = cyclone_open, .connect = cyclone_connect, .send = cyclone_send, .try_receive = cyclone_try_receive,
-        .receive_blocking = cyclone_receive_blocking, .close = cyclone_close,
+        .version = cyclone_version, .open = cyclone_open, .connect = cyclone_connect, .send = cyclone_send,
+        .try_receive = cyclone_try_receive, .receive_blocking = cyclone_receive_blocking, .close = cyclone_close,
     };
     return noctule_peer_main(argc, argv, &peer);
 }
