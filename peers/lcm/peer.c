@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
         .name = "lcm", .links = "udp", .waits = "spin,block,hybrid", .modes = "round_trip,one_way,chain,fan_out",
         .max_payload_bytes = 8 << 20, .receives_in_thread = true, .version = lcm_version, .open = peer_open,
         .connect = peer_connect, .send = peer_send, .try_receive = peer_try_receive,
-        .receive_blocking = peer_receive_blocking,        .close = peer_close,
+        .receive_blocking = peer_receive_blocking, .close = peer_close,
     };
     return noctule_peer_main(argc, argv, &peer);
 }
