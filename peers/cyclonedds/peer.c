@@ -50,7 +50,7 @@ static int create_domain(struct noctule_node *node) {
     dds.domain = dds_create_domain(id, xml);
     dds.participant = dds.domain < 0 ? dds.domain : dds_create_participant(id, NULL, NULL);
     if (dds.participant < 0)
-        return noctule_fail(node, "no Cyclone DDS domain on %s: %s", node->bind_address, dds_strretcode(dds.participant));
+        return noctule_fail(node, "no domain on %s: %s", node->bind_address, dds_strretcode(dds.participant));
     noctule_setting(node, "domain", "%u", (unsigned)id);
     noctule_setting(node, "discovery", "%s", loopback ? "unicast" : "multicast");
     noctule_setting(node, "fragment_bytes", "%s", fragment);
@@ -157,9 +157,9 @@ static void cyclone_close(struct noctule_node *node) {
 int main(int argc, char **argv) {
     static const struct noctule_peer peer = {
         .name = "cyclonedds", .links = "udp", .waits = "spin,block,hybrid",
-        .modes = "round_trip,one_way,chain,fan_out", .max_payload_bytes = 16 << 20, .version = cyclone_version,
-        .open = cyclone_open, .connect = cyclone_connect, .send = cyclone_send, .try_receive = cyclone_try_receive,
-        .receive_blocking = cyclone_receive_blocking, .close = cyclone_close,
+        .modes = "round_trip,one_way,chain,fan_out", .max_payload_bytes = 16 << 20, .receives_in_thread = true,
+        .version = cyclone_version, .open = cyclone_open, .connect = cyclone_connect, .send = cyclone_send,
+        .try_receive = cyclone_try_receive, .receive_blocking = cyclone_receive_blocking, .close = cyclone_close,
     };
     return noctule_peer_main(argc, argv, &peer);
 }

@@ -195,8 +195,8 @@ int connect(noctule_node *node) {
         fdds::SubscriptionMatchedStatus writers;
         if (fast.writer) fast.writer->get_publication_matched_status(readers);
         if (fast.reader) fast.reader->get_subscription_matched_status(writers);
-        if (readers.current_count >= static_cast<int32_t>(node->readers) && (!fast.reader || writers.current_count >= 1))
-            return 0;
+        bool heard = readers.current_count >= static_cast<int32_t>(node->readers);
+        if (heard && (!fast.reader || writers.current_count >= 1)) return 0;
         if (noctule_now_ns() > end_ns)
             return noctule_fail(node, "discovery found %d of %d readers and %d writers in 10 s", readers.current_count,
                                 static_cast<int>(node->readers), writers.current_count);
@@ -254,6 +254,7 @@ int main(int argc, char **argv) {
     peer.waits = "spin,block,hybrid";
     peer.modes = "round_trip,one_way,chain,fan_out";
     peer.max_payload_bytes = 16 << 20;
+    peer.receives_in_thread = true;
     peer.version = version;
     peer.open = open;
     peer.connect = connect;

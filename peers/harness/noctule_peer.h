@@ -52,6 +52,7 @@ struct noctule_peer {
     const char *name;                   /* one word */
     const char *links, *waits, *modes;  /* lists joined by commas, words of the protocol */
     uint64_t max_payload_bytes;
+    bool receives_in_thread;            /* the middleware has a thread that must run for messages to arrive */
     const char *(*version)(void);       /* the middleware's own, asked at run time */
     /* Creates everything for node->publish and node->subscribe; writes node->address if publishers need it. */
     int (*open)(struct noctule_node *node);
@@ -269,6 +270,8 @@ static void np_place(struct noctule_node *node, const struct np_line *line) {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (core >= 0) CPU_SET((size_t)core, &set);
+    if (core >= 0 && parameter.sched_priority && node->wait == NOCTULE_SPIN && node->peer->receives_in_thread)
+        noctule_fail(node, "spinning with SCHED_FIFO starves %s's threads on its core: use block", node->peer->name);
     if (core >= 0 && sched_setaffinity(0, sizeof set, &set) != 0)
         noctule_fail(node, "core %d cannot be used: %ld cores are online", core, sysconf(_SC_NPROCESSORS_ONLN));
     if (parameter.sched_priority && sched_setscheduler(0, SCHED_FIFO, &parameter) != 0)
@@ -306,16 +309,15 @@ static void np_parse_open(struct noctule_node *node, const struct np_line *line)
 static void np_open(struct noctule_node *node, const struct np_line *line) {
     char reply[1200] = "opened", *escaped = reply + strlen("opened address=");
     if (node->opened) noctule_fail(node, "this peer is open already: close it first");
-    if (!node->opened) {
+    else {
         node->open_line = *line;
         np_parse_open(node, &node->open_line);
         if (!node->error[0]) np_place(node, &node->open_line);
         if (!node->error[0]) {
             node->message = (unsigned char *)malloc((size_t)node->payload_bytes);
-            if (node->message) memset(node->message, 0xA5, (size_t)node->payload_bytes); /* no shared zero page */
-            else noctule_fail(node, "there is no memory for a message");
             node->opened = true; /* even if the peer fails, so that it is closed */
-            if (node->message) node->peer->open(node);
+            if (!node->message) noctule_fail(node, "there is no memory for a message");
+            else memset(node->message, 0xA5, (size_t)node->payload_bytes), node->peer->open(node); /* no zero page */
         }
         if (node->address[0]) {
             memcpy(reply, "opened address=", strlen("opened address="));
@@ -483,8 +485,8 @@ static int np_write_record(struct noctule_node *node, const char *path) {
     FILE *file = fopen(path, "wb");
     char header[32] = "NOCTREC1";
     memcpy(header + 8, &run->slots, 8);
-    bool good = file && fwrite(header, sizeof header, 1, file) == 1 &&
-                fwrite(run->table, sizeof *run->table, (size_t)run->slots, file) == run->slots;
+    bool good = file && fwrite(header, sizeof header, 1, file) == 1;
+    good = good && fwrite(run->table, sizeof *run->table, (size_t)run->slots, file) == run->slots;
     int reason = errno;
     if (file && fclose(file) != 0) good = false, reason = errno;
     return good ? 0 : noctule_fail(node, "the record %.200s could not be written: %s", path, strerror(reason));
@@ -579,10 +581,7 @@ static int noctule_peer_main(int argc, char **argv, const struct noctule_peer *p
     static struct noctule_node node;
     static struct np_line line;
     int got;
-    if (argc > 1) {
-        fprintf(stderr, "%s takes no arguments: it speaks the peer protocol on standard input\n", argv[0]);
-        return 2;
-    }
+    if (argc > 1) return fprintf(stderr, "%s takes no arguments: it reads the peer protocol\n", argv[0]), 2;
     np_output = fdopen(dup(1), "w");
     if (!np_output || dup2(2, 1) < 0) return 1;
     prctl(PR_SET_TIMERSLACK, 1UL); /* or sleeps before a schedule end up to 50 us late */

@@ -1,8 +1,8 @@
 /* LCM under test: UDP multicast through liblcm.
  *
- * LCM has neither discovery nor acknowledgements. Before `ready`, writer and readers shake hands on channels of their
- * own: the writer probes until each reader has been heard, then says so, and the readers leave. A thread of liblcm reads
- * the socket and wakes us through a pipe, so even spinning makes system calls.
+ * LCM has neither discovery nor acknowledgements. Before `ready`, writer and readers shake hands on channels of
+ * their own: the writer probes until each reader has been heard, then says so, and the readers leave. A thread of
+ * liblcm reads the socket and wakes us through a pipe, so even spinning makes system calls.
  *
  * With a loopback address ttl is 0: the kernel hands multicast round inside the host. With another address ttl is 1,
  * and the route to 239.0.0.0/8 decides the interface: liblcm cannot be told one. */
@@ -137,9 +137,9 @@ static void peer_close(struct noctule_node *node) {
 int main(int argc, char **argv) {
     static const struct noctule_peer peer = {
         .name = "lcm", .links = "udp", .waits = "spin,block,hybrid", .modes = "round_trip,one_way,chain,fan_out",
-        .max_payload_bytes = 8 << 20, .version = lcm_version, .open = peer_open, .connect = peer_connect,
-        .send = peer_send, .try_receive = peer_try_receive, .receive_blocking = peer_receive_blocking,
-        .close = peer_close,
+        .max_payload_bytes = 8 << 20, .receives_in_thread = true, .version = lcm_version, .open = peer_open,
+        .connect = peer_connect, .send = peer_send, .try_receive = peer_try_receive,
+        .receive_blocking = peer_receive_blocking, .close = peer_close,
     };
     return noctule_peer_main(argc, argv, &peer);
 }

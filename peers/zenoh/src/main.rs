@@ -55,6 +55,11 @@ impl Peer for Zenoh {
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
+        if open.wait == Wait::Spin && open.core.is_some() && open.priority > 0 {
+            return Err(PeerError(
+                "spinning with SCHED_FIFO starves zenoh's threads on the same core: use block".into(),
+            ));
+        }
         let door = match open.link.as_str() {
             "tcp" | "shm" => Door::tcp(&open.bind_address),
             "udp" => Door::udp(&open.bind_address),
