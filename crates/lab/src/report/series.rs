@@ -17,6 +17,8 @@ use crate::statistics::{SAMPLES_BEYOND, order_statistic, percentile};
 
 /// Dots over time drawn per experiment, all its trials together.
 pub const DOTS_MAX: usize = 2_000;
+/// Dots of a whole run: they are most of a page, which must open at once.
+pub const DOTS_TOTAL_MAX: usize = 100_000;
 /// Histogram bins per decade: each is 5.9 % wide.
 pub const BINS_PER_DECADE: f64 = 40.0;
 /// Points of a percentile curve per nine.
@@ -157,13 +159,13 @@ impl Charts {
         let labels = notation::short_labels(&keys);
         let colours = colours(merged);
         let origin_ns = samples.iter().filter_map(|cell| start_ns(cell)).min();
+        let dots_max = DOTS_MAX.min(DOTS_TOTAL_MAX / merged.len().max(1));
+        let shared = (origin_ns.unwrap_or(0), dots_max);
         let cells = merged
             .iter()
             .zip(labels)
             .zip(&colours)
-            .map(|((cell, label), &colour)| {
-                cell_series(run, samples, (cell, label, colour), origin_ns.unwrap_or(0))
-            })
+            .map(|((cell, label), &colour)| cell_series(run, samples, (cell, label, colour), shared))
             .collect();
         let mut sweeps = sweeps(merged, &colours, "payload_bytes", |key| {
             Some(std::mem::take(&mut key.payload_bytes) as f64)
@@ -199,7 +201,7 @@ fn cell_series(
     run: &Run,
     samples: &[CellSamples],
     (cell, label, colour): (&MergedCell, String, usize),
-    origin_ns: i64,
+    (origin_ns, dots_max): (i64, usize),
 ) -> CellSeries {
     let mut series = CellSeries {
         label,
@@ -225,7 +227,7 @@ fn cell_series(
     series.curve = curve(&pooled);
     series.max = pooled.last().map(|&max| ((pooled.len() as f64).log10(), max));
     series.histogram = histogram(&pooled);
-    let dots_max = DOTS_MAX / cell.trials.len();
+    let dots_max = dots_max / cell.trials.len();
     for &trial in &cell.trials {
         let Some(own) = samples.get(trial).filter(|own| !own.is_empty()) else {
             continue;

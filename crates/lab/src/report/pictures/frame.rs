@@ -3,12 +3,12 @@
 //! A still picture cannot be clicked, so experiments that can be compared (same mode, payload and
 //! rate) share a picture and others have their own, up to [`GROUPS_MAX`] of the largest groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use crate::notation::{self, duration, three_digits};
-use crate::report::series::{BINS_PER_DECADE, CellSeries, Charts, Sweep};
+use crate::report::series::{BINS_PER_DECADE, COLOURS, CellSeries, Charts, Sweep};
 
 /// Groups of experiments that get pictures.
 pub(super) const GROUPS_MAX: usize = 12;
@@ -244,8 +244,8 @@ fn cumulative(name: String, group: &str, (cells, labels): Cells) -> Frame {
                 lower.push(p50);
             }
         }
-        marks.push(mark(cell, "", Kind::Band(lower), band));
         marks.push(mark(cell, label, Kind::Steps, line));
+        marks.push(mark(cell, "", Kind::Band(lower), band));
     }
     let title = format!("Along the chain, p50 to p99: {group}");
     let mut frame = frame((name, title), node, latency, (marks, Vec::new()));
@@ -311,11 +311,8 @@ fn frame(
     y: Scale,
     (mut marks, mut floors): (Vec<Mark>, Vec<Floor>),
 ) -> Frame {
-    let mut dashes: BTreeMap<usize, usize> = BTreeMap::new();
+    dress(&mut marks);
     for mark in &mut marks {
-        let used = dashes.entry(mark.colour).or_default();
-        mark.dash = used.saturating_sub(usize::from(mark.label.is_empty()));
-        *used += usize::from(!mark.label.is_empty());
         for point in &mut mark.points {
             *point = (Axis::position(x.log, point.0), Axis::position(y.log, point.1));
         }
@@ -328,6 +325,25 @@ fn frame(
     let floor_levels = floors.iter().map(|floor| floor.at);
     let y = axis(y, points().map(|point| point.1).chain(floor_levels));
     Frame { name, title, samples: marks.iter().map(|mark| mark.samples).sum(), x, y, marks, floors }
+}
+
+/// Few experiments have a colour each; many have their peer's, and a dash for each of those that
+/// share it. An experiment's marks follow each other, the one with the label first.
+fn dress(marks: &mut [Mark]) {
+    let named = || marks.iter().filter(|mark| !mark.label.is_empty()).map(|mark| mark.colour);
+    let (count, colours) = (named().count(), named().collect::<BTreeSet<usize>>().len());
+    let each = colours < count && count <= COLOURS;
+    let mut used: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut experiments = 0;
+    for mark in marks {
+        experiments += usize::from(!mark.label.is_empty());
+        if each {
+            mark.colour = experiments.saturating_sub(1);
+        }
+        let used = used.entry(mark.colour).or_default();
+        *used += usize::from(!mark.label.is_empty());
+        mark.dash = used.saturating_sub(1);
+    }
 }
 
 fn axis(scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
@@ -388,6 +404,28 @@ mod tests {
             log_ticks(2.0, 3.1).iter().map(|tick| three_digits(10f64.powf(*tick))).collect();
         assert_eq!(one_two_five, ["100", "200", "500", "1000"]);
         assert_eq!(log_ticks(0.0, 5.0), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn few_experiments_have_a_colour_each_and_many_of_a_peer_a_dash_each() {
+        let mark = |label: &str| Mark {
+            label: label.to_owned(),
+            colour: 3,
+            dash: 0,
+            kind: Kind::Line,
+            points: vec![],
+            samples: 0,
+        };
+        let styles = |marks: &[Mark]| marks.iter().map(|m| (m.colour, m.dash)).collect::<Vec<_>>();
+        let mut few = [mark("a"), mark(""), mark("b")];
+        dress(&mut few);
+        assert_eq!(styles(&few), [(0, 0), (0, 0), (1, 0)]);
+        let mut one = [mark("a"), mark("")];
+        dress(&mut one);
+        assert_eq!(styles(&one), [(3, 0), (3, 0)], "its peer's");
+        let mut many: Vec<Mark> = (0..9).map(|n| mark(&n.to_string())).collect();
+        dress(&mut many);
+        assert_eq!(styles(&many)[7..], [(3, 7), (3, 8)]);
     }
 
     #[test]

@@ -98,3 +98,17 @@ fn peers_keep_their_colour_and_floors_choose_last() {
     let colours: Vec<_> = charts.cells.iter().map(|c| c.colour).collect();
     assert_eq!(colours, [1, 0, 0]);
 }
+
+#[test]
+fn many_experiments_share_the_dots_of_a_page() {
+    let latencies: Vec<i64> = (1..=1_000).collect();
+    let cells = (0..150).map(|peer| fixture::round_trip(&peer.to_string(), 0, &latencies)).collect();
+    let charts = charts(cells);
+    let dots = |cell: &CellSeries| cell.trials.iter().map(|trial| trial.latency_ns.len()).sum::<usize>();
+    let drawn: usize = charts.cells.iter().map(dots).sum();
+    assert!(drawn <= DOTS_TOTAL_MAX && drawn > DOTS_TOTAL_MAX / 2, "{drawn}");
+    assert!(
+        charts.cells.iter().all(|cell| cell.trials[0].latency_ns.contains(&1_000)),
+        "each keeps its worst"
+    );
+}

@@ -10,7 +10,9 @@
   const cells = material.cells.map((cell, id) => ({ ...cell, id }));
   const drawable = cells.filter((cell) => cell.curve.length + cell.trials.length > 0);
   const shown = new Set();
+  const COLOURS = 8;
   const SHOWN_AT_FIRST = 8;
+  let dressed = [];
   const DASHES = [[], [7, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2, 1, 2]];
   const root = document.documentElement;
   // What the browser test reads: marks there were, and marks that reached the canvas.
@@ -40,15 +42,18 @@
     return `p${(100 * (1 - 10 ** -nines)).toFixed(digits + (Math.abs(nines - Math.round(nines)) < 1e-9 || Math.abs(nines - Math.LOG10E * Math.LN2) < 1e-9 ? 0 : 1))}`;
   };
 
-  // Of the shown experiments: the peer and the properties in which they differ; a dash for each of
-  // those that share a colour.
+  // Of the shown experiments: the peer and the properties in which they differ. Few have a colour each;
+  // many have their peer's, and a dash for each of those that share it.
   function dress(list) {
+    if (list.length === 0) return list;
     const differs = list[0].properties?.map((_, i) => list.some((cell) => cell.properties[i] !== list[0].properties[i]));
+    const shared = new Set(list.map((cell) => cell.colour)).size < list.length;
     const used = {};
-    return list.map((cell) => {
-      used[cell.colour] = (used[cell.colour] ?? -1) + 1;
+    return list.map((cell, i) => {
+      const colour = shared && list.length <= COLOURS ? i : cell.colour;
+      used[colour] = (used[colour] ?? -1) + 1;
       const own = differs ? cell.properties.filter((property, i) => property && differs[i]) : [];
-      return { ...cell, dash: used[cell.colour], label: differs ? [cell.peer, ...own].join(" ") : cell.label };
+      return { ...cell, colour, dash: used[colour], label: differs ? [cell.peer, ...own].join(" ") : cell.label };
     });
   }
 
@@ -392,8 +397,8 @@
   function cellsFor(chart) {
     if (chart.families) return dress(chart.families);
     const able = drawable.filter(chart.has);
-    const chosen = able.filter((cell) => shown.has(cell.id));
-    return dress(chosen.length > 0 ? chosen : able.slice(0, SHOWN_AT_FIRST));
+    const chosen = dressed.filter(chart.has);
+    return chosen.length > 0 ? chosen : dress(able.slice(0, SHOWN_AT_FIRST));
   }
 
   function redraw(id) {
@@ -410,12 +415,17 @@
   }
 
   function redrawAll() {
+    dressed = dress(drawable.filter((cell) => shown.has(cell.id)));
     for (const figure of document.querySelectorAll("figure[data-chart]")) {
       const id = figure.dataset.chart;
       if (charts[id]) redraw(id); else countHeatMap(figure);
     }
     document.getElementById("shown").textContent = `Charts show ${shown.size} of ${drawable.length} experiments:`;
-    for (const row of document.querySelectorAll("#results tr[data-cell]")) row.querySelector("input").checked = shown.has(Number(row.dataset.cell));
+    for (const row of document.querySelectorAll("#results tr[data-cell]")) {
+      const cell = dressed.find((cell) => cell.id === Number(row.dataset.cell));
+      row.querySelector("input").checked = cell !== undefined;
+      row.style.setProperty("--own", cell ? `var(--c${cell.colour})` : "var(--muted)");
+    }
     for (const button of document.querySelectorAll("#toolbar button")) button.setAttribute("aria-pressed", String(button.pick.length === shown.size && button.pick.every((cell) => shown.has(cell.id))));
   }
 
