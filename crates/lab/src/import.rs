@@ -16,6 +16,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::cell_statistics::{blocks, late, latencies, reordered};
+use crate::host;
 use crate::merge::group;
 use crate::run::{Cell, Host, Published, Run, SCHEMA, ScenarioRecord};
 use crate::samples::{CellSamples, Sample};
@@ -72,7 +73,9 @@ pub fn pingpong(published: &Path, received: &Path) -> Result<(Run, Vec<CellSampl
         schema: SCHEMA,
         host: Host {
             cpu: "recorded elsewhere".to_owned(),
-            started_at: sent.first().map_or(String::new(), |row| rfc3339(row.time_ns)),
+            started_at: sent
+                .first()
+                .map_or(String::new(), |row| host::rfc3339(Duration::from_nanos(row.time_ns.max(0) as u64))),
             ..Host::default()
         },
         scenario: scenario(published, received),
@@ -360,23 +363,6 @@ fn scenario(published: &Path, received: &Path) -> ScenarioRecord {
         ],
         ..ScenarioRecord::default()
     }
-}
-
-/// UTC to the second. Days to date after Hinnant, "chrono-compatible low-level date algorithms".
-fn rfc3339(epoch_ns: i64) -> String {
-    let seconds = epoch_ns.div_euclid(1_000_000_000);
-    let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]

@@ -28,6 +28,12 @@ pub enum LineError {
     /// No verb.
     #[error("the line is empty; a line starts with a verb")]
     Empty,
+    /// A verb or key with a character that is not printable ASCII.
+    #[error("\"{word}\" is no verb or key: those are printable ASCII")]
+    NotAWord {
+        /// The word.
+        word: String,
+    },
     /// Over [`LINE_BYTES_MAX`].
     #[error("a line of {length_bytes} bytes; the longest is {LINE_BYTES_MAX}")]
     TooLong {
@@ -141,7 +147,7 @@ impl FromStr for Line {
         if verb.is_empty() {
             return Err(LineError::Empty);
         }
-        let mut line = Self::new(verb);
+        let mut line = Self::new(printable(verb)?);
         if verb == "error" {
             line.sentence = rest.to_owned();
             return Ok(line);
@@ -150,10 +156,17 @@ impl FromStr for Line {
             let Some((key, value)) = word.split_once('=') else {
                 return Err(LineError::NotAPair { word: word.to_owned() });
             };
-            line.words.insert(key.to_owned(), value.replace("%20", " ").replace("%25", "%"));
+            line.words.insert(printable(key)?.to_owned(), value.replace("%20", " ").replace("%25", "%"));
         }
         Ok(line)
     }
+}
+
+fn printable(word: &str) -> Result<&str, LineError> {
+    if word.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(word);
+    }
+    Err(LineError::NotAWord { word: word.escape_debug().to_string() })
 }
 
 impl Display for Line {
@@ -198,6 +211,7 @@ mod tests {
     #[test]
     fn faults_are_named() {
         assert_eq!("".parse::<Line>(), Err(LineError::Empty));
+        assert!(matches!("\n\n x=1".parse::<Line>(), Err(LineError::NotAWord { .. })));
         assert!(matches!("run fast".parse::<Line>(), Err(LineError::NotAPair { .. })));
         let long = "x".repeat(LINE_BYTES_MAX + 1);
         assert!(matches!(long.parse::<Line>(), Err(LineError::TooLong { .. })));
