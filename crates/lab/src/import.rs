@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::cell_statistics::{blocks, late, latencies, reordered};
 use crate::host;
