@@ -36,6 +36,7 @@ extern crate std;
 mod bounded;
 mod ema;
 mod exchange;
+mod exchanger;
 
 mod exponential;
 mod fixed;
@@ -50,5 +51,6 @@ pub use exchange::{
     Counters, Drift, Estimate, Estimator, Exchange, Local, Rejection, Remote, State,
 };
 
+pub use exchanger::{Dropped, DroppedCounters, Exchanger, ExchangerConfig, Nonce, PENDING_LIMIT};
 pub use last_sample::LastSample;
 pub use minimum_of_8::MinimumOf8;

@@ -27,7 +27,7 @@ pub struct Accuracy {
     /// Largest absolute error over the same time.
     pub max_error_ns: Option<f64>,
     /// Exchanges after which the truth lay outside the bound. An exchange during which the clock was
-    /// stepped does not count.
+    /// stepped does not count. `None` for an estimator that proves nothing.
     pub bound_violations: Option<u64>,
     /// Mean of the bound where one was given.
     pub mean_bound_ns: Option<f64>,
@@ -78,7 +78,7 @@ pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
                     point.error_ns.is_some_and(|e| e.abs() > bound.ns() as f64)
                 })
         });
-    accuracy.bound_violations = Some(violations.count() as u64);
+    accuracy.bound_violations = accuracy.mean_bound_ns.map(|_| violations.count() as u64);
     accuracy.time_to_100us_s = segments.first().and_then(|segment| usable_after_s(segment));
     if segments.len() > 1 {
         let relocks: Option<Vec<f64>> = segments[1..]

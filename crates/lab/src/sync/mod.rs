@@ -10,6 +10,6 @@ pub mod replay;
 pub mod sweep;
 pub mod trace;
 
-pub use accuracy::Accuracy;
-pub use replay::{EstimatorKind, Replayed, replay};
+pub use accuracy::{Accuracy, judge};
+pub use replay::{EstimatorKind, Replayed, replay, write_estimates};
 pub use trace::{TraceError, TraceRow};

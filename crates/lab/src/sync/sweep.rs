@@ -103,7 +103,7 @@ fn row(estimator: EstimatorKind, runs: &[Accuracy]) -> String {
         .filter_map(|run| run.max_error_ns)
         .fold(0.0, f64::max);
     let violations: u64 = runs.iter().filter_map(|run| run.bound_violations).sum();
-    let proves = runs.iter().any(|run| run.mean_bound_ns.is_some());
+    let proves = runs.iter().any(|run| run.bound_violations.is_some());
     let stepped = runs.iter().any(|run| run.relock_after_step_s.is_some());
     format!(
         "| {estimator:<12} | {:>6} | {:>8.1} | {:>11} | {:>9} | {:>9} | {:>10} | {:>8} | {:>8} | {:>8} |",

@@ -28,6 +28,8 @@ pub(crate) struct Block {
     slope_2_46: i64,
     at_most_ns: i64,
     at_least_ns: i64,
+    /// Of the midpoints.
+    sum_ns: i64,
     count: u32,
 }
 
@@ -37,6 +39,8 @@ pub(crate) struct Edges {
     pub(crate) at_ns: i64,
     pub(crate) at_most_ns: i64,
     pub(crate) at_least_ns: i64,
+    /// Mean of the midpoints of all exchanges.
+    pub(crate) mean_ns: i64,
     pub(crate) count: u32,
 }
 
@@ -45,6 +49,7 @@ impl Edges {
     pub(crate) fn move_anchor(&mut self, ns: i64) {
         self.at_most_ns = self.at_most_ns.saturating_sub(ns);
         self.at_least_ns = self.at_least_ns.saturating_sub(ns);
+        self.mean_ns = self.mean_ns.saturating_sub(ns);
     }
 
     pub(crate) fn width_ns(&self) -> i64 {
@@ -65,6 +70,7 @@ impl Block {
             slope_2_46,
             at_most_ns,
             at_least_ns,
+            sum_ns: middle(at_least_ns, at_most_ns),
             count: 1,
         }
     }
@@ -73,6 +79,8 @@ impl Block {
         let drifted_ns = mul_shift(at_ns.saturating_sub(self.first_ns), self.slope_2_46, 46);
         self.at_most_ns = self.at_most_ns.min(at_most_ns.saturating_sub(drifted_ns));
         self.at_least_ns = self.at_least_ns.max(at_least_ns.saturating_sub(drifted_ns));
+        let middle_ns = middle(at_least_ns, at_most_ns).saturating_sub(drifted_ns);
+        self.sum_ns = self.sum_ns.saturating_add(middle_ns);
         self.last_ns = self.last_ns.max(at_ns);
         self.count += 1;
     }
@@ -81,6 +89,9 @@ impl Block {
     pub(crate) fn move_anchor(&mut self, ns: i64) {
         self.at_most_ns = self.at_most_ns.saturating_sub(ns);
         self.at_least_ns = self.at_least_ns.saturating_sub(ns);
+        self.sum_ns = self
+            .sum_ns
+            .saturating_sub(ns.saturating_mul(i64::from(self.count)));
     }
 
     pub(crate) fn count(&self) -> u32 {
@@ -103,7 +114,12 @@ impl Block {
             at_ns: self.first_ns.saturating_add(half_ns),
             at_most_ns: self.at_most_ns.saturating_add(drifted_ns),
             at_least_ns: self.at_least_ns.saturating_add(drifted_ns),
+            mean_ns: (self.sum_ns / i64::from(self.count)).saturating_add(drifted_ns),
             count: self.count,
         }
     }
+}
+
+fn middle(at_least_ns: i64, at_most_ns: i64) -> i64 {
+    at_least_ns.saturating_add(at_most_ns.saturating_sub(at_least_ns) >> 1)
 }

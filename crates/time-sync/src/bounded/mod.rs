@@ -32,7 +32,7 @@ use crate::fixed::{div_shift, mul_shift, root, square_shift};
 use block::Block;
 use interval::{Interval, Window, edges};
 use kalman::{Bank, Measurement, OFFSET_BITS, VARIANCE_BITS};
-use path::{Floor, RunningMean, Sides};
+use path::{Floor, Movement, RunningMean};
 
 /// An exchange that lasts longer than this (about 18 minutes) is refused, and after a longer gap
 /// nothing old is used: the estimator starts again.
@@ -115,7 +115,7 @@ struct Lock {
     withdrawn: bool,
     bank: Bank,
     floor: Floor,
-    sides: Sides,
+    movement: Movement,
     /// Mean excess of a block's width over the least round trip, ns.
     usual_excess: RunningMean,
     block: Option<Block>,
@@ -186,7 +186,7 @@ impl Bounded {
     pub fn asymmetry(&self) -> f64 {
         self.lock
             .as_ref()
-            .map_or(0.0, |lock| lock.sides.tilt() as f64 / 65_536.0)
+            .map_or(0.0, |lock| lock.movement.tilt() as f64 / 65_536.0)
     }
 
     fn judge(&mut self, exchange: &Exchange) -> Result<(), Rejection> {
@@ -269,7 +269,7 @@ impl Lock {
                 drift_deviation,
             ),
             floor: Floor::new(seen.round_trip_ns),
-            sides: Sides::default(),
+            movement: Movement::default(),
             usual_excess: RunningMean::new(seen.round_trip_ns >> 1),
             block: None,
             block_target: 1,
@@ -386,7 +386,7 @@ impl Lock {
         }
         let edges = block.edges();
         self.floor.count_block(edges.width_ns());
-        self.sides.add(&edges, self.bank.drift());
+        self.movement.add(&edges, self.bank.drift());
         self.blocks_at_target += 1;
         if self.blocks_at_target >= 2 && self.block_target < block::LARGEST {
             self.block_target *= 2;
@@ -395,7 +395,7 @@ impl Lock {
         let moved_ns = self.bank.offset_at(edges.at_ns) >> OFFSET_BITS;
         self.anchor_ns = self.anchor_ns.saturating_add(moved_ns);
         self.bank.move_anchor(moved_ns);
-        self.sides.move_anchor(moved_ns);
+        self.movement.move_anchor(moved_ns);
     }
 
     /// Turns a block into a measurement of the offset with a variance.
@@ -412,24 +412,32 @@ impl Lock {
         let rough = path::rougher(edges.count);
         self.usual_excess.add(excess_ns / rough);
 
-        let tilt = self.sides.tilt();
-        let offset =
-            (edges.middle_ns() << OFFSET_BITS).saturating_add(mul_shift(excess_ns, tilt, 1));
-
-        // Excess divided between the two directions in an unknown way: its halves differ by about a
-        // quarter of it. What the tilt has explained no longer counts.
-        let unexplained = 65_536 - tilt.saturating_abs();
-        let usual_ns = self.usual_excess.ns().saturating_mul(rough);
-        let quiet_ns = self.sides.quiet_ns().saturating_mul(rough);
-        let variance = [
-            mul_shift(excess_ns >> 2, unexplained, 16),
-            mul_shift(usual_ns >> 3, unexplained, 16),
-            mul_shift(quiet_ns, tilt.saturating_abs(), 16),
-            slope_error_ns >> 2,
-            STAMP_NOISE_NS,
-        ]
-        .into_iter()
-        .fold(0_i64, |sum, ns| sum.saturating_add(square_shift(ns, 0)));
+        let (offset, spread_ns) = if self.movement.mean_is_steadier() {
+            let mean_ns = self.movement.mean_ns().saturating_mul(rough);
+            (edges.mean_ns << OFFSET_BITS, [mean_ns, 0, 0])
+        } else {
+            let tilt = self.movement.tilt();
+            let leaning = mul_shift(excess_ns, tilt, 1);
+            // Excess divided between the two directions in an unknown way: its halves differ by
+            // about a quarter of it. What the tilt has explained no longer counts.
+            let unexplained = 65_536 - tilt.saturating_abs();
+            let usual_ns = (self.usual_excess.ns() >> 3).max(self.movement.middle_ns());
+            let usual_ns = usual_ns.saturating_mul(rough);
+            let quiet_ns = self.movement.quiet_ns().saturating_mul(rough);
+            let spread_ns = [
+                mul_shift(excess_ns >> 2, unexplained, 16),
+                mul_shift(usual_ns, unexplained, 16),
+                mul_shift(quiet_ns, tilt.saturating_abs(), 16),
+            ];
+            (
+                (edges.middle_ns() << OFFSET_BITS).saturating_add(leaning),
+                spread_ns,
+            )
+        };
+        let variance = spread_ns
+            .into_iter()
+            .chain([slope_error_ns >> 2, STAMP_NOISE_NS])
+            .fold(0_i64, |sum, ns| sum.saturating_add(square_shift(ns, 0)));
         Measurement {
             at_ns: edges.at_ns,
             offset,
@@ -444,7 +452,8 @@ impl Lock {
         let before_ns = self.floor.ns();
         self.floor.add(round_trip_ns);
         let lower_ns = before_ns.saturating_sub(self.floor.ns());
-        self.bank.shift(mul_shift(lower_ns, self.sides.tilt(), 1));
+        self.bank
+            .shift(mul_shift(lower_ns, self.movement.tilt(), 1));
     }
 
     /// Takes note of an exchange that does not fit. True when it was the third in a row and the
@@ -517,7 +526,7 @@ impl Lock {
         self.block = None;
         self.block_target = 1;
         self.blocks_at_target = 0;
-        self.sides.forget_position();
+        self.movement.forget_position();
         self.agreed_ns = self.last_ns;
         self.relocked_ns = Some(self.last_ns);
     }

@@ -1,4 +1,4 @@
-//! What is learnt about the path: its least round trip, and which direction is the cleaner.
+//! What is learnt about the path: its least round trip, and which summary of a block is steadiest.
 
 use super::block::{Edges, LARGEST};
 use crate::fixed::{div_shift, mul_shift, root, square_shift};
@@ -11,6 +11,8 @@ const CLEANER: i64 = 5;
 const CLEANER_EARLY: i64 = 16;
 /// Differences between blocks that must have been seen before a direction is called cleaner.
 const SIDES_SETTLED: u32 = 4;
+/// Differences that must have been seen before the mean is preferred.
+const MEAN_SETTLED: u32 = 12;
 
 /// The least round trip of the recent past, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +50,7 @@ impl Floor {
     }
 }
 
-/// How much the edge of each direction moves from block to block.
+/// How much each summary of a block moves from block to block, by which the best one is chosen.
 ///
 /// The two edges of a block say where the offset would be if the quickest message each way had met
 /// no queue. If one direction queues much more than the other, its edge jumps about and the other's
@@ -58,15 +60,19 @@ impl Floor {
 /// Movements are kept as those of a full-grown block: the edge of a smaller one moves
 /// [`rougher`] times as much.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sides {
+pub(crate) struct Movement {
     before: Option<Edges>,
-    /// Mean absolute movement of the upper edge (the way there), ns.
+    /// Mean absolute movement of the upper edge (the way there).
     forward: RunningMean,
-    /// Mean absolute movement of the lower edge (the way back), ns.
+    /// The same of the lower edge (the way back).
     back: RunningMean,
+    /// The same of the middle between the edges.
+    middle: RunningMean,
+    /// The same of the mean of all midpoints.
+    mean: RunningMean,
 }
 
-impl Sides {
+impl Movement {
     pub(crate) fn forget_position(&mut self) {
         self.before = None;
     }
@@ -91,6 +97,9 @@ impl Sides {
             };
             self.forward.add(moved(edges.at_most_ns, before.at_most_ns));
             self.back.add(moved(edges.at_least_ns, before.at_least_ns));
+            self.middle
+                .add(moved(edges.middle_ns(), before.middle_ns()));
+            self.mean.add(moved(edges.mean_ns, before.mean_ns));
         }
         self.before = Some(*edges);
     }
@@ -113,6 +122,25 @@ impl Sides {
         } else {
             -tilt
         }
+    }
+
+    /// Whether the mean of all midpoints has clearly moved less than the middle between the edges.
+    /// It does where jitter is symmetric about its mean, so that the quickest message is an accident
+    /// and not a witness of an empty queue. Queueing moves the mean far more than the edges, so a
+    /// mean that is biased by a queue is not preferred.
+    pub(crate) fn mean_is_steadier(&self) -> bool {
+        let steadier = self.mean.ns.saturating_mul(3) < self.middle.ns.saturating_mul(2);
+        self.mean.seen >= MEAN_SETTLED && steadier && self.tilt() == 0
+    }
+
+    /// Movement of the middle between the edges in ns.
+    pub(crate) fn middle_ns(&self) -> i64 {
+        self.middle.ns
+    }
+
+    /// Movement of the mean of all midpoints in ns.
+    pub(crate) fn mean_ns(&self) -> i64 {
+        self.mean.ns
     }
 
     /// Movement of the quieter edge in ns.
