@@ -71,7 +71,7 @@ impl Span {
             return None;
         }
         Some(Span {
-            ns: (bytes as i64 * 10 * 1_000_000_000) / baud as i64,
+            ns: saturate(bytes as i128 * 10 * 1_000_000_000 / baud as i128),
         })
     }
 

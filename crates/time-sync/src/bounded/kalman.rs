@@ -32,6 +32,8 @@ const P11_MIN: i64 = 1;
 /// Largest drift, about 15,600 ppm: over the longest gap it still fits beside the anchor.
 const DRIFT_MAX: i64 = 1 << 40;
 
+/// No clock changes its rate by more than this, about 2,000 ppm; what looks faster is a step.
+const RATE_MAX: i64 = 1 << 37;
 /// Wander of the drift of the three filters: 0.003, 0.03 and 0.3 ppm after one second, as variance
 /// per tick in (2^-16)·(ns/tick)².
 const WANDER: [i64; 3] = [730_000, 73_000_000, 7_300_000_000];
@@ -233,7 +235,7 @@ impl Bank {
     /// Accepts that the clock has moved by `jump` within `elapsed_ns` in a way the filters did not
     /// allow for: variances grow to cover it, what is known stays.
     fn open(&mut self, jump: i64, elapsed_ns: i64) {
-        let rate = div_shift(jump, ticks(elapsed_ns).max(1), TICK_BITS);
+        let rate = div_shift(jump, ticks(elapsed_ns).max(1), TICK_BITS).clamp(-RATE_MAX, RATE_MAX);
         for filter in &mut self.filters {
             let p00 = square_shift(jump, 2 * OFFSET_BITS - VARIANCE_BITS);
             filter.p00 = filter.p00.saturating_add(p00).min(P00_MAX);

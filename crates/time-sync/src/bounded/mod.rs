@@ -386,7 +386,7 @@ impl Lock {
         }
         let edges = block.edges();
         self.floor.count_block(edges.width_ns());
-        self.movement.add(&edges, self.bank.drift());
+        self.movement.add(&edges);
         self.blocks_at_target += 1;
         if self.blocks_at_target >= 2 && self.block_target < block::LARGEST {
             self.block_target *= 2;

@@ -9,9 +9,12 @@ const FLOOR_BLOCKS: u32 = 64;
 /// while few blocks have been seen this divided by their number on top.
 const CLEANER: i64 = 5;
 const CLEANER_EARLY: i64 = 16;
-/// Differences between blocks that must have been seen before a direction is called cleaner.
+/// A line through two blocks is continued by half to twice their distance (16 fraction bits).
+const LINE_RATIO_MIN: i64 = 1 << 15;
+const LINE_RATIO_MAX: i64 = 1 << 17;
+/// Movements that must have been seen before a direction is called cleaner.
 const SIDES_SETTLED: u32 = 4;
-/// Differences that must have been seen before the mean is preferred.
+/// Movements that must have been seen before the mean is preferred.
 const MEAN_SETTLED: u32 = 12;
 
 /// The least round trip of the recent past, in nanoseconds.
@@ -61,8 +64,10 @@ impl Floor {
 /// [`rougher`] times as much.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Movement {
+    /// The last two blocks, the later one first.
     before: Option<Edges>,
-    /// Mean absolute movement of the upper edge (the way there).
+    older: Option<Edges>,
+    /// Mean movement of the upper edge (the way there): about half its standard deviation.
     forward: RunningMean,
     /// The same of the lower edge (the way back).
     back: RunningMean,
@@ -75,32 +80,38 @@ pub(crate) struct Movement {
 impl Movement {
     pub(crate) fn forget_position(&mut self) {
         self.before = None;
+        self.older = None;
     }
 
     pub(crate) fn move_anchor(&mut self, ns: i64) {
-        if let Some(edges) = &mut self.before {
+        for edges in [&mut self.before, &mut self.older].into_iter().flatten() {
             edges.move_anchor(ns);
         }
     }
 
-    pub(crate) fn add(&mut self, edges: &Edges, drift_2_46: i64) {
-        if let Some(before) = self.before {
-            let drifted_ns = mul_shift(edges.at_ns.saturating_sub(before.at_ns), drift_2_46, 46);
-            // The difference of two edges is as rough as the rougher of them.
-            let rough = rougher(edges.count.min(before.count));
-            let moved = |now_ns: i64, before_ns: i64| {
-                now_ns
-                    .saturating_sub(before_ns)
-                    .saturating_sub(drifted_ns)
-                    .saturating_abs()
-                    / (2 * rough)
-            };
-            self.forward.add(moved(edges.at_most_ns, before.at_most_ns));
-            self.back.add(moved(edges.at_least_ns, before.at_least_ns));
-            self.middle
-                .add(moved(edges.middle_ns(), before.middle_ns()));
-            self.mean.add(moved(edges.mean_ns, before.mean_ns));
+    /// Takes in a block. What counts is how far each summary lies from the straight line through the
+    /// two blocks before: a wrong drift then moves none of them, so that a bad start cannot hide
+    /// which one is the steadiest.
+    pub(crate) fn add(&mut self, edges: &Edges) {
+        if let (Some(before), Some(older)) = (self.before, self.older) {
+            let elapsed_ns = edges.at_ns.saturating_sub(before.at_ns);
+            let earlier_ns = before.at_ns.saturating_sub(older.at_ns);
+            let ratio = div_shift(elapsed_ns, earlier_ns, 16);
+            if (LINE_RATIO_MIN..=LINE_RATIO_MAX).contains(&ratio) {
+                let rough = rougher(edges.count.min(before.count).min(older.count));
+                let moved = |series: fn(&Edges) -> i64| {
+                    let (now_ns, before_ns) = (series(edges), series(&before));
+                    let step_ns = before_ns.saturating_sub(series(&older));
+                    let line_ns = before_ns.saturating_add(mul_shift(step_ns, ratio, 16));
+                    now_ns.saturating_sub(line_ns).saturating_abs() / (4 * rough)
+                };
+                self.forward.add(moved(|edges| edges.at_most_ns));
+                self.back.add(moved(|edges| edges.at_least_ns));
+                self.middle.add(moved(Edges::middle_ns));
+                self.mean.add(moved(|edges| edges.mean_ns));
+            }
         }
+        self.older = self.before;
         self.before = Some(*edges);
     }
 

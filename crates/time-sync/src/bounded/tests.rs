@@ -1,5 +1,5 @@
 use super::*;
-use noctule_netsim::{ClockModel, RoundTrip, Scenario, round_trips};
+use noctule_netsim::{ClockModel, Path, RoundTrip, Scenario, round_trips};
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -436,5 +436,36 @@ proptest! {
                 prop_assert!(estimate.bound.is_none_or(|bound| error <= bound), "{:?}", estimate);
             }
         }
+    }
+}
+
+/// Round trips as recorded, with a clock of our own behind them.
+fn recorded(forward_share_of_excess: f64) -> Scenario {
+    let round_trips = include_str!("../../../../vectors/time-sync/wifi_round_trips_us.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| Span::from_us(line.parse().unwrap()))
+        .collect();
+    let path = Path::Recorded {
+        round_trips,
+        forward_share_of_least: 0.5,
+        forward_share_of_excess,
+    };
+    Scenario {
+        path,
+        ..Scenario::named("A").unwrap()
+    }
+}
+
+#[test]
+fn recorded_radio_round_trips_are_survived_whichever_way_the_queue_was() {
+    for (share, budget_us) in [(0.5, 5.0), (0.0, 5.0), (1.0, 5.0)] {
+        let outcome = run(&round_trips(&recorded(share), 1), BoundedConfig::default());
+        assert_eq!(violations(&outcome), 0);
+        assert!(
+            rms_us(&outcome) < budget_us,
+            "{share}: {} µs",
+            rms_us(&outcome)
+        );
     }
 }
