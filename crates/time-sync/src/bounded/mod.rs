@@ -116,6 +116,8 @@ struct Lock {
     bank: Bank,
     floor: Floor,
     movement: Movement,
+    /// The last block's value minus what the filter expected, ns.
+    disagreement_ns: i64,
     /// Mean excess of a block's width over the least round trip, ns.
     usual_excess: RunningMean,
     block: Option<Block>,
@@ -187,6 +189,14 @@ impl Bounded {
         self.lock
             .as_ref()
             .map_or(0.0, |lock| lock.movement.tilt() as f64 / 65_536.0)
+    }
+
+    /// What the hull of the last block says minus what the filter expected: a cross-check. One much
+    /// larger than sigma, again and again with the same sign, means that the filter lags.
+    pub fn hull_disagreement(&self) -> Option<Span> {
+        self.lock
+            .as_ref()
+            .map(|lock| Span::from_ns(lock.disagreement_ns))
     }
 
     fn judge(&mut self, exchange: &Exchange) -> Result<(), Rejection> {
@@ -270,6 +280,7 @@ impl Lock {
             ),
             floor: Floor::new(seen.round_trip_ns),
             movement: Movement::default(),
+            disagreement_ns: 0,
             usual_excess: RunningMean::new(seen.round_trip_ns >> 1),
             block: None,
             block_target: 1,
@@ -380,6 +391,8 @@ impl Lock {
             return;
         };
         let measured = self.measure(&block);
+        let expected = self.bank.offset_at(measured.at_ns);
+        self.disagreement_ns = measured.offset.saturating_sub(expected) >> OFFSET_BITS;
         if self.bank.update(&measured) {
             self.block_target = (self.block_target / 4).max(1);
             self.blocks_at_target = 0;
