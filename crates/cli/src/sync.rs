@@ -92,12 +92,7 @@ fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
     let replayed = sync::replay(&rows, &mut *estimator);
     let accuracy = sync::judge(&rows, &replayed);
     if let Some(path) = &arguments.estimates {
-        let cannot = |error| {
-            format!(
-                "{} cannot be written: {error}; name another file",
-                path.display()
-            )
-        };
+        let cannot = |error| format!("{} cannot be written: {error}; name another file", path.display());
         let mut output = BufWriter::new(File::create(path).map_err(cannot)?);
         sync::write_estimates(&rows, &replayed.estimates, &mut output).map_err(cannot)?;
     }
@@ -107,28 +102,18 @@ fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
         anstream::print!("{}", table(kind, &accuracy));
     }
     let held = accuracy.bound_violations.is_none_or(|count| count == 0);
-    Ok(if held {
-        Outcome::Done
-    } else {
-        Outcome::NotValid
-    })
+    Ok(if held { Outcome::Done } else { Outcome::NotValid })
 }
 
 fn read(path: &Path) -> Result<Vec<TraceRow>, String> {
-    let file = File::open(path).map_err(|error| {
-        format!(
-            "{} cannot be read: {error}; name a CSV trace",
-            path.display()
-        )
-    })?;
+    let file = File::open(path)
+        .map_err(|error| format!("{} cannot be read: {error}; name a CSV trace", path.display()))?;
     sync::trace::read_csv(file).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn wire_times(text: &str) -> Result<(Span, Span), String> {
-    let fault = || {
-        "write two whole numbers of nanoseconds, none negative, with a comma between them"
-            .to_owned()
-    };
+    let fault =
+        || "write two whole numbers of nanoseconds, none negative, with a comma between them".to_owned();
     let (forward, back) = text.split_once(',').ok_or_else(fault)?;
     let span = |word: &str| match word.trim().parse::<i64>() {
         Ok(ns) if ns >= 0 => Ok(Span::from_ns(ns)),
@@ -142,9 +127,7 @@ fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
     let with = |value: Option<f64>, unit: &str, digits: usize| {
         value.map_or("–".into(), |value| format!("{value:.digits$} {unit}"))
     };
-    let violations = accuracy
-        .bound_violations
-        .map_or("–".into(), |count| count.to_string());
+    let violations = accuracy.bound_violations.map_or("–".into(), |count| count.to_string());
     [
         ("estimator", kind.to_string()),
         ("rms error", us(accuracy.rms_error_ns)),
@@ -152,14 +135,8 @@ fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
         ("mean bound (proven)", us(accuracy.mean_bound_ns)),
         ("mean sigma (likely)", us(accuracy.mean_sigma_ns)),
         ("times out of bound", violations),
-        (
-            "within 100 µs after",
-            with(accuracy.time_to_100us_s, "s", 1),
-        ),
-        (
-            "again after a step",
-            with(accuracy.relock_after_step_s, "s", 1),
-        ),
+        ("within 100 µs after", with(accuracy.time_to_100us_s, "s", 1)),
+        ("again after a step", with(accuracy.relock_after_step_s, "s", 1)),
         ("drift error", with(accuracy.drift_error_ppm, "ppm", 3)),
         ("exchanges used", accuracy.accepted.to_string()),
         ("not used", accuracy.rejected.to_string()),

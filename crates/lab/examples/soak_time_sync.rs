@@ -18,18 +18,8 @@ fn main() -> ExitCode {
     };
     let found = noctule_lab::sync::sweep::soak(first..first.saturating_add(count));
     for (seed, accuracy) in &found {
-        println!(
-            "seed {seed}: the truth left the bound {:?} times",
-            accuracy.bound_violations
-        );
+        println!("seed {seed}: the truth left the bound {:?} times", accuracy.bound_violations);
     }
-    println!(
-        "{count} seeds from {first}: {} with violations",
-        found.len()
-    );
-    if found.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    }
+    println!("{count} seeds from {first}: {} with violations", found.len());
+    if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }

@@ -85,11 +85,7 @@ impl Clock {
         for knot in 0..knots {
             let middle_s = (knot as f64 + 0.5) * knot_s;
             let wave = libm::sin(core::f64::consts::TAU * middle_s / model.wave_period_s);
-            let slew_ppm = if middle_s < model.slew_s {
-                model.slew_ppm
-            } else {
-                0.0
-            };
+            let slew_ppm = if middle_s < model.slew_s { model.slew_ppm } else { 0.0 };
             let drift_ppm = model.drift_ppm + model.wave_ppm * wave + walked_ppm + slew_ppm;
             let drift = drift_ppm.clamp(-model.limit_ppm, model.limit_ppm) * 1e-6;
             clock.drift.push(drift);
@@ -105,12 +101,7 @@ impl Clock {
         let knot = ((at.ns() / KNOT.ns()).max(0) as usize).min(self.drift.len() - 1);
         let since_knot_ns = at.ns() - knot as i64 * KNOT.ns();
         let drifted_ns = self.drifted_ns[knot] + self.drift[knot] * since_knot_ns as f64;
-        let stepped = self
-            .steps
-            .iter()
-            .filter(|step| step.at <= at)
-            .map(|step| step.by)
-            .sum::<Span>();
+        let stepped = self.steps.iter().filter(|step| step.at <= at).map(|step| step.by).sum::<Span>();
         self.offset + stepped + Span::from_ns(libm::round(drifted_ns) as i64)
     }
 
@@ -131,58 +122,31 @@ mod tests {
 
     #[test]
     fn a_linear_clock_gains_its_drift_every_second() {
-        let clock = clock(&ClockModel {
-            offset: Span::from_s(3),
-            drift_ppm: 50.0,
-            ..ClockModel::default()
-        });
+        let clock = clock(&ClockModel { offset: Span::from_s(3), drift_ppm: 50.0, ..ClockModel::default() });
         assert_eq!(clock.offset_at(Span::ZERO), Span::from_s(3));
-        assert_eq!(
-            clock.offset_at(Span::from_s(100)),
-            Span::from_s(3) + Span::from_ms(5)
-        );
-        assert_eq!(
-            clock.offset_at(Span::from_s(700)),
-            Span::from_s(3) + Span::from_ms(35)
-        );
+        assert_eq!(clock.offset_at(Span::from_s(100)), Span::from_s(3) + Span::from_ms(5));
+        assert_eq!(clock.offset_at(Span::from_s(700)), Span::from_s(3) + Span::from_ms(35));
     }
 
     #[test]
     fn a_wave_returns_to_where_it_began_after_a_whole_period() {
-        let clock = clock(&ClockModel {
-            wave_ppm: 1.0,
-            wave_period_s: 300.0,
-            ..ClockModel::default()
-        });
+        let clock = clock(&ClockModel { wave_ppm: 1.0, wave_period_s: 300.0, ..ClockModel::default() });
         assert!(clock.offset_at(Span::from_s(150)) > Span::from_us(90));
         assert!(clock.offset_at(Span::from_s(300)).abs() < Span::from_ns(100));
     }
 
     #[test]
     fn a_slewed_clock_runs_normally_once_the_slew_is_over() {
-        let clock = clock(&ClockModel {
-            slew_ppm: 1000.0,
-            slew_s: 40.0,
-            ..ClockModel::default()
-        });
+        let clock = clock(&ClockModel { slew_ppm: 1000.0, slew_s: 40.0, ..ClockModel::default() });
         assert_eq!(clock.offset_at(Span::from_s(40)), Span::from_ms(40));
         assert_eq!(clock.offset_at(Span::from_s(600)), Span::from_ms(40));
     }
 
     #[test]
     fn a_step_happens_at_its_time_and_not_before() {
-        let step = Step {
-            at: Span::from_s(300),
-            by: Span::from_ms(-50),
-        };
-        let clock = clock(&ClockModel {
-            steps: vec![step],
-            ..ClockModel::default()
-        });
-        assert_eq!(
-            clock.offset_at(Span::from_s(300) - Span::from_ns(1)),
-            Span::ZERO
-        );
+        let step = Step { at: Span::from_s(300), by: Span::from_ms(-50) };
+        let clock = clock(&ClockModel { steps: vec![step], ..ClockModel::default() });
+        assert_eq!(clock.offset_at(Span::from_s(300) - Span::from_ns(1)), Span::ZERO);
         assert_eq!(clock.offset_at(Span::from_s(300)), Span::from_ms(-50));
     }
 
@@ -204,27 +168,18 @@ mod tests {
             fastest_ppm = fastest_ppm.max((to - from).abs().ns() as f64);
         }
         assert!(fastest_ppm <= 201.0, "{fastest_ppm} ns in a millisecond");
-        assert!(
-            fastest_ppm >= 199.0,
-            "the limit was never reached, so it was not tested"
-        );
+        assert!(fastest_ppm >= 199.0, "the limit was never reached, so it was not tested");
     }
 
     #[test]
     fn a_random_walk_spreads_with_the_root_of_time() {
-        let model = ClockModel {
-            walk_ppm: 0.1,
-            ..ClockModel::default()
-        };
+        let model = ClockModel { walk_ppm: 0.1, ..ClockModel::default() };
         let mut squares = 0.0;
         for seed in 0..400 {
             let clock = Clock::new(&model, Span::from_s(101), &mut Random::new(seed));
             squares += clock.drift_ppm_at(Span::from_s(100)).powi(2);
         }
         let deviation_ppm = (squares / 400.0).sqrt();
-        assert!(
-            (deviation_ppm - 1.0).abs() < 0.12,
-            "{deviation_ppm} ppm after 100 s, expected 1"
-        );
+        assert!((deviation_ppm - 1.0).abs() < 0.12, "{deviation_ppm} ppm after 100 s, expected 1");
     }
 }

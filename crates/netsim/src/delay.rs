@@ -44,28 +44,13 @@ impl Delay {
     pub fn draw(&self, random: &mut Random) -> Span {
         let wait_us = match self.queue {
             Queue::Empty => 0.0,
-            Queue::Exponential {
-                probability,
-                mean_us,
-            } => {
+            Queue::Exponential { probability, mean_us } => {
                 let wait_us = random.exponential(mean_us);
-                if random.chance(probability) {
-                    wait_us
-                } else {
-                    0.0
-                }
+                if random.chance(probability) { wait_us } else { 0.0 }
             }
-            Queue::Uniform {
-                probability,
-                from_us,
-                to_us,
-            } => {
+            Queue::Uniform { probability, from_us, to_us } => {
                 let wait_us = random.uniform(from_us, to_us);
-                if random.chance(probability) {
-                    wait_us
-                } else {
-                    0.0
-                }
+                if random.chance(probability) { wait_us } else { 0.0 }
             }
         };
         let us = self.least_us + random.gamma2(self.jitter_us) + wait_us;
@@ -104,11 +89,7 @@ impl Path {
     pub fn draw(&self, index: usize, random: &mut Random) -> (Span, Span) {
         match self {
             Path::Modelled { forward, back } => (forward.draw(random), back.draw(random)),
-            Path::Recorded {
-                round_trips,
-                forward_share_of_least,
-                forward_share_of_excess,
-            } => {
+            Path::Recorded { round_trips, forward_share_of_least, forward_share_of_excess } => {
                 let Some(least) = round_trips.iter().min() else {
                     return (Span::ZERO, Span::ZERO);
                 };
@@ -131,19 +112,13 @@ mod tests {
         let delay = Delay {
             least_us: 600.0,
             jitter_us: 60.0,
-            queue: Queue::Exponential {
-                probability: 0.4,
-                mean_us: 1500.0,
-            },
+            queue: Queue::Exponential { probability: 0.4, mean_us: 1500.0 },
         };
         let mut random = Random::new(3);
         let draws: Vec<Span> = (0..20_000).map(|_| delay.draw(&mut random)).collect();
         assert!(draws.iter().all(|draw| *draw >= Span::from_us(600)));
         let mean_us = draws.iter().copied().sum::<Span>().ns() as f64 / draws.len() as f64 / 1e3;
-        assert!(
-            (mean_us - (600.0 + 120.0 + 600.0)).abs() < 30.0,
-            "{mean_us}"
-        );
+        assert!((mean_us - (600.0 + 120.0 + 600.0)).abs() < 30.0, "{mean_us}");
     }
 
     #[test]
@@ -164,11 +139,8 @@ mod tests {
 
     #[test]
     fn an_empty_recording_gives_zero_delays() {
-        let path = Path::Recorded {
-            round_trips: vec![],
-            forward_share_of_least: 0.5,
-            forward_share_of_excess: 0.5,
-        };
+        let path =
+            Path::Recorded { round_trips: vec![], forward_share_of_least: 0.5, forward_share_of_excess: 0.5 };
         assert_eq!(path.draw(0, &mut Random::new(1)), (Span::ZERO, Span::ZERO));
     }
 }

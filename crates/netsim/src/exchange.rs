@@ -31,11 +31,7 @@ pub struct RoundTrip {
 /// Lost exchanges are absent. Requests leave on a fixed schedule, whether or not the reply to the
 /// one before has come.
 pub fn round_trips(scenario: &Scenario, seed: u64) -> Vec<RoundTrip> {
-    let clock = Clock::new(
-        &scenario.clock,
-        scenario.duration,
-        &mut Random::for_part(seed, 1),
-    );
+    let clock = Clock::new(&scenario.clock, scenario.duration, &mut Random::for_part(seed, 1));
     let mut delays = Random::for_part(seed, 2);
     let mut losses = Random::for_part(seed, 3);
     let read_remote = |at: Span| at + clock.offset_at(at);
@@ -49,11 +45,7 @@ pub fn round_trips(scenario: &Scenario, seed: u64) -> Vec<RoundTrip> {
             let received = sent + forward;
             let replied = received + scenario.turnaround;
             let arrived = replied + back;
-            let stepped = scenario
-                .clock
-                .steps
-                .iter()
-                .any(|step| sent < step.at && step.at <= arrived);
+            let stepped = scenario.clock.steps.iter().any(|step| sent < step.at && step.at <= arrived);
             trips.push(RoundTrip {
                 step_in_flight: stepped,
                 t1_ns: sent.ns(),
@@ -92,14 +84,8 @@ mod tests {
             for trip in round_trips(&scenario, 1) {
                 // One nanosecond for rounding, and the clock's own movement within the exchange.
                 let moved_ns = (trip.t4_ns - trip.t1_ns) / 900 + 1;
-                assert!(
-                    trip.t3_ns - trip.t4_ns <= trip.offset_true_ns + moved_ns,
-                    "{name} {trip:?}"
-                );
-                assert!(
-                    trip.offset_true_ns <= trip.t2_ns - trip.t1_ns + moved_ns,
-                    "{name} {trip:?}"
-                );
+                assert!(trip.t3_ns - trip.t4_ns <= trip.offset_true_ns + moved_ns, "{name} {trip:?}");
+                assert!(trip.offset_true_ns <= trip.t2_ns - trip.t1_ns + moved_ns, "{name} {trip:?}");
             }
         }
     }

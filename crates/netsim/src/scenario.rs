@@ -48,64 +48,30 @@ impl Scenario {
         let quiet = Scenario {
             title: "",
             clock: crystal(20.0),
-            path: Path::Modelled {
-                forward: UART,
-                back: UART,
-            },
+            path: Path::Modelled { forward: UART, back: UART },
             turnaround: Span::from_us(20),
             interval: Span::from_ms(100),
             loss: 0.0,
             duration: Span::from_s(600),
         };
-        let over = |forward, back| Scenario {
-            path: Path::Modelled { forward, back },
-            ..quiet.clone()
-        };
-        let behind = |clock| Scenario {
-            clock,
-            ..quiet.clone()
-        };
+        let over = |forward, back| Scenario { path: Path::Modelled { forward, back }, ..quiet.clone() };
+        let behind = |clock| Scenario { clock, ..quiet.clone() };
         let (title, scenario) = match name {
             "A" => ("UART, quiet", quiet),
-            "B" => (
-                "UART, 15 % of messages queued both ways",
-                over(BUSY_UART, BUSY_UART),
-            ),
+            "B" => ("UART, 15 % of messages queued both ways", over(BUSY_UART, BUSY_UART)),
             "C" => ("queue on the way there only", over(QUEUED_UART, UART)),
-            "D" => (
-                "16 ms polling timer on the way back",
-                over(UART, POLLED_UART),
-            ),
+            "D" => ("16 ms polling timer on the way back", over(UART, POLLED_UART)),
             "E" => ("Wi-Fi, 8 % of messages 5 to 80 ms late", over(WIFI, WIFI)),
             "F" => ("50 ms step at 300 s", behind(stepped(Span::from_ms(50)))),
             "F5" => ("5 ms step at 300 s", behind(stepped(Span::from_ms(5)))),
             "G" => {
-                let slewed = ClockModel {
-                    slew_ppm: 1_000.0,
-                    slew_s: 40.0,
-                    ..crystal(20.0)
-                };
+                let slewed = ClockModel { slew_ppm: 1_000.0, slew_s: 40.0, ..crystal(20.0) };
                 ("boot slew of 1000 ppm for 40 s", behind(slewed))
             }
-            "H" => (
-                "half of the exchanges lost, 50 ppm",
-                Scenario {
-                    loss: 0.5,
-                    ..behind(crystal(50.0))
-                },
-            ),
-            "I" => (
-                "one exchange a second",
-                Scenario {
-                    interval: Span::from_s(1),
-                    ..quiet
-                },
-            ),
+            "H" => ("half of the exchanges lost, 50 ppm", Scenario { loss: 0.5, ..behind(crystal(50.0)) }),
+            "I" => ("one exchange a second", Scenario { interval: Span::from_s(1), ..quiet }),
             "J" => {
-                let longer = Delay {
-                    least_us: UART.least_us + 1_000.0,
-                    ..UART
-                };
+                let longer = Delay { least_us: UART.least_us + 1_000.0, ..UART };
                 ("constant 1 ms more on the way there", over(longer, UART))
             }
             _ => return None,
@@ -125,9 +91,7 @@ impl Scenario {
         let interval = Span::from_ms([10, 100, 1_000][(random.bits() % 3) as usize]);
         let duration = interval * 600;
         let steps = random.bits() % 4;
-        let steps = (0..steps)
-            .map(|_| drawn_step(duration, &mut random))
-            .collect();
+        let steps = (0..steps).map(|_| drawn_step(duration, &mut random)).collect();
         Scenario {
             title: "drawn at random",
             clock: ClockModel {
@@ -141,10 +105,7 @@ impl Scenario {
                 limit_ppm,
                 ..ClockModel::default()
             },
-            path: Path::Modelled {
-                forward: drawn_delay(&mut random),
-                back: drawn_delay(&mut random),
-            },
+            path: Path::Modelled { forward: drawn_delay(&mut random), back: drawn_delay(&mut random) },
             turnaround: Span::from_ns(log_uniform(1.0, 5e6, &mut random) as i64),
             interval,
             loss: random.uniform(0.0, 0.7),
@@ -155,15 +116,8 @@ impl Scenario {
 
 fn drawn_step(duration: Span, random: &mut Random) -> Step {
     let size_ns = log_uniform(1e3, 1e9, random) as i64;
-    let by = Span::from_ns(if random.chance(0.5) {
-        size_ns
-    } else {
-        -size_ns
-    });
-    Step {
-        at: Span::from_ns(random.uniform(0.0, duration.ns() as f64) as i64),
-        by,
-    }
+    let by = Span::from_ns(if random.chance(0.5) { size_ns } else { -size_ns });
+    Step { at: Span::from_ns(random.uniform(0.0, duration.ns() as f64) as i64), by }
 }
 
 fn drawn_delay(random: &mut Random) -> Delay {
@@ -172,21 +126,10 @@ fn drawn_delay(random: &mut Random) -> Delay {
     let wait_us = log_uniform(1.0, 50_000.0, random);
     let queue = match random.bits() % 3 {
         0 => Queue::Empty,
-        1 => Queue::Exponential {
-            probability,
-            mean_us: wait_us,
-        },
-        _ => Queue::Uniform {
-            probability,
-            from_us: 0.0,
-            to_us: wait_us,
-        },
+        1 => Queue::Exponential { probability, mean_us: wait_us },
+        _ => Queue::Uniform { probability, from_us: 0.0, to_us: wait_us },
     };
-    Delay {
-        least_us,
-        jitter_us: log_uniform(0.01, least_us, random),
-        queue,
-    }
+    Delay { least_us, jitter_us: log_uniform(0.01, least_us, random), queue }
 }
 
 /// Uniform in the logarithm: every order of magnitude is as likely as every other.
@@ -196,63 +139,26 @@ fn log_uniform(from: f64, to: f64, random: &mut Random) -> f64 {
 
 /// A board that booted a day before the host, so that nothing can rely on small numbers.
 fn crystal(drift_ppm: f64) -> ClockModel {
-    ClockModel {
-        offset: Span::from_s(86_400),
-        drift_ppm,
-        walk_ppm: 0.002,
-        ..ClockModel::default()
-    }
+    ClockModel { offset: Span::from_s(86_400), drift_ppm, walk_ppm: 0.002, ..ClockModel::default() }
 }
 
 fn stepped(by: Span) -> ClockModel {
-    ClockModel {
-        steps: vec![Step {
-            at: Span::from_s(300),
-            by,
-        }],
-        ..crystal(20.0)
-    }
+    ClockModel { steps: vec![Step { at: Span::from_s(300), by }], ..crystal(20.0) }
 }
 
-const UART: Delay = Delay {
-    least_us: 630.0,
-    jitter_us: 60.0,
-    queue: Queue::Empty,
-};
+const UART: Delay = Delay { least_us: 630.0, jitter_us: 60.0, queue: Queue::Empty };
 
-const BUSY_UART: Delay = Delay {
-    queue: Queue::Exponential {
-        probability: 0.15,
-        mean_us: 2_000.0,
-    },
-    ..UART
-};
+const BUSY_UART: Delay = Delay { queue: Queue::Exponential { probability: 0.15, mean_us: 2_000.0 }, ..UART };
 
-const QUEUED_UART: Delay = Delay {
-    queue: Queue::Exponential {
-        probability: 0.4,
-        mean_us: 1_500.0,
-    },
-    ..UART
-};
+const QUEUED_UART: Delay = Delay { queue: Queue::Exponential { probability: 0.4, mean_us: 1_500.0 }, ..UART };
 
-const POLLED_UART: Delay = Delay {
-    queue: Queue::Uniform {
-        probability: 1.0,
-        from_us: 0.0,
-        to_us: 16_000.0,
-    },
-    ..UART
-};
+const POLLED_UART: Delay =
+    Delay { queue: Queue::Uniform { probability: 1.0, from_us: 0.0, to_us: 16_000.0 }, ..UART };
 
 const WIFI: Delay = Delay {
     least_us: 900.0,
     jitter_us: 200.0,
-    queue: Queue::Uniform {
-        probability: 0.08,
-        from_us: 5_000.0,
-        to_us: 80_000.0,
-    },
+    queue: Queue::Uniform { probability: 0.08, from_us: 5_000.0, to_us: 80_000.0 },
 };
 
 #[cfg(test)]

@@ -24,33 +24,14 @@ fn main() {
         .map(|trip| Exchange::from_ns(trip.t1_ns, trip.t2_ns, trip.t3_ns, trip.t4_ns))
         .collect();
     println!("estimator      state bytes   ns per exchange   ns per estimate");
-    report("ema", size_of::<Ema>(), &exchanges, || {
-        Ema::new(EmaPreset::Px4)
-    });
-    report(
-        "last sample",
-        size_of::<LastSample>(),
-        &exchanges,
-        LastSample::default,
-    );
-    report(
-        "minimum of 8",
-        size_of::<MinimumOf8>(),
-        &exchanges,
-        MinimumOf8::default,
-    );
-    report("bounded", size_of::<Bounded>(), &exchanges, || {
-        Bounded::new(BoundedConfig::default())
-    });
+    report("ema", size_of::<Ema>(), &exchanges, || Ema::new(EmaPreset::Px4));
+    report("last sample", size_of::<LastSample>(), &exchanges, LastSample::default);
+    report("minimum of 8", size_of::<MinimumOf8>(), &exchanges, MinimumOf8::default);
+    report("bounded", size_of::<Bounded>(), &exchanges, || Bounded::new(BoundedConfig::default()));
     println!("exchanger      {:>11}", size_of::<Exchanger>());
 }
 
-fn report<E: Estimator>(
-    name: &str,
-    state_bytes: usize,
-    exchanges: &[Exchange],
-    new: impl Fn() -> E,
-) {
+fn report<E: Estimator>(name: &str, state_bytes: usize, exchanges: &[Exchange], new: impl Fn() -> E) {
     let (mut handle_ns, mut estimate_ns) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..RUNS {
         let mut estimator = new();

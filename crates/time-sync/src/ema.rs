@@ -81,11 +81,7 @@ impl Ema {
     /// The offset as the running code applies it: none at all until the filter has converged, which
     /// at 10 Hz takes 50 seconds.
     pub fn applied_offset(&self) -> Span {
-        if self.converged() {
-            self.offset_span()
-        } else {
-            Span::ZERO
-        }
+        if self.converged() { self.offset_span() } else { Span::ZERO }
     }
 
     /// The filter's own state: offset (local minus remote) and skew per sample, in microseconds for
@@ -160,20 +156,14 @@ impl Ema {
             return Err(Rejection::OutOfRange);
         }
         let unit = self.ns_per_unit();
-        let (sent, remote, now) = (
-            exchange.t1.ns() / unit,
-            exchange.t3.ns() / unit,
-            exchange.t4.ns() / unit,
-        );
+        let (sent, remote, now) = (exchange.t1.ns() / unit, exchange.t3.ns() / unit, exchange.t4.ns() / unit);
         // Twice a stamp may need 65 bits; the sum of the two differences does not.
         let observed = ((sent - remote).saturating_add(now - remote)) / 2;
         if now - sent >= 10_000_000 / unit {
             return Err(Rejection::RoundTripTooLong);
         }
         let (gate, in_a_row_limit) = self.deviation_gate();
-        let deviation = (self.offset as i64)
-            .saturating_sub(observed)
-            .saturating_abs();
+        let deviation = (self.offset as i64).saturating_sub(observed).saturating_abs();
         if self.converged() && deviation > gate {
             self.high_deviation_in_a_row += 1;
             if self.high_deviation_in_a_row > in_a_row_limit {
@@ -211,11 +201,7 @@ impl Estimator for Ema {
             drift: Drift::from_2_46(drift as i64),
             bound: None,
             sigma: None,
-            state: if self.converged() {
-                State::Locked
-            } else {
-                State::Acquiring
-            },
+            state: if self.converged() { State::Locked } else { State::Acquiring },
         })
     }
 

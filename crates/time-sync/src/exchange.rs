@@ -59,18 +59,13 @@ impl Exchange {
     pub fn midpoint(&self) -> Span {
         let least_ns = self.offset_at_least().ns();
         // Half of a non-negative difference cannot overflow where the sum could.
-        Span::from_ns(
-            least_ns.saturating_add(self.offset_at_most().ns().saturating_sub(least_ns) >> 1),
-        )
+        Span::from_ns(least_ns.saturating_add(self.offset_at_most().ns().saturating_sub(least_ns) >> 1))
     }
 
     /// Checks what needs no memory: the range of the stamps and their order on each clock.
     pub(crate) fn check(&self) -> Result<(), Rejection> {
         let stamps = [self.t1.ns(), self.t2.ns(), self.t3.ns(), self.t4.ns()];
-        if stamps
-            .iter()
-            .any(|ns| !(-STAMP_LIMIT_NS < *ns && *ns < STAMP_LIMIT_NS))
-        {
+        if stamps.iter().any(|ns| !(-STAMP_LIMIT_NS < *ns && *ns < STAMP_LIMIT_NS)) {
             return Err(Rejection::OutOfRange);
         }
         if self.t4 < self.t1 || self.t3 < self.t2 {
@@ -169,9 +164,7 @@ impl fmt::Display for Rejection {
         f.write_str(match self {
             Rejection::OutOfRange => "a stamp is 146 years or more from the origin of its clock",
             Rejection::ClockWentBack => "a clock went back within the exchange",
-            Rejection::NegativeRoundTrip => {
-                "the round trip is shorter than the known wire time, or negative"
-            }
+            Rejection::NegativeRoundTrip => "the round trip is shorter than the known wire time, or negative",
             Rejection::OutOfOrder => "the reply arrived before one already used",
             Rejection::RoundTripTooLong => "the round trip is too long for this filter",
             Rejection::Contradiction => "the exchange contradicts the estimate",

@@ -173,12 +173,7 @@ impl Exchanger {
             return None;
         }
         let nonce = self.nonce(self.sequence);
-        let pending = Pending {
-            nonce,
-            sequence: self.sequence,
-            asked: now,
-            t1: now,
-        };
+        let pending = Pending { nonce, sequence: self.sequence, asked: now, t1: now };
         let slot = self.free_slot();
         self.pending[slot] = Some(pending);
         self.sequence += 1;
@@ -192,12 +187,7 @@ impl Exchanger {
     /// The request of `nonce` left at `t1`, stamped as close to the wire as possible. Without this
     /// call `t1` is the time of [`poll_request`](Exchanger::poll_request), which is never too late.
     pub fn handle_sent(&mut self, nonce: Nonce, t1: Instant<Local>) {
-        if let Some(pending) = self
-            .pending
-            .iter_mut()
-            .flatten()
-            .find(|pending| pending.nonce == nonce)
-        {
+        if let Some(pending) = self.pending.iter_mut().flatten().find(|pending| pending.nonce == nonce) {
             pending.t1 = t1;
         }
     }
@@ -213,30 +203,19 @@ impl Exchanger {
         t4: Instant<Local>,
     ) -> Result<Exchange, Dropped> {
         self.give_up_older_than(t4 - self.config.timeout);
-        let found = self
-            .pending
-            .iter_mut()
-            .find(|slot| slot.is_some_and(|pending| pending.nonce == nonce));
+        let found = self.pending.iter_mut().find(|slot| slot.is_some_and(|pending| pending.nonce == nonce));
         let Some(pending) = found.and_then(Option::take) else {
             return Err(self.drop_unexpected(nonce));
         };
         self.finish(nonce, Fate::Answered);
-        if self
-            .newest_answered
-            .is_some_and(|newest| pending.sequence < newest)
-        {
+        if self.newest_answered.is_some_and(|newest| pending.sequence < newest) {
             self.counters.reordered = self.counters.reordered.saturating_add(1);
             return Err(Dropped::Reordered);
         }
         self.newest_answered = Some(pending.sequence);
         self.unanswered_in_a_row = 0;
         self.counters.answered = self.counters.answered.saturating_add(1);
-        Ok(Exchange {
-            t1: pending.t1,
-            t2: remote.0,
-            t3: remote.1,
-            t4,
-        })
+        Ok(Exchange { t1: pending.t1, t2: remote.0, t3: remote.1, t4 })
     }
 
     /// The estimator's state after an exchange sets the rhythm; a step brings the next request
@@ -315,11 +294,7 @@ impl Exchanger {
     }
 
     fn drop_unexpected(&mut self, nonce: Nonce) -> Dropped {
-        let fate = self
-            .finished
-            .iter()
-            .flatten()
-            .find(|(finished, _)| *finished == nonce);
+        let fate = self.finished.iter().flatten().find(|(finished, _)| *finished == nonce);
         let (reason, counter) = match fate {
             Some((_, Fate::Answered)) => (Dropped::Duplicated, &mut self.counters.duplicated),
             Some((_, Fate::GivenUp)) => (Dropped::Stale, &mut self.counters.stale),

@@ -44,10 +44,7 @@ mod tests {
             let x = -f64::from(i) / 1000.0;
             let ours = exp_of_negative(x);
             let theirs = x.exp();
-            assert!(
-                (ours - theirs).abs() <= 4.5e-16 * theirs,
-                "exp({x}) = {ours:e}, expected {theirs:e}"
-            );
+            assert!((ours - theirs).abs() <= 4.5e-16 * theirs, "exp({x}) = {ours:e}, expected {theirs:e}");
         }
     }
 

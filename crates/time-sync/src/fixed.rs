@@ -7,16 +7,8 @@
 /// `a·b / 2^shift`, rounded towards zero, saturated to ±`i64::MAX`. `shift` is at most 63.
 pub(crate) fn mul_shift(a: i64, b: i64, shift: u32) -> i64 {
     let magnitude = (u128::from(a.unsigned_abs()) * u128::from(b.unsigned_abs())) >> shift;
-    let magnitude = if magnitude > i64::MAX as u128 {
-        i64::MAX
-    } else {
-        magnitude as i64
-    };
-    if (a < 0) != (b < 0) {
-        -magnitude
-    } else {
-        magnitude
-    }
+    let magnitude = if magnitude > i64::MAX as u128 { i64::MAX } else { magnitude as i64 };
+    if (a < 0) != (b < 0) { -magnitude } else { magnitude }
 }
 
 /// `numerator·2^shift / denominator`, rounded towards zero to at least 31 significant bits,
@@ -50,11 +42,7 @@ pub(crate) fn div_shift(numerator: i64, denominator: i64, shift: u32) -> i64 {
     if magnitude > i64::MAX as u64 {
         return saturated;
     }
-    if negative {
-        -(magnitude as i64)
-    } else {
-        magnitude as i64
-    }
+    if negative { -(magnitude as i64) } else { magnitude as i64 }
 }
 
 /// The square of a value, saturated.
@@ -64,11 +52,7 @@ pub(crate) fn square_shift(a: i64, shift: u32) -> i64 {
 
 /// The largest integer whose square is at most `square`; zero for negative input.
 pub(crate) fn root(square: i64) -> i64 {
-    if square <= 0 {
-        0
-    } else {
-        (square as u64).isqrt() as i64
-    }
+    if square <= 0 { 0 } else { (square as u64).isqrt() as i64 }
 }
 
 #[cfg(test)]

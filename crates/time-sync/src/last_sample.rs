@@ -48,22 +48,15 @@ mod tests {
     fn the_estimate_is_the_midpoint_of_the_last_exchange() {
         let mut last = LastSample::default();
         assert_eq!(last.estimate(Instant::from_ns(0)), None);
-        last.handle_exchange(&Exchange::from_ns(0, 1_100, 1_200, 500))
-            .unwrap();
+        last.handle_exchange(&Exchange::from_ns(0, 1_100, 1_200, 500)).unwrap();
         // Forward 100, back 300 with offset 1,000: the midpoint is 100 too low.
-        assert_eq!(
-            last.estimate(Instant::from_ns(500)).unwrap().offset.ns(),
-            900
-        );
+        assert_eq!(last.estimate(Instant::from_ns(500)).unwrap().offset.ns(), 900);
     }
 
     #[test]
     fn an_exchange_that_went_back_in_time_changes_nothing() {
         let mut last = LastSample::default();
-        assert_eq!(
-            last.handle_exchange(&Exchange::from_ns(10, 0, 0, 9)),
-            Err(Rejection::ClockWentBack)
-        );
+        assert_eq!(last.handle_exchange(&Exchange::from_ns(10, 0, 0, 9)), Err(Rejection::ClockWentBack));
         assert_eq!(last.estimate(Instant::from_ns(9)), None);
         assert_eq!(last.counters().rejected(), 1);
     }

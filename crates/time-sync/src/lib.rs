@@ -47,9 +47,7 @@ pub mod offline;
 
 pub use bounded::{Bounded, BoundedConfig, LONGEST_GAP};
 pub use ema::{Ema, EmaPreset};
-pub use exchange::{
-    Counters, Drift, Estimate, Estimator, Exchange, Local, Rejection, Remote, State,
-};
+pub use exchange::{Counters, Drift, Estimate, Estimator, Exchange, Local, Rejection, Remote, State};
 
 pub use exchanger::{Dropped, DroppedCounters, Exchanger, ExchangerConfig, Nonce, PENDING_LIMIT};
 pub use last_sample::LastSample;

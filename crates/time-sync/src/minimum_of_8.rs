@@ -29,11 +29,7 @@ impl Estimator for MinimumOf8 {
     }
 
     fn estimate(&self, _now: Instant<Local>) -> Option<Estimate> {
-        let fastest = self
-            .window
-            .iter()
-            .flatten()
-            .min_by_key(|exchange| exchange.round_trip())?;
+        let fastest = self.window.iter().flatten().min_by_key(|exchange| exchange.round_trip())?;
         Some(midpoint_estimate(fastest))
     }
 
@@ -56,9 +52,6 @@ mod tests {
             assert_eq!(filter.estimate(Instant::from_ns(0)).unwrap().offset.ns(), 0);
         }
         filter.handle_exchange(&at(8_000, 500)).unwrap();
-        assert_eq!(
-            filter.estimate(Instant::from_ns(0)).unwrap().offset.ns(),
-            -200
-        );
+        assert_eq!(filter.estimate(Instant::from_ns(0)).unwrap().offset.ns(), -200);
     }
 }

@@ -118,16 +118,8 @@ fn fit(run: &[Exchange], config: &BoundedConfig) -> Piece {
         at: (at - from).ns() as f64,
         offset: (offset - anchor).ns() as f64,
     };
-    let above = hull(
-        run.iter()
-            .map(|e| point(e.t1, e.offset_at_most() - config.wire_forward)),
-        1.0,
-    );
-    let below = hull(
-        run.iter()
-            .map(|e| point(e.t4, e.offset_at_least() + config.wire_back)),
-        -1.0,
-    );
+    let above = hull(run.iter().map(|e| point(e.t1, e.offset_at_most() - config.wire_forward)), 1.0);
+    let below = hull(run.iter().map(|e| point(e.t4, e.offset_at_least() + config.wire_back)), -1.0);
     let mean_at = run.iter().map(|e| point(e.t4, anchor).at).sum::<f64>() / run.len() as f64;
     let (above_offset, above_slope) = edge_over(&above, mean_at);
     let (below_offset, below_slope) = edge_over(&below, mean_at);
@@ -135,9 +127,8 @@ fn fit(run: &[Exchange], config: &BoundedConfig) -> Piece {
     let at_mean = (above_offset + below_offset) / 2.0;
     // Two convex functions are nearest at a corner of one of them.
     let corners = above.iter().chain(&below).map(|corner| corner.at);
-    let gap = corners
-        .map(|at| edge_over(&above, at).0 - edge_over(&below, at).0)
-        .fold(f64::INFINITY, f64::min);
+    let gap =
+        corners.map(|at| edge_over(&above, at).0 - edge_over(&below, at).0).fold(f64::INFINITY, f64::min);
     Piece {
         from,
         to,
@@ -151,10 +142,7 @@ fn fit(run: &[Exchange], config: &BoundedConfig) -> Piece {
 /// (Information Processing Letters 9(5), 1979), in the order of time.
 fn hull(points: impl Iterator<Item = Point>, side: f64) -> Vec<Point> {
     let mut sorted: Vec<Point> = points.collect();
-    sorted.sort_by(|a, b| {
-        a.at.total_cmp(&b.at)
-            .then((side * a.offset).total_cmp(&(side * b.offset)))
-    });
+    sorted.sort_by(|a, b| a.at.total_cmp(&b.at).then((side * a.offset).total_cmp(&(side * b.offset))));
     let mut hull: Vec<Point> = Vec::new();
     for point in sorted {
         // Of several points at one time only the innermost counts, and it comes first.
@@ -162,8 +150,7 @@ fn hull(points: impl Iterator<Item = Point>, side: f64) -> Vec<Point> {
             continue;
         }
         while let [.., a, b] = hull[..] {
-            let turn = (b.at - a.at) * (point.offset - a.offset)
-                - (b.offset - a.offset) * (point.at - a.at);
+            let turn = (b.at - a.at) * (point.offset - a.offset) - (b.offset - a.offset) * (point.at - a.at);
             if turn * side > 0.0 {
                 break;
             }
@@ -180,9 +167,7 @@ fn edge_over(hull: &[Point], at: f64) -> (f64, f64) {
         [] => (0.0, 0.0),
         [only] => (only.offset, 0.0),
         _ => {
-            let right = hull
-                .partition_point(|corner| corner.at < at)
-                .clamp(1, hull.len() - 1);
+            let right = hull.partition_point(|corner| corner.at < at).clamp(1, hull.len() - 1);
             let (a, b) = (hull[right - 1], hull[right]);
             let slope = (b.offset - a.offset) / (b.at - a.at);
             (a.offset + slope * (at - a.at), slope)
@@ -204,10 +189,7 @@ mod tests {
     fn rms_us(pieces: &[Piece], trips: &[RoundTrip]) -> f64 {
         let error_ns = |trip: &RoundTrip| {
             let at = Instant::from_ns(trip.t4_ns);
-            let piece = pieces
-                .iter()
-                .find(|piece| piece.from <= at && at <= piece.to)
-                .unwrap();
+            let piece = pieces.iter().find(|piece| piece.from <= at && at <= piece.to).unwrap();
             (piece.offset_at(at).ns() - trip.offset_true_ns) as f64
         };
         let sum: f64 = trips.iter().map(|trip| error_ns(trip).powi(2)).sum();
@@ -218,47 +200,24 @@ mod tests {
     fn a_quiet_line_is_aligned_to_a_few_microseconds_from_the_first_exchange_on() {
         let (exchanges, trips) = trace("A", 1);
         let pieces = align(&exchanges, &BoundedConfig::default());
-        assert!(
-            rms_us(&pieces, &trips) < 4.0,
-            "{} µs",
-            rms_us(&pieces, &trips)
-        );
-        assert!(
-            pieces
-                .iter()
-                .all(|piece| (piece.drift_ppm - 20.0).abs() < 1.5)
-        );
+        assert!(rms_us(&pieces, &trips) < 4.0, "{} µs", rms_us(&pieces, &trips));
+        assert!(pieces.iter().all(|piece| (piece.drift_ppm - 20.0).abs() < 1.5));
     }
 
     #[test]
     fn queueing_on_one_side_does_not_bias_the_midline() {
         let (exchanges, trips) = trace("C", 1);
         let pieces = align(&exchanges, &BoundedConfig::default());
-        assert!(
-            rms_us(&pieces, &trips) < 8.0,
-            "{} µs",
-            rms_us(&pieces, &trips)
-        );
+        assert!(rms_us(&pieces, &trips) < 8.0, "{} µs", rms_us(&pieces, &trips));
     }
 
     #[test]
     fn the_trace_is_cut_exactly_at_a_step() {
         let (exchanges, trips) = trace("F", 1);
         let pieces = align(&exchanges, &BoundedConfig::default());
-        let first_after = trips
-            .iter()
-            .find(|trip| trip.t4_ns > 300_000_000_000)
-            .unwrap();
-        assert!(
-            pieces
-                .iter()
-                .any(|piece| piece.from.ns() == first_after.t4_ns)
-        );
-        assert!(
-            rms_us(&pieces, &trips) < 4.0,
-            "{} µs",
-            rms_us(&pieces, &trips)
-        );
+        let first_after = trips.iter().find(|trip| trip.t4_ns > 300_000_000_000).unwrap();
+        assert!(pieces.iter().any(|piece| piece.from.ns() == first_after.t4_ns));
+        assert!(rms_us(&pieces, &trips) < 4.0, "{} µs", rms_us(&pieces, &trips));
     }
 
     #[test]
@@ -267,27 +226,15 @@ mod tests {
         let exchange = |i: i64| {
             let sent = i * 100_000_000;
             let offset = 60_000 * if i < 100 { i } else { 200 - i };
-            Exchange::from_ns(
-                sent,
-                sent + 300_000 + offset,
-                sent + 300_000 + offset,
-                sent + 600_000,
-            )
+            Exchange::from_ns(sent, sent + 300_000 + offset, sent + 300_000 + offset, sent + 600_000)
         };
         let exchanges: Vec<Exchange> = (0..200).map(exchange).collect();
-        let config = BoundedConfig {
-            max_drift_ppm: 2_000,
-            ..BoundedConfig::default()
-        };
+        let config = BoundedConfig { max_drift_ppm: 2_000, ..BoundedConfig::default() };
         let mut pieces = Vec::new();
         divide(&exchanges, &config, &mut pieces);
         assert!(pieces.len() >= 2);
         assert!(pieces.iter().all(|piece| piece.clearance >= Span::ZERO));
-        assert!(
-            (pieces[0].drift_ppm - 600.0).abs() < 30.0,
-            "{:?}",
-            pieces[0]
-        );
+        assert!((pieces[0].drift_ppm - 600.0).abs() < 30.0, "{:?}", pieces[0]);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! the vectors the two are compared on exchanges drawn at random. After a deliberate change run with
 //! `NOCTULE_BLESS=1` to write the vectors anew, and review them as you would code.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -64,10 +66,7 @@ fn write_estimate(text: &mut String, verdict: Result<(), Rejection>, estimate: O
 }
 
 fn exchanges(trips: Vec<RoundTrip>) -> Vec<Exchange> {
-    trips
-        .iter()
-        .map(|t| Exchange::from_ns(t.t1_ns, t.t2_ns, t.t3_ns, t.t4_ns))
-        .collect()
+    trips.iter().map(|t| Exchange::from_ns(t.t1_ns, t.t2_ns, t.t3_ns, t.t4_ns)).collect()
 }
 
 /// Stamps nobody would send: any bits, with now and then a plausible exchange between them.
@@ -80,12 +79,7 @@ fn hostile(seed: u64, count: usize) -> Vec<Exchange> {
         let near = |random: &mut Random| (random.bits() >> (1 + random.bits() % 63)) as i64;
         match random.bits() % 4 {
             0 => [(); 4].map(|()| (random.bits() as i64) >> shift),
-            1 => [
-                now_ns,
-                near(&mut random),
-                near(&mut random),
-                now_ns + 1_000_000,
-            ],
+            1 => [now_ns, near(&mut random), near(&mut random), now_ns + 1_000_000],
             _ => {
                 let (forward, back) = (random.bits() % 2_000_000, random.bits() % 2_000_000);
                 let received = now_ns + forward as i64 + 5_000_000_000;
@@ -93,10 +87,7 @@ fn hostile(seed: u64, count: usize) -> Vec<Exchange> {
             }
         }
     };
-    (0..count)
-        .map(|_| draw())
-        .map(|[a, b, c, d]| Exchange::from_ns(a, b, c, d))
-        .collect()
+    (0..count).map(|_| draw()).map(|[a, b, c, d]| Exchange::from_ns(a, b, c, d)).collect()
 }
 
 /// Name and exchanges of each committed file.
@@ -109,12 +100,7 @@ fn vectors() -> Vec<(&'static str, Vec<Exchange>)> {
     timer.truncate(200);
     let mut drawn = exchanges(round_trips(&Scenario::drawn(4, 200.0), 4));
     drawn.truncate(200);
-    vec![
-        ("step", step),
-        ("polling_timer", timer),
-        ("drawn", drawn),
-        ("hostile", hostile(1, 200)),
-    ]
+    vec![("step", step), ("polling_timer", timer), ("drawn", drawn), ("hostile", hostile(1, 200))]
 }
 
 fn repository() -> PathBuf {
@@ -126,11 +112,7 @@ fn assert_same(name: &str, got: &str, expected: &str) {
     for (number, (got, expected)) in got.lines().zip(expected.lines()).enumerate() {
         assert_eq!(got, expected, "{name}, line {}", number + 1);
     }
-    assert_eq!(
-        got.lines().count(),
-        expected.lines().count(),
-        "{name}: number of lines"
-    );
+    assert_eq!(got.lines().count(), expected.lines().count(), "{name}: number of lines");
 }
 
 fn committed(name: &str) -> PathBuf {
@@ -153,15 +135,7 @@ fn c_reproduces_the_vectors_and_agrees_on_exchanges_drawn_at_random() {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let program = directory.join("replay_sync");
     let status = Command::new("cc")
-        .args([
-            "-std=c99",
-            "-Wall",
-            "-Wextra",
-            "-Wconversion",
-            "-Werror",
-            "-O2",
-            "-ffp-contract=off",
-        ])
+        .args(["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O2", "-ffp-contract=off"])
         .args(["-fsanitize=undefined", "-fno-sanitize-recover=all", "-o"])
         .arg(&program)
         .arg(repository().join("c/noctule_sync.c"))
@@ -171,11 +145,7 @@ fn c_reproduces_the_vectors_and_agrees_on_exchanges_drawn_at_random() {
     assert!(status.success());
 
     let run = |input: &str| {
-        let mut child = Command::new(&program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_owned();
         let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());

@@ -27,10 +27,7 @@ impl<C> Instant<C> {
 
     /// The reading `ns` nanoseconds after the clock's origin.
     pub const fn from_ns(ns: i64) -> Instant<C> {
-        Instant {
-            ns,
-            clock: PhantomData,
-        }
+        Instant { ns, clock: PhantomData }
     }
 
     /// Nanoseconds since the clock's origin.
@@ -159,10 +156,7 @@ mod tests {
         assert_eq!(Instant::<Board>::MIN - Span::from_ns(1), Instant::MIN);
         assert_eq!(Instant::<Board>::MAX - Instant::MIN, Span::MAX);
         assert_eq!(Instant::<Board>::MIN - Instant::MAX, Span::MIN);
-        assert_eq!(
-            Instant::<Board>::MAX.translate::<Host>(Span::MAX),
-            Instant::MAX
-        );
+        assert_eq!(Instant::<Board>::MAX.translate::<Host>(Span::MAX), Instant::MAX);
     }
 
     #[test]

@@ -27,23 +27,17 @@ impl Span {
 
     /// A span of `us` microseconds; saturates.
     pub const fn from_us(us: i64) -> Span {
-        Span {
-            ns: us.saturating_mul(1_000),
-        }
+        Span { ns: us.saturating_mul(1_000) }
     }
 
     /// A span of `ms` milliseconds; saturates.
     pub const fn from_ms(ms: i64) -> Span {
-        Span {
-            ns: ms.saturating_mul(1_000_000),
-        }
+        Span { ns: ms.saturating_mul(1_000_000) }
     }
 
     /// A span of `s` seconds; saturates.
     pub const fn from_s(s: i64) -> Span {
-        Span {
-            ns: s.saturating_mul(1_000_000_000),
-        }
+        Span { ns: s.saturating_mul(1_000_000_000) }
     }
 
     /// The span of `ticks` periods of a counter running at `rate_hz`, rounded towards minus infinity
@@ -70,9 +64,7 @@ impl Span {
         if baud == 0 {
             return None;
         }
-        Some(Span {
-            ns: saturate(bytes as i128 * 10 * 1_000_000_000 / baud as i128),
-        })
+        Some(Span { ns: saturate(bytes as i128 * 10 * 1_000_000_000 / baud as i128) })
     }
 
     /// Nanoseconds.
@@ -88,9 +80,7 @@ impl Span {
 
     /// The length regardless of direction; `MIN` becomes `MAX`.
     pub const fn abs(self) -> Span {
-        Span {
-            ns: self.ns.saturating_abs(),
-        }
+        Span { ns: self.ns.saturating_abs() }
     }
 
     /// Sum, or `None` where it does not fit.
@@ -115,9 +105,7 @@ impl Span {
         if denominator == 0 {
             return None;
         }
-        Some(Span {
-            ns: saturate((self.ns as i128 * numerator as i128).div_euclid(denominator as i128)),
-        })
+        Some(Span { ns: saturate((self.ns as i128 * numerator as i128).div_euclid(denominator as i128)) })
     }
 }
 
@@ -134,18 +122,14 @@ const fn saturate(ns: i128) -> i64 {
 impl Add for Span {
     type Output = Span;
     fn add(self, other: Span) -> Span {
-        Span {
-            ns: self.ns.saturating_add(other.ns),
-        }
+        Span { ns: self.ns.saturating_add(other.ns) }
     }
 }
 
 impl Sub for Span {
     type Output = Span;
     fn sub(self, other: Span) -> Span {
-        Span {
-            ns: self.ns.saturating_sub(other.ns),
-        }
+        Span { ns: self.ns.saturating_sub(other.ns) }
     }
 }
 
@@ -164,18 +148,14 @@ impl SubAssign for Span {
 impl Neg for Span {
     type Output = Span;
     fn neg(self) -> Span {
-        Span {
-            ns: self.ns.saturating_neg(),
-        }
+        Span { ns: self.ns.saturating_neg() }
     }
 }
 
 impl Mul<i64> for Span {
     type Output = Span;
     fn mul(self, factor: i64) -> Span {
-        Span {
-            ns: self.ns.saturating_mul(factor),
-        }
+        Span { ns: self.ns.saturating_mul(factor) }
     }
 }
 
@@ -186,9 +166,7 @@ impl Div<i64> for Span {
     /// # Panics
     /// When `divisor` is zero, as integer division does.
     fn div(self, divisor: i64) -> Span {
-        Span {
-            ns: self.ns.saturating_div(divisor),
-        }
+        Span { ns: self.ns.saturating_div(divisor) }
     }
 }
 
@@ -237,10 +215,7 @@ mod tests {
     #[test]
     fn counter_conversions_do_not_overflow_at_three_gigahertz() {
         let one_day_ticks = 3_000_000_000_i64 * 86_400;
-        assert_eq!(
-            Span::from_ticks(one_day_ticks, 3_000_000_000),
-            Some(Span::from_s(86_400))
-        );
+        assert_eq!(Span::from_ticks(one_day_ticks, 3_000_000_000), Some(Span::from_s(86_400)));
         assert_eq!(Span::from_s(86_400).to_ticks(3_000_000_000), one_day_ticks);
         assert_eq!(Span::from_ticks(i64::MAX, 1), Some(Span::MAX));
         assert_eq!(Span::from_ticks(i64::MIN, 1), Some(Span::MIN));
@@ -257,10 +232,7 @@ mod tests {
 
     #[test]
     fn wire_time_of_a_serial_line_is_ten_bits_a_byte_rounded_down() {
-        assert_eq!(
-            Span::from_serial_bytes(115, 921_600),
-            Some(Span::from_ns(1_247_829))
-        );
+        assert_eq!(Span::from_serial_bytes(115, 921_600), Some(Span::from_ns(1_247_829)));
         assert_eq!(Span::from_serial_bytes(1, 0), None);
         assert_eq!(Span::from_serial_bytes(u32::MAX, 1), Some(Span::MAX));
     }
@@ -269,10 +241,7 @@ mod tests {
     fn scaling_goes_through_128_bits() {
         assert_eq!(Span::MAX.scale(1_000_000, 1_000_000), Some(Span::MAX));
         assert_eq!(Span::MAX.scale(2, 1), Some(Span::MAX));
-        assert_eq!(
-            Span::from_s(100).scale(200, 1_000_000),
-            Some(Span::from_ms(20))
-        );
+        assert_eq!(Span::from_s(100).scale(200, 1_000_000), Some(Span::from_ms(20)));
         assert_eq!(Span::from_s(1).scale(1, 0), None);
     }
 }

@@ -49,8 +49,7 @@ pub struct Accuracy {
 /// Judges what an estimator said about a trace.
 pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
     let estimates = &replayed.estimates;
-    let given =
-        |width: fn(&Estimate) -> Option<f64>| mean(estimates.iter().flatten().filter_map(width));
+    let given = |width: fn(&Estimate) -> Option<f64>| mean(estimates.iter().flatten().filter_map(width));
     let mut accuracy = Accuracy {
         rms_error_ns: None,
         max_error_ns: None,
@@ -67,44 +66,26 @@ pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
         return accuracy;
     };
     let segments = segments(&points);
-    let violations = rows
-        .iter()
-        .zip(estimates)
-        .zip(&points)
-        .filter(|((row, estimate), point)| {
-            let bound = estimate.and_then(|e| e.bound);
-            !row.step_in_flight
-                && bound.is_some_and(|bound| {
-                    point.error_ns.is_some_and(|e| e.abs() > bound.ns() as f64)
-                })
-        });
+    let violations = rows.iter().zip(estimates).zip(&points).filter(|((row, estimate), point)| {
+        let bound = estimate.and_then(|e| e.bound);
+        !row.step_in_flight
+            && bound.is_some_and(|bound| point.error_ns.is_some_and(|e| e.abs() > bound.ns() as f64))
+    });
     accuracy.bound_violations = accuracy.mean_bound_ns.map(|_| violations.count() as u64);
     accuracy.time_to_100us_s = segments.first().and_then(|segment| usable_after_s(segment));
     if segments.len() > 1 {
-        let relocks: Option<Vec<f64>> = segments[1..]
-            .iter()
-            .map(|segment| usable_after_s(segment))
-            .collect();
+        let relocks: Option<Vec<f64>> = segments[1..].iter().map(|segment| usable_after_s(segment)).collect();
         accuracy.relock_after_step_s = relocks.and_then(|times| times.into_iter().reduce(f64::max));
     }
     let settled: Vec<&Point> = segments
         .iter()
-        .flat_map(|segment| {
-            segment
-                .iter()
-                .filter(|point| point.at_s - segment[0].at_s >= SETTLING_S)
-        })
+        .flat_map(|segment| segment.iter().filter(|point| point.at_s - segment[0].at_s >= SETTLING_S))
         .collect();
     let errors = || settled.iter().filter_map(|point| point.error_ns);
     accuracy.rms_error_ns = mean(errors().map(|e| e * e)).map(f64::sqrt);
     accuracy.max_error_ns = errors().map(f64::abs).reduce(f64::max);
-    accuracy.drift_error_ppm = mean(
-        settled
-            .iter()
-            .filter_map(|p| p.drift_error_ppm)
-            .map(|e| e * e),
-    )
-    .map(f64::sqrt);
+    accuracy.drift_error_ppm =
+        mean(settled.iter().filter_map(|p| p.drift_error_ppm).map(|e| e * e)).map(f64::sqrt);
     accuracy
 }
 
@@ -153,9 +134,7 @@ fn subtract_true_drift(points: &mut [Point]) {
             None
         } else {
             let true_ppm = (points[to].truth_ns - points[from].truth_ns) as f64 / length_s / 1e3;
-            points[i]
-                .drift_error_ppm
-                .map(|drift_ppm| drift_ppm - true_ppm)
+            points[i].drift_error_ppm.map(|drift_ppm| drift_ppm - true_ppm)
         };
     }
 }
@@ -166,9 +145,7 @@ fn step_indices(points: &[Point]) -> Vec<usize> {
         let moved_ns = (pair[1].truth_ns.saturating_sub(pair[0].truth_ns) as f64).abs();
         moved_ns > STEP_NS + STEP_PPM * 1e3 * (pair[1].at_s - pair[0].at_s)
     };
-    (1..points.len())
-        .filter(|&i| stepped(&points[i - 1..=i]))
-        .collect()
+    (1..points.len()).filter(|&i| stepped(&points[i - 1..=i])).collect()
 }
 
 /// The trace cut at its steps.
@@ -184,18 +161,9 @@ fn segments(points: &[Point]) -> Vec<&[Point]> {
 
 /// From the departure of a segment's first exchange until the error stays usable to its end.
 fn usable_after_s(segment: &[Point]) -> Option<f64> {
-    let unusable = |point: &Point| {
-        point
-            .error_ns
-            .is_none_or(|error_ns| error_ns.abs() > USABLE_NS)
-    };
-    let first_usable = segment
-        .iter()
-        .rposition(unusable)
-        .map_or(0, |last| last + 1);
-    segment
-        .get(first_usable)
-        .map(|point| point.at_s - segment[0].sent_s)
+    let unusable = |point: &Point| point.error_ns.is_none_or(|error_ns| error_ns.abs() > USABLE_NS);
+    let first_usable = segment.iter().rposition(unusable).map_or(0, |last| last + 1);
+    segment.get(first_usable).map(|point| point.at_s - segment[0].sent_s)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

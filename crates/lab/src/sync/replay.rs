@@ -76,10 +76,7 @@ pub fn replay(rows: &[TraceRow], estimator: &mut dyn Estimator) -> Replayed {
             estimator.estimate(row.exchange.t4)
         })
         .collect();
-    Replayed {
-        estimates,
-        counters: estimator.counters(),
-    }
+    Replayed { estimates, counters: estimator.counters() }
 }
 
 /// Writes offset, drift, bound, sigma and state after each exchange as CSV; what is not known is
@@ -92,10 +89,7 @@ pub fn write_estimates(
     estimates: &[Option<Estimate>],
     output: &mut dyn Write,
 ) -> std::io::Result<()> {
-    writeln!(
-        output,
-        "t4_ns,offset_ns,drift_ppm,bound_ns,sigma_ns,state,offset_true_ns"
-    )?;
+    writeln!(output, "t4_ns,offset_ns,drift_ppm,bound_ns,sigma_ns,state,offset_true_ns")?;
     let optional = |ns: Option<i64>| ns.map(|ns| ns.to_string()).unwrap_or_default();
     for (row, estimate) in rows.iter().zip(estimates) {
         let truth = optional(row.offset_true_ns);

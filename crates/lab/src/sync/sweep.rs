@@ -15,23 +15,14 @@ pub const SEEDS: u64 = 10;
 /// What `bounded` may be told about a scenario: in G the clock is slewed at 1000 ppm, and the limit
 /// on drift is the premise of the bound.
 fn config(scenario: &str) -> BoundedConfig {
-    let max_drift_ppm = if scenario == "G" {
-        1_100
-    } else {
-        BoundedConfig::default().max_drift_ppm
-    };
-    BoundedConfig {
-        max_drift_ppm,
-        ..BoundedConfig::default()
-    }
+    let max_drift_ppm = if scenario == "G" { 1_100 } else { BoundedConfig::default().max_drift_ppm };
+    BoundedConfig { max_drift_ppm, ..BoundedConfig::default() }
 }
 
 /// One estimator on one scenario under one seed.
 pub fn run(scenario: &str, estimator: EstimatorKind, seed: u64) -> Option<Accuracy> {
-    let rows: Vec<TraceRow> = round_trips(&Scenario::named(scenario)?, seed)
-        .into_iter()
-        .map(TraceRow::from)
-        .collect();
+    let rows: Vec<TraceRow> =
+        round_trips(&Scenario::named(scenario)?, seed).into_iter().map(TraceRow::from).collect();
     let mut estimator = estimator.build(config(scenario));
     Some(judge(&rows, &replay(&rows, &mut *estimator)))
 }
@@ -43,9 +34,7 @@ pub fn table() -> String {
         let title = Scenario::named(name).map_or("", |scenario| scenario.title);
         let _ = writeln!(text, "\n## {name}: {title}\n\n{COLUMNS}");
         for estimator in ESTIMATORS {
-            let runs: Vec<Accuracy> = (1..=SEEDS)
-                .filter_map(|seed| run(name, estimator, seed))
-                .collect();
+            let runs: Vec<Accuracy> = (1..=SEEDS).filter_map(|seed| run(name, estimator, seed)).collect();
             let _ = writeln!(text, "{}", row(estimator, &runs));
         }
     }
@@ -59,20 +48,14 @@ pub fn table() -> String {
 /// and a bound from the last exchange alone, which no step can deceive.
 pub fn soak(seeds: std::ops::Range<u64>) -> Vec<(u64, Accuracy)> {
     let steady = BoundedConfig::default();
-    let stepped = BoundedConfig {
-        distrust_past: true,
-        ..steady
-    };
+    let stepped = BoundedConfig { distrust_past: true, ..steady };
     let mut found = Vec::new();
     for seed in seeds {
         let scenario = Scenario::drawn(seed, f64::from(steady.max_drift_ppm));
         let mut without_steps = scenario.clone();
         without_steps.clock.steps.clear();
         for (scenario, config) in [(&without_steps, steady), (&scenario, stepped)] {
-            let rows: Vec<TraceRow> = round_trips(scenario, seed)
-                .into_iter()
-                .map(TraceRow::from)
-                .collect();
+            let rows: Vec<TraceRow> = round_trips(scenario, seed).into_iter().map(TraceRow::from).collect();
             let mut estimator = EstimatorKind::Bounded.build(config);
             let accuracy = judge(&rows, &replay(&rows, &mut *estimator));
             if accuracy.bound_violations != Some(0) {
@@ -98,10 +81,7 @@ const COLUMNS: &str = "\
 
 fn row(estimator: EstimatorKind, runs: &[Accuracy]) -> String {
     let us = |value: fn(&Accuracy) -> Option<f64>| figure(runs, value, 1e3, 1, "–");
-    let worst_ns = runs
-        .iter()
-        .filter_map(|run| run.max_error_ns)
-        .fold(0.0, f64::max);
+    let worst_ns = runs.iter().filter_map(|run| run.max_error_ns).fold(0.0, f64::max);
     let violations: u64 = runs.iter().filter_map(|run| run.bound_violations).sum();
     let proves = runs.iter().any(|run| run.bound_violations.is_some());
     let stepped = runs.iter().any(|run| run.relock_after_step_s.is_some());
@@ -110,17 +90,9 @@ fn row(estimator: EstimatorKind, runs: &[Accuracy]) -> String {
         us(|run| run.rms_error_ns),
         worst_ns / 1e3,
         figure(runs, |run| run.time_to_100us_s, 1.0, 1, "never"),
-        if stepped {
-            figure(runs, |run| run.relock_after_step_s, 1.0, 1, "never")
-        } else {
-            "–".into()
-        },
+        if stepped { figure(runs, |run| run.relock_after_step_s, 1.0, 1, "never") } else { "–".into() },
         figure(runs, |run| run.drift_error_ppm, 1.0, 3, "–"),
-        if proves {
-            violations.to_string()
-        } else {
-            "–".into()
-        },
+        if proves { violations.to_string() } else { "–".into() },
         us(|run| run.mean_bound_ns),
         us(|run| run.mean_sigma_ns),
         figure(runs, |run| Some(f64::from(run.rejected)), 1.0, 0, "–"),
@@ -135,10 +107,7 @@ fn figure(
     digits: usize,
     none: &str,
 ) -> String {
-    let mut values: Vec<f64> = runs
-        .iter()
-        .map(|run| value(run).unwrap_or(f64::INFINITY))
-        .collect();
+    let mut values: Vec<f64> = runs.iter().map(|run| value(run).unwrap_or(f64::INFINITY)).collect();
     values.sort_by(f64::total_cmp);
     match values.get(values.len() / 2) {
         Some(median) if median.is_finite() => format!("{:.digits$}", median / unit),

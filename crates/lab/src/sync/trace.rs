@@ -52,9 +52,7 @@ pub enum TraceError {
         text: String,
     },
     /// A row is longer or shorter than the header, or is not UTF-8.
-    #[error(
-        "the trace is not a table: {0}; write one row per exchange with as many fields as the header"
-    )]
+    #[error("the trace is not a table: {0}; write one row per exchange with as many fields as the header")]
     Malformed(csv::Error),
     /// More than [`LONGEST_TRACE_ROWS`].
     #[error("the trace has more than {LONGEST_TRACE_ROWS} rows; divide it into shorter files")]
@@ -70,23 +68,11 @@ pub enum TraceError {
 /// # Errors
 /// Says what is wrong with the file and on which line.
 pub fn read_csv(input: impl Read) -> Result<Vec<TraceRow>, TraceError> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_reader(input);
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(input);
     let header = reader.headers().map_err(TraceError::Malformed)?.clone();
     let find = |column: &'static str| header.iter().position(|name| name == column);
-    let need = |column| {
-        Ok((
-            column,
-            find(column).ok_or(TraceError::MissingColumn { column })?,
-        ))
-    };
-    let stamps = [
-        need("t1_ns")?,
-        need("t2_ns")?,
-        need("t3_ns")?,
-        need("t4_ns")?,
-    ];
+    let need = |column| Ok((column, find(column).ok_or(TraceError::MissingColumn { column })?));
+    let stamps = [need("t1_ns")?, need("t2_ns")?, need("t3_ns")?, need("t4_ns")?];
     let truth = find("offset_true_ns").map(|position| ("offset_true_ns", position));
 
     let mut rows = Vec::new();
@@ -110,11 +96,7 @@ pub fn read_csv(input: impl Read) -> Result<Vec<TraceRow>, TraceError> {
     Ok(rows)
 }
 
-fn integer(
-    record: &csv::StringRecord,
-    column: &'static str,
-    position: usize,
-) -> Result<i64, TraceError> {
+fn integer(record: &csv::StringRecord, column: &'static str, position: usize) -> Result<i64, TraceError> {
     let text = record.get(position).unwrap_or_default();
     text.parse().map_err(|_| TraceError::NotANumber {
         line: record.position().map_or(0, csv::Position::line),
@@ -139,11 +121,8 @@ mod tests {
     #[test]
     fn rows_come_in_the_order_of_their_replies() {
         let text = "t1_ns,t2_ns,t3_ns,t4_ns,offset_true_ns\n0,0,0,900,1\n100,0,0,500,2\n";
-        let truths: Vec<_> = read_csv(text.as_bytes())
-            .unwrap()
-            .iter()
-            .map(|row| row.offset_true_ns)
-            .collect();
+        let truths: Vec<_> =
+            read_csv(text.as_bytes()).unwrap().iter().map(|row| row.offset_true_ns).collect();
         assert_eq!(truths, [Some(2), Some(1)]);
     }
 
@@ -163,12 +142,7 @@ mod tests {
             message("t1_ns,t2_ns,t3_ns,t4_ns\n1,2,3,4\n1,2,3.5,4\n"),
             "line 3: t3_ns is \"3.5\", but must be a whole number of nanoseconds"
         );
-        assert!(
-            message("t1_ns,t2_ns,t3_ns,t4_ns\n1,2,3\n").contains("as many fields as the header")
-        );
-        assert!(
-            message("t1_ns,t2_ns,t3_ns,t4_ns\n9223372036854775808,2,3,4\n")
-                .starts_with("line 2: t1_ns")
-        );
+        assert!(message("t1_ns,t2_ns,t3_ns,t4_ns\n1,2,3\n").contains("as many fields as the header"));
+        assert!(message("t1_ns,t2_ns,t3_ns,t4_ns\n9223372036854775808,2,3,4\n").starts_with("line 2: t1_ns"));
     }
 }

@@ -57,8 +57,7 @@ impl Edges {
     }
 
     pub(crate) fn middle_ns(&self) -> i64 {
-        self.at_least_ns
-            .saturating_add(self.at_most_ns.saturating_sub(self.at_least_ns) >> 1)
+        self.at_least_ns.saturating_add(self.at_most_ns.saturating_sub(self.at_least_ns) >> 1)
     }
 }
 
@@ -89,9 +88,7 @@ impl Block {
     pub(crate) fn move_anchor(&mut self, ns: i64) {
         self.at_most_ns = self.at_most_ns.saturating_sub(ns);
         self.at_least_ns = self.at_least_ns.saturating_sub(ns);
-        self.sum_ns = self
-            .sum_ns
-            .saturating_sub(ns.saturating_mul(i64::from(self.count)));
+        self.sum_ns = self.sum_ns.saturating_sub(ns.saturating_mul(i64::from(self.count)));
     }
 
     pub(crate) fn count(&self) -> u32 {

@@ -43,25 +43,16 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    pub(crate) const EVERYTHING: Interval = Interval {
-        lo_ns: i64::MIN,
-        hi_ns: i64::MAX,
-    };
+    pub(crate) const EVERYTHING: Interval = Interval { lo_ns: i64::MIN, hi_ns: i64::MAX };
 
     /// What one exchange proves about the offset at its `t4`.
     pub(crate) fn of(exchange: &Exchange, config: &BoundedConfig, drift_2_46: i64) -> Interval {
         let (at_least, at_most) = edges(exchange, config);
-        let within = Interval {
-            lo_ns: at_least,
-            hi_ns: at_most,
-        };
+        let within = Interval { lo_ns: at_least, hi_ns: at_most };
         let moved_ns = moved_ns((exchange.t4 - exchange.t1).ns(), drift_2_46);
         Interval {
             lo_ns: within.lo_ns.saturating_sub(config.local_resolution.ns()),
-            hi_ns: within
-                .hi_ns
-                .saturating_add(config.remote_resolution.ns())
-                .saturating_add(moved_ns),
+            hi_ns: within.hi_ns.saturating_add(config.remote_resolution.ns()).saturating_add(moved_ns),
         }
     }
 
@@ -70,10 +61,7 @@ impl Interval {
     }
 
     pub(crate) fn intersect(&self, other: &Interval) -> Interval {
-        Interval {
-            lo_ns: self.lo_ns.max(other.lo_ns),
-            hi_ns: self.hi_ns.min(other.hi_ns),
-        }
+        Interval { lo_ns: self.lo_ns.max(other.lo_ns), hi_ns: self.hi_ns.min(other.hi_ns) }
     }
 
     /// The same knowledge `elapsed_ns` later or earlier.
@@ -82,10 +70,7 @@ impl Interval {
             return *self;
         }
         let moved_ns = moved_ns(elapsed_ns.saturating_abs(), drift_2_46);
-        Interval {
-            lo_ns: self.lo_ns.saturating_sub(moved_ns),
-            hi_ns: self.hi_ns.saturating_add(moved_ns),
-        }
+        Interval { lo_ns: self.lo_ns.saturating_sub(moved_ns), hi_ns: self.hi_ns.saturating_add(moved_ns) }
     }
 
     /// The value inside the interval nearest to `ns`; an empty interval gives its lower end.
@@ -95,23 +80,15 @@ impl Interval {
 
     /// How far from `ns` the farther end is.
     pub(crate) fn reach_from(&self, ns: i64) -> i64 {
-        self.hi_ns
-            .saturating_sub(ns)
-            .max(ns.saturating_sub(self.lo_ns))
+        self.hi_ns.saturating_sub(ns).max(ns.saturating_sub(self.lo_ns))
     }
 }
 
 /// The two raw edges of an exchange with the known wire time taken out: offset at least, at most.
 pub(crate) fn edges(exchange: &Exchange, config: &BoundedConfig) -> (i64, i64) {
     (
-        exchange
-            .offset_at_least()
-            .ns()
-            .saturating_add(config.wire_back.ns()),
-        exchange
-            .offset_at_most()
-            .ns()
-            .saturating_sub(config.wire_forward.ns()),
+        exchange.offset_at_least().ns().saturating_add(config.wire_back.ns()),
+        exchange.offset_at_most().ns().saturating_sub(config.wire_forward.ns()),
     )
 }
 
@@ -131,11 +108,7 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn new(first: Interval) -> Window {
-        Window {
-            recent: first,
-            older: Interval::EVERYTHING,
-            age_ns: 0,
-        }
+        Window { recent: first, older: Interval::EVERYTHING, age_ns: 0 }
     }
 
     /// Lets time pass.
@@ -177,24 +150,9 @@ mod tests {
             ..BoundedConfig::default()
         };
         // The upper side carries one nanosecond for rounding the movement up.
-        assert_eq!(
-            Interval::of(&exchange, &exact, 0),
-            Interval {
-                lo_ns: 700,
-                hi_ns: 1_101
-            }
-        );
-        let coarse = BoundedConfig {
-            remote_resolution: Span::from_us(1),
-            ..exact
-        };
-        assert_eq!(
-            Interval::of(&exchange, &coarse, 0),
-            Interval {
-                lo_ns: 700,
-                hi_ns: 2_101
-            }
-        );
+        assert_eq!(Interval::of(&exchange, &exact, 0), Interval { lo_ns: 700, hi_ns: 1_101 });
+        let coarse = BoundedConfig { remote_resolution: Span::from_us(1), ..exact };
+        assert_eq!(Interval::of(&exchange, &coarse, 0), Interval { lo_ns: 700, hi_ns: 2_101 });
     }
 
     #[test]
@@ -207,52 +165,25 @@ mod tests {
             remote_resolution: Span::ZERO,
             ..BoundedConfig::default()
         };
-        assert_eq!(
-            Interval::of(&exchange, &config, 0),
-            Interval {
-                lo_ns: 980,
-                hi_ns: 1_021
-            }
-        );
+        assert_eq!(Interval::of(&exchange, &config, 0), Interval { lo_ns: 980, hi_ns: 1_021 });
     }
 
     #[test]
     fn an_interval_widens_by_the_drift_limit_in_either_direction_of_time() {
-        let interval = Interval {
-            lo_ns: -5,
-            hi_ns: 5,
-        };
-        let wider = Interval {
-            lo_ns: -5 - 200_001,
-            hi_ns: 5 + 200_001,
-        };
+        let interval = Interval { lo_ns: -5, hi_ns: 5 };
+        let wider = Interval { lo_ns: -5 - 200_001, hi_ns: 5 + 200_001 };
         assert_eq!(interval.widen(1_000_000_000, 200 * PPM), wider);
         assert_eq!(interval.widen(-1_000_000_000, 200 * PPM), wider);
-        assert_eq!(
-            Interval::EVERYTHING.widen(i64::MIN, i64::MAX),
-            Interval::EVERYTHING
-        );
+        assert_eq!(Interval::EVERYTHING.widen(i64::MIN, i64::MAX), Interval::EVERYTHING);
     }
 
     #[test]
     fn the_window_forgets_after_two_buckets() {
-        let mut window = Window::new(Interval {
-            lo_ns: -1,
-            hi_ns: 1,
-        });
-        let wide = Interval {
-            lo_ns: -1_000_000_000,
-            hi_ns: 1_000_000_000,
-        };
+        let mut window = Window::new(Interval { lo_ns: -1, hi_ns: 1 });
+        let wide = Interval { lo_ns: -1_000_000_000, hi_ns: 1_000_000_000 };
         window.advance(BUCKET.ns(), PPM);
         window.add(&wide);
-        assert_eq!(
-            window.interval(),
-            Interval {
-                lo_ns: -1 - 4_001,
-                hi_ns: 1 + 4_001
-            }
-        );
+        assert_eq!(window.interval(), Interval { lo_ns: -1 - 4_001, hi_ns: 1 + 4_001 });
         window.advance(BUCKET.ns(), PPM);
         assert!(window.interval().hi_ns > 1_000_000_000);
     }

@@ -61,8 +61,7 @@ fn ticks(elapsed_ns: i64) -> i64 {
 impl Kalman {
     /// The expected offset after `elapsed_ns`, which may be negative.
     fn offset_after(&self, elapsed_ns: i64) -> i64 {
-        self.offset
-            .saturating_add(mul_shift(self.drift, ticks(elapsed_ns), TICK_BITS))
+        self.offset.saturating_add(mul_shift(self.drift, ticks(elapsed_ns), TICK_BITS))
     }
 
     /// The offset's variance after `elapsed_ns`.
@@ -81,10 +80,7 @@ impl Kalman {
         self.p00 = self.variance_after(elapsed_ns);
         let p11_t = mul_shift(self.p11, t, TICK_BITS);
         self.p01 = self.p01.saturating_add(p11_t >> 4).clamp(-P01_MAX, P01_MAX);
-        self.p11 = self
-            .p11
-            .saturating_add(mul_shift(wander, t, TICK_BITS))
-            .min(P11_MAX);
+        self.p11 = self.p11.saturating_add(mul_shift(wander, t, TICK_BITS)).min(P11_MAX);
     }
 
     fn update(&mut self, innovation: i64, variance: i64) {
@@ -93,14 +89,9 @@ impl Kalman {
         let k0 = div_shift(self.p00, total, 30);
         let k1 = div_shift(self.p01, total, TICK_BITS - 4);
         self.offset = self.offset.saturating_add(mul_shift(k0, innovation, 30));
-        let drift = self
-            .drift
-            .saturating_add(mul_shift(k1, innovation, TICK_BITS));
+        let drift = self.drift.saturating_add(mul_shift(k1, innovation, TICK_BITS));
         self.drift = drift.clamp(-DRIFT_MAX, DRIFT_MAX);
-        self.p11 = self
-            .p11
-            .saturating_sub(mul_shift(k1, self.p01, TICK_BITS - 4))
-            .max(P11_MIN);
+        self.p11 = self.p11.saturating_sub(mul_shift(k1, self.p01, TICK_BITS - 4)).max(P11_MIN);
         self.p01 = self.p01.saturating_sub(mul_shift(k0, self.p01, 30));
         self.p00 = mul_shift(k0, variance, 30).max(P00_MIN);
     }
@@ -144,13 +135,7 @@ impl Bank {
             p01: 0,
             p11: drift_variance(drift_deviation),
         };
-        Bank {
-            filters: [filter; 3],
-            scores: [ONE; 3],
-            active: 0,
-            at_ns: first.at_ns,
-            noise_scale: ONE,
-        }
+        Bank { filters: [filter; 3], scores: [ONE; 3], active: 0, at_ns: first.at_ns, noise_scale: ONE }
     }
 
     fn believed(&self) -> &Kalman {
@@ -159,14 +144,12 @@ impl Bank {
 
     /// The offset expected at local time `at_ns`, in 2^-16 ns from the anchor.
     pub(crate) fn offset_at(&self, at_ns: i64) -> i64 {
-        self.believed()
-            .offset_after(at_ns.saturating_sub(self.at_ns))
+        self.believed().offset_after(at_ns.saturating_sub(self.at_ns))
     }
 
     /// Its variance in 2^-8 ns².
     pub(crate) fn variance_at(&self, at_ns: i64) -> i64 {
-        self.believed()
-            .variance_after(at_ns.saturating_sub(self.at_ns).max(0))
+        self.believed().variance_after(at_ns.saturating_sub(self.at_ns).max(0))
     }
 
     /// The drift in parts per 2^46.
@@ -209,12 +192,8 @@ impl Bank {
         let innovation = measured.offset.saturating_sub(believed.offset);
         let squared = square_shift(innovation, 2 * OFFSET_BITS - VARIANCE_BITS);
         let total = believed.p00.saturating_add(variance);
-        let beyond = innovation
-            .saturating_abs()
-            .saturating_sub(measured.explained)
-            .max(0);
-        let moved =
-            square_shift(beyond, 2 * OFFSET_BITS - VARIANCE_BITS) > total.saturating_mul(25);
+        let beyond = innovation.saturating_abs().saturating_sub(measured.explained).max(0);
+        let moved = square_shift(beyond, 2 * OFFSET_BITS - VARIANCE_BITS) > total.saturating_mul(25);
         if moved {
             self.open(innovation, elapsed_ns);
         } else {
@@ -252,10 +231,7 @@ impl Bank {
                 drift: believed.drift,
                 p00: measured.variance.clamp(P00_MIN, P00_MAX),
                 p01: 0,
-                p11: believed
-                    .p11
-                    .saturating_add(drift_variance(drift_deviation))
-                    .min(P11_MAX),
+                p11: believed.p11.saturating_add(drift_variance(drift_deviation)).min(P11_MAX),
             };
         }
         self.at_ns = measured.at_ns;

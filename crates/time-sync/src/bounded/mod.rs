@@ -178,25 +178,19 @@ impl Bounded {
     /// The least round trip of the recent past with the known wire time taken out: no proven
     /// interval will be much narrower than this.
     pub fn least_round_trip(&self) -> Option<Span> {
-        self.lock
-            .as_ref()
-            .map(|lock| Span::from_ns(lock.floor.ns()))
+        self.lock.as_ref().map(|lock| Span::from_ns(lock.floor.ns()))
     }
 
     /// One-sidedness of the jitter between −1 and 1: positive when the way there is the quiet one
     /// and the estimate leans on it, negative for the way back, zero while both are alike.
     pub fn asymmetry(&self) -> f64 {
-        self.lock
-            .as_ref()
-            .map_or(0.0, |lock| lock.movement.tilt() as f64 / 65_536.0)
+        self.lock.as_ref().map_or(0.0, |lock| lock.movement.tilt() as f64 / 65_536.0)
     }
 
     /// What the hull of the last block says minus what the filter expected: a cross-check. One much
     /// larger than sigma, again and again with the same sign, means that the filter lags.
     pub fn hull_disagreement(&self) -> Option<Span> {
-        self.lock
-            .as_ref()
-            .map(|lock| Span::from_ns(lock.disagreement_ns))
+        self.lock.as_ref().map(|lock| Span::from_ns(lock.disagreement_ns))
     }
 
     fn judge(&mut self, exchange: &Exchange) -> Result<(), Rejection> {
@@ -270,12 +264,7 @@ impl Lock {
             window: Window::new(seen.proven),
             withdrawn: false,
             bank: Bank::new(
-                &Measurement {
-                    at_ns: seen.at_ns,
-                    offset: 0,
-                    variance: 0,
-                    explained: 0,
-                },
+                &Measurement { at_ns: seen.at_ns, offset: 0, variance: 0, explained: 0 },
                 drift_deviation,
             ),
             floor: Floor::new(seen.round_trip_ns),
@@ -297,10 +286,7 @@ impl Lock {
     }
 
     fn new_block(&self, seen: &Seen) -> Block {
-        let (at_least_ns, at_most_ns) = (
-            self.relative(seen.at_least_ns),
-            self.relative(seen.at_most_ns),
-        );
+        let (at_least_ns, at_most_ns) = (self.relative(seen.at_least_ns), self.relative(seen.at_most_ns));
         Block::new(seen.at_ns, at_least_ns, at_most_ns, self.bank.drift())
     }
 
@@ -314,8 +300,7 @@ impl Lock {
 
     /// The estimate at local time `at_ns`, in ns, not yet confined to what is proven.
     fn offset_at(&self, at_ns: i64) -> i64 {
-        self.anchor_ns
-            .saturating_add(self.bank.offset_at(at_ns) >> OFFSET_BITS)
+        self.anchor_ns.saturating_add(self.bank.offset_at(at_ns) >> OFFSET_BITS)
     }
 
     fn sigma_at(&self, at_ns: i64) -> i64 {
@@ -334,18 +319,12 @@ impl Lock {
             return Standing::Contradicts;
         }
         let midpoint_ns = seen.at_least_ns.saturating_add(seen.round_trip_ns >> 1);
-        let off_ns = midpoint_ns
-            .saturating_sub(self.offset_at(seen.at_ns))
-            .saturating_abs();
+        let off_ns = midpoint_ns.saturating_sub(self.offset_at(seen.at_ns)).saturating_abs();
         let explained_ns = (seen.round_trip_ns.saturating_sub(self.floor.ns()) >> 1)
             .saturating_add(6 * sigma_ns)
             .saturating_add(self.usual_excess.ns())
             .saturating_add(STAMP_NOISE_NS);
-        if off_ns > explained_ns {
-            Standing::Doubtful
-        } else {
-            Standing::Agrees
-        }
+        if off_ns > explained_ns { Standing::Doubtful } else { Standing::Agrees }
     }
 
     fn agree(&mut self, seen: &Seen) {
@@ -359,29 +338,19 @@ impl Lock {
         }
         self.rebel = None;
         self.agreed_ns = seen.t4_ns;
-        if self
-            .block
-            .as_ref()
-            .is_some_and(|block| block.is_over_at(seen.at_ns))
-        {
+        if self.block.as_ref().is_some_and(|block| block.is_over_at(seen.at_ns)) {
             self.close_block();
         }
         match self.block.take() {
             None => self.block = Some(self.new_block(seen)),
             Some(mut block) => {
-                let (at_least_ns, at_most_ns) = (
-                    self.relative(seen.at_least_ns),
-                    self.relative(seen.at_most_ns),
-                );
+                let (at_least_ns, at_most_ns) =
+                    (self.relative(seen.at_least_ns), self.relative(seen.at_most_ns));
                 block.add(seen.at_ns, at_least_ns, at_most_ns);
                 self.block = Some(block);
             }
         }
-        if self
-            .block
-            .as_ref()
-            .is_some_and(|block| block.count() >= self.block_target)
-        {
+        if self.block.as_ref().is_some_and(|block| block.count() >= self.block_target) {
             self.close_block();
         }
     }
@@ -442,10 +411,7 @@ impl Lock {
                 mul_shift(usual_ns, unexplained, 16),
                 mul_shift(quiet_ns, tilt.saturating_abs(), 16),
             ];
-            (
-                (edges.middle_ns() << OFFSET_BITS).saturating_add(leaning),
-                spread_ns,
-            )
+            ((edges.middle_ns() << OFFSET_BITS).saturating_add(leaning), spread_ns)
         };
         let variance = spread_ns
             .into_iter()
@@ -465,8 +431,7 @@ impl Lock {
         let before_ns = self.floor.ns();
         self.floor.add(round_trip_ns);
         let lower_ns = before_ns.saturating_sub(self.floor.ns());
-        self.bank
-            .shift(mul_shift(lower_ns, self.movement.tilt(), 1));
+        self.bank.shift(mul_shift(lower_ns, self.movement.tilt(), 1));
     }
 
     /// Takes note of an exchange that does not fit. True when it was the third in a row and the
@@ -476,25 +441,16 @@ impl Lock {
         // what it proves, unless it is itself false, which a contradiction leaves open.
         self.window = Window::new(seen.proven);
         self.withdrawn |= contradicts;
-        let fresh = Rebel {
-            count: 1,
-            window: self.window,
-            block: self.new_block(seen),
-        };
+        let fresh = Rebel { count: 1, window: self.window, block: self.new_block(seen) };
         let rebel = match self.rebel.take() {
             None => fresh,
-            Some(before) if before.window.interval().intersect(&seen.proven).is_empty() => Rebel {
-                count: before.count + 1,
-                ..fresh
-            },
+            Some(before) if before.window.interval().intersect(&seen.proven).is_empty() => {
+                Rebel { count: before.count + 1, ..fresh }
+            }
             Some(mut before) => {
                 before.count += 1;
                 before.window.add(&seen.proven);
-                before.block.add(
-                    seen.at_ns,
-                    self.relative(seen.at_least_ns),
-                    self.relative(seen.at_most_ns),
-                );
+                before.block.add(seen.at_ns, self.relative(seen.at_least_ns), self.relative(seen.at_most_ns));
                 before
             }
         };
@@ -557,11 +513,7 @@ impl Estimator for Bounded {
         let proven = lock.window.interval().widen(elapsed_ns, self.drift_limit());
         let confined = !lock.withdrawn && !proven.is_empty();
         let likely_ns = lock.offset_at(now.ns());
-        let offset_ns = if confined {
-            proven.nearest(likely_ns)
-        } else {
-            likely_ns
-        };
+        let offset_ns = if confined { proven.nearest(likely_ns) } else { likely_ns };
         let state = if elapsed_ns > self.config.stale_after.ns() {
             State::Stale
         } else if lock.withdrawn {

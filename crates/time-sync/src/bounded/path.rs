@@ -27,11 +27,7 @@ pub(crate) struct Floor {
 
 impl Floor {
     pub(crate) fn new(round_trip_ns: i64) -> Floor {
-        Floor {
-            recent_ns: round_trip_ns,
-            older_ns: i64::MAX,
-            blocks: 0,
-        }
+        Floor { recent_ns: round_trip_ns, older_ns: i64::MAX, blocks: 0 }
     }
 
     pub(crate) fn ns(&self) -> i64 {
@@ -128,11 +124,7 @@ impl Movement {
         let (quiet, loud) = (square_shift(quiet_ns, 8), square_shift(loud_ns, 8));
         let sum = loud.saturating_add(quiet).max(1);
         let tilt = div_shift(loud.saturating_sub(quiet), sum, 16);
-        if self.forward.ns < self.back.ns {
-            tilt
-        } else {
-            -tilt
-        }
+        if self.forward.ns < self.back.ns { tilt } else { -tilt }
     }
 
     /// Whether the mean of all midpoints has clearly moved less than the middle between the edges.
@@ -177,10 +169,7 @@ pub(crate) struct RunningMean {
 
 impl RunningMean {
     pub(crate) fn new(first_ns: i64) -> RunningMean {
-        RunningMean {
-            ns: first_ns,
-            seen: 1,
-        }
+        RunningMean { ns: first_ns, seen: 1 }
     }
 
     pub(crate) fn add(&mut self, value_ns: i64) {

@@ -46,9 +46,7 @@ fn run(trips: &[RoundTrip], config: BoundedConfig) -> Vec<(i64, Estimate)> {
 
 fn violations(outcome: &[(i64, Estimate)]) -> usize {
     let left = |(error_ns, estimate): &&(i64, Estimate)| {
-        estimate
-            .bound
-            .is_some_and(|bound| error_ns.abs() > bound.ns())
+        estimate.bound.is_some_and(|bound| error_ns.abs() > bound.ns())
     };
     outcome.iter().filter(left).count()
 }
@@ -56,10 +54,7 @@ fn violations(outcome: &[(i64, Estimate)]) -> usize {
 /// Root mean square in µs of the errors from 60 s on, for traces at 10 Hz.
 fn rms_us(outcome: &[(i64, Estimate)]) -> f64 {
     let late = &outcome[600..];
-    let sum: f64 = late
-        .iter()
-        .map(|(error_ns, _)| (*error_ns as f64).powi(2))
-        .sum();
+    let sum: f64 = late.iter().map(|(error_ns, _)| (*error_ns as f64).powi(2)).sum();
     (sum / late.len() as f64).sqrt() / 1e3
 }
 
@@ -81,11 +76,7 @@ fn between_exchanges_the_bound_grows_by_the_drift_limit() {
     let bounded = settled(0);
     let last = Instant::from_ns(199 * 100 * MS + 1_200_000);
     let now = bounded.estimate(last).unwrap().bound.unwrap();
-    let later = bounded
-        .estimate(last + Span::from_s(1))
-        .unwrap()
-        .bound
-        .unwrap();
+    let later = bounded.estimate(last + Span::from_s(1)).unwrap().bound.unwrap();
     let grown_ns = (later - now).ns();
     assert!((200_000..200_100).contains(&grown_ns), "{grown_ns}");
 }
@@ -106,24 +97,15 @@ fn the_first_contradiction_withdraws_the_bound_and_the_third_locks_again() {
         let mut bounded = settled(1_000);
         for index in 200..202 {
             let shifted = quiet(index, 1_000 + step_ns);
-            assert_eq!(
-                bounded.handle_exchange(&shifted),
-                Err(Rejection::Contradiction)
-            );
+            assert_eq!(bounded.handle_exchange(&shifted), Err(Rejection::Contradiction));
             let estimate = after(&bounded, &shifted);
             assert_eq!((estimate.bound, estimate.state), (None, State::Stepped));
-            assert!(
-                estimate.offset.abs() < Span::from_us(10),
-                "the old value stands until then"
-            );
+            assert!(estimate.offset.abs() < Span::from_us(10), "the old value stands until then");
         }
         let third = quiet(202, 1_000 + step_ns);
         assert_eq!(bounded.handle_exchange(&third), Ok(()));
         let estimate = after(&bounded, &third);
-        assert!(
-            (estimate.offset.ns() - 1_000 - step_ns).abs() < 10_000,
-            "{estimate:?}"
-        );
+        assert!((estimate.offset.ns() - 1_000 - step_ns).abs() < 10_000, "{estimate:?}");
         assert!(estimate.bound.unwrap() < Span::from_us(700));
         assert_eq!(bounded.counters().relocks, 1);
     }
@@ -132,10 +114,7 @@ fn the_first_contradiction_withdraws_the_bound_and_the_third_locks_again() {
 #[test]
 fn one_false_exchange_costs_the_bound_until_the_next_agrees() {
     let mut bounded = settled(0);
-    assert_eq!(
-        bounded.handle_exchange(&quiet(200, 50 * MS)),
-        Err(Rejection::Contradiction)
-    );
+    assert_eq!(bounded.handle_exchange(&quiet(200, 50 * MS)), Err(Rejection::Contradiction));
     assert_eq!(after(&bounded, &quiet(200, 0)).bound, None);
     bounded.handle_exchange(&quiet(201, 0)).unwrap();
     let estimate = after(&bounded, &quiet(201, 0));
@@ -153,10 +132,7 @@ fn a_step_too_small_for_causality_still_drops_the_past_from_the_bound() {
         let _ = bounded.handle_exchange(&shifted);
         let estimate = after(&bounded, &shifted);
         let error = (estimate.offset - Span::from_us(400)).abs();
-        assert!(
-            estimate.bound.is_some_and(|bound| error <= bound),
-            "{estimate:?}"
-        );
+        assert!(estimate.bound.is_some_and(|bound| error <= bound), "{estimate:?}");
     }
     let error = (after(&bounded, &quiet(239, 0)).offset - Span::from_us(400)).abs();
     assert!(error < Span::from_us(10), "{error}");
@@ -181,52 +157,26 @@ fn known_wire_time_leaves_the_bound_and_the_bias_of_unequal_lengths() {
 #[test]
 fn wire_time_longer_than_the_round_trip_is_a_negative_round_trip() {
     let wire = Span::from_us(700);
-    let config = BoundedConfig {
-        wire_forward: wire,
-        wire_back: wire,
-        ..BoundedConfig::default()
-    };
+    let config = BoundedConfig { wire_forward: wire, wire_back: wire, ..BoundedConfig::default() };
     let mut bounded = Bounded::new(config);
-    assert_eq!(
-        bounded.handle_exchange(&quiet(0, 0)),
-        Err(Rejection::NegativeRoundTrip)
-    );
+    assert_eq!(bounded.handle_exchange(&quiet(0, 0)), Err(Rejection::NegativeRoundTrip));
 }
 
 #[test]
 fn impossible_exchanges_are_refused_and_counted_by_reason() {
     let mut bounded = settled(0);
-    let mut refuse = |t1, t2, t3, t4| {
-        bounded
-            .handle_exchange(&Exchange::from_ns(t1, t2, t3, t4))
-            .unwrap_err()
-    };
+    let mut refuse =
+        |t1, t2, t3, t4| bounded.handle_exchange(&Exchange::from_ns(t1, t2, t3, t4)).unwrap_err();
     let t = 30_000 * MS;
     assert_eq!(refuse(t, t, t, t - 1), Rejection::ClockWentBack);
     assert_eq!(refuse(t, t, t - 1, t + 1), Rejection::ClockWentBack);
-    assert_eq!(
-        refuse(t, t, t + 9 * MS, t + MS),
-        Rejection::NegativeRoundTrip
-    );
+    assert_eq!(refuse(t, t, t + 9 * MS, t + MS), Rejection::NegativeRoundTrip);
     assert_eq!(refuse(0, 0, 0, MS), Rejection::OutOfOrder);
     assert_eq!(refuse(i64::MIN, 0, 0, i64::MAX), Rejection::OutOfRange);
-    assert_eq!(
-        refuse(t, t, t, t + LONGEST_GAP.ns() + 1),
-        Rejection::RoundTripTooLong
-    );
+    assert_eq!(refuse(t, t, t, t + LONGEST_GAP.ns() + 1), Rejection::RoundTripTooLong);
     let counters = bounded.counters();
-    assert_eq!(
-        (counters.clock_went_back, counters.negative_round_trip),
-        (2, 1)
-    );
-    assert_eq!(
-        (
-            counters.out_of_order,
-            counters.out_of_range,
-            counters.round_trip_too_long
-        ),
-        (1, 1, 1)
-    );
+    assert_eq!((counters.clock_went_back, counters.negative_round_trip), (2, 1));
+    assert_eq!((counters.out_of_order, counters.out_of_range, counters.round_trip_too_long), (1, 1, 1));
     assert_eq!((counters.accepted, counters.rejected()), (200, 6));
 }
 
@@ -254,44 +204,25 @@ fn the_truth_never_leaves_the_bound_of_any_drawn_clock_and_path() {
     for seed in 0..150 {
         let mut scenario = Scenario::drawn(seed, f64::from(config.max_drift_ppm));
         scenario.clock.steps.clear();
-        assert_eq!(
-            violations(&run(&round_trips(&scenario, seed), config)),
-            0,
-            "seed {seed}"
-        );
+        assert_eq!(violations(&run(&round_trips(&scenario, seed), config)), 0, "seed {seed}");
     }
 }
 
 #[test]
 fn no_step_deceives_a_bound_from_the_last_exchange_alone() {
-    let config = BoundedConfig {
-        distrust_past: true,
-        ..BoundedConfig::default()
-    };
+    let config = BoundedConfig { distrust_past: true, ..BoundedConfig::default() };
     for seed in 0..150 {
         let scenario = Scenario::drawn(seed, f64::from(config.max_drift_ppm));
-        assert_eq!(
-            violations(&run(&round_trips(&scenario, seed), config)),
-            0,
-            "seed {seed}"
-        );
+        assert_eq!(violations(&run(&round_trips(&scenario, seed), config)), 0, "seed {seed}");
     }
 }
 
 #[test]
 fn canary_a_clock_that_breaks_the_premise_is_seen_to_leave_the_bound() {
     // If this passes without violations, the two tests above prove nothing.
-    let config = BoundedConfig {
-        max_drift_ppm: 1,
-        ..BoundedConfig::default()
-    };
+    let config = BoundedConfig { max_drift_ppm: 1, ..BoundedConfig::default() };
     let left: usize = (0..100)
-        .map(|seed| {
-            violations(&run(
-                &round_trips(&Scenario::drawn(seed, 2_000.0), seed),
-                config,
-            ))
-        })
+        .map(|seed| violations(&run(&round_trips(&Scenario::drawn(seed, 2_000.0), seed), config)))
         .sum();
     assert!(left > 0);
 }
@@ -299,33 +230,17 @@ fn canary_a_clock_that_breaks_the_premise_is_seen_to_leave_the_bound() {
 #[test]
 fn every_named_scenario_meets_its_budget() {
     // Medians of three seeds; ten seeds and every other figure are in the committed sweep.
-    let budgets = [
-        ("A", 2.0),
-        ("B", 3.0),
-        ("C", 6.0),
-        ("D", 50.0),
-        ("E", 9.0),
-        ("F", 3.0),
-        ("G", 3.0),
-        ("H", 3.0),
-    ];
+    let budgets =
+        [("A", 2.0), ("B", 3.0), ("C", 6.0), ("D", 50.0), ("E", 9.0), ("F", 3.0), ("G", 3.0), ("H", 3.0)];
     for (name, budget_us) in budgets {
         let mut scenario = Scenario::named(name).unwrap();
         // The sweep excludes the minute after the step; here only the part before is judged.
         scenario.clock.steps.clear();
         let mut errors: Vec<f64> = (1..=3)
-            .map(|seed| {
-                rms_us(&run(
-                    &round_trips(&scenario, seed),
-                    BoundedConfig::default(),
-                ))
-            })
+            .map(|seed| rms_us(&run(&round_trips(&scenario, seed), BoundedConfig::default())))
             .collect();
         errors.sort_by(f64::total_cmp);
-        assert!(
-            errors[1] <= budget_us,
-            "{name}: {errors:?} µs, budget {budget_us}"
-        );
+        assert!(errors[1] <= budget_us, "{name}: {errors:?} µs, budget {budget_us}");
     }
 }
 
@@ -334,20 +249,13 @@ fn constant_asymmetry_is_inside_the_bound_that_nobody_can_narrow() {
     let trips = round_trips(&Scenario::named("J").unwrap(), 1);
     let outcome = run(&trips, BoundedConfig::default());
     assert_eq!(violations(&outcome), 0);
-    assert!(
-        (rms_us(&outcome) - 500.0).abs() < 5.0,
-        "the bias itself cannot be seen"
-    );
+    assert!((rms_us(&outcome) - 500.0).abs() < 5.0, "the bias itself cannot be seen");
 }
 
 #[test]
 fn a_clock_that_breathes_with_temperature_is_followed_by_a_livelier_filter() {
     let mut scenario = Scenario::named("A").unwrap();
-    scenario.clock = ClockModel {
-        wave_ppm: 1.0,
-        wave_period_s: 300.0,
-        ..scenario.clock
-    };
+    scenario.clock = ClockModel { wave_ppm: 1.0, wave_period_s: 300.0, ..scenario.clock };
     let outcome = run(&round_trips(&scenario, 1), BoundedConfig::default());
     assert!(rms_us(&outcome) < 12.0, "{} µs", rms_us(&outcome));
 }
@@ -357,19 +265,13 @@ fn sigma_tells_the_size_of_the_error() {
     let mut within = 0;
     let mut total = 0;
     for seed in 1..=5 {
-        let outcome = run(
-            &round_trips(&Scenario::named("A").unwrap(), seed),
-            BoundedConfig::default(),
-        );
+        let outcome = run(&round_trips(&Scenario::named("A").unwrap(), seed), BoundedConfig::default());
         for (error_ns, estimate) in &outcome[600..] {
             within += usize::from(error_ns.abs() <= 3 * estimate.sigma.unwrap().ns());
             total += 1;
         }
     }
-    assert!(
-        within as f64 > 0.95 * total as f64,
-        "{within} of {total} within three sigma"
-    );
+    assert!(within as f64 > 0.95 * total as f64, "{within} of {total} within three sigma");
 }
 
 #[test]
@@ -378,11 +280,7 @@ fn one_sided_queueing_is_reported_with_its_direction() {
     for trip in round_trips(&Scenario::named("D").unwrap(), 1) {
         let _ = bounded.handle_exchange(&exchange(&trip));
     }
-    assert!(
-        bounded.asymmetry() > 0.9,
-        "the way there is the quiet one: {}",
-        bounded.asymmetry()
-    );
+    assert!(bounded.asymmetry() > 0.9, "the way there is the quiet one: {}", bounded.asymmetry());
     let mut even = Bounded::new(BoundedConfig::default());
     for trip in round_trips(&Scenario::named("A").unwrap(), 1) {
         let _ = even.handle_exchange(&exchange(&trip));
@@ -446,15 +344,8 @@ fn recorded(forward_share_of_excess: f64) -> Scenario {
         .filter(|line| !line.starts_with('#'))
         .map(|line| Span::from_us(line.parse().unwrap()))
         .collect();
-    let path = Path::Recorded {
-        round_trips,
-        forward_share_of_least: 0.5,
-        forward_share_of_excess,
-    };
-    Scenario {
-        path,
-        ..Scenario::named("A").unwrap()
-    }
+    let path = Path::Recorded { round_trips, forward_share_of_least: 0.5, forward_share_of_excess };
+    Scenario { path, ..Scenario::named("A").unwrap() }
 }
 
 #[test]
@@ -462,10 +353,6 @@ fn recorded_radio_round_trips_are_survived_whichever_way_the_queue_was() {
     for (share, budget_us) in [(0.5, 5.0), (0.0, 5.0), (1.0, 5.0)] {
         let outcome = run(&round_trips(&recorded(share), 1), BoundedConfig::default());
         assert_eq!(violations(&outcome), 0);
-        assert!(
-            rms_us(&outcome) < budget_us,
-            "{share}: {} µs",
-            rms_us(&outcome)
-        );
+        assert!(rms_us(&outcome) < budget_us, "{share}: {} µs", rms_us(&outcome));
     }
 }

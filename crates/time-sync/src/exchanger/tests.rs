@@ -15,10 +15,7 @@ fn exchanger() -> Exchanger {
 
 /// Remote stamps of a peer whose clock shows the same as ours.
 fn stamps(ms: i64) -> (Instant<Remote>, Instant<Remote>) {
-    (
-        Instant::from_ns(ms * 1_000_000),
-        Instant::from_ns(ms * 1_000_000),
-    )
+    (Instant::from_ns(ms * 1_000_000), Instant::from_ns(ms * 1_000_000))
 }
 
 /// Requests given out until `until_ms` if each is answered at once with `state`.
@@ -29,9 +26,7 @@ fn requests_until(exchanger: &mut Exchanger, until_ms: i64, state: State) -> Vec
         let nonce = exchanger.poll_request(now).unwrap();
         assert_eq!(exchanger.poll_request(now), None, "one at a time");
         times_ms.push(now.ns() / 1_000_000);
-        exchanger
-            .handle_reply(nonce, stamps(now.ns() / 1_000_000), now)
-            .unwrap();
+        exchanger.handle_reply(nonce, stamps(now.ns() / 1_000_000), now).unwrap();
         exchanger.handle_state(state, now);
     }
     times_ms
@@ -40,10 +35,7 @@ fn requests_until(exchanger: &mut Exchanger, until_ms: i64, state: State) -> Vec
 #[test]
 fn the_start_is_a_burst_of_eight_and_then_ten_a_second() {
     let times_ms = requests_until(&mut exchanger(), 500, State::Acquiring);
-    assert_eq!(
-        times_ms,
-        [0, 10, 20, 30, 40, 50, 60, 70, 170, 270, 370, 470]
-    );
+    assert_eq!(times_ms, [0, 10, 20, 30, 40, 50, 60, 70, 170, 270, 370, 470]);
 }
 
 #[test]
@@ -61,12 +53,7 @@ fn a_step_brings_a_burst_at_once() {
     exchanger.handle_state(State::Stepped, now);
     assert_eq!(exchanger.poll_timeout(), now);
     let times_ms = requests_until(&mut exchanger, 60_200, State::Stepped);
-    assert_eq!(
-        times_ms,
-        [
-            60_000, 60_010, 60_020, 60_030, 60_040, 60_050, 60_060, 60_070, 60_170
-        ]
-    );
+    assert_eq!(times_ms, [60_000, 60_010, 60_020, 60_030, 60_040, 60_050, 60_060, 60_070, 60_170]);
 }
 
 #[test]
@@ -96,14 +83,8 @@ fn a_reply_counts_once() {
     let nonce = exchanger.poll_request(at_ms(0)).unwrap();
     exchanger.handle_sent(nonce, at_ms(1));
     let exchange = exchanger.handle_reply(nonce, stamps(2), at_ms(3)).unwrap();
-    assert_eq!(
-        exchange,
-        Exchange::from_ns(1_000_000, 2_000_000, 2_000_000, 3_000_000)
-    );
-    assert_eq!(
-        exchanger.handle_reply(nonce, stamps(2), at_ms(4)),
-        Err(Dropped::Duplicated)
-    );
+    assert_eq!(exchange, Exchange::from_ns(1_000_000, 2_000_000, 2_000_000, 3_000_000));
+    assert_eq!(exchanger.handle_reply(nonce, stamps(2), at_ms(4)), Err(Dropped::Duplicated));
     assert_eq!(exchanger.counters().duplicated, 1);
 }
 
@@ -112,15 +93,8 @@ fn a_reply_after_its_time_out_is_stale_and_never_matched_to_a_later_request() {
     let mut exchanger = exchanger();
     let late = exchanger.poll_request(at_ms(0)).unwrap();
     let next = exchanger.poll_request(at_ms(990)).unwrap();
-    assert_eq!(
-        exchanger.handle_reply(late, stamps(5), at_ms(1_001)),
-        Err(Dropped::Stale)
-    );
-    assert!(
-        exchanger
-            .handle_reply(next, stamps(995), at_ms(1_002))
-            .is_ok()
-    );
+    assert_eq!(exchanger.handle_reply(late, stamps(5), at_ms(1_001)), Err(Dropped::Stale));
+    assert!(exchanger.handle_reply(next, stamps(995), at_ms(1_002)).is_ok());
 }
 
 #[test]
@@ -128,46 +102,26 @@ fn a_reply_overtaken_by_a_later_one_is_dropped() {
     let mut exchanger = exchanger();
     let first = exchanger.poll_request(at_ms(0)).unwrap();
     let second = exchanger.poll_request(at_ms(10)).unwrap();
-    assert!(
-        exchanger
-            .handle_reply(second, stamps(12), at_ms(15))
-            .is_ok()
-    );
-    assert_eq!(
-        exchanger.handle_reply(first, stamps(5), at_ms(16)),
-        Err(Dropped::Reordered)
-    );
+    assert!(exchanger.handle_reply(second, stamps(12), at_ms(15)).is_ok());
+    assert_eq!(exchanger.handle_reply(first, stamps(5), at_ms(16)), Err(Dropped::Reordered));
     assert_eq!(exchanger.counters().reordered, 1);
 }
 
 #[test]
 fn when_too_many_wait_the_oldest_is_given_up() {
-    let config = ExchangerConfig {
-        fastest_interval: Span::from_ms(10),
-        ..ExchangerConfig::default()
-    };
+    let config = ExchangerConfig { fastest_interval: Span::from_ms(10), ..ExchangerConfig::default() };
     let mut exchanger = Exchanger::new(config, KEY, at_ms(0));
-    let nonces: Vec<Nonce> = (0..=PENDING_LIMIT as i64)
-        .map(|i| exchanger.poll_request(at_ms(10 * i)).unwrap())
-        .collect();
+    let nonces: Vec<Nonce> =
+        (0..=PENDING_LIMIT as i64).map(|i| exchanger.poll_request(at_ms(10 * i)).unwrap()).collect();
     assert_eq!(exchanger.counters().given_up, 1);
-    assert_eq!(
-        exchanger.handle_reply(nonces[0], stamps(1), at_ms(91)),
-        Err(Dropped::Stale)
-    );
-    assert!(
-        exchanger
-            .handle_reply(nonces[1], stamps(11), at_ms(91))
-            .is_ok()
-    );
+    assert_eq!(exchanger.handle_reply(nonces[0], stamps(1), at_ms(91)), Err(Dropped::Stale));
+    assert!(exchanger.handle_reply(nonces[1], stamps(11), at_ms(91)).is_ok());
 }
 
 #[test]
 fn nonces_do_not_repeat_and_depend_on_the_key() {
     let exchanger = exchanger();
-    let mut nonces: Vec<u64> = (0..10_000)
-        .map(|sequence| exchanger.nonce(sequence).0)
-        .collect();
+    let mut nonces: Vec<u64> = (0..10_000).map(|sequence| exchanger.nonce(sequence).0).collect();
     nonces.sort_unstable();
     nonces.dedup();
     assert_eq!(nonces.len(), 10_000);

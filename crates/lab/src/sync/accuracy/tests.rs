@@ -23,13 +23,7 @@ fn said(offset_ns: i64, bound_ns: Option<i64>) -> Option<Estimate> {
 }
 
 fn judged(rows: &[TraceRow], estimates: Vec<Option<Estimate>>) -> Accuracy {
-    judge(
-        rows,
-        &Replayed {
-            estimates,
-            counters: Counters::default(),
-        },
-    )
+    judge(rows, &Replayed { estimates, counters: Counters::default() })
 }
 
 #[test]
@@ -69,13 +63,7 @@ fn violations_are_counted_after_every_exchange_that_no_step_crossed() {
     let mut rows: Vec<TraceRow> = (0..5).map(|s| row(f64::from(s), 0)).collect();
     rows[3].step_in_flight = true;
     let bound = |offset_ns| said(offset_ns, Some(1_000));
-    let estimates = vec![
-        bound(1_000),
-        bound(1_001),
-        said(9_999, None),
-        bound(5_000),
-        bound(-2_000),
-    ];
+    let estimates = vec![bound(1_000), bound(1_001), said(9_999, None), bound(5_000), bound(-2_000)];
     assert_eq!(judged(&rows, estimates).bound_violations, Some(2));
 }
 
@@ -83,31 +71,16 @@ fn violations_are_counted_after_every_exchange_that_no_step_crossed() {
 fn what_an_estimator_does_not_give_is_null() {
     let rows = [row(0.0, 0), row(1.0, 0)];
     let accuracy = judged(&rows, vec![None, None]);
-    assert_eq!(
-        (accuracy.bound_violations, accuracy.mean_bound_ns),
-        (None, None)
-    );
-    assert_eq!(
-        (accuracy.mean_sigma_ns, accuracy.time_to_100us_s),
-        (None, None)
-    );
+    assert_eq!((accuracy.bound_violations, accuracy.mean_bound_ns), (None, None));
+    assert_eq!((accuracy.mean_sigma_ns, accuracy.time_to_100us_s), (None, None));
 }
 
 #[test]
 fn without_the_truth_only_the_widths_apply() {
-    let blind = TraceRow {
-        offset_true_ns: None,
-        ..row(0.0, 0)
-    };
+    let blind = TraceRow { offset_true_ns: None, ..row(0.0, 0) };
     let accuracy = judged(&[blind], vec![said(7, Some(300))]);
-    assert_eq!(
-        (accuracy.mean_bound_ns, accuracy.mean_sigma_ns),
-        (Some(300.0), Some(500.0))
-    );
-    assert_eq!(
-        (accuracy.bound_violations, accuracy.rms_error_ns),
-        (None, None)
-    );
+    assert_eq!((accuracy.mean_bound_ns, accuracy.mean_sigma_ns), (Some(300.0), Some(500.0)));
+    assert_eq!((accuracy.bound_violations, accuracy.rms_error_ns), (None, None));
 }
 
 #[test]
@@ -133,9 +106,8 @@ fn a_step_cuts_the_trace_and_the_worst_recovery_is_told() {
     };
     let rows: Vec<TraceRow> = (0..300).map(|i| row(i as f64 / 10.0, truth(i))).collect();
     let late = |i: i64| i == 100 || (200..203).contains(&i);
-    let estimates: Vec<_> = (0..300)
-        .map(|i| said(truth(i) + if late(i) { 1_000_000 } else { 0 }, None))
-        .collect();
+    let estimates: Vec<_> =
+        (0..300).map(|i| said(truth(i) + if late(i) { 1_000_000 } else { 0 }, None)).collect();
     let accuracy = judged(&rows, estimates.clone());
     assert!((accuracy.relock_after_step_s.unwrap() - 0.301).abs() < 1e-9);
     let mut never = estimates;
@@ -145,9 +117,7 @@ fn a_step_cuts_the_trace_and_the_worst_recovery_is_told() {
 
 #[test]
 fn a_slewed_clock_is_not_taken_for_a_stepping_one() {
-    let rows: Vec<TraceRow> = (0..100)
-        .map(|i| row(f64::from(i) / 10.0, i64::from(i) * 100_000))
-        .collect();
+    let rows: Vec<TraceRow> = (0..100).map(|i| row(f64::from(i) / 10.0, i64::from(i) * 100_000)).collect();
     let accuracy = judged(&rows, vec![said(0, None); 100]);
     assert_eq!(accuracy.relock_after_step_s, None);
 }
@@ -155,9 +125,7 @@ fn a_slewed_clock_is_not_taken_for_a_stepping_one() {
 #[test]
 fn drift_is_judged_by_the_slope_of_the_truth() {
     // 20 ppm, and the estimator says zero.
-    let rows: Vec<TraceRow> = (0..900)
-        .map(|i| row(f64::from(i) / 10.0, i64::from(i) * 2_000))
-        .collect();
+    let rows: Vec<TraceRow> = (0..900).map(|i| row(f64::from(i) / 10.0, i64::from(i) * 2_000)).collect();
     let accuracy = judged(&rows, vec![said(0, None); 900]);
     assert!((accuracy.drift_error_ppm.unwrap() - 20.0).abs() < 1e-6);
 }
