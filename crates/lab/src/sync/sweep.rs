@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use noctule_netsim::{SCENARIOS, Scenario, round_trips};
+use noctule_netsim::{ClockModel, SCENARIOS, Scenario, round_trips};
 use noctule_time_sync::BoundedConfig;
 
 use super::accuracy::{Accuracy, judge};
@@ -41,21 +41,22 @@ pub fn table() -> String {
     text
 }
 
-/// Runs `bounded` over scenarios drawn from the seeds of a range, clocks drifting up to the configured
-/// limit, and says for which of them the truth left the bound.
+/// Looks for a seed under which the truth leaves the bound of `bounded`, and returns those found.
 ///
-/// Each seed is run twice: without steps and the default configuration, and with up to three steps
-/// and a bound from the last exchange alone, which no step can deceive.
+/// Each seed is run three times, with clocks that drift up to the configured limit: over one of the
+/// named scenarios in turn; over a path drawn at random without steps; and over the same path with up
+/// to three steps of any size, the bound proven from the last exchange alone.
 pub fn soak(seeds: std::ops::Range<u64>) -> Vec<(u64, Accuracy)> {
     let steady = BoundedConfig::default();
     let stepped = BoundedConfig { distrust_past: true, ..steady };
     let mut found = Vec::new();
     for seed in seeds {
-        let scenario = Scenario::drawn(seed, f64::from(steady.max_drift_ppm));
-        let mut without_steps = scenario.clone();
+        let drawn = Scenario::drawn(seed, f64::from(steady.max_drift_ppm));
+        let mut without_steps = drawn.clone();
         without_steps.clock.steps.clear();
-        for (scenario, config) in [(&without_steps, steady), (&scenario, stepped)] {
-            let rows: Vec<TraceRow> = round_trips(scenario, seed).into_iter().map(TraceRow::from).collect();
+        let (named, premise) = named_with_any_drift(seed);
+        for (scenario, config) in [(named, premise), (without_steps, steady), (drawn, stepped)] {
+            let rows: Vec<TraceRow> = round_trips(&scenario, seed).into_iter().map(TraceRow::from).collect();
             let mut estimator = EstimatorKind::Bounded.build(config);
             let accuracy = judge(&rows, &replay(&rows, &mut *estimator));
             if accuracy.bound_violations != Some(0) {
@@ -64,6 +65,24 @@ pub fn soak(seeds: std::ops::Range<u64>) -> Vec<(u64, Accuracy)> {
         }
     }
     found
+}
+
+/// One of the named scenarios in turn with the drift of the scenario drawn from the same seed, within
+/// the limit that `bounded` is told.
+fn named_with_any_drift(seed: u64) -> (Scenario, BoundedConfig) {
+    let name = SCENARIOS[(seed % SCENARIOS.len() as u64) as usize];
+    let premise = config(name);
+    let limit_ppm = f64::from(premise.max_drift_ppm);
+    let drawn = Scenario::drawn(seed, limit_ppm);
+    let mut scenario = Scenario::named(name).unwrap_or_else(|| drawn.clone());
+    scenario.clock = ClockModel {
+        offset: scenario.clock.offset,
+        steps: scenario.clock.steps,
+        slew_ppm: scenario.clock.slew_ppm,
+        slew_s: scenario.clock.slew_s,
+        ..drawn.clock
+    };
+    (scenario, premise)
 }
 
 const HEAD: &str = "# Clock estimators on simulated round trips
