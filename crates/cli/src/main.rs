@@ -9,6 +9,7 @@
 mod lab;
 mod lab_report;
 mod progress;
+mod sync;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Know another clock: its offset, its drift, and how wrong both may be
+    #[command(subcommand)]
+    Sync(sync::Command),
 }
 
 /// How a command ended, if it did not fail.
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         Command::Lab(lab::Command::Node { name }) => return lab::serve_node(&name),
         Command::Lab(command) => lab::run(command),
         Command::Doctor { json } => examine(json),
+        Command::Sync(command) => sync::run(command),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -30,4 +30,5 @@ pub mod samples;
 pub mod scenario;
 pub mod session;
 pub mod statistics;
+pub mod sync;
 pub mod text_table;

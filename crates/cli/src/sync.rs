@@ -1,0 +1,147 @@
+//! `noctule sync …`
+
+use std::error::Error;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use clap::{Subcommand, ValueEnum};
+use noctule_lab::sync::{self, Accuracy, EstimatorKind, TraceRow};
+use noctule_time_sync::BoundedConfig;
+use noctule_timebase::Span;
+
+use crate::Outcome;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Feed recorded round trips to a clock estimator and say how well it did
+    ///
+    /// The trace is CSV with the columns t1_ns,t2_ns,t3_ns,t4_ns and, where the truth is known,
+    /// offset_true_ns: remote minus local at t4. Exit code 1 if the truth ever left the bound.
+    Replay(ReplayArguments),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ReplayArguments {
+    /// The trace
+    trace: PathBuf,
+    /// Which estimator
+    #[arg(long, value_enum, default_value_t = Estimator::Bounded)]
+    estimator: Estimator,
+    /// Known wire time there and back in nanoseconds, e.g. 1247829,217013
+    #[arg(long, value_name = "FWD,BACK", value_parser = wire_times, default_value = "0,0")]
+    wire_ns: (Span, Span),
+    /// The clocks never drift apart faster than this; bounds are proven under this premise
+    #[arg(long, value_name = "PPM", default_value_t = BoundedConfig::default().max_drift_ppm)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    max_drift_ppm: u32,
+    /// Prove each bound from the last exchange alone, so that no step can hide behind a queue
+    #[arg(long)]
+    distrust_past: bool,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Write offset, drift, bound, sigma and state after each exchange to this CSV file
+    #[arg(long, value_name = "FILE")]
+    estimates: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Estimator {
+    /// The autopilot's filter, PX4's constants
+    Ema,
+    /// The same with MAVROS's constants
+    EmaMavros,
+    /// The last midpoint
+    LastSample,
+    /// The midpoint of the fastest of the last eight (NTP)
+    MinimumOf8,
+    /// The default: a proven interval, and a Kalman estimate inside it
+    Bounded,
+}
+
+impl From<Estimator> for EstimatorKind {
+    fn from(estimator: Estimator) -> EstimatorKind {
+        match estimator {
+            Estimator::Ema => EstimatorKind::Px4,
+            Estimator::EmaMavros => EstimatorKind::Mavros,
+            Estimator::LastSample => EstimatorKind::LastSample,
+            Estimator::MinimumOf8 => EstimatorKind::MinimumOf8,
+            Estimator::Bounded => EstimatorKind::Bounded,
+        }
+    }
+}
+
+pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
+    match command {
+        Command::Replay(arguments) => replay(&arguments),
+    }
+}
+
+fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
+    let rows = read(&arguments.trace)?;
+    let (wire_forward, wire_back) = arguments.wire_ns;
+    let kind = EstimatorKind::from(arguments.estimator);
+    let mut estimator = kind.build(BoundedConfig {
+        max_drift_ppm: arguments.max_drift_ppm,
+        wire_forward,
+        wire_back,
+        distrust_past: arguments.distrust_past,
+        ..BoundedConfig::default()
+    });
+    let replayed = sync::replay(&rows, &mut *estimator);
+    let accuracy = sync::judge(&rows, &replayed);
+    if let Some(path) = &arguments.estimates {
+        let cannot = |error| format!("{} cannot be written: {error}; name another file", path.display());
+        let mut output = BufWriter::new(File::create(path).map_err(cannot)?);
+        sync::write_estimates(&rows, &replayed.estimates, &mut output).map_err(cannot)?;
+    }
+    if arguments.json {
+        anstream::println!("{}", serde_json::to_string_pretty(&accuracy)?);
+    } else {
+        anstream::print!("{}", table(kind, &accuracy));
+    }
+    let held = accuracy.bound_violations.is_none_or(|count| count == 0);
+    Ok(if held { Outcome::Done } else { Outcome::NotValid })
+}
+
+fn read(path: &Path) -> Result<Vec<TraceRow>, String> {
+    let file = File::open(path)
+        .map_err(|error| format!("{} cannot be read: {error}; name a CSV trace", path.display()))?;
+    sync::trace::read_csv(file).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn wire_times(text: &str) -> Result<(Span, Span), String> {
+    let fault =
+        || "write two whole numbers of nanoseconds, none negative, with a comma between them".to_owned();
+    let (forward, back) = text.split_once(',').ok_or_else(fault)?;
+    let span = |word: &str| match word.trim().parse::<i64>() {
+        Ok(ns) if ns >= 0 => Ok(Span::from_ns(ns)),
+        _ => Err(fault()),
+    };
+    Ok((span(forward)?, span(back)?))
+}
+
+fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
+    let us = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.1} µs", ns / 1e3));
+    let with = |value: Option<f64>, unit: &str, digits: usize| {
+        value.map_or("–".into(), |value| format!("{value:.digits$} {unit}"))
+    };
+    let violations = accuracy.bound_violations.map_or("–".into(), |count| count.to_string());
+    [
+        ("estimator", kind.to_string()),
+        ("rms error", us(accuracy.rms_error_ns)),
+        ("largest error", us(accuracy.max_error_ns)),
+        ("mean bound (proven)", us(accuracy.mean_bound_ns)),
+        ("mean sigma (likely)", us(accuracy.mean_sigma_ns)),
+        ("times out of bound", violations),
+        ("within 100 µs after", with(accuracy.time_to_100us_s, "s", 1)),
+        ("again after a step", with(accuracy.relock_after_step_s, "s", 1)),
+        ("drift error", with(accuracy.drift_error_ppm, "ppm", 3)),
+        ("exchanges used", accuracy.accepted.to_string()),
+        ("not used", accuracy.rejected.to_string()),
+    ]
+    .iter()
+    .map(|(name, value)| format!("{name:<20} {value:>14}\n"))
+    .collect()
+}

@@ -1,0 +1,15 @@
+//! Clock estimators on recorded and simulated round trips, judged against a known truth.
+//!
+//! - [`trace`]: round trips from a CSV file, or from the simulator.
+//! - [`replay`]: one estimator over one trace.
+//! - [`accuracy`]: how well it did.
+//! - [`sweep`]: every scenario against every estimator, as the committed table.
+
+pub mod accuracy;
+pub mod replay;
+pub mod sweep;
+pub mod trace;
+
+pub use accuracy::{Accuracy, judge};
+pub use replay::{EstimatorKind, Replayed, replay, write_estimates};
+pub use trace::{TraceError, TraceRow};
