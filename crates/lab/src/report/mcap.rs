@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufWriter, Read};
+use std::io::{BufWriter, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use mcap::records::{MessageHeader, Record};
@@ -84,6 +84,7 @@ pub fn write(path: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), Repo
 pub fn read(path: &Path, cells: usize) -> Result<Vec<CellSamples>, ReportError> {
     let malformed = |reason: String| ReportError::malformed(path, reason);
     let mut file = File::open(path).map_err(|source| ReportError::read(path, source))?;
+    refuse_plain_chunks(&mut file).map_err(|source| ReportError::read(path, source))?;
     let options = LinearReaderOptions::default()
         .with_record_length_limit(RECORD_BYTES_MAX)
         .with_validate_chunk_crcs(true)
@@ -127,6 +128,32 @@ pub fn read(path: &Path, cells: usize) -> Result<Vec<CellSamples>, ReportError> 
         cell.sort_by_key(|sample| (sample.node, sample.index));
     }
     Ok(samples)
+}
+
+/// We write only compressed chunks; the reader below subtracts with overflow (mcap 0.26) on a record
+/// that is longer than its uncompressed chunk.
+fn refuse_plain_chunks(file: &mut File) -> std::io::Result<()> {
+    const MAGIC_BYTES: u64 = 8;
+    const CHUNK: u8 = 6;
+    /// Start, end, size, checksum; then the length of the compression's name.
+    const CHUNK_FIELDS_BYTES: usize = 8 + 8 + 8 + 4;
+    let length_bytes = file.metadata()?.len();
+    let mut position = MAGIC_BYTES;
+    let mut head = [0; 9 + CHUNK_FIELDS_BYTES + 4];
+    while position + head.len() as u64 <= length_bytes {
+        file.seek(SeekFrom::Start(position))?;
+        file.read_exact(&mut head)?;
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if head[0] == CHUNK && word(9 + CHUNK_FIELDS_BYTES) == 0 {
+            return Err(std::io::Error::other(
+                "a chunk is not compressed, so this is not a file of the lab's",
+            ));
+        }
+        let record_bytes = u64::from(word(1)) | u64::from(word(5)) << 32;
+        position = position.saturating_add(9).saturating_add(record_bytes);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    Ok(())
 }
 
 /// `/udp/round_trip/64B/spin/0,1/trial0`
