@@ -43,10 +43,12 @@ const ROUNDS: usize = 10;
 
 /// Runs the benchmark of that name and prints its table.
 pub fn run(name: &str) -> Result<(), String> {
+    shell::run("cargo build --release --quiet")?;
     match name {
         "floors" => floors(),
-        "compare" => comparison::run(),
-        other => Err(format!("no benchmark is called \"{other}\"; there are floors and compare")),
+        "unchanged" => comparison::unchanged(),
+        "slowed" => comparison::slowed(),
+        other => Err(format!("no benchmark is called \"{other}\"; there are floors, unchanged and slowed")),
     }
 }
 
@@ -55,7 +57,6 @@ fn floors() -> Result<(), String> {
     shell::run(&format!(
         "mkdir -p {build} && cc -O2 -std=gnu11 -o {build}/floors benchmarks/floors/floors.c"
     ))?;
-    shell::run("cargo build --release --quiet")?;
     let mut ours: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     let mut theirs: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for round in 0..ROUNDS {

@@ -42,6 +42,13 @@ enum Command {
         #[arg(long, conflicts_with = "names")]
         smoke: bool,
     },
+    /// Simulate a core over its grid and rewrite the committed table
+    Sweep {
+        /// `time-sync`
+        core: String,
+    },
+    /// The long runs: 10,000 simulated seeds, every parser fuzzed for ten minutes
+    Soak,
     /// Fuzz a parser (all of them if none is named)
     Fuzz {
         /// A file of fuzz/fuzz_targets
@@ -54,7 +61,8 @@ enum Command {
     Readme,
     /// Benchmarks that compare with a program outside the workspace
     Bench {
-        /// `floors`: the lab's floors against a minimal C program; `compare`: does `lab compare` cry wolf
+        /// `floors`: the lab's floors against a minimal C program; `unchanged`,
+        /// `slowed`: does `lab compare` cry wolf, and see one
         name: String,
     },
 }
@@ -68,6 +76,8 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
+        Command::Sweep { core } => steps::sweep(&core),
+        Command::Soak => steps::soak(),
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),
         Command::Bench { name } => bench::run(&name),

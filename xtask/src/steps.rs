@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, peers, readers, readme, setup, shell, tidy};
+use crate::{browser, fuzz, peers, readers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -58,6 +58,23 @@ pub fn test() -> Result<(), String> {
 pub fn ci() -> Result<(), String> {
     // The fast tests are part of all tests.
     run("ci", &[&CHECK[..3], TEST])
+}
+
+/// Rewrites the committed table of a core's simulation.
+pub fn sweep(core: &str) -> Result<(), String> {
+    match core {
+        "time-sync" => shell::run(
+            "cargo run --release --quiet -p noctule-lab --example sweep_time_sync > target/sweep.md \
+             && mv target/sweep.md crates/time-sync/sweep.md",
+        ),
+        other => Err(format!("no sweep is called \"{other}\"; there is time-sync")),
+    }
+}
+
+/// The long runs; what they found last stands in docs/design.
+pub fn soak() -> Result<(), String> {
+    shell::run("cargo run --release --quiet -p noctule-lab --example soak_time_sync")?;
+    fuzz::run(None, 600)
 }
 
 /// Runs all steps even if one fails, so that one CI run shows all that is wrong.

@@ -171,18 +171,13 @@ impl Node {
     /// Open loop: messages leave when they are due, whether or not the last came back.
     fn initiate_open(&mut self, transport: &mut dyn Transport, rate_hz: f64) -> Result<(), PeerError> {
         let schedule = Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz);
-        let warm_up = self.plan.warm_up_messages;
-        for number in 0..warm_up + self.plan.messages {
+        let mut turns = Turns::new(self.plan);
+        for number in 0.. {
             let due_ns = schedule.due_ns(number);
             self.receive_while_waiting(transport, due_ns - schedule.lead_ns, self.wait)?;
             self.receive_while_waiting(transport, due_ns, Wait::Spin)?;
-            if number == warm_up {
-                self.begin_measuring();
-            }
-            if number >= warm_up && due_ns - schedule.due_ns(warm_up) >= self.plan.limit_ns {
-                break;
-            }
-            self.send_scheduled(transport, number, due_ns)?;
+            let Some(index) = turns.next(due_ns) else { break };
+            self.send_in_turn(transport, index, due_ns)?;
         }
         self.drain(transport)
     }
@@ -202,25 +197,23 @@ impl Node {
         Ok(())
     }
 
-    /// Sends message `number` of the schedule, counted from the first warm-up message.
-    fn send_scheduled(
+    fn send_in_turn(
         &mut self,
         transport: &mut dyn Transport,
-        number: u64,
+        index: u64,
         scheduled_ns: i64,
     ) -> Result<(), PeerError> {
-        let index = match number.checked_sub(self.plan.warm_up_messages) {
-            None => WARM_UP | number,
-            Some(index) => {
-                self.inbox.sent = index + 1;
-                if let Some(slot) = self.inbox.table.slot(index) {
-                    slot.scheduled_ns = scheduled_ns;
-                    // Without a rate the one reading is both (spec section 3).
-                    slot.sent_ns = if self.plan.rate_hz.is_some() { clock::now_ns() } else { scheduled_ns };
-                }
-                index
+        if index == 0 {
+            self.begin_measuring();
+        }
+        if index & WARM_UP == 0 {
+            self.inbox.sent = index + 1;
+            if let Some(slot) = self.inbox.table.slot(index) {
+                slot.scheduled_ns = scheduled_ns;
+                // Without a rate the one reading is both (spec section 3).
+                slot.sent_ns = if self.plan.rate_hz.is_some() { clock::now_ns() } else { scheduled_ns };
             }
-        };
+        }
         transport.send(self.outgoing.set(Header { index, scheduled_ns }))
     }
 
@@ -243,11 +236,10 @@ impl Node {
     // — source —
 
     fn send_all(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
-        let schedule =
-            self.plan.rate_hz.map(|rate_hz| Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz));
-        let warm_up = self.plan.warm_up_messages;
-        let mut first_ns = None;
-        for number in 0..warm_up + self.plan.messages {
+        let start_ns = clock::now_ns() + 1_000_000;
+        let schedule = self.plan.rate_hz.map(|rate_hz| Schedule::starting_at(start_ns, rate_hz));
+        let mut turns = Turns::new(self.plan);
+        for number in 0.. {
             let scheduled_ns = match &schedule {
                 Some(schedule) => {
                     schedule.wait_for(number);
@@ -255,15 +247,8 @@ impl Node {
                 }
                 None => clock::now_ns(),
             };
-            if number >= warm_up {
-                if number == warm_up {
-                    self.begin_measuring();
-                }
-                if scheduled_ns - *first_ns.get_or_insert(scheduled_ns) >= self.plan.limit_ns {
-                    break;
-                }
-            }
-            self.send_scheduled(transport, number, scheduled_ns)?;
+            let Some(index) = turns.next(scheduled_ns) else { break };
+            self.send_in_turn(transport, index, scheduled_ns)?;
         }
         Ok(())
     }
@@ -314,8 +299,12 @@ impl Node {
             // An echo answers first and records then: its own stamps are part of no figure, but the
             // time they take would be part of every round trip.
             Role::Echo => {
-                let count = receive(self.wait, transport, &mut |message| {
-                    headers.extend(inbox.judge(message).filter(|&header| inbox.is_new(header)));
+                let count = receive(self.wait, transport, &mut |message| match inbox.judge(message) {
+                    Some(header) if inbox.is_new(header) => headers.push(header),
+                    Some(again) => {
+                        inbox.record(again, clock::now_ns());
+                    }
+                    None => {}
                 })?;
                 for header in headers.drain(..) {
                     transport.send(outgoing.set(header))?;
@@ -339,5 +328,62 @@ impl Node {
                 inbox.take(message);
             }),
         }
+    }
+}
+
+/// Counts off the messages of a sender: warm-up, then measured, until either has had its share.
+struct Turns {
+    plan: Plan,
+    warm_up: u64,
+    measured: u64,
+    warm_up_start_ns: Option<i64>,
+    start_ns: Option<i64>,
+}
+
+impl Turns {
+    fn new(plan: Plan) -> Self {
+        Self { plan, warm_up: 0, measured: 0, warm_up_start_ns: None, start_ns: None }
+    }
+
+    /// Index of the message scheduled now; `None` after the last.
+    #[inline]
+    fn next(&mut self, scheduled_ns: i64) -> Option<u64> {
+        if self.start_ns.is_none() && self.warm_up < self.plan.warm_up_messages {
+            let start_ns = *self.warm_up_start_ns.get_or_insert(scheduled_ns);
+            if scheduled_ns - start_ns < self.plan.warm_up_ns {
+                self.warm_up += 1;
+                return Some(WARM_UP | (self.warm_up - 1));
+            }
+        }
+        let start_ns = *self.start_ns.get_or_insert(scheduled_ns);
+        let over = self.measured >= self.plan.messages || scheduled_ns - start_ns >= self.plan.limit_ns;
+        self.measured += 1;
+        (!over).then(|| self.measured - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(warm_up_messages: u64, warm_up_ns: i64, messages: u64, limit_ns: i64) -> Vec<u64> {
+        let plan = Plan {
+            messages,
+            limit_ns,
+            rate_hz: None,
+            warm_up_messages,
+            warm_up_ns,
+            reply_timeout_ns: 1,
+            touch: Touch::Header,
+        };
+        let mut turns = Turns::new(plan);
+        (0..).map_while(|number| turns.next(5_000 + number * 10)).collect()
+    }
+
+    #[test]
+    fn warm_up_ends_by_number_or_by_time_and_so_does_the_rest() {
+        assert_eq!(turns(2, 1000, 3, 1000), [WARM_UP, WARM_UP | 1, 0, 1, 2]);
+        assert_eq!(turns(99, 15, 2, 1000), [WARM_UP, WARM_UP | 1, 0, 1]);
+        assert_eq!(turns(0, 0, 99, 25), [0, 1, 2]);
     }
 }
