@@ -47,11 +47,18 @@ fn with_table(text: &str) -> Result<String, String> {
     Ok(format!("{before}{TABLE_BEGIN}{name} -->\n{}{TABLE_END}{after}", table(&run)?))
 }
 
-/// One row per experiment of the run but copies: medians over the trials.
+/// One row per middleware's round trip and per floor that one is compared with: medians over the trials.
 fn table(run: &Value) -> Result<String, String> {
     let cells = run["cells"].as_array().ok_or("the run has no cells")?;
     let mut rows: Vec<(String, Vec<&Value>)> = Vec::new();
-    for cell in cells.iter().filter(|cell| cell["peer"] != "memcpy") {
+    let is_shown = |cell: &&Value| {
+        let is_floor_of =
+            |other: &Value| other["floor"]["name"] == cell["peer"] && other["wait"] == cell["wait"];
+        cell["mode"] == "round_trip"
+            && cell["placement"].as_str().is_some_and(|cores| cores.contains(','))
+            && (cell["is_floor"] != true || cells.iter().any(is_floor_of))
+    };
+    for cell in cells.iter().filter(is_shown) {
         let word = |key: &str| cell[key].as_str().unwrap_or_default().to_owned();
         let rate = cell["rate_hz"].as_f64().map_or(String::new(), |hz| format!(" at {hz} Hz"));
         let cores = if word("placement").contains(',') { "two cores" } else { "one core" };
@@ -141,14 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_the_median_of_its_trials_and_withheld_if_one_has_none() {
+    fn a_row_is_the_median_of_its_trials_and_a_figure_is_withheld_if_one_has_none() {
         let cell = |p50: Value| {
-            serde_json::json!({ "peer": "udp", "link": "udp", "mode": "round_trip", "wait": "block",
-                "placement": "0,1", "is_floor": true, "latency_ns": { "p50": p50, "p99": null } })
+            serde_json::json!({ "peer": "dds", "link": "udp", "mode": "round_trip", "wait": "block",
+                "placement": "0,1", "is_floor": false, "floor": null, "latency_ns": { "p50": p50, "p99": null } })
         };
         let host = serde_json::json!({ "cpu": "c", "cores": 2, "kernel": "k", "versions": {} });
         let run = serde_json::json!({ "host": host, "cells": [cell(3000.into()), cell(1000.into()), cell(2000.into())] });
         let table = table(&run).unwrap();
-        assert!(table.contains("| udp | udp, round trip, block, two cores | 2.00 µs | – |  |"), "{table}");
+        assert!(
+            table.contains("| **dds** | udp, round trip, block, two cores | 2.00 µs | – |  |"),
+            "{table}"
+        );
     }
 }
