@@ -31,7 +31,7 @@ const FROM_DEBIAN: [&str; 4] = ["cyclonedds", "fastdds", "lcm", "udp_c"];
 
 /// Every program that is there, foreign or built in, against the specification of the protocol.
 fn conformance() -> Result<(), String> {
-    let check = "python3 peers/conformance.py --private --messages 100";
+    let check = "python3 peers/conformance.py --private --messages 100 --rate 1000";
     shell::run(&format!("{check} peers/example/peer.py"))?;
     for floor in ["udp", "tcp", "unix", "pty"] {
         shell::run(&format!(
