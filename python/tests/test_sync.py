@@ -1,5 +1,6 @@
 """The Python face of the estimators against the vectors that Rust and C reproduce."""
 
+import sys
 import threading
 from pathlib import Path
 
@@ -166,20 +167,24 @@ def test_stamps_are_left_as_they_were():
 
 
 def test_other_threads_run_meanwhile():
-    trace = even_clock(400_000)
-    done = threading.Event()
+    trace = even_clock(1_000_000)
+    entered = threading.Event()
     finished = []
 
     def work():
+        entered.set()
         finished.append(sync.replay(*trace))
-        done.set()
 
     worker = threading.Thread(target=work)
-    rounds = 0
-    worker.start()
-    while not done.is_set():
-        rounds += 1
+    interval_s = sys.getswitchinterval()
+    # No thread is made to hand over: this one gets its turn only when the worker lets go by itself.
+    sys.setswitchinterval(1000)
+    try:
+        worker.start()
+        entered.wait()
+        finished_before_our_turn = len(finished)
+    finally:
+        sys.setswitchinterval(interval_s)
     worker.join()
-    assert len(finished[0].state) == 400_000
-    # With the lock held throughout, this thread would have had no turn but those before and after.
-    assert rounds > 1_000
+    assert finished_before_our_turn == 0
+    assert len(finished[0].state) == 1_000_000
