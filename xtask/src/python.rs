@@ -36,5 +36,6 @@ pub fn test() -> Result<(), String> {
     let in_tests = |line: &str| shell::run_in(&tests, line);
     let python = format!("../../{VENV}/bin/python");
     in_tests(&format!("{python} -m pytest -q"))?;
+    in_tests(&format!("{python} -m mypy --strict --package noctule"))?;
     in_tests(&format!("{python} -m mypy.stubtest noctule"))
 }
