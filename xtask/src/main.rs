@@ -4,6 +4,7 @@ mod bench;
 mod browser;
 mod fuzz;
 mod peers;
+mod python;
 mod readers;
 mod readme;
 mod setup;

@@ -1,18 +1,19 @@
 //! Installs what the tests need and a fresh machine lacks, says so, and works offline once it is there.
 
-use crate::shell;
+use crate::{python, shell};
 
 /// A Debian package and a file that tells whether it is there.
 const PACKAGES: [(&str, &str); 2] = [("iproute2", "ip"), ("chromium", "chromium")];
 
-/// Installs every missing package.
+/// Installs every missing package, of Debian and of PyPI.
 pub fn run() -> Result<(), String> {
     let missing: Vec<&str> = PACKAGES
         .iter()
         .filter(|(_, program)| shell::output(&format!("command -v {program}")).is_none())
         .map(|(package, _)| *package)
         .collect();
-    install(&missing)
+    install(&missing)?;
+    python::setup()
 }
 
 /// Installs Debian packages; nothing is fetched if there are none.

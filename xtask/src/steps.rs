@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, fuzz, peers, readers, readme, setup, shell, tidy};
+use crate::{browser, fuzz, peers, python, readers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -14,6 +14,7 @@ const CHECK: &[Step] = &[
 const TEST: &[Step] = &[
     ("setup", setup::run),
     ("tests", || shell::run("cargo test --workspace")),
+    ("python", python::test),
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),

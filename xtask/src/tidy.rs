@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("peer", &["sys"]),
     ("lab", &["timebase", "time-sync", "netsim", "sys", "peer"]),
+    ("python", &["timebase", "time-sync"]),
     ("cli", &["timebase", "time-sync", "netsim", "sys", "peer", "lab"]),
 ];
 
@@ -85,13 +86,14 @@ fn tracked_files() -> Result<Vec<PathBuf>, String> {
 fn arrows(faults: &mut Vec<String>) -> Result<(), String> {
     let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
     let crates = fs::read_dir(shell::root().join("crates")).map_err(|e| format!("crates/: {e}"))?;
-    for folder in crates.flatten() {
-        let name = folder.file_name().to_string_lossy().into_owned();
-        let manifest = fs::read_to_string(folder.path().join("Cargo.toml"));
-        let Ok(manifest) = manifest else { continue };
-        let manifest: toml::Table = manifest.parse().map_err(|e| format!("crates/{name}/Cargo.toml: {e}"))?;
+    let folders = crates.flatten().map(|folder| folder.path()).chain([shell::root().join("python")]);
+    for folder in folders {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let path = folder.join("Cargo.toml");
+        let Ok(manifest) = fs::read_to_string(&path) else { continue };
+        let manifest: toml::Table = manifest.parse().map_err(|e| format!("{}: {e}", path.display()))?;
         let Some(allowed) = allowed.get(name.as_str()) else {
-            faults.push(format!("crates/{name}: say in xtask/src/tidy.rs which crates it may depend on"));
+            faults.push(format!("{name}: say in xtask/src/tidy.rs which crates it may depend on"));
             continue;
         };
         let dependencies = manifest.get("dependencies").and_then(|table| table.as_table());
@@ -99,7 +101,7 @@ fn arrows(faults: &mut Vec<String>) -> Result<(), String> {
             let Some(ours) = dependency.strip_prefix("noctule-") else { continue };
             if !allowed.contains(&ours) {
                 faults.push(format!(
-                    "crates/{name} must not depend on {ours}: arrows point down only (ARCHITECTURE.md)"
+                    "{name} must not depend on {ours}: arrows point down only (ARCHITECTURE.md)"
                 ));
             }
         }

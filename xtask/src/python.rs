@@ -1,0 +1,41 @@
+//! The Python package: built, installed into an environment of its own, tested, its types checked.
+
+use crate::shell;
+
+const VENV: &str = ".venv";
+const PACKAGES: &str = "maturin==1.16.0 mypy==2.4.1 numpy==2.4.6 pytest==9.2.0";
+
+/// Makes the environment if it lacks one of the packages; works offline once they are there.
+pub fn setup() -> Result<(), String> {
+    let python = format!("{VENV}/bin/python");
+    let pip = format!("{python} -m pip --disable-pip-version-check");
+    let listed = shell::output(&format!("{pip} list --format=freeze")).unwrap_or_default();
+    if PACKAGES.split(' ').all(|package| listed.lines().any(|line| line == package)) {
+        return Ok(());
+    }
+    println!("installing from PyPI into {VENV}: {PACKAGES}");
+    shell::run(&format!("python3 -m venv {VENV}"))?;
+    shell::run(&format!("{pip} install --quiet {PACKAGES}"))
+}
+
+/// Builds the wheel, installs it and runs the package's tests against what was installed.
+pub fn test() -> Result<(), String> {
+    setup()?;
+    let python = format!("../{VENV}/bin/python");
+    let folder = shell::root().join("python");
+    let run = |line: &str| shell::run_in(&folder, line);
+    // The tests import what is installed, not the folder beside them.
+    run("rm -rf dist")?;
+    run(&format!(
+        "../{VENV}/bin/maturin build --release --locked --quiet --interpreter {python} --out dist"
+    ))?;
+    run(&format!(
+        "{python} -m pip --disable-pip-version-check install --quiet --no-deps --no-index --force-reinstall dist/*.whl"
+    ))?;
+    let tests = shell::root().join("python/tests");
+    let in_tests = |line: &str| shell::run_in(&tests, line);
+    let python = format!("../../{VENV}/bin/python");
+    in_tests(&format!("{python} -m pytest -q"))?;
+    in_tests(&format!("{python} -m mypy --strict --package noctule"))?;
+    in_tests(&format!("{python} -m mypy.stubtest noctule"))
+}
