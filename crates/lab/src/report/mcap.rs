@@ -140,7 +140,7 @@ fn refuse_plain_chunks(file: &mut File) -> std::io::Result<()> {
     let length_bytes = file.metadata()?.len();
     let mut position = MAGIC_BYTES;
     let mut head = [0; 9 + CHUNK_FIELDS_BYTES + 4];
-    while position + head.len() as u64 <= length_bytes {
+    while length_bytes.saturating_sub(position) >= head.len() as u64 {
         file.seek(SeekFrom::Start(position))?;
         file.read_exact(&mut head)?;
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
