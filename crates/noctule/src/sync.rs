@@ -1,0 +1,3 @@
+//! The clock exchange between two processes.
+
+pub mod wire;
