@@ -68,7 +68,11 @@ pub fn sweep(core: &str) -> Result<(), String> {
             "cargo run --release --quiet -p noctule-lab --example sweep_time_sync > target/sweep.md \
              && mv target/sweep.md crates/time-sync/sweep.md",
         ),
-        other => Err(format!("no sweep is called \"{other}\"; there is time-sync")),
+        "discovery" => shell::run(
+            "cargo run --release --quiet -p noctule-discovery --example sweep_discovery > target/sweep.md \
+             && mv target/sweep.md crates/discovery/sweep.md",
+        ),
+        other => Err(format!("no sweep is called \"{other}\"; there are time-sync and discovery")),
     }
 }
 

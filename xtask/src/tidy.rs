@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("timebase", &[]),
     ("time-sync", &["timebase"]),
     ("netsim", &["timebase"]),
+    ("discovery", &["timebase"]),
     ("sys", &[]),
     ("noctule", &["timebase", "time-sync", "sys"]),
     ("peer", &["sys"]),

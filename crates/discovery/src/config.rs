@@ -1,0 +1,46 @@
+//! What a node is to others, and what its discovery may cost.
+
+use noctule_timebase::Span;
+
+use crate::wire::NodeId;
+
+/// What a node is to others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Random, drawn at every start.
+    pub id: NodeId,
+    /// For people; longer than 64 bytes is cut at a character.
+    pub name: String,
+    /// Nodes with the same number share memory.
+    pub host: u64,
+    /// UDP port of the node's own socket.
+    pub port: u16,
+}
+
+/// The rhythm, and what it may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscoveryConfig {
+    /// Nodes of different domains do not see each other. Default 0.
+    pub domain: u32,
+    /// Between two hellos in the long run; each is shifted by up to a tenth. Default 1 s.
+    pub interval: Span,
+    /// How long a node counts as present after its last hello; it is asked before it is given up.
+    /// Default 5 s.
+    pub lifetime: Span,
+    /// Bytes per second for all that is not the regular hello. Default 16 KiB/s.
+    pub budget_bytes_per_s: u32,
+    /// That budget can be saved up to this. Default 128 KiB.
+    pub budget_saved_bytes: u32,
+}
+
+impl Default for DiscoveryConfig {
+    fn default() -> DiscoveryConfig {
+        DiscoveryConfig {
+            domain: 0,
+            interval: Span::from_s(1),
+            lifetime: Span::from_s(5),
+            budget_bytes_per_s: 16 << 10,
+            budget_saved_bytes: 128 << 10,
+        }
+    }
+}

@@ -1,0 +1,563 @@
+//! The state machine.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use noctule_timebase::{Instant, Span};
+
+use crate::catalogue::Catalogue;
+use crate::config::{DiscoveryConfig, Identity};
+use crate::endpoint::{Endpoint, EndpointId, EndpointKind, incompatible};
+use crate::event::{Counters, Destination, Event, Reason, Via};
+use crate::neighbour::{About, Difference, Neighbour, Query};
+use crate::paced::{Bucket, Jitter};
+use crate::wire::{
+    Body, Datagram, Hello, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, Page, PageSet,
+};
+
+/// Marker of the clock that `now` is read from: any monotonic clock of this node.
+pub enum Local {}
+
+/// Where a node's socket is.
+pub type Locator = SocketAddr;
+
+/// Other nodes that can be known at once.
+pub const NODES_LIMIT: usize = 4096;
+/// Pages of other nodes held at once, each of at most 1,164 bytes of endpoints.
+const PAGES_HELD_LIMIT: usize = 32 * PAGES_LIMIT;
+/// Nodes that are said hello to by unicast because theirs came so.
+pub const STATIC_PEERS_LIMIT: usize = 64;
+/// Events that wait for [`Discovery::poll_event`].
+const EVENTS_LIMIT: usize = 1 << 16;
+
+/// When a starting node says hello, after its start.
+const START_MS: [i64; 4] = [0, 30, 120, 400];
+/// Between a change and its announcement, so that several changes travel together.
+const GATHER: Span = Span::from_ms(2);
+/// Answers to newcomers are spread over this for each node known …
+const SPREAD_PER_NODE: Span = Span::from_us(500);
+/// … within these limits, and two of them are that long apart but at least …
+const SPREAD_LIMITS: (Span, Span) = (Span::from_ms(2), Span::from_s(1));
+/// … so long, as are all hellos before their time.
+const HELLO_SPACING: Span = Span::from_ms(25);
+/// Pages may be right behind the hello that announces them: wait so long before asking.
+const PATIENCE: Span = Span::from_ms(10);
+/// Between questions in vain, doubled each time up to 32-fold.
+const ASK_AGAIN: Span = Span::from_ms(50);
+/// A node is asked whether it is there when its lifetime has so much left …
+const PROBE_BEFORE: Span = Span::from_ms(1_600);
+/// … and again after this.
+const PROBE_AGAIN: Span = Span::from_ms(200);
+/// A hello that promises a longer life than this is believed no longer.
+const LIFETIME_MAX: Span = Span::from_s(60);
+
+/// Endpoints of other nodes on one topic.
+type RemoteEndpoints = BTreeMap<(NodeId, EndpointId), Arc<Endpoint>>;
+
+/// One node's view of all others.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    config: DiscoveryConfig,
+    me: Identity,
+    static_peers: Vec<Locator>,
+    catalogue: Catalogue,
+    local_topics: BTreeMap<String, Vec<EndpointId>>,
+    neighbours: BTreeMap<NodeId, Neighbour>,
+    remote_topics: BTreeMap<String, RemoteEndpoints>,
+    matched: BTreeSet<(EndpointId, NodeId, EndpointId)>,
+    mismatched: BTreeSet<(EndpointId, NodeId, EndpointId)>,
+    expiries: BTreeSet<(Instant<Local>, NodeId)>,
+    queries: BTreeSet<(Instant<Local>, NodeId)>,
+    pages_held: usize,
+    started: Instant<Local>,
+    start_hellos: usize,
+    next_hello: Instant<Local>,
+    last_hello: Option<Instant<Local>>,
+    /// The next hello is not the regular one: it is paid from the budget.
+    early: bool,
+    pages_due: Option<Instant<Local>>,
+    pages_to_send: BTreeSet<u16>,
+    last_page: u16,
+    announced: u32,
+    leaving: bool,
+    budget: Bucket,
+    jitter: Jitter,
+    events: VecDeque<Event>,
+    counters: Counters,
+}
+
+impl Discovery {
+    /// A node that starts at `now`. Static peers (at most [`STATIC_PEERS_LIMIT`]; more are cut) get by
+    /// unicast what the group gets. `seed` spreads its answers among those of the others.
+    pub fn new(
+        config: DiscoveryConfig,
+        mut me: Identity,
+        mut static_peers: Vec<Locator>,
+        seed: u64,
+        now: Instant<Local>,
+    ) -> Discovery {
+        static_peers.truncate(STATIC_PEERS_LIMIT);
+        let end = (0..=me.name.len().min(NODE_NAME_BYTES_MAX)).rfind(|end| me.name.is_char_boundary(*end));
+        me.name.truncate(end.unwrap_or(0));
+        me.name.retain(|character| !character.is_control());
+        Discovery {
+            me,
+            static_peers,
+            catalogue: Catalogue::default(),
+            local_topics: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
+            remote_topics: BTreeMap::new(),
+            matched: BTreeSet::new(),
+            mismatched: BTreeSet::new(),
+            expiries: BTreeSet::new(),
+            queries: BTreeSet::new(),
+            pages_held: 0,
+            started: now,
+            start_hellos: 0,
+            next_hello: now,
+            last_hello: None,
+            early: false,
+            pages_due: None,
+            pages_to_send: BTreeSet::new(),
+            last_page: u16::MAX,
+            announced: 0,
+            leaving: false,
+            budget: Bucket::new(config.budget_bytes_per_s, config.budget_saved_bytes, now),
+            jitter: Jitter(seed),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Adds an endpoint of this node; its `id` is overwritten. `None` if the catalogue is full
+    /// ([`PAGES_LIMIT`]). Names must have passed [`Endpoint::check_names`].
+    pub fn add(&mut self, endpoint: Endpoint, now: Instant<Local>) -> Option<EndpointId> {
+        let topic = endpoint.topic.clone();
+        let id = self.catalogue.add(endpoint)?;
+        self.local_topics.entry(topic.clone()).or_default().push(id);
+        let others: Vec<_> = self.remote_topics.get(&topic).into_iter().flatten().collect();
+        let others: Vec<_> =
+            others.into_iter().map(|((node, _), endpoint)| (*node, endpoint.clone())).collect();
+        others.into_iter().for_each(|(node, remote)| self.pair(id, node, &remote));
+        self.announce(now);
+        Some(id)
+    }
+
+    /// Takes an endpoint of this node away.
+    pub fn remove(&mut self, id: EndpointId, now: Instant<Local>) {
+        let Some(endpoint) = self.catalogue.remove(id) else { return };
+        if let Some(ids) = self.local_topics.get_mut(&endpoint.topic) {
+            ids.retain(|other| *other != id);
+            if ids.is_empty() {
+                self.local_topics.remove(&endpoint.topic);
+            }
+        }
+        let range = (id, NodeId([0; 16]), EndpointId(0))..=(id, NodeId([255; 16]), EndpointId(u32::MAX));
+        self.mismatched.retain(|(local, ..)| *local != id);
+        let partners: Vec<_> = self.matched.range(range).copied().collect();
+        for pair in partners {
+            self.matched.remove(&pair);
+            self.report(Event::Unmatched { local: pair.0, node: pair.1, remote: pair.2 });
+        }
+        self.announce(now);
+    }
+
+    /// Says goodbye with the next [`poll_transmit`](Discovery::poll_transmit), and nothing after it.
+    pub fn leave(&mut self) {
+        self.leaving = true;
+    }
+
+    /// A datagram from another node (or an echo of our own, which is ignored).
+    ///
+    /// # Errors
+    /// Why it is not one of ours; it is counted and nothing has changed.
+    pub fn handle_datagram(
+        &mut self,
+        bytes: &[u8],
+        source: Locator,
+        via: Via,
+        now: Instant<Local>,
+    ) -> Result<(), Malformed> {
+        let Datagram { from, domain, body } =
+            Datagram::decode(bytes).inspect_err(|_| count(&mut self.counters.malformed))?;
+        if from == self.me.id {
+            return Ok(());
+        }
+        if domain != self.config.domain {
+            count(&mut self.counters.other_domain);
+            return Ok(());
+        }
+        count(&mut self.counters.received);
+        match body {
+            Body::Hello(hello) => {
+                let locator = SocketAddr::new(source.ip(), hello.port);
+                self.handle_hello((from, hello), locator, via, now);
+            }
+            Body::Page(page) => self.handle_page(from, page, now),
+            Body::Query { to, since, except } if to == self.me.id => self.handle_query(since, &except, now),
+            Body::Query { .. } => {}
+            Body::Bye => self.forget(from, Reason::Left),
+        }
+        Ok(())
+    }
+
+    /// Time has passed: who was silent too long is gone.
+    pub fn handle_timeout(&mut self, now: Instant<Local>) {
+        while let Some(&(at, node)) = self.expiries.first() {
+            if at > now {
+                break;
+            }
+            self.forget(node, Reason::Silent);
+        }
+    }
+
+    /// What has become known, in order.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Writes the next datagram that is due into `out` (cleared first) and says to whom it goes.
+    pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> Option<Destination> {
+        out.clear();
+        let (body, destination) = self.next_due(now)?;
+        Datagram { from: self.me.id, domain: self.config.domain, body }.encode(out);
+        count(&mut self.counters.sent);
+        self.counters.sent_bytes = self.counters.sent_bytes.saturating_add(out.len() as u64);
+        Some(destination)
+    }
+
+    /// When [`poll_transmit`](Discovery::poll_transmit) or
+    /// [`handle_timeout`](Discovery::handle_timeout) next have something to do.
+    pub fn poll_timeout(&self) -> Instant<Local> {
+        let expiry = self.expiries.first().map(|(at, _)| *at);
+        let query = self.queries.first().map(|(at, _)| *at);
+        let pages = self.pages_due.zip(self.next_page());
+        let pages = pages.map(|(at, page)| at.max(self.budget.ready_at(self.catalogue.page_bytes(page))));
+        [expiry, query, pages].into_iter().flatten().fold(self.hello_at(), Instant::min)
+    }
+
+    /// Addresses that get by unicast what the group gets: the static peers, and nodes whose hello
+    /// came by unicast.
+    pub fn unicast_peers(&self) -> impl Iterator<Item = Locator> + '_ {
+        let learned = self.neighbours.values().filter(|neighbour| neighbour.unicast);
+        let learned = learned.map(|neighbour| neighbour.locator).take(STATIC_PEERS_LIMIT);
+        self.static_peers.iter().copied().chain(learned.filter(|peer| !self.static_peers.contains(peer)))
+    }
+
+    /// Every endpoint known of other nodes, with its node.
+    pub fn endpoints(&self) -> impl Iterator<Item = (NodeId, &Endpoint)> {
+        self.neighbours
+            .iter()
+            .flat_map(|(id, neighbour)| neighbour.endpoints().map(move |endpoint| (*id, endpoint.as_ref())))
+    }
+
+    /// Every other node known: number, name, locator, whether it is on this host.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &str, Locator, bool)> {
+        self.neighbours.iter().map(|(id, neighbour)| {
+            (*id, neighbour.hello.name.as_str(), neighbour.locator, neighbour.hello.host == self.me.host)
+        })
+    }
+
+    /// An endpoint of this node.
+    pub fn local(&self, id: EndpointId) -> Option<&Endpoint> {
+        self.catalogue.endpoint(id)
+    }
+
+    /// What came and went.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    // — hellos —
+
+    fn handle_hello(
+        &mut self,
+        (from, hello): (NodeId, Hello),
+        locator: Locator,
+        via: Via,
+        now: Instant<Local>,
+    ) {
+        let expires = now + hello.lifetime.min(LIFETIME_MAX);
+        let (new_here, same_host) = (hello.new_here, hello.host == self.me.host);
+        let known = self.neighbours.contains_key(&from);
+        if !known {
+            self.forget_predecessor(locator);
+            if self.neighbours.len() >= NODES_LIMIT {
+                count(&mut self.counters.refused_full);
+                return;
+            }
+            let name = hello.name.clone();
+            self.neighbours.insert(from, Neighbour::new(hello.clone(), locator, expires));
+            self.report(Event::Joined { node: from, locator, same_host, name });
+        }
+        let Some(neighbour) = self.neighbours.get_mut(&from) else { return };
+        // One that overtook a later one says nothing new; but it is a sign of life.
+        if hello.revision >= neighbour.hello.revision {
+            neighbour.hello = hello;
+        }
+        neighbour.locator = locator;
+        neighbour.unicast |= via == Via::Unicast;
+        self.expiries.remove(&(neighbour.expires, from));
+        neighbour.expires = expires;
+        self.expiries.insert((expires, from));
+        self.plan_query(from, now);
+        if new_here || !known {
+            self.answer_newcomer(now);
+        }
+    }
+
+    /// A node that now answers at the address of another has replaced it.
+    fn forget_predecessor(&mut self, locator: Locator) {
+        let replaced = self.neighbours.iter().find(|(_, neighbour)| neighbour.locator == locator);
+        if let Some((&node, _)) = replaced {
+            self.forget(node, Reason::Restarted);
+        }
+    }
+
+    fn answer_newcomer(&mut self, now: Instant<Local>) {
+        // One that is planned serves all newcomers; drawing again for each would bring it ever nearer.
+        if !self.early {
+            let wait = self.jitter.up_to(self.spread());
+            self.say_hello_early(now + wait);
+        }
+    }
+
+    fn spread(&self) -> Span {
+        let spread = SPREAD_PER_NODE * self.neighbours.len() as i64;
+        spread.clamp(SPREAD_LIMITS.0, SPREAD_LIMITS.1)
+    }
+
+    fn say_hello_early(&mut self, at: Instant<Local>) {
+        let spacing = self.spread().max(HELLO_SPACING);
+        let at = self.last_hello.map_or(at, |last| at.max(last + spacing));
+        if at < self.next_hello {
+            self.next_hello = at;
+            self.early = true;
+        }
+    }
+
+    /// The next hello, but not before it can be paid.
+    fn hello_at(&self) -> Instant<Local> {
+        if self.early { self.next_hello.max(self.budget.ready_at(HELLO_COST)) } else { self.next_hello }
+    }
+
+    fn hello(&mut self, now: Instant<Local>) -> Body {
+        let new_here = self.start_hellos < START_MS.len();
+        self.last_hello = Some(now);
+        self.early = false;
+        while START_MS.get(self.start_hellos).is_some_and(|ms| self.started + Span::from_ms(*ms) <= now) {
+            self.start_hellos += 1;
+        }
+        self.next_hello = match START_MS.get(self.start_hellos) {
+            Some(ms) => self.started + Span::from_ms(*ms),
+            // Shifted at random, or nodes started together would speak together for ever.
+            None => now + self.config.interval - self.jitter.up_to(self.config.interval / 10),
+        };
+        Body::Hello(Hello {
+            revision: self.catalogue.revision(),
+            pages: self.catalogue.pages(),
+            lifetime: self.config.lifetime,
+            port: self.me.port,
+            new_here,
+            host: self.me.host,
+            digest: self.catalogue.digest(),
+            name: self.me.name.clone(),
+        })
+    }
+
+    // — pages —
+
+    fn announce(&mut self, now: Instant<Local>) {
+        self.pages_to_send.extend(self.catalogue.changed_since(self.announced));
+        self.announced = self.catalogue.revision();
+        self.send_pages_at(now + GATHER);
+        self.say_hello_early(now + GATHER);
+    }
+
+    fn send_pages_at(&mut self, at: Instant<Local>) {
+        self.pages_due = Some(self.pages_due.map_or(at, |due| due.min(at)));
+    }
+
+    fn handle_query(&mut self, since: u32, except: &PageSet, now: Instant<Local>) {
+        let changed: Vec<_> =
+            self.catalogue.changed_since(since).filter(|page| !except.contains(*page)).collect();
+        if changed.is_empty() {
+            // All it may have missed is our hello.
+            self.say_hello_early(now);
+            return;
+        }
+        self.pages_to_send.extend(changed);
+        let wait = self.jitter.up_to(PATIENCE);
+        self.send_pages_at(now + wait);
+    }
+
+    fn handle_page(&mut self, from: NodeId, page: Page, now: Instant<Local>) {
+        // A page of a node never heard of has no lifetime: its hello will bring the page again.
+        let Some(neighbour) = self.neighbours.get_mut(&from) else { return };
+        let grows = usize::from(page.number) + 1;
+        if grows > neighbour.pages_held()
+            && self.pages_held + grows - neighbour.pages_held() > PAGES_HELD_LIMIT
+        {
+            count(&mut self.counters.refused_full);
+            return;
+        }
+        let before = neighbour.pages_held();
+        let Difference { gone, new } = neighbour.apply(page);
+        self.pages_held += neighbour.pages_held() - before;
+        for endpoint in gone {
+            self.drop_remote(from, &endpoint);
+        }
+        for endpoint in new {
+            self.take_remote(from, endpoint);
+        }
+        self.plan_query(from, now);
+    }
+
+    /// Plans the next question to a node: soon, if the digest does not match what is held; else shortly
+    /// before its lifetime ends, in case only its hellos were lost.
+    fn plan_query(&mut self, node: NodeId, now: Instant<Local>) {
+        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        let whole = neighbour.check_complete();
+        let planned = neighbour.query;
+        let query = match planned {
+            _ if whole => Query { at: neighbour.expires - PROBE_BEFORE, asked: 0, about: About::Presence },
+            Some(Query { about: About::Pages, .. }) => return,
+            _ => Query { at: now + PATIENCE + self.jitter.up_to(PATIENCE), asked: 0, about: About::Pages },
+        };
+        neighbour.query = Some(query);
+        if let Some(planned) = planned {
+            self.queries.remove(&(planned.at, node));
+        }
+        self.queries.insert((query.at, node));
+    }
+
+    // — what is due —
+
+    fn next_due(&mut self, now: Instant<Local>) -> Option<(Body, Destination)> {
+        if self.leaving {
+            self.leaving = false;
+            self.next_hello = Instant::MAX;
+            self.early = false;
+            self.pages_to_send.clear();
+            self.queries.clear();
+            return Some((Body::Bye, Destination::Everyone));
+        }
+        if self.next_hello <= now && (!self.early || self.budget.take(HELLO_COST, now)) {
+            return Some((self.hello(now), Destination::Everyone));
+        }
+        if let Some((at, node)) = self.queries.first().copied()
+            && at <= now
+        {
+            self.queries.pop_first();
+            return self.query(node, now);
+        }
+        if self.pages_due.is_some_and(|due| due <= now)
+            && let Some(number) = self.next_page()
+            && self.budget.take(self.catalogue.page_bytes(number), now)
+        {
+            self.pages_to_send.remove(&number);
+            self.last_page = number;
+            if self.pages_to_send.is_empty() {
+                self.pages_due = None;
+            }
+            return Some((Body::Page(self.catalogue.page(number)?), Destination::Everyone));
+        }
+        None
+    }
+
+    /// In turn, so that pages asked for again and again do not keep the others back.
+    fn next_page(&self) -> Option<u16> {
+        let after = self.pages_to_send.range(self.last_page.saturating_add(1)..).next();
+        after.or(self.pages_to_send.first()).copied()
+    }
+
+    fn query(&mut self, node: NodeId, now: Instant<Local>) -> Option<(Body, Destination)> {
+        let neighbour = self.neighbours.get_mut(&node)?;
+        let query = neighbour.query.as_mut()?;
+        let wait = match query.about {
+            About::Pages => Span::from_ns(ASK_AGAIN.ns() << query.asked.min(5)),
+            About::Presence => PROBE_AGAIN,
+        };
+        query.asked += 1;
+        query.at = now + wait + self.jitter.up_to(wait);
+        self.queries.insert((query.at, node));
+        let body = Body::Query {
+            to: node,
+            since: neighbour.complete(),
+            except: neighbour.received_since_complete(),
+        };
+        Some((body, Destination::One(neighbour.locator)))
+    }
+
+    // — matching —
+
+    fn take_remote(&mut self, node: NodeId, endpoint: Arc<Endpoint>) {
+        let ids = self.local_topics.get(&endpoint.topic).cloned().unwrap_or_default();
+        ids.into_iter().for_each(|id| self.pair(id, node, &endpoint));
+        let topic = self.remote_topics.entry(endpoint.topic.clone()).or_default();
+        topic.insert((node, endpoint.id), endpoint);
+    }
+
+    fn drop_remote(&mut self, node: NodeId, endpoint: &Endpoint) {
+        if let Some(topic) = self.remote_topics.get_mut(&endpoint.topic) {
+            topic.remove(&(node, endpoint.id));
+            if topic.is_empty() {
+                self.remote_topics.remove(&endpoint.topic);
+            }
+        }
+        for local in self.local_topics.get(&endpoint.topic).cloned().unwrap_or_default() {
+            let pair = (local, node, endpoint.id);
+            self.mismatched.remove(&pair);
+            if self.matched.remove(&pair) {
+                self.report(Event::Unmatched { local, node, remote: endpoint.id });
+            }
+        }
+    }
+
+    fn pair(&mut self, local: EndpointId, node: NodeId, remote: &Arc<Endpoint>) {
+        let Some(ours) = self.catalogue.endpoint(local) else { return };
+        let verdict = match (ours.kind, remote.kind) {
+            (EndpointKind::Writer, EndpointKind::Reader) => incompatible(ours, remote),
+            (EndpointKind::Reader, EndpointKind::Writer) => incompatible(remote, ours),
+            _ => return,
+        };
+        let (pair, remote) = ((local, node, remote.id), Arc::clone(remote));
+        match verdict {
+            None if self.matched.insert(pair) => self.report(Event::Matched { local, node, remote }),
+            Some(why) if self.mismatched.insert(pair) => {
+                self.report(Event::Mismatched { local, node, remote, why });
+            }
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, node: NodeId, reason: Reason) {
+        let Some(neighbour) = self.neighbours.remove(&node) else { return };
+        self.expiries.remove(&(neighbour.expires, node));
+        if let Some(query) = neighbour.query {
+            self.queries.remove(&(query.at, node));
+        }
+        self.pages_held -= neighbour.pages_held();
+        for endpoint in neighbour.endpoints() {
+            self.drop_remote(node, endpoint);
+        }
+        self.report(Event::Gone { node, reason });
+    }
+
+    fn report(&mut self, event: Event) {
+        if self.events.len() < EVENTS_LIMIT {
+            self.events.push_back(event);
+        } else {
+            count(&mut self.counters.events_dropped);
+        }
+    }
+}
+
+/// About what a hello takes.
+const HELLO_COST: usize = 128;
+
+fn count(counter: &mut u64) {
+    *counter = counter.saturating_add(1);
+}

@@ -1,0 +1,121 @@
+//! What is known about one other node.
+
+use std::sync::Arc;
+
+use noctule_timebase::Instant;
+
+use crate::catalogue::digest;
+use crate::discovery::{Local, Locator};
+use crate::endpoint::Endpoint;
+use crate::wire::{Hello, Page, PageSet};
+
+/// One other node.
+#[derive(Clone, Debug)]
+pub(crate) struct Neighbour {
+    /// Its last hello.
+    pub(crate) hello: Hello,
+    /// Where its data socket is.
+    pub(crate) locator: Locator,
+    /// Its hellos come by unicast, so ours must go there by unicast too.
+    pub(crate) unicast: bool,
+    /// Without a hello until then it is gone.
+    pub(crate) expires: Instant<Local>,
+    /// The next question to it.
+    pub(crate) query: Option<Query>,
+    pages: Vec<HeldPage>,
+    /// The newest revision held completely.
+    complete: u32,
+}
+
+/// A question that is planned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Query {
+    pub(crate) at: Instant<Local>,
+    /// How often it was asked in vain.
+    pub(crate) asked: u32,
+    pub(crate) about: About,
+}
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// Pages are missing.
+    Pages,
+    /// It has been silent for long.
+    Presence,
+}
+
+#[derive(Clone, Debug, Default)]
+struct HeldPage {
+    revision: u32,
+    endpoints: Vec<Arc<Endpoint>>,
+}
+
+/// Endpoints that a page took away and brought.
+#[derive(Default)]
+pub(crate) struct Difference {
+    pub(crate) gone: Vec<Arc<Endpoint>>,
+    pub(crate) new: Vec<Arc<Endpoint>>,
+}
+
+impl Neighbour {
+    pub(crate) fn new(hello: Hello, locator: Locator, expires: Instant<Local>) -> Neighbour {
+        Neighbour { hello, locator, unicast: false, expires, query: None, pages: Vec::new(), complete: 0 }
+    }
+
+    /// All its pages are held; if so, remembers the revision.
+    pub(crate) fn check_complete(&mut self) -> bool {
+        let held = self.pages.iter().take(self.hello.pages.into()).map(|page| page.revision);
+        let whole = self.pages.len() >= self.hello.pages.into() && digest(held) == self.hello.digest;
+        if whole {
+            self.complete = self.hello.revision;
+        }
+        whole
+    }
+
+    /// The newest revision held completely.
+    pub(crate) fn complete(&self) -> u32 {
+        self.complete
+    }
+
+    /// Pages received since the last complete revision, for the sender to leave out, as long as others
+    /// are missing. If none is missing, one of those received is outdated, and nothing is left out.
+    pub(crate) fn received_since_complete(&self) -> PageSet {
+        let mut received = PageSet::EMPTY;
+        let missing =
+            self.pages.len() < self.hello.pages.into() || self.pages.iter().any(|page| page.revision == 0);
+        if missing {
+            let new = (0u16..).zip(&self.pages).filter(|(_, page)| page.revision > self.complete);
+            new.for_each(|(number, _)| received.insert(number));
+        }
+        received
+    }
+
+    /// Pages held.
+    pub(crate) fn pages_held(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Takes a page in, unless it is older than the one held.
+    pub(crate) fn apply(&mut self, page: Page) -> Difference {
+        let number = usize::from(page.number);
+        if self.pages.len() <= number {
+            self.pages.resize(number + 1, HeldPage::default());
+        }
+        let held = &mut self.pages[number];
+        if page.revision <= held.revision {
+            return Difference::default();
+        }
+        let old = std::mem::take(&mut held.endpoints);
+        let new: Vec<_> = page.endpoints.into_iter().map(Arc::new).collect();
+        *held = HeldPage { revision: page.revision, endpoints: new.clone() };
+        Difference {
+            gone: old.iter().filter(|endpoint| !new.contains(endpoint)).cloned().collect(),
+            new: new.into_iter().filter(|endpoint| !old.contains(endpoint)).collect(),
+        }
+    }
+
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
+        self.pages.iter().flat_map(|page| &page.endpoints)
+    }
+}

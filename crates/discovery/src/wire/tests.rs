@@ -1,0 +1,123 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn endpoint() -> Endpoint {
+    Endpoint {
+        id: EndpointId(3),
+        kind: EndpointKind::Reader,
+        topic: "imu".into(),
+        type_name: "I".into(),
+        type_hash: 0x1122_3344_5566_7788,
+        formats: 5,
+        payload_bytes_max: 256,
+        qos: Qos {
+            reliability: Reliability::Reliable,
+            durability: Durability::TransientLocal,
+            depth: 9,
+            deadline: Some(Span::from_ns(1)),
+            lifespan: None,
+        },
+    }
+}
+
+fn bytes_of(body: Body) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Datagram { from: NodeId([0xaa; 16]), domain: 2, body }.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_page_has_the_bytes_of_the_specification() {
+    let bytes = bytes_of(Body::Page(Page { number: 1, revision: 7, endpoints: vec![endpoint()] }));
+    let mut wanted = b"NCTD\x01\x02\0\0".to_vec();
+    wanted.extend([0xaa; 16]);
+    wanted.extend([2, 0, 0, 0]); // domain
+    wanted.extend([1, 0, 1, 0, 7, 0, 0, 0]); // page, endpoints, revision
+    wanted.extend([3, 0, 0, 0, 1, 2, 1, 0, 5, 0, 0, 0, 0, 1, 0, 0]); // id … payload
+    wanted.extend([0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]); // hash
+    wanted.extend([1, 0, 0, 0, 0, 0, 0, 0]); // deadline
+    wanted.extend([255, 255, 255, 255, 255, 255, 255, 127]); // no lifespan
+    wanted.extend([9, 0, 3, 1, b'i', b'm', b'u', b'I']); // depth, lengths, names
+    assert_eq!(bytes, wanted);
+    assert_eq!(bytes.len(), PAGE_PREFIX_BYTES + endpoint_bytes(&endpoint()));
+}
+
+#[test]
+fn a_hello_has_the_bytes_of_the_specification() {
+    let hello = Hello {
+        revision: 5,
+        pages: 2,
+        lifetime: Span::from_ms(3_500),
+        port: 7411,
+        new_here: true,
+        host: 1,
+        digest: 2,
+        name: "fcu".into(),
+    };
+    let bytes = bytes_of(Body::Hello(hello));
+    let mut wanted = b"NCTD\x01\x01\0\0".to_vec();
+    wanted.extend([0xaa; 16]);
+    wanted.extend([2, 0, 0, 0, 5, 0, 0, 0, 2, 0, 35, 0, 0xf3, 0x1c, 1, 3]);
+    wanted.extend([1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, b'f', b'c', b'u']);
+    assert_eq!(bytes, wanted);
+}
+
+#[test]
+fn every_kind_comes_back_as_it_went() {
+    let hello = Hello {
+        revision: 5,
+        pages: 2,
+        lifetime: Span::from_s(3),
+        port: 7411,
+        new_here: false,
+        host: 1,
+        digest: 2,
+        name: "ä".into(),
+    };
+    let mut except = PageSet::EMPTY;
+    except.insert(9);
+    for body in [
+        Body::Hello(hello),
+        Body::Page(Page { number: 0, revision: 1, endpoints: vec![endpoint(), endpoint()] }),
+        Body::Query { to: NodeId([1; 16]), since: 4, except },
+        Body::Bye,
+    ] {
+        let bytes = bytes_of(body.clone());
+        assert_eq!(Datagram::decode(&bytes).map(|datagram| datagram.body), Ok(body));
+        let longer = [bytes.clone(), vec![0]].concat();
+        assert_eq!(Datagram::decode(&longer), Err(Malformed::Length));
+        for end in 0..bytes.len() {
+            assert_eq!(Datagram::decode(&bytes[..end]), Err(Malformed::Length));
+        }
+    }
+}
+
+#[test]
+fn impossible_values_are_refused() {
+    let page = bytes_of(Body::Page(Page { number: 0, revision: 1, endpoints: vec![endpoint()] }));
+    for (at, value) in
+        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 1), (76, 0), (80, 7)]
+    {
+        let mut bytes = page.clone();
+        bytes[at] = value;
+        assert_eq!(Datagram::decode(&bytes), Err(Malformed::Value), "byte {at}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic_and_what_is_read_is_written_alike(
+        kind in 0u8..6,
+        rest in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let mut bytes = b"NCTD\x01".to_vec();
+        bytes.extend([kind, 0, 0]);
+        bytes.extend(rest);
+        if let Ok(datagram) = Datagram::decode(&bytes) {
+            let mut again = Vec::new();
+            datagram.encode(&mut again);
+            prop_assert_eq!(again, bytes);
+        }
+    }
+}
