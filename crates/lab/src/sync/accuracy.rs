@@ -89,6 +89,11 @@ pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
     accuracy
 }
 
+/// Indices of the rows that came first after a step of the truth; none where the truth is not known.
+pub(super) fn rows_after_steps(rows: &[TraceRow], estimates: &[Option<Estimate>]) -> Vec<usize> {
+    points(rows, estimates).map(|points| step_indices(&points)).unwrap_or_default()
+}
+
 /// One row as the judgement sees it.
 struct Point {
     at_s: f64,

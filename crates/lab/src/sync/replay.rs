@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use noctule_time_sync::{
-    Bounded, BoundedConfig, Counters, Ema, EmaPreset, Estimate, Estimator, LastSample, MinimumOf8,
+    Bounded, BoundedConfig, Counters, Ema, EmaPreset, Estimate, Estimator, LastSample, MinimumOf8, Rejection,
 };
 
 use super::trace::TraceRow;
@@ -62,21 +62,20 @@ impl fmt::Display for EstimatorKind {
 pub struct Replayed {
     /// At each row's `t4`, after that exchange was handled.
     pub estimates: Vec<Option<Estimate>>,
+    /// Of each row, whether it was used, and if not why.
+    pub verdicts: Vec<Result<(), Rejection>>,
     /// What became of the exchanges.
     pub counters: Counters,
 }
 
 /// Feeds a trace to an estimator.
 pub fn replay(rows: &[TraceRow], estimator: &mut dyn Estimator) -> Replayed {
-    let estimates = rows
-        .iter()
-        .map(|row| {
-            // Why one was not used is in the counters.
-            let _ = estimator.handle_exchange(&row.exchange);
-            estimator.estimate(row.exchange.t4)
-        })
-        .collect();
-    Replayed { estimates, counters: estimator.counters() }
+    let after = |row: &TraceRow| {
+        let verdict = estimator.handle_exchange(&row.exchange);
+        (verdict, estimator.estimate(row.exchange.t4))
+    };
+    let (verdicts, estimates) = rows.iter().map(after).unzip();
+    Replayed { estimates, verdicts, counters: estimator.counters() }
 }
 
 /// Writes offset, drift, bound, sigma and state after each exchange as CSV; what is not known is
