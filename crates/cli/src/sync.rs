@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use noctule_lab::sync::page::Heading;
-use noctule_lab::sync::{self, Accuracy, EstimatorKind, Replayed, TraceRow};
-use noctule_time_sync::BoundedConfig;
+use noctule_lab::sync::{self, Accuracy, Replayed, TraceRow};
+use noctule_time_sync::{BoundedConfig, EstimatorKind};
 use noctule_timebase::Span;
 
 use crate::Outcome;
@@ -26,9 +26,10 @@ pub(crate) enum Command {
 pub(crate) struct ReplayArguments {
     /// The trace
     trace: PathBuf,
-    /// Which estimator
-    #[arg(long, value_enum, default_value_t = Estimator::Bounded)]
-    estimator: Estimator,
+    /// Which estimator: ema (the autopilot's filter), ema_mavros (its ground side's constants),
+    /// last_sample, minimum_of_8 (NTP's), or bounded (a proven interval, a Kalman estimate inside)
+    #[arg(long, value_name = "NAME", default_value_t = EstimatorKind::Bounded)]
+    estimator: EstimatorKind,
     /// Known wire time there and back in nanoseconds, e.g. 1247829,217013
     #[arg(long, value_name = "FWD,BACK", value_parser = wire_times, default_value = "0,0")]
     wire_ns: (Span, Span),
@@ -53,32 +54,6 @@ pub(crate) struct ReplayArguments {
     picture: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Estimator {
-    /// The autopilot's filter, PX4's constants
-    Ema,
-    /// The same with MAVROS's constants
-    EmaMavros,
-    /// The last midpoint
-    LastSample,
-    /// The midpoint of the fastest of the last eight (NTP)
-    MinimumOf8,
-    /// The default: a proven interval, and a Kalman estimate inside it
-    Bounded,
-}
-
-impl From<Estimator> for EstimatorKind {
-    fn from(estimator: Estimator) -> EstimatorKind {
-        match estimator {
-            Estimator::Ema => EstimatorKind::Px4,
-            Estimator::EmaMavros => EstimatorKind::Mavros,
-            Estimator::LastSample => EstimatorKind::LastSample,
-            Estimator::MinimumOf8 => EstimatorKind::MinimumOf8,
-            Estimator::Bounded => EstimatorKind::Bounded,
-        }
-    }
-}
-
 pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
     match command {
         Command::Replay(arguments) => replay(&arguments),
@@ -88,7 +63,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
 fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
     let rows = read(&arguments.trace)?;
     let (wire_forward, wire_back) = arguments.wire_ns;
-    let kind = EstimatorKind::from(arguments.estimator);
+    let kind = arguments.estimator;
     let mut estimator = kind.build(BoundedConfig {
         max_drift_ppm: arguments.max_drift_ppm,
         wire_forward,
@@ -96,7 +71,7 @@ fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
         distrust_past: arguments.distrust_past,
         ..BoundedConfig::default()
     });
-    let replayed = sync::replay(&rows, &mut *estimator);
+    let replayed = sync::replay(&rows, &mut estimator);
     let accuracy = sync::judge(&rows, &replayed);
     if let Some(path) = &arguments.estimates {
         let cannot = |error| format!("{} cannot be written: {error}; name another file", path.display());

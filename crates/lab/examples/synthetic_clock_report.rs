@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use noctule_lab::sync::page::{Heading, write_page};
-use noctule_lab::sync::{EstimatorKind, TraceRow, judge, panels::panels, replay};
+use noctule_lab::sync::{TraceRow, judge, panels::panels, replay};
 use noctule_netsim::{Scenario, round_trips};
-use noctule_time_sync::BoundedConfig;
+use noctule_time_sync::{BoundedConfig, EstimatorKind};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = arguments.next().map_or(Ok(1), |text| text.parse())?;
     let scenario = Scenario::named(&name).ok_or("there is no scenario of that name")?;
     let rows: Vec<TraceRow> = round_trips(&scenario, seed).into_iter().map(TraceRow::from).collect();
-    let replayed = replay(&rows, &mut *EstimatorKind::Bounded.build(BoundedConfig::default()));
+    let replayed = replay(&rows, &mut EstimatorKind::Bounded.build(BoundedConfig::default()));
     let trace = format!("scenario {name}, seed {seed}");
     let heading = Heading { trace: &trace, estimator: "bounded".to_owned(), figures: Vec::new() };
     Ok(write_page(Path::new(&file), &heading, &judge(&rows, &replayed), &panels(&rows, &replayed))?)

@@ -15,5 +15,5 @@ pub mod sweep;
 pub mod trace;
 
 pub use accuracy::{Accuracy, judge};
-pub use replay::{EstimatorKind, Replayed, replay, write_estimates};
+pub use replay::{Replayed, replay, write_estimates};
 pub use trace::{TraceError, TraceRow};

@@ -92,13 +92,14 @@ fn verdict(accuracy: &Accuracy) -> (&'static str, &'static str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::{EstimatorKind, TraceRow, judge, panels::panels, replay};
+    use crate::sync::{TraceRow, judge, panels::panels, replay};
     use noctule_netsim::{Scenario, round_trips};
+    use noctule_time_sync::EstimatorKind;
 
     fn replayed(scenario: &str) -> (Accuracy, Vec<Panel>) {
         let rows: Vec<TraceRow> =
             round_trips(&Scenario::named(scenario).unwrap(), 1).into_iter().map(TraceRow::from).collect();
-        let replayed = replay(&rows, &mut *EstimatorKind::Bounded.build(Default::default()));
+        let replayed = replay(&rows, &mut EstimatorKind::Bounded.build(Default::default()));
         (judge(&rows, &replayed), panels(&rows, &replayed))
     }
 

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use noctule_netsim::{ClockModel, SCENARIOS, Scenario, round_trips};
-use noctule_time_sync::BoundedConfig;
+use noctule_time_sync::{BoundedConfig, EstimatorKind};
 
 use super::accuracy::{Accuracy, judge};
-use super::replay::{ESTIMATORS, EstimatorKind, replay};
+use super::replay::replay;
 use super::trace::TraceRow;
 
 /// Seeds 1 to this one.
@@ -24,7 +24,7 @@ pub fn run(scenario: &str, estimator: EstimatorKind, seed: u64) -> Option<Accura
     let rows: Vec<TraceRow> =
         round_trips(&Scenario::named(scenario)?, seed).into_iter().map(TraceRow::from).collect();
     let mut estimator = estimator.build(config(scenario));
-    Some(judge(&rows, &replay(&rows, &mut *estimator)))
+    Some(judge(&rows, &replay(&rows, &mut estimator)))
 }
 
 /// The table as Markdown. Medians over the seeds; worst error is the worst of all, violations the sum.
@@ -33,7 +33,7 @@ pub fn table() -> String {
     for name in SCENARIOS {
         let title = Scenario::named(name).map_or("", |scenario| scenario.title);
         let _ = writeln!(text, "\n## {name}: {title}\n\n{COLUMNS}");
-        for estimator in ESTIMATORS {
+        for estimator in EstimatorKind::ALL {
             let runs: Vec<Accuracy> = (1..=SEEDS).filter_map(|seed| run(name, estimator, seed)).collect();
             let _ = writeln!(text, "{}", row(estimator, &runs));
         }
@@ -58,7 +58,7 @@ pub fn soak(seeds: std::ops::Range<u64>) -> Vec<(u64, Accuracy)> {
         for (scenario, config) in [(named, premise), (without_steps, steady), (drawn, stepped)] {
             let rows: Vec<TraceRow> = round_trips(&scenario, seed).into_iter().map(TraceRow::from).collect();
             let mut estimator = EstimatorKind::Bounded.build(config);
-            let accuracy = judge(&rows, &replay(&rows, &mut *estimator));
+            let accuracy = judge(&rows, &replay(&rows, &mut estimator));
             if accuracy.bound_violations != Some(0) {
                 found.push((seed, accuracy));
             }

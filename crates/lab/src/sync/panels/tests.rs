@@ -1,6 +1,7 @@
 use super::*;
-use crate::sync::{EstimatorKind, replay};
+use crate::sync::replay;
 use noctule_netsim::{Scenario, round_trips};
+use noctule_time_sync::EstimatorKind;
 
 fn trace(scenario: &str, truth: bool) -> Vec<TraceRow> {
     let rows = round_trips(&Scenario::named(scenario).unwrap(), 1).into_iter().map(TraceRow::from);
@@ -8,7 +9,7 @@ fn trace(scenario: &str, truth: bool) -> Vec<TraceRow> {
 }
 
 fn panels_of(rows: &[TraceRow]) -> Vec<Panel> {
-    panels(rows, &replay(rows, &mut *EstimatorKind::Bounded.build(Default::default())))
+    panels(rows, &replay(rows, &mut EstimatorKind::Bounded.build(Default::default())))
 }
 
 fn of<'a>(panels: &'a [Panel], id: &str) -> &'a Panel {
