@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,22 @@ def test_replay_reproduces_the_vectors_to_the_last_bit(name, estimator):
         drift_ppm = float(per_2_46) * (1e6 / 2**46)
         assert np.float64(drift_ppm).tobytes() == got.drift_ppm[i].tobytes() or np.isnan(drift_ppm), f"row {i + 1}"
         assert np.isnan(drift_ppm) == np.isnan(got.drift_ppm[i])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_align_reproduces_the_vectors_to_the_last_bit(name):
+    pieces = sync.align(*stamps(name))
+    got = [
+        f"{pieces.from_ns[i]},{pieces.to_ns[i]},{pieces.offset_ns[i]},"
+        f"{pieces.drift_ppm.view(np.uint64)[i]:016x},{pieces.clearance_ns[i]}"
+        for i in range(len(pieces.from_ns))
+    ]
+    assert got == (VECTORS / "pieces" / f"{name}.csv").read_text().splitlines()
+
+
+def test_the_licence_texts_are_installed():
+    names = {Path(path).name for path in distribution("noctule").files if ".dist-info/" in str(path)}
+    assert {"LICENSE-MIT", "LICENSE-APACHE"} <= names
 
 
 def test_types_and_lengths_of_what_comes_out():
@@ -140,8 +157,8 @@ def test_settings_reach_the_estimator():
 
 def test_past_distrusted_is_past_not_used():
     # A slow exchange after a quick one: only the past says more than its own half round trip.
-    trace = np.array([[0, 5_100, 5_100, 200], [100_000_000, 100_045_000, 100_045_000, 100_080_000]]).T
-    assert sync.replay(*trace).bound_ns[1] < 25_000
+    trace = np.array([[0, 5_100, 5_100, 200], [1_000_000, 1_045_000, 1_045_000, 1_080_000]]).T
+    assert sync.replay(*trace).bound_ns[1] < 1_000
     assert sync.replay(*trace, distrust_past=True).bound_ns[1] >= 40_000
 
 
