@@ -4,6 +4,6 @@ So far: :mod:`noctule.sync`, the clock estimators on recorded time stamps.
 """
 
 from noctule import sync
-from noctule.sync import UNKNOWN_OFFSET_NS, Estimates, Pieces, State, align, replay
+from noctule.sync import UNKNOWN_OFFSET_NS, Estimates, Pieces, State, Verdict, align, replay
 
-__all__ = ["UNKNOWN_OFFSET_NS", "Estimates", "Pieces", "State", "align", "replay", "sync"]
+__all__ = ["UNKNOWN_OFFSET_NS", "Estimates", "Pieces", "State", "Verdict", "align", "replay", "sync"]

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from noctule import _native
 
-__all__ = ["UNKNOWN_OFFSET_NS", "Estimates", "Pieces", "State", "align", "replay"]
+__all__ = ["UNKNOWN_OFFSET_NS", "Estimates", "Pieces", "State", "Verdict", "align", "replay"]
 
 UNKNOWN_OFFSET_NS = int(np.iinfo(np.int64).min)
 """Stands in ``Estimates.offset_ns`` before the first usable exchange: no plausible number."""
@@ -43,6 +43,24 @@ class State(IntEnum):
     """No exchange for so long that the estimate is only an extrapolation."""
 
 
+class Verdict(IntEnum):
+    """What became of an exchange."""
+
+    USED = 0
+    OUT_OF_RANGE = -1
+    """A stamp is 146 years or more from the origin of its clock."""
+    CLOCK_WENT_BACK = -2
+    """The later stamp of one clock is the earlier reading."""
+    NEGATIVE_ROUND_TRIP = -3
+    """Shorter than the known wire time: causality forbids it."""
+    OUT_OF_ORDER = -4
+    """The reply arrived before one that was already used."""
+    ROUND_TRIP_TOO_LONG = -5
+    """Longer than this estimator allows."""
+    CONTRADICTION = -6
+    """It disagrees with the estimate; which of the two is wrong is not known yet."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
     """What an estimator said at each ``t4``, after that exchange; arrays as long as the stamps."""
@@ -58,6 +76,8 @@ class Estimates:
     """The estimate's own standard error, not a bound; -1 where there is none."""
     state: NDArray[np.int8]
     """Values of ``State``."""
+    verdict: NDArray[np.int8]
+    """Values of ``Verdict``: whether the exchange was used, and if not why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,17 +110,18 @@ def replay(
     max_drift_ppm: int = 200,
     wire_forward_ns: int = 0,
     wire_back_ns: int = 0,
+    distrust_past: bool = False,
 ) -> Estimates:
     """Run recorded exchanges through an estimator that knows only the past.
 
     ``max_drift_ppm`` (0 to 10,000) is the premise of the bound: the clocks never drift apart faster.
     ``wire_forward_ns`` and ``wire_back_ns`` are the least times on the wire; negative counts as zero.
-    The three matter to ``bounded`` alone.
+    ``distrust_past`` proves each bound from the last exchange alone. The four matter to ``bounded`` alone.
 
     Raises ``ValueError`` for stamps that are not integers of one dimension and one length, for an
     estimator that does not exist and for values out of range.
     """
-    premise = _premise(max_drift_ppm, wire_forward_ns, wire_back_ns)
+    premise = (*_premise(max_drift_ppm, wire_forward_ns, wire_back_ns), bool(distrust_past))
     return Estimates(*_native.replay(_stamps(t1, t2, t3, t4), estimator, premise))
 
 
@@ -115,9 +136,9 @@ def align(
 ) -> Pieces:
     """Align a whole trace after the fact, when what came later counts as much as what came before.
 
-    Arguments and errors are those of :func:`replay`. A trace without a usable exchange has no piece.
+    Arguments and errors are those of :func:`replay`, and each piece is proven from all of its exchanges. A trace without a usable exchange has no piece.
     """
-    premise = _premise(max_drift_ppm, wire_forward_ns, wire_back_ns)
+    premise = (*_premise(max_drift_ppm, wire_forward_ns, wire_back_ns), False)
     return Pieces(*_native.align(_stamps(t1, t2, t3, t4), premise))
 
 

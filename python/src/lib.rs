@@ -5,8 +5,7 @@
 //! soon as it is not; the estimators then run without it.
 
 use noctule_time_sync::{
-    Bounded, BoundedConfig, Ema, EmaPreset, Estimate, Estimator, Exchange, LastSample, MinimumOf8, State,
-    offline,
+    AnyEstimator, BoundedConfig, Estimate, Estimator, EstimatorKind, Exchange, Rejection, offline,
 };
 use noctule_timebase::Span;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -15,14 +14,14 @@ use pyo3::prelude::*;
 
 /// `t1` to `t4`, ns.
 type Stamps<'py> = [PyReadonlyArray1<'py, i64>; 4];
-/// Largest drift in ppm, least time on the wire forward and back in ns.
-type Premise = (u32, i64, i64);
+/// Largest drift in ppm, least time on the wire forward and back in ns, whether the past is distrusted.
+type Premise = (u32, i64, i64, bool);
 type Integers<'py> = Bound<'py, PyArray1<i64>>;
 type Floats<'py> = Bound<'py, PyArray1<f64>>;
-type States<'py> = Bound<'py, PyArray1<i8>>;
+type Codes<'py> = Bound<'py, PyArray1<i8>>;
 
-/// Offset, drift, bound, sigma and state.
-type Estimates<'py> = (Integers<'py>, Floats<'py>, Integers<'py>, Integers<'py>, States<'py>);
+/// Offset, drift, bound, sigma, state and verdict.
+type Estimates<'py> = (Integers<'py>, Floats<'py>, Integers<'py>, Integers<'py>, Codes<'py>, Codes<'py>);
 /// First and last `t4`, offset, drift and clearance.
 type Pieces<'py> = (Integers<'py>, Integers<'py>, Integers<'py>, Floats<'py>, Integers<'py>);
 
@@ -36,26 +35,26 @@ fn replay<'py>(
 ) -> PyResult<Estimates<'py>> {
     let exchanges = exchanges(&stamps)?;
     let mut estimator = build(estimator, premise)?;
-    let estimates: Vec<Option<Estimate>> = py.detach(|| {
+    let (verdicts, estimates): (Vec<i8>, Vec<Option<Estimate>>) = py.detach(|| {
         let after = |exchange: &Exchange| {
-            // One that was not used leaves its trace in the state.
-            let _ = estimator.handle_exchange(exchange);
-            estimator.estimate(exchange.t4)
+            let verdict = estimator.handle_exchange(exchange);
+            (verdict.map_or_else(Rejection::code, |()| 0), estimator.estimate(exchange.t4))
         };
-        exchanges.iter().map(after).collect()
+        exchanges.iter().map(after).unzip()
     });
     let integers = |field: fn(&Estimate) -> i64, unknown: i64| {
         let column = estimates.iter().map(|e| e.as_ref().map_or(unknown, field));
         column.collect::<Vec<_>>().into_pyarray(py)
     };
     let drift_ppm = estimates.iter().map(|e| e.map_or(f64::NAN, |e| e.drift.ppm()));
-    let state = estimates.iter().map(|e| e.map_or(-1, |e| code(e.state)));
+    let state = estimates.iter().map(|e| e.map_or(-1, |e| e.state.code()));
     Ok((
         integers(|e| e.offset.ns(), i64::MIN),
         drift_ppm.collect::<Vec<_>>().into_pyarray(py),
         integers(|e| e.bound.map_or(-1, Span::ns), -1),
         integers(|e| e.sigma.map_or(-1, Span::ns), -1),
         state.collect::<Vec<_>>().into_pyarray(py),
+        verdicts.into_pyarray(py),
     ))
 }
 
@@ -84,38 +83,20 @@ fn exchanges(stamps: &Stamps<'_>) -> PyResult<Vec<Exchange>> {
     Ok(rows.map(|(((t1, t2), t3), t4)| Exchange::from_ns(*t1, *t2, *t3, *t4)).collect())
 }
 
-fn config((max_drift_ppm, forward_ns, back_ns): Premise) -> BoundedConfig {
+fn config((max_drift_ppm, forward_ns, back_ns, distrust_past): Premise) -> BoundedConfig {
     BoundedConfig {
         max_drift_ppm,
         wire_forward: Span::from_ns(forward_ns),
         wire_back: Span::from_ns(back_ns),
+        distrust_past,
         ..BoundedConfig::default()
     }
 }
 
-fn build(name: &str, premise: Premise) -> PyResult<Box<dyn Estimator + Send>> {
-    Ok(match name {
-        "bounded" => Box::new(Bounded::new(config(premise))),
-        "ema" => Box::new(Ema::new(EmaPreset::Px4)),
-        "ema_mavros" => Box::new(Ema::new(EmaPreset::Mavros)),
-        "last_sample" => Box::new(LastSample::default()),
-        "minimum_of_8" => Box::new(MinimumOf8::default()),
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "no estimator is called \"{name}\"; there are bounded, ema, ema_mavros, last_sample and minimum_of_8"
-            )));
-        }
-    })
-}
-
-/// As in the vectors and in the C twin.
-fn code(state: State) -> i8 {
-    match state {
-        State::Acquiring => 0,
-        State::Locked => 1,
-        State::Stepped => 2,
-        State::Stale => 3,
-    }
+fn build(name: &str, premise: Premise) -> PyResult<AnyEstimator> {
+    let kind = name.parse::<EstimatorKind>();
+    let kind = kind.map_err(|e| PyValueError::new_err(format!("no estimator is called \"{name}\"; {e}")))?;
+    Ok(kind.build(config(premise)))
 }
 
 /// `noctule._native`.

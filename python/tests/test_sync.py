@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,7 @@ def test_replay_reproduces_the_vectors_to_the_last_bit(name, estimator):
             offset_ns, per_2_46, bound_ns, sigma_ns, state = sync.UNKNOWN_OFFSET_NS, np.nan, -1, -1, -1
         else:
             offset_ns, per_2_46, bound_ns, sigma_ns, state = map(int, said[1:6])
+        assert got.verdict[i] == int(said[0]), f"row {i + 1}"
         expected = (offset_ns, bound_ns, sigma_ns, state)
         assert (got.offset_ns[i], got.bound_ns[i], got.sigma_ns[i], got.state[i]) == expected, f"row {i + 1}"
         drift_ppm = float(per_2_46) * (1e6 / 2**46)
@@ -61,9 +63,25 @@ def test_replay_reproduces_the_vectors_to_the_last_bit(name, estimator):
         assert np.isnan(drift_ppm) == np.isnan(got.drift_ppm[i])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_align_reproduces_the_vectors_to_the_last_bit(name):
+    pieces = sync.align(*stamps(name))
+    got = [
+        f"{pieces.from_ns[i]},{pieces.to_ns[i]},{pieces.offset_ns[i]},"
+        f"{pieces.drift_ppm.view(np.uint64)[i]:016x},{pieces.clearance_ns[i]}"
+        for i in range(len(pieces.from_ns))
+    ]
+    assert got == (VECTORS / "pieces" / f"{name}.csv").read_text().splitlines()
+
+
+def test_the_licence_texts_are_installed():
+    names = {Path(path).name for path in distribution("noctule").files if ".dist-info/" in str(path)}
+    assert {"LICENSE-MIT", "LICENSE-APACHE"} <= names
+
+
 def test_types_and_lengths_of_what_comes_out():
     got = sync.replay(*stamps("step"))
-    types = {"offset_ns": "i8", "drift_ppm": "f8", "bound_ns": "i8", "sigma_ns": "i8", "state": "i1"}
+    types = {"offset_ns": "i8", "drift_ppm": "f8", "bound_ns": "i8", "sigma_ns": "i8", "state": "i1", "verdict": "i1"}
     assert {name: getattr(got, name).dtype.str[1:] for name in got.__slots__} == types
     assert all(len(getattr(got, name)) == len(rows("step")) for name in got.__slots__)
 
@@ -116,7 +134,7 @@ def test_wrong_stamps_are_refused_in_one_sentence(call, trace, message):
 
 def test_wrong_settings_are_refused_in_one_sentence():
     trace = even_clock(2)
-    with pytest.raises(ValueError, match='no estimator is called "kalman"; there are bounded, '):
+    with pytest.raises(ValueError, match='no estimator is called "kalman"; there are ema, '):
         sync.replay(*trace, estimator="kalman")
     for ppm in (-1, 10_001):
         with pytest.raises(ValueError, match=f"max_drift_ppm must be 0 to 10000, but is {ppm}"):
@@ -135,6 +153,23 @@ def test_settings_reach_the_estimator():
     # Half of what is known of one way only moves the line.
     moved = sync.align(*trace, wire_back_ns=900).offset_ns[0] - sync.align(*trace).offset_ns[0]
     assert abs(moved - 450) <= 1
+
+
+def test_past_distrusted_is_past_not_used():
+    # A slow exchange after a quick one: only the past says more than its own half round trip.
+    trace = np.array([[0, 5_100, 5_100, 200], [1_000_000, 1_045_000, 1_045_000, 1_080_000]]).T
+    assert sync.replay(*trace).bound_ns[1] < 1_000
+    assert sync.replay(*trace, distrust_past=True).bound_ns[1] >= 40_000
+
+
+def test_why_an_exchange_was_not_used_is_said():
+    got = sync.replay([0, 10, 20, 5], [100, 0, 120, 105], [100, 0, 120, 105], [10, 5, 30, 15])
+    assert [sync.Verdict(code) for code in got.verdict] == [
+        sync.Verdict.USED,
+        sync.Verdict.CLOCK_WENT_BACK,
+        sync.Verdict.USED,
+        sync.Verdict.OUT_OF_ORDER,
+    ]
 
 
 def test_align_finds_an_even_clock_exactly():

@@ -59,6 +59,25 @@ pub fn run() -> Result<(), String> {
             Ok(()) => return Err(format!("a report with {name} passed the browser test")),
         }
     }
+    clock_report()
+}
+
+/// The page of a replayed trace, which draws with the same script; one with a lost line must fail.
+fn clock_report() -> Result<(), String> {
+    let report = scratch("clock")?.join("report.html");
+    let shown = report.display();
+    shell::run(&format!("cargo run --quiet -p noctule-lab --example synthetic_clock_report -- {shown}"))?;
+    test(&report)?;
+    let page = read(&report)?;
+    let line = "\"kind\":\"line\",\"xs\":[";
+    if !page.contains(line) {
+        return Err(format!("the page lacks {line}, which this test breaks on purpose"));
+    }
+    let broken = page.replacen(line, "\"kind\":\"line\",\"xs\":[],\"lost\":[", 1);
+    match check(&broken, "a lost line") {
+        Err(reason) => println!("a page with a lost line is refused: {reason}"),
+        Ok(()) => return Err("a page with a lost line passed the browser test".to_owned()),
+    }
     Ok(())
 }
 

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use clap::{Subcommand, ValueEnum};
-use noctule_lab::sync::{self, Accuracy, EstimatorKind, TraceRow};
-use noctule_time_sync::BoundedConfig;
+use clap::Subcommand;
+use noctule_lab::sync::page::Heading;
+use noctule_lab::sync::{self, Accuracy, Replayed, TraceRow};
+use noctule_time_sync::{BoundedConfig, EstimatorKind};
 use noctule_timebase::Span;
 
 use crate::Outcome;
@@ -25,9 +26,10 @@ pub(crate) enum Command {
 pub(crate) struct ReplayArguments {
     /// The trace
     trace: PathBuf,
-    /// Which estimator
-    #[arg(long, value_enum, default_value_t = Estimator::Bounded)]
-    estimator: Estimator,
+    /// Which estimator: ema (the autopilot's filter), ema_mavros (its ground side's constants),
+    /// last_sample, minimum_of_8 (NTP's), or bounded (a proven interval, a Kalman estimate inside)
+    #[arg(long, value_name = "NAME", default_value_t = EstimatorKind::Bounded)]
+    estimator: EstimatorKind,
     /// Known wire time there and back in nanoseconds, e.g. 1247829,217013
     #[arg(long, value_name = "FWD,BACK", value_parser = wire_times, default_value = "0,0")]
     wire_ns: (Span, Span),
@@ -44,32 +46,12 @@ pub(crate) struct ReplayArguments {
     /// Write offset, drift, bound, sigma and state after each exchange to this CSV file
     #[arg(long, value_name = "FILE")]
     estimates: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Estimator {
-    /// The autopilot's filter, PX4's constants
-    Ema,
-    /// The same with MAVROS's constants
-    EmaMavros,
-    /// The last midpoint
-    LastSample,
-    /// The midpoint of the fastest of the last eight (NTP)
-    MinimumOf8,
-    /// The default: a proven interval, and a Kalman estimate inside it
-    Bounded,
-}
-
-impl From<Estimator> for EstimatorKind {
-    fn from(estimator: Estimator) -> EstimatorKind {
-        match estimator {
-            Estimator::Ema => EstimatorKind::Px4,
-            Estimator::EmaMavros => EstimatorKind::Mavros,
-            Estimator::LastSample => EstimatorKind::LastSample,
-            Estimator::MinimumOf8 => EstimatorKind::MinimumOf8,
-            Estimator::Bounded => EstimatorKind::Bounded,
-        }
-    }
+    /// Write a self-contained page with charts of error, round trips and steadiness
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the same charts as one picture
+    #[arg(long, value_name = "FILE.svg|png", value_parser = picture_path)]
+    picture: Option<PathBuf>,
 }
 
 pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
@@ -81,7 +63,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
 fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
     let rows = read(&arguments.trace)?;
     let (wire_forward, wire_back) = arguments.wire_ns;
-    let kind = EstimatorKind::from(arguments.estimator);
+    let kind = arguments.estimator;
     let mut estimator = kind.build(BoundedConfig {
         max_drift_ppm: arguments.max_drift_ppm,
         wire_forward,
@@ -89,13 +71,14 @@ fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
         distrust_past: arguments.distrust_past,
         ..BoundedConfig::default()
     });
-    let replayed = sync::replay(&rows, &mut *estimator);
+    let replayed = sync::replay(&rows, &mut estimator);
     let accuracy = sync::judge(&rows, &replayed);
     if let Some(path) = &arguments.estimates {
         let cannot = |error| format!("{} cannot be written: {error}; name another file", path.display());
         let mut output = BufWriter::new(File::create(path).map_err(cannot)?);
         sync::write_estimates(&rows, &replayed.estimates, &mut output).map_err(cannot)?;
     }
+    draw(arguments, kind, (&rows, &replayed, &accuracy))?;
     if arguments.json {
         anstream::println!("{}", serde_json::to_string_pretty(&accuracy)?);
     } else {
@@ -103,6 +86,60 @@ fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
     }
     let held = accuracy.bound_violations.is_none_or(|count| count == 0);
     Ok(if held { Outcome::Done } else { Outcome::NotValid })
+}
+
+fn draw(
+    arguments: &ReplayArguments,
+    kind: EstimatorKind,
+    (rows, replayed, accuracy): (&[TraceRow], &Replayed, &Accuracy),
+) -> Result<(), String> {
+    if arguments.report.is_none() && arguments.picture.is_none() {
+        return Ok(());
+    }
+    let panels = sync::panels::panels(rows, replayed);
+    if panels.is_empty() {
+        return Err("nothing can be drawn: causality forbids every exchange of the trace; \
+                    check the order of its columns"
+            .to_owned());
+    }
+    let name = arguments.trace.file_name().unwrap_or_default().to_string_lossy();
+    let heading =
+        Heading { trace: &name, estimator: settings(arguments, kind), figures: figures(kind, accuracy) };
+    let cannot = |path: &Path| {
+        let path = path.display().to_string();
+        move |error| format!("{path} cannot be written: {error}; name another file")
+    };
+    if let Some(path) = &arguments.report {
+        sync::page::write_page(path, &heading, accuracy, &panels).map_err(cannot(path))?;
+    }
+    if let Some(path) = &arguments.picture {
+        sync::page::write_picture(path, &heading, &panels).map_err(cannot(path))?;
+    }
+    Ok(())
+}
+
+/// The estimator and what it was told.
+fn settings(arguments: &ReplayArguments, kind: EstimatorKind) -> String {
+    if kind != EstimatorKind::Bounded {
+        return kind.to_string();
+    }
+    let (forward, back) = arguments.wire_ns;
+    let mut text = format!("{kind}, drift up to {} ppm", arguments.max_drift_ppm);
+    if (forward, back) != (Span::ZERO, Span::ZERO) {
+        text += &format!(", wire time {} ns there and {} ns back", forward.ns(), back.ns());
+    }
+    if arguments.distrust_past {
+        text += ", past distrusted";
+    }
+    text
+}
+
+fn picture_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("svg" | "png") => Ok(path),
+        _ => Err("a picture is .svg or .png; end the name with one of them".to_owned()),
+    }
 }
 
 fn read(path: &Path) -> Result<Vec<TraceRow>, String> {
@@ -122,13 +159,13 @@ fn wire_times(text: &str) -> Result<(Span, Span), String> {
     Ok((span(forward)?, span(back)?))
 }
 
-fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
+fn figures(kind: EstimatorKind, accuracy: &Accuracy) -> Vec<(&'static str, String)> {
     let us = |ns: Option<f64>| ns.map_or("–".into(), |ns| format!("{:.1} µs", ns / 1e3));
     let with = |value: Option<f64>, unit: &str, digits: usize| {
         value.map_or("–".into(), |value| format!("{value:.digits$} {unit}"))
     };
     let violations = accuracy.bound_violations.map_or("–".into(), |count| count.to_string());
-    [
+    vec![
         ("estimator", kind.to_string()),
         ("rms error", us(accuracy.rms_error_ns)),
         ("largest error", us(accuracy.max_error_ns)),
@@ -141,7 +178,8 @@ fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
         ("exchanges used", accuracy.accepted.to_string()),
         ("not used", accuracy.rejected.to_string()),
     ]
-    .iter()
-    .map(|(name, value)| format!("{name:<20} {value:>14}\n"))
-    .collect()
+}
+
+fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
+    figures(kind, accuracy).iter().map(|(name, value)| format!("{name:<20} {value:>14}\n")).collect()
 }

@@ -56,6 +56,23 @@ fn estimates_are_written_one_row_per_exchange() {
 }
 
 #[test]
+fn report_and_picture_are_written_and_a_wrong_ending_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let csv = trace(directory.path(), "F");
+    let [page, picture] = ["f.html", "f.svg"].map(|name| directory.path().join(name));
+    let output = replay(&[&csv, "--report", page.to_str().unwrap(), "--picture", picture.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("data-chart=\"allan\"") && page.contains("never left the bound in 5\u{2009}999"));
+    assert!(std::fs::read_to_string(picture).unwrap().starts_with("<svg"));
+
+    let output = replay(&[&csv, "--picture", "f.gif"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("a picture is .svg or .png"), "{said}");
+}
+
+#[test]
 fn a_bound_that_was_left_is_exit_code_one() {
     // The stamps prove an offset within a millisecond of zero; the truth column says 50 ms.
     let directory = tempfile::tempdir().unwrap();

@@ -17,6 +17,14 @@ pub fn duration(ns: f64) -> String {
     format!("{} {unit}", three_digits(ns / scale))
 }
 
+/// A frequency over a frequency: `20 ppm`, `1.5 ppb`, `30 ppt`.
+pub fn ratio_of_frequencies(ratio: f64) -> String {
+    const UNITS: [(f64, &str); 3] = [(1e-12, "ppt"), (1e-9, "ppb"), (1e-6, "ppm")];
+    let fits = UNITS.into_iter().rev().find(|(scale, _)| ratio.abs() >= scale * 0.9995);
+    let (scale, unit) = fits.unwrap_or(UNITS[0]);
+    format!("{} {unit}", three_digits(ratio / scale))
+}
+
 /// Bytes: `64 B`, `512 kB`, `1 MB`; multiples of 1,024 as `4 KiB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(1_000_000, "MB"), (1 << 20, "MiB"), (1_000, "kB"), (1 << 10, "KiB")];

@@ -130,6 +130,18 @@ pub enum State {
     Stale,
 }
 
+impl State {
+    /// As in the vectors and in the C twin: 0 acquiring, 1 locked, 2 stepped, 3 stale.
+    pub const fn code(self) -> i8 {
+        match self {
+            State::Acquiring => 0,
+            State::Locked => 1,
+            State::Stepped => 2,
+            State::Stale => 3,
+        }
+    }
+}
+
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -157,6 +169,20 @@ pub enum Rejection {
     /// The exchange disagrees with the estimate; whether it or the estimate is wrong is not yet
     /// known.
     Contradiction,
+}
+
+impl Rejection {
+    /// As in the vectors and in the C twin, where 0 is "used": −1 to −6 in the order of the variants.
+    pub const fn code(self) -> i8 {
+        match self {
+            Rejection::OutOfRange => -1,
+            Rejection::ClockWentBack => -2,
+            Rejection::NegativeRoundTrip => -3,
+            Rejection::OutOfOrder => -4,
+            Rejection::RoundTripTooLong => -5,
+            Rejection::Contradiction => -6,
+        }
+    }
 }
 
 impl fmt::Display for Rejection {

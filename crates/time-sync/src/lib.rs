@@ -17,6 +17,8 @@
 //! - [`Ema`]: the filter that autopilots run, with both sets of constants in use.
 //! - [`LastSample`] and [`MinimumOf8`]: what the simplest clients and NTP do.
 //!
+//! [`EstimatorKind`] names them and builds one by name.
+//!
 //! [`Exchanger`] decides when to ask, matches replies to requests by nonce, and drops what is stale,
 //! duplicated, reordered or forged. With the feature `alloc`, [`offline`] aligns a whole recorded
 //! trace after the fact.
@@ -40,6 +42,7 @@ mod exchanger;
 
 mod exponential;
 mod fixed;
+mod kind;
 mod last_sample;
 mod minimum_of_8;
 #[cfg(feature = "alloc")]
@@ -50,5 +53,6 @@ pub use ema::{Ema, EmaPreset};
 pub use exchange::{Counters, Drift, Estimate, Estimator, Exchange, Local, Rejection, Remote, State};
 
 pub use exchanger::{Dropped, DroppedCounters, Exchanger, ExchangerConfig, Nonce, PENDING_LIMIT};
+pub use kind::{AnyEstimator, EstimatorKind, UnknownEstimator};
 pub use last_sample::LastSample;
 pub use minimum_of_8::MinimumOf8;

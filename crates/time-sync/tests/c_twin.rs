@@ -14,9 +14,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use noctule_netsim::{Random, RoundTrip, Scenario, round_trips};
-use noctule_time_sync::{
-    Bounded, BoundedConfig, Ema, EmaPreset, Estimate, Estimator, Exchange, Rejection, State,
-};
+use noctule_time_sync::{Bounded, BoundedConfig, Ema, EmaPreset, Estimate, Estimator, Exchange, Rejection};
 
 /// One row per exchange: stamps, then each estimator's verdict and estimate.
 fn rows(exchanges: &[Exchange]) -> String {
@@ -40,25 +38,12 @@ fn rows(exchanges: &[Exchange]) -> String {
 }
 
 fn write_estimate(text: &mut String, verdict: Result<(), Rejection>, estimate: Option<Estimate>) {
-    let verdict = match verdict {
-        Ok(()) => 0,
-        Err(Rejection::OutOfRange) => -1,
-        Err(Rejection::ClockWentBack) => -2,
-        Err(Rejection::NegativeRoundTrip) => -3,
-        Err(Rejection::OutOfOrder) => -4,
-        Err(Rejection::RoundTripTooLong) => -5,
-        Err(Rejection::Contradiction) => -6,
-    };
+    let verdict = verdict.map_or_else(Rejection::code, |()| 0);
     let Some(e) = estimate else {
         write!(text, ",{verdict}:-").unwrap();
         return;
     };
-    let state = match e.state {
-        State::Acquiring => 0,
-        State::Locked => 1,
-        State::Stepped => 2,
-        State::Stale => 3,
-    };
+    let state = e.state.code();
     let or_none = |span: Option<noctule_timebase::Span>| span.map_or(-1, |span| span.ns());
     let (bound, sigma) = (or_none(e.bound), or_none(e.sigma));
     let (offset, drift) = (e.offset.ns(), e.drift.per_2_46());

@@ -1,7 +1,7 @@
 //! `report.html`: one file that opens anywhere, without a network, and can be shown to a colleague.
 //!
 //! This module decides what is said; the template `web/report.html` where it stands, `web/report.css`
-//! how it looks, `web/report.js` how the charts are drawn from [`Charts`]. Tables are complete
+//! how it looks, `web/report.js` which charts are drawn from [`Charts`], `web/plot.js` how. Tables are complete
 //! without JavaScript. Chart material is embedded as JSON with `<` escaped, so that no name of a peer
 //! can end the script element; everything else goes through the template's HTML escaping.
 
@@ -74,6 +74,7 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
         vendor_css => include_str!("web/vendor/uPlot.min.css"),
         vendor_js => include_str!("web/vendor/uPlot.iife.min.js"),
         css => include_str!("web/report.css"),
+        plot_js => include_str!("web/plot.js"),
         js => include_str!("web/report.js"),
     })
 }

@@ -8,6 +8,7 @@ pub mod hdr;
 pub mod html;
 pub mod mcap;
 pub mod palette;
+pub mod panel;
 pub mod pictures;
 pub mod series;
 

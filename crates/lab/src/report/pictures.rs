@@ -20,6 +20,7 @@ use plotters::style::{FontStyle, register_font};
 use self::frame::{Axis, Floor, Frame, Kind, Mark};
 use super::ReportError;
 use super::palette::{CATEGORIES, magnitude, shares};
+use super::panel::Panel;
 use super::series::{Charts, HeatMap};
 use crate::notation::{count, duration, rate, size};
 
@@ -49,6 +50,42 @@ pub fn write(directory: &Path, charts: &Charts, machine: &str) -> Result<(), Rep
         write_both((directory, &name), machine, map)?;
     }
     Ok(())
+}
+
+/// Writes panels two abreast into one picture; the ending of `path` says which kind, SVG or PNG.
+/// `subtitle` stands below each title.
+///
+/// # Errors
+/// If the ending is another or the file cannot be written.
+pub fn write_sheet(path: &Path, panels: &[Panel], subtitle: &str) -> io::Result<()> {
+    register();
+    let frames: Vec<Frame> = panels.iter().map(frame::of_panel).collect();
+    let (columns, rows) = (frames.len().clamp(1, 2) as u32, frames.len().div_ceil(2).max(1) as u32);
+    let size = |scale: u32| (SIZE.0 * scale * columns, SIZE.1 * scale * rows);
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match ending {
+        Some("svg") => {
+            write_grid(&SVGBackend::new(path, size(1)).into_drawing_area(), subtitle, (&frames, 1))
+        }
+        Some("png") => {
+            let area = BitMapBackend::new(path, size(PNG_SCALE)).into_drawing_area();
+            write_grid(&area, subtitle, (&frames, PNG_SCALE as i32))
+        }
+        _ => Err(io::Error::other("the name of a picture must end in .svg or .png")),
+    }
+}
+
+fn write_grid<DB: DrawingBackend>(
+    area: &Area<DB>,
+    subtitle: &str,
+    (frames, scale): (&[Frame], i32),
+) -> io::Result<()> {
+    area.fill(&WHITE).map_err(other)?;
+    let cells = area.split_evenly((frames.len().div_ceil(2).max(1), frames.len().clamp(1, 2)));
+    for (cell, frame) in cells.iter().zip(frames) {
+        draw_titled(cell, subtitle, (frame, scale))?;
+    }
+    area.present().map_err(other)
 }
 
 fn register() {
@@ -94,6 +131,15 @@ fn write_one<DB: DrawingBackend>(
     (picture, scale): (&impl Picture, i32),
 ) -> io::Result<()> {
     area.fill(&WHITE).map_err(other)?;
+    draw_titled(area, machine, (picture, scale))?;
+    area.present().map_err(other)
+}
+
+fn draw_titled<DB: DrawingBackend>(
+    area: &Area<DB>,
+    machine: &str,
+    (picture, scale): (&impl Picture, i32),
+) -> io::Result<()> {
     let (head, body) = area.split_vertically(TITLE_HEIGHT * scale as u32);
     let title = lettering(18, scale, &INK);
     head.draw_text(&picture.title(), &title, (14 * scale, 12 * scale)).map_err(other)?;
@@ -103,8 +149,7 @@ fn write_one<DB: DrawingBackend>(
         samples => format!("{machine}; {} samples", count(samples)),
     };
     head.draw_text(&facts, &below, (14 * scale, 36 * scale)).map_err(other)?;
-    picture.draw(&body, scale)?;
-    area.present().map_err(other)
+    picture.draw(&body, scale)
 }
 
 fn other(error: impl Display) -> io::Error {

@@ -33,6 +33,9 @@ pub struct Accuracy {
     pub mean_bound_ns: Option<f64>,
     /// Mean of the standard error where one was given.
     pub mean_sigma_ns: Option<f64>,
+    /// Share of exchanges with an error of at most two sigma, over the same time as `rms_error_ns`; 0.954 for
+    /// an honest sigma of a normal error.
+    pub within_2_sigma: Option<f64>,
     /// From the first exchange until the error stays within 100 µs up to the first step or the end.
     pub time_to_100us_s: Option<f64>,
     /// The same after a step, from the departure of the first exchange after it; the worst step.
@@ -56,6 +59,7 @@ pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
         bound_violations: None,
         mean_bound_ns: given(|e| e.bound.map(|bound| bound.ns() as f64)),
         mean_sigma_ns: given(|e| e.sigma.map(|sigma| sigma.ns() as f64)),
+        within_2_sigma: None,
         time_to_100us_s: None,
         relock_after_step_s: None,
         drift_error_ppm: None,
@@ -84,9 +88,16 @@ pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
     let errors = || settled.iter().filter_map(|point| point.error_ns);
     accuracy.rms_error_ns = mean(errors().map(|e| e * e)).map(f64::sqrt);
     accuracy.max_error_ns = errors().map(f64::abs).reduce(f64::max);
+    let covered = settled.iter().filter_map(|p| Some(p.error_ns?.abs() <= 2.0 * p.sigma_ns?));
+    accuracy.within_2_sigma = mean(covered.map(|is| f64::from(u8::from(is))));
     accuracy.drift_error_ppm =
         mean(settled.iter().filter_map(|p| p.drift_error_ppm).map(|e| e * e)).map(f64::sqrt);
     accuracy
+}
+
+/// Indices of the rows that came first after a step of the truth; none where the truth is not known.
+pub(super) fn rows_after_steps(rows: &[TraceRow], estimates: &[Option<Estimate>]) -> Vec<usize> {
+    points(rows, estimates).map(|points| step_indices(&points)).unwrap_or_default()
 }
 
 /// One row as the judgement sees it.
@@ -96,6 +107,7 @@ struct Point {
     truth_ns: i64,
     /// `None` where the estimator said nothing.
     error_ns: Option<f64>,
+    sigma_ns: Option<f64>,
     drift_error_ppm: Option<f64>,
 }
 
@@ -110,6 +122,7 @@ fn points(rows: &[TraceRow], estimates: &[Option<Estimate>]) -> Option<Vec<Point
             sent_s: (row.exchange.t1.ns().saturating_sub(start_ns)) as f64 / 1e9,
             truth_ns,
             error_ns: estimate.map(|e| e.offset.ns().saturating_sub(truth_ns) as f64),
+            sigma_ns: estimate.and_then(|e| e.sigma).map(|sigma| sigma.ns() as f64),
             drift_error_ppm: estimate.map(|e| e.drift.ppm()),
         });
     }

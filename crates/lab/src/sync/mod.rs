@@ -3,13 +3,17 @@
 //! - [`trace`]: round trips from a CSV file, or from the simulator.
 //! - [`replay`]: one estimator over one trace.
 //! - [`accuracy`]: how well it did.
+//! - [`panels`]: what it looks like, with the [`allan`] deviation; [`page`] makes files of it.
 //! - [`sweep`]: every scenario against every estimator, as the committed table.
 
 pub mod accuracy;
+pub mod allan;
+pub mod page;
+pub mod panels;
 pub mod replay;
 pub mod sweep;
 pub mod trace;
 
 pub use accuracy::{Accuracy, judge};
-pub use replay::{EstimatorKind, Replayed, replay, write_estimates};
+pub use replay::{Replayed, replay, write_estimates};
 pub use trace::{TraceError, TraceRow};

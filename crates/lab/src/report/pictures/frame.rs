@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use crate::notation::{self, duration, three_digits};
+use crate::report::panel::{MarkKind, Panel, PanelAxis, Spacing, Unit};
 use crate::report::series::{BINS_PER_DECADE, COLOURS, CellSeries, Charts, Sweep};
 
 /// Groups of experiments that get pictures.
@@ -40,7 +41,7 @@ pub(super) struct Axis {
     pub(super) low: f64,
     pub(super) high: f64,
     pub(super) ticks: Vec<f64>,
-    log: bool,
+    spacing: Spacing,
     text: fn(f64) -> String,
 }
 
@@ -72,11 +73,7 @@ pub(super) enum Kind {
 impl Axis {
     /// What stands at a tick.
     pub(super) fn text(&self, at: f64) -> String {
-        (self.text)(if self.log { 10f64.powf(at) } else { at })
-    }
-
-    fn position(log: bool, value: f64) -> f64 {
-        if log { value.max(1e-9).log10() } else { value }
+        (self.text)(self.spacing.value(at))
     }
 }
 
@@ -138,6 +135,44 @@ pub(super) fn all(charts: &Charts) -> Vec<Frame> {
     frames
 }
 
+/// The frame of a panel that needs no grouping.
+pub(super) fn of_panel(panel: &Panel) -> Frame {
+    let mut labelled = BTreeSet::new();
+    let marks = panel.marks.iter().map(|mark| Mark {
+        label: if labelled.insert(mark.label) { mark.label.to_owned() } else { String::new() },
+        colour: mark.colour,
+        dash: 0,
+        kind: match mark.kind {
+            MarkKind::Line => Kind::Line,
+            MarkKind::Steps => Kind::Steps,
+            MarkKind::Dots => Kind::Dots,
+            MarkKind::Ring => Kind::Ring,
+            MarkKind::Band => Kind::Band(mark.low.clone()),
+        },
+        points: mark.xs.iter().copied().zip(mark.ys.iter().copied()).collect(),
+        samples: 0,
+    });
+    let marks: Vec<Mark> = marks.collect();
+    let colours: Vec<usize> = marks.iter().map(|mark| mark.colour).collect();
+    let lines = panel.lines.iter().map(|(name, at)| Floor { label: (*name).to_owned(), at: *at });
+    let names = (panel.id.to_owned(), panel.title.clone());
+    let mut frame = frame(names, scale(&panel.x), scale(&panel.y), (marks, lines.collect()));
+    // A panel has chosen its colours; two things of one colour are a line and its band.
+    for (mark, colour) in frame.marks.iter_mut().zip(colours) {
+        (mark.colour, mark.dash) = (colour, 0);
+    }
+    frame
+}
+
+fn scale(axis: &PanelAxis) -> Scale {
+    let text: fn(f64) -> String = match axis.unit {
+        Unit::Seconds => |seconds| duration(seconds * 1e9),
+        Unit::Nanoseconds => duration,
+        Unit::Ratio => notation::ratio_of_frequencies,
+    };
+    Scale { label: axis.label, spacing: axis.spacing, zero: false, text }
+}
+
 /// Peer and the properties in which the experiments of one picture differ.
 fn labels(cells: &[&CellSeries]) -> Vec<String> {
     let differs = |property: usize| {
@@ -160,17 +195,17 @@ type Cells<'a> = (&'a [&'a CellSeries], &'a [String]);
 /// Scales of a frame before its range is known.
 struct Scale {
     label: &'static str,
-    log: bool,
+    spacing: Spacing,
     zero: bool,
     text: fn(f64) -> String,
 }
 
-const LATENCY: Scale = Scale { label: "latency", log: true, zero: false, text: duration };
+const LATENCY: Scale = Scale { label: "latency", spacing: Spacing::Log, zero: false, text: duration };
 
 fn curve(name: String, group: &str, (cells, labels): Cells) -> Frame {
     let nines = Scale {
         label: "percentile (each step to the right is one more nine)",
-        log: false,
+        spacing: Spacing::Linear,
         zero: true,
         text: percentile_name,
     };
@@ -193,7 +228,7 @@ fn histogram(name: String, group: &str, (cells, labels): Cells) -> Frame {
     let bins = Scale { label: "latency (bins of 5.9 %)", ..LATENCY };
     let share = Scale {
         label: "share of samples",
-        log: false,
+        spacing: Spacing::Linear,
         zero: true,
         text: |share| format!("{} %", three_digits(share * 100.0)),
     };
@@ -212,7 +247,7 @@ fn histogram(name: String, group: &str, (cells, labels): Cells) -> Frame {
 fn dots(name: String, group: &str, (cells, labels): Cells) -> Frame {
     let time = Scale {
         label: "scheduled send, from the start of its trial",
-        log: false,
+        spacing: Spacing::Linear,
         zero: true,
         text: |seconds| duration(seconds * 1e9),
     };
@@ -230,8 +265,13 @@ fn dots(name: String, group: &str, (cells, labels): Cells) -> Frame {
 }
 
 fn cumulative(name: String, group: &str, (cells, labels): Cells) -> Frame {
-    let node = Scale { label: "node", log: false, zero: true, text: three_digits };
-    let latency = Scale { label: "latency from the scheduled send", log: false, zero: true, text: duration };
+    let node = Scale { label: "node", spacing: Spacing::Linear, zero: true, text: three_digits };
+    let latency = Scale {
+        label: "latency from the scheduled send",
+        spacing: Spacing::Linear,
+        zero: true,
+        text: duration,
+    };
     let mut marks = Vec::new();
     for (cell, label) in cells.iter().zip(labels) {
         let mut line = vec![(0.0, 0.0)];
@@ -257,7 +297,7 @@ fn sweep(name: &str, sweeps: &[&Sweep]) -> Frame {
     let by_payload = sweeps[0].parameter == "payload_bytes";
     let parameter = Scale {
         label: if by_payload { "payload" } else { "rate" },
-        log: true,
+        spacing: Spacing::Log,
         zero: false,
         text: if by_payload {
             |bytes| notation::size(bytes.round() as u64)
@@ -314,16 +354,24 @@ fn frame(
     dress(&mut marks);
     for mark in &mut marks {
         for point in &mut mark.points {
-            *point = (Axis::position(x.log, point.0), Axis::position(y.log, point.1));
+            *point = (x.spacing.position(point.0), y.spacing.position(point.1));
+        }
+        if let Kind::Band(lower) = &mut mark.kind {
+            lower.iter_mut().for_each(|at| *at = y.spacing.position(*at));
         }
     }
     for floor in &mut floors {
-        floor.at = Axis::position(y.log, floor.at);
+        floor.at = y.spacing.position(floor.at);
     }
     let points = || marks.iter().flat_map(|mark| &mark.points);
     let x = axis(x, points().map(|point| point.0));
     let floor_levels = floors.iter().map(|floor| floor.at);
-    let y = axis(y, points().map(|point| point.1).chain(floor_levels));
+    let lower = marks.iter().filter_map(|mark| match &mark.kind {
+        Kind::Band(lower) => Some(lower),
+        _ => None,
+    });
+    let levels = points().map(|point| point.1).chain(lower.flatten().copied());
+    let y = axis(y, levels.chain(floor_levels));
     Frame { name, title, samples: marks.iter().map(|mark| mark.samples).sum(), x, y, marks, floors }
 }
 
@@ -352,17 +400,21 @@ fn axis(scale: Scale, values: impl Iterator<Item = f64>) -> Axis {
     if low > high {
         (low, high) = (0.0, 1.0);
     }
-    let room = match scale.log {
-        true => 0.1,
-        false => (high - low).max(high.abs() * 1e-3).max(1e-12) * 0.04,
+    let room = match scale.spacing {
+        Spacing::Log => 0.1,
+        _ => (high - low).max(high.abs() * 1e-3).max(1e-12) * 0.04,
     };
     (low, high) = (if scale.zero { 0.0 } else { low - room }, high + room);
     Axis {
         label: scale.label,
         low,
         high,
-        ticks: if scale.log { log_ticks(low, high) } else { linear_ticks(low, high) },
-        log: scale.log,
+        ticks: match scale.spacing {
+            Spacing::Linear => linear_ticks(low, high),
+            Spacing::Log => log_ticks(low, high),
+            Spacing::Asinh(threshold) => asinh_ticks(threshold, low, high),
+        },
+        spacing: scale.spacing,
         text: scale.text,
     }
 }
@@ -374,6 +426,13 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
         .flat_map(|decade| steps.iter().map(move |step| f64::from(decade) + step.log10()))
         .filter(|tick| (low..=high).contains(tick))
         .collect()
+}
+
+/// Zero and the powers of ten times the threshold, either sign.
+fn asinh_ticks(threshold: f64, low: f64, high: f64) -> Vec<f64> {
+    let powers = (0..13).map(|power| Spacing::Asinh(threshold).position(threshold * 10f64.powi(power)));
+    let either = powers.flat_map(|at| [at, -at]).chain([0.0]);
+    either.filter(|tick| (low..=high).contains(tick)).collect()
 }
 
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
