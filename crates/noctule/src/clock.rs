@@ -106,6 +106,11 @@ impl LocalClock {
         self.offset == Span::ZERO && self.rate_ppb == 0 && self.steps.is_empty()
     }
 
+    /// True if what it shows depends on a start that its text does not name.
+    pub fn depends_on_start(&self) -> bool {
+        self.since.is_none() && (self.rate_ppb != 0 || !self.steps.is_empty())
+    }
+
     fn since(&self) -> Instant<Raw> {
         self.since.unwrap_or(Instant::from_ns(0))
     }

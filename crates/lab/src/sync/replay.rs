@@ -35,7 +35,7 @@ pub const ESTIMATORS: [EstimatorKind; 5] = [
 
 impl EstimatorKind {
     /// A fresh estimator of this kind; `config` matters to [`EstimatorKind::Bounded`] alone.
-    pub fn build(self, config: BoundedConfig) -> Box<dyn Estimator> {
+    pub fn build(self, config: BoundedConfig) -> Box<dyn Estimator + Send> {
         match self {
             EstimatorKind::Px4 => Box::new(Ema::new(EmaPreset::Px4)),
             EstimatorKind::Mavros => Box::new(Ema::new(EmaPreset::Mavros)),
