@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: ProbeArguments) -> Result<Outcome, Box<dyn Error>> 
     let end = arguments.seconds.map_or(Instant::MAX, |seconds| start + Span::from_s(i64::from(seconds)));
     let wanted = arguments.exchanges.unwrap_or(u64::MAX);
     while !stop.load(Ordering::Relaxed) && clock::now() < end && tally.exchanges < wanted {
-        let until = display.due.min(end).min(start + PATIENCE.max(clock::now() - start + LINE_EVERY));
+        let until = display.due.min(end).min(clock::now() + LINE_EVERY);
         if let Some(measured) = prober.next(until)? {
             let truth =
                 arguments.server_clock.as_ref().map(|other| Truth::of(&measured, prober.clock(), other));
@@ -257,11 +257,13 @@ impl Display {
 
     fn show(&mut self, prober: &Prober, tally: &Tally) {
         let now = clock::now();
-        if now < self.due || tally.exchanges == 0 {
+        if now < self.due {
             return;
         }
-        let every = if self.terminal { REDRAW_EVERY } else { LINE_EVERY };
-        self.due = (self.due + every).max(now);
+        self.due = now + if self.terminal { REDRAW_EVERY } else { LINE_EVERY };
+        if tally.exchanges == 0 {
+            return;
+        }
         match self.terminal {
             true => self.redraw(&table(prober, tally)),
             false => anstream::println!("{}", line(prober, tally)),

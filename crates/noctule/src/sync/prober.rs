@@ -123,15 +123,14 @@ impl Prober {
             let now = clock::now();
             let due_ns = (self.exchanger.poll_timeout() - self.clock.at(now)).ns();
             let left_ns = (until - now).ns();
-            if left_ns <= 0 {
-                return Ok(None);
-            }
-            if datagram::wait(&self.socket, due_ns.min(left_ns))? {
+            let wait_ns = due_ns.min(left_ns).max(0);
+            // Even at `until` what is there already is taken: a late caller must not starve.
+            if datagram::wait(&self.socket, wait_ns)? {
                 if let Some(measured) = self.receive()? {
                     return Ok(Some(measured));
                 }
-            } else if clock::now() < now + Span::from_ns(due_ns.min(left_ns)) {
-                // Woken early: a signal, of which the caller knows more.
+            } else if left_ns <= 0 || clock::now() < now + Span::from_ns(wait_ns) {
+                // Over, or woken early: a signal, of which the caller knows more.
                 return Ok(None);
             }
         }
