@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Subcommand, ValueEnum};
 use noctule::clock::{ClockError, LocalClock};
@@ -168,6 +168,15 @@ fn interruption() -> std::io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Sets `stop` when standard input ends: whoever started this process is then gone, or done with it.
+fn stop_with_input(stop: &Arc<AtomicBool>) {
+    let stop = Arc::clone(stop);
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 fn clock(text: &str) -> Result<LocalClock, String> {

@@ -15,7 +15,7 @@ use noctule_time_sync::{BoundedConfig, Estimate, ExchangerConfig};
 use noctule_timebase::{Instant, Span};
 use serde_json::{Value, json};
 
-use super::{Estimator, clock as clock_argument, interruption};
+use super::{Estimator, clock as clock_argument, interruption, stop_with_input};
 use crate::Outcome;
 
 /// A server that has never answered is given up after this long.
@@ -59,10 +59,16 @@ pub(crate) struct ProbeArguments {
     /// Print one JSON object at the end instead of the table
     #[arg(long)]
     json: bool,
+    /// End when standard input does
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
 }
 
 pub(crate) fn run(arguments: ProbeArguments) -> Result<Outcome, Box<dyn Error>> {
     let stop = interruption()?;
+    if arguments.until_input_ends {
+        stop_with_input(&stop);
+    }
     let server = resolve(&arguments.server)?;
     if arguments.server_clock.as_ref().is_some_and(LocalClock::depends_on_start) {
         return Err("--server-clock does not say from when it counts; give it as `sync serve` prints it, \

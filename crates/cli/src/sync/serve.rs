@@ -7,7 +7,7 @@ use noctule::clock::LocalClock;
 use noctule::sync::{PORT, Server, ServerCounters, StampSource};
 use serde_json::json;
 
-use super::{clock, interruption};
+use super::{clock, interruption, stop_with_input};
 use crate::Outcome;
 
 /// The server looks up from its socket this often even if nobody asks.
@@ -27,10 +27,16 @@ pub(crate) struct ServeArguments {
     /// Print JSON: one line with the address at the start, one with the counters at the end
     #[arg(long)]
     json: bool,
+    /// End when standard input does
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
 }
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Box<dyn Error>> {
     let stop = interruption()?;
+    if arguments.until_input_ends {
+        stop_with_input(&stop);
+    }
     let stamps = if arguments.process_stamps { StampSource::Process } else { StampSource::Kernel };
     let cannot = |error| {
         let address = &arguments.address;

@@ -4,8 +4,10 @@
 //! - [`replay`]: one estimator over one trace.
 //! - [`accuracy`]: how well it did.
 //! - [`sweep`]: every scenario against every estimator, as the committed table.
+//! - [`live`]: the exchange between two processes over UDP, as committed evidence.
 
 pub mod accuracy;
+pub mod live;
 pub mod replay;
 pub mod sweep;
 pub mod trace;
