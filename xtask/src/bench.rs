@@ -48,8 +48,18 @@ pub fn run(name: &str) -> Result<(), String> {
         "floors" => floors(),
         "unchanged" => comparison::unchanged(),
         "slowed" => comparison::slowed(),
-        other => Err(format!("no benchmark is called \"{other}\"; there are floors, unchanged and slowed")),
+        other => {
+            Err(format!("no benchmark is called \"{other}\"; there are floors, unchanged, slowed and sync"))
+        }
     }
+}
+
+/// The clock exchange between two processes, idle and busy, with the kernel's stamps and without.
+pub fn sync(seconds: u32, out: &str) -> Result<(), String> {
+    shell::run("cargo build --release --quiet")?;
+    shell::run(&format!(
+        "cargo run --release --quiet -p noctule-lab --example bench_sync -- target/release/noctule {seconds} {out}"
+    ))
 }
 
 fn floors() -> Result<(), String> {

@@ -63,8 +63,14 @@ enum Command {
     /// Benchmarks that compare with a program outside the workspace
     Bench {
         /// `floors`: the lab's floors against a minimal C program; `unchanged`,
-        /// `slowed`: does `lab compare` cry wolf, and see one
+        /// `slowed`: does `lab compare` cry wolf, and see one; `sync`: the clock exchange live over UDP
         name: String,
+        /// `sync`: length of each of its four runs
+        #[arg(long, default_value_t = 600)]
+        seconds: u32,
+        /// `sync`: where its evidence goes
+        #[arg(long, default_value = "target/benchmarks/sync")]
+        out: String,
     },
 }
 
@@ -81,7 +87,8 @@ fn main() -> ExitCode {
         Command::Soak => steps::soak(),
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),
-        Command::Bench { name } => bench::run(&name),
+        Command::Bench { name, seconds, out } if name == "sync" => bench::sync(seconds, &out),
+        Command::Bench { name, .. } => bench::run(&name),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("noctule", &["timebase", "time-sync", "sys"]),
     ("peer", &["sys"]),
-    ("lab", &["timebase", "time-sync", "netsim", "sys", "peer"]),
+    ("lab", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer"]),
     ("python", &["timebase", "time-sync"]),
     ("cli", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer", "lab"]),
 ];

@@ -1,11 +1,17 @@
 //! `noctule sync …`
 
+mod probe;
+mod serve;
+
 use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
+use noctule::clock::{ClockError, LocalClock};
 use noctule_lab::sync::page::Heading;
 use noctule_lab::sync::{self, Accuracy, Replayed, TraceRow};
 use noctule_time_sync::{BoundedConfig, EstimatorKind};
@@ -20,6 +26,12 @@ pub(crate) enum Command {
     /// The trace is CSV with the columns t1_ns,t2_ns,t3_ns,t4_ns and, where the truth is known,
     /// offset_true_ns: remote minus local at t4. Exit code 1 if the truth ever left the bound.
     Replay(ReplayArguments),
+    /// Tell the time to whoever asks over UDP, until Ctrl-C
+    Serve(serve::ServeArguments),
+    /// Ask a server for its time, and show how its clock and this one differ
+    ///
+    /// Exit code 1 if nobody answers, or if --server-clock says that the truth ever left the bound.
+    Probe(probe::ProbeArguments),
 }
 
 #[derive(clap::Args)]
@@ -57,6 +69,8 @@ pub(crate) struct ReplayArguments {
 pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
     match command {
         Command::Replay(arguments) => replay(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Probe(arguments) => probe::run(arguments),
     }
 }
 
@@ -182,4 +196,27 @@ fn figures(kind: EstimatorKind, accuracy: &Accuracy) -> Vec<(&'static str, Strin
 
 fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
     figures(kind, accuracy).iter().map(|(name, value)| format!("{name:<20} {value:>14}\n")).collect()
+}
+
+/// Becomes true at Ctrl-C or SIGTERM; a second one ends the process at once.
+fn interruption() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Sets `stop` when standard input ends: whoever started this process is then gone, or done with it.
+fn stop_with_input(stop: &Arc<AtomicBool>) {
+    let stop = Arc::clone(stop);
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+fn clock(text: &str) -> Result<LocalClock, String> {
+    text.parse().map_err(|error: ClockError| error.to_string())
 }

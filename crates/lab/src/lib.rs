@@ -6,6 +6,7 @@
 //! [`statistics`] and [`cell_statistics`] are the rules from samples to figures, [`merge`] joins trials.
 
 pub mod cell_statistics;
+mod clock_pair;
 pub mod compare;
 pub mod comparison_floor;
 pub mod directory;

@@ -1,3 +1,39 @@
 //! The clock exchange between two processes.
+//!
+//! A [`Server`] answers, a [`Prober`] asks and estimates the server's clock, [`wire`] is what they say.
+//! Both are drivers: a socket, a clock, and a loop around cores that have neither. They run on the
+//! thread that calls them.
 
+mod arrival;
+mod prober;
+mod server;
 pub mod wire;
+
+use std::io;
+use std::net::UdpSocket;
+
+pub use arrival::{ArrivalCounters, SLEW_LIMIT_PPM};
+pub use prober::{Measured, Prober, ProberCounters};
+pub use server::{Server, ServerCounters};
+
+/// The UDP port of the clock exchange unless another is named: below those of DDS, which begin at 7400.
+pub const PORT: u16 = 7398;
+
+/// Who says when a datagram arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StampSource {
+    /// The kernel, before it wakes anyone; this process where the kernel cannot be believed.
+    #[default]
+    Kernel,
+    /// This process, after it was woken.
+    Process,
+}
+
+impl StampSource {
+    fn apply(self, socket: &UdpSocket) -> io::Result<()> {
+        match self {
+            StampSource::Kernel => noctule_sys::datagram::stamp_arrivals(socket),
+            StampSource::Process => Ok(()),
+        }
+    }
+}

@@ -6,8 +6,10 @@
 #![allow(unsafe_code)] // this is the place for it; each block states why it is sound
 
 pub mod clock;
+pub mod datagram;
 pub mod interface;
 pub mod namespace;
 pub mod pulse;
+pub mod random;
 pub mod scheduling;
 pub mod shared_memory;

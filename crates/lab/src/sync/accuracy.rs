@@ -51,6 +51,11 @@ pub struct Accuracy {
 
 /// Judges what an estimator said about a trace.
 pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
+    judge_after(rows, replayed, SETTLING_S)
+}
+
+/// As [`judge`], for a trace that is too short for 60 s of settling after each step.
+pub fn judge_after(rows: &[TraceRow], replayed: &Replayed, settling_s: f64) -> Accuracy {
     let estimates = &replayed.estimates;
     let given = |width: fn(&Estimate) -> Option<f64>| mean(estimates.iter().flatten().filter_map(width));
     let mut accuracy = Accuracy {
@@ -83,7 +88,7 @@ pub fn judge(rows: &[TraceRow], replayed: &Replayed) -> Accuracy {
     }
     let settled: Vec<&Point> = segments
         .iter()
-        .flat_map(|segment| segment.iter().filter(|point| point.at_s - segment[0].at_s >= SETTLING_S))
+        .flat_map(|segment| segment.iter().filter(|point| point.at_s - segment[0].at_s >= settling_s))
         .collect();
     let errors = || settled.iter().filter_map(|point| point.error_ns);
     accuracy.rms_error_ns = mean(errors().map(|e| e * e)).map(f64::sqrt);

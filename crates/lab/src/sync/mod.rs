@@ -5,9 +5,11 @@
 //! - [`accuracy`]: how well it did.
 //! - [`panels`]: what it looks like, with the [`allan`] deviation; [`page`] makes files of it.
 //! - [`sweep`]: every scenario against every estimator, as the committed table.
+//! - [`live`]: the exchange between two processes over UDP, as committed evidence.
 
 pub mod accuracy;
 pub mod allan;
+pub mod live;
 pub mod page;
 pub mod panels;
 pub mod replay;

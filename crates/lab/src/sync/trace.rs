@@ -62,8 +62,9 @@ pub enum TraceError {
     Empty,
 }
 
-/// Reads a trace with the columns `t1_ns,t2_ns,t3_ns,t4_ns` and perhaps `offset_true_ns`, in any
-/// order, others ignored, and puts the rows into the order in which the replies arrived.
+/// Reads a trace with the columns `t1_ns,t2_ns,t3_ns,t4_ns` and perhaps `offset_true_ns` and
+/// `step_in_flight` (0 or 1), in any order, others ignored, and puts the rows into the order in which
+/// the replies arrived.
 ///
 /// # Errors
 /// Says what is wrong with the file and on which line.
@@ -74,6 +75,7 @@ pub fn read_csv(input: impl Read) -> Result<Vec<TraceRow>, TraceError> {
     let need = |column| Ok((column, find(column).ok_or(TraceError::MissingColumn { column })?));
     let stamps = [need("t1_ns")?, need("t2_ns")?, need("t3_ns")?, need("t4_ns")?];
     let truth = find("offset_true_ns").map(|position| ("offset_true_ns", position));
+    let step = find("step_in_flight").map(|position| ("step_in_flight", position));
 
     let mut rows = Vec::new();
     for record in reader.records() {
@@ -86,7 +88,7 @@ pub fn read_csv(input: impl Read) -> Result<Vec<TraceRow>, TraceError> {
         rows.push(TraceRow {
             exchange: Exchange::from_ns(field(t1)?, field(t2)?, field(t3)?, field(t4)?),
             offset_true_ns: truth.map(field).transpose()?,
-            step_in_flight: false,
+            step_in_flight: step.map(field).transpose()?.is_some_and(|flag| flag != 0),
         });
     }
     if rows.is_empty() {
@@ -116,6 +118,13 @@ mod tests {
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].exchange, Exchange::from_ns(0, 1100, 1200, 500));
         assert_eq!(rows[0].offset_true_ns, None);
+    }
+
+    #[test]
+    fn a_step_under_way_is_read_where_the_trace_says_so() {
+        let text = "t1_ns,t2_ns,t3_ns,t4_ns,step_in_flight\n0,0,0,500,0\n0,0,0,900,1\n";
+        let rows = read_csv(text.as_bytes()).unwrap();
+        assert_eq!(rows.iter().map(|row| row.step_in_flight).collect::<Vec<_>>(), [false, true]);
     }
 
     #[test]

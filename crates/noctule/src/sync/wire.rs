@@ -59,6 +59,41 @@ pub enum Malformed {
     Reserved,
 }
 
+/// How many datagrams were refused, by reason. Each saturates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MalformedCounters {
+    /// [`Malformed::Length`].
+    pub length: u32,
+    /// [`Malformed::Magic`].
+    pub magic: u32,
+    /// [`Malformed::Version`].
+    pub version: u32,
+    /// [`Malformed::Kind`].
+    pub kind: u32,
+    /// [`Malformed::Reserved`].
+    pub reserved: u32,
+}
+
+impl MalformedCounters {
+    /// All of them.
+    pub fn total(&self) -> u32 {
+        [self.length, self.magic, self.version, self.kind, self.reserved]
+            .into_iter()
+            .fold(0, u32::saturating_add)
+    }
+
+    pub(super) fn count(&mut self, fault: Malformed) {
+        let counter = match fault {
+            Malformed::Length => &mut self.length,
+            Malformed::Magic => &mut self.magic,
+            Malformed::Version => &mut self.version,
+            Malformed::Kind => &mut self.kind,
+            Malformed::Reserved => &mut self.reserved,
+        };
+        *counter = counter.saturating_add(1);
+    }
+}
+
 impl Request {
     /// As bytes on the wire.
     pub fn encode(self) -> [u8; DATAGRAM_BYTES] {

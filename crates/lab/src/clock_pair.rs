@@ -1,0 +1,171 @@
+//! A clock exchange between two hosts of a private network, beside whatever is measured there.
+//!
+//! Both ends are processes of our own command, the same that users run. They end when their standard
+//! input does, so also if this process is killed.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use noctule::clock::{LocalClock, now};
+use noctule_sys::clock;
+use noctule_timebase::Span;
+use serde_json::Value;
+
+use crate::network::Network;
+use crate::sync::TraceRow;
+use crate::sync::trace::read_csv;
+
+/// Until this many exchanges the estimate is only beginning: the first burst.
+const READY_EXCHANGES: usize = 8;
+const READY_TIMEOUT: Span = Span::from_s(10);
+
+/// What to exchange between which hosts.
+pub(crate) struct PairPlan<'a> {
+    /// The `noctule` command.
+    pub(crate) noctule: &'a Path,
+    /// The server's clock, with the moment from which it counts.
+    pub(crate) server: Side<'a>,
+    /// The prober's clock, with the moment from which it counts.
+    pub(crate) prober: Side<'a>,
+    /// Further arguments for the prober, and for both.
+    pub(crate) prober_arguments: &'a [String],
+    pub(crate) both_arguments: &'a [String],
+    /// Where the exchanges are written.
+    pub(crate) trace: PathBuf,
+}
+
+/// One end: a node of the network and its clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a> {
+    pub(crate) node: u32,
+    pub(crate) clock: &'a LocalClock,
+}
+
+/// A server and a prober at work. Both are killed when dropped.
+#[derive(Debug)]
+pub(crate) struct ClockPair {
+    server: Process,
+    prober: Process,
+    trace: PathBuf,
+}
+
+/// What both said at the end.
+pub(crate) struct Ended {
+    /// All exchanges, with the truth.
+    pub(crate) rows: Vec<TraceRow>,
+    /// The JSON of `sync probe`.
+    pub(crate) prober: Value,
+    /// The counters of `sync serve`.
+    pub(crate) server: Value,
+}
+
+impl ClockPair {
+    /// Starts both ends and waits for the first exchanges.
+    ///
+    /// # Errors
+    /// One of them cannot be started, or they do not hear each other.
+    pub(crate) fn start(network: &Network, plan: PairPlan<'_>) -> Result<ClockPair, String> {
+        let (server_clock, prober_clock) = (plan.server.clock.to_string(), plan.prober.clock.to_string());
+        let listen = format!("{}:0", network.address(plan.server.node));
+        let serve = ["sync", "serve", &listen, "--clock", &server_clock, "--json", "--until-input-ends"];
+        let mut server =
+            Process::start(plan.noctule, &serve, plan.both_arguments, (network, plan.server.node))?;
+        let said: Value = serde_json::from_str(&server.line()?).map_err(|e| format!("sync serve: {e}"))?;
+        let address = said["address"].as_str().unwrap_or_default();
+        let trace =
+            plan.trace.to_str().ok_or("the path of a temporary directory is not UTF-8; set TMPDIR")?;
+        let probe = ["sync", "probe", address, "--clock", &prober_clock, "--server-clock", &server_clock];
+        let rest = ["--csv", trace, "--json", "--until-input-ends"].map(str::to_owned);
+        let rest = [&rest, plan.prober_arguments, plan.both_arguments].concat();
+        let prober = Process::start(plan.noctule, &probe, &rest, (network, plan.prober.node))?;
+        let pair = ClockPair { server, prober, trace: plan.trace };
+        let deadline = now() + READY_TIMEOUT;
+        while pair.rows()?.len() < READY_EXCHANGES {
+            if now() > deadline {
+                return Err("the clocks of two hosts could not be compared: sync probe heard nothing".into());
+            }
+            clock::sleep_until(clock::now_ns() + 5_000_000);
+        }
+        Ok(pair)
+    }
+
+    /// The exchanges so far.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub(crate) fn rows(&self) -> Result<Vec<TraceRow>, String> {
+        let text = std::fs::read_to_string(&self.trace).unwrap_or_default();
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        match whole.lines().count() {
+            0 | 1 => Ok(Vec::new()),
+            _ => read_csv(whole.as_bytes()).map_err(|error| format!("the trace of exchanges: {error}")),
+        }
+    }
+
+    /// Ends both.
+    ///
+    /// # Errors
+    /// One of them fails, or its figures cannot be read.
+    pub(crate) fn stop(self) -> Result<Ended, String> {
+        let ClockPair { server, prober, trace } = self;
+        let prober = prober.stop()?;
+        let server = server.stop()?;
+        let file = std::fs::File::open(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+        let rows = read_csv(file).map_err(|error| format!("the trace of exchanges: {error}"))?;
+        Ok(Ended { rows, prober, server })
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    fn start(
+        program: &Path,
+        arguments: &[&str],
+        rest: &[String],
+        (network, node): (&Network, u32),
+    ) -> Result<Process, String> {
+        let cannot = |error| format!("{} could not be started: {error}", program.display());
+        let mut command = Command::new(program);
+        command.args(arguments).args(rest).stdin(Stdio::piped()).stdout(Stdio::piped());
+        // Out of our process group: Ctrl-C is for the lab, which then ends it in order.
+        command.process_group(0);
+        let host = network.host(node).ok_or("there is no network")?;
+        let mut child = host.run(|| command.spawn()).map_err(cannot)?;
+        let (input, output) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        Ok(Process { child, input, output })
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        let output = self.output.as_mut().ok_or("no output")?;
+        output.read_line(&mut line).map_err(|error| error.to_string())?;
+        Ok(line)
+    }
+
+    /// Closes its input and reads the JSON it ends with. That a bound was left is in there, too.
+    fn stop(mut self) -> Result<Value, String> {
+        self.input = None;
+        let mut text = String::new();
+        let mut output = self.output.take().ok_or("no output")?;
+        output.read_to_string(&mut text).map_err(|error| error.to_string())?;
+        serde_json::from_str(&text).map_err(|error| format!("the end of a clock exchange: {error}"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Only a process we started, by its own handle; harmless if it has already ended.
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

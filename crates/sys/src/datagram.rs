@@ -1,0 +1,158 @@
+//! UDP datagrams together with the moment at which the kernel took them in.
+//!
+//! `SO_TIMESTAMPNS` (socket(7)): the kernel stamps a datagram in `CLOCK_REALTIME` when the interface
+//! hands it over, before any process is woken for it.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::clock::timespec;
+
+/// One datagram taken from a socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Length of the datagram, which may be more than the buffer held.
+    pub length_bytes: usize,
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// When the kernel took it in, in nanoseconds of `CLOCK_REALTIME`; `None` if it does not say.
+    pub realtime_ns: Option<i64>,
+}
+
+/// Room for one control message that carries a `timespec`, aligned as control messages must be.
+#[repr(C, align(8))]
+struct ControlBuffer([u8; 64]);
+
+/// Asks the kernel to stamp what arrives from now on.
+pub fn stamp_arrivals(socket: &UdpSocket) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option takes an int; `on` outlives the call and its size is given.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits until a datagram (or an error) is there; false after `timeout_ns`, or when a signal came.
+pub fn wait(socket: &UdpSocket, timeout_ns: i64) -> io::Result<bool> {
+    let mut descriptors = [PollFd::new(socket, PollFlags::IN)];
+    match poll(&mut descriptors, Some(&timespec(timeout_ns.max(0)))) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes the next datagram without waiting; `None` if there is none.
+pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+    let mut parts = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut sender = MaybeUninit::<libc::sockaddr_storage>::zeroed();
+    let mut control = ControlBuffer([0; 64]);
+    // SAFETY: msghdr is a plain C struct for which all zeros is a valid value.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_name = sender.as_mut_ptr().cast();
+    header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+    header.msg_iov = &raw mut parts;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control.0.len() as _;
+    // SAFETY: every pointer in `header` is to a live buffer of the length beside it.
+    let length =
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
+    if length < 0 {
+        let error = io::Error::last_os_error();
+        return match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+            _ => Err(error),
+        };
+    }
+    // SAFETY: it was zeroed, which is a valid value, before the kernel wrote into it.
+    let from = address(unsafe { sender.assume_init_ref() })?;
+    Ok(Some(Arrival { length_bytes: length as usize, from, realtime_ns: stamp(&header) }))
+}
+
+/// The stamp among the control messages of a header that `recvmsg` has filled.
+fn stamp(header: &libc::msghdr) -> Option<i64> {
+    // SAFETY: `header` and its control buffer are as recvmsg left them; CMSG_FIRSTHDR gives null or a
+    // header inside that buffer.
+    let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
+    while !message.is_null() {
+        // SAFETY: not null, so inside the control buffer, which is aligned for a cmsghdr.
+        let (level, kind) = unsafe { ((*message).cmsg_level, (*message).cmsg_type) };
+        if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
+            // SAFETY: the kernel puts a whole timespec behind a header of this kind; it need not be
+            // aligned.
+            let time = unsafe { libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned() };
+            return time.tv_sec.checked_mul(1_000_000_000)?.checked_add(time.tv_nsec);
+        }
+        // SAFETY: `message` is a header inside the control buffer of `header`.
+        message = unsafe { libc::CMSG_NXTHDR(header, message) };
+    }
+    None
+}
+
+fn address(storage: &libc::sockaddr_storage) -> io::Result<SocketAddr> {
+    match libc::c_int::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says which struct the storage, which is larger and aligned, holds.
+            let v4 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in>() };
+            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+            Ok(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let v6 = unsafe { &*(&raw const *storage).cast::<libc::sockaddr_in6>() };
+            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+            let port = u16::from_be(v6.sin6_port);
+            Ok(SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id).into())
+        }
+        _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(address: &str) -> (UdpSocket, UdpSocket) {
+        let (a, b) = (UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap());
+        a.connect(b.local_addr().unwrap()).unwrap();
+        (a, b)
+    }
+
+    #[test]
+    fn a_datagram_comes_with_its_true_length_its_sender_and_its_stamp() {
+        for loopback in ["127.0.0.1:0", "[::1]:0"] {
+            let (a, b) = pair(loopback);
+            stamp_arrivals(&b).unwrap();
+            a.send(&[7; 40]).unwrap();
+            assert!(wait(&b, 5_000_000_000).unwrap());
+            let mut buffer = [0; 33];
+            let arrival = receive(&b, &mut buffer).unwrap().unwrap();
+            assert_eq!(arrival.length_bytes, 40);
+            assert_eq!(arrival.from, a.local_addr().unwrap());
+            assert!(arrival.realtime_ns.is_some());
+            assert_eq!(buffer, [7; 33]);
+            assert!(receive(&b, &mut buffer).unwrap().is_none(), "nothing more");
+        }
+    }
+
+    #[test]
+    fn without_asking_there_is_no_stamp() {
+        let (a, b) = pair("127.0.0.1:0");
+        a.send(&[]).unwrap();
+        assert!(wait(&b, 5_000_000_000).unwrap());
+        let arrival = receive(&b, &mut []).unwrap().unwrap();
+        assert_eq!((arrival.length_bytes, arrival.realtime_ns), (0, None));
+    }
+}
