@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("netsim", &["timebase"]),
     ("discovery", &["timebase"]),
     ("sys", &[]),
-    ("noctule", &["timebase", "time-sync", "sys"]),
+    ("noctule", &["timebase", "time-sync", "discovery", "sys"]),
     ("peer", &["sys"]),
     ("lab", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer"]),
     ("python", &["timebase", "time-sync"]),

@@ -5,4 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod envelope;
+pub mod swarm_key;
 pub mod sync;

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod datagram;
 pub mod interface;
 pub mod namespace;
+pub mod process;
 pub mod pulse;
 pub mod random;
 pub mod scheduling;

@@ -1,0 +1,195 @@
+use super::*;
+
+const A: NodeId = NodeId([1; 16]);
+const B: NodeId = NodeId([2; 16]);
+
+fn at(ms: i64) -> Instant<Raw> {
+    Instant::from_ns(ms * 1_000_000)
+}
+
+fn address(node: NodeId) -> SocketAddr {
+    ([10, 0, 0, node.0[0]], 7411).into()
+}
+
+fn envelope(node: NodeId, key: u8) -> Envelope {
+    Envelope::new(node, Some(&SwarmKey::from_bytes([key; 32])), 42)
+}
+
+fn number(envelope: &Envelope) -> NodeId {
+    envelope.sealed.as_ref().map_or(A, |sealed| sealed.me)
+}
+
+fn sealed(envelope: &mut Envelope, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    envelope.begin(&mut out);
+    out.extend_from_slice(body);
+    envelope.seal(&mut out);
+    out
+}
+
+/// Opens a copy at `to` and carries what that provokes back and forth until nothing is left.
+fn deliver(
+    bytes: &[u8],
+    from: &mut Envelope,
+    to: &mut Envelope,
+    now: Instant<Raw>,
+) -> Result<Vec<u8>, Refused> {
+    let opened = to.open(&mut bytes.to_vec(), address(number(from)), now).map(|opened| opened.body.to_vec());
+    loop {
+        let (back, forth) = (to.poll_transmit(), from.poll_transmit());
+        if back.is_none() && forth.is_none() {
+            return opened;
+        }
+        if let Some((_, mut bytes)) = back {
+            assert_eq!(from.open(&mut bytes, address(number(to)), now), Err(Refused::Unverified));
+        }
+        if let Some((_, mut bytes)) = forth {
+            assert_eq!(to.open(&mut bytes, address(number(from)), now), Err(Refused::Unverified));
+        }
+    }
+}
+
+fn acquainted() -> (Envelope, Envelope) {
+    let (mut a, mut b) = (envelope(A, 7), envelope(B, 7));
+    let hello = sealed(&mut a, b"hello");
+    assert_eq!(deliver(&hello, &mut a, &mut b, at(0)), Err(Refused::Unverified));
+    (a, b)
+}
+
+#[test]
+fn after_one_challenge_each_way_both_sides_understand_each_other() {
+    let (mut a, mut b) = acquainted();
+    let there = sealed(&mut a, b"there");
+    assert_eq!(deliver(&there, &mut a, &mut b, at(1)), Ok(b"there".to_vec()));
+    let back = sealed(&mut b, b"back");
+    assert_eq!(deliver(&back, &mut b, &mut a, at(1)), Ok(b"back".to_vec()));
+}
+
+#[test]
+fn nothing_of_the_content_shows() {
+    let mut a = envelope(A, 7);
+    let bytes = sealed(&mut a, b"/robot/arm/command");
+    assert_eq!(bytes.len(), 18 + OVERHEAD_BYTES);
+    assert!(!bytes.windows(5).any(|window| window == b"robot"));
+    let again = sealed(&mut a, b"/robot/arm/command");
+    assert_ne!(bytes[HEADER_BYTES..], again[HEADER_BYTES..], "a nonce was used twice");
+}
+
+#[test]
+fn a_replayed_datagram_is_refused() {
+    let (mut a, mut b) = acquainted();
+    let first = sealed(&mut a, b"open the gripper");
+    assert!(deliver(&first, &mut a, &mut b, at(1)).is_ok());
+    assert_eq!(deliver(&first, &mut a, &mut b, at(2)), Err(Refused::Replayed));
+    assert_eq!(b.counters().of(Refused::Replayed), 1);
+}
+
+#[test]
+fn a_node_that_starts_later_does_not_believe_recorded_datagrams() {
+    let (mut a, mut b) = acquainted();
+    let recorded = sealed(&mut a, b"open the gripper");
+    assert!(deliver(&recorded, &mut a, &mut b, at(1)).is_ok());
+    let mut newcomer = envelope(NodeId([3; 16]), 7);
+    // A is gone; somebody plays its words, as often as they like.
+    for ms in 0..1000 {
+        assert_eq!(newcomer.open(&mut recorded.clone(), address(A), at(ms)), Err(Refused::Unverified));
+    }
+    // Even with A alive, what it sealed before it answered the newcomer is not believed.
+    let hello = sealed(&mut a, b"hello");
+    let _ = deliver(&hello, &mut a, &mut newcomer, at(2000));
+    assert_eq!(deliver(&recorded, &mut a, &mut newcomer, at(2001)), Err(Refused::Replayed));
+}
+
+#[test]
+fn a_recorded_answer_does_not_satisfy_another_challenge() {
+    let (mut a, mut b) = (envelope(A, 7), envelope(B, 7));
+    let hello = sealed(&mut a, b"hello");
+    let _ = b.open(&mut hello.clone(), address(A), at(0));
+    let (_, mut challenge) = b.poll_transmit().unwrap();
+    let _ = a.open(&mut challenge, address(B), at(0));
+    let answers: Vec<_> = std::iter::from_fn(|| a.poll_transmit()).collect();
+    let mut restarted = Envelope::new(B, Some(&SwarmKey::from_bytes([7; 32])), 43);
+    let _ = restarted.open(&mut hello.clone(), address(A), at(0));
+    for (_, answer) in answers {
+        let _ = restarted.open(&mut answer.clone(), address(A), at(1));
+    }
+    let later = sealed(&mut a, b"later");
+    assert_eq!(restarted.open(&mut later.clone(), address(A), at(2)), Err(Refused::Unverified));
+}
+
+#[test]
+fn wrong_missing_and_superfluous_keys_are_counted_and_told_once() {
+    let mut wrong = envelope(A, 8);
+    let mut none = Envelope::new(A, None, 1);
+    let mut b = envelope(B, 7);
+    for _ in 0..3 {
+        let mut bytes = sealed(&mut wrong, b"hello");
+        assert_eq!(b.open(&mut bytes, address(A), at(0)), Err(Refused::WrongKey));
+        let mut bytes = sealed(&mut none, b"hello");
+        assert_eq!(b.open(&mut bytes, address(A), at(0)), Err(Refused::NotSealed));
+        let mut bytes = sealed(&mut b, b"hello");
+        assert_eq!(none.open(&mut bytes, address(B), at(0)), Err(Refused::NoKey));
+    }
+    assert_eq!((b.poll_warning(), b.poll_warning()), (Some(Refused::NotSealed), Some(Refused::WrongKey)));
+    assert_eq!(
+        (b.poll_warning(), none.poll_warning(), none.poll_warning()),
+        (None, Some(Refused::NoKey), None)
+    );
+    assert_eq!(b.counters().of(Refused::WrongKey), 3);
+    assert!(b.poll_transmit().is_none(), "nothing is sent to who does not have the key");
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let (mut a, mut b) = acquainted();
+    let bytes = sealed(&mut a, b"payload");
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(b.open(&mut damaged, address(A), at(1)).is_err(), "bit {bit}");
+    }
+    assert!(b.open(&mut bytes.clone(), address(A), at(1)).is_ok());
+}
+
+#[test]
+fn what_an_attacker_provokes_is_no_longer_than_what_it_cost() {
+    let mut a = envelope(A, 7);
+    let mut b = envelope(B, 7);
+    // The shortest sealed datagram there is, recorded and played from a forged address.
+    let recorded = sealed(&mut a, &[0; CHALLENGE_BYTES]);
+    let mut elicited = 0;
+    for _ in 0..100 {
+        let _ = b.open(&mut recorded.clone(), address(A), at(5));
+        elicited += std::iter::from_fn(|| b.poll_transmit()).map(|(_, bytes)| bytes.len()).sum::<usize>();
+    }
+    assert!(elicited <= recorded.len(), "{elicited} bytes for 100 times {}", recorded.len());
+}
+
+#[test]
+fn senders_beyond_the_limit_push_out_those_never_verified() {
+    let (mut a, mut b) = acquainted();
+    for number in 0..SENDERS_LIMIT as u64 + 50 {
+        let mut id = [9; 16];
+        id[..8].copy_from_slice(&number.to_le_bytes());
+        let mut other = envelope(NodeId(id), 7);
+        let mut bytes = sealed(&mut other, b"x");
+        let _ = b.open(&mut bytes, address(A), at(10));
+        while b.poll_transmit().is_some() {}
+    }
+    assert_eq!(b.sealed.as_ref().map(|sealed| sealed.senders.len()), Some(SENDERS_LIMIT));
+    let there = sealed(&mut a, b"still known");
+    assert!(deliver(&there, &mut a, &mut b, at(11)).is_ok());
+}
+
+proptest::proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        kind in 0u8..5,
+        rest in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..100),
+    ) {
+        let mut bytes = b"NCTX\x01".to_vec();
+        bytes.push(kind);
+        bytes.extend(rest);
+        proptest::prop_assert!(envelope(B, 7).open(&mut bytes, address(A), at(0)).is_err());
+    }
+}
