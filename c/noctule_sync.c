@@ -17,6 +17,7 @@
 #define RELOCK_AGAIN_NS INT64_C(10000000000)
 #define SLOPE_ERROR_NS 3000
 #define STAMP_NOISE_NS 50
+#define ROOT_2 92682
 #define BUCKET_NS INT64_C(4000000000)
 #define LARGEST_BLOCK 32u
 #define LONGEST_BLOCK_NS INT64_C(4000000000)
@@ -452,7 +453,12 @@ static int64_t floor_ns(const noctule_bounded_t *s) { return min64(s->floor_rece
 
 static void lower_floor(noctule_bounded_t *s, int64_t round_trip_ns) {
     int64_t before_ns = floor_ns(s);
-    s->floor_recent_ns = min64(s->floor_recent_ns, round_trip_ns);
+    if (round_trip_ns < s->floor_recent_ns) {
+        s->second_recent_ns = s->floor_recent_ns;
+        s->floor_recent_ns = round_trip_ns;
+    } else if (round_trip_ns > s->floor_recent_ns) {
+        s->second_recent_ns = min64(s->second_recent_ns, round_trip_ns);
+    }
     bank_shift(s, mul_shift(sub_sat(before_ns, floor_ns(s)), tilt(s), 1));
 }
 
@@ -505,7 +511,7 @@ static void start(noctule_bounded_t *s, const seen_t *seen) {
     s->last_ns = s->agreed_ns = seen->t4_ns;
     s->window = window_new(seen->proven);
     s->floor_recent_ns = seen->round_trip_ns;
-    s->floor_older_ns = INT64_MAX;
+    s->floor_older_ns = s->second_recent_ns = s->second_older_ns = INT64_MAX;
     s->floor_blocks = 0;
     s->edges_known = 0;
     s->forward = s->back = s->middle = s->mean = no_mean;
@@ -527,6 +533,14 @@ static int64_t offset_at(const noctule_bounded_t *s, int64_t at_ns) {
 static int64_t sigma_at(const noctule_bounded_t *s, int64_t at_ns) {
     return root(variance_after(&s->filters[s->active], max64(sub_sat(at_ns, s->filter_at_ns), 0))) >>
            (VARIANCE_BITS / 2);
+}
+
+static int64_t told_sigma_at(const noctule_bounded_t *s, int64_t at_ns) {
+    int64_t second_ns = min64(max64(s->floor_recent_ns, s->floor_older_ns), min64(s->second_recent_ns, s->second_older_ns));
+    int64_t excess_ns = second_ns == INT64_MAX ? 0 : sub_sat(second_ns, floor_ns(s));
+    int64_t common_ns = mul_shift(mul_shift(excess_ns, abs_sat(tilt(s)), 17), ROOT_2, 16), filter_ns = sigma_at(s, at_ns);
+    if (common_ns == 0) return filter_ns;
+    return root(add_sat(square_shift(filter_ns, 0), square_shift(common_ns, 0)));
 }
 
 static standing_t standing(noctule_bounded_t *s, const seen_t *seen) {
@@ -558,7 +572,9 @@ static void close_block(noctule_bounded_t *s) {
     s->floor_blocks += 1;
     if (s->floor_blocks == FLOOR_BLOCKS) {
         s->floor_older_ns = s->floor_recent_ns;
+        s->second_older_ns = s->second_recent_ns;
         s->floor_recent_ns = edges_width(&e);
+        s->second_recent_ns = INT64_MAX;
         s->floor_blocks = 0;
     }
     movement_add(s, &e);
@@ -724,7 +740,7 @@ bool noctule_bounded_estimate(const noctule_bounded_t *self, int64_t now_ns, noc
         estimate->bound_ns =
             max64(sub_sat(proven.hi_ns, estimate->offset_ns), sub_sat(estimate->offset_ns, proven.lo_ns));
     }
-    estimate->sigma_ns = sigma_at(self, now_ns);
+    estimate->sigma_ns = told_sigma_at(self, now_ns);
     if (elapsed_ns > self->config.stale_after_ns) estimate->state = NOCTULE_SYNC_STALE;
     else if (self->withdrawn) estimate->state = NOCTULE_SYNC_STEPPED;
     else estimate->state = bank_drift_deviation(self) > PPM ? NOCTULE_SYNC_ACQUIRING : NOCTULE_SYNC_LOCKED;

@@ -86,7 +86,7 @@ typedef struct {
     noctule_kalman_t filters[3];
     int64_t scores[3];
     int64_t filter_at_ns, noise_scale;
-    int64_t floor_recent_ns, floor_older_ns;
+    int64_t floor_recent_ns, floor_older_ns, second_recent_ns, second_older_ns;
     noctule_edges_t before, older;
     noctule_mean_t forward, back, middle, mean, usual_excess;
     noctule_block_t block;

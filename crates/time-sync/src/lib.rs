@@ -21,7 +21,7 @@
 //!
 //! [`Exchanger`] decides when to ask, matches replies to requests by nonce, and drops what is stale,
 //! duplicated, reordered or forged. With the feature `alloc`, [`offline`] aligns a whole recorded
-//! trace after the fact.
+//! trace after the fact. [`closure`] checks the offsets among three or more clocks against each other.
 //!
 //! Everywhere `offset = remote − local`. Nothing here reads a clock, opens anything, or allocates
 //! (but for `offline`); no host clock is ever set: time is translated.
@@ -36,6 +36,7 @@ extern crate alloc;
 extern crate std;
 
 mod bounded;
+pub mod closure;
 mod ema;
 mod exchange;
 mod exchanger;

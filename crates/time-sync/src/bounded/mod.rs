@@ -50,6 +50,8 @@ const PLAUSIBLE_RATE: i64 = 2_000 * PPM;
 const RELOCK_AGAIN: Span = Span::from_s(10);
 /// A block's width counts as a round trip when the error of its slope makes less than this.
 const SLOPE_ERROR_NS: i64 = 3_000;
+/// The root of two with 16 fraction bits.
+const ROOT_2: i64 = 92_682;
 /// Smallest standard deviation of a measurement: stamps are not better than this.
 const STAMP_NOISE_NS: i64 = 50;
 
@@ -307,6 +309,19 @@ impl Lock {
         root(self.bank.variance_at(at_ns)) >> (VARIANCE_BITS / 2)
     }
 
+    /// What is told of the error: that of the filter, and that of the least round trip, which is common
+    /// to all tilted measurements and shows in none.
+    fn told_sigma_at(&self, at_ns: i64) -> i64 {
+        let tilt = self.movement.tilt().saturating_abs();
+        // The excess has an exponential distribution: its root mean square is √2 of its mean.
+        let common_ns = mul_shift(mul_shift(self.floor.likely_excess_ns(), tilt, 17), ROOT_2, 16);
+        let filter_ns = self.sigma_at(at_ns);
+        if common_ns == 0 {
+            return filter_ns;
+        }
+        root(square_shift(filter_ns, 0).saturating_add(square_shift(common_ns, 0)))
+    }
+
     fn standing(&mut self, seen: &Seen) -> Standing {
         // A round trip below the least one so far lowers the least one before it is judged by it.
         self.lower_floor(seen.round_trip_ns);
@@ -527,7 +542,7 @@ impl Estimator for Bounded {
             offset: Span::from_ns(offset_ns),
             drift: Drift::from_2_46(lock.bank.drift()),
             bound: confined.then(|| Span::from_ns(proven.reach_from(offset_ns))),
-            sigma: Some(Span::from_ns(lock.sigma_at(now.ns()))),
+            sigma: Some(Span::from_ns(lock.told_sigma_at(now.ns()))),
             state,
         })
     }

@@ -22,12 +22,21 @@ const MEAN_SETTLED: u32 = 12;
 pub(crate) struct Floor {
     recent_ns: i64,
     older_ns: i64,
+    /// The second least of each half, `i64::MAX` while there is none.
+    recent_second_ns: i64,
+    older_second_ns: i64,
     blocks: u32,
 }
 
 impl Floor {
     pub(crate) fn new(round_trip_ns: i64) -> Floor {
-        Floor { recent_ns: round_trip_ns, older_ns: i64::MAX, blocks: 0 }
+        Floor {
+            recent_ns: round_trip_ns,
+            older_ns: i64::MAX,
+            recent_second_ns: i64::MAX,
+            older_second_ns: i64::MAX,
+            blocks: 0,
+        }
     }
 
     pub(crate) fn ns(&self) -> i64 {
@@ -35,7 +44,21 @@ impl Floor {
     }
 
     pub(crate) fn add(&mut self, round_trip_ns: i64) {
-        self.recent_ns = self.recent_ns.min(round_trip_ns);
+        if round_trip_ns < self.recent_ns {
+            self.recent_second_ns = self.recent_ns;
+            self.recent_ns = round_trip_ns;
+        } else if round_trip_ns > self.recent_ns {
+            // An equal one is mostly the same exchange again, as the width of its block.
+            self.recent_second_ns = self.recent_second_ns.min(round_trip_ns);
+        }
+    }
+
+    /// How far the least one seen is likely to lie above the true one: as far as the second least
+    /// lies above the least (Robson and Whitlock, Biometrika 51, 1964). Zero while there is no second.
+    pub(crate) fn likely_excess_ns(&self) -> i64 {
+        let seconds_ns = self.recent_second_ns.min(self.older_second_ns);
+        let second_ns = self.recent_ns.max(self.older_ns).min(seconds_ns);
+        if second_ns == i64::MAX { 0 } else { second_ns.saturating_sub(self.ns()) }
     }
 
     /// Counts one block, so that a path that has become longer is believed in the end.
@@ -43,7 +66,9 @@ impl Floor {
         self.blocks += 1;
         if self.blocks == FLOOR_BLOCKS {
             self.older_ns = self.recent_ns;
+            self.older_second_ns = self.recent_second_ns;
             self.recent_ns = width_ns;
+            self.recent_second_ns = i64::MAX;
             self.blocks = 0;
         }
     }
@@ -189,5 +214,28 @@ impl RunningMean {
 
     pub(crate) fn ns(&self) -> i64 {
         self.ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likely_excess_is_the_distance_between_the_two_least_round_trips() {
+        let mut floor = Floor::new(500);
+        assert_eq!(floor.likely_excess_ns(), 0, "one alone says nothing");
+        for round_trip_ns in [700, 430, 430, 900, 400] {
+            floor.add(round_trip_ns);
+        }
+        assert_eq!((floor.ns(), floor.likely_excess_ns()), (400, 30), "an equal one is the same again");
+        for _ in 0..FLOOR_BLOCKS {
+            floor.count_block(480);
+        }
+        assert_eq!((floor.ns(), floor.likely_excess_ns()), (400, 30), "the older half remembers both");
+        for _ in 0..FLOOR_BLOCKS {
+            floor.count_block(490);
+        }
+        assert_eq!((floor.ns(), floor.likely_excess_ns()), (480, 10), "and forgets both");
     }
 }
