@@ -51,7 +51,7 @@ pub struct LiveRun {
     pub server: Value,
 }
 
-/// Makes all four runs, `seconds` each, and writes `run.json`, a table in `README.md` and one trace a
+/// Makes all four runs, two at a time, `seconds` each, and writes `run.json`, a table in `README.md` and one trace a
 /// run into `directory`. Says on standard error what is under way.
 ///
 /// # Errors
@@ -62,21 +62,27 @@ pub fn measure(noctule: &Path, seconds: u32, directory: &Path) -> Result<Vec<Liv
     let network = Network::create(2)?;
     let mut runs = Vec::new();
     for load in ["idle", "busy"] {
-        for stamps in ["kernel", "process"] {
-            let _ = writeln!(io::stderr(), "{load}, stamps of the {stamps}, {seconds} s");
-            let trace = directory.join(format!("{load}-{stamps}.csv"));
-            let spinning = AtomicBool::new(load == "busy");
-            let ended = std::thread::scope(|scope| {
-                for core in scheduling::allowed_cores().unwrap_or_default() {
-                    let spinning = &spinning;
-                    scope.spawn(move || spin(core, spinning));
-                }
-                let ended = run(noctule, &network, (stamps, seconds), &trace);
-                spinning.store(false, Ordering::Relaxed);
-                ended
-            })?;
+        let _ = writeln!(io::stderr(), "{load}, {seconds} s");
+        let spinning = AtomicBool::new(load == "busy");
+        let ended = std::thread::scope(|scope| {
+            for core in scheduling::allowed_cores().unwrap_or_default() {
+                let spinning = &spinning;
+                scope.spawn(move || spin(core, spinning));
+            }
+            // Side by side, so that both see the same machine.
+            let pairs = ["kernel", "process"].map(|stamps| {
+                let (network, trace) = (&network, directory.join(format!("{load}-{stamps}.csv")));
+                let pair = scope.spawn(move || run(noctule, network, (stamps, seconds), &trace));
+                (stamps, pair)
+            });
+            let ended = pairs.map(|(stamps, pair)| (stamps, pair.join()));
+            spinning.store(false, Ordering::Relaxed);
+            ended
+        });
+        for (stamps, ended) in ended {
+            let ended = ended.map_err(|_| format!("the run with stamps of the {stamps} failed"))??;
             runs.push(judge_run((load, stamps), seconds, ended));
-            compress(&trace)?;
+            compress(&directory.join(format!("{load}-{stamps}.csv")))?;
         }
     }
     let about = json!({
