@@ -1,6 +1,7 @@
 //! Network interfaces of the calling thread's namespace, by ioctl: no tool needs to be installed.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -56,6 +57,33 @@ fn change_multicast_route(name: &str, operation: libc::c_ulong) -> io::Result<()
     // SAFETY: `route` and the name it points to outlive the call, and both operations take an rtentry.
     let status = unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, &route) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// IPv4 addresses of all interfaces that are up, in the kernel's order.
+pub fn ipv4_addresses() -> io::Result<Vec<Ipv4Addr>> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: on success `first` points to a list that lives until `freeifaddrs`.
+    if unsafe { libc::getifaddrs(&mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut addresses = Vec::new();
+    let mut next = first;
+    while !next.is_null() {
+        // SAFETY: not null, so an entry of the list.
+        let entry = unsafe { &*next };
+        next = entry.ifa_next;
+        let up = entry.ifa_flags & libc::IFF_UP as libc::c_uint != 0;
+        // SAFETY: `ifa_addr` is null or a socket address of its family.
+        let family = unsafe { entry.ifa_addr.as_ref() }.map(|address| address.sa_family);
+        if up && family == Some(libc::AF_INET as libc::sa_family_t) {
+            // SAFETY: of this family, so a sockaddr_in; it need not be aligned as one.
+            let address = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+            addresses.push(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)));
+        }
+    }
+    // SAFETY: from getifaddrs, freed once, not used afterwards.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(addresses)
 }
 
 /// Gives an interface an IPv4 address and prefix length.
