@@ -19,7 +19,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("time-sync", &["timebase"]),
     ("netsim", &["timebase"]),
     ("sys", &[]),
-    ("noctule", &["timebase", "time-sync", "sys"]),
+    // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
+    ("shm-ring", &["sys"]),
+    ("noctule", &["timebase", "time-sync", "sys", "shm-ring"]),
     ("peer", &["sys"]),
     ("lab", &["timebase", "time-sync", "netsim", "sys", "peer"]),
     ("python", &["timebase", "time-sync"]),

@@ -10,4 +10,5 @@ pub mod interface;
 pub mod namespace;
 pub mod pulse;
 pub mod scheduling;
+pub mod sealed_memory;
 pub mod shared_memory;
