@@ -13,7 +13,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
 /// The most slots one reader may have pinned at once: what fits in a cache line beside its flag.
 pub const PINS_PER_READER: u32 = 7;
 /// Size of a control page.
-pub const CONTROL_BYTES: usize = 4096;
+pub const CONTROL_BYTES: usize = if cfg!(loom) { 128 } else { 4096 };
 
 const MAGIC: u64 = u64::from_le_bytes(*b"noctring");
 const VERSION: u64 = 1;

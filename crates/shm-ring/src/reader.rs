@@ -357,10 +357,7 @@ impl Shared {
         let length_and_user = load(LENGTH_AND_USER);
         Found {
             number: load(NUMBER),
-            origin: Origin {
-                source_time_ns: load(SOURCE_TIME) as i64,
-                user: (length_and_user >> 32) as u32,
-            },
+            origin: Origin { source_time_ns: load(SOURCE_TIME) as i64, user: (length_and_user >> 32) as u32 },
             length_bytes: length_and_user as u32 as usize,
         }
     }

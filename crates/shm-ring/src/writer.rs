@@ -37,7 +37,9 @@ pub enum Wake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// Longer than the ring was made for.
-    #[error("a message of {length_bytes} bytes is longer than the {payload_bytes_max} the topic was opened for")]
+    #[error(
+        "a message of {length_bytes} bytes is longer than the {payload_bytes_max} the topic was opened for"
+    )]
     TooLong {
         /// Length of the message.
         length_bytes: usize,
