@@ -188,7 +188,7 @@ impl Reader {
         let shared = &*self.shared;
         let published = shared.data.word(PUBLISHED);
         let seen = published.load(Ordering::Acquire);
-        // Unlike any other sleep's, so that a writer that saw an earlier flag leaves this one up.
+        // Says what this reader knows, so that a writer that is behind leaves the flag up.
         shared.control.word(WAITING).store(seen.wrapping_add(1).max(1), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let pending = shared.stamp(self.next).find(self.next) == Finding::Pending;
@@ -201,9 +201,7 @@ impl Reader {
 
     /// Takes back the announcement.
     pub fn end_wait(&mut self) {
-        // A store would do. The model checker does not know that a writer's exchange of the old flag
-        // must come before it; of a swap it knows.
-        self.shared.control.word(WAITING).swap(0, Ordering::Relaxed);
+        self.shared.control.word(WAITING).store(0, Ordering::Relaxed);
     }
 
     /// Sleeps until there is a message, the time is over, or for no reason. Without a timeout the

@@ -183,15 +183,17 @@ impl Writer {
         }
     }
 
-    /// Whether a reader sleeps. Its flag is taken down, so that it is woken once; unless it has
-    /// changed meanwhile, when it belongs to a later sleep.
+    /// Whether a reader sleeps that may not know of what is published. Its flag is taken down, so
+    /// that it is woken once. A flag that says its reader knew is left alone: taken down now, it would
+    /// be missing when the next message comes.
     #[inline]
     fn sleepers(&self) -> Wake {
+        let published = self.open - 1;
         let mut wake = Wake::Nobody;
         for reader in &self.readers {
             let waiting = reader.control.word(WAITING);
             let since = waiting.load(Ordering::Relaxed);
-            if since != 0 {
+            if since != 0 && since <= published {
                 let _ = waiting.compare_exchange(since, 0, Ordering::Relaxed, Ordering::Relaxed);
                 wake = Wake::Readers;
             }
