@@ -20,7 +20,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("netsim", &["timebase"]),
     ("discovery", &["timebase"]),
     ("sys", &[]),
-    ("noctule", &["timebase", "time-sync", "discovery", "sys"]),
+    // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
+    ("shm-ring", &["sys"]),
+    ("noctule", &["timebase", "time-sync", "discovery", "sys", "shm-ring"]),
     ("peer", &["sys"]),
     ("lab", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer"]),
     ("python", &["timebase", "time-sync"]),

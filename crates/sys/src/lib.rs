@@ -13,4 +13,5 @@ pub mod process;
 pub mod pulse;
 pub mod random;
 pub mod scheduling;
+pub mod sealed_memory;
 pub mod shared_memory;

@@ -1,0 +1,56 @@
+//! A broadcast ring in shared memory: one writer, up to 64 readers, nobody waits for anybody.
+//!
+//! # Problem
+//!
+//! A camera image or a joint angle goes to several processes of one host. Copying it through a
+//! socket costs two copies and a system call per reader; a queue that readers can write lets one
+//! crashed or hostile reader stop everybody; a lock is worse.
+//!
+//! # Approach
+//!
+//! The writer owns the *data region*: a header, one word that counts what was published, and a power
+//! of two of slots. Readers map it read-only. Each slot carries a stamp with its position in the
+//! stream and whether it is complete, so a reader polls one word of the slot it expects next, and a
+//! small message arrives together with that word in one cache line. What a reader must say, it says
+//! in a *control page* of its own that nobody but it and the writer has: whether it sleeps, and which
+//! positions it has pinned.
+//!
+//! - Reading by copy ([`Reader::take_next`], [`Reader::take_latest`]) is checked against the stamp
+//!   afterwards; a copy that was overtaken is not delivered.
+//! - Reading in place ([`Reader::borrow_next`]) pins the slot: the writer passes it over.
+//! - Pins are granted when a reader is attached, never more than there are slots to spare. So the
+//!   writer always finds a slot, whatever a reader does, and never takes one away from an honest
+//!   reader. There is no state in which writing fails.
+//! - A reader sets a flag before it sleeps; the writer makes a system call only if it sees one.
+//!
+//! The crate is a protocol over bytes: it opens nothing and starts nothing. Why it is done this way:
+//! `docs/design/shared-memory.md`; every byte: `docs/spec/shared-memory.md`.
+//!
+//! # Safety
+//!
+//! Other processes write this memory, so it is read through atomics and one opaque copy instruction
+//! only; every number in it is checked before it is used as an index. No reference to plain memory
+//! of the region is made, except by [`Borrowed::as_slice`], which is unsafe and says why.
+#![allow(unsafe_code)] // this is the place for it; each block states why it is sound
+
+mod layout;
+mod memory;
+mod reader;
+mod roster;
+mod sync;
+mod writer;
+
+#[cfg(test)]
+#[cfg(loom)]
+mod models;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;
+
+pub use layout::{
+    CONTROL_BYTES, Layout, LayoutError, PAYLOAD_BYTES_MAX, PINS_PER_READER, RingConfig, SLOTS_MAX,
+};
+pub use memory::Memory;
+pub use reader::{Borrowed, ReadError, Reader, ReaderCounters, Sample, StartAt};
+pub use roster::{AttachError, READERS_MAX, ReaderId, Roster};
+pub use writer::{Loan, Origin, Wake, WriteError, Writer, WriterCounters};

@@ -1,0 +1,469 @@
+//! The reading side.
+//!
+//! A reader has a position it expects next and looks at the stamp of that position's slot, nothing
+//! else, until the message is there. Everything it reads may be wrong or change under it: lengths are
+//! checked, loops are bounded, and a message counts only if its stamp is the same before and after.
+
+use std::mem;
+
+use crate::layout::{
+    CONTROL_BYTES, CURSOR, Finding, LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PINS_PER_READER,
+    PUBLISHED, SOURCE_TIME, STAMP, Stamp, WAITING,
+};
+use crate::memory::Memory;
+use crate::sync::{Arc, AtomicU32, Ordering, fence};
+use crate::writer::Origin;
+
+/// How often a reader that is overtaken while it reads tries again within one call.
+const ATTEMPTS_MAX: u64 = 8;
+
+/// Where a new reader begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartAt {
+    /// With the oldest message that is still there.
+    Oldest,
+    /// With the newest message, if there is one.
+    Newest,
+    /// With the first message published from now on.
+    Next,
+}
+
+/// A message without its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Messages of one ring are numbered from 1, without gaps.
+    pub number: u64,
+    /// What its writer said of it.
+    pub origin: Origin,
+    /// Length in bytes.
+    pub length_bytes: usize,
+    /// Messages between the one read before and this one: overwritten before they were read, or
+    /// passed over by reading the latest.
+    pub missed: u64,
+}
+
+/// Why nothing was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The message stays; call again with a longer buffer.
+    #[error("the message has {length_bytes} bytes, the buffer {buffer_bytes}")]
+    BufferTooSmall {
+        /// Length of the message.
+        length_bytes: usize,
+        /// Length of the buffer.
+        buffer_bytes: usize,
+    },
+    /// The message stays; let go of a sample first.
+    #[error("all {pins} samples this reader may borrow at once are borrowed; drop one, or ask for more")]
+    Pins {
+        /// How many it may borrow.
+        pins: u32,
+    },
+    /// The writer is broken or hostile. The message is passed over.
+    #[error("the writer says {length_bytes} bytes where {payload_bytes_max} are the most; stop reading it")]
+    Corrupt {
+        /// Length found.
+        length_bytes: usize,
+        /// Longest possible.
+        payload_bytes_max: usize,
+    },
+}
+
+/// What a reader has met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReaderCounters {
+    /// Messages read.
+    pub read: u64,
+    /// Messages missed, as [`Sample::missed`].
+    pub missed: u64,
+    /// Messages that were overwritten while they were being read, and not delivered.
+    pub overtaken: u64,
+    /// Messages with an impossible length.
+    pub corrupt: u64,
+}
+
+/// One reader of a ring.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+    /// Position expected.
+    next: u64,
+    /// Number expected, 0 if not known yet.
+    next_number: u64,
+    counters: ReaderCounters,
+}
+
+/// What a reader and the samples it lends have together.
+#[derive(Debug)]
+struct Shared {
+    data: Memory,
+    layout: Layout,
+    control: Memory,
+    pins: u32,
+    /// Which pins are in use, bit by bit. Kept here and not read from the control page, which the
+    /// writer could have changed.
+    pins_used: AtomicU32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    Queue,
+    Latest,
+}
+
+/// Header of a message, as found.
+struct Found {
+    number: u64,
+    origin: Origin,
+    length_bytes: usize,
+}
+
+impl Reader {
+    /// Opens a ring through its data region, which may be mapped read-only, and this reader's own
+    /// control page. `pins` is how many samples it may borrow at once, as granted by the writer.
+    pub fn open(
+        data: Memory,
+        control: Memory,
+        pins: u32,
+        type_hash: u64,
+        start: StartAt,
+    ) -> Result<Self, LayoutError> {
+        let layout = Layout::read(&data)?;
+        if layout.type_hash() != type_hash {
+            return Err(LayoutError::Type { found: layout.type_hash(), wanted: type_hash });
+        }
+        if control.length_bytes() < CONTROL_BYTES {
+            let (length_bytes, needed_bytes) = (control.length_bytes(), CONTROL_BYTES as u64);
+            return Err(LayoutError::TooSmall { length_bytes, needed_bytes });
+        }
+        if !control.is_writable() {
+            return Err(LayoutError::ReadOnly);
+        }
+        let pins = pins.min(PINS_PER_READER);
+        let shared = Shared { data, layout, control, pins, pins_used: AtomicU32::new(0) };
+        let (next, next_number) = shared.start(start);
+        let counters = ReaderCounters::default();
+        Ok(Self { shared: Arc::new(shared), next, next_number, counters })
+    }
+
+    /// The ring's geometry.
+    pub fn layout(&self) -> &Layout {
+        &self.shared.layout
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> ReaderCounters {
+        self.counters
+    }
+
+    /// Copies the next message, in order, to the start of `buffer`. `None`: not there yet.
+    #[inline]
+    pub fn take_next(&mut self, buffer: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+        self.take(View::Queue, buffer)
+    }
+
+    /// Copies the newest message to the start of `buffer`, passing over older ones. `None`: nothing
+    /// new.
+    #[inline]
+    pub fn take_latest(&mut self, buffer: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+        self.take(View::Latest, buffer)
+    }
+
+    /// Lends the next message, in order, where it lies. `None`: not there yet.
+    pub fn borrow_next(&mut self) -> Result<Option<Borrowed>, ReadError> {
+        self.borrow(View::Queue)
+    }
+
+    /// Lends the newest message, passing over older ones. `None`: nothing new.
+    pub fn borrow_latest(&mut self) -> Result<Option<Borrowed>, ReadError> {
+        self.borrow(View::Latest)
+    }
+
+    /// Announces that this reader is going to sleep. `Some(expected)`: sleep while the futex word
+    /// holds that value, then call [`Self::end_wait`]. `None`: there is something to look at.
+    pub fn begin_wait(&mut self) -> Option<u32> {
+        if self.find(View::Queue).is_some() {
+            return None;
+        }
+        let shared = &*self.shared;
+        let published = shared.data.word(PUBLISHED);
+        let seen = published.load(Ordering::Acquire);
+        // Says what this reader knows, so that a writer that is behind leaves the flag up.
+        shared.control.word(WAITING).store(seen.wrapping_add(1).max(1), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let pending = shared.stamp(self.next).find(self.next) == Finding::Pending;
+        if !pending || published.load(Ordering::Relaxed) != seen {
+            self.end_wait();
+            return None;
+        }
+        Some(seen as u32)
+    }
+
+    /// Takes back the announcement.
+    pub fn end_wait(&mut self) {
+        self.shared.control.word(WAITING).store(0, Ordering::Relaxed);
+    }
+
+    /// Sleeps until there is a message, the time is over, or for no reason. Without a timeout the
+    /// kernel sets no timer, which would cost 0.3 µs.
+    #[cfg(not(loom))]
+    pub fn block(&mut self, timeout: Option<std::time::Duration>) {
+        if let Some(expected) = self.begin_wait() {
+            noctule_sys::shared_memory::futex_wait(self.futex_word(), expected, timeout);
+            self.end_wait();
+        }
+    }
+
+    /// The word to sleep on, for those who wait for several rings. It lies in memory that may be
+    /// mapped read-only: do not store to it.
+    #[cfg(not(loom))]
+    pub fn futex_word(&self) -> &AtomicU32 {
+        self.shared.data.low_half(PUBLISHED)
+    }
+
+    #[inline]
+    fn take(&mut self, view: View, buffer: &mut [u8]) -> Result<Option<Sample>, ReadError> {
+        for attempt in 0..ATTEMPTS_MAX {
+            let Some(position) = self.find(view) else { return Ok(None) };
+            let stamp = Stamp::complete(position);
+            let found = self.shared.header(position);
+            let length_bytes = found.length_bytes;
+            let fits = length_bytes <= buffer.len().min(self.shared.layout.payload_bytes_max());
+            if fits {
+                let offset = self.shared.layout.slot(position) + Layout::payload(length_bytes);
+                self.shared.data.copy_out(offset, &mut buffer[..length_bytes]);
+            }
+            // What was read before the fence is older than what the stamp says after it.
+            fence(Ordering::Acquire);
+            if self.shared.stamp_relaxed(position) != stamp {
+                self.overtaken(view, attempt);
+                continue;
+            }
+            if !fits {
+                return Err(self.unfit(length_bytes, buffer.len()));
+            }
+            return Ok(Some(self.accept(position, &found)));
+        }
+        Ok(None)
+    }
+
+    fn borrow(&mut self, view: View) -> Result<Option<Borrowed>, ReadError> {
+        for attempt in 0..ATTEMPTS_MAX {
+            let Some(position) = self.find(view) else { return Ok(None) };
+            let Some(pin) = Pin::new(&self.shared, position) else {
+                return Err(ReadError::Pins { pins: self.shared.pins });
+            };
+            if self.shared.stamp(position) != Stamp::complete(position) {
+                self.overtaken(view, attempt);
+                continue;
+            }
+            // From here on an honest writer leaves the slot alone until the pin is dropped.
+            let found = self.shared.header(position);
+            if found.length_bytes > self.shared.layout.payload_bytes_max() {
+                return Err(self.unfit(found.length_bytes, usize::MAX));
+            }
+            let sample = self.accept(position, &found);
+            let offset = self.shared.layout.slot(position) + Layout::payload(sample.length_bytes);
+            return Ok(Some(Borrowed { pin, sample, offset }));
+        }
+        Ok(None)
+    }
+
+    /// Position of the message to read, whose slot said it was complete. Goes past what was skipped
+    /// or overwritten.
+    #[inline]
+    fn find(&mut self, view: View) -> Option<u64> {
+        let mut newest_known = view == View::Queue;
+        // A writer can skip at most all slots in a row; and what claims more is not believed.
+        for _ in 0..self.shared.layout.slot_count() + ATTEMPTS_MAX {
+            match self.shared.stamp(self.next).find(self.next) {
+                Finding::Complete if newest_known => return Some(self.next),
+                Finding::Complete => {
+                    self.next = self.next.max(self.shared.published());
+                    newest_known = true;
+                }
+                Finding::Pending => return None,
+                Finding::Skipped => self.next += 1,
+                Finding::Overrun => self.jump(view, 0),
+            }
+        }
+        None
+    }
+
+    /// Goes on behind what was overwritten: in order, with the oldest message that may be left, and
+    /// further ahead with every failed attempt to read it; or with the newest.
+    #[cold]
+    fn jump(&mut self, view: View, attempt: u64) {
+        let published = self.shared.published();
+        let slots = self.shared.layout.slot_count();
+        let back = match view {
+            View::Queue => (slots - 2).saturating_sub(attempt * slots.div_ceil(4)),
+            View::Latest => 0,
+        };
+        // Positions that a hostile writer made up end at the widest a stamp can hold.
+        self.next = published.saturating_sub(back).max(self.next + 1).min(u64::MAX >> 3);
+    }
+
+    #[cold]
+    fn overtaken(&mut self, view: View, attempt: u64) {
+        self.counters.overtaken += 1;
+        self.jump(view, attempt);
+    }
+
+    #[cold]
+    fn unfit(&mut self, length_bytes: usize, buffer_bytes: usize) -> ReadError {
+        let payload_bytes_max = self.shared.layout.payload_bytes_max();
+        if length_bytes <= payload_bytes_max {
+            return ReadError::BufferTooSmall { length_bytes, buffer_bytes };
+        }
+        self.counters.corrupt += 1;
+        self.next += 1;
+        ReadError::Corrupt { length_bytes, payload_bytes_max }
+    }
+
+    #[inline]
+    fn accept(&mut self, position: u64, found: &Found) -> Sample {
+        self.next = position + 1;
+        let missed = match mem::replace(&mut self.next_number, found.number.wrapping_add(1)) {
+            0 => 0,
+            expected => found.number.saturating_sub(expected),
+        };
+        self.counters.read += 1;
+        self.counters.missed = self.counters.missed.saturating_add(missed);
+        self.shared.control.word(CURSOR).store(self.next, Ordering::Relaxed);
+        Sample { number: found.number, origin: found.origin, length_bytes: found.length_bytes, missed }
+    }
+}
+
+impl Shared {
+    #[inline(always)]
+    fn stamp(&self, position: u64) -> Stamp {
+        Stamp(self.data.word(self.layout.slot(position) + STAMP).load(Ordering::Acquire))
+    }
+
+    #[inline(always)]
+    fn stamp_relaxed(&self, position: u64) -> Stamp {
+        Stamp(self.data.word(self.layout.slot(position) + STAMP).load(Ordering::Relaxed))
+    }
+
+    fn published(&self) -> u64 {
+        self.data.word(PUBLISHED).load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn header(&self, position: u64) -> Found {
+        let slot = self.layout.slot(position);
+        let load = |offset| self.data.word(slot + offset).load(Ordering::Relaxed);
+        let length_and_user = load(LENGTH_AND_USER);
+        Found {
+            number: load(NUMBER),
+            origin: Origin { source_time_ns: load(SOURCE_TIME) as i64, user: (length_and_user >> 32) as u32 },
+            length_bytes: length_and_user as u32 as usize,
+        }
+    }
+
+    /// Position to begin with, and the number expected there if that can be known.
+    fn start(&self, start: StartAt) -> (u64, u64) {
+        let newest = self.published().min(u64::MAX >> 3);
+        match start {
+            StartAt::Oldest => (newest.saturating_sub(self.layout.slot_count() - 2).max(1), 0),
+            StartAt::Newest => (newest.max(1), 0),
+            StartAt::Next if newest == 0 => (1, 1),
+            StartAt::Next => (newest + 1, self.number_after(newest)),
+        }
+    }
+
+    /// One more than the number of a message, if it is still there.
+    fn number_after(&self, position: u64) -> u64 {
+        let complete = Stamp::complete(position);
+        if self.stamp(position) != complete {
+            return 0;
+        }
+        let number = self.header(position).number;
+        fence(Ordering::Acquire);
+        if self.stamp_relaxed(position) == complete { number.wrapping_add(1) } else { 0 }
+    }
+}
+
+/// A position the writer keeps for us, until dropped.
+#[derive(Debug)]
+struct Pin {
+    shared: Arc<Shared>,
+    index: u32,
+}
+
+impl Pin {
+    /// `None` if all are in use. The caller checks the stamp afterwards: pinned is what was still
+    /// complete then.
+    fn new(shared: &Arc<Shared>, position: u64) -> Option<Self> {
+        let index = shared.pins_used.load(Ordering::Acquire).trailing_ones();
+        if index >= shared.pins {
+            return None;
+        }
+        // Only the reader sets bits, so the bit is still clear; samples dropped elsewhere clear theirs.
+        shared.pins_used.fetch_or(1 << index, Ordering::Relaxed);
+        // Release: what was read under this pin's former position happens before who sees the new.
+        shared.control.word(PINS + index as usize * 8).store(position, Ordering::Release);
+        fence(Ordering::SeqCst);
+        Some(Self { shared: Arc::clone(shared), index })
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.shared.control.word(PINS + self.index as usize * 8).store(0, Ordering::Release);
+        self.shared.pins_used.fetch_and(!(1 << self.index), Ordering::Release);
+    }
+}
+
+/// A message lent where it lies; the writer goes round it until this is dropped. Outlives its reader.
+#[derive(Debug)]
+pub struct Borrowed {
+    pin: Pin,
+    sample: Sample,
+    offset: usize,
+}
+
+impl Borrowed {
+    /// What is known of the message.
+    pub fn sample(&self) -> &Sample {
+        &self.sample
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.sample.length_bytes
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the message out.
+    ///
+    /// # Panics
+    /// If `buffer` is shorter than the message.
+    pub fn copy_to(&self, buffer: &mut [u8]) {
+        self.pin.shared.data.copy_out(self.offset, &mut buffer[..self.len()]);
+    }
+
+    /// First byte; valid for reads of [`Self::len`] bytes while this lives. Aligned to 8 bytes, to 64
+    /// if the message is longer than 32.
+    #[cfg(not(loom))]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.pin.shared.data.range(self.offset, self.len())
+    }
+
+    /// The message as a slice.
+    ///
+    /// # Safety
+    /// The writer must keep to the protocol while the slice lives, that is, leave a pinned slot
+    /// alone. It is another process: this is a statement about whose programs the user runs, and
+    /// what a Rust reference to changing memory does otherwise is undefined.
+    #[cfg(not(loom))]
+    pub unsafe fn as_slice(&self) -> &[u8] {
+        // SAFETY: in the mapping and alive (`range`); unchanged by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
+    }
+}

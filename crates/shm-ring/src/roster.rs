@@ -1,0 +1,142 @@
+//! Who reads a ring: the writer's side of the control pages.
+//!
+//! Readers come and go through another thread than the one that publishes. The list is behind a
+//! lock; a version beside it, which the writer reads after its fence, tells whether to look.
+
+use crate::layout::{CONTROL_BYTES, Layout, LayoutError, PINS_PER_READER};
+use crate::memory::Memory;
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
+
+/// The most readers of one ring.
+pub const READERS_MAX: usize = 64;
+
+/// Names an attached reader; never used twice for one ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReaderId(u64);
+
+/// Why a reader cannot be attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    /// [`READERS_MAX`] reached.
+    #[error("the topic has its {READERS_MAX} readers; share one reader among the threads of a process")]
+    Readers,
+    /// No slots to spare for pins.
+    #[error("{wanted} samples to borrow at once are not to be had, {left} are; raise the writer's `pins`")]
+    Pins {
+        /// Pins asked for.
+        wanted: u32,
+        /// Pins left.
+        left: u32,
+    },
+    /// Not memory for a control page.
+    #[error("control page: {0}")]
+    Control(LayoutError),
+}
+
+/// The readers of one ring; clones are the same list.
+#[derive(Debug, Clone)]
+pub struct Roster(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    version: AtomicU64,
+    pins_max: u32,
+    list: Mutex<List>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    attached: Vec<Attached>,
+    next_id: u64,
+}
+
+/// A reader as the writer sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Attached {
+    id: ReaderId,
+    pub(crate) control: Memory,
+    /// Words of the control page that count as pins; whatever stands behind them is ignored.
+    pub(crate) pins: u32,
+}
+
+impl Roster {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let list = Mutex::new(List::default());
+        Self(Arc::new(Shared { version: AtomicU64::new(0), pins_max: layout.pins_max(), list }))
+    }
+
+    /// Makes the writer heed a control page from its next message on. Call it before the reader is
+    /// told that it may read: what happens after the reader knows, the writer sees.
+    pub fn attach(&self, control: Memory, pins: u32) -> Result<ReaderId, AttachError> {
+        if control.length_bytes() < CONTROL_BYTES {
+            let (length_bytes, needed_bytes) = (control.length_bytes(), CONTROL_BYTES as u64);
+            return Err(AttachError::Control(LayoutError::TooSmall { length_bytes, needed_bytes }));
+        }
+        if !control.is_writable() {
+            return Err(AttachError::Control(LayoutError::ReadOnly));
+        }
+        let mut list = self.lock();
+        if list.attached.len() >= READERS_MAX {
+            return Err(AttachError::Readers);
+        }
+        let granted: u32 = list.attached.iter().map(|reader| reader.pins).sum();
+        let left = self.0.pins_max.saturating_sub(granted).min(PINS_PER_READER);
+        if pins > left {
+            return Err(AttachError::Pins { wanted: pins, left });
+        }
+        let id = ReaderId(list.next_id);
+        list.next_id += 1;
+        list.attached.push(Attached { id, control, pins });
+        self.0.version.fetch_add(1, Ordering::Release);
+        Ok(id)
+    }
+
+    /// Forgets a reader that has gone, with all its pins.
+    pub fn detach(&self, id: ReaderId) {
+        let mut list = self.lock();
+        list.attached.retain(|reader| reader.id != id);
+        self.0.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many readers there are.
+    pub fn len(&self) -> usize {
+        self.lock().attached.len()
+    }
+
+    /// Whether nobody reads.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes a reader's pins away for good: no honest reader pins in front of the writer for a lap.
+    pub(crate) fn revoke_pins(&self, control: &Memory) {
+        let mut list = self.lock();
+        let same = |reader: &&mut Attached| std::ptr::eq(reader.control.word(0), control.word(0));
+        if let Some(reader) = list.attached.iter_mut().find(same) {
+            reader.pins = 0;
+        }
+        self.0.version.fetch_add(1, Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
+    }
+
+    /// The list and the version it belongs to.
+    pub(crate) fn snapshot(&self) -> (u64, Vec<Attached>) {
+        let list = self.lock();
+        (self.version(), list.attached.clone())
+    }
+
+    #[cfg(not(loom))]
+    fn lock(&self) -> std::sync::MutexGuard<'_, List> {
+        // A panic while the list was held cannot leave it half changed.
+        self.0.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    #[cfg(loom)]
+    fn lock(&self) -> loom::sync::MutexGuard<'_, List> {
+        self.0.list.lock().unwrap()
+    }
+}

@@ -1,0 +1,337 @@
+//! The protocol between threads and in single steps; between processes: `tests/` of the driver.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use crate::layout::{PINS, PUBLISHED, WAITING};
+use crate::*;
+
+const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7 };
+
+struct Pair {
+    memory: Memory,
+    writer: Writer,
+}
+
+impl Pair {
+    fn new(config: RingConfig) -> Self {
+        let bytes = Layout::of(&config).unwrap().region_bytes() as usize;
+        let memory = Memory::zeroed(bytes);
+        Self { writer: Writer::create(memory.clone(), &config).unwrap(), memory }
+    }
+
+    fn reader(&self, pins: u32, start: StartAt) -> (Reader, ReaderId, Memory) {
+        let control = Memory::zeroed(CONTROL_BYTES);
+        let id = self.writer.roster().attach(control.clone(), pins).unwrap();
+        let reader = Reader::open(self.memory.clone(), control.clone(), pins, 7, start).unwrap();
+        (reader, id, control)
+    }
+
+    fn put(&mut self, text: &str) -> Wake {
+        self.writer.copy_in(text.as_bytes(), Origin::default()).unwrap()
+    }
+
+    fn put_numbers(&mut self, count: u64) {
+        for _ in 0..count {
+            let number = self.writer.counters().published + 1;
+            let _ = self.put(&format!("message {number}"));
+        }
+    }
+}
+
+fn next(reader: &mut Reader) -> Option<(String, u64)> {
+    let mut buffer = [0; 1024];
+    let sample = reader.take_next(&mut buffer).unwrap()?;
+    Some((String::from_utf8(buffer[..sample.length_bytes].to_vec()).unwrap(), sample.missed))
+}
+
+fn text(borrowed: &Borrowed) -> String {
+    let mut buffer = vec![0; borrowed.len()];
+    borrowed.copy_to(&mut buffer);
+    String::from_utf8(buffer).unwrap()
+}
+
+#[test]
+fn messages_of_every_length_arrive_as_they_were_sent() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(1, StartAt::Next);
+    for length in (0..=130).chain([511, 512, 513, 1023, 1024]) {
+        let bytes: Vec<u8> = (0..length).map(|index| (index * 7 + length) as u8).collect();
+        let origin = Origin { source_time_ns: -5 - length as i64, user: u32::MAX - length as u32 };
+        let _ = pair.writer.copy_in(&bytes, origin).unwrap();
+        let mut buffer = [0xEE; 1024];
+        let sample = reader.take_next(&mut buffer).unwrap().unwrap();
+        assert_eq!((sample.length_bytes, sample.origin, sample.missed), (length, origin, 0));
+        assert_eq!(buffer[..length], bytes);
+        assert!(buffer[length..].iter().all(|byte| *byte == 0xEE), "nothing written behind the message");
+    }
+    let error = pair.writer.copy_in(&[0; 1025], Origin::default()).unwrap_err();
+    assert_eq!(error, WriteError::TooLong { length_bytes: 1025, payload_bytes_max: 1024 });
+}
+
+#[test]
+fn late_joiners_begin_where_they_ask() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut first, ..) = pair.reader(0, StartAt::Newest);
+    assert_eq!(next(&mut first), None);
+    pair.put_numbers(100);
+    let (mut oldest, ..) = pair.reader(0, StartAt::Oldest);
+    let (mut newest, ..) = pair.reader(0, StartAt::Newest);
+    let (mut coming, ..) = pair.reader(0, StartAt::Next);
+    let kept: Vec<_> = std::iter::from_fn(|| next(&mut oldest)).collect();
+    assert!(kept.len() >= CONFIG.history as usize, "{kept:?}");
+    assert_eq!(kept.last().unwrap().0, "message 100");
+    assert_eq!(next(&mut newest).unwrap().0, "message 100");
+    assert_eq!(next(&mut coming), None);
+    pair.put_numbers(1);
+    assert_eq!(next(&mut coming), Some(("message 101".into(), 0)));
+}
+
+#[test]
+fn an_overrun_queue_says_how_many_it_missed() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(0, StartAt::Next);
+    pair.put_numbers(1000);
+    let mut last = 0;
+    while let Some((text, missed)) = next(&mut reader) {
+        last += 1 + missed;
+        assert_eq!(text, format!("message {last}"));
+    }
+    assert_eq!(last, 1000);
+    let counters = reader.counters();
+    assert_eq!(counters.read + counters.missed, 1000);
+    assert!(counters.read >= CONFIG.history.into());
+}
+
+#[test]
+fn latest_and_queue_are_views_of_one_reader() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(0, StartAt::Next);
+    let mut buffer = [0; 64];
+    assert_eq!(reader.take_latest(&mut buffer).unwrap(), None);
+    pair.put_numbers(3);
+    let sample = reader.take_latest(&mut buffer).unwrap().unwrap();
+    assert_eq!((sample.number, sample.missed), (3, 2));
+    assert_eq!(reader.take_latest(&mut buffer).unwrap(), None);
+    pair.put_numbers(2);
+    assert_eq!(next(&mut reader), Some(("message 4".into(), 0)));
+    pair.put_numbers(500);
+    assert_eq!(reader.take_latest(&mut buffer).unwrap().unwrap().number, 505);
+}
+
+#[test]
+fn a_borrowed_sample_stays_while_the_writer_goes_round_it() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(3, StartAt::Next);
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        pair.put_numbers(1);
+        held.push(reader.borrow_next().unwrap().unwrap());
+    }
+    assert!(matches!(reader.borrow_next(), Ok(None)));
+    pair.put_numbers(500);
+    assert!(matches!(reader.borrow_next(), Err(ReadError::Pins { pins: 3 })));
+    for (index, borrowed) in held.iter().enumerate() {
+        assert_eq!(text(borrowed), format!("message {}", index + 1));
+    }
+    let skipped = pair.writer.counters().skipped;
+    assert!(skipped >= 3 * (500 / 8), "{skipped}");
+    // History holds with all pins taken, and a queue counts messages, not slots.
+    let (mut late, ..) = pair.reader(0, StartAt::Oldest);
+    assert!(std::iter::from_fn(|| next(&mut late)).count() >= CONFIG.history as usize);
+    drop(reader);
+    assert_eq!(text(&held[0]), "message 1", "a sample outlives its reader");
+    drop(held);
+    let skipped = pair.writer.counters().skipped;
+    pair.put_numbers(100);
+    assert!(pair.writer.counters().skipped <= skipped + 1, "let go, the slots are used again");
+}
+
+#[test]
+fn an_abandoned_loan_publishes_nothing() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(0, StartAt::Next);
+    let mut loan = pair.writer.loan(100).unwrap();
+    loan.copy_from(&[1; 100]);
+    let _ = loan; // goes without a commit
+    assert_eq!(next(&mut reader), None);
+    let mut loan = pair.writer.loan(100).unwrap();
+    // SAFETY: 100 bytes were lent.
+    unsafe { loan.as_mut_ptr().write_bytes(b'x', 100) };
+    let _ = loan.commit(Origin::default());
+    assert_eq!(next(&mut reader).unwrap().0, "x".repeat(100));
+    assert!(pair.writer.loan(1025).is_err());
+}
+
+#[test]
+fn a_buffer_that_is_too_small_does_not_lose_the_message() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(0, StartAt::Next);
+    let _ = pair.put("eleven byte");
+    let error = reader.take_next(&mut [0; 10]).unwrap_err();
+    assert_eq!(error, ReadError::BufferTooSmall { length_bytes: 11, buffer_bytes: 10 });
+    assert_eq!(next(&mut reader).unwrap().0, "eleven byte");
+}
+
+#[test]
+fn the_writer_is_told_of_sleepers_once() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(0, StartAt::Next);
+    assert_eq!(pair.put("nobody sleeps"), Wake::Nobody);
+    assert_eq!(reader.begin_wait(), None, "there is something to read");
+    assert!(next(&mut reader).is_some());
+    assert_eq!(reader.begin_wait(), Some(1));
+    assert_eq!(pair.put("one sleeps"), Wake::Readers);
+    assert_eq!(pair.put("it was woken"), Wake::Nobody);
+    reader.end_wait();
+    assert_eq!(pair.writer.counters().woken, 1);
+}
+
+#[test]
+fn limits_of_readers_and_pins_are_refusals() {
+    let mut pair = Pair::new(CONFIG);
+    let slots = pair.writer.layout().slot_count() as u32;
+    let roster = pair.writer.roster().clone();
+    let control = || Memory::zeroed(CONTROL_BYTES);
+    assert_eq!(roster.attach(control(), 8).unwrap_err(), AttachError::Pins { wanted: 8, left: 6 });
+    let greedy = roster.attach(control(), slots - 2).unwrap();
+    assert_eq!(roster.attach(control(), 1).unwrap_err(), AttachError::Pins { wanted: 1, left: 0 });
+    roster.detach(greedy);
+    for _ in 0..READERS_MAX {
+        roster.attach(control(), 0).unwrap();
+    }
+    assert_eq!(roster.attach(control(), 0).unwrap_err(), AttachError::Readers);
+    assert!(matches!(roster.attach(Memory::zeroed(64), 0), Err(AttachError::Control(_))));
+    pair.put_numbers(20);
+}
+
+#[test]
+fn a_reader_that_pins_everything_stops_nobody() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut honest, ..) = pair.reader(1, StartAt::Next);
+    let (_, hostile, control) = pair.reader(2, StartAt::Next);
+    pair.put_numbers(20);
+    // It pins all there is, in words it was granted and in those it was not.
+    for lap in 0..100 {
+        for pin in 0..7 {
+            let position = pair.memory.word(PUBLISHED).load(Ordering::Relaxed) - pin % 8;
+            control.word(PINS + pin as usize * 8).store(position, Ordering::Relaxed);
+        }
+        control.word(WAITING).store(lap, Ordering::Relaxed);
+        pair.put_numbers(1);
+    }
+    let mut last = 0;
+    while let Some((text, missed)) = next(&mut honest) {
+        last += 1 + missed;
+        assert_eq!(text, format!("message {last}"));
+    }
+    assert_eq!(last, 120);
+    let skipped = pair.writer.counters().skipped;
+    pair.writer.roster().detach(hostile);
+    pair.put_numbers(20);
+    assert!(pair.writer.counters().skipped <= skipped + 1);
+}
+
+#[test]
+fn a_reader_that_pins_in_front_of_the_writer_loses_its_pins() {
+    let mut pair = Pair::new(RingConfig { history: 1, pins: 2, ..CONFIG });
+    let (_, _, control) = pair.reader(2, StartAt::Next);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    pair.put_numbers(8);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut position = 0u64;
+            while !stop.load(Ordering::Relaxed) {
+                position += 1;
+                let near = pair.memory.word(PUBLISHED).load(Ordering::Relaxed).saturating_sub(position % 8);
+                control.word(PINS + (position % 2) as usize * 8).store(near, Ordering::Relaxed);
+            }
+        });
+        for _ in 0..20_000 {
+            let _ = pair.writer.copy_in(b"goes on", Origin::default()).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(pair.writer.counters().published, 20_008);
+}
+
+#[test]
+fn wrong_regions_are_refused_with_a_sentence() {
+    let pair = Pair::new(CONFIG);
+    let open = |memory: &Memory, hash| {
+        Reader::open(memory.clone(), Memory::zeroed(CONTROL_BYTES), 0, hash, StartAt::Next).map(|_| ())
+    };
+    assert_eq!(open(&pair.memory, 8), Err(LayoutError::Type { found: 7, wanted: 8 }));
+    assert_eq!(open(&Memory::zeroed(64), 7), Err(LayoutError::NoRing));
+    assert_eq!(open(&Memory::zeroed(4096), 7), Err(LayoutError::NoRing));
+    for (offset, value) in [(8, 2), (16, 3), (16, 1 << 40), (24, 65), (32, u64::MAX), (32, 1 << 20)] {
+        let right = pair.memory.word(offset).swap(value, Ordering::Relaxed);
+        assert!(open(&pair.memory, 7).is_err(), "{value} at {offset}");
+        pair.memory.word(offset).store(right, Ordering::Relaxed);
+    }
+    // A slot count that fits the rules but not the memory.
+    pair.memory.word(16).store(SLOTS_MAX, Ordering::Relaxed);
+    assert!(matches!(open(&pair.memory, 7), Err(LayoutError::TooSmall { .. })));
+    for config in [
+        RingConfig { history: 0, ..CONFIG },
+        RingConfig { history: 1 << 16, ..CONFIG },
+        RingConfig { payload_bytes_max: PAYLOAD_BYTES_MAX + 1, ..CONFIG },
+    ] {
+        assert!(Layout::of(&config).is_err(), "{config:?}");
+    }
+}
+
+#[test]
+fn an_impossible_length_is_counted_and_passed_over() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(1, StartAt::Next);
+    pair.put_numbers(2);
+    let layout = *pair.writer.layout();
+    pair.memory.word(layout.slot(1) + 24).store(u64::from(u32::MAX), Ordering::Relaxed);
+    assert!(matches!(reader.take_next(&mut [0; 64]), Err(ReadError::Corrupt { .. })));
+    assert_eq!(reader.counters().corrupt, 1);
+    assert_eq!(next(&mut reader).unwrap().0, "message 2");
+}
+
+/// Every word of a message is its number; a mixture of two messages shows.
+#[test]
+fn what_is_read_while_it_is_written_is_never_torn() {
+    const MESSAGES: u64 = 30_000;
+    for words in [1usize, 4, 12, 120] {
+        let mut pair = Pair::new(RingConfig { history: 2, pins: 5, ..CONFIG });
+        let mut readers: Vec<_> = (0..2).map(|_| pair.reader(2, StartAt::Next).0).collect();
+        thread::scope(|scope| {
+            for (index, reader) in readers.iter_mut().enumerate() {
+                scope.spawn(move || read_all(reader, words, index == 0, MESSAGES));
+            }
+            for number in 1..=MESSAGES {
+                let bytes: Vec<u8> = std::iter::repeat_n(number.to_ne_bytes(), words).flatten().collect();
+                let origin = Origin { source_time_ns: number as i64, user: number as u32 };
+                let _ = pair.writer.copy_in(&bytes, origin).unwrap();
+            }
+        });
+    }
+}
+
+fn read_all(reader: &mut Reader, words: usize, in_place: bool, messages: u64) {
+    let mut buffer = vec![0; words * 8];
+    let (mut last, mut held) = (0, None);
+    while last < messages {
+        let sample = if in_place {
+            let Some(borrowed) = reader.borrow_latest().unwrap() else { continue };
+            borrowed.copy_to(&mut buffer);
+            let sample = *borrowed.sample();
+            held = Some(borrowed);
+            sample
+        } else {
+            let Some(sample) = reader.take_next(&mut buffer).unwrap() else { continue };
+            sample
+        };
+        let expected = sample.number.to_ne_bytes();
+        assert!(buffer.chunks(8).all(|word| word == expected), "torn at {}", sample.number);
+        assert_eq!(sample.origin.source_time_ns as u64, sample.number);
+        assert_eq!(sample.number, last + 1 + sample.missed);
+        last = sample.number;
+    }
+    drop(held);
+}

@@ -1,0 +1,280 @@
+//! The writing side.
+//!
+//! One slot is always *open*: claimed, marked, and known to be pinned by nobody. A message is written
+//! into it, completed with one store to its stamp, and the next slot is claimed right away. Marking a
+//! slot long before it is written keeps the mark off the way of the message: a spinning reader that
+//! polls the stamp would otherwise take the line away between mark and completion. One full fence per
+//! message serves both questions that need one: who sleeps, and who has pinned the next slot.
+
+use crate::layout::{
+    LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PUBLISHED, RingConfig, SOURCE_TIME, STAMP, Stamp,
+    WAITING,
+};
+use crate::memory::Memory;
+use crate::roster::{Attached, Roster};
+use crate::sync::{Ordering, fence};
+
+/// What a message says beside its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// When the content was true, on the writer's `CLOCK_MONOTONIC`, in nanoseconds.
+    pub source_time_ns: i64,
+    /// The user's: which of several sources it came from, for example.
+    pub user: u32,
+}
+
+/// Whether somebody must be woken after a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "call Writer::wake, or readers sleep on"]
+pub enum Wake {
+    /// No reader sleeps; no system call is needed.
+    Nobody,
+    /// At least one reader sleeps.
+    Readers,
+}
+
+/// Why a message was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// Longer than the ring was made for.
+    #[error(
+        "a message of {length_bytes} bytes is longer than the {payload_bytes_max} the topic was opened for"
+    )]
+    TooLong {
+        /// Length of the message.
+        length_bytes: usize,
+        /// Longest possible.
+        payload_bytes_max: usize,
+    },
+}
+
+/// What a writer has met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriterCounters {
+    /// Messages published.
+    pub published: u64,
+    /// Slots passed over because a reader had pinned them.
+    pub skipped: u64,
+    /// Messages after which a reader had to be woken.
+    pub woken: u64,
+    /// Readers that lost their pins because they pinned in front of the writer for a whole lap.
+    pub revoked: u64,
+}
+
+/// The one writer of a ring.
+#[derive(Debug)]
+pub struct Writer {
+    memory: Memory,
+    layout: Layout,
+    roster: Roster,
+    /// The roster as last seen.
+    readers: Vec<Attached>,
+    roster_version: u64,
+    /// Position of the open slot.
+    open: u64,
+    /// Per slot, the position of the message it holds, 0 for none.
+    held: Vec<u64>,
+    counters: WriterCounters,
+}
+
+impl Writer {
+    /// Makes a ring in memory that is all zero and writable. Its size is [`Layout::region_bytes`].
+    pub fn create(memory: Memory, config: &RingConfig) -> Result<Self, LayoutError> {
+        let layout = Layout::of(config)?;
+        if !memory.is_writable() {
+            return Err(LayoutError::ReadOnly);
+        }
+        layout.write(&memory)?;
+        let open = 1;
+        memory.word(layout.slot(open) + STAMP).store(Stamp::open(open).0, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        Ok(Self {
+            memory,
+            layout,
+            roster: Roster::new(&layout),
+            readers: Vec::new(),
+            roster_version: 0,
+            open,
+            held: vec![0; layout.slot_count() as usize],
+            counters: WriterCounters::default(),
+        })
+    }
+
+    /// Where readers are attached and detached, from any thread.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// The ring's geometry.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> WriterCounters {
+        self.counters
+    }
+
+    /// Publishes a copy of `bytes`.
+    #[inline]
+    pub fn copy_in(&mut self, bytes: &[u8], origin: Origin) -> Result<Wake, WriteError> {
+        let offset = self.payload(bytes.len())?;
+        self.memory.copy_in(offset, bytes);
+        Ok(self.commit(bytes.len(), origin))
+    }
+
+    /// Lends the memory of the next message, to be written in place. What it holds before is
+    /// unspecified (but initialised: what some message held here).
+    pub fn loan(&mut self, length_bytes: usize) -> Result<Loan<'_>, WriteError> {
+        let offset = self.payload(length_bytes)?;
+        Ok(Loan { writer: self, offset, length_bytes })
+    }
+
+    /// Wakes who sleeps, with one system call, if somebody does.
+    #[cfg(not(loom))]
+    #[inline]
+    pub fn wake(&self, wake: Wake) {
+        if wake == Wake::Readers {
+            noctule_sys::shared_memory::futex_wake(self.memory.low_half(PUBLISHED));
+        }
+    }
+
+    #[inline]
+    fn payload(&self, length_bytes: usize) -> Result<usize, WriteError> {
+        let payload_bytes_max = self.layout.payload_bytes_max();
+        if length_bytes > payload_bytes_max {
+            return Err(WriteError::TooLong { length_bytes, payload_bytes_max });
+        }
+        Ok(self.layout.slot(self.open) + Layout::payload(length_bytes))
+    }
+
+    /// Completes the open slot, publishes it and claims the next one.
+    #[inline]
+    fn commit(&mut self, length_bytes: usize, origin: Origin) -> Wake {
+        let slot = self.layout.slot(self.open);
+        let store = |offset, value| self.memory.word(slot + offset).store(value, Ordering::Relaxed);
+        self.counters.published += 1;
+        store(NUMBER, self.counters.published);
+        store(SOURCE_TIME, origin.source_time_ns as u64);
+        store(LENGTH_AND_USER, length_bytes as u64 | u64::from(origin.user) << 32);
+        self.memory.word(slot + STAMP).store(Stamp::complete(self.open).0, Ordering::Release);
+        self.memory.word(PUBLISHED).store(self.open, Ordering::Release);
+        self.held[self.layout.slot_index(self.open)] = self.open;
+        self.open += 1;
+        self.mark_open();
+        let wake = self.sleepers();
+        if wake == Wake::Readers {
+            self.counters.woken += 1;
+        }
+        self.pass_over_pins();
+        wake
+    }
+
+    /// Marks the next slot as no longer readable, then makes everything published visible before
+    /// anything is asked of the readers. Pairs with the fences of the reader: whoever sets a flag or
+    /// a pin either is seen here, or sees what was stored here.
+    #[inline]
+    fn mark_open(&mut self) {
+        let stamp = Stamp::open(self.open).0;
+        self.memory.word(self.layout.slot(self.open) + STAMP).store(stamp, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.roster.version() != self.roster_version {
+            (self.roster_version, self.readers) = self.roster.snapshot();
+        }
+    }
+
+    /// Whether a reader sleeps that may not know of what is published. Its flag is taken down, so
+    /// that it is woken once. A flag that says its reader knew is left alone: taken down now, it would
+    /// be missing when the next message comes.
+    #[inline]
+    fn sleepers(&self) -> Wake {
+        let published = self.open - 1;
+        let mut wake = Wake::Nobody;
+        for reader in &self.readers {
+            let waiting = reader.control.word(WAITING);
+            let since = waiting.load(Ordering::Relaxed);
+            if since != 0 && since <= published {
+                let _ = waiting.compare_exchange(since, 0, Ordering::Relaxed, Ordering::Relaxed);
+                wake = Wake::Readers;
+            }
+        }
+        wake
+    }
+
+    /// Moves the open slot past those that are pinned. Ends: honest pins leave two slots free, and
+    /// who moves its pins along with the writer for a lap loses them.
+    #[inline]
+    fn pass_over_pins(&mut self) {
+        let mut passed = 0;
+        while let Some(reader) = self.pinned_by() {
+            if passed >= self.layout.slot_count() {
+                self.roster.revoke_pins(&self.readers[reader].control);
+                self.counters.revoked += 1;
+                self.readers[reader].pins = 0;
+                continue;
+            }
+            let stamp = Stamp::skipped(self.open).0;
+            self.memory.word(self.layout.slot(self.open) + STAMP).store(stamp, Ordering::Relaxed);
+            self.counters.skipped += 1;
+            passed += 1;
+            self.open += 1;
+            self.mark_open();
+        }
+    }
+
+    /// Which reader has pinned what the open slot holds.
+    #[inline]
+    fn pinned_by(&self) -> Option<usize> {
+        let held = self.held[self.layout.slot_index(self.open)];
+        let pins = |reader: &Attached| {
+            // Acquire: what the reader read before it let go happens before we write again.
+            (0..reader.pins as usize)
+                .any(|pin| reader.control.word(PINS + pin * 8).load(Ordering::Acquire) == held)
+        };
+        if held == 0 {
+            return None;
+        }
+        self.readers.iter().position(pins)
+    }
+}
+
+/// The next message, being written in place. Dropped without [`Self::commit`], nothing is published.
+#[derive(Debug)]
+pub struct Loan<'a> {
+    writer: &'a mut Writer,
+    offset: usize,
+    length_bytes: usize,
+}
+
+impl Loan<'_> {
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.length_bytes
+    }
+
+    /// Whether the message has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.length_bytes == 0
+    }
+
+    /// First byte. Valid for [`Self::len`] bytes while the loan lives; nobody else writes there, but
+    /// readers that were overtaken may be reading (and will notice).
+    #[cfg(not(loom))]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.writer.memory.range(self.offset, self.length_bytes)
+    }
+
+    /// Copies `bytes` to the start of the message and zeros the rest of their last word.
+    ///
+    /// # Panics
+    /// If `bytes` is longer than the loan.
+    pub fn copy_from(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.length_bytes, "bytes fit into the loan");
+        self.writer.memory.copy_in(self.offset, bytes);
+    }
+
+    /// Publishes it.
+    pub fn commit(self, origin: Origin) -> Wake {
+        self.writer.commit(self.length_bytes, origin)
+    }
+}

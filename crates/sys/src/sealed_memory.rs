@@ -1,0 +1,197 @@
+//! Memory lent to other processes that do not trust its owner, nor the owner them.
+//!
+//! A memfd whose size nobody can change any more, not even its owner: whoever maps it cannot be
+//! killed by a truncation (SIGBUS). Data that only the owner may write is sealed against future
+//! writable mappings, too; the owner's own mapping is older than the seal and stays writable. Since
+//! a memfd has no name, nothing is left behind whoever dies how.
+//!
+//! References: `memfd_create(2)`, `fcntl(2)` on file seals.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// The largest region that is created or accepted: 64 GiB.
+pub const LENGTH_BYTES_MAX: u64 = 64 << 30;
+
+/// Who may write a region after it was created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenBy {
+    /// Only its creator, through the mapping it has already.
+    Creator,
+    /// Everyone who has the descriptor.
+    Holder,
+}
+
+impl WrittenBy {
+    fn seals(self) -> SealFlags {
+        let size = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        match self {
+            Self::Creator => size | SealFlags::FUTURE_WRITE,
+            Self::Holder => size,
+        }
+    }
+}
+
+/// A mapping of sealed memory of fixed size.
+///
+/// Holds no references to the memory: others may write it at any time, so it is reached through
+/// [`Self::start`] by code that knows what that means.
+#[derive(Debug)]
+pub struct SealedMemory {
+    start: NonNull<u8>,
+    length_bytes: usize,
+    writable: bool,
+    file: File,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; the value only carries its address.
+unsafe impl Send for SealedMemory {}
+// SAFETY: as above; there are no methods that touch the memory.
+unsafe impl Sync for SealedMemory {}
+
+impl SealedMemory {
+    /// Creates `length_bytes` of zeros, present in memory (no page fault on first use), and seals it.
+    ///
+    /// # Errors
+    /// The kernel's, and `InvalidInput` for 0 or more than [`LENGTH_BYTES_MAX`] bytes.
+    pub fn create(length_bytes: usize, written_by: WrittenBy) -> io::Result<Self> {
+        if length_bytes == 0 || length_bytes as u64 > LENGTH_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("noctule", flags)?);
+        ftruncate(&file, length_bytes as u64)?;
+        // Mapped first: the seal on writing refuses writable mappings from then on.
+        let memory = Self::map(file, length_bytes, true)?;
+        fcntl_add_seals(&memory.file, written_by.seals())?;
+        Ok(memory)
+    }
+
+    /// Maps what another process created, after making sure that nobody can truncate it: writable if
+    /// it is [`WrittenBy::Holder`], read-only if it is [`WrittenBy::Creator`].
+    ///
+    /// # Errors
+    /// The kernel's, and `PermissionDenied` for a descriptor without the seals, `InvalidData` for one
+    /// that is empty or larger than [`LENGTH_BYTES_MAX`].
+    pub fn open(descriptor: OwnedFd, written_by: WrittenBy) -> io::Result<Self> {
+        if !fcntl_get_seals(&descriptor)?.contains(written_by.seals()) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the shared memory is not sealed, so its owner could truncate it under us; refused",
+            ));
+        }
+        let file = File::from(descriptor);
+        // The size is read after the seals, so it holds from now on.
+        let length = file.metadata()?.len();
+        match usize::try_from(length) {
+            Ok(bytes) if bytes > 0 && length <= LENGTH_BYTES_MAX => {
+                Self::map(file, bytes, written_by == WrittenBy::Holder)
+            }
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("shared memory of {length} bytes; between 1 and {LENGTH_BYTES_MAX} are accepted"),
+            )),
+        }
+    }
+
+    /// First byte; page-aligned, valid for [`Self::length_bytes`] while the value lives.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Size in bytes.
+    pub fn length_bytes(&self) -> usize {
+        self.length_bytes
+    }
+
+    /// Whether this mapping may be written.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    fn map(file: File, length_bytes: usize, writable: bool) -> io::Result<Self> {
+        let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // SAFETY: a fresh mapping at an address the kernel chooses; it aliases nothing of ours. The
+        // file cannot shrink: it is sealed, or ours alone until it is.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                length_bytes,
+                protection,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                &file,
+                0,
+            )?
+        };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, length_bytes, writable, file })
+    }
+}
+
+impl AsFd for SealedMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for SealedMemory {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range mapped in `map`. Unmapping a valid range cannot fail.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length_bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptor(memory: &SealedMemory) -> OwnedFd {
+        memory.as_fd().try_clone_to_owned().unwrap()
+    }
+
+    #[test]
+    fn a_reader_sees_what_the_creator_writes_and_cannot_map_it_writable() {
+        let owner = SealedMemory::create(8192, WrittenBy::Creator).unwrap();
+        let reader = SealedMemory::open(descriptor(&owner), WrittenBy::Creator).unwrap();
+        assert!(!reader.is_writable());
+        // SAFETY: both mappings are 8192 bytes; no one else has them.
+        unsafe {
+            owner.start().as_ptr().add(5000).write_volatile(7);
+            assert_eq!(reader.start().as_ptr().add(5000).read_volatile(), 7);
+        }
+        let file = File::from(descriptor(&owner));
+        let error = SealedMemory::map(file, 8192, true).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn nobody_changes_the_size() {
+        let owner = SealedMemory::create(8192, WrittenBy::Creator).unwrap();
+        assert!(ftruncate(&owner, 4096).is_err());
+        assert!(ftruncate(&owner, 16384).is_err());
+    }
+
+    #[test]
+    fn unsealed_memory_is_refused() {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let unsealed = memfd_create("noctule-test", flags).unwrap();
+        ftruncate(&unsealed, 4096).unwrap();
+        fcntl_add_seals(&unsealed, SealFlags::SHRINK | SealFlags::GROW).unwrap();
+        for written_by in [WrittenBy::Creator, WrittenBy::Holder] {
+            let error = SealedMemory::open(unsealed.try_clone().unwrap(), written_by).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
+    }
+
+    #[test]
+    fn a_descriptor_of_something_else_is_refused() {
+        let file = File::open("/proc/self/cmdline").unwrap();
+        assert!(SealedMemory::open(file.into(), WrittenBy::Creator).is_err());
+        assert!(SealedMemory::create(0, WrittenBy::Holder).is_err());
+    }
+}
