@@ -1,0 +1,92 @@
+//! What can go wrong, one type per operation.
+
+use std::io;
+use std::path::PathBuf;
+
+use noctule_discovery::NameError;
+use noctule_shm_ring::{LayoutError, ReadError};
+
+use crate::swarm_key::SwarmKeyError;
+
+/// Why a node, a publisher or a subscriber cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// Sockets.
+    #[error("{what}: {cause}")]
+    System {
+        /// The call, and what it was for.
+        what: &'static str,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// The swarm key.
+    #[error(transparent)]
+    Key(#[from] SwarmKeyError),
+    /// A name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// History, borrows or sample size out of limits.
+    #[error("topic {topic}: {cause}")]
+    Layout {
+        /// The topic.
+        topic: String,
+        /// Which limit.
+        cause: LayoutError,
+    },
+    /// [`noctule_discovery::PAGES_LIMIT`] pages are full.
+    #[error("this node has as many topics as can be announced; use another node for more")]
+    Full,
+    /// A history of zero or of more than 65,535 samples.
+    #[error("topic {topic}: a history of {depth} samples is not possible; 1 to 65535 are")]
+    Depth {
+        /// The topic.
+        topic: String,
+        /// What was asked for.
+        depth: u32,
+    },
+    /// A domain whose ports do not exist.
+    #[error("domain {domain} has no ports of its own; 0 to 5000 have")]
+    Domain {
+        /// What was asked for.
+        domain: u32,
+    },
+    /// A static peer that is no address.
+    #[error("{text} is no address of a static peer; write e.g. 192.168.1.7 or 192.168.1.7:7411")]
+    Peer {
+        /// What was given.
+        text: String,
+    },
+    /// A file that cannot be read.
+    #[error("{path} cannot be read: {cause}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+/// Why a sample was not published.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// Longer than the topic was opened for.
+    #[error("a sample of {bytes} bytes is too long for topic {topic}, which was opened for {most_bytes}; raise payload_bytes_max")]
+    TooLong {
+        /// The topic.
+        topic: String,
+        /// Length of the sample.
+        bytes: usize,
+        /// Longest possible.
+        most_bytes: usize,
+    },
+}
+
+/// Why nothing was taken although something may be there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("topic {topic}: {cause}")]
+pub struct TakeError {
+    /// The topic.
+    pub topic: String,
+    /// Why.
+    pub cause: ReadError,
+}

@@ -1,0 +1,375 @@
+//! A node: one participant of the swarm, with its topics, its sockets and its thread.
+
+pub(crate) mod offer;
+
+mod driver;
+mod hand_over;
+mod local;
+mod sockets;
+mod state;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use noctule_discovery::{Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId};
+use noctule_shm_ring::RingConfig;
+use noctule_sys::random;
+use noctule_time_sync::Local;
+use noctule_timebase::Instant;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+
+use crate::clock::{self, LocalClock};
+use crate::envelope::Envelope;
+use crate::error::NodeError;
+use crate::notice::Notice;
+use crate::publisher::{PublishedTopic, PublisherBuilder};
+use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
+use crate::swarm_key::SwarmKey;
+use offer::Offer;
+use sockets::{DOMAIN_MAX, Sockets, node_ports};
+use state::State;
+
+/// A participant of the swarm. Dropping it says goodbye and ends its thread; its publishers and
+/// subscribers keep it alive.
+#[derive(Debug)]
+pub struct Node {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a node's handles and its thread share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) clock: LocalClock,
+    id: NodeId,
+    domain: u32,
+    sockets: Sockets,
+    state: Mutex<State>,
+    /// Wakes the thread.
+    kick: OwnedFd,
+    stop: AtomicBool,
+    /// Group whose members may read our memory, too.
+    group: Option<u32>,
+    /// Notices go to standard error until the user asks for them.
+    tells: AtomicBool,
+}
+
+/// How a node is set up.
+#[derive(Clone, Debug)]
+#[must_use = "call open"]
+pub struct NodeBuilder {
+    name: String,
+    domain: u32,
+    peers: Vec<String>,
+    key: Option<PathBuf>,
+    clock: LocalClock,
+    interface: Option<Ipv4Addr>,
+    group: Option<u32>,
+}
+
+impl NodeBuilder {
+    /// Nodes of different domains do not see each other. 0 to 5000, default 0.
+    pub fn domain(mut self, domain: u32) -> Self {
+        self.domain = domain;
+        self
+    }
+
+    /// A node to be told by unicast, where multicast does not reach: `192.168.1.7` (all nodes there) or
+    /// `192.168.1.7:7411` (one).
+    pub fn static_peer(mut self, address: &str) -> Self {
+        self.peers.push(address.to_owned());
+        self
+    }
+
+    /// File with the swarm's key; every datagram is sealed with it.
+    pub fn swarm_key(mut self, file: impl Into<PathBuf>) -> Self {
+        self.key = Some(file.into());
+        self
+    }
+
+    /// Another clock than the machine's, so that nodes of one machine can have different ones.
+    pub fn clock(mut self, clock: LocalClock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Uses only the interface with this address. Default: all that are up.
+    pub fn interface(mut self, address: Ipv4Addr) -> Self {
+        self.interface = Some(address);
+        self
+    }
+
+    /// Lets members of a group (its number) read samples through shared memory, too. Default: only
+    /// processes of the same user.
+    pub fn share_with_group(mut self, group: u32) -> Self {
+        self.group = Some(group);
+        self
+    }
+
+    /// Starts the node.
+    ///
+    /// # Errors
+    /// A key, a peer or a domain that cannot be used; or the system gives no socket.
+    pub fn open(self) -> Result<Node, NodeError> {
+        if self.domain > DOMAIN_MAX {
+            return Err(NodeError::Domain { domain: self.domain });
+        }
+        let key = self.key.as_deref().map(SwarmKey::read).transpose()?;
+        let peers = static_peers(&self.peers, self.domain)?;
+        let system = |what| move |cause: io::Error| NodeError::System { what, cause };
+        let sockets = Sockets::open(self.domain, self.interface).map_err(system("UDP sockets cannot be opened"))?;
+        let random: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
+        let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
+        let id = NodeId(random);
+        let clock = self.clock.started(clock::now());
+        let host = host_number(&clock).map_err(system("the host cannot be identified by /proc"))?;
+        let me = Identity { id, name: self.name, host, port: sockets.port };
+        let config = DiscoveryConfig { domain: self.domain, ..DiscoveryConfig::default() };
+        let now = Instant::from_ns(clock::now().ns());
+        let discovery = Discovery::new(config, me, peers, u64::from_le_bytes(seed), now);
+        let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
+        let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
+        let shared = Arc::new(Shared {
+            clock,
+            id,
+            domain: self.domain,
+            sockets,
+            state: Mutex::new(State::new(id, discovery, envelope)),
+            kick,
+            stop: AtomicBool::new(false),
+            group: self.group,
+            tells: AtomicBool::new(true),
+        });
+        let thread = driver::start(Arc::clone(&shared)).map_err(system("the node's thread cannot be started"))?;
+        Ok(Node { shared, thread: Some(thread) })
+    }
+}
+
+impl Node {
+    /// A node with the default settings.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::open`].
+    pub fn new(name: &str) -> Result<Node, NodeError> {
+        Node::builder(name).open()
+    }
+
+    /// Settings for a node. The name is for people; it need not be unique.
+    pub fn builder(name: &str) -> NodeBuilder {
+        NodeBuilder {
+            name: name.to_owned(),
+            domain: 0,
+            peers: Vec::new(),
+            key: None,
+            clock: LocalClock::default(),
+            interface: None,
+            group: None,
+        }
+    }
+
+    /// Settings for a publisher of plain bytes.
+    pub fn publisher(&self, topic: &str) -> PublisherBuilder {
+        PublisherBuilder::new(Arc::clone(&self.shared), topic)
+    }
+
+    /// Settings for a subscriber to plain bytes of any type.
+    pub fn subscriber(&self, topic: &str) -> SubscriberBuilder {
+        SubscriberBuilder::new(Arc::clone(&self.shared), topic)
+    }
+
+    /// The node's number.
+    pub fn id(&self) -> NodeId {
+        self.shared.id
+    }
+
+    /// Now on the node's clock, the one that source times are given in.
+    pub fn now(&self) -> Instant<Local> {
+        self.shared.clock.now()
+    }
+
+    /// What the user should know, in order; each is given once. Until this is first called, notices go
+    /// to standard error.
+    pub fn poll_notice(&self) -> Option<Notice> {
+        self.shared.tells.store(false, Ordering::Relaxed);
+        self.shared.lock().poll_notice()
+    }
+
+    /// Every endpoint of other nodes, with the node's name and whether it is on this host.
+    pub fn endpoints(&self) -> Vec<KnownEndpoint> {
+        let state = self.shared.lock();
+        let nodes: std::collections::BTreeMap<NodeId, (String, bool)> =
+            state.discovery.nodes().map(|(id, name, _, here)| (id, (name.to_owned(), here))).collect();
+        let known = state.discovery.endpoints().filter_map(|(node, endpoint)| {
+            let (node_name, same_host) = nodes.get(&node)?.clone();
+            Some(KnownEndpoint { node, node_name, same_host, endpoint: endpoint.clone() })
+        });
+        known.collect()
+    }
+}
+
+/// An endpoint of another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownEndpoint {
+    /// Its node.
+    pub node: NodeId,
+    /// The node's name.
+    pub node_name: String,
+    /// Whether the node shares memory with this one.
+    pub same_host: bool,
+    /// What it offers or requests.
+    pub endpoint: Endpoint,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.kick();
+        if let Some(thread) = self.thread.take() {
+            // It panics only by a bug, which has been printed then.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn add_publisher(&self, endpoint: Endpoint, pins: u32) -> Result<Arc<PublishedTopic>, NodeError> {
+        endpoint.check_names()?;
+        let (topic, depth) = (endpoint.topic.clone(), endpoint.qos.depth);
+        if depth == 0 || depth > u32::from(u16::MAX) {
+            return Err(NodeError::Depth { topic, depth });
+        }
+        let config = RingConfig {
+            history: depth,
+            pins,
+            payload_bytes_max: endpoint.payload_bytes_max as usize,
+            type_hash: endpoint.type_hash,
+        };
+        let layout = |cause| NodeError::Layout { topic: topic.clone(), cause };
+        let offer = Offer::new(config).map_err(layout)?;
+        // Its history is in the ring, so the ring must be there before the first sample.
+        let writer = match endpoint.qos.durability {
+            Durability::TransientLocal => offer.make().map_err(|error| NodeError::System {
+                what: "shared memory cannot be had",
+                cause: io::Error::other(error),
+            })?,
+            Durability::Volatile => None,
+        };
+        let mut state = self.lock();
+        let id = state.add(endpoint, clock::now()).ok_or(NodeError::Full)?;
+        let published = Arc::new(PublishedTopic {
+            id,
+            name: topic,
+            offer,
+            is_fresh: AtomicBool::new(writer.is_some()),
+            fresh: Mutex::new(writer),
+            remote_readers: AtomicU32::new(0),
+            published: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        });
+        state.publishers.insert(id, Arc::clone(&published));
+        drop(state);
+        self.kick();
+        Ok(published)
+    }
+
+    pub(crate) fn add_subscriber(&self, mut endpoint: Endpoint, pins: u32) -> Result<Arc<SubscribedTopic>, NodeError> {
+        endpoint.check_names()?;
+        let mut state = self.lock();
+        let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
+        endpoint.id = id;
+        let subscribed = Arc::new(SubscribedTopic {
+            id,
+            endpoint,
+            pins,
+            changes: Mutex::new(Vec::new()),
+            version: AtomicU32::new(0),
+        });
+        state.subscribers.insert(id, Arc::clone(&subscribed));
+        drop(state);
+        self.kick();
+        Ok(subscribed)
+    }
+
+    pub(crate) fn remove_publisher(&self, id: EndpointId) {
+        self.lock().remove(id, clock::now());
+        self.kick();
+    }
+
+    pub(crate) fn remove_subscriber(&self, id: EndpointId) {
+        self.lock().remove(id, clock::now());
+        self.kick();
+    }
+
+    pub(crate) fn readers_of(&self, id: EndpointId) -> usize {
+        self.lock().partners.get(&id).map_or(0, Vec::len)
+    }
+
+    /// Delivers a change of sources: that of one writer of one of our readers is gone.
+    fn source_went(&self, reader: EndpointId, (node, writer): (NodeId, EndpointId)) {
+        if let Some(topic) = self.lock().subscribers.get(&reader) {
+            topic.change(Change::Went(node, writer));
+        }
+    }
+
+    /// All writers of a node are gone.
+    fn sources_went(&self, node: NodeId) {
+        for topic in self.lock().subscribers.values() {
+            topic.change(Change::NodeWent(node));
+        }
+    }
+
+    fn note(&self, notice: Notice) {
+        self.lock().note(notice);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere must not stop the publishers of the whole process.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the node's thread look.
+    fn kick(&self) {
+        let _ = rustix::io::write(&self.kick, &1u64.to_ne_bytes());
+    }
+}
+
+/// The same for all processes that can share memory with this one: one kernel, one network (names of
+/// sockets end there), one clock.
+fn host_number(clock: &LocalClock) -> io::Result<u64> {
+    use std::hash::Hasher;
+    use std::os::unix::fs::MetadataExt;
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id")?;
+    let network = std::fs::metadata("/proc/self/ns/net")?;
+    // Stable between releases of the compiler, unlike the default hasher.
+    let mut hasher = siphasher::sip::SipHasher24::new();
+    hasher.write(&boot);
+    hasher.write_u64(network.ino());
+    if !clock.is_raw() {
+        hasher.write(clock.to_string().as_bytes());
+    }
+    Ok(hasher.finish())
+}
+
+fn static_peers(texts: &[String], domain: u32) -> Result<Vec<SocketAddr>, NodeError> {
+    let mut peers = Vec::new();
+    for text in texts {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            peers.push(address);
+        } else if let Ok(ip) = text.parse::<Ipv4Addr>() {
+            peers.extend(node_ports(domain).map(|port| SocketAddr::from((ip, port))));
+        } else {
+            return Err(NodeError::Peer { text: text.clone() });
+        }
+    }
+    Ok(peers)
+}
+
+/// The longest that the node's thread sleeps.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);

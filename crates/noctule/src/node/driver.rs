@@ -1,0 +1,152 @@
+//! The node's thread: owns what waits.
+//!
+//! It sleeps on the sockets, on connections of this host and on the next time-out, and runs the state
+//! inline. Publishers and subscribers do not need it for a sample to travel through shared memory.
+
+use std::io;
+use std::io::Write;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use noctule_discovery::{Destination, Via};
+use noctule_sys::clock::timespec;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+
+use super::local::{Connections, FIRST_TOKEN};
+use super::state::Wish;
+use super::{LONGEST_SLEEP, Shared};
+use crate::clock;
+
+const KICK: u64 = 0;
+const GROUP: u64 = 1;
+const OWN: u64 = 2;
+const LISTENER: u64 = 3;
+/// Datagrams taken from one socket before the others get their turn.
+const BATCH: usize = 64;
+/// Longer datagrams are not ours.
+const DATAGRAM_BYTES_MAX: usize = 65_536;
+
+pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    let connections = Connections::open(shared.id)?;
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let watch = |descriptor: rustix::fd::BorrowedFd<'_>, token| {
+        epoll::add(&epoll, descriptor, epoll::EventData::new_u64(token), epoll::EventFlags::IN)
+    };
+    watch(shared.kick.as_fd(), KICK)?;
+    watch(shared.sockets.group.as_fd(), GROUP)?;
+    watch(shared.sockets.own.as_fd(), OWN)?;
+    watch(connections.listener().as_fd(), LISTENER)?;
+    let driver = Driver { shared, epoll, connections, buffer: vec![0; DATAGRAM_BYTES_MAX], out: Vec::new() };
+    std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
+}
+
+struct Driver {
+    shared: Arc<Shared>,
+    epoll: OwnedFd,
+    connections: Connections,
+    buffer: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Driver {
+    fn run(mut self) {
+        let mut events = Vec::with_capacity(BATCH);
+        while !self.shared.stop.load(Ordering::Acquire) {
+            self.shared.lock().handle_timeout(clock::now());
+            self.grant_wishes();
+            self.transmit();
+            self.tell();
+            let timeout = (self.shared.lock().poll_timeout() - clock::now()).ns();
+            let timeout = timespec(timeout.clamp(0, LONGEST_SLEEP.as_nanos() as i64));
+            events.clear();
+            // A signal is no event; whatever else fails, the loop comes round again.
+            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout));
+            for event in &events {
+                match event.data.u64() {
+                    KICK => drop(rustix::io::read(&self.shared.kick, &mut [0; 8])),
+                    GROUP => self.receive(Via::Group),
+                    OWN => self.receive(Via::Unicast),
+                    LISTENER => self.connections.accept(&self.shared, &self.epoll),
+                    token => self.connections.handle(token, &self.shared),
+                }
+            }
+        }
+        self.shared.lock().discovery.leave();
+        self.transmit();
+    }
+
+    fn receive(&mut self, via: Via) {
+        let shared = Arc::clone(&self.shared);
+        let socket = match via {
+            Via::Group => &shared.sockets.group,
+            Via::Unicast => &shared.sockets.own,
+        };
+        for _ in 0..BATCH {
+            let Some((length, source)) = receive_from(socket, &mut self.buffer) else { break };
+            if via == Via::Group && shared.sockets.is_detour(source) {
+                continue;
+            }
+            let now = clock::now();
+            shared.lock().handle_datagram(&mut self.buffer[..length], source, via, now);
+        }
+    }
+
+    fn grant_wishes(&mut self) {
+        loop {
+            let wish = self.shared.lock().poll_wish();
+            match wish {
+                None => break,
+                Some(Wish::Attach { node, writer, reader }) => {
+                    self.connections.attach((node, writer, reader), &self.shared, &self.epoll);
+                }
+                Some(Wish::Release { node, writer, reader }) => {
+                    self.connections.release((node, writer, reader), &self.shared);
+                }
+                Some(Wish::Forget { node }) => self.connections.forget(node, &self.shared),
+            }
+        }
+    }
+
+    fn transmit(&mut self) {
+        loop {
+            let (destination, peers) = {
+                let mut state = self.shared.lock();
+                let Some(destination) = state.poll_transmit(clock::now(), &mut self.out) else { break };
+                let everyone = destination == Destination::Everyone;
+                let peers: Vec<SocketAddr> =
+                    if everyone { state.discovery.unicast_peers().collect() } else { Vec::new() };
+                (destination, peers)
+            };
+            let sockets = &self.shared.sockets;
+            match destination {
+                Destination::Everyone => sockets.send_to_group(self.shared.domain, &self.out),
+                // A node that is gone, a network that is down: discovery notices.
+                Destination::One(to) => drop(sockets.own.send_to(&self.out, to)),
+            }
+            for peer in peers {
+                drop(sockets.own.send_to(&self.out, peer));
+            }
+        }
+    }
+
+    /// Notices that nobody has asked for go to standard error, so that none is silent.
+    fn tell(&self) {
+        if self.shared.tells.load(Ordering::Relaxed) {
+            while let Some(notice) = self.shared.lock().poll_notice() {
+                let _ = writeln!(io::stderr(), "noctule: {notice}");
+            }
+        }
+    }
+}
+
+fn receive_from(socket: &UdpSocket, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+    use rustix::net::{RecvFlags, recvfrom};
+    let (length, _, from) = recvfrom(socket, buffer, RecvFlags::DONTWAIT).ok()?;
+    Some((length, SocketAddr::try_from(from?).ok()?))
+}
+
+const _: () = assert!(LISTENER < FIRST_TOKEN);

@@ -1,0 +1,119 @@
+//! What two nodes of one host say to each other about shared memory. Bytes: `docs/spec/hand-over.md`.
+
+use noctule_discovery::{EndpointId, NodeId};
+
+/// Longest packet: a refusal with its reason.
+pub(super) const PACKET_BYTES_MAX: usize = 512;
+const MAGIC: [u8; 4] = *b"NCTR";
+const VERSION: u8 = 1;
+const ASK: u8 = 1;
+const GRANT: u8 = 2;
+const REFUSE: u8 = 3;
+const RELEASE: u8 = 4;
+
+/// The abstract socket name of a node.
+pub(super) fn socket_name(node: NodeId) -> String {
+    format!("noctule/{node}")
+}
+
+/// One packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Packet {
+    /// "Let my reader read your writer."
+    Ask {
+        writer: EndpointId,
+        reader: EndpointId,
+        /// Samples that it may borrow at once.
+        pins: u32,
+        /// Begin with the oldest sample there is, not with the next.
+        history: bool,
+    },
+    /// "Here it is"; two descriptors come along: data and control.
+    Grant { writer: EndpointId, reader: EndpointId, pins: u32 },
+    /// "No, because."
+    Refuse { writer: EndpointId, reader: EndpointId, why: String },
+    /// "My reader is done."
+    Release { writer: EndpointId, reader: EndpointId },
+}
+
+impl Packet {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let (kind, writer, reader, number, flag, text) = match self {
+            Packet::Ask { writer, reader, pins, history } => (ASK, writer, reader, *pins, *history, ""),
+            Packet::Grant { writer, reader, pins } => (GRANT, writer, reader, *pins, false, ""),
+            Packet::Refuse { writer, reader, why } => (REFUSE, writer, reader, 0, false, why.as_str()),
+            Packet::Release { writer, reader } => (RELEASE, writer, reader, 0, false, ""),
+        };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([VERSION, kind, u8::from(flag), 0]);
+        [writer.0, reader.0, number].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        let room = PACKET_BYTES_MAX - bytes.len();
+        let end = (0..=text.len().min(room)).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        bytes.extend(&text.as_bytes()[..end]);
+        bytes
+    }
+
+    /// `None` for what no node of this version says.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Packet> {
+        let (head, text) = bytes.split_first_chunk::<20>()?;
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let [version, kind, flag, zero] = [head[4], head[5], head[6], head[7]];
+        if head[..4] != MAGIC || version != VERSION || flag > 1 || zero != 0 || bytes.len() > PACKET_BYTES_MAX {
+            return None;
+        }
+        let (writer, reader, number) = (EndpointId(word(8)), EndpointId(word(12)), word(16));
+        match (kind, number, flag, text.is_empty()) {
+            (ASK, pins, flag, true) => Some(Packet::Ask { writer, reader, pins, history: flag == 1 }),
+            (GRANT, pins, 0, true) => Some(Packet::Grant { writer, reader, pins }),
+            (REFUSE, 0, 0, _) => {
+                let why = std::str::from_utf8(text).ok()?.to_owned();
+                Some(Packet::Refuse { writer, reader, why })
+            }
+            (RELEASE, 0, 0, true) => Some(Packet::Release { writer, reader }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WRITER: EndpointId = EndpointId(1);
+    const READER: EndpointId = EndpointId(0x0102_0304);
+
+    #[test]
+    fn an_ask_has_the_bytes_of_the_specification() {
+        let bytes = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history: true }.encode();
+        assert_eq!(bytes, b"NCTR\x01\x01\x01\0\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0");
+    }
+
+    #[test]
+    fn every_kind_comes_back_as_it_went() {
+        for packet in [
+            Packet::Ask { writer: WRITER, reader: READER, pins: 7, history: false },
+            Packet::Grant { writer: WRITER, reader: READER, pins: 3 },
+            Packet::Refuse { writer: WRITER, reader: READER, why: "full".into() },
+            Packet::Release { writer: WRITER, reader: READER },
+        ] {
+            assert_eq!(Packet::decode(&packet.encode()), Some(packet));
+        }
+        let why = "ä".repeat(1000);
+        let long = Packet::Refuse { writer: WRITER, reader: READER, why }.encode();
+        assert!(long.len() <= PACKET_BYTES_MAX && Packet::decode(&long).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(kind in 0u8..6, rest in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let mut bytes = b"NCTR\x01".to_vec();
+            bytes.push(kind);
+            bytes.extend(rest);
+            if let Some(packet) = Packet::decode(&bytes) {
+                prop_assert_eq!(packet.encode(), bytes);
+            }
+        }
+    }
+}

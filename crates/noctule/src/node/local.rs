@@ -1,0 +1,297 @@
+//! Connections to the other nodes of this host: over them rings are handed out and got.
+//!
+//! One connection for a pair of nodes and direction, however many topics they share. It lives as long as
+//! both processes do: its end is how each side learns, at once, that the other has died.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use noctule_discovery::{Durability, Endpoint, EndpointId, NodeId};
+use noctule_shm_ring::{Memory, Reader, ReaderId, StartAt};
+use noctule_sys::local_socket::{LocalListener, LocalSocket, Packet as Received, own_user};
+use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+
+use super::Shared;
+use super::hand_over::{PACKET_BYTES_MAX, Packet, socket_name};
+use crate::notice::Notice;
+use crate::subscriber::{Change, Source};
+
+/// Other nodes of this host that may be connected at once.
+const CONNECTIONS_LIMIT: usize = 1024;
+/// A connection on one host is made at once or not at all.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
+/// The first token of a connection; those below belong to the node's own descriptors.
+pub(super) const FIRST_TOKEN: u64 = 16;
+
+/// All connections of a node; belongs to its thread.
+#[derive(Debug)]
+pub(super) struct Connections {
+    listener: LocalListener,
+    next_token: u64,
+    /// From nodes that read our writers.
+    incoming: BTreeMap<u64, Incoming>,
+    /// To nodes whose writers we read.
+    outgoing: BTreeMap<u64, Outgoing>,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    socket: LocalSocket,
+    attached: Vec<(EndpointId, EndpointId, ReaderId)>,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    node: NodeId,
+    socket: LocalSocket,
+    /// By writer and reader: what was asked for.
+    asked: BTreeMap<(EndpointId, EndpointId), Arc<Endpoint>>,
+}
+
+impl Connections {
+    /// Listens for the other nodes.
+    pub(super) fn open(me: NodeId) -> io::Result<Connections> {
+        let listener = LocalListener::bind(socket_name(me).as_bytes())?;
+        Ok(Connections {
+            listener,
+            next_token: FIRST_TOKEN,
+            incoming: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn listener(&self) -> &LocalListener {
+        &self.listener
+    }
+
+    /// Takes in who has connected.
+    pub(super) fn accept(&mut self, shared: &Shared, epoll: &OwnedFd) {
+        while let Ok(Some(socket)) = self.listener.accept() {
+            let allowed = socket.credentials().is_ok_and(|who| {
+                let group = shared.group.is_some_and(|group| socket.peer_is_in_group(group).unwrap_or(false));
+                who.uid == own_user() || who.uid == 0 || group
+            });
+            if !allowed || self.incoming.len() >= CONNECTIONS_LIMIT {
+                let why = if allowed {
+                    format!("{CONNECTIONS_LIMIT} nodes of this host are connected already")
+                } else {
+                    "it runs as another user; name a group that may read, or run both as one user".to_owned()
+                };
+                let (writer, reader) = (EndpointId(0), EndpointId(0));
+                let _ = socket.send(&Packet::Refuse { writer, reader, why }.encode(), &[]);
+                continue;
+            }
+            if let Ok(token) = self.watch(&socket, epoll) {
+                self.incoming.insert(token, Incoming { socket, attached: Vec::new() });
+            }
+        }
+    }
+
+    /// Something came on a connection, or it ended.
+    pub(super) fn handle(&mut self, token: u64, shared: &Shared) {
+        let mut buffer = [0; PACKET_BYTES_MAX + 1];
+        if let Some(incoming) = self.incoming.get_mut(&token) {
+            if !incoming.receive(&mut buffer, shared) {
+                self.drop_incoming(token, shared);
+            }
+        } else if let Some(outgoing) = self.outgoing.get_mut(&token)
+            && !outgoing.receive(&mut buffer, shared)
+        {
+            let node = outgoing.node;
+            self.outgoing.remove(&token);
+            shared.sources_went(node);
+        }
+    }
+
+    /// Asks a node for the ring of one of its writers.
+    pub(super) fn attach(
+        &mut self,
+        (node, writer, reader): (NodeId, Arc<Endpoint>, EndpointId),
+        shared: &Shared,
+        epoll: &OwnedFd,
+    ) {
+        let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return };
+        let ask = Packet::Ask {
+            writer: writer.id,
+            reader,
+            pins: topic.pins,
+            history: topic.endpoint.qos.durability == Durability::TransientLocal,
+        };
+        let name = writer.topic.clone();
+        let asked = self.connection(node, epoll).and_then(|outgoing| {
+            outgoing.socket.send(&ask.encode(), &[])?;
+            outgoing.asked.insert((writer.id, reader), writer);
+            Ok(())
+        });
+        if let Err(error) = asked {
+            let why = format!("its process does not answer on this host ({error})");
+            shared.note(Notice::Refused { topic: name, why });
+        }
+    }
+
+    /// Tells a node that one of our readers is done with one of its writers.
+    pub(super) fn release(&mut self, (node, writer, reader): (NodeId, EndpointId, EndpointId), shared: &Shared) {
+        shared.source_went(reader, (node, writer));
+        if let Some(outgoing) = self.outgoing.values_mut().find(|outgoing| outgoing.node == node) {
+            outgoing.asked.remove(&(writer, reader));
+            // If it cannot be told, it is gone and has nothing to forget.
+            let _ = outgoing.socket.send(&Packet::Release { writer, reader }.encode(), &[]);
+        }
+    }
+
+    /// A node is gone.
+    pub(super) fn forget(&mut self, node: NodeId, shared: &Shared) {
+        self.outgoing.retain(|_, outgoing| outgoing.node != node);
+        shared.sources_went(node);
+    }
+
+    fn connection(&mut self, node: NodeId, epoll: &OwnedFd) -> io::Result<&mut Outgoing> {
+        let known = self.outgoing.iter().find(|(_, outgoing)| outgoing.node == node).map(|(token, _)| *token);
+        let token = match known {
+            Some(token) => token,
+            None => {
+                let socket = LocalSocket::connect(socket_name(node).as_bytes(), CONNECT_TIMEOUT)?;
+                let token = self.watch(&socket, epoll)?;
+                self.outgoing.insert(token, Outgoing { node, socket, asked: BTreeMap::new() });
+                token
+            }
+        };
+        self.outgoing.get_mut(&token).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn watch(&mut self, socket: &LocalSocket, epoll: &OwnedFd) -> io::Result<u64> {
+        let token = self.next_token;
+        self.next_token += 1;
+        epoll::add(epoll, socket.as_fd(), epoll::EventData::new_u64(token), epoll::EventFlags::IN)?;
+        Ok(token)
+    }
+
+    fn drop_incoming(&mut self, token: u64, shared: &Shared) {
+        let Some(incoming) = self.incoming.remove(&token) else { return };
+        let state = shared.lock();
+        for (writer, _, reader) in incoming.attached {
+            if let Some(topic) = state.publishers.get(&writer) {
+                topic.offer.detach(reader);
+            }
+        }
+    }
+}
+
+impl Incoming {
+    /// False if the connection is at its end, or the other side does not keep to the protocol.
+    fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
+        match take(&self.socket, buffer) {
+            Arrival::Nothing => true,
+            Arrival::Packet(Packet::Ask { writer, reader, pins, .. }, _) => {
+                let granted = self.grant(writer, reader, pins, shared);
+                let refused = granted.err().map(|why| Packet::Refuse { writer, reader, why });
+                refused.is_none_or(|refusal| self.socket.send(&refusal.encode(), &[]).is_ok())
+            }
+            Arrival::Packet(Packet::Release { writer, reader }, _) => {
+                let state = shared.lock();
+                self.attached.retain(|(a_writer, a_reader, id)| {
+                    let meant = (*a_writer, *a_reader) == (writer, reader);
+                    if meant && let Some(topic) = state.publishers.get(&writer) {
+                        topic.offer.detach(*id);
+                    }
+                    !meant
+                });
+                true
+            }
+            Arrival::Packet(..) | Arrival::End => false,
+        }
+    }
+
+    fn grant(&mut self, writer: EndpointId, reader: EndpointId, pins: u32, shared: &Shared) -> Result<(), String> {
+        let topic = shared.lock().publishers.get(&writer).cloned();
+        let topic = topic.ok_or("the publisher has been closed")?;
+        if let Some(ring) = topic.offer.make()? {
+            *topic.fresh.lock().map_err(|_| "the publisher has failed")? = Some(ring);
+            // Before the answer: what is published after the reader knows goes into the ring.
+            topic.is_fresh.store(true, Ordering::Release);
+        }
+        let granted = topic.offer.attach(pins)?;
+        self.attached.push((writer, reader, granted.reader));
+        let answer = Packet::Grant { writer, reader, pins }.encode();
+        let descriptors = [granted.data.as_fd(), granted.control.as_fd()];
+        // If it fails the connection is at its end, and that detaches.
+        let _ = self.socket.send(&answer, &descriptors);
+        Ok(())
+    }
+}
+
+impl Outgoing {
+    /// False if the connection is at its end, or the other side does not keep to the protocol.
+    fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
+        match take(&self.socket, buffer) {
+            Arrival::Nothing => true,
+            Arrival::Packet(Packet::Grant { writer, reader, pins }, descriptors) => {
+                let Some(endpoint) = self.asked.remove(&(writer, reader)) else { return true };
+                if let Err(why) = self.begin(&endpoint, (reader, pins), descriptors, shared) {
+                    shared.note(Notice::Refused { topic: endpoint.topic.clone(), why });
+                }
+                true
+            }
+            Arrival::Packet(Packet::Refuse { writer, reader, why }, _) => {
+                let asked = self.asked.remove(&(writer, reader));
+                let topic = asked.map_or_else(|| "(all)".to_owned(), |endpoint| endpoint.topic.clone());
+                shared.note(Notice::Refused { topic, why });
+                true
+            }
+            Arrival::Packet(..) | Arrival::End => false,
+        }
+    }
+
+    fn begin(
+        &self,
+        endpoint: &Endpoint,
+        (reader, pins): (EndpointId, u32),
+        descriptors: Vec<OwnedFd>,
+        shared: &Shared,
+    ) -> Result<(), String> {
+        let [data, control] =
+            <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| "it sent no memory".to_owned())?;
+        let data = SealedMemory::open(data, WrittenBy::Creator).map_err(|error| error.to_string())?;
+        let control = SealedMemory::open(control, WrittenBy::Holder).map_err(|error| error.to_string())?;
+        let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return Ok(()) };
+        let start = match topic.endpoint.qos.durability {
+            Durability::TransientLocal => StartAt::Oldest,
+            Durability::Volatile => StartAt::Next,
+        };
+        let ring = Reader::open(Memory::from(data), Memory::from(control), pins, endpoint.type_hash, start);
+        let ring = ring.map_err(|error| error.to_string())?;
+        let source = Source { node: self.node, writer: endpoint.id, is_remote: false, reader: ring };
+        topic.change(Change::Came(Box::new(source)));
+        Ok(())
+    }
+}
+
+/// What came on a connection.
+enum Arrival {
+    Nothing,
+    Packet(Packet, Vec<OwnedFd>),
+    /// The other process is gone, or does not keep to the protocol.
+    End,
+}
+
+fn take(socket: &LocalSocket, buffer: &mut [u8]) -> Arrival {
+    match socket.receive(buffer) {
+        Ok(Received { length_bytes, descriptors, truncated: false }) if length_bytes > 0 => {
+            match Packet::decode(&buffer[..length_bytes]) {
+                Some(packet) => Arrival::Packet(packet, descriptors),
+                None => Arrival::End,
+            }
+        }
+        Ok(_) => Arrival::End,
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Arrival::Nothing
+        }
+        Err(_) => Arrival::End,
+    }
+}

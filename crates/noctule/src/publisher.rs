@@ -1,0 +1,200 @@
+//! The writing end of a topic.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, Qos, Reliability};
+use noctule_shm_ring::{Origin, Writer};
+use noctule_time_sync::Local;
+use noctule_timebase::{Instant, Span};
+
+use crate::error::{NodeError, PublishError};
+use crate::node::Shared;
+use crate::node::offer::{Offer, RAW_FORMATS};
+
+/// Largest sample unless a topic says otherwise: 64 KiB.
+pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
+
+/// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
+/// other hosts by UDP. Never blocks.
+#[derive(Debug)]
+pub struct Publisher {
+    shared: Arc<Shared>,
+    topic: Arc<PublishedTopic>,
+    writer: Option<Writer>,
+    sequence: u64,
+}
+
+/// A publisher's state that the node's thread shares.
+#[derive(Debug)]
+pub(crate) struct PublishedTopic {
+    pub(crate) id: EndpointId,
+    pub(crate) name: String,
+    pub(crate) offer: Offer,
+    /// The ring, from when it is made until the publisher fetches it.
+    pub(crate) fresh: Mutex<Option<Writer>>,
+    pub(crate) is_fresh: AtomicBool,
+    /// Readers on other hosts.
+    pub(crate) remote_readers: AtomicU32,
+    pub(crate) published: AtomicU64,
+    pub(crate) refused: AtomicU64,
+}
+
+/// Settings of a publisher, in the words of DDS and ROS 2.
+#[derive(Debug)]
+#[must_use = "call open"]
+pub struct PublisherBuilder {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) pins: u32,
+}
+
+impl PublisherBuilder {
+    pub(crate) fn new(shared: Arc<Shared>, topic: &str) -> PublisherBuilder {
+        let endpoint = Endpoint {
+            id: EndpointId(0),
+            kind: EndpointKind::Writer,
+            topic: topic.to_owned(),
+            type_name: "bytes".to_owned(),
+            type_hash: 0,
+            formats: RAW_FORMATS,
+            payload_bytes_max: PAYLOAD_BYTES_DEFAULT,
+            qos: Qos::default(),
+        };
+        PublisherBuilder { shared, endpoint, pins: 7 }
+    }
+
+    /// Name and layout hash of the type; a reader that expects another is told so. Default `bytes`.
+    pub fn type_name(mut self, name: &str, hash: u64) -> Self {
+        (self.endpoint.type_name, self.endpoint.type_hash) = (name.to_owned(), hash);
+        self
+    }
+
+    /// RELIABILITY. Default best effort.
+    pub fn reliability(mut self, reliability: Reliability) -> Self {
+        self.endpoint.qos.reliability = reliability;
+        self
+    }
+
+    /// HISTORY keep last: how many samples a reader may lag behind. 1 to 65,535; default 8.
+    pub fn keep_last(mut self, depth: u32) -> Self {
+        self.endpoint.qos.depth = depth;
+        self
+    }
+
+    /// DURABILITY transient local: late joiners get the history first.
+    pub fn transient_local(mut self) -> Self {
+        self.endpoint.qos.durability = Durability::TransientLocal;
+        self
+    }
+
+    /// DEADLINE: a sample at least this often.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.endpoint.qos.deadline = Some(span(deadline));
+        self
+    }
+
+    /// LIFESPAN: older samples are not delivered.
+    pub fn lifespan(mut self, lifespan: Duration) -> Self {
+        self.endpoint.qos.lifespan = Some(span(lifespan));
+        self
+    }
+
+    /// Longest sample in bytes. Default 64 KiB. Memory is taken when the first reader of this host
+    /// comes: this times history and borrows.
+    pub fn payload_bytes_max(mut self, bytes: u32) -> Self {
+        self.endpoint.payload_bytes_max = bytes;
+        self
+    }
+
+    /// Samples that all readers of this host together may have borrowed at once. Default 7.
+    pub fn borrows(mut self, samples: u32) -> Self {
+        self.pins = samples;
+        self
+    }
+
+    /// Opens the topic and tells the others.
+    ///
+    /// # Errors
+    /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
+    pub fn open(self) -> Result<Publisher, NodeError> {
+        let PublisherBuilder { shared, endpoint, pins } = self;
+        let topic = shared.add_publisher(endpoint, pins)?;
+        Ok(Publisher { shared, topic, writer: None, sequence: 0 })
+    }
+}
+
+impl Publisher {
+    /// Publishes a copy of `bytes`, true now.
+    ///
+    /// # Errors
+    /// Longer than the topic allows.
+    #[inline]
+    pub fn publish(&mut self, bytes: &[u8]) -> Result<(), PublishError> {
+        self.publish_at(bytes, self.shared.clock.now())
+    }
+
+    /// Publishes a copy of `bytes` that were true at `source_time` of this node's clock.
+    ///
+    /// # Errors
+    /// Longer than the topic allows.
+    #[inline]
+    pub fn publish_at(&mut self, bytes: &[u8], source_time: Instant<Local>) -> Result<(), PublishError> {
+        let most_bytes = self.topic.offer.payload_bytes_max;
+        if bytes.len() > most_bytes {
+            self.topic.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(PublishError::TooLong { topic: self.topic.name.clone(), bytes: bytes.len(), most_bytes });
+        }
+        self.sequence += 1;
+        self.topic.published.store(self.sequence, Ordering::Relaxed);
+        if self.topic.is_fresh.load(Ordering::Acquire) {
+            self.fetch_ring();
+        }
+        if let Some(writer) = &mut self.writer {
+            let origin = Origin { source_time_ns: source_time.ns(), user: 0 };
+            // Its length was checked above, so this does not fail.
+            if let Ok(wake) = writer.copy_in(bytes, origin) {
+                writer.wake(wake);
+            }
+        }
+        if self.topic.remote_readers.load(Ordering::Relaxed) > 0 {
+            self.shared.send(&self.topic, (self.sequence, source_time), bytes);
+        }
+        Ok(())
+    }
+
+    /// Readers matched now, on this host and on others.
+    pub fn readers(&self) -> usize {
+        self.shared.readers_of(self.topic.id)
+    }
+
+    /// The topic's name.
+    pub fn topic(&self) -> &str {
+        &self.topic.name
+    }
+
+    /// Samples published so far.
+    pub fn published(&self) -> u64 {
+        self.sequence
+    }
+
+    #[cold]
+    fn fetch_ring(&mut self) {
+        let fresh = self.topic.fresh.lock().ok().and_then(|mut fresh| fresh.take());
+        if fresh.is_some() {
+            self.writer = fresh;
+        }
+        self.topic.is_fresh.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.shared.remove_publisher(self.topic.id);
+    }
+}
+
+pub(crate) fn span(duration: Duration) -> Span {
+    Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX - 1))
+}

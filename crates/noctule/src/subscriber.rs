@@ -1,0 +1,387 @@
+//! The reading end of a topic.
+//!
+//! Every publisher of the topic is a ring of its own, whether it is in this process, in another of this
+//! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and
+//! waiting know one thing only.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant as Timer};
+
+use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
+use noctule_shm_ring::{Borrowed, Reader, Sample as RingSample};
+use noctule_sys::shared_memory::{futex_wait, futex_wake};
+use noctule_time_sync::Local;
+use noctule_timebase::{Instant, Span};
+
+use crate::error::{NodeError, TakeError};
+use crate::node::Shared;
+use crate::node::offer::RAW_FORMATS;
+use crate::publisher::span;
+use crate::sample::{Sample, SampleInfo, unpack_widths};
+
+/// Polls this long before it sleeps, in [`Wait::Hybrid`].
+const HYBRID_SPIN: Duration = Duration::from_micros(50);
+
+/// How a subscriber waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// Polls without pause: fastest, and burns a core.
+    Spin,
+    /// Sleeps in the kernel.
+    #[default]
+    Block,
+    /// Polls for 50 µs, then sleeps.
+    Hybrid,
+}
+
+/// Receives the samples of one topic from all its publishers.
+#[derive(Debug)]
+pub struct Subscriber {
+    shared: Arc<Shared>,
+    topic: Arc<SubscribedTopic>,
+    sources: Vec<Source>,
+    version: u32,
+    /// The source to look at first: in turn, so that a busy one does not starve the others.
+    turn: usize,
+    wait: Wait,
+    lifespan: Option<Span>,
+    counters: SubscriberCounters,
+}
+
+/// What became of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubscriberCounters {
+    /// Taken.
+    pub taken: u64,
+    /// Missing before those that were taken.
+    pub missed: u64,
+    /// Older than LIFESPAN, and dropped.
+    pub expired: u64,
+}
+
+/// One publisher.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) node: NodeId,
+    pub(crate) writer: EndpointId,
+    /// On another host.
+    pub(crate) is_remote: bool,
+    pub(crate) reader: Reader,
+}
+
+/// A subscriber's state that the node's thread shares.
+#[derive(Debug)]
+pub(crate) struct SubscribedTopic {
+    pub(crate) id: EndpointId,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) pins: u32,
+    /// What came and went since the subscriber looked.
+    pub(crate) changes: Mutex<Vec<Change>>,
+    /// Counts them. The subscriber sleeps on it while it has no source.
+    pub(crate) version: AtomicU32,
+}
+
+impl SubscribedTopic {
+    /// Hands a change to the subscriber and wakes it.
+    pub(crate) fn change(&self, change: Change) {
+        // Only a panic of the subscriber's thread poisons it, and then nobody looks.
+        if let Ok(mut changes) = self.changes.lock() {
+            changes.push(change);
+        }
+        self.version.fetch_add(1, Ordering::Release);
+        futex_wake(&self.version);
+    }
+}
+
+/// A source that came or went.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Came(Box<Source>),
+    Went(NodeId, EndpointId),
+    NodeWent(NodeId),
+}
+
+/// Settings of a subscriber, in the words of DDS and ROS 2.
+#[derive(Debug)]
+#[must_use = "call open"]
+pub struct SubscriberBuilder {
+    shared: Arc<Shared>,
+    endpoint: Endpoint,
+    wait: Wait,
+    pins: u32,
+}
+
+impl SubscriberBuilder {
+    pub(crate) fn new(shared: Arc<Shared>, topic: &str) -> SubscriberBuilder {
+        let endpoint = Endpoint {
+            id: EndpointId(0),
+            kind: EndpointKind::Reader,
+            topic: topic.to_owned(),
+            type_name: String::new(),
+            type_hash: 0,
+            formats: RAW_FORMATS,
+            payload_bytes_max: u32::MAX,
+            qos: Qos::default(),
+        };
+        SubscriberBuilder { shared, endpoint, wait: Wait::Block, pins: 1 }
+    }
+
+    /// Name and layout hash of the type that is expected. Default: any.
+    pub fn type_name(mut self, name: &str, hash: u64) -> Self {
+        (self.endpoint.type_name, self.endpoint.type_hash) = (name.to_owned(), hash);
+        self
+    }
+
+    /// RELIABILITY that is requested. Default best effort, which every publisher offers.
+    pub fn reliability(mut self, reliability: Reliability) -> Self {
+        self.endpoint.qos.reliability = reliability;
+        self
+    }
+
+    /// DURABILITY transient local: the publisher's history first.
+    pub fn transient_local(mut self) -> Self {
+        self.endpoint.qos.durability = Durability::TransientLocal;
+        self
+    }
+
+    /// DEADLINE that is requested: a sample at least this often.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.endpoint.qos.deadline = Some(span(deadline));
+        self
+    }
+
+    /// LIFESPAN: older samples are not taken.
+    pub fn lifespan(mut self, lifespan: Duration) -> Self {
+        self.endpoint.qos.lifespan = Some(span(lifespan));
+        self
+    }
+
+    /// How to wait. Default block.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Samples of one publisher that may be held at once, 1 to 7. Default 1.
+    pub fn borrows(mut self, samples: u32) -> Self {
+        self.pins = samples.clamp(1, 7);
+        self
+    }
+
+    /// Opens the topic and tells the others. Publishers are found from now on.
+    ///
+    /// # Errors
+    /// A name that cannot travel, or no room for another endpoint.
+    pub fn open(self) -> Result<Subscriber, NodeError> {
+        let lifespan = self.endpoint.qos.lifespan;
+        let topic = self.shared.add_subscriber(self.endpoint, self.pins)?;
+        Ok(Subscriber {
+            shared: self.shared,
+            topic,
+            sources: Vec::new(),
+            version: 0,
+            turn: 0,
+            wait: self.wait,
+            lifespan,
+            counters: SubscriberCounters::default(),
+        })
+    }
+}
+
+impl Subscriber {
+    /// The next sample of any publisher, in place, if there is one.
+    ///
+    /// # Errors
+    /// All samples that may be borrowed at once are; or a publisher is broken, and its sample is
+    /// passed over.
+    pub fn take(&mut self) -> Result<Option<Sample>, TakeError> {
+        self.look(|source| source.reader.borrow_next().map(|found| found.map(|bytes| (*bytes.sample(), bytes))))
+            .map(|found| found.map(|(info, bytes): (SampleInfo, Borrowed)| Sample { info, bytes }))
+    }
+
+    /// Copies the next sample of any publisher to the start of `buffer`, if there is one.
+    ///
+    /// # Errors
+    /// The buffer is too short (the sample stays), or a publisher is broken.
+    #[inline]
+    pub fn take_into(&mut self, buffer: &mut [u8]) -> Result<Option<SampleInfo>, TakeError> {
+        self.look(|source| source.reader.take_next(buffer).map(|found| found.map(|sample| (sample, ()))))
+            .map(|found| found.map(|(info, ())| info))
+    }
+
+    /// Like [`take`](Subscriber::take), but waits up to `timeout` for a sample; `None` waits for ever.
+    ///
+    /// # Errors
+    /// As [`take`](Subscriber::take).
+    pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Option<Sample>, TakeError> {
+        let mut end = None;
+        loop {
+            if let Some(sample) = self.take()? {
+                return Ok(Some(sample));
+            }
+            if !self.wait_until(timeout, &mut end) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits up to `timeout` until something may be there to take; false when the time is over. With
+    /// `None` it may also return for no reason.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> bool {
+        self.wait_until(timeout, &mut None)
+    }
+
+    /// Publishers matched now.
+    pub fn publishers(&mut self) -> usize {
+        self.take_changes();
+        self.sources.len()
+    }
+
+    /// The topic's name.
+    pub fn topic(&self) -> &str {
+        &self.topic.endpoint.topic
+    }
+
+    /// What became of samples so far.
+    pub fn counters(&self) -> SubscriberCounters {
+        self.counters
+    }
+
+    /// Looks at the sources in turn.
+    #[inline]
+    fn look<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Source) -> Result<Option<(RingSample, T)>, noctule_shm_ring::ReadError>,
+    ) -> Result<Option<(SampleInfo, T)>, TakeError> {
+        if self.topic.version.load(Ordering::Acquire) != self.version {
+            self.take_changes();
+        }
+        let count = self.sources.len();
+        let mut passed = 0;
+        while passed < count {
+            let at = if self.turn + passed < count { self.turn + passed } else { self.turn + passed - count };
+            match read(&mut self.sources[at]) {
+                Ok(None) => passed += 1,
+                Ok(Some((sample, rest))) => {
+                    let info = self.describe(&sample);
+                    if self.is_expired(&info) {
+                        self.counters.expired += 1;
+                        continue;
+                    }
+                    // Stays with a source as long as it alone has something: one look per sample.
+                    self.turn = if count > 1 { (at + 1) % count } else { 0 };
+                    self.counters.taken += 1;
+                    self.counters.missed += info.missed;
+                    return Ok(Some((info, rest)));
+                }
+                Err(cause) => return Err(TakeError { topic: self.topic().to_owned(), cause }),
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn describe(&self, sample: &RingSample) -> SampleInfo {
+        let (bound, sigma) = match sample.origin.user {
+            0 => (Some(Span::ZERO), Some(Span::ZERO)),
+            widths => unpack_widths(widths),
+        };
+        let source_time = Instant::<Local>::from_ns(sample.origin.source_time_ns);
+        SampleInfo {
+            sequence: sample.number,
+            missed: sample.missed,
+            source_time: (source_time != Instant::MIN).then_some(source_time),
+            receive_time: self.shared.clock.now(),
+            bound,
+            sigma,
+            length_bytes: sample.length_bytes,
+        }
+    }
+
+    fn is_expired(&self, info: &SampleInfo) -> bool {
+        let age = || info.age().map(|age| age.span);
+        self.lifespan.is_some_and(|lifespan| age().is_some_and(|age| age > lifespan))
+    }
+
+    #[cold]
+    fn take_changes(&mut self) {
+        self.version = self.topic.version.load(Ordering::Acquire);
+        let changes = self.topic.changes.lock().map(|mut list| std::mem::take(&mut *list)).unwrap_or_default();
+        for change in changes {
+            match change {
+                Change::Came(source) => self.sources.push(*source),
+                // What it published before it went can still be read: the ring is ours to keep.
+                Change::Went(node, writer) => {
+                    self.sources.retain(|source| (source.node, source.writer) != (node, writer));
+                }
+                Change::NodeWent(node) => self.sources.retain(|source| source.node != node),
+            }
+        }
+        self.turn = 0;
+    }
+
+    /// One wait within `timeout`, which counts from the first call with the same `end`.
+    fn wait_until(&mut self, timeout: Option<Duration>, end: &mut Option<Timer>) -> bool {
+        let left = match timeout {
+            None => None,
+            Some(timeout) => {
+                let end = *end.get_or_insert_with(|| Timer::now() + timeout);
+                match end.checked_duration_since(Timer::now()) {
+                    Some(left) if !left.is_zero() => Some(left),
+                    _ => return false,
+                }
+            }
+        };
+        let is_remote = self.sources.iter().any(|source| source.is_remote);
+        if self.wait == Wait::Spin {
+            if is_remote {
+                self.shared.try_receive();
+            }
+            std::hint::spin_loop();
+            return true;
+        }
+        if self.wait == Wait::Hybrid && self.spin_for(HYBRID_SPIN, is_remote) {
+            return true;
+        }
+        let only_remote = is_remote && self.sources.iter().all(|source| source.is_remote);
+        if only_remote {
+            return self.shared.receive_or_follow(left, || self.sleep_if_nothing(left));
+        }
+        self.sleep(left);
+        true
+    }
+
+    fn spin_for(&mut self, duration: Duration, is_remote: bool) -> bool {
+        let end = Timer::now() + duration;
+        while Timer::now() < end {
+            if is_remote {
+                self.shared.try_receive();
+            }
+            let changed = self.topic.version.load(Ordering::Acquire) != self.version;
+            if changed || self.sources.iter_mut().any(|source| source.reader.is_ready()) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sleeps on the rings and on changes of the sources.
+    fn sleep(&mut self, timeout: Option<Duration>) {
+        if self.sources.is_empty() {
+            futex_wait(&self.topic.version, self.version, timeout);
+            return;
+        }
+        noctule_shm_ring::wait_for_any(
+            self.sources.iter_mut().map(|source| &mut source.reader),
+            Some((&self.topic.version, self.version)),
+            timeout,
+        );
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.shared.remove_subscriber(self.topic.id);
+    }
+}
