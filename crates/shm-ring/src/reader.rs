@@ -201,7 +201,9 @@ impl Reader {
 
     /// Takes back the announcement.
     pub fn end_wait(&mut self) {
-        self.shared.control.word(WAITING).store(0, Ordering::Relaxed);
+        // A store would do. The model checker does not know that a writer's exchange of the old flag
+        // must come before it; of a swap it knows.
+        self.shared.control.word(WAITING).swap(0, Ordering::Relaxed);
     }
 
     /// Sleeps until there is a message, the time is over, or for no reason. Without a timeout the
