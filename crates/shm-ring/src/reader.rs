@@ -179,6 +179,12 @@ impl Reader {
         self.borrow(View::Latest)
     }
 
+    /// Whether there is a message to take.
+    #[inline]
+    pub fn is_ready(&mut self) -> bool {
+        self.find(View::Queue).is_some()
+    }
+
     /// Announces that this reader is going to sleep. `Some(expected)`: sleep while the futex word
     /// holds that value, then call [`Self::end_wait`]. `None`: there is something to look at.
     pub fn begin_wait(&mut self) -> Option<u32> {
@@ -221,6 +227,12 @@ impl Reader {
     #[cfg(not(loom))]
     pub fn futex_word(&self) -> &AtomicU32 {
         self.shared.data.low_half(PUBLISHED)
+    }
+
+    /// Wakes this reader from another thread, for what the ring does not tell: the writer's end.
+    #[cfg(not(loom))]
+    pub fn alarm(&self) -> Alarm {
+        Alarm(self.shared.data.clone())
     }
 
     #[inline]
@@ -384,6 +396,20 @@ impl Shared {
         let number = self.header(position).number;
         fence(Ordering::Acquire);
         if self.stamp_relaxed(position) == complete { number.wrapping_add(1) } else { 0 }
+    }
+}
+
+/// Wakes all that sleep on a ring, see [`Reader::alarm`].
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub struct Alarm(Memory);
+
+#[cfg(not(loom))]
+impl Alarm {
+    /// Wakes them; they find nothing new and must look further. The kernel allows it on memory that
+    /// is mapped read-only.
+    pub fn wake(&self) {
+        noctule_sys::shared_memory::futex_wake(self.0.low_half(PUBLISHED));
     }
 }
 

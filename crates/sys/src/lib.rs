@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod interface;
+pub mod local_socket;
 pub mod namespace;
 pub mod pulse;
 pub mod scheduling;
