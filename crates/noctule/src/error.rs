@@ -70,7 +70,9 @@ pub enum NodeError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     /// Longer than the topic was opened for.
-    #[error("a sample of {bytes} bytes is too long for topic {topic}, which was opened for {most_bytes}; raise payload_bytes_max")]
+    #[error(
+        "a sample of {bytes} bytes is too long for topic {topic}, which was opened for {most_bytes}; raise payload_bytes_max"
+    )]
     TooLong {
         /// The topic.
         topic: String,

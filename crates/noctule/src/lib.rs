@@ -1,10 +1,43 @@
-//! Noctule for programs: what a node says to another, in bytes.
+//! Messaging for robots that always knows how old its data is.
 //!
-//! Cores decide and never see a socket; this crate is where their decisions become datagrams, and the
-//! clock they are stamped with.
+//! A [`Node`] joins a swarm; a [`Publisher`] writes samples of a topic, a [`Subscriber`] reads them, each
+//! with its [`Age`] in the reader's own clock and a bound for it. On one host samples go through shared
+//! memory; between hosts by UDP. Who reads what is found by itself.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let node = noctule::Node::new("camera")?;
+//! let mut publisher = node.publisher("image").open()?;
+//! publisher.publish(b"pixels")?;
+//!
+//! let mut subscriber = node.subscriber("image").open()?;
+//! while let Some(sample) = subscriber.receive(None)? {
+//!     println!("{} bytes, {:?} old", sample.len(), sample.age());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Cores (`noctule-discovery`, `noctule-time-sync`, `noctule-shm-ring`) decide and never see a socket;
+//! this crate has the sockets, the clock and one thread per node.
 #![forbid(unsafe_code)]
 
 pub mod clock;
 pub mod envelope;
 pub mod swarm_key;
 pub mod sync;
+
+mod error;
+mod node;
+mod notice;
+mod publisher;
+mod sample;
+mod subscriber;
+
+pub use error::{NodeError, PublishError, TakeError};
+pub use noctule_discovery::{Durability, Incompatible, NodeId, Qos, Reason, Reliability};
+pub use node::{KnownEndpoint, Node, NodeBuilder};
+pub use notice::Notice;
+pub use publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, PublisherBuilder};
+pub use sample::{Age, Sample, SampleInfo};
+pub use subscriber::{Subscriber, SubscriberBuilder, SubscriberCounters, Wait};

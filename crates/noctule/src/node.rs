@@ -123,7 +123,8 @@ impl NodeBuilder {
         let key = self.key.as_deref().map(SwarmKey::read).transpose()?;
         let peers = static_peers(&self.peers, self.domain)?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
-        let sockets = Sockets::open(self.domain, self.interface).map_err(system("UDP sockets cannot be opened"))?;
+        let sockets =
+            Sockets::open(self.domain, self.interface).map_err(system("UDP sockets cannot be opened"))?;
         let random: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
         let id = NodeId(random);
@@ -147,7 +148,8 @@ impl NodeBuilder {
             group: self.group,
             tells: AtomicBool::new(true),
         });
-        let thread = driver::start(Arc::clone(&shared)).map_err(system("the node's thread cannot be started"))?;
+        let thread =
+            driver::start(Arc::clone(&shared)).map_err(system("the node's thread cannot be started"))?;
         Ok(Node { shared, thread: Some(thread) })
     }
 }
@@ -239,7 +241,11 @@ impl Drop for Node {
 }
 
 impl Shared {
-    pub(crate) fn add_publisher(&self, endpoint: Endpoint, pins: u32) -> Result<Arc<PublishedTopic>, NodeError> {
+    pub(crate) fn add_publisher(
+        &self,
+        endpoint: Endpoint,
+        pins: u32,
+    ) -> Result<Arc<PublishedTopic>, NodeError> {
         endpoint.check_names()?;
         let (topic, depth) = (endpoint.topic.clone(), endpoint.qos.depth);
         if depth == 0 || depth > u32::from(u16::MAX) {
@@ -279,7 +285,11 @@ impl Shared {
         Ok(published)
     }
 
-    pub(crate) fn add_subscriber(&self, mut endpoint: Endpoint, pins: u32) -> Result<Arc<SubscribedTopic>, NodeError> {
+    pub(crate) fn add_subscriber(
+        &self,
+        mut endpoint: Endpoint,
+        pins: u32,
+    ) -> Result<Arc<SubscribedTopic>, NodeError> {
         endpoint.check_names()?;
         let mut state = self.lock();
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;

@@ -144,7 +144,11 @@ impl Publisher {
         let most_bytes = self.topic.offer.payload_bytes_max;
         if bytes.len() > most_bytes {
             self.topic.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(PublishError::TooLong { topic: self.topic.name.clone(), bytes: bytes.len(), most_bytes });
+            return Err(PublishError::TooLong {
+                topic: self.topic.name.clone(),
+                bytes: bytes.len(),
+                most_bytes,
+            });
         }
         self.sequence += 1;
         self.topic.published.store(self.sequence, Ordering::Relaxed);
@@ -157,9 +161,6 @@ impl Publisher {
             if let Ok(wake) = writer.copy_in(bytes, origin) {
                 writer.wake(wake);
             }
-        }
-        if self.topic.remote_readers.load(Ordering::Relaxed) > 0 {
-            self.shared.send(&self.topic, (self.sequence, source_time), bytes);
         }
         Ok(())
     }

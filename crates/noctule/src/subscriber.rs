@@ -10,18 +10,22 @@ use std::time::{Duration, Instant as Timer};
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_shm_ring::{Borrowed, Reader, Sample as RingSample};
-use noctule_sys::shared_memory::{futex_wait, futex_wake};
+use noctule_sys::clock::now_ns;
+use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
 use crate::error::{NodeError, TakeError};
 use crate::node::Shared;
-use crate::node::offer::RAW_FORMATS;
+use crate::node::offer::ANY_FORMAT;
 use crate::publisher::span;
 use crate::sample::{Sample, SampleInfo, unpack_widths};
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
+
+/// Between two looks where the kernel cannot wait for all publishers at once.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// How a subscriber waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,9 +69,9 @@ pub struct SubscriberCounters {
 pub(crate) struct Source {
     pub(crate) node: NodeId,
     pub(crate) writer: EndpointId,
-    /// On another host.
-    pub(crate) is_remote: bool,
     pub(crate) reader: Reader,
+    /// Value of the ring's word with which to go to sleep.
+    sleeps_on: u32,
 }
 
 /// A subscriber's state that the node's thread shares.
@@ -120,7 +124,7 @@ impl SubscriberBuilder {
             topic: topic.to_owned(),
             type_name: String::new(),
             type_hash: 0,
-            formats: RAW_FORMATS,
+            formats: ANY_FORMAT,
             payload_bytes_max: u32::MAX,
             qos: Qos::default(),
         };
@@ -196,8 +200,10 @@ impl Subscriber {
     /// All samples that may be borrowed at once are; or a publisher is broken, and its sample is
     /// passed over.
     pub fn take(&mut self) -> Result<Option<Sample>, TakeError> {
-        self.look(|source| source.reader.borrow_next().map(|found| found.map(|bytes| (*bytes.sample(), bytes))))
-            .map(|found| found.map(|(info, bytes): (SampleInfo, Borrowed)| Sample { info, bytes }))
+        self.look(|source| {
+            source.reader.borrow_next().map(|found| found.map(|bytes| (*bytes.sample(), bytes)))
+        })
+        .map(|found| found.map(|(info, bytes): (SampleInfo, Borrowed)| Sample { info, bytes }))
     }
 
     /// Copies the next sample of any publisher to the start of `buffer`, if there is one.
@@ -307,7 +313,8 @@ impl Subscriber {
     #[cold]
     fn take_changes(&mut self) {
         self.version = self.topic.version.load(Ordering::Acquire);
-        let changes = self.topic.changes.lock().map(|mut list| std::mem::take(&mut *list)).unwrap_or_default();
+        let changes =
+            self.topic.changes.lock().map(|mut list| std::mem::take(&mut *list)).unwrap_or_default();
         for change in changes {
             match change {
                 Change::Came(source) => self.sources.push(*source),
@@ -333,31 +340,18 @@ impl Subscriber {
                 }
             }
         };
-        let is_remote = self.sources.iter().any(|source| source.is_remote);
         if self.wait == Wait::Spin {
-            if is_remote {
-                self.shared.try_receive();
-            }
             std::hint::spin_loop();
-            return true;
+        } else if self.wait == Wait::Block || !self.spin_for(HYBRID_SPIN) {
+            self.sleep(left);
         }
-        if self.wait == Wait::Hybrid && self.spin_for(HYBRID_SPIN, is_remote) {
-            return true;
-        }
-        let only_remote = is_remote && self.sources.iter().all(|source| source.is_remote);
-        if only_remote {
-            return self.shared.receive_or_follow(left, || self.sleep_if_nothing(left));
-        }
-        self.sleep(left);
         true
     }
 
-    fn spin_for(&mut self, duration: Duration, is_remote: bool) -> bool {
+    /// True as soon as there is something to look at.
+    fn spin_for(&mut self, duration: Duration) -> bool {
         let end = Timer::now() + duration;
         while Timer::now() < end {
-            if is_remote {
-                self.shared.try_receive();
-            }
             let changed = self.topic.version.load(Ordering::Acquire) != self.version;
             if changed || self.sources.iter_mut().any(|source| source.reader.is_ready()) {
                 return true;
@@ -368,15 +362,37 @@ impl Subscriber {
 
     /// Sleeps on the rings and on changes of the sources.
     fn sleep(&mut self, timeout: Option<Duration>) {
-        if self.sources.is_empty() {
-            futex_wait(&self.topic.version, self.version, timeout);
-            return;
+        let mut announced = 0;
+        for source in &mut self.sources {
+            announced += usize::from(source.announce_sleep());
         }
-        noctule_shm_ring::wait_for_any(
-            self.sources.iter_mut().map(|source| &mut source.reader),
-            Some((&self.topic.version, self.version)),
-            timeout,
-        );
+        if announced == self.sources.len() {
+            let until_ns = timeout.map(|timeout| now_ns().saturating_add(span(timeout).ns()));
+            // An array, for nothing is allocated on the way of a sample.
+            let mut words = [(&self.topic.version, self.version); WAIT_ANY_MAX];
+            let rings = self.sources.iter().map(|source| (source.reader.futex_word(), source.sleeps_on));
+            words[1..].iter_mut().zip(rings).for_each(|(word, ring)| *word = ring);
+            let words = words.get(..announced + 1);
+            // More publishers than the kernel waits for at once, or an old kernel: look again soon.
+            if words.is_none_or(|words| futex_wait_any(words, until_ns).is_err()) {
+                futex_wait(&self.topic.version, self.version, Some(LOOK_AGAIN));
+            }
+        }
+        self.sources.iter_mut().for_each(|source| source.reader.end_wait());
+    }
+}
+
+impl Source {
+    /// A source of samples from a writer of `node`.
+    pub(crate) fn new(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
+        Source { node, writer, reader, sleeps_on: 0 }
+    }
+
+    /// False if there is something to look at instead of sleeping.
+    fn announce_sleep(&mut self) -> bool {
+        let expected = self.reader.begin_wait();
+        self.sleeps_on = expected.unwrap_or_default();
+        expected.is_some()
     }
 }
 

@@ -51,6 +51,8 @@ pub use layout::{
     CONTROL_BYTES, Layout, LayoutError, PAYLOAD_BYTES_MAX, PINS_PER_READER, RingConfig, SLOTS_MAX,
 };
 pub use memory::Memory;
+#[cfg(not(loom))]
+pub use reader::Alarm;
 pub use reader::{Borrowed, ReadError, Reader, ReaderCounters, Sample, StartAt};
 pub use roster::{AttachError, READERS_MAX, ReaderId, Roster};
 pub use writer::{Loan, Origin, Wake, WriteError, Writer, WriterCounters};

@@ -22,6 +22,8 @@ const ATTEMPTS_MAX: u64 = 8;
 pub enum StartAt {
     /// With the oldest message that is still there.
     Oldest,
+    /// With the last so many messages, as far as they are still there.
+    Last(u32),
     /// With the newest message, if there is one.
     Newest,
     /// With the first message published from now on.
@@ -179,6 +181,12 @@ impl Reader {
         self.borrow(View::Latest)
     }
 
+    /// Whether there is a message to take.
+    #[inline]
+    pub fn is_ready(&mut self) -> bool {
+        self.find(View::Queue).is_some()
+    }
+
     /// Announces that this reader is going to sleep. `Some(expected)`: sleep while the futex word
     /// holds that value, then call [`Self::end_wait`]. `None`: there is something to look at.
     pub fn begin_wait(&mut self) -> Option<u32> {
@@ -201,7 +209,9 @@ impl Reader {
 
     /// Takes back the announcement.
     pub fn end_wait(&mut self) {
-        self.shared.control.word(WAITING).store(0, Ordering::Relaxed);
+        // A store would do. The model checker does not know that a writer's exchange of the old flag
+        // must come before it; of a swap it knows.
+        self.shared.control.word(WAITING).swap(0, Ordering::Relaxed);
     }
 
     /// Sleeps until there is a message, the time is over, or for no reason. Without a timeout the
@@ -219,6 +229,12 @@ impl Reader {
     #[cfg(not(loom))]
     pub fn futex_word(&self) -> &AtomicU32 {
         self.shared.data.low_half(PUBLISHED)
+    }
+
+    /// Wakes this reader from another thread, for what the ring does not tell: the writer's end.
+    #[cfg(not(loom))]
+    pub fn alarm(&self) -> Alarm {
+        Alarm(self.shared.data.clone())
     }
 
     #[inline]
@@ -367,6 +383,10 @@ impl Shared {
         let newest = self.published().min(u64::MAX >> 3);
         match start {
             StartAt::Oldest => (newest.saturating_sub(self.layout.slot_count() - 2).max(1), 0),
+            StartAt::Last(count) => {
+                let back = u64::from(count).clamp(1, self.layout.slot_count() - 1) - 1;
+                (newest.saturating_sub(back).max(1), 0)
+            }
             StartAt::Newest => (newest.max(1), 0),
             StartAt::Next if newest == 0 => (1, 1),
             StartAt::Next => (newest + 1, self.number_after(newest)),
@@ -382,6 +402,20 @@ impl Shared {
         let number = self.header(position).number;
         fence(Ordering::Acquire);
         if self.stamp_relaxed(position) == complete { number.wrapping_add(1) } else { 0 }
+    }
+}
+
+/// Wakes all that sleep on a ring, see [`Reader::alarm`].
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub struct Alarm(Memory);
+
+#[cfg(not(loom))]
+impl Alarm {
+    /// Wakes them; they find nothing new and must look further. The kernel allows it on memory that
+    /// is mapped read-only.
+    pub fn wake(&self) {
+        noctule_sys::shared_memory::futex_wake(self.0.low_half(PUBLISHED));
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod datagram;
 pub mod interface;
+pub mod local_socket;
 pub mod namespace;
 pub mod process;
 pub mod pulse;

@@ -120,6 +120,39 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let _ = futex::wait(word, futex::Flags::empty(), expected, timeout.as_ref());
 }
 
+/// The most words [`futex_wait_any`] takes (the kernel's `FUTEX_WAITV_MAX`).
+pub const WAIT_ANY_MAX: usize = 128;
+
+/// Sleeps until one of several words is woken or no longer holds the value beside it, or the clock
+/// ([`crate::clock::now_ns`]) has reached `until_ns`. May return early for no reason.
+///
+/// # Errors
+/// `Unsupported` before Linux 5.16, which has no `futex_waitv`; `InvalidInput` for no words, or for
+/// more than [`WAIT_ANY_MAX`].
+pub fn futex_wait_any(words: &[(&AtomicU32, u32)], until_ns: Option<i64>) -> io::Result<()> {
+    use rustix::io::Errno;
+    if words.is_empty() || words.len() > WAIT_ANY_MAX {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut waiters = [futex::Wait::new(); WAIT_ANY_MAX];
+    for (waiter, (word, expected)) in waiters.iter_mut().zip(words) {
+        waiter.val = u64::from(*expected);
+        waiter.uaddr = futex::WaitPtr::new(word.as_ptr().cast());
+        waiter.flags = futex::WaitFlags::SIZE_U32;
+    }
+    let until = until_ns.map(|until_ns| crate::clock::timespec(until_ns.max(0)));
+    let waiters = &waiters[..words.len()];
+    let flags = futex::WaitvFlags::empty();
+    match futex::waitv(waiters, flags, until.as_ref(), rustix::thread::ClockId::Monotonic) {
+        Err(Errno::NOSYS) => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "waiting for several topics at once needs Linux 5.16 (futex_waitv); wait for each in its own thread",
+        )),
+        // Every other outcome means the same to the caller: look.
+        _ => Ok(()),
+    }
+}
+
 /// Wakes every process that sleeps on `word`. Always a system call.
 pub fn futex_wake(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);

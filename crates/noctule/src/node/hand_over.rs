@@ -58,7 +58,8 @@ impl Packet {
         let (head, text) = bytes.split_first_chunk::<20>()?;
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let [version, kind, flag, zero] = [head[4], head[5], head[6], head[7]];
-        if head[..4] != MAGIC || version != VERSION || flag > 1 || zero != 0 || bytes.len() > PACKET_BYTES_MAX {
+        if head[..4] != MAGIC || version != VERSION || flag > 1 || zero != 0 || bytes.len() > PACKET_BYTES_MAX
+        {
             return None;
         }
         let (writer, reader, number) = (EndpointId(word(8)), EndpointId(word(12)), word(16));

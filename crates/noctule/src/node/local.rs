@@ -136,7 +136,11 @@ impl Connections {
     }
 
     /// Tells a node that one of our readers is done with one of its writers.
-    pub(super) fn release(&mut self, (node, writer, reader): (NodeId, EndpointId, EndpointId), shared: &Shared) {
+    pub(super) fn release(
+        &mut self,
+        (node, writer, reader): (NodeId, EndpointId, EndpointId),
+        shared: &Shared,
+    ) {
         shared.source_went(reader, (node, writer));
         if let Some(outgoing) = self.outgoing.values_mut().find(|outgoing| outgoing.node == node) {
             outgoing.asked.remove(&(writer, reader));
@@ -208,7 +212,13 @@ impl Incoming {
         }
     }
 
-    fn grant(&mut self, writer: EndpointId, reader: EndpointId, pins: u32, shared: &Shared) -> Result<(), String> {
+    fn grant(
+        &mut self,
+        writer: EndpointId,
+        reader: EndpointId,
+        pins: u32,
+        shared: &Shared,
+    ) -> Result<(), String> {
         let topic = shared.lock().publishers.get(&writer).cloned();
         let topic = topic.ok_or("the publisher has been closed")?;
         if let Some(ring) = topic.offer.make()? {
@@ -261,12 +271,12 @@ impl Outgoing {
         let control = SealedMemory::open(control, WrittenBy::Holder).map_err(|error| error.to_string())?;
         let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return Ok(()) };
         let start = match topic.endpoint.qos.durability {
-            Durability::TransientLocal => StartAt::Oldest,
+            Durability::TransientLocal => StartAt::Last(endpoint.qos.depth),
             Durability::Volatile => StartAt::Next,
         };
         let ring = Reader::open(Memory::from(data), Memory::from(control), pins, endpoint.type_hash, start);
         let ring = ring.map_err(|error| error.to_string())?;
-        let source = Source { node: self.node, writer: endpoint.id, is_remote: false, reader: ring };
+        let source = Source::new(self.node, endpoint.id, ring);
         topic.change(Change::Came(Box::new(source)));
         Ok(())
     }

@@ -55,7 +55,9 @@ impl Offer {
         let layout = Layout::of(&self.config).map_err(|error| error.to_string())?;
         let bytes = layout.region_bytes();
         let no_memory = |error: io::Error| {
-            format!("{bytes} bytes of shared memory cannot be had ({error}); lower keep_last, borrows or payload_bytes_max")
+            format!(
+                "{bytes} bytes of shared memory cannot be had ({error}); lower keep_last, borrows or payload_bytes_max"
+            )
         };
         let length = usize::try_from(bytes).map_err(|_| no_memory(io::ErrorKind::OutOfMemory.into()))?;
         let memory = SealedMemory::create(length, WrittenBy::Creator).map_err(no_memory)?;

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use noctule_discovery::{
-    Destination, Discovery, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock, NodeId, Reason,
-    Via,
+    Destination, Discovery, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock, NodeId,
+    Reason, Via,
 };
 use noctule_timebase::Instant;
 
@@ -135,7 +135,9 @@ impl State {
         let ours = Arc::new(endpoint);
         let others: Vec<_> = match kind {
             EndpointKind::Writer => self.subscribers.values().map(|topic| topic.endpoint.clone()).collect(),
-            EndpointKind::Reader => self.publishers.keys().filter_map(|id| self.discovery.local(*id).cloned()).collect(),
+            EndpointKind::Reader => {
+                self.publishers.keys().filter_map(|id| self.discovery.local(*id).cloned()).collect()
+            }
         };
         for other in others.into_iter().filter(|other| other.topic == topic) {
             let other = Arc::new(other);
@@ -145,7 +147,9 @@ impl State {
             };
             match noctule_discovery::incompatible(writer, reader) {
                 None => self.match_local(self.me, writer, reader),
-                Some(why) => self.note(Notice::Mismatch { topic: topic.clone(), node: "this node".into(), why }),
+                Some(why) => {
+                    self.note(Notice::Mismatch { topic: topic.clone(), node: "this node".into(), why })
+                }
             }
         }
         self.handle_events();
@@ -203,7 +207,11 @@ impl State {
                 }
                 Event::Mismatched { local, node, remote, why } => {
                     let _ = local;
-                    let name = self.discovery.nodes().find(|(id, ..)| *id == node).map(|(_, name, ..)| name.to_owned());
+                    let name = self
+                        .discovery
+                        .nodes()
+                        .find(|(id, ..)| *id == node)
+                        .map(|(_, name, ..)| name.to_owned());
                     let node = name.unwrap_or_else(|| node.to_string());
                     self.note(Notice::Mismatch { topic: remote.topic.clone(), node, why });
                 }

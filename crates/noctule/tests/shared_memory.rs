@@ -1,0 +1,135 @@
+//! Publishers and subscribers on one host: found by discovery, joined by shared memory.
+
+use std::time::Duration;
+
+use noctule::{Node, Notice, Publisher, Reliability, Subscriber};
+use noctule_timebase::Span;
+
+/// Tests of one machine run at the same time; each has a domain of its own.
+fn domain() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    1000 + (std::process::id() % 400) * 10 + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn pair(domain: u32) -> (Node, Node) {
+    (Node::builder("a").domain(domain).open().unwrap(), Node::builder("b").domain(domain).open().unwrap())
+}
+
+/// Publishes again and again until the subscriber has something: no fixed times.
+fn until_received(publisher: &mut Publisher, subscriber: &mut Subscriber, bytes: &[u8]) -> noctule::Sample {
+    for _ in 0..1000 {
+        publisher.publish(bytes).unwrap();
+        if let Some(sample) = subscriber.receive(Some(Duration::from_millis(20))).unwrap() {
+            return sample;
+        }
+    }
+    panic!("nothing was received");
+}
+
+#[test]
+fn two_nodes_find_each_other_and_every_sample_knows_its_age() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("imu").open().unwrap();
+    let mut subscriber = b.subscriber("imu").open().unwrap();
+    let sample = until_received(&mut publisher, &mut subscriber, b"sample");
+    assert_eq!(sample.to_vec(), b"sample");
+    let age = sample.age().unwrap();
+    assert!(age.span >= Span::ZERO, "{age:?}");
+    assert_eq!((age.bound, age.sigma), (Some(Span::ZERO), Some(Span::ZERO)));
+}
+
+#[test]
+fn publisher_and_subscriber_of_one_node_find_each_other() {
+    let node = Node::builder("alone").domain(domain()).open().unwrap();
+    let mut subscriber = node.subscriber("loop").open().unwrap();
+    let mut publisher = node.publisher("loop").open().unwrap();
+    assert_eq!(until_received(&mut publisher, &mut subscriber, b"x").to_vec(), b"x");
+}
+
+#[test]
+fn samples_come_in_order_and_what_was_overwritten_is_counted() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("count").keep_last(4).open().unwrap();
+    let mut subscriber = b.subscriber("count").open().unwrap();
+    drop(until_received(&mut publisher, &mut subscriber, b"0"));
+    while subscriber.take().unwrap().is_some() {}
+    for number in 0..100u32 {
+        publisher.publish(&number.to_le_bytes()).unwrap();
+    }
+    let (mut last, mut taken, mut missed) = (None, 0, 0);
+    while let Some(sample) = subscriber.take().unwrap() {
+        let number = u32::from_le_bytes(sample.to_vec().try_into().unwrap());
+        assert!(last < Some(number));
+        (last, taken, missed) = (Some(number), taken + 1, missed + sample.info().missed);
+    }
+    assert_eq!(last, Some(99));
+    assert!(taken >= 4, "keep_last(4), got {taken}");
+    assert_eq!(taken + missed, 100);
+}
+
+#[test]
+fn a_late_joiner_of_a_transient_local_topic_gets_the_history() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("map").keep_last(3).transient_local().open().unwrap();
+    for number in 0..10u8 {
+        publisher.publish(&[number]).unwrap();
+    }
+    let mut subscriber = b.subscriber("map").transient_local().borrows(1).open().unwrap();
+    let mut numbers = Vec::new();
+    while numbers.len() < 3 {
+        let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("the history");
+        numbers.push(sample.to_vec()[0]);
+    }
+    assert_eq!(numbers[numbers.len() - 3..], [7, 8, 9]);
+}
+
+#[test]
+fn a_mismatch_is_told_on_both_sides() {
+    let (a, b) = pair(domain());
+    let _publisher = a.publisher("imu").open().unwrap();
+    let mut subscriber = b.subscriber("imu").reliability(Reliability::Reliable).open().unwrap();
+    for node in [&a, &b] {
+        let notice = loop {
+            if let Some(notice) = node.poll_notice() {
+                break notice;
+            }
+            subscriber.wait(Some(Duration::from_millis(5)));
+        };
+        assert!(matches!(&notice, Notice::Mismatch { topic, .. } if topic == "imu"), "{notice}");
+        assert!(notice.to_string().contains("requests reliable"), "{notice}");
+    }
+}
+
+#[test]
+fn a_closed_publisher_is_noticed_and_another_takes_over() {
+    let (a, b) = pair(domain());
+    let mut subscriber = b.subscriber("imu").open().unwrap();
+    for round in 0..3u8 {
+        let mut publisher = a.publisher("imu").open().unwrap();
+        let sample = loop {
+            let sample = until_received(&mut publisher, &mut subscriber, &[round]).to_vec();
+            if sample == [round] {
+                break sample;
+            }
+        };
+        assert_eq!(sample, [round]);
+        drop(publisher);
+    }
+    while subscriber.publishers() > 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+}
+
+#[test]
+fn bad_names_and_sizes_are_refused_with_a_sentence() {
+    let node = Node::builder("n").domain(domain()).open().unwrap();
+    let sentence = |error: noctule::NodeError| error.to_string();
+    assert!(sentence(node.publisher("").open().unwrap_err()).contains("no name"));
+    assert!(sentence(node.publisher("t").keep_last(0).open().unwrap_err()).contains("history"));
+    assert!(sentence(Node::builder("n").domain(9999).open().unwrap_err()).contains("domain 9999"));
+    assert!(sentence(Node::builder("n").static_peer("nowhere").open().unwrap_err()).contains("192.168.1.7"));
+    let mut publisher = node.publisher("t").payload_bytes_max(4).open().unwrap();
+    let error = publisher.publish(&[0; 5]).unwrap_err();
+    assert!(error.to_string().contains("payload_bytes_max"), "{error}");
+}
