@@ -56,8 +56,8 @@ pub(crate) struct Shared {
     stop: AtomicBool,
     /// Group whose members may read our memory, too.
     group: Option<u32>,
-    /// Notices go to standard error until the user asks for them.
-    tells: AtomicBool,
+    /// Notices go to standard error.
+    tells: bool,
 }
 
 /// How a node is set up.
@@ -71,6 +71,7 @@ pub struct NodeBuilder {
     clock: LocalClock,
     interface: Option<Ipv4Addr>,
     group: Option<u32>,
+    tells: bool,
 }
 
 impl NodeBuilder {
@@ -112,6 +113,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Keeps notices (mismatches, refusals, keys that do not fit) for [`Node::poll_notice`]. Default:
+    /// they go to standard error, so that none is silent.
+    pub fn keep_notices(mut self) -> Self {
+        self.tells = false;
+        self
+    }
+
     /// Starts the node.
     ///
     /// # Errors
@@ -146,7 +154,7 @@ impl NodeBuilder {
             kick,
             stop: AtomicBool::new(false),
             group: self.group,
-            tells: AtomicBool::new(true),
+            tells: self.tells,
         });
         let thread =
             driver::start(Arc::clone(&shared)).map_err(system("the node's thread cannot be started"))?;
@@ -173,6 +181,7 @@ impl Node {
             clock: LocalClock::default(),
             interface: None,
             group: None,
+            tells: true,
         }
     }
 
@@ -196,10 +205,9 @@ impl Node {
         self.shared.clock.now()
     }
 
-    /// What the user should know, in order; each is given once. Until this is first called, notices go
-    /// to standard error.
+    /// What the user should know, in order, each once; for nodes set up with
+    /// [`keep_notices`](NodeBuilder::keep_notices).
     pub fn poll_notice(&self) -> Option<Notice> {
-        self.shared.tells.store(false, Ordering::Relaxed);
         self.shared.lock().poll_notice()
     }
 

@@ -13,7 +13,8 @@ fn domain() -> u32 {
 }
 
 fn pair(domain: u32) -> (Node, Node) {
-    (Node::builder("a").domain(domain).open().unwrap(), Node::builder("b").domain(domain).open().unwrap())
+    let node = |name| Node::builder(name).domain(domain).keep_notices().open().unwrap();
+    (node("a"), node("b"))
 }
 
 /// Publishes again and again until the subscriber has something: no fixed times.

@@ -135,7 +135,7 @@ impl Driver {
 
     /// Notices that nobody has asked for go to standard error, so that none is silent.
     fn tell(&self) {
-        if self.shared.tells.load(Ordering::Relaxed) {
+        if self.shared.tells {
             while let Some(notice) = self.shared.lock().poll_notice() {
                 let _ = writeln!(io::stderr(), "noctule: {notice}");
             }
