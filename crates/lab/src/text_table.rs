@@ -20,15 +20,11 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
         text += &format!("{}\n", row.why_invalid.join("; "));
     }
     for row in merged.iter().filter(|row| row.valid && row.clock_bound_ns > 0) {
-        let key = &row.key;
         let (bound, sigma) = (row.clock_bound_ns as f64, row.clock_sigma_ns as f64);
         let warning = row.clock_warning().map_or(String::new(), |warning| format!(": {warning}"));
         text += &format!(
-            "two clocks: {} {} {} B [{}]: proven within {}, sigma {}{warning}\n",
-            key.peer,
-            key.mode,
-            key.payload_bytes,
-            key.placement,
+            "{}: proven within {}, sigma {}{warning}\n",
+            row.key,
             notation::duration(bound),
             notation::duration(sigma),
         );
