@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
     ("noctule", &["timebase", "time-sync", "discovery", "sys", "shm-ring"]),
-    ("peer", &["sys"]),
+    ("peer", &["timebase", "sys", "noctule"]),
     ("lab", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer"]),
     ("python", &["timebase", "time-sync"]),
     ("cli", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer", "lab"]),

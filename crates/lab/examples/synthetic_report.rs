@@ -203,6 +203,7 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
         mode: shape.mode.to_owned(),
         nodes: shape.nodes,
         hosts: 1,
+        clocks: vec![],
         hops: match shape.mode {
             "chain" => statistics::chain_hops(samples, &(1..shape.nodes).collect::<Vec<_>>()),
             "fan_out" => statistics::fan_out_hops(samples, shape.nodes),

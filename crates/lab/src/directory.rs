@@ -39,6 +39,8 @@ pub struct Offer {
     pub formats: Vec<String>,
     /// Largest message.
     pub payload_bytes_max: u64,
+    /// Whether it can stamp with an artificial clock.
+    pub artificial_clock: bool,
 }
 
 /// All peers by name, and why the others are not there.
@@ -46,6 +48,9 @@ pub struct Offer {
 pub struct Directory {
     /// Peers that can be started.
     pub entries: BTreeMap<String, Entry>,
+    /// The `noctule` command itself, which also compares clocks.
+    #[serde(skip)]
+    pub noctule: PathBuf,
     /// Peers that are known but cannot, with the sentence that says why and what to do.
     pub missing: BTreeMap<String, String>,
 }
@@ -53,7 +58,7 @@ pub struct Directory {
 impl Directory {
     /// The built-in floors, which `noctule` itself runs when called as `noctule lab node NAME`.
     pub fn built_in(noctule: &Path) -> Self {
-        let mut directory = Self::default();
+        let mut directory = Self { noctule: noctule.to_owned(), ..Self::default() };
         for floor in floors::all() {
             let description = floor.describe();
             let name = description.name.clone();
@@ -105,6 +110,7 @@ impl Offer {
             modes: hello.list("modes"),
             formats: hello.list("formats"),
             payload_bytes_max: hello.word("max_payload_bytes").and_then(|n| n.parse().ok()).unwrap_or(0),
+            artificial_clock: hello.word("artificial_clock") == Some("1"),
         }
     }
 }
@@ -118,6 +124,8 @@ impl From<Description> for Offer {
             modes: description.modes,
             formats: description.formats,
             payload_bytes_max: description.payload_bytes_max,
+            // Built in, so behind our own harness, which takes the stamps.
+            artificial_clock: true,
         }
     }
 }

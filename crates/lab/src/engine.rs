@@ -8,10 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use noctule::clock::{LocalClock, now};
 use noctule_peer::{Line, Table};
+use noctule_sys::clock;
+use noctule_timebase::Span;
 
+use crate::clock_pair::{ClockPair, PairPlan, Side};
 use crate::directory::Directory;
-use crate::judge::{NodeResult, judge};
+use crate::foreign_clock::ForeignClock;
+use crate::judge::{NodeResult, Trial, judge};
 use crate::network::Network;
 use crate::node_process::{NodeFault, NodeProcess};
 use crate::plan::{CellPlan, Plan};
@@ -23,6 +28,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Beyond the time it was given, a node may need this long to finish and write its record.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Clocks of a trial count from this long after the first exchange: until then their drift is settled
+/// and, where all is well, all nodes are connected.
+const CLOCK_LEAD: Span = Span::from_ms(1500);
+/// Beside a trial clocks are compared this often.
+const EXCHANGE_EVERY_MS: u32 = 50;
 
 /// What a caller may want to know while cells are measured. Called between measurements only.
 pub trait Observer {
@@ -115,7 +125,7 @@ impl<'a> Engine<'a> {
                     break;
                 }
                 Err(NodeFault::Failed(why)) => Err(why),
-                Ok(nodes) => Ok(nodes),
+                Ok(trial) => Ok(trial),
             };
             let (result, samples) = judge(cell, trial, nodes);
             observer.end(&result);
@@ -134,24 +144,30 @@ impl<'a> Engine<'a> {
     }
 
     /// One trial of one cell: fresh processes from start to exit.
-    fn trial(&mut self, cell: &CellPlan) -> Result<Vec<NodeResult>, NodeFault> {
+    fn trial(&mut self, cell: &CellPlan) -> Result<Trial, NodeFault> {
         let failed = |what: &str| NodeFault::Failed(what.to_owned());
         let entry = self.directory.entries.get(&cell.peer).ok_or_else(|| failed("the peer vanished"))?;
         let network = if cell.hosts == 2 { &self.two_hosts } else { &self.one_host };
         let network = network.as_ref().ok_or_else(|| failed("there is no network"))?;
         self.sessions += 1;
         let session = format!("s{:x}x{:x}", std::process::id(), self.sessions);
+        let clocks = self.start_clocks(cell, network, &session)?;
         let mut nodes = Vec::new();
         for node in 0..cell.nodes {
             let label = format!("node {node} ({})", cell.peer);
             nodes.push(NodeProcess::start(&entry.program, label, network.host(node))?);
         }
-        let conversation = Conversation { cell, interrupted: &self.interrupted };
+        let clocks_shown = clocks.as_ref().map(|clocks| clocks.each.clone());
+        let conversation =
+            Conversation { cell, clocks: clocks_shown.unwrap_or_default(), interrupted: &self.interrupted };
         conversation.hello(&mut nodes)?;
         let addresses = conversation.open(&mut nodes, &session, network, &self.settings)?;
         let settings = conversation.connect(&mut nodes, &addresses)?;
         let records: Vec<PathBuf> =
             (0..cell.nodes).map(|node| self.scratch.path().join(format!("{session}-{node}.rec"))).collect();
+        if let Some(clocks) = &clocks {
+            clock::sleep_until(clock::now_ns() + (clocks.start - now()).ns());
+        }
         let done = conversation.run(&mut nodes, &records, &self.settings)?;
         for node in nodes {
             node.close()?;
@@ -165,7 +181,60 @@ impl<'a> Engine<'a> {
             let _ = std::fs::remove_file(record);
             results.push(NodeResult { done, table, settings });
         }
-        Ok(results)
+        let clocks = clocks.map(TrialClocks::stop).transpose().map_err(NodeFault::Failed)?;
+        Ok(Trial { nodes: results, clocks })
+    }
+
+    /// If the hosts of a cell have clocks of their own: starts to compare them.
+    fn start_clocks(
+        &self,
+        cell: &CellPlan,
+        network: &Network,
+        session: &str,
+    ) -> Result<Option<TrialClocks>, NodeFault> {
+        if cell.clocks.is_empty() {
+            return Ok(None);
+        }
+        let start = now() + CLOCK_LEAD;
+        let each: Result<Vec<LocalClock>, _> = cell
+            .clocks
+            .iter()
+            .map(|text| text.parse::<LocalClock>().map(|clock| clock.started(start)))
+            .collect();
+        let each = each.map_err(|error| NodeFault::Failed(error.to_string()))?;
+        let [sender, receiver] = each.as_slice() else {
+            return Err(NodeFault::Failed("there is not one clock for each of two hosts".into()));
+        };
+        let plan = PairPlan {
+            noctule: &self.directory.noctule,
+            server: Side { node: 0, clock: sender },
+            prober: Side { node: 1, clock: receiver },
+            prober_arguments: &["--every-ms".into(), EXCHANGE_EVERY_MS.to_string()],
+            both_arguments: &[],
+            trace: self.scratch.path().join(format!("{session}-clocks.csv")),
+        };
+        let pair = ClockPair::start(network, plan).map_err(NodeFault::Failed)?;
+        Ok(Some(TrialClocks { pair, each, start }))
+    }
+}
+
+/// The clocks of one trial, and the exchange between them.
+struct TrialClocks {
+    pair: ClockPair,
+    /// One per host.
+    each: Vec<LocalClock>,
+    /// When their rates and steps begin to count.
+    start: noctule_timebase::Instant<noctule::clock::Raw>,
+}
+
+impl TrialClocks {
+    fn stop(self) -> Result<ForeignClock, String> {
+        let exchanges = self.pair.stop()?.rows;
+        let mut each = self.each.into_iter();
+        match (each.next(), each.next()) {
+            (Some(remote), Some(local)) => Ok(ForeignClock { exchanges, remote, local }),
+            _ => Err("there is not one clock for each of two hosts".into()),
+        }
     }
 }
 
@@ -201,6 +270,8 @@ pub(crate) type NodeSettings = Vec<(String, String)>;
 /// The lines exchanged with the nodes of one trial.
 struct Conversation<'a> {
     cell: &'a CellPlan,
+    /// One per host; empty if all nodes stamp with the machine's.
+    clocks: Vec<LocalClock>,
     interrupted: &'a AtomicBool,
 }
 
@@ -269,7 +340,8 @@ impl Conversation<'_> {
             .with("format", &cell.format)
             .with("payload_bytes", cell.payload_bytes)
             .with("window", cell.window)
-            .with_some("core", cell.core(node));
+            .with_some("core", cell.core(node))
+            .with_some("clock", self.clocks.get(node as usize % self.clocks.len().max(1)));
         cell.options.iter().fold(line, |line, (key, value)| line.with(&format!("option.{key}"), value))
     }
 

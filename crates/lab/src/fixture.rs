@@ -43,6 +43,7 @@ pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, Ce
         blocks: cell_statistics::blocks(latencies),
         reordered: None,
         hosts: 1,
+        clocks: vec![],
     };
     let sample = |(index, latency): (usize, &i64)| Sample {
         index: index as u64,

@@ -320,6 +320,7 @@ fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
         recorder_ns: None,
         reordered: Some(reordered(&joined.samples, 0)),
         hosts: 1,
+        clocks: vec![],
     }
 }
 

@@ -9,6 +9,7 @@ use noctule_peer::{Line, Slot, Table};
 
 use crate::cell_statistics as statistics;
 use crate::engine::NodeSettings;
+use crate::foreign_clock::{ForeignClock, Translation};
 use crate::plan::CellPlan;
 use crate::run::Cell;
 use crate::samples::{CellSamples, Sample};
@@ -30,27 +31,36 @@ pub(crate) struct NodeResult {
     pub(crate) settings: NodeSettings,
 }
 
-/// Judges one trial. `nodes` is the sentence of the fault if the trial did not complete.
-pub(crate) fn judge(
-    plan: &CellPlan,
-    trial: u32,
-    nodes: Result<Vec<NodeResult>, String>,
-) -> (Cell, CellSamples) {
+/// What one trial left behind.
+#[derive(Debug)]
+pub(crate) struct Trial {
+    /// Of each node.
+    pub(crate) nodes: Vec<NodeResult>,
+    /// How the hosts' clocks compared, if they have clocks of their own.
+    pub(crate) clocks: Option<ForeignClock>,
+}
+
+/// Judges one trial. `outcome` is the sentence of the fault if the trial did not complete.
+pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>) -> (Cell, CellSamples) {
     let mut cell = empty_cell(plan, trial);
-    let nodes = match nodes {
-        Ok(nodes) => nodes,
+    let Trial { nodes, clocks } = match outcome {
+        Ok(trial) => trial,
         Err(why) => {
             cell.why_invalid.push(why);
             return (cell, CellSamples::new());
         }
     };
-    let samples = collect(plan, &nodes);
+    let mut samples = collect(plan, &nodes);
+    let translation = clocks.map(|clocks| clocks.translate(&mut samples)).unwrap_or_default();
+    cell.clock_bound_ns = translation.bound_ns;
+    cell.clock_sigma_ns = translation.sigma_ns;
     fill(&mut cell, plan, &nodes, &samples);
     let mut why = Vec::new();
     check_counts(&nodes, &mut why);
     check_neighbours(plan, &nodes, &mut why);
     check_rate(plan, &nodes, &mut why);
     check_latencies(plan, &samples, &mut why);
+    why.extend(Translation::faults(&translation));
     if cell.received == 0 {
         why.push(format!("nothing arrived: {} messages were sent, none received", cell.sent));
     }
@@ -100,16 +110,18 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
         blocks: vec![],
         reordered: None,
         hosts: plan.hosts,
+        clocks: plan.clocks.clone(),
     }
 }
 
-/// Nodes whose arrivals are measured: those on the clock of the source's host.
+/// Nodes whose arrivals are measured: those on the clock of the source's host, or all if the clocks of
+/// both hosts were compared.
 fn receivers(plan: &CellPlan) -> Vec<u32> {
     match plan.mode.as_str() {
         _ if plan.nodes == 1 => vec![0],
         "round_trip" => vec![0],
         // With two hosts only every second node shares the source's clock: two stamps of one host.
-        _ if plan.hosts == 2 => (2..plan.nodes).step_by(2).collect(),
+        _ if plan.hosts == 2 && plan.clocks.is_empty() => (2..plan.nodes).step_by(2).collect(),
         _ => (1..plan.nodes).collect(),
     }
 }

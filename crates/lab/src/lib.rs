@@ -15,6 +15,7 @@ pub mod engine;
 #[cfg(test)]
 mod fixture;
 pub mod floors;
+mod foreign_clock;
 pub mod host;
 pub mod import;
 mod judge;

@@ -9,9 +9,13 @@
 use std::collections::HashMap;
 
 use crate::cell_statistics::end_to_end;
+use crate::notation::duration;
 use crate::run::{Cell, CellKey, Floor, Run};
 use crate::samples::CellSamples;
 use crate::statistics::LatencySummary;
+
+/// A clock error above this share of the median latency is pointed out.
+pub const CLOCK_SHARE: f64 = 0.2;
 
 /// One experiment of a run, all its trials together.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +40,10 @@ pub struct MergedCell {
     pub late: u64,
     /// Sum over trials of [`Cell::duplicated`].
     pub duplicated: u64,
+    /// Largest over trials of [`Cell::clock_bound_ns`].
+    pub clock_bound_ns: u64,
+    /// Largest over trials of [`Cell::clock_sigma_ns`].
+    pub clock_sigma_ns: u64,
     /// The floor the trials were compared with.
     pub floor: Option<Floor>,
     /// Pooled p50 divided by the floor's p50.
@@ -56,6 +64,22 @@ impl MergedCell {
     /// Loss as a share of the messages sent, 0 … 1; `None` if none were sent.
     pub fn loss(&self) -> Option<f64> {
         (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
+    }
+
+    /// What must be said of a latency between two clocks: that its clock error is more than
+    /// [`CLOCK_SHARE`] of it.
+    pub fn clock_warning(&self) -> Option<String> {
+        let p50_ns = self.latency_ns?.p50? as f64;
+        let parts = [("proven clock bound", self.clock_bound_ns), ("clock's sigma", self.clock_sigma_ns)];
+        let large: Vec<String> = parts
+            .into_iter()
+            .filter(|&(_, ns)| ns as f64 > p50_ns * CLOCK_SHARE)
+            .map(|(what, ns)| format!("the {what}, {},", duration(ns as f64)))
+            .collect();
+        let verb = if large.len() == 1 { "is" } else { "are" };
+        (!large.is_empty()).then(|| {
+            format!("{} {verb} more than a fifth of the p50, {}", large.join(" and "), duration(p50_ns))
+        })
     }
 
     /// Half the spread of the trials' medians relative to the pooled median; `None` with one trial.
@@ -140,6 +164,8 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
         lost: sum(|cell| cell.lost),
         late: sum(|cell| cell.late),
         duplicated: sum(|cell| cell.duplicated),
+        clock_bound_ns: cells.iter().map(|cell| cell.clock_bound_ns).max().unwrap_or(0),
+        clock_sigma_ns: cells.iter().map(|cell| cell.clock_sigma_ns).max().unwrap_or(0),
         floor,
         ratio_to_floor,
         is_floor: cells.iter().all(|cell| cell.is_floor),
@@ -192,6 +218,23 @@ mod tests {
         assert_eq!(merged[0].latency_ns, None);
         assert_eq!(merged[0].p50_spread_ns, None);
         assert_eq!(merged[0].ratio_to_floor, None);
+    }
+
+    #[test]
+    fn a_clock_error_above_a_fifth_of_the_median_is_pointed_out() {
+        let latencies: Vec<i64> = (50_000..50_100).collect();
+        let warning = |bound_ns, sigma_ns| {
+            let mut cell = cell("a", 0, &latencies);
+            (cell.0.clock_bound_ns, cell.0.clock_sigma_ns) = (bound_ns, sigma_ns);
+            let (run, samples) = run(vec![cell]);
+            merge(&run, &samples)[0].clock_warning()
+        };
+        assert_eq!(warning(0, 0), None);
+        assert_eq!(warning(10_000, 2_000), None);
+        let bound = "the proven clock bound, 18 µs, is more than a fifth of the p50, 50 µs";
+        assert_eq!(warning(18_000, 2_000).as_deref(), Some(bound));
+        let both = "the proven clock bound, 18 µs, and the clock's sigma, 11 µs, are more than a fifth of the p50, 50 µs";
+        assert_eq!(warning(18_000, 11_000).as_deref(), Some(both));
     }
 
     #[test]

@@ -111,10 +111,10 @@ pub fn distinguishing(keys: &[CellKey]) -> Vec<Vec<String>> {
 }
 
 /// Properties that [`properties`] lists.
-pub const PROPERTIES: usize = 7;
+pub const PROPERTIES: usize = 8;
 
 /// The properties of an experiment besides its peer (link, payload, rate, mode, wait, placement,
-/// format), `None` where they go without saying.
+/// format, clocks), `None` where they go without saying.
 pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
     let mode = match key.mode.as_str() {
         "chain" | "fan_out" => format!("{} of {}", key.mode.replace('_', "-"), key.nodes),
@@ -134,6 +134,7 @@ pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
         (!key.wait.is_empty()).then(|| key.wait.clone()),
         placement,
         (key.format != "raw" && !key.format.is_empty()).then(|| key.format.clone()),
+        (!key.clocks.is_empty()).then(|| format!("clocks \"{}\"", key.clocks.join("\", \""))),
     ]
 }
 
@@ -176,6 +177,7 @@ mod tests {
             format: "raw".to_owned(),
             payload_bytes,
             rate_mhz: None,
+            clocks: vec![],
         };
         let keys = [key("udp", 64, "0,1"), key("lcm", 64, "0"), key("lcm", 64, "0,1")];
         assert_eq!(short_labels(&keys), ["udp cores 0,1", "lcm udp core 0", "lcm udp cores 0,1"]);

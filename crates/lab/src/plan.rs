@@ -36,6 +36,8 @@ pub struct CellPlan {
     pub touch: String,
     /// 1 or 2.
     pub hosts: u32,
+    /// The clock of each host, as text; empty: all on the machine's.
+    pub clocks: Vec<String>,
     /// Later than this is late.
     pub deadline_ns: Option<u64>,
     /// `may_saturate`.
@@ -213,6 +215,7 @@ impl Expander<'_> {
             format: String::new(),
             touch: group.touch.clone(),
             hosts: group.hosts,
+            clocks: group.clocks.clone(),
             deadline_ns: None,
             expect: group.expect.clone(),
             options: group.options.clone(),
@@ -274,6 +277,10 @@ impl Expander<'_> {
             .or_else(|| {
                 let (largest, wanted) = (offer.payload_bytes_max, cell.payload_bytes);
                 (wanted > largest).then(|| format!("carries at most {largest} B, not {wanted} B"))
+            })
+            .or_else(|| {
+                (!cell.clocks.is_empty() && !offer.artificial_clock)
+                    .then(|| "does not offer artificial_clock, which clocks = […] needs".to_owned())
             })
             .or_else(|| {
                 let absent = cell.cores.iter().find(|core| !self.cores.contains(core))?;

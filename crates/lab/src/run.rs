@@ -170,6 +170,10 @@ pub struct Cell {
     /// Network namespaces the nodes alternate between: 1 or 2.
     #[serde(default = "one")]
     pub hosts: u32,
+    /// The clock of each host as the scenario says it; empty if all nodes stamp with one clock. Arrivals
+    /// on the second host were then translated into the first host's clock.
+    #[serde(default)]
+    pub clocks: Vec<String>,
 }
 
 fn one() -> u32 {
@@ -308,10 +312,10 @@ impl Run {
 
 impl Cell {
     /// Number of nodes up to the last one whose stamps share the source's clock: all of them on one
-    /// host; with two hosts in turn, up to the last on the source's.
+    /// host, or if their clocks were compared; with two hosts in turn, up to the last on the source's.
     pub fn measured_nodes(&self) -> u32 {
         match (self.hosts, self.mode.as_str()) {
-            (2, "chain") => self.nodes.saturating_sub(1) / 2 * 2 + 1,
+            (2, "chain") if self.clocks.is_empty() => self.nodes.saturating_sub(1) / 2 * 2 + 1,
             _ => self.nodes,
         }
     }
@@ -331,6 +335,7 @@ impl Cell {
             format: self.format.clone(),
             payload_bytes: self.payload_bytes,
             rate_mhz: self.rate_hz.map(|hz| (hz * 1e3).round() as u64),
+            clocks: self.clocks.clone(),
         }
     }
 }
@@ -356,4 +361,6 @@ pub struct CellKey {
     pub payload_bytes: u64,
     /// [`Cell::rate_hz`] in thousandths of a hertz, so that it can be compared.
     pub rate_mhz: Option<u64>,
+    /// [`Cell::clocks`].
+    pub clocks: Vec<String>,
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use noctule::clock::LocalClock;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -91,6 +92,10 @@ pub struct Group {
     /// 1, or 2: nodes alternate between two network namespaces joined by a veth pair.
     #[serde(default = "one")]
     pub hosts: u32,
+    /// The clock of each host, e.g. `["", "offset=3s,ppm=50"]`: needs `hosts = 2`. Empty: all nodes
+    /// stamp with the machine's clock.
+    #[serde(default)]
+    pub clocks: Vec<String>,
     /// A message slower than this is late; default: one period.
     pub deadline_us: Option<f64>,
     /// `may_saturate`: the cell may be invalid without failing the run.
@@ -297,6 +302,15 @@ impl ScenarioFile {
             within("nodes", nodes.into(), 1.0, 64.0)?;
         }
         within("hosts", group.hosts.into(), 1.0, 2.0)?;
+        if !group.clocks.is_empty() && (group.hosts != 2 || group.clocks.len() != 2) {
+            let what = "clocks needs hosts = 2 and one clock for each, such as clocks = [\"\", \"offset=3s,ppm=50\"]";
+            return Err(self.fault(start, what));
+        }
+        for clock in &group.clocks {
+            if let Err(error) = clock.parse::<LocalClock>() {
+                return Err(self.fault(start, format!("clocks: {error}")));
+            }
+        }
         for placement in group.placement.values() {
             let cores = placement.split(',').all(|core| core.trim().parse::<u32>().is_ok());
             if !(cores || ["split", "same", "free"].contains(&placement.as_str())) {
@@ -398,6 +412,10 @@ mod tests {
         assert_eq!(text, "s.toml:3:1: wait = \"sleep\" is none of spin, block, hybrid");
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\npayload_bytes = [64, 8]\n");
         assert_eq!(text, "s.toml:2:1: payload_bytes = 8 is not between 16 and 4194304");
+        let clocks = |keys: &str| fault(&format!("name = \"x\"\n[[cells]]\npeer = \"udp\"\n{keys}\n"));
+        assert!(clocks("clocks = [\"\", \"\"]").contains("clocks needs hosts = 2 and one clock for each"));
+        assert!(clocks("hosts = 2\nclocks = [\"\"]").contains("clocks needs hosts = 2"));
+        assert!(clocks("hosts = 2\nclocks = [\"\", \"ppm=x\"]").contains("clocks: ppm=x is no rate"));
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\nplacement = \"left\"\n");
         assert!(text.contains("placement = \"left\" is none of split, same, free"));
         assert!(fault("name = \"x\"\ntrials = 0\n[[cells]]\npeer = \"udp\"\n").contains("trials = 0"));

@@ -19,6 +19,16 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
         text += &format!("{verdict}: {peer} {mode} {payload_bytes} B {wait} [{}]: ", key.placement);
         text += &format!("{}\n", row.why_invalid.join("; "));
     }
+    for row in merged.iter().filter(|row| row.valid && row.clock_bound_ns > 0) {
+        let (bound, sigma) = (row.clock_bound_ns as f64, row.clock_sigma_ns as f64);
+        let warning = row.clock_warning().map_or(String::new(), |warning| format!(": {warning}"));
+        text += &format!(
+            "{}: proven within {}, sigma {}{warning}\n",
+            row.key,
+            notation::duration(bound),
+            notation::duration(sigma),
+        );
+    }
     for skipped in &run.skipped {
         text += &format!("skipped: {}: {}\n", skipped.peer, skipped.why);
     }

@@ -88,6 +88,29 @@ impl LocalClock {
         self.at(now())
     }
 
+    /// Every moment at which this clock showed `shown`, to the nanosecond, in order: one, or more if a
+    /// step made it show it again, or none if a step left it out.
+    pub fn moments_of<C>(&self, shown: Instant<C>) -> Vec<Instant<Raw>> {
+        let since = self.since();
+        let mut steps = self.steps.clone();
+        steps.sort_by_key(|step| step.after);
+        let faster = 1_000_000_000_u64.saturating_add_signed(self.rate_ppb);
+        let (mut stepped, mut from) = (Span::ZERO, Span::MIN);
+        let mut moments = Vec::new();
+        for next in steps.iter().map(Some).chain([None]) {
+            // With what is stepped so far: elapsed · (1 + rate) = shown − since − offset − stepped.
+            let gained = Span::from_ns(shown.ns()) - Span::from_ns(since.ns()) - self.offset - stepped;
+            let elapsed = gained.scale(1_000_000_000, faster).unwrap_or(Span::ZERO);
+            let until = next.map_or(Span::MAX, |step| step.after);
+            if from <= elapsed && elapsed < until {
+                moments.push(since + elapsed);
+            }
+            stepped += next.map_or(Span::ZERO, |step| step.by);
+            from = until;
+        }
+        moments
+    }
+
     /// The truth: what `other` shows minus what this clock shows, at one moment.
     pub fn offset_to(&self, other: &LocalClock, at: Instant<Raw>) -> Span {
         other.ahead_of_raw(at) - self.ahead_of_raw(at)
@@ -295,6 +318,24 @@ mod tests {
         assert_eq!([steps(0, 14), steps(14, 15), steps(15, 99), steps(0, 99)], [false, true, false, true]);
         assert_eq!(a.offset_to(&b, Instant::from_ns(15)), Span::from_ms(1));
         assert_eq!(b.offset_to(&a, Instant::from_ns(15)), Span::from_ms(-1));
+    }
+
+    #[test]
+    fn a_reading_leads_back_to_every_moment_it_was_shown() {
+        let clock = clock("offset=-3s,ppm=-50,step=20ms@500ms,step=-5ms@900ms,since=1000");
+        let back = |raw_ns: i64| -> Vec<i64> {
+            let shown = clock.at::<Local>(Instant::from_ns(raw_ns));
+            clock.moments_of(shown).into_iter().map(Instant::ns).collect()
+        };
+        for raw_ns in [-7_000_000_000, 1_000, 499_999_000, 500_002_000, 890_000_000, 930_000_000, 1 << 50] {
+            let found = back(raw_ns);
+            assert!(matches!(found[..], [ns] if (ns - raw_ns).abs() <= 1), "{raw_ns}: {found:?}");
+        }
+        // The step back of 5 ms shows the last 5 ms again.
+        let found = back(898_000_000);
+        assert!((found[0] - 898_000_000).abs() <= 1 && (found[1] - 903_000_250).abs() <= 10, "{found:?}");
+        let left_out = Instant::<Local>::from_ns(1_000 - 3_000_000_000 + 510_000_000);
+        assert_eq!(clock.moments_of(left_out), []);
     }
 
     #[test]

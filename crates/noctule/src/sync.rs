@@ -7,6 +7,7 @@
 mod arrival;
 mod prober;
 mod server;
+mod warm_up;
 pub mod wire;
 
 use std::io;

@@ -1,8 +1,7 @@
 //! Where received messages are judged and recorded.
 
-use noctule_sys::clock;
-
 use crate::message::{HEADER_BYTES, Header, Outgoing, parse};
+use crate::stamp_clock::StampClock;
 use crate::table::Table;
 use crate::transport::Touch;
 
@@ -10,6 +9,7 @@ use crate::transport::Touch;
 pub(crate) struct Inbox {
     payload_bytes: usize,
     touch: Touch,
+    pub(crate) clock: StampClock,
     pub(crate) table: Table,
     pub(crate) received: u64,
     pub(crate) duplicated: u64,
@@ -25,6 +25,7 @@ impl Inbox {
         Self {
             payload_bytes,
             touch,
+            clock: StampClock::default(),
             table: Table::new(messages),
             received: 0,
             duplicated: 0,
@@ -37,7 +38,7 @@ impl Inbox {
     /// Stamps, judges and records one message. Returns its header and stamp if it is new or warm-up.
     #[inline]
     pub(crate) fn take(&mut self, message: &[u8]) -> Option<(Header, i64)> {
-        let now_ns = clock::now_ns();
+        let now_ns = self.clock.now_ns();
         let header = self.judge(message)?;
         self.record(header, now_ns).then_some((header, now_ns))
     }
@@ -73,7 +74,7 @@ impl Inbox {
             self.duplicated += 1;
             return false;
         }
-        slot.received_ns = now_ns;
+        slot.received_ns = self.clock.shown_ns(now_ns);
         slot.scheduled_ns = header.scheduled_ns;
         self.received += 1;
         true
@@ -85,21 +86,22 @@ impl Inbox {
         if !header.is_warm_up()
             && let Some(slot) = self.table.slot(header.index)
         {
-            slot.sent_ns = now_ns;
+            slot.sent_ns = self.clock.shown_ns(now_ns);
         }
     }
 
     /// Measures what one stamp and record cost, on a message and a table like the real ones.
-    pub(crate) fn calibrate() -> f64 {
+    pub(crate) fn calibrate(clock: &StampClock) -> f64 {
         const ROUNDS: u64 = 2048;
         let mut rehearsal = Self::new(HEADER_BYTES, Touch::Header, ROUNDS as usize);
+        rehearsal.clock = clock.clone();
         let mut message = Outgoing::new(HEADER_BYTES, Touch::Header);
-        let start_ns = clock::now_ns();
+        let start_ns = clock.now_ns();
         for index in 0..ROUNDS {
             let bytes = message.set(Header { index, scheduled_ns: start_ns }).bytes();
             std::hint::black_box(rehearsal.take(std::hint::black_box(bytes)));
         }
-        (clock::now_ns() - start_ns) as f64 / ROUNDS as f64
+        (clock.now_ns() - start_ns) as f64 / ROUNDS as f64
     }
 }
 
@@ -134,6 +136,6 @@ mod tests {
 
     #[test]
     fn calibration_costs_something() {
-        assert!(Inbox::calibrate() > 0.0);
+        assert!(Inbox::calibrate(&StampClock::default()) > 0.0);
     }
 }

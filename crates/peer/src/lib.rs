@@ -26,6 +26,7 @@ mod node;
 mod open_loop;
 mod receiver;
 mod serve;
+mod stamp_clock;
 mod table;
 mod transport;
 

@@ -11,7 +11,8 @@ use crate::inbox::Inbox;
 use crate::line::Line;
 use crate::message::{Header, Outgoing, WARM_UP};
 use crate::open_loop::Schedule;
-use crate::receiver::{QUIET_NS, receive, receive_until};
+use crate::receiver::{QUIET_NS, receive, receive_for};
+use crate::stamp_clock::StampClock;
 use crate::table::Table;
 use crate::transport::{Open, PeerError, Role, Touch, Transport, Wait};
 
@@ -48,7 +49,8 @@ impl Node {
     pub(crate) fn new(open: &Open, plan: Plan) -> Self {
         let sends_first = matches!(open.role, Role::Initiator | Role::Source);
         let mut inbox = Inbox::new(open.payload_bytes, plan.touch, plan.messages as usize);
-        let recorder_ns = Inbox::calibrate();
+        inbox.clock = StampClock::new(open.clock.clone());
+        let recorder_ns = Inbox::calibrate(&inbox.clock);
         inbox.sent = if sends_first { 0 } else { u64::MAX };
         Self {
             role: open.role,
@@ -80,7 +82,7 @@ impl Node {
     }
 
     fn done(&self) -> Line {
-        let now_ns = clock::now_ns();
+        let now_ns = self.inbox.clock.now_ns();
         let mut cpu_ns = self.cpu_start_ns.map_or(0, |start_ns| clock::process_cpu_ns() - start_ns);
         if self.wait == Wait::Spin && self.inbox.last_arrival_ns != 0 {
             // A spinning node burned its core from the last message until it heard "stop".
@@ -111,16 +113,16 @@ impl Node {
 
     /// Closed loop: the next message leaves when the last came back.
     fn initiate_closed(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
-        let end_ns = clock::now_ns() + self.plan.warm_up_ns;
+        let end_ns = self.inbox.clock.now_ns() + self.plan.warm_up_ns;
         for number in 0..self.plan.warm_up_messages {
-            let sent_ns = clock::now_ns();
+            let sent_ns = self.inbox.clock.now_ns();
             if sent_ns >= end_ns {
                 break;
             }
             self.exchange(transport, WARM_UP | number, sent_ns)?;
         }
         self.begin_measuring();
-        let mut sent_ns = clock::now_ns();
+        let mut sent_ns = self.inbox.clock.now_ns();
         let end_ns = sent_ns + self.plan.limit_ns;
         for index in 0..self.plan.messages {
             if sent_ns >= end_ns {
@@ -140,14 +142,15 @@ impl Node {
         sent_ns: i64,
     ) -> Result<i64, PeerError> {
         let Self { inbox, outgoing, plan, wait, .. } = self;
+        let shown_ns = inbox.clock.shown_ns(sent_ns);
         if index & WARM_UP == 0 {
             inbox.sent = index + 1;
             if let Some(slot) = inbox.table.slot(index) {
-                slot.scheduled_ns = sent_ns;
-                slot.sent_ns = sent_ns;
+                slot.scheduled_ns = shown_ns;
+                slot.sent_ns = shown_ns;
             }
         }
-        transport.send(outgoing.set(Header { index, scheduled_ns: sent_ns }))?;
+        transport.send(outgoing.set(Header { index, scheduled_ns: shown_ns }))?;
         let mut answered_ns = None;
         while answered_ns.is_none() {
             let count = receive(*wait, transport, &mut |message| {
@@ -159,7 +162,7 @@ impl Node {
             })?;
             // Only a receive that came back empty reads the clock.
             if count == 0 {
-                let now_ns = clock::now_ns();
+                let now_ns = inbox.clock.now_ns();
                 if now_ns - sent_ns >= plan.reply_timeout_ns {
                     return Ok(now_ns);
                 }
@@ -170,7 +173,7 @@ impl Node {
 
     /// Open loop: messages leave when they are due, whether or not the last came back.
     fn initiate_open(&mut self, transport: &mut dyn Transport, rate_hz: f64) -> Result<(), PeerError> {
-        let schedule = Schedule::starting_at(clock::now_ns() + 1_000_000, rate_hz);
+        let schedule = Schedule::starting_at(self.inbox.clock.now_ns() + 1_000_000, rate_hz);
         let mut turns = Turns::new(self.plan);
         for number in 0.. {
             let due_ns = schedule.due_ns(number);
@@ -189,12 +192,15 @@ impl Node {
         wait: Wait,
     ) -> Result<(), PeerError> {
         let inbox = &mut self.inbox;
-        while clock::now_ns() < until_ns {
-            receive_until(wait, transport, until_ns, &mut |message| {
+        loop {
+            let left_ns = until_ns - inbox.clock.now_ns();
+            if left_ns <= 0 {
+                return Ok(());
+            }
+            receive_for(wait, transport, left_ns, &mut |message| {
                 inbox.take(message);
             })?;
         }
-        Ok(())
     }
 
     fn send_in_turn(
@@ -206,27 +212,32 @@ impl Node {
         if index == 0 {
             self.begin_measuring();
         }
+        let inbox = &mut self.inbox;
+        let shown_ns = inbox.clock.shown_ns(scheduled_ns);
         if index & WARM_UP == 0 {
-            self.inbox.sent = index + 1;
-            if let Some(slot) = self.inbox.table.slot(index) {
-                slot.scheduled_ns = scheduled_ns;
+            inbox.sent = index + 1;
+            if let Some(slot) = inbox.table.slot(index) {
+                slot.scheduled_ns = shown_ns;
                 // Without a rate the one reading is both (spec section 3).
-                slot.sent_ns = if self.plan.rate_hz.is_some() { clock::now_ns() } else { scheduled_ns };
+                slot.sent_ns = match self.plan.rate_hz {
+                    Some(_) => inbox.clock.shown_ns(inbox.clock.now_ns()),
+                    None => shown_ns,
+                };
             }
         }
-        transport.send(self.outgoing.set(Header { index, scheduled_ns }))
+        transport.send(self.outgoing.set(Header { index, scheduled_ns: shown_ns }))
     }
 
     /// After the last message: collects the echoes still on the way.
     fn drain(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
         let inbox = &mut self.inbox;
-        inbox.last_arrival_ns = inbox.last_arrival_ns.max(clock::now_ns());
+        inbox.last_arrival_ns = inbox.last_arrival_ns.max(inbox.clock.now_ns());
         let silence_ns = self.plan.reply_timeout_ns.max(SILENCE_NS);
         while inbox.received < inbox.sent {
             let count = receive(self.wait, transport, &mut |message| {
                 inbox.take(message);
             })?;
-            if count == 0 && clock::now_ns() - inbox.last_arrival_ns >= silence_ns {
+            if count == 0 && inbox.clock.now_ns() - inbox.last_arrival_ns >= silence_ns {
                 break;
             }
         }
@@ -236,16 +247,16 @@ impl Node {
     // — source —
 
     fn send_all(&mut self, transport: &mut dyn Transport) -> Result<(), PeerError> {
-        let start_ns = clock::now_ns() + 1_000_000;
+        let start_ns = self.inbox.clock.now_ns() + 1_000_000;
         let schedule = self.plan.rate_hz.map(|rate_hz| Schedule::starting_at(start_ns, rate_hz));
         let mut turns = Turns::new(self.plan);
         for number in 0.. {
             let scheduled_ns = match &schedule {
                 Some(schedule) => {
-                    schedule.wait_for(number);
+                    schedule.wait_for(number, &self.inbox.clock);
                     schedule.due_ns(number)
                 }
-                None => clock::now_ns(),
+                None => self.inbox.clock.now_ns(),
             };
             let Some(index) = turns.next(scheduled_ns) else { break };
             self.send_in_turn(transport, index, scheduled_ns)?;
@@ -280,7 +291,7 @@ impl Node {
                 Some(_) => return Err(PeerError("only stop is understood while running".into())),
                 None => {}
             }
-            let silent_ns = clock::now_ns() - self.inbox.last_arrival_ns;
+            let silent_ns = self.inbox.clock.now_ns() - self.inbox.last_arrival_ns;
             if expected.is_some_and(|all| self.inbox.received >= all || silent_ns >= SILENCE_NS) {
                 return Ok(());
             }
@@ -302,13 +313,14 @@ impl Node {
                 let count = receive(self.wait, transport, &mut |message| match inbox.judge(message) {
                     Some(header) if inbox.is_new(header) => headers.push(header),
                     Some(again) => {
-                        inbox.record(again, clock::now_ns());
+                        let now_ns = inbox.clock.now_ns();
+                        inbox.record(again, now_ns);
                     }
                     None => {}
                 })?;
                 for header in headers.drain(..) {
                     transport.send(outgoing.set(header))?;
-                    let now_ns = clock::now_ns();
+                    let now_ns = inbox.clock.now_ns();
                     inbox.record(header, now_ns);
                     inbox.record_sent(header, now_ns);
                 }
@@ -319,7 +331,8 @@ impl Node {
                     headers.extend(inbox.take(message).map(|(header, _)| header));
                 })?;
                 for header in headers.drain(..) {
-                    inbox.record_sent(header, clock::now_ns());
+                    let now_ns = inbox.clock.now_ns();
+                    inbox.record_sent(header, now_ns);
                     transport.send(outgoing.set(header))?;
                 }
                 Ok(count)

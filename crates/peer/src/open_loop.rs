@@ -1,6 +1,6 @@
 //! The schedule of an open loop, kept whatever happens to the messages.
 
-use noctule_sys::clock;
+use crate::stamp_clock::StampClock;
 
 /// The sender wakes this long before its turn and spins, because waking takes tens of µs …
 const LEAD_NS: i64 = 100_000;
@@ -26,13 +26,13 @@ impl Schedule {
     }
 
     /// Sleeps, then spins, until message `number` is due; returns the time it is now.
-    pub(crate) fn wait_for(&self, number: u64) -> i64 {
+    pub(crate) fn wait_for(&self, number: u64, clock: &StampClock) -> i64 {
         let due_ns = self.due_ns(number);
-        if due_ns - clock::now_ns() > self.lead_ns {
-            clock::sleep_until(due_ns - self.lead_ns);
+        if due_ns - clock.now_ns() > self.lead_ns {
+            clock.sleep_until(due_ns - self.lead_ns);
         }
         loop {
-            let now_ns = clock::now_ns();
+            let now_ns = clock.now_ns();
             if now_ns >= due_ns {
                 return now_ns;
             }

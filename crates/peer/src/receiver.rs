@@ -34,15 +34,14 @@ pub(crate) fn receive(
     }
 }
 
-/// Receives until `until_ns`: at most one batch of messages, or nothing. For a sender that waits
-/// for its next turn.
-pub(crate) fn receive_until(
+/// Receives for `left_ns`: at most one batch of messages, or nothing. For a sender that waits for
+/// its next turn.
+pub(crate) fn receive_for(
     wait: Wait,
     transport: &mut dyn Transport,
-    until_ns: i64,
+    left_ns: i64,
     deliver: &mut Deliver<'_>,
 ) -> Result<usize, PeerError> {
-    let left_ns = until_ns - clock::now_ns();
     if left_ns <= 0 {
         return Ok(0);
     }

@@ -89,7 +89,9 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
         .with("waits", waits.join(","))
         .with("modes", description.modes.join(","))
         .with("formats", description.formats.join(","))
-        .with("max_payload_bytes", description.payload_bytes_max))
+        .with("max_payload_bytes", description.payload_bytes_max)
+        // This harness takes all stamps itself, so every peer that links it can.
+        .with("artificial_clock", 1))
 }
 
 fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {

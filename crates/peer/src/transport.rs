@@ -5,6 +5,8 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 
+use noctule::clock::LocalClock;
+
 use crate::line::{Line, LineError};
 use crate::message::Outgoing;
 
@@ -145,6 +147,8 @@ pub struct Open {
     pub lock_memory: bool,
     /// IPv4 address to bind to and announce.
     pub bind_address: String,
+    /// Stamp with this clock instead of `CLOCK_MONOTONIC`; the harness does, transports need not care.
+    pub clock: Option<LocalClock>,
     /// Free options of the scenario for this peer.
     pub options: BTreeMap<String, String>,
 }
@@ -176,6 +180,7 @@ impl Open {
             priority: line.read("priority", "a priority from 0 to 99")?.unwrap_or(0),
             lock_memory: line.word("lock_memory") == Some("1"),
             bind_address: line.read("bind_address", "an address")?.unwrap_or_else(|| "127.0.0.1".into()),
+            clock: line.read("clock", "a clock such as offset=5s,ppm=50,since=0")?,
             options: line.with_prefix("option."),
         })
     }

@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod faulty_peers;
+mod foreign_clocks;
 mod interruption;
 mod recorded;
 mod topologies;

@@ -15,6 +15,7 @@ fn plan(mode: &str, nodes: u32, rate_hz: Option<f64>) -> CellPlan {
         format: "raw".into(),
         touch: "header".into(),
         hosts: 1,
+        clocks: vec![],
         deadline_ns: rate_hz.map(|hz| (1e9 / hz) as u64),
         expect: None,
         options: Default::default(),
@@ -65,7 +66,7 @@ fn edit(node: NodeResult, edit: impl Fn(usize, &mut Slot)) -> NodeResult {
 }
 
 fn reasons(plan: &CellPlan, nodes: Vec<NodeResult>) -> Vec<String> {
-    let (cell, _) = judge(plan, 0, Ok(nodes));
+    let (cell, _) = judge(plan, 0, Ok(Trial { nodes, clocks: None }));
     assert_eq!(cell.valid, cell.why_invalid.is_empty());
     assert_eq!(cell.valid, cell.latency_ns.is_some(), "a summary exactly if valid");
     cell.why_invalid
@@ -85,7 +86,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
         }
     });
     let nodes = vec![honest(node(true, None)), honest(lossy)];
-    let (cell, samples) = judge(&plan("one_way", 2, Some(1000.0)), 4, Ok(nodes));
+    let (cell, samples) = judge(&plan("one_way", 2, Some(1000.0)), 4, Ok(Trial { nodes, clocks: None }));
     assert_eq!(cell.why_invalid, Vec::<String>::new());
     assert_eq!((cell.sent, cell.received, cell.lost, cell.late, cell.duplicated), (100, 99, 1, 1, 2));
     assert_eq!((cell.trial, samples.len()), (4, 99));
@@ -97,7 +98,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
 #[test]
 fn fan_out_counts_deliveries() {
     let nodes = vec![honest(node(true, None)), honest(node(false, Some(10))), honest(node(false, Some(30)))];
-    let (cell, _) = judge(&plan("fan_out", 3, None), 0, Ok(nodes));
+    let (cell, _) = judge(&plan("fan_out", 3, None), 0, Ok(Trial { nodes, clocks: None }));
     assert_eq!((cell.sent, cell.received, cell.hops.len()), (200, 200, 2));
 }
 
@@ -106,7 +107,7 @@ fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
     // The forwarder sends a little after it has received.
     let forwarder = edit(node(true, Some(10_000)), |_, slot| slot.sent_ns = slot.received_ns + 5);
     let nodes = vec![honest(node(true, None)), honest(forwarder), honest(node(false, Some(35_000)))];
-    let (cell, _) = judge(&plan("chain", 3, None), 0, Ok(nodes));
+    let (cell, _) = judge(&plan("chain", 3, None), 0, Ok(Trial { nodes, clocks: None }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     let hops: Vec<_> = cell.hops.iter().map(|hop| hop.latency_ns.unwrap().max).collect();
     assert_eq!(hops, [10_000, 25_000]);
@@ -120,7 +121,7 @@ fn two_hosts_are_measured_by_stamps_of_one() {
     let forward = |after| honest(edit(node(true, Some(after)), |_, slot| slot.sent_ns = slot.received_ns));
     let nodes =
         vec![honest(node(true, None)), forward(10), forward(20), forward(30), honest(node(false, Some(44)))];
-    let (cell, samples) = judge(&plan, 0, Ok(nodes));
+    let (cell, samples) = judge(&plan, 0, Ok(Trial { nodes, clocks: None }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     assert_eq!(cell.link, "link:veth");
     assert!(samples.iter().all(|sample| sample.node % 2 == 0));
@@ -216,7 +217,8 @@ fn a_hiccup_that_was_caught_up_with_is_late_not_invalid() {
         }
     }));
     let sink = honest(node(false, Some(5_900_000)));
-    let (cell, _) = judge(&plan("one_way", 2, Some(1000.0)), 0, Ok(vec![hiccup, sink]));
+    let (cell, _) =
+        judge(&plan("one_way", 2, Some(1000.0)), 0, Ok(Trial { nodes: vec![hiccup, sink], clocks: None }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     assert_eq!(cell.late, 100);
     assert_eq!(cell.send_lag_ns.unwrap().max, 5_000_000);
@@ -227,4 +229,45 @@ fn silence_is_not_a_result() {
     let deaf = honest(node(false, None));
     let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), deaf]);
     assert_eq!(why, ["nothing arrived: 100 messages were sent, none received"]);
+}
+
+#[test]
+fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
+    let mut plan = plan("one_way", 2, Some(1000.0));
+    plan.hosts = 2;
+    plan.clocks = vec![String::new(), "offset=1s".into()];
+    // The receiver's clock is a second ahead; 40 µs each way, and 70 µs for a message.
+    let exchange = |number: i64| {
+        let at_ns = 900_000_000 + number * 10_000_000;
+        let local_ns = at_ns + 1_000_000_000;
+        crate::sync::TraceRow {
+            exchange: noctule_time_sync::Exchange::from_ns(
+                local_ns,
+                at_ns + 40_000,
+                at_ns + 40_000,
+                local_ns + 80_000,
+            ),
+            offset_true_ns: None,
+            step_in_flight: false,
+        }
+    };
+    let judged = |remote: &str| {
+        let nodes = vec![honest(node(true, None)), honest(node(false, Some(1_000_070_000)))];
+        let clocks = ForeignClock {
+            exchanges: (0..30).map(exchange).collect(),
+            remote: remote.parse().unwrap(),
+            local: "offset=1s,since=0".parse().unwrap(),
+        };
+        judge(&plan, 0, Ok(Trial { nodes, clocks: Some(clocks) })).0
+    };
+    let cell = judged("since=0");
+    assert_eq!(cell.why_invalid, Vec::<String>::new());
+    assert_eq!(cell.received, 100, "a receiver on the other host is measured");
+    let latency = cell.latency_ns.unwrap();
+    assert!((69_000..71_000).contains(&latency.p50.unwrap()), "{latency:?}");
+    assert!((40_000..60_000).contains(&cell.clock_bound_ns), "{}", cell.clock_bound_ns);
+
+    let cell = judged("offset=1ms,since=0");
+    assert!(cell.why_invalid[0].starts_with("100 of 100 latencies are wrong by more than their clock bound"));
+    assert_eq!(cell.latency_ns, None);
 }

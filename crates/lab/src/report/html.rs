@@ -112,6 +112,8 @@ struct Verdict {
     reasons: Vec<String>,
     /// What about the machine costs latency, valid or not.
     costs: Vec<String>,
+    /// Latencies between two clocks that are not known well enough to be taken at face value.
+    clocks: Vec<String>,
 }
 
 impl Verdict {
@@ -155,7 +157,10 @@ impl Verdict {
         } else {
             ("valid", "Valid.", extent)
         };
-        Self { kind, word, sentence, reasons, costs: facts::costs(run) }
+        let warned = merged.iter().zip(labels).filter(|(cell, _)| cell.valid);
+        let clocks =
+            warned.filter_map(|(cell, label)| Some(format!("{label}: {}", cell.clock_warning()?))).collect();
+        Self { kind, word, sentence, reasons, costs: facts::costs(run), clocks }
     }
 }
 

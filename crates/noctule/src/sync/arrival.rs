@@ -28,7 +28,8 @@ use noctule_timebase::Instant;
 use crate::clock::Raw;
 
 /// The kernel slews its clocks against the crystal by no more than this: 500 ppm of frequency and
-/// 500 ppm of `adjtime`. Where it is seen to do more, its stamps are not used.
+/// 500 ppm of `adjtime`. A premise: a daemon that changes the kernel's tick can do more. Where more is
+/// seen since the datagram before, stamps are not used.
 pub const SLEW_LIMIT_PPM: i64 = 1_000;
 
 /// How arrivals were stamped. Each saturates.

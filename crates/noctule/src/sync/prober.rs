@@ -13,11 +13,13 @@ use noctule_timebase::{Instant, Span};
 use crate::clock::{self, LocalClock, Raw};
 use crate::sync::StampSource;
 use crate::sync::arrival::{ArrivalCounters, Arrivals};
+use crate::sync::warm_up::WarmUp;
 use crate::sync::wire::{DATAGRAM_BYTES, MalformedCounters, Reply, Request};
 
 /// Asks one server for its time, again and again.
 pub struct Prober {
     socket: UdpSocket,
+    warm_up: WarmUp,
     clock: LocalClock,
     exchanger: Exchanger,
     estimator: Box<dyn Estimator + Send>,
@@ -82,6 +84,7 @@ impl Prober {
         let exchanger = Exchanger::new(rhythm, random::secret()?, clock.now());
         Ok(Prober {
             socket,
+            warm_up: WarmUp::new(server.ip()),
             clock,
             exchanger,
             estimator,
@@ -138,6 +141,7 @@ impl Prober {
 
     fn send_due(&mut self) -> io::Result<()> {
         while let Some(nonce) = self.exchanger.poll_request(self.clock.now()) {
+            self.warm_up.run();
             // Stamped before the call: a departure may be stamped too early, never too late.
             let now = clock::now();
             self.sent.rotate_right(1);

@@ -42,6 +42,7 @@ pub(super) fn accounts(run: &Run, merged: &[MergedCell], labels: &[&str]) -> Vec
                 time(worst(|cell| cell.send_lag_ns.map(|lag| lag.max as f64))),
                 time(worst(|cell| cell.cpu_ns_per_message)),
                 time(worst(|cell| Some(cell.clock_bound_ns as f64))),
+                time(worst(|cell| Some(cell.clock_sigma_ns as f64))),
                 time(worst(|cell| cell.recorder_ns)),
             ],
         }
