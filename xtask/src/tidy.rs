@@ -22,8 +22,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
-    ("noctule", &["timebase", "time-sync", "discovery", "sys", "shm-ring"]),
-    ("peer", &["timebase", "sys", "noctule"]),
+    ("noctule", &["timebase", "time-sync", "discovery", "sys", "shm-ring", "local-clock"]),
+    ("local-clock", &["timebase", "sys"]),
+    ("peer", &["timebase", "local-clock", "sys"]),
     ("lab", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer"]),
     ("python", &["timebase", "time-sync"]),
     ("cli", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer", "lab"]),

@@ -22,7 +22,6 @@
 //! this crate has the sockets, the clock and one thread per node.
 #![forbid(unsafe_code)]
 
-pub mod clock;
 pub mod envelope;
 pub mod swarm_key;
 pub mod sync;
@@ -33,6 +32,9 @@ mod notice;
 mod publisher;
 mod sample;
 mod subscriber;
+
+/// The clock of a process: the machine's own, or an artificial one.
+pub use noctule_local_clock as clock;
 
 pub use error::{NodeError, PublishError, TakeError};
 pub use noctule_discovery::{Durability, Incompatible, NodeId, Qos, Reason, Reliability};

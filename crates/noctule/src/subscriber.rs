@@ -193,6 +193,9 @@ impl SubscriberBuilder {
     }
 }
 
+/// A sample of which `T` is the bytes, if there is one.
+type Taken<T> = Result<Option<(SampleInfo, T)>, TakeError>;
+
 impl Subscriber {
     /// The next sample of any publisher, in place, if there is one.
     ///
@@ -259,7 +262,7 @@ impl Subscriber {
     fn look<T>(
         &mut self,
         mut read: impl FnMut(&mut Source) -> Result<Option<(RingSample, T)>, noctule_shm_ring::ReadError>,
-    ) -> Result<Option<(SampleInfo, T)>, TakeError> {
+    ) -> Taken<T> {
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }

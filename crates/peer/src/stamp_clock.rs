@@ -3,7 +3,7 @@
 //! The loop itself always runs on a clock of the machine; only what is written into messages and
 //! records is what the artificial clock shows. A step must not move the schedule, nor end a wait.
 
-use noctule::clock::LocalClock;
+use noctule_local_clock::LocalClock;
 use noctule_sys::clock;
 use noctule_timebase::Instant;
 

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 
-use noctule::clock::LocalClock;
+use noctule_local_clock::LocalClock;
 
 use crate::line::{Line, LineError};
 use crate::message::Outgoing;

@@ -33,6 +33,9 @@ pub(super) enum Wish {
     Forget { node: NodeId },
 }
 
+/// An endpoint of another node, or of this one.
+pub(super) type Partner = (NodeId, EndpointId);
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct State {
@@ -41,7 +44,7 @@ pub(super) struct State {
     pub(super) publishers: BTreeMap<EndpointId, Arc<PublishedTopic>>,
     pub(super) subscribers: BTreeMap<EndpointId, Arc<SubscribedTopic>>,
     /// Partners of each of our endpoints.
-    pub(super) partners: BTreeMap<EndpointId, Vec<(NodeId, EndpointId)>>,
+    pub(super) partners: BTreeMap<EndpointId, Vec<Partner>>,
     /// Nodes whose memory we share, or not.
     same_host: BTreeMap<NodeId, bool>,
     wishes: VecDeque<Wish>,

@@ -12,7 +12,7 @@
 //! true difference at every moment, [`LocalClock::offset_to`], that no message had to carry.
 //!
 //! ```
-//! use noctule::clock::{LocalClock, Raw};
+//! use noctule_local_clock::{LocalClock, Raw};
 //! use noctule_time_sync::Remote;
 //! use noctule_timebase::{Instant, Span};
 //!
@@ -21,6 +21,8 @@
 //! assert_eq!(clock.at::<Remote>(raw).ns(), 105_025_000_000);
 //! assert_eq!(LocalClock::default().offset_to(&clock, raw), Span::from_ms(5_025));
 //! ```
+
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::str::FromStr;
