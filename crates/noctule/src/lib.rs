@@ -40,6 +40,6 @@ pub use error::{NodeError, PublishError, TakeError};
 pub use noctule_discovery::{Durability, Incompatible, NodeId, Qos, Reason, Reliability};
 pub use node::{KnownEndpoint, Node, NodeBuilder};
 pub use notice::Notice;
-pub use publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, PublisherBuilder};
+pub use publisher::{PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder};
 pub use sample::{Age, Sample, SampleInfo};
 pub use subscriber::{Subscriber, SubscriberBuilder, SubscriberCounters, Wait};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, Qos, Reliability};
-use noctule_shm_ring::{Origin, Writer};
+use noctule_shm_ring::{Loan, Origin, Writer};
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
@@ -165,6 +165,45 @@ impl Publisher {
         Ok(())
     }
 
+    /// Publishes a sample of `length_bytes`, true now, that `fill` writes where it will be read: no copy
+    /// is made. What `fill` leaves is unspecified: what an earlier sample held there.
+    ///
+    /// # Errors
+    /// Longer than the topic allows; `fill` is not called then.
+    pub fn publish_in_place(
+        &mut self,
+        length_bytes: usize,
+        fill: impl FnOnce(&mut Place<'_>),
+    ) -> Result<(), PublishError> {
+        if self.topic.is_fresh.load(Ordering::Acquire) {
+            self.fetch_ring();
+        }
+        let source_time_ns = self.shared.clock.now::<Local>().ns();
+        let alone = self.topic.remote_readers.load(Ordering::Relaxed) == 0;
+        match &mut self.writer {
+            Some(writer) if alone && length_bytes <= self.topic.offer.payload_bytes_max => {
+                self.sequence += 1;
+                self.topic.published.store(self.sequence, Ordering::Relaxed);
+                // Its length was checked above, so this does not fail.
+                if let Ok(mut loan) = writer.loan(length_bytes) {
+                    fill(&mut Place(Where::Ring(&mut loan)));
+                    let wake = loan.commit(Origin { source_time_ns, user: 0 });
+                    writer.wake(wake);
+                }
+                Ok(())
+            }
+            // Nobody here, or others elsewhere: the bytes are needed twice, or not at all.
+            _ => {
+                let length = length_bytes.min(self.topic.offer.payload_bytes_max.saturating_add(1));
+                let mut bytes = vec![0; length];
+                if length == length_bytes {
+                    fill(&mut Place(Where::Heap(&mut bytes)));
+                }
+                self.publish_at(&bytes, Instant::from_ns(source_time_ns))
+            }
+        }
+    }
+
     /// Readers matched now, on this host and on others.
     pub fn readers(&self) -> usize {
         self.shared.readers_of(self.topic.id)
@@ -187,6 +226,58 @@ impl Publisher {
             self.writer = fresh;
         }
         self.topic.is_fresh.store(false, Ordering::Release);
+    }
+}
+
+/// Where a sample is being written.
+#[derive(Debug)]
+pub struct Place<'a>(Where<'a>);
+
+#[derive(Debug)]
+enum Where<'a> {
+    Ring(&'a mut dyn RingPlace),
+    Heap(&'a mut [u8]),
+}
+
+/// A loan without the lifetime of its writer.
+trait RingPlace: std::fmt::Debug {
+    fn length_bytes(&self) -> usize;
+    fn write_at(&mut self, offset: usize, bytes: &[u8]);
+}
+
+impl RingPlace for Loan<'_> {
+    fn length_bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn write_at(&mut self, offset: usize, bytes: &[u8]) {
+        Loan::write_at(self, offset, bytes);
+    }
+}
+
+impl Place<'_> {
+    /// Length of the sample in bytes.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Where::Ring(loan) => loan.length_bytes(),
+            Where::Heap(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether the sample has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes a part of the sample.
+    ///
+    /// # Panics
+    /// If the part is not inside the sample.
+    pub fn write_at(&mut self, offset: usize, bytes: &[u8]) {
+        match &mut self.0 {
+            Where::Ring(loan) => loan.write_at(offset, bytes),
+            Where::Heap(place) => place[offset..offset + bytes.len()].copy_from_slice(bytes),
+        }
     }
 }
 

@@ -94,6 +94,14 @@ impl Sample {
         self.bytes.copy_to(buffer);
     }
 
+    /// Copies a part of its bytes: as many as `buffer` is long, from `offset` on.
+    ///
+    /// # Panics
+    /// If the part is not inside the sample.
+    pub fn read_at(&self, offset: usize, buffer: &mut [u8]) {
+        self.bytes.read_at(offset, buffer);
+    }
+
     /// First byte, valid for reads of [`len`](Sample::len) bytes while this lives; aligned to 8 bytes,
     /// to 64 if there are more than 32. Another process can write there: copy, or know your swarm.
     pub fn as_ptr(&self) -> *const u8 {

@@ -15,6 +15,7 @@ pub use model::Memory;
 mod real {
     use std::any::Any;
     use std::fmt;
+    use std::ops::Range;
     use std::ptr::NonNull;
 
     use noctule_sys::sealed_memory::SealedMemory;
@@ -147,6 +148,39 @@ mod real {
             if !rest.is_empty() {
                 let last = self.word(offset + whole * 8).load(Ordering::Relaxed).to_ne_bytes();
                 rest.copy_from_slice(&last[..rest.len()]);
+            }
+        }
+        /// [`Self::copy_in`] for a part of a message: any offset, and nothing around it changes. Only
+        /// for who alone writes there.
+        pub(crate) fn patch(&self, offset: usize, bytes: &[u8]) {
+            self.by_words(offset, bytes.len(), |word, within, part| {
+                let mut patched = word.load(Ordering::Relaxed).to_ne_bytes();
+                patched[within.clone()].copy_from_slice(&bytes[part]);
+                word.store(u64::from_ne_bytes(patched), Ordering::Relaxed);
+            });
+        }
+
+        /// [`Self::copy_out`] for a part of a message: any offset.
+        pub(crate) fn peek(&self, offset: usize, bytes: &mut [u8]) {
+            self.by_words(offset, bytes.len(), |word, within, part| {
+                bytes[part].copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes()[within]);
+            });
+        }
+
+        /// Visits the words that a range touches, each with what of it and of the range that is.
+        fn by_words(
+            &self,
+            offset: usize,
+            length_bytes: usize,
+            mut visit: impl FnMut(&AtomicU64, Range<usize>, Range<usize>),
+        ) {
+            let mut done = 0;
+            while done < length_bytes {
+                let at = offset + done;
+                let first = at % 8;
+                let count = (8 - first).min(length_bytes - done);
+                visit(self.word(at - first), first..first + count, done..done + count);
+                done += count;
             }
         }
     }

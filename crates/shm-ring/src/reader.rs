@@ -482,6 +482,17 @@ impl Borrowed {
         self.pin.shared.data.copy_out(self.offset, &mut buffer[..self.len()]);
     }
 
+    /// Copies a part of the message out: as many bytes as `buffer` is long, from `offset` on.
+    ///
+    /// # Panics
+    /// If the part is not inside the message.
+    #[cfg(not(loom))]
+    pub fn read_at(&self, offset: usize, buffer: &mut [u8]) {
+        let inside = offset.checked_add(buffer.len()).is_some_and(|end| end <= self.len());
+        assert!(inside, "part inside the message");
+        self.pin.shared.data.peek(self.offset + offset, buffer);
+    }
+
     /// First byte; valid for reads of [`Self::len`] bytes while this lives. Aligned to 8 bytes, to 64
     /// if the message is longer than 32.
     #[cfg(not(loom))]

@@ -273,6 +273,17 @@ impl Loan<'_> {
         self.writer.memory.copy_in(self.offset, bytes);
     }
 
+    /// Copies `bytes` into the message, from `offset` on.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    #[cfg(not(loom))]
+    pub fn write_at(&mut self, offset: usize, bytes: &[u8]) {
+        let inside = offset.checked_add(bytes.len()).is_some_and(|end| end <= self.length_bytes);
+        assert!(inside, "part inside the message");
+        self.writer.memory.patch(self.offset + offset, bytes);
+    }
+
     /// Publishes it.
     pub fn commit(self, origin: Origin) -> Wake {
         self.writer.commit(self.length_bytes, origin)
