@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shm-ring", &["sys"]),
     ("noctule", &["timebase", "time-sync", "sys", "shm-ring"]),
     ("peer", &["sys"]),
-    ("lab", &["timebase", "time-sync", "netsim", "sys", "peer"]),
+    ("lab", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer"]),
     ("python", &["timebase", "time-sync"]),
     ("cli", &["timebase", "time-sync", "netsim", "sys", "noctule", "peer", "lab"]),
 ];

@@ -19,6 +19,7 @@ pub mod import;
 mod judge;
 pub mod merge;
 mod network;
+mod noctule_ring;
 mod node_process;
 pub mod notation;
 pub mod peers;

@@ -67,10 +67,10 @@ impl Request {
     /// Reads a packet.
     pub fn parse(bytes: &[u8]) -> Result<Self, HandoverError> {
         match fields(bytes)? {
-            (REQUEST, pins, type_hash, text) if text.len() <= TOPIC_BYTES_MAX => {
+            Fields { kind: REQUEST, text, pins, type_hash } if text.len() <= TOPIC_BYTES_MAX => {
                 Ok(Self { topic: text.to_owned(), type_hash, pins })
             }
-            (REQUEST, ..) => Err(HandoverError::Text),
+            Fields { kind: REQUEST, .. } => Err(HandoverError::Text),
             _ => Err(HandoverError::Foreign),
         }
     }
@@ -82,7 +82,10 @@ impl Answer {
         match self {
             Self::Accepted { pins } => packet(ACCEPTED, *pins, 0, ""),
             Self::Refused(why) => {
-                let end = why.floor_char_boundary(REFUSAL_BYTES_MAX);
+                let mut end = why.len().min(REFUSAL_BYTES_MAX);
+                while !why.is_char_boundary(end) {
+                    end -= 1;
+                }
                 packet(REFUSED, 0, 0, &why[..end])
             }
         }
@@ -91,8 +94,8 @@ impl Answer {
     /// Reads a packet.
     pub fn parse(bytes: &[u8]) -> Result<Self, HandoverError> {
         match fields(bytes)? {
-            (ACCEPTED, pins, ..) => Ok(Self::Accepted { pins }),
-            (REFUSED, _, _, why) => Ok(Self::Refused(why.to_owned())),
+            Fields { kind: ACCEPTED, pins, .. } => Ok(Self::Accepted { pins }),
+            Fields { kind: REFUSED, text, .. } => Ok(Self::Refused(text.to_owned())),
             _ => Err(HandoverError::Foreign),
         }
     }
@@ -108,7 +111,15 @@ fn packet(kind: u32, pins: u32, type_hash: u64, text: &str) -> Vec<u8> {
     bytes
 }
 
-fn fields(bytes: &[u8]) -> Result<(u32, u32, u64, &str), HandoverError> {
+/// What both packets have.
+struct Fields<'a> {
+    kind: u32,
+    pins: u32,
+    type_hash: u64,
+    text: &'a str,
+}
+
+fn fields(bytes: &[u8]) -> Result<Fields<'_>, HandoverError> {
     let (magic, rest) = bytes.split_first_chunk::<4>().ok_or(HandoverError::Foreign)?;
     let (kind, rest) = rest.split_first_chunk::<4>().ok_or(HandoverError::Foreign)?;
     let (pins, rest) = rest.split_first_chunk::<4>().ok_or(HandoverError::Foreign)?;
@@ -117,7 +128,12 @@ fn fields(bytes: &[u8]) -> Result<(u32, u32, u64, &str), HandoverError> {
         return Err(HandoverError::Foreign);
     }
     let text = std::str::from_utf8(text).map_err(|_| HandoverError::Text)?;
-    Ok((u32::from_le_bytes(*kind), u32::from_le_bytes(*pins), u64::from_le_bytes(*type_hash), text))
+    Ok(Fields {
+        kind: u32::from_le_bytes(*kind),
+        pins: u32::from_le_bytes(*pins),
+        type_hash: u64::from_le_bytes(*type_hash),
+        text,
+    })
 }
 
 #[cfg(test)]
