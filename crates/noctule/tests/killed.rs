@@ -4,6 +4,8 @@
 //! `NOCTULE_KILLS` (default 100) kills from seed `NOCTULE_SEED` (default 1), half of them of readers,
 //! half of writers. The processes are this test binary itself, started again with a role.
 
+#![allow(clippy::unwrap_used)] // a test, roles included
+
 use std::process::{Child, Command};
 
 use noctule::local::{Access, Interest, LocalError, Origin, Publisher, RingConfig, StartAt, Subscriber};
