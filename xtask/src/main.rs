@@ -48,7 +48,10 @@ enum Command {
         /// `time-sync`
         core: String,
     },
-    /// The long runs: 10,000 simulated seeds, every parser fuzzed for ten minutes
+    /// Model-check the ring in shared memory
+    Loom,
+    /// The long runs: 10,000 simulated seeds, 1,000 kills, sanitizers, every parser fuzzed for ten
+    /// minutes
     Soak,
     /// Fuzz a parser (all of them if none is named)
     Fuzz {
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
         Command::Sweep { core } => steps::sweep(&core),
+        Command::Loom => steps::loom(),
         Command::Soak => steps::soak(),
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),

@@ -14,6 +14,7 @@ const CHECK: &[Step] = &[
 const TEST: &[Step] = &[
     ("setup", setup::run),
     ("tests", || shell::run("cargo test --workspace")),
+    ("loom", loom),
     ("python", python::test),
     ("browser", browser::run),
     ("foreign readers", readers::run),
@@ -79,7 +80,28 @@ pub fn sweep(core: &str) -> Result<(), String> {
 /// The long runs; what they found last stands in docs/design.
 pub fn soak() -> Result<(), String> {
     shell::run("cargo run --release --quiet -p noctule-lab --example soak_time_sync")?;
+    loom()?;
+    shell::run("NOCTULE_KILLS=1000 cargo test --release -p noctule --test killed")?;
+    sanitizer("thread")?;
+    sanitizer("address")?;
     fuzz::run(None, 600)
+}
+
+/// Every interleaving of the ring's models, in a target directory of its own because of the flag.
+pub fn loom() -> Result<(), String> {
+    shell::run(
+        "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --release --quiet -p noctule-shm-ring --lib",
+    )
+}
+
+/// Real threads under a sanitizer of the nightly compiler. The standard library is built along:
+/// the thread sanitizer takes one that is not instrumented for a race.
+fn sanitizer(name: &str) -> Result<(), String> {
+    shell::run("rustup component add rust-src --toolchain nightly")?;
+    shell::run(&format!(
+        "RUSTFLAGS='-Zsanitizer={name} -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=target/{name} \
+         cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu -p noctule-shm-ring -p noctule"
+    ))
 }
 
 /// Runs all steps even if one fails, so that one CI run shows all that is wrong.

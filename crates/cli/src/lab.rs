@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use noctule_lab::directory::Directory;
+use noctule_lab::directory::{self, Directory};
 use noctule_lab::peers::{self, manifest};
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
 use noctule_lab::session::Request;
-use noctule_lab::{engine, floors, report, session, text_table};
+use noctule_lab::{engine, report, session, text_table};
 
 use crate::Outcome;
 use crate::lab_report;
@@ -99,7 +99,7 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
 
 /// Serves as one node of a floor until the lab closes the line.
 pub(crate) fn serve_node(name: &str) -> ExitCode {
-    match floors::by_name(name) {
+    match directory::built_in(name) {
         Some(floor) => noctule_peer::serve(floor.as_ref()),
         None => {
             anstream::eprintln!("noctule: no built-in peer is called \"{name}\"; see `noctule lab peers`");

@@ -203,6 +203,11 @@ impl Discovery {
         Ok(())
     }
 
+    /// A node is known to be dead by other means than silence, such as the end of a connection.
+    pub fn handle_death(&mut self, node: NodeId) {
+        self.forget(node, Reason::Died);
+    }
+
     /// Time has passed: who was silent too long is gone.
     pub fn handle_timeout(&mut self, now: Instant<Local>) {
         while let Some(&(at, node)) = self.expiries.first() {

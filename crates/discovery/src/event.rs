@@ -33,6 +33,8 @@ pub enum Reason {
     Silent,
     /// Another node has taken its address: it was restarted.
     Restarted,
+    /// Its process is known to be dead.
+    Died,
 }
 
 /// What has become known.

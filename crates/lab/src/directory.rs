@@ -5,13 +5,20 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use noctule_peer::{Description, Line};
+use noctule_peer::{Description, Line, Peer};
 use serde::Serialize;
 
 use crate::floors;
+use crate::noctule_peer::Noctule;
 use crate::node_process::{NodeFault, NodeProcess, Program};
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The peer of that name that is built in.
+pub fn built_in(name: &str) -> Option<Box<dyn Peer>> {
+    let noctule: Box<dyn Peer> = Box::new(Noctule);
+    floors::all().into_iter().chain([noctule]).find(|peer| peer.describe().name == name)
+}
 
 /// A peer the lab can start.
 #[derive(Debug, Clone, Serialize)]
@@ -56,19 +63,18 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The built-in floors, which `noctule` itself runs when called as `noctule lab node NAME`.
+    /// The floors and Noctule itself, which `noctule` runs when called as `noctule lab node NAME`.
     pub fn built_in(noctule: &Path) -> Self {
         let mut directory = Self { noctule: noctule.to_owned(), ..Self::default() };
-        for floor in floors::all() {
-            let description = floor.describe();
+        let floors = floors::all().into_iter().map(|peer| (peer, true));
+        for (peer, is_floor) in floors.chain([(Box::new(Noctule) as Box<dyn Peer>, false)]) {
+            let description = peer.describe();
             let name = description.name.clone();
             let program = Program {
                 path: noctule.to_owned(),
                 arguments: vec!["lab".into(), "node".into(), name.clone()],
             };
-            directory
-                .entries
-                .insert(name, Entry { program, description: description.into(), is_floor: true });
+            directory.entries.insert(name, Entry { program, description: description.into(), is_floor });
         }
         directory
     }

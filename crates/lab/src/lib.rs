@@ -21,6 +21,7 @@ pub mod import;
 mod judge;
 pub mod merge;
 mod network;
+mod noctule_peer;
 mod node_process;
 pub mod notation;
 pub mod peers;

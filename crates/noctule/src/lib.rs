@@ -43,3 +43,9 @@ pub use notice::Notice;
 pub use publisher::{PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder};
 pub use sample::{Age, Sample, SampleInfo};
 pub use subscriber::{Subscriber, SubscriberBuilder, SubscriberCounters, Wait};
+
+/// Reads a packet of the hand-over and writes it again; for the fuzzer.
+#[doc(hidden)]
+pub fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    node::hand_over_again(bytes)
+}

@@ -391,3 +391,7 @@ fn static_peers(texts: &[String], domain: u32) -> Result<Vec<SocketAddr>, NodeEr
 
 /// The longest that the node's thread sleeps.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    hand_over::Packet::decode(bytes).map(|(from, packet)| packet.encode(from))
+}

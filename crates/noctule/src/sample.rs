@@ -141,8 +141,9 @@ fn pack(width: Option<Span>) -> u16 {
 }
 
 fn unpack(word: u16) -> Option<Span> {
-    let significand = i64::from(word & ((1 << SIGNIFICAND_BITS) - 1));
-    (word != UNKNOWN).then(|| Span::from_ns(significand << (word >> SIGNIFICAND_BITS)))
+    let (exponent, significand) = (word >> SIGNIFICAND_BITS, word & ((1 << SIGNIFICAND_BITS) - 1));
+    // The last exponent stands for "unknown", whatever comes with it.
+    (exponent < UNKNOWN >> SIGNIFICAND_BITS).then(|| Span::from_ns(i64::from(significand) << exponent))
 }
 
 #[cfg(test)]

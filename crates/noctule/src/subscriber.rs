@@ -70,6 +70,8 @@ pub(crate) struct Source {
     pub(crate) node: NodeId,
     pub(crate) writer: EndpointId,
     pub(crate) reader: Reader,
+    /// Its publisher has gone.
+    has_ended: bool,
     /// Value of the ring's word with which to go to sleep.
     sleeps_on: u32,
 }
@@ -244,7 +246,7 @@ impl Subscriber {
     /// Publishers matched now.
     pub fn publishers(&mut self) -> usize {
         self.take_changes();
-        self.sources.len()
+        self.sources.iter().filter(|source| !source.has_ended).count()
     }
 
     /// The topic's name.
@@ -287,6 +289,10 @@ impl Subscriber {
                 Err(cause) => return Err(TakeError { topic: self.topic().to_owned(), cause }),
             }
         }
+        if self.sources.iter().any(|source| source.has_ended) {
+            self.sources.retain(|source| !source.has_ended);
+            self.turn = 0;
+        }
         Ok(None)
     }
 
@@ -321,14 +327,18 @@ impl Subscriber {
         for change in changes {
             match change {
                 Change::Came(source) => self.sources.push(*source),
-                // What it published before it went can still be read: the ring is ours to keep.
                 Change::Went(node, writer) => {
-                    self.sources.retain(|source| (source.node, source.writer) != (node, writer));
+                    self.end(|source| (source.node, source.writer) == (node, writer))
                 }
-                Change::NodeWent(node) => self.sources.retain(|source| source.node != node),
+                Change::NodeWent(node) => self.end(|source| source.node == node),
             }
         }
         self.turn = 0;
+    }
+
+    /// What a publisher left can still be read: its ring is ours to keep until it is empty.
+    fn end(&mut self, is_meant: impl Fn(&Source) -> bool) {
+        self.sources.iter_mut().filter(|source| is_meant(source)).for_each(|source| source.has_ended = true);
     }
 
     /// One wait within `timeout`, which counts from the first call with the same `end`.
@@ -388,7 +398,7 @@ impl Subscriber {
 impl Source {
     /// A source of samples from a writer of `node`.
     pub(crate) fn new(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
-        Source { node, writer, reader, sleeps_on: 0 }
+        Source { node, writer, reader, has_ended: false, sleeps_on: 0 }
     }
 
     /// False if there is something to look at instead of sleeping.

@@ -14,6 +14,8 @@ mod unix;
 
 use noctule_peer::{Description, Peer, Wait};
 
+pub(crate) use socket::{own_timeout, start_pulse};
+
 /// All floors, in the order they are shown.
 pub fn all() -> Vec<Box<dyn Peer>> {
     vec![
@@ -28,12 +30,7 @@ pub fn all() -> Vec<Box<dyn Peer>> {
     ]
 }
 
-/// The floor of that name.
-pub fn by_name(name: &str) -> Option<Box<dyn Peer>> {
-    all().into_iter().find(|floor| floor.describe().name == name)
-}
-
-fn description(name: &str, link: &str, waits: &[Wait], payload_bytes_max: u64) -> Description {
+pub(crate) fn description(name: &str, link: &str, waits: &[Wait], payload_bytes_max: u64) -> Description {
     let modes = ["round_trip", "one_way", "chain", "fan_out"];
     Description {
         name: name.into(),

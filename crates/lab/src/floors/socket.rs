@@ -15,7 +15,7 @@ const PULSE: Duration = Duration::from_millis(20);
 
 /// Starts the pulse that ends blocking calls. Last thing before a floor is ready, because from then
 /// on every call must expect `EINTR`.
-pub(super) fn start_pulse() -> Result<(), PeerError> {
+pub(crate) fn start_pulse() -> Result<(), PeerError> {
     noctule_sys::pulse::interrupt_every(PULSE).map_err(|e| PeerError::of("cannot start the pulse", e))
 }
 
@@ -31,7 +31,7 @@ pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
 }
 
 /// `None` for a wait that the pulse ends, else the timeout as the kernel wants it.
-pub(super) fn own_timeout(timeout: Duration) -> Option<Duration> {
+pub(crate) fn own_timeout(timeout: Duration) -> Option<Duration> {
     (timeout < PULSE).then_some(timeout)
 }
 

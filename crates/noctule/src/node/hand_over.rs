@@ -37,7 +37,8 @@ pub(super) enum Packet {
 }
 
 impl Packet {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// As bytes, said by node `from`.
+    pub(super) fn encode(&self, from: NodeId) -> Vec<u8> {
         let (kind, writer, reader, number, flag, text) = match self {
             Packet::Ask { writer, reader, pins, history } => (ASK, writer, reader, *pins, *history, ""),
             Packet::Grant { writer, reader, pins } => (GRANT, writer, reader, *pins, false, ""),
@@ -46,6 +47,7 @@ impl Packet {
         };
         let mut bytes = MAGIC.to_vec();
         bytes.extend([VERSION, kind, u8::from(flag), 0]);
+        bytes.extend(from.0);
         [writer.0, reader.0, number].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         let room = PACKET_BYTES_MAX - bytes.len();
         let end = (0..=text.len().min(room)).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -53,17 +55,18 @@ impl Packet {
         bytes
     }
 
-    /// `None` for what no node of this version says.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Packet> {
-        let (head, text) = bytes.split_first_chunk::<20>()?;
+    /// Who says it, and what; `None` for what no node of this version says.
+    pub(super) fn decode(bytes: &[u8]) -> Option<(NodeId, Packet)> {
+        let (head, text) = bytes.split_first_chunk::<36>()?;
+        let from = NodeId(*head[8..].first_chunk()?);
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let [version, kind, flag, zero] = [head[4], head[5], head[6], head[7]];
         if head[..4] != MAGIC || version != VERSION || flag > 1 || zero != 0 || bytes.len() > PACKET_BYTES_MAX
         {
             return None;
         }
-        let (writer, reader, number) = (EndpointId(word(8)), EndpointId(word(12)), word(16));
-        match (kind, number, flag, text.is_empty()) {
+        let (writer, reader, number) = (EndpointId(word(24)), EndpointId(word(28)), word(32));
+        let packet = match (kind, number, flag, text.is_empty()) {
             (ASK, pins, flag, true) => Some(Packet::Ask { writer, reader, pins, history: flag == 1 }),
             (GRANT, pins, 0, true) => Some(Packet::Grant { writer, reader, pins }),
             (REFUSE, 0, 0, _) => {
@@ -72,7 +75,8 @@ impl Packet {
             }
             (RELEASE, 0, 0, true) => Some(Packet::Release { writer, reader }),
             _ => None,
-        }
+        };
+        Some((from, packet?))
     }
 }
 
@@ -82,13 +86,14 @@ mod tests {
 
     use super::*;
 
+    const NODE: NodeId = NodeId([b'N'; 16]);
     const WRITER: EndpointId = EndpointId(1);
     const READER: EndpointId = EndpointId(0x0102_0304);
 
     #[test]
     fn an_ask_has_the_bytes_of_the_specification() {
-        let bytes = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history: true }.encode();
-        assert_eq!(bytes, b"NCTR\x01\x01\x01\0\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0");
+        let bytes = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history: true }.encode(NODE);
+        assert_eq!(bytes, b"NCTR\x01\x01\x01\0NNNNNNNNNNNNNNNN\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0");
     }
 
     #[test]
@@ -99,21 +104,21 @@ mod tests {
             Packet::Refuse { writer: WRITER, reader: READER, why: "full".into() },
             Packet::Release { writer: WRITER, reader: READER },
         ] {
-            assert_eq!(Packet::decode(&packet.encode()), Some(packet));
+            assert_eq!(Packet::decode(&packet.encode(NODE)), Some((NODE, packet)));
         }
         let why = "ä".repeat(1000);
-        let long = Packet::Refuse { writer: WRITER, reader: READER, why }.encode();
+        let long = Packet::Refuse { writer: WRITER, reader: READER, why }.encode(NODE);
         assert!(long.len() <= PACKET_BYTES_MAX && Packet::decode(&long).is_some());
     }
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(kind in 0u8..6, rest in proptest::collection::vec(any::<u8>(), 0..60)) {
+        fn arbitrary_bytes_never_panic(kind in 0u8..6, rest in proptest::collection::vec(any::<u8>(), 0..80)) {
             let mut bytes = b"NCTR\x01".to_vec();
             bytes.push(kind);
             bytes.extend(rest);
-            if let Some(packet) = Packet::decode(&bytes) {
-                prop_assert_eq!(packet.encode(), bytes);
+            if let Some((from, packet)) = Packet::decode(&bytes) {
+                prop_assert_eq!(packet.encode(from), bytes);
             }
         }
     }

@@ -43,6 +43,8 @@ pub(super) struct Connections {
 #[derive(Debug)]
 struct Incoming {
     socket: LocalSocket,
+    /// Known from its first question on.
+    node: Option<NodeId>,
     attached: Vec<(EndpointId, EndpointId, ReaderId)>,
 }
 
@@ -84,11 +86,11 @@ impl Connections {
                     "it runs as another user; name a group that may read, or run both as one user".to_owned()
                 };
                 let (writer, reader) = (EndpointId(0), EndpointId(0));
-                let _ = socket.send(&Packet::Refuse { writer, reader, why }.encode(), &[]);
+                let _ = socket.send(&Packet::Refuse { writer, reader, why }.encode(shared.id), &[]);
                 continue;
             }
             if let Ok(token) = self.watch(&socket, epoll) {
-                self.incoming.insert(token, Incoming { socket, attached: Vec::new() });
+                self.incoming.insert(token, Incoming { socket, node: None, attached: Vec::new() });
             }
         }
     }
@@ -106,6 +108,7 @@ impl Connections {
             let node = outgoing.node;
             self.outgoing.remove(&token);
             shared.sources_went(node);
+            shared.lock().handle_death(node);
         }
     }
 
@@ -125,7 +128,7 @@ impl Connections {
         };
         let name = writer.topic.clone();
         let asked = self.connection(node, epoll).and_then(|outgoing| {
-            outgoing.socket.send(&ask.encode(), &[])?;
+            outgoing.socket.send(&ask.encode(shared.id), &[])?;
             outgoing.asked.insert((writer.id, reader), writer);
             Ok(())
         });
@@ -145,7 +148,7 @@ impl Connections {
         if let Some(outgoing) = self.outgoing.values_mut().find(|outgoing| outgoing.node == node) {
             outgoing.asked.remove(&(writer, reader));
             // If it cannot be told, it is gone and has nothing to forget.
-            let _ = outgoing.socket.send(&Packet::Release { writer, reader }.encode(), &[]);
+            let _ = outgoing.socket.send(&Packet::Release { writer, reader }.encode(shared.id), &[]);
         }
     }
 
@@ -178,11 +181,14 @@ impl Connections {
 
     fn drop_incoming(&mut self, token: u64, shared: &Shared) {
         let Some(incoming) = self.incoming.remove(&token) else { return };
-        let state = shared.lock();
+        let mut state = shared.lock();
         for (writer, _, reader) in incoming.attached {
             if let Some(topic) = state.publishers.get(&writer) {
                 topic.offer.detach(reader);
             }
+        }
+        if let Some(node) = incoming.node {
+            state.handle_death(node);
         }
     }
 }
@@ -192,12 +198,13 @@ impl Incoming {
     fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
         match take(&self.socket, buffer) {
             Arrival::Nothing => true,
-            Arrival::Packet(Packet::Ask { writer, reader, pins, .. }, _) => {
+            Arrival::Packet(from, Packet::Ask { writer, reader, pins, .. }, _) => {
+                self.node = Some(from);
                 let granted = self.grant(writer, reader, pins, shared);
                 let refused = granted.err().map(|why| Packet::Refuse { writer, reader, why });
-                refused.is_none_or(|refusal| self.socket.send(&refusal.encode(), &[]).is_ok())
+                refused.is_none_or(|refusal| self.socket.send(&refusal.encode(shared.id), &[]).is_ok())
             }
-            Arrival::Packet(Packet::Release { writer, reader }, _) => {
+            Arrival::Packet(_, Packet::Release { writer, reader }, _) => {
                 let state = shared.lock();
                 self.attached.retain(|(a_writer, a_reader, id)| {
                     let meant = (*a_writer, *a_reader) == (writer, reader);
@@ -228,7 +235,7 @@ impl Incoming {
         }
         let granted = topic.offer.attach(pins)?;
         self.attached.push((writer, reader, granted.reader));
-        let answer = Packet::Grant { writer, reader, pins }.encode();
+        let answer = Packet::Grant { writer, reader, pins }.encode(shared.id);
         let descriptors = [granted.data.as_fd(), granted.control.as_fd()];
         // If it fails the connection is at its end, and that detaches.
         let _ = self.socket.send(&answer, &descriptors);
@@ -241,14 +248,14 @@ impl Outgoing {
     fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
         match take(&self.socket, buffer) {
             Arrival::Nothing => true,
-            Arrival::Packet(Packet::Grant { writer, reader, pins }, descriptors) => {
+            Arrival::Packet(_, Packet::Grant { writer, reader, pins }, descriptors) => {
                 let Some(endpoint) = self.asked.remove(&(writer, reader)) else { return true };
                 if let Err(why) = self.begin(&endpoint, (reader, pins), descriptors, shared) {
                     shared.note(Notice::Refused { topic: endpoint.topic.clone(), why });
                 }
                 true
             }
-            Arrival::Packet(Packet::Refuse { writer, reader, why }, _) => {
+            Arrival::Packet(_, Packet::Refuse { writer, reader, why }, _) => {
                 let asked = self.asked.remove(&(writer, reader));
                 let topic = asked.map_or_else(|| "(all)".to_owned(), |endpoint| endpoint.topic.clone());
                 shared.note(Notice::Refused { topic, why });
@@ -285,7 +292,7 @@ impl Outgoing {
 /// What came on a connection.
 enum Arrival {
     Nothing,
-    Packet(Packet, Vec<OwnedFd>),
+    Packet(NodeId, Packet, Vec<OwnedFd>),
     /// The other process is gone, or does not keep to the protocol.
     End,
 }
@@ -294,7 +301,7 @@ fn take(socket: &LocalSocket, buffer: &mut [u8]) -> Arrival {
     match socket.receive(buffer) {
         Ok(Received { length_bytes, descriptors, truncated: false }) if length_bytes > 0 => {
             match Packet::decode(&buffer[..length_bytes]) {
-                Some(packet) => Arrival::Packet(packet, descriptors),
+                Some((from, packet)) => Arrival::Packet(from, packet, descriptors),
                 None => Arrival::End,
             }
         }

@@ -90,6 +90,14 @@ impl State {
         self.handle_events();
     }
 
+    /// A process of this host has died: its connection ended.
+    pub(super) fn handle_death(&mut self, node: NodeId) {
+        if node != self.me {
+            self.discovery.handle_death(node);
+            self.handle_events();
+        }
+    }
+
     /// The next datagram to send, sealed.
     pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<Destination> {
         if let Some((to, bytes)) = self.envelope.poll_transmit() {
@@ -197,7 +205,7 @@ impl State {
                 Event::Gone { node, reason } => {
                     self.same_host.remove(&node);
                     self.wishes.push_back(Wish::Forget { node });
-                    if reason != Reason::Left {
+                    if !matches!(reason, Reason::Left | Reason::Died) {
                         self.note(Notice::Gone { node, reason });
                     }
                 }

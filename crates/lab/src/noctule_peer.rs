@@ -1,0 +1,152 @@
+//! Noctule itself under test, as a user of the library has it: nodes that find each other, a topic, an
+//! age read with every sample.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use noctule::{Node, Publisher, Reliability, Subscriber, SubscriberBuilder, Wait as LibraryWait};
+use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Touch, Transport, Wait};
+use noctule_sys::clock;
+use noctule_timebase::Span;
+
+use crate::floors;
+
+/// How long all nodes may take to find each other.
+const PARTNERS_WITHIN_NS: i64 = 10_000_000_000;
+/// Messages that a slow reader may be behind, at least.
+const HISTORY: u32 = 8;
+const LARGE_BYTES: u64 = 64 << 20;
+/// Of a message only this much is read at either end, when it is read in place and not wholly touched.
+const EDGE_BYTES: usize = 16;
+
+/// The peer `noctule`.
+pub(crate) struct Noctule;
+
+struct Ends {
+    _node: Node,
+    publisher: Option<Publisher>,
+    subscriber: Option<Subscriber>,
+    readers: usize,
+    in_place: bool,
+    buffer: Vec<u8>,
+    /// Every age is read and summed, or the compiler would see that nobody wants it.
+    age_sum: Span,
+}
+
+impl Peer for Noctule {
+    fn describe(&self) -> Description {
+        let waits = [Wait::Spin, Wait::Block, Wait::Hybrid];
+        floors::description("noctule", "shm", &waits, LARGE_BYTES)
+    }
+
+    fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
+        let fault = |error: noctule::NodeError| PeerError(error.to_string());
+        let node = Node::builder(&format!("{}-{}", open.session, open.node)).open().map_err(fault)?;
+        let topic = |name: &String| format!("{}/{name}", open.session);
+        let reliability = match open.options.get("reliability").map(String::as_str) {
+            None | Some("best_effort") => Reliability::BestEffort,
+            Some("reliable") => Reliability::Reliable,
+            Some(other) => {
+                return Err(PeerError(format!("reliability {other}: say best_effort or reliable")));
+            }
+        };
+        let publisher = open.publish.as_ref().map(|name| {
+            let builder = node.publisher(&topic(name)).keep_last(HISTORY.max(open.window));
+            builder.payload_bytes_max(open.payload_bytes as u32).reliability(reliability).open()
+        });
+        let subscriber = open
+            .subscribe
+            .as_ref()
+            .map(|name| waiting(node.subscriber(&topic(name)), open.wait).reliability(reliability).open());
+        Ok(Box::new(Ends {
+            publisher: publisher.transpose().map_err(fault)?,
+            subscriber: subscriber.transpose().map_err(fault)?,
+            _node: node,
+            readers: open.readers as usize,
+            in_place: open.options.get("read").is_some_and(|way| way == "in_place"),
+            buffer: vec![0; open.payload_bytes],
+            age_sum: Span::ZERO,
+        }))
+    }
+}
+
+fn waiting(builder: SubscriberBuilder, wait: Wait) -> SubscriberBuilder {
+    builder.wait(match wait {
+        Wait::Spin => LibraryWait::Spin,
+        Wait::Block => LibraryWait::Block,
+        Wait::Hybrid => LibraryWait::Hybrid,
+    })
+}
+
+impl Transport for Ends {
+    fn connect(&mut self, _: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
+        let until_ns = clock::now_ns() + PARTNERS_WITHIN_NS;
+        loop {
+            let readers = self.publisher.as_ref().is_none_or(|publisher| publisher.readers() >= self.readers);
+            let writers = self.subscriber.as_mut().is_none_or(|subscriber| subscriber.publishers() > 0);
+            if readers && writers {
+                break;
+            }
+            if clock::now_ns() > until_ns {
+                return Err(PeerError("the other nodes did not come within 10 s".into()));
+            }
+            clock::sleep_until(clock::now_ns() + 1_000_000);
+        }
+        floors::start_pulse()?;
+        let way = if self.in_place { "in_place" } else { "copy" };
+        Ok(BTreeMap::from([("read".into(), way.into()), ("history".into(), HISTORY.to_string())]))
+    }
+
+    #[inline]
+    fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
+        let Some(publisher) = &mut self.publisher else { return Ok(()) };
+        let sent = if self.in_place && message.touch() == Touch::Header {
+            let length = message.payload_bytes();
+            let bytes = message.bytes();
+            publisher.publish_in_place(length, |place| {
+                let edge = EDGE_BYTES.min(length);
+                place.write_at(0, &bytes[..edge]);
+                place.write_at(length - edge, &bytes[length - edge..]);
+            })
+        } else {
+            publisher.publish(message.bytes())
+        };
+        sent.map_err(|error| PeerError(error.to_string()))
+    }
+
+    #[inline]
+    fn try_receive(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        let Some(subscriber) = &mut self.subscriber else { return Ok(0) };
+        let fault = |error: noctule::TakeError| PeerError(error.to_string());
+        let (length, age) = if self.in_place {
+            let Some(sample) = subscriber.take().map_err(fault)? else { return Ok(0) };
+            let (length, edge) = (sample.len(), EDGE_BYTES.min(sample.len()));
+            sample.read_at(0, &mut self.buffer[..edge]);
+            sample.read_at(length - edge, &mut self.buffer[length - edge..length]);
+            (length, sample.age())
+        } else {
+            let Some(info) = subscriber.take_into(&mut self.buffer).map_err(fault)? else { return Ok(0) };
+            (info.length_bytes, info.age())
+        };
+        self.age_sum = self.age_sum + age.map_or(Span::ZERO, |age| age.span);
+        deliver(&self.buffer[..length]);
+        Ok(1)
+    }
+
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        let count = self.try_receive(deliver)?;
+        if count > 0 {
+            return Ok(count);
+        }
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.wait(floors::own_timeout(timeout));
+        }
+        self.try_receive(deliver)
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        std::hint::black_box(self.age_sum);
+    }
+}
