@@ -24,6 +24,7 @@
 
 pub mod clock;
 pub mod envelope;
+pub mod link;
 pub mod swarm_key;
 pub mod sync;
 
