@@ -290,6 +290,3 @@ impl Link {
         (self.sending.queue_bytes(), self.receiving.held_bytes())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -121,7 +121,8 @@ fn an_acknowledgement_rides_on_a_sample_and_goes_alone_after_two_milliseconds() 
         pair.run(Span::from_us(300));
     }
     let answers = pair.links[1].counters().sent_datagrams;
-    let samples: u64 = (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1320).max(1) as u64).sum();
+    let samples: u64 =
+        (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1320).max(1) as u64).sum();
     // A sample of more than eight pieces is acknowledged on the way.
     assert!(answers - samples < 20, "{answers} datagrams for {samples}");
     assert_eq!(pair.links[0].held_bytes().0, 0);
@@ -239,10 +240,21 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
         let now = pair.now + Span::from_us(100 * round as i64);
         for (from, to, reliable) in [(0, 1, true), (1, 0, round % 2 == 0)] {
             let links = [&mut *left, &mut *right];
-            let [from, to] = if from < to { links } else { let [a, b] = links; [b, a] };
+            let [from, to] = if from < to {
+                links
+            } else {
+                let [a, b] = links;
+                [b, a]
+            };
             let writer = EndpointId(if reliable { 1 } else { 2 });
-            let sample =
-                Outgoing { writer, sequence: round, source_time_ns: 0, reliable, depth: 8, payload: &payload };
+            let sample = Outgoing {
+                writer,
+                sequence: round,
+                source_time_ns: 0,
+                reliable,
+                depth: 8,
+                payload: &payload,
+            };
             out.clear();
             let sending = allocation_counter::measure(|| {
                 from.send(&sample, now);

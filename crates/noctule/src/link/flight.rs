@@ -183,7 +183,11 @@ impl Flight {
     }
 
     /// Gives up what the time-out has passed for.
-    pub(super) fn handle_timeout(&mut self, now: Instant<Raw>, settle: &mut dyn FnMut(Fate, Carried)) -> bool {
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant<Raw>,
+        settle: &mut dyn FnMut(Fate, Carried),
+    ) -> bool {
         if self.timeout().is_none_or(|at| now < at) {
             return false;
         }

@@ -113,8 +113,7 @@ impl Receiving {
         }
         let key = fragment.key();
         if reader.next.is_some_and(|next| key < next) {
-            let count =
-                if reader.reliable { &mut sink.counters.duplicates } else { &mut sink.counters.late };
+            let count = if reader.reliable { &mut sink.counters.duplicates } else { &mut sink.counters.late };
             *count += 1;
             return true;
         }

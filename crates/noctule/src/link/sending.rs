@@ -311,6 +311,3 @@ fn repeat(
         resting.push_back((now + REST, carried));
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,8 @@
 use noctule_discovery::EndpointId;
 
 /// Bytes in front of the payload when everything is aboard: prefix, acknowledgement, sample, numbers.
-pub(super) const HEADER_BYTES_MAX: usize = PREFIX_BYTES + ACKNOWLEDGEMENT_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
+pub(super) const HEADER_BYTES_MAX: usize =
+    PREFIX_BYTES + ACKNOWLEDGEMENT_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
 const PREFIX_BYTES: usize = 12;
 const ACKNOWLEDGEMENT_BYTES: usize = 20;
 const SAMPLE_BYTES: usize = 28;
@@ -99,7 +100,8 @@ impl<'a> Datagram<'a> {
         let mut content = 0;
         content |= if self.acknowledgement.is_some() { ACKNOWLEDGES } else { 0 };
         content |= if self.fragment.is_some() { SAMPLE } else { 0 };
-        content |= if self.fragment.is_some_and(|fragment| fragment.reliable.is_some()) { RELIABLE } else { 0 };
+        content |=
+            if self.fragment.is_some_and(|fragment| fragment.reliable.is_some()) { RELIABLE } else { 0 };
         out.reserve(HEADER_BYTES_MAX + self.fragment.map_or(0, |fragment| fragment.payload.len()));
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[VERSION, content, 0, 0]);

@@ -173,7 +173,8 @@ impl Pair {
             let (to, bytes) = entry.remove();
             let (seed, now, delivered) = (self.seed, self.now, &mut self.delivered[to]);
             let mut deliver = |sample: Delivered<'_>| {
-                let Delivered { writer: EndpointId(writer), sequence, source_time_ns, missed, payload } = sample;
+                let Delivered { writer: EndpointId(writer), sequence, source_time_ns, missed, payload } =
+                    sample;
                 assert_eq!(source_time_ns, -(sequence as i64), "seed {seed}");
                 let whole = writer >= 100 || payload == self::payload(writer, sequence);
                 assert!(whole, "seed {seed}: sample {sequence} of writer {writer} is damaged");

@@ -65,7 +65,7 @@ fn each_rule_has_its_reason() {
         (5, 4, Malformed::Value), // reliable without a sample
         (5, 8, Malformed::Value),
         (7, 1, Malformed::Value),
-        (20, 4, Malformed::Value),  // acknowledges number −1
+        (20, 4, Malformed::Value), // acknowledges number −1
         (56, 3, Malformed::Value), // piece 3 of 3
     ];
     for (at, byte, reason) in cases {
