@@ -241,8 +241,8 @@ impl Link {
         let Some(fragment) = &datagram.fragment else { return Ok(()) };
         let mut sink = Sink { counters: &mut self.counters, deliver };
         let taken = self.receiving.handle_fragment(fragment, &mut sink);
-        if let Some(numbers) = fragment.reliable.filter(|_| taken) {
-            self.arrivals.record(numbers.packet, now);
+        if let Some(numbers) = fragment.reliable {
+            self.arrivals.record(numbers.packet, taken, now);
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ fn an_acknowledgement_rides_on_a_sample_and_goes_alone_after_two_milliseconds() 
     }
     let answers = pair.links[1].counters().sent_datagrams;
     let samples: u64 =
-        (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1320).max(1) as u64).sum();
+        (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1312).max(1) as u64).sum();
     // A sample of more than eight pieces is acknowledged on the way.
     assert!(answers - samples < 20, "{answers} datagrams for {samples}");
     assert_eq!(pair.links[0].held_bytes().0, 0);
@@ -194,8 +194,8 @@ fn datagrams_of_another_life_are_dropped() {
     let mut old = pair(1, Channel::PERFECT);
     let config = LinkConfig { session: 7, ..LinkConfig::default() };
     old.links[1] = Link::new(config, old.now);
-    old.links[1].expect(EndpointId(1), LIMIT, true);
-    old.send(0, (1, 1), true, ALL);
+    old.links[1].expect(EndpointId(100), LIMIT, true);
+    old.send_payload(0, (100, 1), (true, ALL), b"old");
     old.run(Span::from_ms(5));
     assert!(old.delivered[1].is_empty());
     assert_eq!((old.links[1].counters().other_session, old.links[1].counters().sent_datagrams), (1, 0));
@@ -205,11 +205,11 @@ fn datagrams_of_another_life_are_dropped() {
 fn a_sample_of_too_many_pieces_is_refused_and_counted() {
     let config = LinkConfig { datagram_bytes_max: 0, queue_bytes_max: 1 << 30, ..LinkConfig::default() };
     let mut pair = Pair::new(1, Channel::PERFECT, config);
-    // The shortest datagram there may be carries 432 bytes.
-    pair.send_payload(0, (100, 1), (true, 1), &vec![0; 65_535 * 432 + 1]);
+    // The shortest datagram there may be carries 424 bytes.
+    pair.send_payload(0, (100, 1), (true, 1), &vec![0; 65_535 * 424 + 1]);
     assert_eq!(pair.links[0].counters().refused_too_long, 1);
     pair.links[1].expect(EndpointId(100), u32::MAX, true);
-    pair.send_payload(0, (100, 2), (true, 1), &[0; 433]);
+    pair.send_payload(0, (100, 2), (true, 1), &[0; 425]);
     pair.run(Span::from_ms(5));
     assert_eq!((pair.sequences(1, 100), pair.links[0].counters().sent_datagrams), (vec![2], 2));
 }

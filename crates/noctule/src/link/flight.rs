@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use noctule_discovery::EndpointId;
 use noctule_timebase::{Instant, Span};
 
-use super::arrivals::ACKNOWLEDGEMENT_DELAY;
+use super::arrivals::{ACKNOWLEDGEMENT_DELAY, REACH};
 use super::wire::Acknowledgement;
 use crate::clock::Raw;
 
@@ -20,8 +20,6 @@ pub(super) const PACKET_OVERHEAD_BYTES: usize = 512;
 const PACKETS_LIMIT: usize = 8_192;
 /// Later packets that must have arrived before one counts as lost (RFC 9002, section 6.1.1).
 const LATER_PACKETS: u64 = 3;
-/// How far back an acknowledgement reaches.
-const REACH: u64 = 64;
 const TIMEOUT_FLOOR: Span = Span::from_ms(10);
 const TIMEOUT_LIMIT: Span = Span::from_s(1);
 /// Before the first round trip has been measured.
@@ -34,14 +32,15 @@ pub(super) struct Carried {
     pub(super) writer: EndpointId,
     pub(super) position: u64,
     pub(super) index: u16,
-    /// How often it was lost before.
-    pub(super) losses: u8,
 }
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
+    /// It arrived and was taken.
     Arrived,
+    /// It arrived, and the other side has no use for it yet.
+    Refused,
     Lost,
 }
 
@@ -85,7 +84,7 @@ enum State {
     InFlight,
     /// Given up for lost; an acknowledgement may still prove otherwise.
     Lost,
-    Arrived,
+    Settled,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -157,16 +156,24 @@ impl Flight {
         for number in self.first.max(newest.saturating_sub(REACH))..=newest {
             let named = number == newest || acknowledgement.earlier >> (newest - number - 1) & 1 == 1;
             let packet = &mut self.packets[(number - self.first) as usize];
-            if !named || packet.state == State::Arrived {
+            if !named || packet.state == State::Settled {
                 continue;
             }
-            if packet.state == State::InFlight {
+            let back = newest - number;
+            let refused = back < REACH && acknowledgement.refused >> back & 1 == 1;
+            let was_lost = packet.state == State::Lost;
+            if !was_lost {
                 self.in_flight_bytes -= packet.cost_bytes;
                 // What was sent before a decrease says nothing of the window after it.
                 arrived_bytes += if number < self.decreased_at { 0 } else { packet.cost_bytes };
             }
-            packet.state = State::Arrived;
-            settle(Fate::Arrived, packet.carried);
+            packet.state = State::Settled;
+            match (refused, was_lost) {
+                (false, _) => settle(Fate::Arrived, packet.carried),
+                (true, false) => settle(Fate::Refused, packet.carried),
+                // It is being sent again already.
+                (true, true) => {}
+            }
             if number == newest {
                 let sample = now - packet.sent_at - Span::from_ns(acknowledgement.delay_ns.into());
                 RoundTrip::measure(&mut self.round_trip, sample.max(Span::ZERO));

@@ -3,8 +3,7 @@
 //! A whole sample that is the next in order goes straight through. Anything else is held: pieces of a sample
 //! until the last one is there, reliable samples until those before them are there or were given up. What is
 //! held grows with what arrives and has limits. At a limit, pieces of best-effort samples give way; a
-//! reliable sample is not taken, and so not acknowledged, except the next in order: without it nothing held
-//! behind it could ever leave.
+//! reliable sample is refused, except the next in order: without it nothing held behind it could ever leave.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +95,7 @@ impl Receiving {
         self.room.bytes
     }
 
-    /// Takes a fragment in. `false` if it was not taken and must not be acknowledged.
+    /// Takes a fragment in. `false` if it was not taken: a reliable one must be sent again.
     pub(super) fn handle_fragment(&mut self, fragment: &Fragment<'_>, sink: &mut Sink<'_>) -> bool {
         let Receiving { readers, room } = self;
         let expected = readers.get_mut(&fragment.writer);

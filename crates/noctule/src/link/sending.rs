@@ -1,8 +1,8 @@
 //! Samples that wait to be sent, and reliable ones until they have arrived.
 //!
 //! Writers take turns, a datagram each, so that a camera does not hold up an inertial sensor. What was lost
-//! goes before what is new. A fragment that is lost again and again (its reader may not be there yet) rests
-//! in between, so that it cannot fill the line.
+//! goes before what is new. What was refused (its reader may not be there yet) rests before it is sent again,
+//! so that it cannot fill the line.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,9 +15,7 @@ use super::wire::{Acknowledgement, Datagram, Fragment, HEADER_BYTES_MAX, Numbers
 use super::{LinkCounters, Outgoing, SAMPLE_OVERHEAD_BYTES};
 use crate::clock::Raw;
 
-/// Losses of one fragment after which it is no longer repeated at once …
-const LOSSES_AT_ONCE: u8 = 3;
-/// … but after this rest.
+/// What was refused is sent again after this.
 const REST: Span = Span::from_ms(50);
 
 /// What every datagram carries besides.
@@ -129,9 +127,10 @@ impl Sending {
         let Sending { flight, streams, queue_bytes, lost, resting, .. } = self;
         let known = flight.handle_acknowledgement(acknowledgement, now, &mut |fate, carried| match fate {
             Fate::Arrived => *queue_bytes -= arrived(streams, carried),
+            Fate::Refused => resting.push_back((now + REST, carried)),
             Fate::Lost => {
                 counters.lost_packets += 1;
-                repeat(carried, now, lost, resting);
+                lost.push_back(carried);
             }
         });
         counters.impossible_acknowledgements += u64::from(!known);
@@ -139,10 +138,10 @@ impl Sending {
 
     /// Gives up packets whose time-out has passed, wakes fragments that have rested.
     pub(super) fn handle_timeout(&mut self, now: Instant<Raw>, counters: &mut LinkCounters) {
-        let Sending { flight, lost, resting, .. } = self;
+        let Sending { flight, lost, .. } = self;
         let passed = flight.handle_timeout(now, &mut |_, carried| {
             counters.lost_packets += 1;
-            repeat(carried, now, lost, resting);
+            lost.push_back(carried);
         });
         counters.timeouts += u64::from(passed);
         while self.resting.front().is_some_and(|(until, _)| *until <= now) {
@@ -178,7 +177,7 @@ impl Sending {
             if stream.reliable && !self.flight.has_room() {
                 continue;
             }
-            self.transmit(Carried { writer, position, index, losses: 0 }, now, aboard, out);
+            self.transmit(Carried { writer, position, index }, now, aboard, out);
             self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
             return true;
         }
@@ -296,18 +295,4 @@ fn arrived(streams: &mut BTreeMap<EndpointId, Stream>, carried: Carried) -> usiz
         freed_bytes += stream.samples.pop_front().map_or(0, |sample| sample.cost());
     }
     freed_bytes
-}
-
-fn repeat(
-    carried: Carried,
-    now: Instant<Raw>,
-    lost: &mut VecDeque<Carried>,
-    resting: &mut VecDeque<(Instant<Raw>, Carried)>,
-) {
-    let carried = Carried { losses: carried.losses.saturating_add(1), ..carried };
-    if carried.losses <= LOSSES_AT_ONCE {
-        lost.push_back(carried);
-    } else {
-        resting.push_back((now + REST, carried));
-    }
 }

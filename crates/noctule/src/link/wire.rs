@@ -4,9 +4,10 @@ use noctule_discovery::EndpointId;
 
 /// Bytes in front of the payload when everything is aboard: prefix, acknowledgement, sample, numbers.
 pub(super) const HEADER_BYTES_MAX: usize =
-    PREFIX_BYTES + ACKNOWLEDGEMENT_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
+    PREFIX_BYTES + ACKNOWLEDGEMENT_BYTES + REFUSED_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
 const PREFIX_BYTES: usize = 12;
 const ACKNOWLEDGEMENT_BYTES: usize = 20;
+const REFUSED_BYTES: usize = 8;
 const SAMPLE_BYTES: usize = 28;
 const NUMBERS_BYTES: usize = 20;
 
@@ -15,6 +16,7 @@ const VERSION: u8 = 1;
 const ACKNOWLEDGES: u8 = 1;
 const SAMPLE: u8 = 2;
 const RELIABLE: u8 = 4;
+const REFUSES: u8 = 8;
 
 /// One datagram of a link. Never without content: it acknowledges, or carries a sample, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct Acknowledgement {
     pub newest: u64,
     /// Bit `i`: packet number `newest − 1 − i` arrived too.
     pub earlier: u64,
+    /// Bit `i`: packet number `newest − i` arrived but was not taken; it is to be sent again, later.
+    pub refused: u64,
     /// Time since `newest` arrived; 2^32 − 1 = that long or longer.
     pub delay_ns: u32,
 }
@@ -98,7 +102,11 @@ impl<'a> Datagram<'a> {
     /// Appends the datagram's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut content = 0;
-        content |= if self.acknowledgement.is_some() { ACKNOWLEDGES } else { 0 };
+        content |= match self.acknowledgement {
+            None => 0,
+            Some(Acknowledgement { refused: 0, .. }) => ACKNOWLEDGES,
+            Some(_) => ACKNOWLEDGES | REFUSES,
+        };
         content |= if self.fragment.is_some() { SAMPLE } else { 0 };
         content |=
             if self.fragment.is_some_and(|fragment| fragment.reliable.is_some()) { RELIABLE } else { 0 };
@@ -110,6 +118,9 @@ impl<'a> Datagram<'a> {
             out.extend_from_slice(&acknowledgement.newest.to_le_bytes());
             out.extend_from_slice(&acknowledgement.earlier.to_le_bytes());
             out.extend_from_slice(&acknowledgement.delay_ns.to_le_bytes());
+            if acknowledgement.refused != 0 {
+                out.extend_from_slice(&acknowledgement.refused.to_le_bytes());
+            }
         }
         let Some(fragment) = &self.fragment else { return };
         out.extend_from_slice(&fragment.writer.0.to_le_bytes());
@@ -139,13 +150,13 @@ impl<'a> Datagram<'a> {
         if version != VERSION {
             return Err(Malformed::Version);
         }
-        if (zero, zero_too) != (0, 0) || !matches!(content, 1 | 2 | 3 | 6 | 7) {
+        if (zero, zero_too) != (0, 0) || !matches!(content, 1 | 2 | 3 | 6 | 7 | 9 | 11 | 15) {
             return Err(Malformed::Value);
         }
         let session = cursor.u32()?;
         let acknowledgement = match content & ACKNOWLEDGES {
             0 => None,
-            _ => Some(Acknowledgement::decode(&mut cursor)?),
+            _ => Some(Acknowledgement::decode(&mut cursor, content & REFUSES != 0)?),
         };
         let fragment = match content & SAMPLE {
             0 if cursor.rest.is_empty() => None,
@@ -157,11 +168,15 @@ impl<'a> Datagram<'a> {
 }
 
 impl Acknowledgement {
-    fn decode(cursor: &mut Cursor<'_>) -> Result<Acknowledgement, Malformed> {
+    fn decode(cursor: &mut Cursor<'_>, refuses: bool) -> Result<Acknowledgement, Malformed> {
         let (newest, earlier, delay_ns) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
-        // No number lies before 0.
-        let impossible = newest < 64 && earlier >> newest != 0;
-        if impossible { Err(Malformed::Value) } else { Ok(Acknowledgement { newest, earlier, delay_ns }) }
+        let refused = if refuses { cursor.u64()? } else { 0 };
+        // No number lies before 0, and what did not arrive was not refused.
+        let impossible = newest < 64 && earlier >> newest != 0 || refused & !(earlier << 1 | 1) != 0;
+        if impossible || refuses && refused == 0 {
+            return Err(Malformed::Value);
+        }
+        Ok(Acknowledgement { newest, earlier, refused, delay_ns })
     }
 }
 

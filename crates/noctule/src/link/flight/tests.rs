@@ -12,7 +12,7 @@ fn flight() -> Flight {
 }
 
 fn carried(position: u64) -> Carried {
-    Carried { writer: EndpointId(1), position, index: 0, losses: 0 }
+    Carried { writer: EndpointId(1), position, index: 0 }
 }
 
 /// Sends packets, with their numbers for positions, until the window is full. Says how many.
@@ -32,12 +32,13 @@ fn settling(call: impl FnOnce(&mut dyn FnMut(Fate, Carried))) -> Settled {
     call(&mut |fate, carried| match fate {
         Fate::Arrived => arrived.push(carried.position),
         Fate::Lost => lost.push(carried.position),
+        Fate::Refused => panic!("nothing was refused"),
     });
     (arrived, lost)
 }
 
 fn acknowledge(flight: &mut Flight, newest: u64, earlier: u64, now: Instant<Raw>) -> Settled {
-    let acknowledgement = Acknowledgement { newest, earlier, delay_ns: 0 };
+    let acknowledgement = Acknowledgement { newest, earlier, refused: 0, delay_ns: 0 };
     settling(|settle| assert!(flight.handle_acknowledgement(&acknowledgement, now, settle)))
 }
 
@@ -60,11 +61,26 @@ fn one_that_was_given_up_may_still_arrive_but_is_settled_once() {
 }
 
 #[test]
+fn what_was_refused_is_neither_lost_nor_on_its_way() {
+    let mut flight = flight();
+    fill(&mut flight, at(0));
+    acknowledge(&mut flight, 3, 0b11, at(1));
+    let acknowledgement = Acknowledgement { newest: 5, earlier: 0b11111, refused: 0b100011, delay_ns: 0 };
+    let (in_flight_bytes, mut refused) = (flight.in_flight_bytes, Vec::new());
+    flight.handle_acknowledgement(&acknowledgement, at(1), &mut |fate, carried| {
+        assert_eq!(fate, Fate::Refused);
+        refused.push(carried.position);
+    });
+    // 0 was given up for lost before: it is being sent again already.
+    assert_eq!((refused, in_flight_bytes - flight.in_flight_bytes), (vec![4, 5], 2 * COST));
+}
+
+#[test]
 fn what_was_never_sent_cannot_be_acknowledged() {
     let mut flight = flight();
     let sent = fill(&mut flight, at(0));
     for newest in [sent, u64::MAX] {
-        let acknowledgement = Acknowledgement { newest, earlier: u64::MAX, delay_ns: 0 };
+        let acknowledgement = Acknowledgement { newest, earlier: u64::MAX, refused: 0, delay_ns: 0 };
         let settled =
             settling(|settle| assert!(!flight.handle_acknowledgement(&acknowledgement, at(1), settle)));
         assert_eq!(settled, (vec![], vec![]));
@@ -87,11 +103,11 @@ fn the_round_trip_is_smoothed_as_rfc_6298_says() {
 fn the_other_sides_waiting_is_no_part_of_the_round_trip() {
     let mut flight = flight();
     flight.sent(carried(0), COST, at(0));
-    let acknowledgement = Acknowledgement { newest: 0, earlier: 0, delay_ns: 1_500_000 };
+    let acknowledgement = Acknowledgement { newest: 0, earlier: 0, refused: 0, delay_ns: 1_500_000 };
     flight.handle_acknowledgement(&acknowledgement, at(2), &mut |_, _| {});
     assert_eq!(flight.round_trip(), Some(Span::from_us(500)));
     flight.sent(carried(1), COST, at(2));
-    let boasting = Acknowledgement { newest: 1, earlier: 0, delay_ns: u32::MAX };
+    let boasting = Acknowledgement { newest: 1, earlier: 0, refused: 0, delay_ns: u32::MAX };
     flight.handle_acknowledgement(&boasting, at(3), &mut |_, _| {});
     assert!(flight.round_trip().unwrap() >= Span::ZERO);
 }

@@ -19,7 +19,7 @@ fn fragment() -> Fragment<'static> {
 }
 
 fn datagram() -> Datagram<'static> {
-    let acknowledgement = Some(Acknowledgement { newest: 2, earlier: 3, delay_ns: 1000 });
+    let acknowledgement = Some(Acknowledgement { newest: 2, earlier: 3, refused: 4, delay_ns: 1000 });
     Datagram { session: 0x0403_0201, acknowledgement, fragment: Some(fragment()) }
 }
 
@@ -32,8 +32,9 @@ fn bytes_of(datagram: &Datagram<'_>) -> Vec<u8> {
 #[test]
 fn a_datagram_has_the_bytes_of_the_specification() {
     let bytes = bytes_of(&datagram());
-    let mut wanted = b"NCTM\x01\x07\0\0\x01\x02\x03\x04".to_vec();
-    wanted.extend([2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0xe8, 3, 0, 0]); // acknowledgement
+    let mut wanted = b"NCTM\x01\x0f\0\0\x01\x02\x03\x04".to_vec();
+    wanted.extend([2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0xe8, 3, 0, 0]);
+    wanted.extend([4, 0, 0, 0, 0, 0, 0, 0]); // refused, of the acknowledgement
     wanted.extend([3, 0, 0, 0, 28, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]); // writer, total, sequence
     wanted.extend([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 3, 0]); // source time, piece
     wanted.extend([6, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0]); // numbers
@@ -58,15 +59,18 @@ fn a_datagram_of_any_other_length_is_refused() {
 
 #[test]
 fn each_rule_has_its_reason() {
-    let cases: [(usize, u8, Malformed); 8] = [
+    let cases: [(usize, u8, Malformed); 11] = [
         (0, b'X', Malformed::Magic),
         (4, 2, Malformed::Version),
         (5, 0, Malformed::Value), // neither
         (5, 4, Malformed::Value), // reliable without a sample
-        (5, 8, Malformed::Value),
+        (5, 8, Malformed::Value), // refuses without an acknowledgement
+        (5, 16, Malformed::Value),
         (7, 1, Malformed::Value),
+        (32, 0, Malformed::Value), // refuses nothing
+        (32, 8, Malformed::Value), // refuses number −1
         (20, 4, Malformed::Value), // acknowledges number −1
-        (56, 3, Malformed::Value), // piece 3 of 3
+        (64, 3, Malformed::Value), // piece 3 of 3
     ];
     for (at, byte, reason) in cases {
         let mut bytes = bytes_of(&datagram());
@@ -109,7 +113,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_refused_or_encode_to_themselves(
         tail in proptest::collection::vec(any::<u8>(), 0..120),
-        content in 0u8..9,
+        content in 0u8..17,
         framed in any::<bool>(),
     ) {
         let mut bytes = if framed { vec![b'N', b'C', b'T', b'M', 1, content, 0, 0] } else { Vec::new() };
