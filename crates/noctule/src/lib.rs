@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod envelope;
+pub mod link;
 pub mod swarm_key;
 pub mod sync;
 

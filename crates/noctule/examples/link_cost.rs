@@ -1,0 +1,81 @@
+//! What a link costs: nanoseconds per sample of 64 bytes, sent by one and taken in by the other, without sockets.
+//!
+//! A figure, not a test: run it with `cargo run --release -p noctule --example link_cost`.
+
+#![allow(clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::time::Instant as Stopwatch;
+
+use noctule::clock::Raw;
+use noctule::link::{Link, LinkConfig, Outgoing};
+use noctule_discovery::EndpointId;
+use noctule_timebase::{Instant, Span};
+
+/// Samples each way in one run.
+const SAMPLES: u64 = 100_000;
+/// Runs; the quickest is reported, since only disturbances make one slower.
+const RUNS: usize = 10;
+const WRITER: EndpointId = EndpointId(1);
+
+fn main() {
+    println!("64 bytes, each way in turn       ns per sample");
+    println!("best effort                      {:>13.0}", quickest(false, 64));
+    println!("reliable, acknowledged by riding {:>13.0}", quickest(true, 64));
+    println!("1 MB, each way in turn           us per sample");
+    println!("reliable                         {:>13.0}", quickest(true, 1_000_000) / 1e3);
+}
+
+fn quickest(reliable: bool, payload_bytes: usize) -> f64 {
+    let samples = if payload_bytes > 1_400 { SAMPLES / 1_000 } else { SAMPLES };
+    (0..RUNS).map(|_| run(reliable, payload_bytes, samples)).fold(f64::INFINITY, f64::min)
+}
+
+/// A round trip takes 20 us by the links' clock, which is not the stopwatch's.
+fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
+    let mut now = Instant::<Raw>::from_ns(0);
+    let mut links = [(); 2].map(|()| {
+        let mut link = Link::new(LinkConfig::default(), now);
+        link.expect(WRITER, 1 << 20, reliable);
+        link
+    });
+    let (payload, mut out) = (vec![7; payload_bytes], Vec::with_capacity(2_000));
+    let (mut arrived, mut turn) = (0, 0);
+    let start = Stopwatch::now();
+    for sequence in 0..samples {
+        let (source_time_ns, depth, payload) = (now.ns(), 8, black_box(&payload[..]));
+        let sample = Outgoing { writer: WRITER, sequence, source_time_ns, reliable, depth, payload };
+        for _ in 0..2 {
+            links[turn].send(&sample, now);
+            let wanted = arrived + 1;
+            while arrived < wanted {
+                now += Span::from_us(10);
+                exchange(&mut links, turn, now, (&mut out, &mut arrived));
+            }
+            turn = 1 - turn;
+        }
+    }
+    let elapsed = start.elapsed().as_nanos() as f64;
+    assert_eq!(arrived, 2 * samples);
+    elapsed / (2 * samples) as f64
+}
+
+/// Everything `from` has to send, then what the other answers before it sends a sample of its own.
+fn exchange(links: &mut [Link; 2], from: usize, now: Instant<Raw>, (out, arrived): (&mut Vec<u8>, &mut u64)) {
+    let mut side = from;
+    loop {
+        out.clear();
+        if !links[side].poll_transmit(now, out) {
+            if side != from {
+                return;
+            }
+            side = 1 - from;
+            continue;
+        }
+        let taken = links[1 - side].handle_datagram(black_box(out), now, &mut |sample| {
+            black_box(sample.payload);
+            *arrived += 1;
+        });
+        assert!(taken.is_ok(), "{taken:?}");
+    }
+}

@@ -1,0 +1,292 @@
+//! Samples between this node and one other, over datagrams that may be lost, doubled or out of order.
+//!
+//! # Problem
+//!
+//! A datagram carries 1,400 bytes and a camera's picture has a megabyte; a command must arrive although a
+//! datagram is lost; and a sender that does not listen drowns the socket buffer of the other side.
+//!
+//! # Approach
+//!
+//! - Samples are cut into pieces of equal length. *Best effort*: sent once, the newest wins. *Reliable*:
+//!   repeated until acknowledged, delivered in order, each once; of a writer that is too fast the oldest
+//!   samples are given up (history, keep last), and the other side is told where not to wait.
+//! - Acknowledgements ride on samples that go the other way, else on a datagram of their own after 2 ms.
+//! - How much may be on its way follows what arrives (RFC 5681); the rest waits in a queue of limited length.
+//! - Datagrams of another life of either node are told by the session number and dropped.
+//!
+//! [`Link`] is the state machine of one pair of nodes: `handle_*` in, `poll_*` out, `now` an argument. Drain
+//! order after any call: [`poll_transmit`](Link::poll_transmit) until `false`, then wait until
+//! [`poll_timeout`](Link::poll_timeout). After at most [`BATCH_LIMIT`] datagrams taken in a row, drain.
+//!
+//! Every byte: `docs/spec/link.md`.
+
+mod arrivals;
+mod flight;
+mod fragment_set;
+mod receiving;
+mod sending;
+mod wire;
+
+use noctule_discovery::EndpointId;
+use noctule_timebase::{Instant, Span};
+
+use crate::clock::Raw;
+use arrivals::Arrivals;
+use flight::{Flight, WindowLimits};
+use receiving::{Receiving, Sink};
+use sending::{Aboard, Sending};
+pub use wire::Malformed;
+
+/// The wire format alone, for tools and fuzzing.
+pub mod datagram {
+    pub use super::wire::{Acknowledgement, Datagram, Fragment, Numbers};
+}
+
+/// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 65
+/// at most, and what it does not name is sent again.
+pub const BATCH_LIMIT: usize = 64;
+/// What every sample held counts against a limit besides its payload.
+pub const SAMPLE_OVERHEAD_BYTES: usize = 256;
+/// Bounds of [`LinkConfig::datagram_bytes_max`]: the datagram that every host must take (RFC 791), and the
+/// largest payload of UDP over IPv4.
+const DATAGRAM_BYTES: std::ops::RangeInclusive<usize> = 512..=65_507;
+
+/// Limits of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// Number of this pair of nodes, the same on both sides and another after a restart of either; for
+    /// instance the exclusive or of their random numbers. Default 0.
+    pub session: u32,
+    /// Longest datagram, header included. Default 1,400; between 512 and 65,507.
+    pub datagram_bytes_max: usize,
+    /// Reliable bytes on their way before anything is known of the other side, 512 added for every
+    /// datagram. Default 64 KiB.
+    pub window_bytes_initial: usize,
+    /// The same once much is known. Default 4 MiB.
+    pub window_bytes_max: usize,
+    /// Samples waiting to be sent or acknowledged, [`SAMPLE_OVERHEAD_BYTES`] added for each. Default 64 MiB.
+    pub queue_bytes_max: usize,
+    /// Samples received in part. Default 64.
+    pub partial_samples_max: usize,
+    /// Those, and whole ones that wait for an older one. Default 4,096.
+    pub held_samples_max: usize,
+    /// Bytes of the same, reserved by the announced length, [`SAMPLE_OVERHEAD_BYTES`] added for each.
+    /// One sample per reliable writer, the next in order, may exceed these three limits. Default 64 MiB.
+    pub held_bytes_max: usize,
+}
+
+impl Default for LinkConfig {
+    fn default() -> LinkConfig {
+        LinkConfig {
+            session: 0,
+            datagram_bytes_max: 1400,
+            window_bytes_initial: 64 << 10,
+            window_bytes_max: 4 << 20,
+            queue_bytes_max: 64 << 20,
+            partial_samples_max: 64,
+            held_samples_max: 4096,
+            held_bytes_max: 64 << 20,
+        }
+    }
+}
+
+/// A sample to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<'a> {
+    /// Who wrote it.
+    pub writer: EndpointId,
+    /// Its number, counted by the writer; rises from sample to sample, below 2^64 − 1.
+    pub sequence: u64,
+    /// When it was written, by the sender's clock.
+    pub source_time_ns: i64,
+    /// Repeated until it arrives.
+    pub reliable: bool,
+    /// Samples of this writer that are kept until sent (acknowledged, if reliable); 0 counts as 1.
+    pub depth: u32,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+/// A sample that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered<'a> {
+    /// Who wrote it.
+    pub writer: EndpointId,
+    /// Its number, counted by the writer.
+    pub sequence: u64,
+    /// When it was written, by the sender's clock.
+    pub source_time_ns: i64,
+    /// Samples between the one delivered before and this one; 0 for the first.
+    pub missed: u64,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+/// What came and went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Datagrams given out for sending.
+    pub sent_datagrams: u64,
+    /// Their bytes, without what an envelope adds.
+    pub sent_bytes: u64,
+    /// Fragments sent again.
+    pub repeated: u64,
+    /// Reliable datagrams given up for lost.
+    pub lost_packets: u64,
+    /// Times that nothing was heard for the whole time-out.
+    pub timeouts: u64,
+    /// Samples dropped before they were sent or acknowledged, for a newer one of their writer or because
+    /// the writer stopped.
+    pub given_up: u64,
+    /// Samples not queued: [`LinkConfig::queue_bytes_max`].
+    pub refused_full: u64,
+    /// Samples not queued: more than 65,535 pieces.
+    pub refused_too_long: u64,
+    /// Datagrams taken in.
+    pub received_datagrams: u64,
+    /// Datagrams that break the specification.
+    pub malformed: u64,
+    /// Datagrams of another session.
+    pub other_session: u64,
+    /// Acknowledgements of what was never sent.
+    pub impossible_acknowledgements: u64,
+    /// Fragments of writers that are not expected, or expected to be of the other reliability.
+    pub unexpected: u64,
+    /// Fragments of samples longer than the writer may write.
+    pub too_long: u64,
+    /// Fragments that contradict an earlier one of their sample.
+    pub inconsistent: u64,
+    /// Fragments that had arrived before.
+    pub duplicates: u64,
+    /// Best-effort fragments of samples older than one delivered, or of that one again.
+    pub late: u64,
+    /// Samples of which some pieces arrived, dropped: a newer one was first, the sender gave them up, or
+    /// room was needed.
+    pub incomplete: u64,
+    /// Fragments not taken because a limit of what may be held was reached.
+    pub held_full: u64,
+    /// Samples delivered.
+    pub delivered: u64,
+}
+
+/// Everything between this node and one other, while both live.
+#[derive(Debug)]
+pub struct Link {
+    session: u32,
+    sending: Sending,
+    receiving: Receiving,
+    arrivals: Arrivals,
+    counters: LinkCounters,
+}
+
+impl Link {
+    /// A link on which nothing is expected yet.
+    pub fn new(config: LinkConfig, now: Instant<Raw>) -> Link {
+        let datagram_bytes_max =
+            config.datagram_bytes_max.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
+        let limits = WindowLimits {
+            packet_bytes: Flight::cost(datagram_bytes_max),
+            initial_bytes: config.window_bytes_initial,
+            max_bytes: config.window_bytes_max,
+        };
+        Link {
+            session: config.session,
+            sending: Sending::new(datagram_bytes_max, config.queue_bytes_max, Flight::new(limits, now)),
+            receiving: Receiving::new(&config),
+            arrivals: Arrivals::default(),
+            counters: LinkCounters::default(),
+        }
+    }
+
+    /// Samples of `writer` of the other node are to be delivered from now on, `payload_bytes_max` long at
+    /// most. Others' are dropped, and reliable ones repeated by their sender until they are expected.
+    pub fn expect(&mut self, writer: EndpointId, payload_bytes_max: u32, reliable: bool) {
+        self.receiving.expect(writer, payload_bytes_max, reliable);
+    }
+
+    /// Samples of `writer` of the other node are no longer wanted.
+    pub fn forget(&mut self, writer: EndpointId) {
+        self.receiving.forget(writer);
+    }
+
+    /// Queues one sample for the other node. `now` matters to links with deadlines; this one has none.
+    pub fn send(&mut self, sample: &Outgoing<'_>, _now: Instant<Raw>) {
+        self.sending.send(sample, &mut self.counters);
+    }
+
+    /// The other node no longer wants samples of our `writer`: what is queued of it is given up.
+    pub fn stop(&mut self, writer: EndpointId) {
+        self.sending.stop(writer, &mut self.counters);
+    }
+
+    /// Takes in a datagram. A whole sample that is next in order goes to `deliver` where it lies.
+    ///
+    /// # Errors
+    /// The first rule of the specification that the bytes break; counted.
+    pub fn handle_datagram(
+        &mut self,
+        body: &[u8],
+        now: Instant<Raw>,
+        deliver: &mut dyn FnMut(Delivered<'_>),
+    ) -> Result<(), Malformed> {
+        self.counters.received_datagrams += 1;
+        let datagram = wire::Datagram::decode(body).inspect_err(|_| self.counters.malformed += 1)?;
+        if datagram.session != self.session {
+            self.counters.other_session += 1;
+            return Ok(());
+        }
+        if let Some(acknowledgement) = &datagram.acknowledgement {
+            self.sending.handle_acknowledgement(acknowledgement, now, &mut self.counters);
+        }
+        let Some(fragment) = &datagram.fragment else { return Ok(()) };
+        let mut sink = Sink { counters: &mut self.counters, deliver };
+        let taken = self.receiving.handle_fragment(fragment, &mut sink);
+        if let Some(numbers) = fragment.reliable {
+            self.arrivals.record(numbers.packet, taken, now);
+        }
+        Ok(())
+    }
+
+    /// Appends the next datagram to `out`, in which an envelope's header may already be. Call again until
+    /// `false`: nothing more is to be sent before [`poll_timeout`](Link::poll_timeout).
+    pub fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> bool {
+        self.sending.handle_timeout(now, &mut self.counters);
+        let before = out.len();
+        let aboard = Aboard { session: self.session, acknowledgement: self.arrivals.acknowledgement(now) };
+        let carries_sample = self.sending.poll_transmit(now, aboard, out, &mut self.counters);
+        if !carries_sample {
+            if self.arrivals.due().is_none_or(|due| now < due) {
+                return false;
+            }
+            let Aboard { session, acknowledgement } = aboard;
+            wire::Datagram { session, acknowledgement, fragment: None }.encode(out);
+        }
+        self.arrivals.said();
+        self.counters.sent_datagrams += 1;
+        self.counters.sent_bytes += (out.len() - before) as u64;
+        true
+    }
+
+    /// When [`poll_transmit`](Link::poll_transmit) may next have something although nothing was sent or
+    /// taken in since it said `false`. Earlier is harmless; later delays repetitions.
+    pub fn poll_timeout(&self) -> Option<Instant<Raw>> {
+        self.sending.timeout().into_iter().chain(self.arrivals.due()).min()
+    }
+
+    /// What came and went so far.
+    pub fn counters(&self) -> LinkCounters {
+        self.counters
+    }
+
+    /// Smoothed time from a reliable datagram to its acknowledgement, the other side's waiting taken off;
+    /// `None` before the first.
+    pub fn round_trip(&self) -> Option<Span> {
+        self.sending.round_trip()
+    }
+
+    /// Bytes of samples held for sending and for delivery, as counted against
+    /// [`LinkConfig::queue_bytes_max`] and [`LinkConfig::held_bytes_max`].
+    pub fn held_bytes(&self) -> (usize, usize) {
+        (self.sending.queue_bytes(), self.receiving.held_bytes())
+    }
+}

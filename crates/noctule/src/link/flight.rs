@@ -1,0 +1,298 @@
+//! Reliable datagrams on their way: which are lost, how long the way is, how many it bears.
+//!
+//! Every repetition is a packet of its own, so an acknowledgement never leaves open which of two it means.
+//! A packet is lost when one sent three later has arrived, or when nothing was heard for the time-out.
+//! Time-out and smoothed round trip: RFC 6298, with a shorter floor. Window: slow start, then additive increase
+//! and multiplicative decrease (RFC 5681), in bytes, at most one decrease a round trip.
+
+use std::collections::VecDeque;
+
+use noctule_discovery::EndpointId;
+use noctule_timebase::{Instant, Span};
+
+use super::arrivals::{ACKNOWLEDGEMENT_DELAY, REACH};
+use super::wire::Acknowledgement;
+use crate::clock::Raw;
+
+/// About what a small datagram costs the buffer of a socket besides its own bytes.
+pub(super) const PACKET_OVERHEAD_BYTES: usize = 512;
+/// Packets remembered at once, those given up for lost included.
+const PACKETS_LIMIT: usize = 8_192;
+/// Later packets that must have arrived before one counts as lost (RFC 9002, section 6.1.1).
+const LATER_PACKETS: u64 = 3;
+const TIMEOUT_FLOOR: Span = Span::from_ms(10);
+const TIMEOUT_LIMIT: Span = Span::from_s(1);
+/// Before the first round trip has been measured.
+const TIMEOUT_INITIAL: Span = Span::from_ms(100);
+const DOUBLINGS_LIMIT: u32 = 7;
+
+/// What a packet carries: a piece of a sample that may be gone by the time its fate is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Carried {
+    pub(super) writer: EndpointId,
+    pub(super) position: u64,
+    pub(super) index: u16,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It arrived and was taken.
+    Arrived,
+    /// It arrived, and the other side has no use for it yet.
+    Refused,
+    Lost,
+}
+
+/// Bounds of the window, in bytes as [`Flight::cost`] counts them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowLimits {
+    /// Cost of the largest datagram.
+    pub(super) packet_bytes: usize,
+    pub(super) initial_bytes: usize,
+    pub(super) max_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Flight {
+    limits: WindowLimits,
+    /// Numbered from `first` without gaps.
+    packets: VecDeque<Packet>,
+    first: u64,
+    newest_arrived: u64,
+    in_flight_bytes: usize,
+    window_bytes: usize,
+    threshold_bytes: usize,
+    /// A loss of a packet before this one has had its decrease already.
+    decreased_at: u64,
+    round_trip: Option<RoundTrip>,
+    doublings: u32,
+    /// The last time that an acknowledgement or a first packet started the time-out anew.
+    progress_at: Instant<Raw>,
+}
+
+#[derive(Debug)]
+struct Packet {
+    carried: Carried,
+    cost_bytes: usize,
+    sent_at: Instant<Raw>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    InFlight,
+    /// Given up for lost; an acknowledgement may still prove otherwise.
+    Lost,
+    Settled,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    smoothed: Span,
+    variation: Span,
+}
+
+impl Flight {
+    pub(super) fn new(limits: WindowLimits, now: Instant<Raw>) -> Flight {
+        Flight {
+            limits,
+            packets: VecDeque::new(),
+            first: 0,
+            newest_arrived: 0,
+            in_flight_bytes: 0,
+            window_bytes: limits.initial_bytes.max(2 * limits.packet_bytes),
+            threshold_bytes: limits.max_bytes,
+            decreased_at: 0,
+            round_trip: None,
+            doublings: 0,
+            progress_at: now,
+        }
+    }
+
+    /// What a datagram counts against the window.
+    pub(super) fn cost(datagram_bytes: usize) -> usize {
+        datagram_bytes + PACKET_OVERHEAD_BYTES
+    }
+
+    /// Whether one more packet may be sent. One always may if none is on its way.
+    pub(super) fn has_room(&self) -> bool {
+        let fits = self.in_flight_bytes + self.limits.packet_bytes <= self.window_bytes;
+        let remembered = self.packets.len() < PACKETS_LIMIT
+            || self.packets.front().is_some_and(|packet| packet.state != State::InFlight);
+        remembered && (fits || self.in_flight_bytes == 0)
+    }
+
+    /// The number of the next packet.
+    pub(super) fn next_number(&self) -> u64 {
+        self.first + self.packets.len() as u64
+    }
+
+    /// The packet [`next_number`](Flight::next_number) has been sent.
+    pub(super) fn sent(&mut self, carried: Carried, cost_bytes: usize, now: Instant<Raw>) {
+        if self.packets.len() >= PACKETS_LIMIT && self.packets.pop_front().is_some() {
+            self.first += 1;
+        }
+        if self.in_flight_bytes == 0 {
+            self.progress_at = now;
+        }
+        self.in_flight_bytes += cost_bytes;
+        self.packets.push_back(Packet { carried, cost_bytes, sent_at: now, state: State::InFlight });
+    }
+
+    /// Tells `settle` what became of packets. `false` if it acknowledges what was never sent.
+    pub(super) fn handle_acknowledgement(
+        &mut self,
+        acknowledgement: &Acknowledgement,
+        now: Instant<Raw>,
+        settle: &mut dyn FnMut(Fate, Carried),
+    ) -> bool {
+        let newest = acknowledgement.newest;
+        if newest >= self.next_number() {
+            return false;
+        }
+        let was_used = self.in_flight_bytes * 2 >= self.window_bytes;
+        let mut arrived_bytes = 0;
+        for number in self.first.max(newest.saturating_sub(REACH))..=newest {
+            let named = number == newest || acknowledgement.earlier >> (newest - number - 1) & 1 == 1;
+            let packet = &mut self.packets[(number - self.first) as usize];
+            if !named || packet.state == State::Settled {
+                continue;
+            }
+            let back = newest - number;
+            let refused = back < REACH && acknowledgement.refused >> back & 1 == 1;
+            let was_lost = packet.state == State::Lost;
+            if !was_lost {
+                self.in_flight_bytes -= packet.cost_bytes;
+                // What was sent before a decrease says nothing of the window after it.
+                arrived_bytes += if number < self.decreased_at { 0 } else { packet.cost_bytes };
+            }
+            packet.state = State::Settled;
+            match (refused, was_lost) {
+                (false, _) => settle(Fate::Arrived, packet.carried),
+                (true, false) => settle(Fate::Refused, packet.carried),
+                // It is being sent again already.
+                (true, true) => {}
+            }
+            if number == newest {
+                let sample = now - packet.sent_at - Span::from_ns(acknowledgement.delay_ns.into());
+                RoundTrip::measure(&mut self.round_trip, sample.max(Span::ZERO));
+            }
+            (self.progress_at, self.doublings) = (now, 0);
+        }
+        self.newest_arrived = self.newest_arrived.max(newest);
+        let decreased = self.give_up_overtaken(settle);
+        if was_used && !decreased {
+            self.widen(arrived_bytes);
+        }
+        self.forget_settled();
+        true
+    }
+
+    /// Gives up what the time-out has passed for.
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant<Raw>,
+        settle: &mut dyn FnMut(Fate, Carried),
+    ) -> bool {
+        if self.timeout().is_none_or(|at| now < at) {
+            return false;
+        }
+        let earliest = now - self.patience();
+        for packet in &mut self.packets {
+            if packet.sent_at > earliest {
+                break;
+            }
+            if packet.state == State::InFlight {
+                packet.state = State::Lost;
+                self.in_flight_bytes -= packet.cost_bytes;
+                settle(Fate::Lost, packet.carried);
+            }
+        }
+        self.threshold_bytes = (self.window_bytes / 2).max(self.least_window());
+        self.window_bytes = self.least_window();
+        self.decreased_at = self.next_number();
+        self.doublings = (self.doublings + 1).min(DOUBLINGS_LIMIT);
+        self.progress_at = now;
+        true
+    }
+
+    /// When the time-out passes.
+    pub(super) fn timeout(&self) -> Option<Instant<Raw>> {
+        (self.in_flight_bytes > 0).then(|| self.progress_at + self.patience())
+    }
+
+    pub(super) fn round_trip(&self) -> Option<Span> {
+        self.round_trip.map(|measured| measured.smoothed)
+    }
+
+    fn patience(&self) -> Span {
+        let once = self.round_trip.map_or(TIMEOUT_INITIAL, |measured| {
+            measured.smoothed + measured.variation * 4 + ACKNOWLEDGEMENT_DELAY
+        });
+        (once.max(TIMEOUT_FLOOR) * (1 << self.doublings)).min(TIMEOUT_LIMIT)
+    }
+
+    fn least_window(&self) -> usize {
+        2 * self.limits.packet_bytes
+    }
+
+    fn widen(&mut self, arrived_bytes: usize) {
+        let more = if self.window_bytes < self.threshold_bytes {
+            arrived_bytes
+        } else {
+            self.limits.packet_bytes * arrived_bytes / self.window_bytes
+        };
+        self.window_bytes = (self.window_bytes + more).min(self.limits.max_bytes).max(self.least_window());
+    }
+
+    /// Whether the window was decreased for it.
+    fn give_up_overtaken(&mut self, settle: &mut dyn FnMut(Fate, Carried)) -> bool {
+        let overtaken = (self.newest_arrived + 1).saturating_sub(self.first + LATER_PACKETS) as usize;
+        let mut newest_lost = None;
+        for (number, packet) in (self.first..).zip(self.packets.iter_mut().take(overtaken)) {
+            if packet.state == State::InFlight {
+                packet.state = State::Lost;
+                self.in_flight_bytes -= packet.cost_bytes;
+                newest_lost = Some(number);
+                settle(Fate::Lost, packet.carried);
+            }
+        }
+        let decrease = newest_lost.is_some_and(|number| number >= self.decreased_at);
+        if decrease {
+            self.window_bytes = (self.window_bytes / 2).max(self.least_window());
+            self.threshold_bytes = self.window_bytes;
+            self.decreased_at = self.next_number();
+        }
+        decrease
+    }
+
+    fn forget_settled(&mut self) {
+        while let Some(packet) = self.packets.front() {
+            let out_of_reach = self.first + REACH < self.newest_arrived;
+            match packet.state {
+                State::InFlight => break,
+                State::Lost if !out_of_reach => break,
+                _ => {}
+            }
+            self.packets.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+impl RoundTrip {
+    /// RFC 6298, sections 2.2 and 2.3.
+    fn measure(place: &mut Option<RoundTrip>, sample: Span) {
+        *place = Some(match *place {
+            None => RoundTrip { smoothed: sample, variation: sample / 2 },
+            Some(RoundTrip { smoothed, variation }) => RoundTrip {
+                smoothed: smoothed + (sample - smoothed) / 8,
+                variation: variation + ((sample - smoothed).abs() - variation) / 4,
+            },
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

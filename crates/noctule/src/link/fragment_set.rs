@@ -1,0 +1,38 @@
+//! Which pieces of one sample are settled.
+
+/// A set of piece numbers. Up to 64 pieces need no allocation; more grow with what is inserted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FragmentSet {
+    first: u64,
+    more: Vec<u64>,
+    len: u32,
+}
+
+impl FragmentSet {
+    /// Adds a number; `false` if it was there.
+    pub(super) fn insert(&mut self, index: u16) -> bool {
+        let (word, bit) = (usize::from(index / 64), 1 << (index % 64));
+        if self.more.len() < word {
+            self.more.resize(word, 0);
+        }
+        let place = if word == 0 { &mut self.first } else { &mut self.more[word - 1] };
+        let new = *place & bit == 0;
+        *place |= bit;
+        self.len += u32::from(new);
+        new
+    }
+
+    /// Whether a number is there.
+    pub(super) fn contains(&self, index: u16) -> bool {
+        let word = match usize::from(index / 64) {
+            0 => self.first,
+            word => self.more.get(word - 1).copied().unwrap_or(0),
+        };
+        word & 1 << (index % 64) != 0
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+}

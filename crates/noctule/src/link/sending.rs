@@ -1,0 +1,298 @@
+//! Samples that wait to be sent, and reliable ones until they have arrived.
+//!
+//! Writers take turns, a datagram each, so that a camera does not hold up an inertial sensor. What was lost
+//! goes before what is new. What was refused (its reader may not be there yet) rests before it is sent again,
+//! so that it cannot fill the line.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use noctule_discovery::EndpointId;
+use noctule_timebase::{Instant, Span};
+
+use super::flight::{Carried, Fate, Flight};
+use super::fragment_set::FragmentSet;
+use super::wire::{Acknowledgement, Datagram, Fragment, HEADER_BYTES_MAX, Numbers, piece_bytes};
+use super::{LinkCounters, Outgoing, SAMPLE_OVERHEAD_BYTES};
+use crate::clock::Raw;
+
+/// What was refused is sent again after this.
+const REST: Span = Span::from_ms(50);
+
+/// What every datagram carries besides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aboard {
+    pub(super) session: u32,
+    pub(super) acknowledgement: Option<Acknowledgement>,
+}
+
+#[derive(Debug)]
+pub(super) struct Sending {
+    piece_bytes_max: usize,
+    queue_bytes_max: usize,
+    queue_bytes: usize,
+    streams: BTreeMap<EndpointId, Stream>,
+    /// Writers with fragments never sent yet, each once, in the order of their turns.
+    turns: VecDeque<EndpointId>,
+    lost: VecDeque<Carried>,
+    /// With the time when each has rested enough.
+    resting: VecDeque<(Instant<Raw>, Carried)>,
+    flight: Flight,
+}
+
+/// The samples of one writer, oldest first, numbered by position without gaps.
+#[derive(Debug, Default)]
+struct Stream {
+    reliable: bool,
+    samples: VecDeque<Queued>,
+    next_position: u64,
+    /// The first fragment never sent yet: position of its sample, and its number.
+    unsent: (u64, u16),
+    has_turn: bool,
+}
+
+#[derive(Debug)]
+struct Queued {
+    sequence: u64,
+    source_time_ns: i64,
+    count: u16,
+    /// Empty once every fragment has arrived.
+    payload: Vec<u8>,
+    arrived: FragmentSet,
+}
+
+impl Sending {
+    /// `datagram_bytes_max` must leave room for a header and a byte.
+    pub(super) fn new(datagram_bytes_max: usize, queue_bytes_max: usize, flight: Flight) -> Sending {
+        Sending {
+            piece_bytes_max: datagram_bytes_max - HEADER_BYTES_MAX,
+            queue_bytes_max,
+            queue_bytes: 0,
+            streams: BTreeMap::new(),
+            turns: VecDeque::new(),
+            lost: VecDeque::new(),
+            resting: VecDeque::new(),
+            flight,
+        }
+    }
+
+    /// Queues a sample, in place of older ones of its writer where a limit says so.
+    pub(super) fn send(&mut self, sample: &Outgoing<'_>, counters: &mut LinkCounters) {
+        let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
+        let pieces = sample.payload.len().div_ceil(self.piece_bytes_max).max(1);
+        let stream = self.streams.entry(sample.writer).or_default();
+        let replaceable = || stream.samples.iter().map(Queued::cost).sum::<usize>();
+        let full = self.queue_bytes + cost > self.queue_bytes_max;
+        let Ok(count) = u16::try_from(pieces) else {
+            counters.refused_too_long += 1;
+            return;
+        };
+        if full && self.queue_bytes + cost - replaceable() > self.queue_bytes_max {
+            counters.refused_full += 1;
+            return;
+        }
+        let kept = if stream.reliable == sample.reliable { sample.depth.max(1) as usize - 1 } else { 0 };
+        stream.reliable = sample.reliable;
+        while stream.samples.len() > kept || self.queue_bytes + cost > self.queue_bytes_max {
+            self.queue_bytes -= stream.give_up_oldest(counters);
+        }
+        self.queue_bytes += cost;
+        stream.samples.push_back(Queued {
+            sequence: sample.sequence,
+            source_time_ns: sample.source_time_ns,
+            count,
+            payload: sample.payload.to_vec(),
+            arrived: FragmentSet::default(),
+        });
+        stream.next_position += 1;
+        if !stream.has_turn {
+            stream.has_turn = true;
+            self.turns.push_back(sample.writer);
+        }
+    }
+
+    /// Drops what is queued of a writer. Its numbering goes on, should it come back.
+    pub(super) fn stop(&mut self, writer: EndpointId, counters: &mut LinkCounters) {
+        let Some(stream) = self.streams.get_mut(&writer) else { return };
+        while !stream.samples.is_empty() {
+            self.queue_bytes -= stream.give_up_oldest(counters);
+        }
+    }
+
+    pub(super) fn handle_acknowledgement(
+        &mut self,
+        acknowledgement: &Acknowledgement,
+        now: Instant<Raw>,
+        counters: &mut LinkCounters,
+    ) {
+        let Sending { flight, streams, queue_bytes, lost, resting, .. } = self;
+        let known = flight.handle_acknowledgement(acknowledgement, now, &mut |fate, carried| match fate {
+            Fate::Arrived => *queue_bytes -= arrived(streams, carried),
+            Fate::Refused => resting.push_back((now + REST, carried)),
+            Fate::Lost => {
+                counters.lost_packets += 1;
+                lost.push_back(carried);
+            }
+        });
+        counters.impossible_acknowledgements += u64::from(!known);
+    }
+
+    /// Gives up packets whose time-out has passed, wakes fragments that have rested.
+    pub(super) fn handle_timeout(&mut self, now: Instant<Raw>, counters: &mut LinkCounters) {
+        let Sending { flight, lost, .. } = self;
+        let passed = flight.handle_timeout(now, &mut |_, carried| {
+            counters.lost_packets += 1;
+            lost.push_back(carried);
+        });
+        counters.timeouts += u64::from(passed);
+        while self.resting.front().is_some_and(|(until, _)| *until <= now) {
+            self.lost.extend(self.resting.pop_front().map(|(_, carried)| carried));
+        }
+    }
+
+    /// Appends the next datagram to `out`, if one may be sent.
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Instant<Raw>,
+        aboard: Aboard,
+        out: &mut Vec<u8>,
+        counters: &mut LinkCounters,
+    ) -> bool {
+        if self.flight.has_room() {
+            while let Some(carried) = self.lost.pop_front() {
+                if self.is_wanted(carried) {
+                    counters.repeated += 1;
+                    self.transmit(carried, now, aboard, out);
+                    return true;
+                }
+            }
+        }
+        for _ in 0..self.turns.len() {
+            let Some(writer) = self.turns.pop_front() else { break };
+            let Some(stream) = self.streams.get_mut(&writer) else { continue };
+            let Some((position, index)) = stream.next_unsent() else {
+                stream.has_turn = false;
+                continue;
+            };
+            self.turns.push_back(writer);
+            if stream.reliable && !self.flight.has_room() {
+                continue;
+            }
+            self.transmit(Carried { writer, position, index }, now, aboard, out);
+            self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
+            return true;
+        }
+        false
+    }
+
+    /// When [`handle_timeout`](Sending::handle_timeout) next has something to do.
+    pub(super) fn timeout(&self) -> Option<Instant<Raw>> {
+        let rested = self.resting.front().map(|(until, _)| *until);
+        self.flight.timeout().into_iter().chain(rested).min()
+    }
+
+    pub(super) fn round_trip(&self) -> Option<Span> {
+        self.flight.round_trip()
+    }
+
+    /// Bytes of the samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
+    pub(super) fn queue_bytes(&self) -> usize {
+        self.queue_bytes
+    }
+
+    fn is_wanted(&self, carried: Carried) -> bool {
+        let sample = self.streams.get(&carried.writer).and_then(|stream| stream.sample(carried.position));
+        sample.is_some_and(|sample| !sample.has_arrived() && !sample.arrived.contains(carried.index))
+    }
+
+    fn transmit(&mut self, carried: Carried, now: Instant<Raw>, aboard: Aboard, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get(&carried.writer) else { return };
+        let Some(sample) = stream.sample(carried.position) else { return };
+        let numbers = Numbers {
+            packet: self.flight.next_number(),
+            position: carried.position,
+            // Every sample held costs more than a byte, so there are never 2^32.
+            behind: (carried.position - stream.first_position()) as u32,
+        };
+        let piece = piece_bytes(sample.payload.len(), sample.count);
+        let start = usize::from(carried.index) * piece;
+        let end = (start + piece).min(sample.payload.len());
+        let fragment = Fragment {
+            writer: carried.writer,
+            total_bytes: sample.payload.len() as u32,
+            sequence: sample.sequence,
+            source_time_ns: sample.source_time_ns,
+            index: carried.index,
+            count: sample.count,
+            reliable: stream.reliable.then_some(numbers),
+            payload: &sample.payload[start..end],
+        };
+        let before = out.len();
+        let Aboard { session, acknowledgement } = aboard;
+        Datagram { session, acknowledgement, fragment: Some(fragment) }.encode(out);
+        if stream.reliable {
+            self.flight.sent(carried, Flight::cost(out.len() - before), now);
+        }
+    }
+}
+
+impl Stream {
+    fn first_position(&self) -> u64 {
+        self.next_position - self.samples.len() as u64
+    }
+
+    fn sample(&self, position: u64) -> Option<&Queued> {
+        let place = position.checked_sub(self.first_position())?;
+        self.samples.get(usize::try_from(place).ok()?)
+    }
+
+    /// Gives the cost of what it drops.
+    fn give_up_oldest(&mut self, counters: &mut LinkCounters) -> usize {
+        let oldest = self.samples.pop_front();
+        counters.given_up += u64::from(oldest.as_ref().is_some_and(|sample| !sample.has_arrived()));
+        oldest.map_or(0, |sample| sample.cost())
+    }
+
+    /// The first fragment never sent yet, of a sample that is still held.
+    fn next_unsent(&mut self) -> Option<(u64, u16)> {
+        self.unsent = self.unsent.max((self.first_position(), 0));
+        (self.unsent.0 < self.next_position).then_some(self.unsent)
+    }
+
+    /// The first fragment never sent yet has been sent. Gives the cost of what need not be kept.
+    fn advance(&mut self) -> usize {
+        let (position, index) = self.unsent;
+        let count = self.sample(position).map_or(0, |sample| sample.count);
+        if index + 1 < count {
+            self.unsent = (position, index + 1);
+            return 0;
+        }
+        self.unsent = (position + 1, 0);
+        if self.reliable { 0 } else { self.samples.pop_front().map_or(0, |sample| sample.cost()) }
+    }
+}
+
+impl Queued {
+    /// What it counts against the limit of the queue.
+    fn cost(&self) -> usize {
+        self.payload.len() + SAMPLE_OVERHEAD_BYTES
+    }
+
+    fn has_arrived(&self) -> bool {
+        self.arrived.len() == u32::from(self.count)
+    }
+}
+
+/// A fragment has arrived. Gives the bytes that need no longer be kept.
+fn arrived(streams: &mut BTreeMap<EndpointId, Stream>, carried: Carried) -> usize {
+    let Some(stream) = streams.get_mut(&carried.writer) else { return 0 };
+    let Some(place) = carried.position.checked_sub(stream.first_position()) else { return 0 };
+    let Some(sample) = stream.samples.get_mut(place as usize) else { return 0 };
+    if !sample.arrived.insert(carried.index) || !sample.has_arrived() {
+        return 0;
+    }
+    let mut freed_bytes = std::mem::take(&mut sample.payload).len();
+    while stream.samples.front().is_some_and(Queued::has_arrived) {
+        freed_bytes += stream.samples.pop_front().map_or(0, |sample| sample.cost());
+    }
+    freed_bytes
+}

@@ -1,0 +1,153 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const PAYLOAD: &[u8] = &[7; 10];
+
+/// The second of three pieces of a sample of 28 bytes: 10, 10 and 8.
+fn fragment() -> Fragment<'static> {
+    Fragment {
+        writer: EndpointId(3),
+        total_bytes: 28,
+        sequence: 5,
+        source_time_ns: -2,
+        index: 1,
+        count: 3,
+        reliable: Some(Numbers { packet: 6, position: 9, behind: 4 }),
+        payload: PAYLOAD,
+    }
+}
+
+fn datagram() -> Datagram<'static> {
+    let acknowledgement = Some(Acknowledgement { newest: 2, earlier: 3, refused: 4, delay_ns: 1000 });
+    Datagram { session: 0x0403_0201, acknowledgement, fragment: Some(fragment()) }
+}
+
+fn bytes_of(datagram: &Datagram<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    datagram.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_datagram_has_the_bytes_of_the_specification() {
+    let bytes = bytes_of(&datagram());
+    let mut wanted = b"NCTM\x01\x0f\0\0\x01\x02\x03\x04".to_vec();
+    wanted.extend([2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0xe8, 3, 0, 0]);
+    wanted.extend([4, 0, 0, 0, 0, 0, 0, 0]); // refused, of the acknowledgement
+    wanted.extend([3, 0, 0, 0, 28, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]); // writer, total, sequence
+    wanted.extend([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 3, 0]); // source time, piece
+    wanted.extend([6, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0]); // numbers
+    assert_eq!(wanted.len(), HEADER_BYTES_MAX);
+    wanted.extend(PAYLOAD);
+    assert_eq!(bytes, wanted);
+    assert_eq!(Datagram::decode(&bytes), Ok(datagram()));
+}
+
+#[test]
+fn a_datagram_of_any_other_length_is_refused() {
+    let mut bytes = bytes_of(&datagram());
+    for length in 0..bytes.len() {
+        assert_eq!(Datagram::decode(&bytes[..length]), Err(Malformed::Length), "{length} bytes");
+    }
+    bytes.push(0);
+    assert_eq!(Datagram::decode(&bytes), Err(Malformed::Length));
+    let mut bare = bytes_of(&Datagram { fragment: None, ..datagram() });
+    bare.push(0);
+    assert_eq!(Datagram::decode(&bare), Err(Malformed::Length));
+}
+
+#[test]
+fn each_rule_has_its_reason() {
+    let cases: [(usize, u8, Malformed); 11] = [
+        (0, b'X', Malformed::Magic),
+        (4, 2, Malformed::Version),
+        (5, 0, Malformed::Value), // neither
+        (5, 4, Malformed::Value), // reliable without a sample
+        (5, 8, Malformed::Value), // refuses without an acknowledgement
+        (5, 16, Malformed::Value),
+        (7, 1, Malformed::Value),
+        (32, 0, Malformed::Value), // refuses nothing
+        (32, 8, Malformed::Value), // refuses number −1
+        (20, 4, Malformed::Value), // acknowledges number −1
+        (64, 3, Malformed::Value), // piece 3 of 3
+    ];
+    for (at, byte, reason) in cases {
+        let mut bytes = bytes_of(&datagram());
+        bytes[at] = byte;
+        assert_eq!(Datagram::decode(&bytes), Err(reason), "byte {at} = {byte}");
+    }
+}
+
+#[test]
+fn numbers_that_could_not_be_counted_on_from_are_refused() {
+    let numbers = |packet, position, behind| {
+        let reliable = Some(Numbers { packet, position, behind });
+        let fragment = Some(Fragment { reliable, ..fragment() });
+        Datagram::decode(&bytes_of(&Datagram { fragment, ..datagram() })).map(|_| ())
+    };
+    assert_eq!(numbers(0, 4, 4), Ok(()));
+    assert_eq!(numbers(0, 3, 4), Err(Malformed::Value));
+    assert_eq!(numbers(u64::MAX, 9, 4), Err(Malformed::Value));
+    assert_eq!(numbers(0, u64::MAX, 4), Err(Malformed::Value));
+    let fragment = Some(Fragment { sequence: u64::MAX, ..fragment() });
+    let bytes = bytes_of(&Datagram { fragment, ..datagram() });
+    assert_eq!(Datagram::decode(&bytes), Err(Malformed::Value));
+}
+
+#[test]
+fn more_pieces_than_a_sample_has_bytes_for_are_refused() {
+    let piece = |total_bytes, index, count, payload| {
+        let fragment = Some(Fragment { total_bytes, index, count, payload, ..fragment() });
+        Datagram::decode(&bytes_of(&Datagram { fragment, ..datagram() })).map(|_| ())
+    };
+    assert_eq!(piece(0, 0, 1, &[]), Ok(()));
+    assert_eq!(piece(0, 0, 2, &[]), Err(Malformed::Value));
+    // Five bytes in pieces of two: three pieces, never four.
+    assert_eq!(piece(5, 2, 3, &[1]), Ok(()));
+    assert_eq!(piece(5, 3, 4, &[]), Err(Malformed::Value));
+    assert_eq!(piece(u32::MAX, 0, u16::MAX, &[]), Err(Malformed::Length));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_refused_or_encode_to_themselves(
+        tail in proptest::collection::vec(any::<u8>(), 0..120),
+        content in 0u8..17,
+        framed in any::<bool>(),
+    ) {
+        let mut bytes = if framed { vec![b'N', b'C', b'T', b'M', 1, content, 0, 0] } else { Vec::new() };
+        bytes.extend(tail);
+        if let Ok(datagram) = Datagram::decode(&bytes) {
+            prop_assert_eq!(bytes_of(&datagram), bytes);
+        }
+    }
+
+    #[test]
+    fn every_piece_of_every_sample_comes_back(
+        (total, count) in (0usize..5_000).prop_flat_map(|total| (Just(total), 1..=total.clamp(1, 40))),
+        reliable in any::<Option<(u32, u32, u32)>>(),
+        session in any::<u32>(),
+    ) {
+        let sample: Vec<u8> = (0..total).map(|byte| byte as u8).collect();
+        let piece = total.div_ceil(count).max(1);
+        let count = total.div_ceil(piece).max(1);
+        let reliable = reliable.map(|(packet, oldest, behind)| Numbers {
+            packet: packet.into(),
+            position: u64::from(oldest) + u64::from(behind),
+            behind,
+        });
+        let mut together = Vec::new();
+        for index in 0..count {
+            let payload = &sample[index * piece..((index + 1) * piece).min(total)];
+            let (index, count) = (index as u16, count as u16);
+            let fragment = Fragment { total_bytes: total as u32, index, count, reliable, payload, ..fragment() };
+            let datagram = Datagram { session, acknowledgement: None, fragment: Some(fragment) };
+            let bytes = bytes_of(&datagram);
+            prop_assert_eq!(Datagram::decode(&bytes), Ok(datagram));
+            prop_assert_eq!(fragment.start(), together.len());
+            together.extend_from_slice(payload);
+        }
+        prop_assert_eq!(together, sample);
+    }
+}

@@ -1,0 +1,196 @@
+//! Two links and what lies between them, in simulated time.
+#![allow(missing_docs, unreachable_pub)]
+
+use std::collections::BTreeMap;
+
+use noctule::clock::Raw;
+use noctule::link::{BATCH_LIMIT, Delivered, Link, LinkConfig, Outgoing};
+use noctule_discovery::EndpointId;
+use noctule_netsim::Random;
+use noctule_timebase::{Instant, Span};
+
+/// What the channel does to datagrams. Probabilities are per datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Channel {
+    pub loss: f64,
+    pub duplication: f64,
+    /// Cut short, or lengthened by a byte.
+    pub wrong_length: f64,
+    pub delay: Span,
+    /// Uniform, up to this much more: datagrams overtake each other.
+    pub jitter: Span,
+    /// A bottleneck: nanoseconds per datagram, and datagrams that fit in front of it.
+    pub bottleneck: Option<(i64, usize)>,
+}
+
+impl Channel {
+    pub const PERFECT: Channel = Channel {
+        loss: 0.0,
+        duplication: 0.0,
+        wrong_length: 0.0,
+        delay: Span::from_us(50),
+        jitter: Span::ZERO,
+        bottleneck: None,
+    };
+}
+
+/// A sample as it was delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    pub at: Instant<Raw>,
+    pub writer: u32,
+    pub sequence: u64,
+    pub missed: u64,
+}
+
+pub struct Pair {
+    seed: u64,
+    random: Random,
+    pub channel: Channel,
+    pub now: Instant<Raw>,
+    pub links: [Link; 2],
+    /// What each side was given.
+    pub delivered: [Vec<Sample>; 2],
+    /// By time of arrival and a number: to whom, and what.
+    in_transit: BTreeMap<(Instant<Raw>, u64), (usize, Vec<u8>)>,
+    datagrams: u64,
+    /// When each bottleneck is free again.
+    free_at: [Instant<Raw>; 2],
+    pub dropped_at_bottleneck: u64,
+    /// Most bytes that any of the two held for sending, and for delivery.
+    pub held_bytes_max: (usize, usize),
+}
+
+impl Pair {
+    pub fn new(seed: u64, channel: Channel, config: LinkConfig) -> Pair {
+        let now = Instant::from_ns(1_000_000_000);
+        Pair {
+            seed,
+            random: Random::new(seed),
+            channel,
+            now,
+            links: [Link::new(config, now), Link::new(config, now)],
+            delivered: [Vec::new(), Vec::new()],
+            in_transit: BTreeMap::new(),
+            datagrams: 0,
+            free_at: [now; 2],
+            dropped_at_bottleneck: 0,
+            held_bytes_max: (0, 0),
+        }
+    }
+
+    /// Side `from` publishes sample `sequence` of `writer`.
+    pub fn send(&mut self, from: usize, (writer, sequence): (u32, u64), reliable: bool, depth: u32) {
+        let payload = payload(writer, sequence);
+        self.send_payload(from, (writer, sequence), (reliable, depth), &payload);
+    }
+
+    pub fn send_payload(
+        &mut self,
+        from: usize,
+        (writer, sequence): (u32, u64),
+        (reliable, depth): (bool, u32),
+        payload: &[u8],
+    ) {
+        let source_time_ns = -(sequence as i64);
+        let writer = EndpointId(writer);
+        let sample = Outgoing { writer, sequence, source_time_ns, reliable, depth, payload };
+        self.links[from].send(&sample, self.now);
+        self.drain();
+    }
+
+    /// Lets `span` pass.
+    pub fn run(&mut self, span: Span) {
+        let end = self.now + span;
+        loop {
+            self.drain();
+            let arrival = self.in_transit.first_key_value().map(|((at, _), _)| *at);
+            let timeouts = self.links.iter().filter_map(Link::poll_timeout);
+            let Some(next) = timeouts.chain(arrival).min().filter(|next| *next <= end) else { break };
+            assert!(next > self.now || arrival == Some(next), "seed {}: time stands still", self.seed);
+            self.now = self.now.max(next);
+            self.arrive();
+        }
+        self.now = end;
+    }
+
+    pub fn sequences(&self, side: usize, writer: u32) -> Vec<u64> {
+        let of_writer = self.delivered[side].iter().filter(|sample| sample.writer == writer);
+        of_writer.map(|sample| sample.sequence).collect()
+    }
+
+    fn drain(&mut self) {
+        let mut out = Vec::new();
+        for from in 0..2 {
+            // Far beyond any window: a link that always has something more is broken.
+            for _ in 0..100_000 {
+                out.clear();
+                if !self.links[from].poll_transmit(self.now, &mut out) {
+                    break;
+                }
+                self.transmit(1 - from, &out);
+            }
+            let (queued, held) = self.links[from].held_bytes();
+            let (queued_max, held_max) = self.held_bytes_max;
+            self.held_bytes_max = (queued.max(queued_max), held.max(held_max));
+        }
+    }
+
+    fn transmit(&mut self, to: usize, datagram: &[u8]) {
+        let channel = self.channel;
+        let mut leaves = self.now;
+        if let Some((each_ns, room)) = channel.bottleneck {
+            let waiting = (self.free_at[to] - self.now).ns().max(0) / each_ns;
+            if waiting as usize >= room {
+                self.dropped_at_bottleneck += 1;
+                return;
+            }
+            leaves = self.free_at[to].max(self.now) + Span::from_ns(each_ns);
+            self.free_at[to] = leaves;
+        }
+        if self.random.chance(channel.loss) {
+            return;
+        }
+        let copies = 1 + u32::from(self.random.chance(channel.duplication));
+        for _ in 0..copies {
+            let mut bytes = datagram.to_vec();
+            if self.random.chance(channel.wrong_length) {
+                let length = self.random.bits() as usize % (bytes.len() + 1);
+                if length == bytes.len() { bytes.push(0) } else { bytes.truncate(length) }
+            }
+            let jitter = (self.random.unit() * channel.jitter.ns() as f64) as i64;
+            let arrives = leaves + channel.delay + Span::from_ns(jitter);
+            self.datagrams += 1;
+            self.in_transit.insert((arrives, self.datagrams), (to, bytes));
+        }
+    }
+
+    /// Hands over what has arrived by now, a batch at most.
+    fn arrive(&mut self) {
+        for _ in 0..BATCH_LIMIT {
+            let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= self.now) else {
+                return;
+            };
+            let (to, bytes) = entry.remove();
+            let (seed, now, delivered) = (self.seed, self.now, &mut self.delivered[to]);
+            let mut deliver = |sample: Delivered<'_>| {
+                let Delivered { writer: EndpointId(writer), sequence, source_time_ns, missed, payload } =
+                    sample;
+                assert_eq!(source_time_ns, -(sequence as i64), "seed {seed}");
+                let whole = writer >= 100 || payload == self::payload(writer, sequence);
+                assert!(whole, "seed {seed}: sample {sequence} of writer {writer} is damaged");
+                delivered.push(Sample { at: now, writer, sequence, missed });
+            };
+            // What is malformed is counted.
+            let _ = self.links[to].handle_datagram(&bytes, now, &mut deliver);
+        }
+    }
+}
+
+/// Content and length, up to 12,000 bytes, follow from the numbers. Writers from 100 on say themselves.
+pub fn payload(writer: u32, sequence: u64) -> Vec<u8> {
+    let mut random = Random::for_part(sequence, writer.into());
+    let length = if random.chance(0.5) { random.bits() % 64 } else { random.bits() % 12_000 };
+    let pattern = random.bits().to_le_bytes();
+    (0..length as usize).map(|byte| pattern[byte % 8] ^ byte as u8).collect()
+}
