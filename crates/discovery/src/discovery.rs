@@ -265,6 +265,11 @@ impl Discovery {
         })
     }
 
+    /// Where a node's data socket is.
+    pub fn locator(&self, node: NodeId) -> Option<Locator> {
+        self.neighbours.get(&node).map(|neighbour| neighbour.locator)
+    }
+
     /// An endpoint of this node.
     pub fn local(&self, id: EndpointId) -> Option<&Endpoint> {
         self.catalogue.endpoint(id)

@@ -5,28 +5,31 @@ pub(crate) mod offer;
 mod driver;
 mod hand_over;
 mod local;
+mod remote;
 mod sockets;
 mod state;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use noctule_discovery::{Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId};
+use noctule_discovery::{
+    Destination, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
+};
 use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
 use noctule_time_sync::Local;
-use noctule_timebase::Instant;
+use noctule_timebase::{Instant, Span};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 use crate::clock::{self, LocalClock};
 use crate::envelope::Envelope;
 use crate::error::NodeError;
+use crate::link::Outgoing;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
@@ -51,6 +54,8 @@ pub(crate) struct Shared {
     domain: u32,
     sockets: Sockets,
     state: Mutex<State>,
+    /// When the thread wakes by itself, on the crystal.
+    planned_ns: AtomicI64,
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
@@ -134,6 +139,7 @@ impl NodeBuilder {
         let sockets =
             Sockets::open(self.domain, self.interface).map_err(system("UDP sockets cannot be opened"))?;
         let random: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
+        let exchange_key: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
         let id = NodeId(random);
         let clock = self.clock.started(clock::now());
@@ -146,11 +152,12 @@ impl NodeBuilder {
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
         let shared = Arc::new(Shared {
-            clock,
+            clock: clock.clone(),
             id,
             domain: self.domain,
             sockets,
-            state: Mutex::new(State::new(id, discovery, envelope)),
+            state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
+            planned_ns: AtomicI64::new(0),
             kick,
             stop: AtomicBool::new(false),
             group: self.group,
@@ -255,7 +262,8 @@ impl Shared {
         pins: u32,
     ) -> Result<Arc<PublishedTopic>, NodeError> {
         endpoint.check_names()?;
-        let (topic, depth) = (endpoint.topic.clone(), endpoint.qos.depth);
+        let (topic, qos) = (endpoint.topic.clone(), endpoint.qos);
+        let depth = qos.depth;
         if depth == 0 || depth > u32::from(u16::MAX) {
             return Err(NodeError::Depth { topic, depth });
         }
@@ -280,6 +288,8 @@ impl Shared {
         let published = Arc::new(PublishedTopic {
             id,
             name: topic,
+            reliable: qos.reliability != Reliability::BestEffort,
+            depth,
             offer,
             is_fresh: AtomicBool::new(writer.is_some()),
             fresh: Mutex::new(writer),
@@ -288,6 +298,7 @@ impl Shared {
             refused: AtomicU64::new(0),
         });
         state.publishers.insert(id, Arc::clone(&published));
+        state.settle(id, clock::now());
         drop(state);
         self.kick();
         Ok(published)
@@ -310,6 +321,7 @@ impl Shared {
             version: AtomicU32::new(0),
         });
         state.subscribers.insert(id, Arc::clone(&subscribed));
+        state.settle(id, clock::now());
         drop(state);
         self.kick();
         Ok(subscribed)
@@ -341,6 +353,51 @@ impl Shared {
         for topic in self.lock().subscribers.values() {
             topic.change(Change::NodeWent(node));
         }
+    }
+
+    /// A sample for readers on other hosts.
+    pub(crate) fn send(
+        &self,
+        topic: &PublishedTopic,
+        (sequence, source_time): (u64, Instant<Local>),
+        payload: &[u8],
+    ) {
+        let sample = Outgoing {
+            writer: topic.id,
+            sequence,
+            source_time_ns: source_time.ns(),
+            reliable: topic.reliable,
+            depth: topic.depth,
+            payload,
+        };
+        let mut state = self.lock();
+        let now = clock::now();
+        state.send(topic.id, &sample, now);
+        self.transmit(&mut state);
+        let due = state.poll_timeout(now).ns();
+        drop(state);
+        if due < self.planned_ns.load(Ordering::Relaxed) {
+            self.planned_ns.store(due, Ordering::Relaxed);
+            self.kick();
+        }
+    }
+
+    /// Sends all that is due.
+    fn transmit(&self, state: &mut State) {
+        let mut out = std::mem::take(&mut state.out);
+        while let Some(destination) = state.poll_transmit(clock::now(), &mut out) {
+            match destination {
+                // A node that is gone, a network that is down: discovery notices.
+                Destination::One(to) => drop(self.sockets.own.send_to(&out, to)),
+                Destination::Everyone => {
+                    self.sockets.send_to_group(self.domain, &out);
+                    for peer in state.discovery.unicast_peers() {
+                        drop(self.sockets.own.send_to(&out, peer));
+                    }
+                }
+            }
+        }
+        state.out = out;
     }
 
     fn note(&self, notice: Notice) {
@@ -390,7 +447,7 @@ fn static_peers(texts: &[String], domain: u32) -> Result<Vec<SocketAddr>, NodeEr
 }
 
 /// The longest that the node's thread sleeps.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+const LONGEST_SLEEP: Span = Span::from_s(1);
 
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
     hand_over::Packet::decode(bytes).map(|(from, packet)| packet.encode(from))

@@ -31,6 +31,8 @@ pub struct Publisher {
 pub(crate) struct PublishedTopic {
     pub(crate) id: EndpointId,
     pub(crate) name: String,
+    pub(crate) reliable: bool,
+    pub(crate) depth: u32,
     pub(crate) offer: Offer,
     /// The ring, from when it is made until the publisher fetches it.
     pub(crate) fresh: Mutex<Option<Writer>>,
@@ -161,6 +163,9 @@ impl Publisher {
             if let Ok(wake) = writer.copy_in(bytes, origin) {
                 writer.wake(wake);
             }
+        }
+        if self.topic.remote_readers.load(Ordering::Relaxed) > 0 {
+            self.shared.send(&self.topic, (self.sequence, source_time), bytes);
         }
         Ok(())
     }

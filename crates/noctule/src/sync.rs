@@ -4,7 +4,7 @@
 //! Both are drivers: a socket, a clock, and a loop around cores that have neither. They run on the
 //! thread that calls them.
 
-mod arrival;
+pub(crate) mod arrival;
 mod prober;
 mod server;
 mod warm_up;

@@ -74,6 +74,8 @@ pub struct Writer {
     open: u64,
     /// Per slot, the position of the message it holds, 0 for none.
     held: Vec<u64>,
+    /// Of the last message.
+    number: u64,
     counters: WriterCounters,
 }
 
@@ -96,6 +98,7 @@ impl Writer {
             roster_version: 0,
             open,
             held: vec![0; layout.slot_count() as usize],
+            number: 0,
             counters: WriterCounters::default(),
         })
     }
@@ -113,6 +116,12 @@ impl Writer {
     /// What has happened so far.
     pub fn counters(&self) -> WriterCounters {
         self.counters
+    }
+
+    /// Leaves out `count` numbers: for who passes on messages of which some were lost, so that readers
+    /// count them as missed.
+    pub fn skip_numbers(&mut self, count: u64) {
+        self.number = self.number.saturating_add(count);
     }
 
     /// Publishes a copy of `bytes`.
@@ -154,7 +163,8 @@ impl Writer {
         let slot = self.layout.slot(self.open);
         let store = |offset, value| self.memory.word(slot + offset).store(value, Ordering::Relaxed);
         self.counters.published += 1;
-        store(NUMBER, self.counters.published);
+        self.number += 1;
+        store(NUMBER, self.number);
         store(SOURCE_TIME, origin.source_time_ns as u64);
         store(LENGTH_AND_USER, length_bytes as u64 | u64::from(origin.user) << 32);
         self.memory.word(slot + STAMP).store(Stamp::complete(self.open).0, Ordering::Release);

@@ -5,16 +5,18 @@
 
 use std::io;
 use std::io::Write;
-use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use noctule_discovery::{Destination, Via};
+use noctule_discovery::Via;
 use noctule_sys::clock::timespec;
+use noctule_sys::datagram;
+use noctule_timebase::Span;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
+use rustix::time::Timespec;
 
 use super::local::{Connections, FIRST_TOKEN};
 use super::state::Wish;
@@ -40,7 +42,7 @@ pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     watch(shared.sockets.group.as_fd(), GROUP)?;
     watch(shared.sockets.own.as_fd(), OWN)?;
     watch(connections.listener().as_fd(), LISTENER)?;
-    let driver = Driver { shared, epoll, connections, buffer: vec![0; DATAGRAM_BYTES_MAX], out: Vec::new() };
+    let driver = Driver { shared, epoll, connections, buffer: vec![0; DATAGRAM_BYTES_MAX] };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -49,7 +51,6 @@ struct Driver {
     epoll: OwnedFd,
     connections: Connections,
     buffer: Vec<u8>,
-    out: Vec<u8>,
 }
 
 impl Driver {
@@ -58,10 +59,8 @@ impl Driver {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.shared.lock().handle_timeout(clock::now());
             self.grant_wishes();
-            self.transmit();
+            let timeout = self.plan();
             self.tell();
-            let timeout = (self.shared.lock().poll_timeout() - clock::now()).ns();
-            let timeout = timespec(timeout.clamp(0, LONGEST_SLEEP.as_nanos() as i64));
             events.clear();
             // A signal is no event; whatever else fails, the loop comes round again.
             let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout));
@@ -75,8 +74,20 @@ impl Driver {
                 }
             }
         }
-        self.shared.lock().discovery.leave();
-        self.transmit();
+        let mut state = self.shared.lock();
+        state.discovery.leave();
+        self.shared.transmit(&mut state);
+    }
+
+    /// Sends what is due, and says how long to sleep.
+    fn plan(&self) -> Timespec {
+        let mut state = self.shared.lock();
+        self.shared.transmit(&mut state);
+        let now = clock::now();
+        let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, LONGEST_SLEEP);
+        // Under the lock: whoever needs the thread earlier sees for when it has planned.
+        self.shared.planned_ns.store((now + sleep).ns(), Ordering::Relaxed);
+        timespec(sleep.ns())
     }
 
     fn receive(&mut self, via: Via) {
@@ -86,13 +97,16 @@ impl Driver {
             Via::Unicast => &shared.sockets.own,
         };
         for _ in 0..BATCH {
-            let Some((length, source)) = receive_from(socket, &mut self.buffer) else { break };
-            if via == Via::Group && shared.sockets.is_detour(source) {
+            let Ok(Some(arrival)) = datagram::receive(socket, &mut self.buffer) else { break };
+            if via == Via::Group && shared.sockets.is_detour(arrival.from) {
                 continue;
             }
-            let now = clock::now();
-            shared.lock().handle_datagram(&mut self.buffer[..length], source, via, now);
+            let length = arrival.length_bytes.min(self.buffer.len());
+            let from = (arrival.from, via);
+            let mut state = shared.lock();
+            state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
         }
+        shared.transmit(&mut shared.lock());
     }
 
     fn grant_wishes(&mut self) {
@@ -111,28 +125,6 @@ impl Driver {
         }
     }
 
-    fn transmit(&mut self) {
-        loop {
-            let (destination, peers) = {
-                let mut state = self.shared.lock();
-                let Some(destination) = state.poll_transmit(clock::now(), &mut self.out) else { break };
-                let everyone = destination == Destination::Everyone;
-                let peers: Vec<SocketAddr> =
-                    if everyone { state.discovery.unicast_peers().collect() } else { Vec::new() };
-                (destination, peers)
-            };
-            let sockets = &self.shared.sockets;
-            match destination {
-                Destination::Everyone => sockets.send_to_group(self.shared.domain, &self.out),
-                // A node that is gone, a network that is down: discovery notices.
-                Destination::One(to) => drop(sockets.own.send_to(&self.out, to)),
-            }
-            for peer in peers {
-                drop(sockets.own.send_to(&self.out, peer));
-            }
-        }
-    }
-
     /// Notices that nobody has asked for go to standard error, so that none is silent.
     fn tell(&self) {
         if self.shared.tells {
@@ -141,12 +133,6 @@ impl Driver {
             }
         }
     }
-}
-
-fn receive_from(socket: &UdpSocket, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
-    use rustix::net::{RecvFlags, recvfrom};
-    let (length, _, from) = recvfrom(socket, buffer, RecvFlags::DONTWAIT).ok()?;
-    Some((length, SocketAddr::try_from(from?).ok()?))
 }
 
 const _: () = assert!(LISTENER < FIRST_TOKEN);

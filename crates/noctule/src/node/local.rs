@@ -11,14 +11,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, NodeId};
-use noctule_shm_ring::{Memory, Reader, ReaderId, StartAt};
+use noctule_shm_ring::{ReaderId, StartAt};
 use noctule_sys::local_socket::{LocalListener, LocalSocket, Packet as Received, own_user};
-use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
 use super::Shared;
 use super::hand_over::{PACKET_BYTES_MAX, Packet, socket_name};
+use super::offer::open_ring;
+use crate::clock;
 use crate::notice::Notice;
 use crate::subscriber::{Change, Source};
 
@@ -108,7 +109,7 @@ impl Connections {
             let node = outgoing.node;
             self.outgoing.remove(&token);
             shared.sources_went(node);
-            shared.lock().handle_death(node);
+            shared.lock().handle_death(node, clock::now());
         }
     }
 
@@ -188,7 +189,7 @@ impl Connections {
             }
         }
         if let Some(node) = incoming.node {
-            state.handle_death(node);
+            state.handle_death(node, clock::now());
         }
     }
 }
@@ -274,15 +275,12 @@ impl Outgoing {
     ) -> Result<(), String> {
         let [data, control] =
             <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| "it sent no memory".to_owned())?;
-        let data = SealedMemory::open(data, WrittenBy::Creator).map_err(|error| error.to_string())?;
-        let control = SealedMemory::open(control, WrittenBy::Holder).map_err(|error| error.to_string())?;
         let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return Ok(()) };
         let start = match topic.endpoint.qos.durability {
             Durability::TransientLocal => StartAt::Last(endpoint.qos.depth),
             Durability::Volatile => StartAt::Next,
         };
-        let ring = Reader::open(Memory::from(data), Memory::from(control), pins, endpoint.type_hash, start);
-        let ring = ring.map_err(|error| error.to_string())?;
+        let ring = open_ring((data, control), pins, endpoint.type_hash, start)?;
         let source = Source::new(self.node, endpoint.id, ring);
         topic.change(Change::Came(Box::new(source)));
         Ok(())

@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use noctule_shm_ring::{CONTROL_BYTES, Layout, LayoutError, Memory, ReaderId, RingConfig, Roster, Writer};
+use noctule_shm_ring::{
+    CONTROL_BYTES, Layout, LayoutError, Memory, Reader, ReaderId, RingConfig, Roster, StartAt, Writer,
+};
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 
 /// The bit of plain bytes among the formats of a topic.
@@ -24,6 +26,13 @@ pub(crate) struct Offer {
 struct Made {
     data: OwnedFd,
     roster: Roster,
+}
+
+/// A sample of the history.
+pub(crate) struct Past {
+    pub(crate) sequence: u64,
+    pub(crate) source_time_ns: i64,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// What a reader gets, beside its answer.
@@ -81,6 +90,24 @@ impl Offer {
         Ok(Granted { data, control: descriptor, reader })
     }
 
+    /// The last `depth` samples in the ring; nothing if there is no ring.
+    pub(crate) fn history(&self, depth: u32) -> Vec<Past> {
+        let mut samples = Vec::new();
+        let Ok(granted) = self.attach(0) else { return samples };
+        let opened =
+            open_ring((granted.data, granted.control), 0, self.config.type_hash, StartAt::Last(depth));
+        if let Ok(mut reader) = opened {
+            let mut buffer = vec![0; self.payload_bytes_max];
+            while let Ok(Some(sample)) = reader.take_next(&mut buffer) {
+                let bytes = buffer[..sample.length_bytes].to_vec();
+                let source_time_ns = sample.origin.source_time_ns;
+                samples.push(Past { sequence: sample.number, source_time_ns, bytes });
+            }
+        }
+        self.detach(granted.reader);
+        samples
+    }
+
     /// Forgets a reader.
     pub(crate) fn detach(&self, reader: ReaderId) {
         if let Some(made) = self.lock().as_ref() {
@@ -92,4 +119,20 @@ impl Offer {
         // A panic while it was held cannot leave it half changed: it is replaced as a whole.
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opens the reading end of a ring from what its writer granted.
+///
+/// # Errors
+/// Memory that is not sealed, or not the ring that was expected, in words.
+pub(super) fn open_ring(
+    (data, control): (OwnedFd, OwnedFd),
+    pins: u32,
+    type_hash: u64,
+    start: StartAt,
+) -> Result<Reader, String> {
+    let data = SealedMemory::open(data, WrittenBy::Creator).map_err(|error| error.to_string())?;
+    let control = SealedMemory::open(control, WrittenBy::Holder).map_err(|error| error.to_string())?;
+    Reader::open(Memory::from(data), Memory::from(control), pins, type_hash, start)
+        .map_err(|error| error.to_string())
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
-use noctule_sys::interface;
+use noctule_sys::{datagram, interface};
 use rustix::net::sockopt::{
     set_ip_add_membership, set_ip_multicast_if, set_ip_multicast_loop, set_socket_recv_buffer_size,
     set_socket_recv_buffer_size_force, set_socket_reuseaddr,
@@ -50,6 +50,7 @@ impl Sockets {
             set_socket_recv_buffer_size(&own, RECEIVE_BUFFER_BYTES)?;
         }
         let (own, group) = (UdpSocket::from(own), UdpSocket::from(group));
+        datagram::stamp_arrivals(&own)?;
         group.set_nonblocking(true)?;
         let port = own.local_addr()?.port();
         Ok(Sockets { own, group, port, interfaces })

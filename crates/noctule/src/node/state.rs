@@ -6,19 +6,27 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use noctule_discovery::{
-    Destination, Discovery, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock, NodeId,
-    Reason, Via,
+    Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock,
+    NodeId, Reason, Via,
 };
 use noctule_timebase::Instant;
 
-use crate::clock::Raw;
-use crate::envelope::Envelope;
+use super::offer::Past;
+use super::remote::{Remote, Remotes};
+use crate::clock::{LocalClock, Raw};
+use crate::envelope::{Envelope, Opened};
+use crate::link::Outgoing;
 use crate::notice::Notice;
 use crate::publisher::PublishedTopic;
 use crate::subscriber::SubscribedTopic;
+use crate::sync::arrival::Arrivals;
+use crate::sync::wire::{Reply, Request};
 
+/// Replies of the clock exchange that wait to be sent.
+const OUTBOX_LIMIT: usize = 256;
 /// Notices kept for who asks; older ones are dropped.
 const NOTICES_LIMIT: usize = 256;
 
@@ -47,13 +55,29 @@ pub(super) struct State {
     pub(super) partners: BTreeMap<EndpointId, Vec<Partner>>,
     /// Nodes whose memory we share, or not.
     same_host: BTreeMap<NodeId, bool>,
+    remotes: Remotes,
+    by_address: BTreeMap<SocketAddr, NodeId>,
+    clock: LocalClock,
+    arrivals: Arrivals,
+    /// Secret; each exchange of clocks derives its own from it.
+    exchange_key: [u8; 16],
+    /// Replies of the clock exchange, sealed.
+    outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
     me: NodeId,
+    /// Kept from one datagram to the next.
+    body: Vec<u8>,
+    pub(super) out: Vec<u8>,
 }
 
 impl State {
-    pub(super) fn new(me: NodeId, discovery: Discovery, envelope: Envelope) -> State {
+    pub(super) fn new(
+        me: NodeId,
+        (discovery, envelope): (Discovery, Envelope),
+        clock: LocalClock,
+        exchange_key: [u8; 16],
+    ) -> State {
         State {
             discovery,
             envelope,
@@ -61,60 +85,133 @@ impl State {
             subscribers: BTreeMap::new(),
             partners: BTreeMap::new(),
             same_host: BTreeMap::new(),
+            remotes: Remotes::new(),
+            by_address: BTreeMap::new(),
+            clock,
+            arrivals: Arrivals::new(),
+            exchange_key,
+            outbox: VecDeque::new(),
             wishes: VecDeque::new(),
             notices: VecDeque::new(),
             me,
+            body: Vec::new(),
+            out: Vec::new(),
         }
     }
 
-    /// A datagram from one of the sockets.
+    /// A datagram from one of the sockets; `stamp_realtime_ns` is when the kernel took it in.
     pub(super) fn handle_datagram(
         &mut self,
         bytes: &mut [u8],
-        source: SocketAddr,
-        via: Via,
+        (source, via): (SocketAddr, Via),
+        stamp_realtime_ns: Option<i64>,
         now: Instant<Raw>,
     ) {
         // Why one is not believed is counted by who did not believe it.
-        let Ok(opened) = self.envelope.open(bytes, source, now) else {
+        let Ok(Opened { from, body }) = self.envelope.open(bytes, source, now) else {
             self.note_refusals();
             return;
         };
-        let _ = self.discovery.handle_datagram(opened.body, source, via, discovery_clock(now));
-        self.handle_events();
+        match body.first_chunk::<6>() {
+            Some(b"NCTS\x01\x01") => {
+                let arrived = self.arrivals.handle(stamp_realtime_ns);
+                if let Ok(request) = Request::decode(body) {
+                    self.answer(&request, source, arrived);
+                }
+            }
+            Some(b"NCTS\x01\x02") => {
+                let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
+                let reply = Reply::decode(body);
+                if let (Ok(reply), Some(remote)) =
+                    (reply, remote(&mut self.remotes, from, source, &self.by_address))
+                {
+                    remote.handle_reply(&reply, arrived);
+                }
+            }
+            Some([b'N', b'C', b'T', b'M', ..]) => {
+                let local = self.clock.at(now);
+                if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
+                    remote.handle_datagram(body, now, local);
+                }
+            }
+            _ => {
+                let _ = self.discovery.handle_datagram(body, source, via, discovery_clock(now));
+                self.handle_events(now);
+            }
+        }
     }
 
     /// Time has passed.
     pub(super) fn handle_timeout(&mut self, now: Instant<Raw>) {
         self.discovery.handle_timeout(discovery_clock(now));
-        self.handle_events();
+        self.handle_events(now);
+    }
+
+    /// A sample of one of our publishers for the nodes of other hosts that read it.
+    pub(super) fn send(&mut self, writer: EndpointId, sample: &Outgoing<'_>, now: Instant<Raw>) {
+        let mut previous = None;
+        for (node, _) in self.partners.get(&writer).into_iter().flatten() {
+            // One sample for a node, however many of its subscribers read it.
+            if previous.replace(*node) != Some(*node)
+                && let Some(remote) = self.remotes.get_mut(node)
+                && remote.is_newer(writer, sample.sequence)
+            {
+                remote.link.send(sample, now);
+            }
+        }
     }
 
     /// A process of this host has died: its connection ended.
-    pub(super) fn handle_death(&mut self, node: NodeId) {
+    pub(super) fn handle_death(&mut self, node: NodeId, now: Instant<Raw>) {
         if node != self.me {
             self.discovery.handle_death(node);
-            self.handle_events();
+            self.handle_events(now);
         }
     }
 
     /// The next datagram to send, sealed.
     pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<Destination> {
-        if let Some((to, bytes)) = self.envelope.poll_transmit() {
+        if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.outbox.pop_front()) {
             *out = bytes;
             return Some(Destination::One(to));
         }
-        let mut body = Vec::new();
-        let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body)?;
         self.envelope.begin(out);
-        out.extend_from_slice(&body);
+        let destination = self.poll_remotes(now, out).or_else(|| {
+            let mut body = std::mem::take(&mut self.body);
+            let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
+            out.extend_from_slice(&body);
+            self.body = body;
+            destination
+        })?;
         self.envelope.seal(out);
         Some(destination)
     }
 
+    fn poll_remotes(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<Destination> {
+        let local = self.clock.at(now);
+        for (node, remote) in &mut self.remotes {
+            let Some(locator) = self.discovery.locator(*node) else { continue };
+            if let Some(request) = remote.poll_request(local) {
+                out.extend_from_slice(&request.encode());
+                return Some(Destination::One(locator));
+            }
+            if remote.link.poll_transmit(now, out) {
+                return Some(Destination::One(locator));
+            }
+        }
+        None
+    }
+
     /// When something is to be done again.
-    pub(super) fn poll_timeout(&self) -> Instant<Raw> {
-        Instant::from_ns(self.discovery.poll_timeout().ns())
+    pub(super) fn poll_timeout(&self, now: Instant<Raw>) -> Instant<Raw> {
+        let mut earliest = Instant::from_ns(self.discovery.poll_timeout().ns());
+        for remote in self.remotes.values() {
+            // By this node's clock, which may be artificial: it is the distance that counts.
+            let exchange = remote.poll_exchange_timeout().map(|at| now + (at - self.clock.at(now)));
+            earliest =
+                [exchange, remote.link.poll_timeout()].into_iter().flatten().fold(earliest, Instant::min);
+        }
+        earliest
     }
 
     /// What the node's thread is to do next.
@@ -134,37 +231,39 @@ impl State {
         self.notices.push_back(notice);
     }
 
-    /// Announces an endpoint; `None` if there is no room.
+    /// Announces an endpoint; `None` if there is no room. Then put its topic into `publishers` or
+    /// `subscribers` and call [`settle`](State::settle), or its partners are not served.
     pub(super) fn add(&mut self, endpoint: Endpoint, now: Instant<Raw>) -> Option<EndpointId> {
-        let topic = endpoint.topic.clone();
-        let kind = endpoint.kind;
-        let mut endpoint = endpoint;
-        // Within the node partners are found here: nobody hears its own announcements.
-        let id = self.discovery.add(endpoint.clone(), discovery_clock(now))?;
-        endpoint.id = id;
+        let id = self.discovery.add(endpoint, discovery_clock(now))?;
         self.partners.insert(id, Vec::new());
-        let ours = Arc::new(endpoint);
-        let others: Vec<_> = match kind {
-            EndpointKind::Writer => self.subscribers.values().map(|topic| topic.endpoint.clone()).collect(),
-            EndpointKind::Reader => {
-                self.publishers.keys().filter_map(|id| self.discovery.local(*id).cloned()).collect()
-            }
+        Some(id)
+    }
+
+    /// Joins a new endpoint with its partners, those of this node included: nobody hears its own
+    /// announcements.
+    pub(super) fn settle(&mut self, id: EndpointId, now: Instant<Raw>) {
+        let Some(ours) = self.discovery.local(id).cloned().map(Arc::new) else { return };
+        let others: Vec<EndpointId> = match ours.kind {
+            EndpointKind::Writer => self.subscribers.keys().copied().collect(),
+            EndpointKind::Reader => self.publishers.keys().copied().collect(),
         };
-        for other in others.into_iter().filter(|other| other.topic == topic) {
-            let other = Arc::new(other);
-            let (writer, reader) = match kind {
+        for other in others {
+            let Some(other) = self.discovery.local(other).filter(|other| other.topic == ours.topic) else {
+                continue;
+            };
+            let other = Arc::new(other.clone());
+            let (writer, reader) = match ours.kind {
                 EndpointKind::Writer => (&ours, &other),
                 EndpointKind::Reader => (&other, &ours),
             };
             match noctule_discovery::incompatible(writer, reader) {
                 None => self.match_local(self.me, writer, reader),
                 Some(why) => {
-                    self.note(Notice::Mismatch { topic: topic.clone(), node: "this node".into(), why })
+                    self.note(Notice::Mismatch { topic: ours.topic.clone(), node: "this node".into(), why });
                 }
             }
         }
-        self.handle_events();
-        Some(id)
+        self.handle_events(now);
     }
 
     /// Takes an endpoint back.
@@ -181,7 +280,7 @@ impl State {
         self.discovery.remove(id, discovery_clock(now));
         self.publishers.remove(&id);
         self.subscribers.remove(&id);
-        self.handle_events();
+        self.handle_events(now);
     }
 
     fn match_local(&mut self, node: NodeId, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
@@ -196,26 +295,24 @@ impl State {
         }
     }
 
-    fn handle_events(&mut self) {
+    fn handle_events(&mut self, now: Instant<Raw>) {
         while let Some(event) = self.discovery.poll_event() {
             match event {
-                Event::Joined { node, same_host, .. } => {
+                Event::Joined { node, same_host, locator, .. } => {
                     self.same_host.insert(node, same_host);
+                    self.by_address.insert(locator, node);
                 }
                 Event::Gone { node, reason } => {
                     self.same_host.remove(&node);
+                    self.remotes.remove(&node);
+                    self.by_address.retain(|_, known| *known != node);
                     self.wishes.push_back(Wish::Forget { node });
                     if !matches!(reason, Reason::Left | Reason::Died) {
                         self.note(Notice::Gone { node, reason });
                     }
                 }
-                Event::Matched { local, node, remote } => self.matched(local, node, remote),
-                Event::Unmatched { local, node, remote } => {
-                    self.part(local, (node, remote));
-                    if self.subscribers.contains_key(&local) {
-                        self.wishes.push_back(Wish::Release { node, writer: remote, reader: local });
-                    }
-                }
+                Event::Matched { local, node, remote } => self.matched(local, node, remote, now),
+                Event::Unmatched { local, node, remote } => self.unmatched(local, (node, remote)),
                 Event::Mismatched { local, node, remote, why } => {
                     let _ = local;
                     let name = self
@@ -230,12 +327,89 @@ impl State {
         }
     }
 
-    fn matched(&mut self, local: EndpointId, node: NodeId, remote: Arc<Endpoint>) {
-        self.partners.entry(local).or_default().push((node, remote.id));
+    fn matched(&mut self, local: EndpointId, node: NodeId, remote: Arc<Endpoint>, now: Instant<Raw>) {
+        let partners = self.partners.entry(local).or_default();
+        partners.push((node, remote.id));
+        // Partners of one node side by side, see `send`.
+        partners.sort_unstable();
         let here = self.same_host.get(&node).copied().unwrap_or(false);
-        if here && remote.kind == EndpointKind::Writer {
-            self.wishes.push_back(Wish::Attach { node, writer: remote, reader: local });
+        match (here, remote.kind) {
+            (true, EndpointKind::Reader) => {}
+            (true, EndpointKind::Writer) => {
+                self.wishes.push_back(Wish::Attach { node, writer: remote, reader: local });
+            }
+            (false, kind) => {
+                let other = self.remotes.entry(node).or_insert_with(|| {
+                    let mut key = self.exchange_key;
+                    key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
+                    Remote::new((self.me, node), key, &self.clock, now)
+                });
+                if kind == EndpointKind::Reader {
+                    self.begin_sending(local, &remote, node, now);
+                } else if let Some(topic) = self.subscribers.get(&local)
+                    && let Err(why) = other.subscribe(node, &remote, topic)
+                {
+                    self.note(Notice::Refused { topic: remote.topic.clone(), why });
+                }
+            }
         }
+    }
+
+    /// A reader of another host has come: from now on samples go there, the history first if it asks.
+    fn begin_sending(&mut self, local: EndpointId, reader: &Endpoint, node: NodeId, now: Instant<Raw>) {
+        let Some(topic) = self.publishers.get(&local).cloned() else { return };
+        topic.remote_readers.fetch_add(1, Ordering::SeqCst);
+        let Some(qos) = self.discovery.local(local).map(|endpoint| endpoint.qos) else { return };
+        if reader.qos.durability != Durability::TransientLocal {
+            return;
+        }
+        let Some(remote) = self.remotes.get_mut(&node) else { return };
+        for Past { sequence, source_time_ns, bytes } in topic.offer.history(qos.depth) {
+            if remote.is_newer(local, sequence) {
+                let reliable = topic.reliable;
+                let sample = Outgoing {
+                    writer: local,
+                    sequence,
+                    source_time_ns,
+                    reliable,
+                    depth: qos.depth,
+                    payload: &bytes,
+                };
+                remote.link.send(&sample, now);
+            }
+        }
+    }
+
+    fn unmatched(&mut self, local: EndpointId, (node, remote): Partner) {
+        self.part(local, (node, remote));
+        if self.subscribers.contains_key(&local) {
+            // Of this host or not: the subscriber lets go of the source.
+            self.wishes.push_back(Wish::Release { node, writer: remote, reader: local });
+            if let Some(other) = self.remotes.get_mut(&node) {
+                other.unsubscribe(remote);
+            }
+        } else if let Some(topic) = self.publishers.get(&local)
+            && let Some(other) = self.remotes.get_mut(&node)
+        {
+            topic.remote_readers.fetch_sub(1, Ordering::SeqCst);
+            let others = self.partners.get(&local);
+            if others.is_none_or(|partners| partners.iter().all(|(other, _)| *other != node)) {
+                other.link.stop(local);
+            }
+        }
+    }
+
+    /// Our reading of another node's clock goes back as soon as it came.
+    fn answer(&mut self, request: &Request, to: SocketAddr, arrived: Instant<Raw>) {
+        if self.outbox.len() >= OUTBOX_LIMIT {
+            return;
+        }
+        let mut out = Vec::new();
+        self.envelope.begin(&mut out);
+        let reply = Reply { nonce: request.nonce, t2: self.clock.at(arrived), t3: self.clock.now() };
+        out.extend_from_slice(&reply.encode());
+        self.envelope.seal(&mut out);
+        self.outbox.push_back((to, out));
     }
 
     fn note_refusals(&mut self) {
@@ -243,6 +417,16 @@ impl State {
             self.note(Notice::Seal { why });
         }
     }
+}
+
+/// The node that a datagram comes from: by its seal, or by where it came from.
+fn remote<'a>(
+    remotes: &'a mut Remotes,
+    sealed_by: Option<NodeId>,
+    source: SocketAddr,
+    by_address: &BTreeMap<SocketAddr, NodeId>,
+) -> Option<&'a mut Remote> {
+    remotes.get_mut(&sealed_by.or_else(|| by_address.get(&source).copied())?)
 }
 
 /// The cores have a marker each for the one clock they are all driven by.

@@ -45,13 +45,13 @@ pub struct ArrivalCounters {
 
 /// Converts stamps of one socket, datagram by datagram.
 #[derive(Debug)]
-pub(super) struct Arrivals {
+pub(crate) struct Arrivals {
     before: ThreeClocks,
     counters: ArrivalCounters,
 }
 
 impl Arrivals {
-    pub(super) fn new() -> Arrivals {
+    pub(crate) fn new() -> Arrivals {
         Arrivals { before: three_clocks(), counters: ArrivalCounters::default() }
     }
 
@@ -61,7 +61,7 @@ impl Arrivals {
 
     /// When the datagram arrived that was received just now, by the kernel's stamp if it has one
     /// that can be believed.
-    pub(super) fn handle(&mut self, stamp_realtime_ns: Option<i64>) -> Instant<Raw> {
+    pub(crate) fn handle(&mut self, stamp_realtime_ns: Option<i64>) -> Instant<Raw> {
         let after = three_clocks();
         let converted = stamp_realtime_ns.map(|stamp_ns| latest_raw_ns(stamp_ns, &self.before, &after));
         self.before = after;

@@ -1,0 +1,188 @@
+//! A node of another host: the link to it, its clock, and the samples that come from it.
+//!
+//! Samples of one of its writers go into a ring, as if the writer were on this host, with the source time
+//! already in this node's clock. So subscribers know one kind of source only.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use noctule_discovery::{Endpoint, EndpointId, NodeId, Reliability};
+use noctule_shm_ring::{Origin, PINS_PER_READER, Reader, RingConfig, StartAt, Writer};
+use noctule_time_sync::{
+    Bounded, BoundedConfig, Estimate, Estimator, Exchanger, ExchangerConfig, Local, Remote as RemoteClock,
+};
+use noctule_timebase::{Instant, Span};
+
+use super::offer::{Offer, open_ring};
+use crate::clock::{LocalClock, Raw};
+use crate::link::{Delivered, Link, LinkConfig};
+use crate::sample::pack_widths;
+use crate::subscriber::{Change, Source, SubscribedTopic};
+use crate::sync::wire::{Reply, Request};
+
+/// A node of another host.
+#[derive(Debug)]
+pub(super) struct Remote {
+    pub(super) link: Link,
+    clock: Clock,
+    inbound: BTreeMap<EndpointId, Inbound>,
+    /// Newest sequence sent of each of our writers, so that history and live samples do not overlap.
+    sent: BTreeMap<EndpointId, u64>,
+}
+
+/// Its clock, known by exchange.
+#[derive(Debug)]
+struct Clock {
+    exchanger: Exchanger,
+    estimator: Bounded,
+}
+
+/// One of its writers that we read.
+#[derive(Debug)]
+struct Inbound {
+    writer: Writer,
+    offer: Offer,
+    readers: u32,
+    /// Newest sequence that was put into the ring.
+    sequence: Option<u64>,
+}
+
+impl Remote {
+    pub(super) fn new(
+        (me, other): (NodeId, NodeId),
+        key: [u8; 16],
+        clock: &LocalClock,
+        now: Instant<Raw>,
+    ) -> Remote {
+        let part = |id: NodeId| u32::from_le_bytes([id.0[0], id.0[1], id.0[2], id.0[3]]);
+        // Both sides come to the same, and another life of either to another.
+        let config = LinkConfig { session: part(me) ^ part(other), ..LinkConfig::default() };
+        let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
+        Remote {
+            link: Link::new(config, now),
+            clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()) },
+            inbound: BTreeMap::new(),
+            sent: BTreeMap::new(),
+        }
+    }
+
+    /// One of our subscribers reads one of its writers from now on.
+    ///
+    /// # Errors
+    /// No memory, in words.
+    pub(super) fn subscribe(
+        &mut self,
+        node: NodeId,
+        writer: &Endpoint,
+        topic: &SubscribedTopic,
+    ) -> Result<(), String> {
+        let reliable = writer.qos.reliability != Reliability::BestEffort;
+        let most_bytes = writer.payload_bytes_max.min(topic.endpoint.payload_bytes_max);
+        let inbound = match self.inbound.entry(writer.id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                self.link.expect(writer.id, most_bytes, reliable);
+                place.insert(Inbound::new(writer, most_bytes)?)
+            }
+        };
+        let reader = inbound.reader(topic.pins, writer.type_hash)?;
+        inbound.readers += 1;
+        topic.change(Change::Came(Box::new(Source::new(node, writer.id, reader))));
+        Ok(())
+    }
+
+    /// One subscriber less.
+    pub(super) fn unsubscribe(&mut self, writer: EndpointId) {
+        let Some(inbound) = self.inbound.get_mut(&writer) else { return };
+        inbound.readers = inbound.readers.saturating_sub(1);
+        if inbound.readers == 0 {
+            self.inbound.remove(&writer);
+            self.link.forget(writer);
+        }
+    }
+
+    /// Whether a sample of one of our writers is newer than what was sent; it counts as sent then.
+    pub(super) fn is_newer(&mut self, writer: EndpointId, sequence: u64) -> bool {
+        let last = self.sent.entry(writer).or_insert(0);
+        let newer = sequence > *last;
+        *last = sequence.max(*last);
+        newer
+    }
+
+    /// A datagram of the link. `local` is now on this node's clock.
+    pub(super) fn handle_datagram(&mut self, body: &[u8], now: Instant<Raw>, local: Instant<Local>) {
+        let estimate = self.clock.estimator.estimate(local);
+        let inbound = &mut self.inbound;
+        // What breaks the specification is counted by the link.
+        let _ = self.link.handle_datagram(body, now, &mut |sample| {
+            if let Some(inbound) = inbound.get_mut(&sample.writer) {
+                inbound.take(&sample, estimate);
+            }
+        });
+    }
+
+    /// A reply of the clock exchange that arrived at `t4`.
+    pub(super) fn handle_reply(&mut self, reply: &Reply, t4: Instant<Local>) {
+        let Clock { exchanger, estimator } = &mut self.clock;
+        // Why one does not count is in the counters.
+        let Ok(exchange) = exchanger.handle_reply(reply.nonce, (reply.t2, reply.t3), t4) else { return };
+        let _ = estimator.handle_exchange(&exchange);
+        if let Some(estimate) = estimator.estimate(t4) {
+            exchanger.handle_state(estimate.state, t4);
+        }
+    }
+
+    /// The next request of the clock exchange, if one is due: only from whom we read.
+    pub(super) fn poll_request(&mut self, local: Instant<Local>) -> Option<Request> {
+        if self.inbound.is_empty() {
+            return None;
+        }
+        let nonce = self.clock.exchanger.poll_request(local)?;
+        Some(Request { nonce })
+    }
+
+    /// When the next request is due.
+    pub(super) fn poll_exchange_timeout(&self) -> Option<Instant<Local>> {
+        (!self.inbound.is_empty()).then(|| self.clock.exchanger.poll_timeout())
+    }
+}
+
+impl Inbound {
+    fn new(writer: &Endpoint, most_bytes: u32) -> Result<Inbound, String> {
+        let config = RingConfig {
+            history: writer.qos.depth,
+            pins: 2 * PINS_PER_READER,
+            payload_bytes_max: most_bytes as usize,
+            type_hash: writer.type_hash,
+        };
+        let offer = Offer::new(config).map_err(|error| error.to_string())?;
+        let writer = offer.make()?.ok_or("the ring is there already")?;
+        Ok(Inbound { writer, offer, readers: 0, sequence: None })
+    }
+
+    fn reader(&self, pins: u32, type_hash: u64) -> Result<Reader, String> {
+        let granted = self.offer.attach(pins)?;
+        // What this host received before it was wanted by anybody is not there; what comes from now on is.
+        open_ring((granted.data, granted.control), pins, type_hash, StartAt::Next)
+    }
+
+    fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>) {
+        if let Some(last) = self.sequence {
+            self.writer.skip_numbers(sample.sequence.saturating_sub(last + 1));
+        }
+        self.sequence = Some(sample.sequence);
+        let remote = Instant::<RemoteClock>::from_ns(sample.source_time_ns);
+        let (source_time, bound, sigma) = match estimate {
+            None => (Instant::MIN, None, None),
+            Some(known) => (remote.translate::<Local>(Span::ZERO - known.offset), known.bound, known.sigma),
+        };
+        let origin = Origin { source_time_ns: source_time.ns(), user: pack_widths(bound, sigma) };
+        // Longer ones were not expected, so the link has not let them through.
+        if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
+            self.writer.wake(wake);
+        }
+    }
+}
+
+/// Nodes of other hosts, by number.
+pub(super) type Remotes = BTreeMap<NodeId, Remote>;

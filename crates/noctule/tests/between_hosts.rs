@@ -1,0 +1,127 @@
+//! Nodes with different clocks, which therefore count as different hosts: samples go by UDP, and every
+//! age must be right although no two clocks agree.
+
+use std::time::Duration;
+
+use noctule::clock::{self, LocalClock};
+use noctule::{Node, Reliability, Sample, Subscriber};
+
+fn domain() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    500 + (std::process::id() % 40) * 10 + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn node(name: &str, domain: u32, clock: &str) -> Node {
+    let clock: LocalClock = clock.parse().unwrap();
+    Node::builder(name).domain(domain).clock(clock).keep_notices().open().unwrap()
+}
+
+fn receive(subscriber: &mut Subscriber) -> Option<Sample> {
+    subscriber.receive(Some(Duration::from_millis(20))).unwrap()
+}
+
+#[test]
+fn the_age_of_a_sample_is_within_its_bound_of_the_truth() {
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=5s,ppm=50"), node("near", domain, ""));
+    let mut publisher = far.publisher("imu").open().unwrap();
+    let mut subscriber = near.subscriber("imu").open().unwrap();
+    let mut bounded = 0;
+    while bounded < 50 {
+        let before = clock::now();
+        publisher.publish(&before.ns().to_le_bytes()).unwrap();
+        let Some(sample) = receive(&mut subscriber) else { continue };
+        let published_ns = i64::from_le_bytes(sample.to_vec().try_into().unwrap());
+        let Some(age) = sample.age() else { continue };
+        let Some(bound) = age.bound else { continue };
+        // Taken before the source time was read, which makes the true age look longer.
+        let true_ns = sample.info().receive_time.ns() - published_ns;
+        let slack_ns = 2_000_000;
+        assert!(age.span.ns() - bound.ns() <= true_ns, "{age:?}, true {true_ns}");
+        assert!(age.span.ns() + bound.ns() + slack_ns >= true_ns, "{age:?}, true {true_ns}");
+        bounded += 1;
+    }
+}
+
+#[test]
+fn reliable_samples_of_any_size_arrive_once_and_in_order() {
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=1s"), node("near", domain, ""));
+    let sizes = [1, 100, 1_400, 5_000, 200_000, 1_000_000];
+    let mut publisher = far
+        .publisher("image")
+        .reliability(Reliability::Reliable)
+        .payload_bytes_max(1 << 20)
+        .keep_last(64)
+        .open()
+        .unwrap();
+    let mut subscriber = near.subscriber("image").reliability(Reliability::Reliable).open().unwrap();
+    while publisher.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    for (number, size) in (0u8..).zip(sizes) {
+        publisher.publish(&vec![number; size]).unwrap();
+    }
+    for (number, size) in (0u8..).zip(sizes) {
+        let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("a reliable sample");
+        assert_eq!(sample.to_vec(), vec![number; size]);
+        assert_eq!(sample.info().missed, 0);
+    }
+}
+
+#[test]
+fn a_late_joiner_of_another_host_gets_the_history() {
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=1s"), node("near", domain, ""));
+    let builder = far.publisher("map").transient_local().reliability(Reliability::Reliable).keep_last(3);
+    let mut publisher = builder.open().unwrap();
+    (0..10u8).for_each(|number| publisher.publish(&[number]).unwrap());
+    let builder = near.subscriber("map").transient_local().reliability(Reliability::Reliable);
+    let mut subscriber = builder.open().unwrap();
+    for number in 7..10u8 {
+        let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("the history");
+        assert_eq!(sample.to_vec(), [number]);
+    }
+    publisher.publish(&[10]).unwrap();
+    let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("what came after");
+    assert_eq!(sample.to_vec(), [10]);
+}
+
+#[test]
+fn with_one_key_nodes_talk_and_with_another_they_say_why_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let key = |name: &str, digits: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, digits.repeat(32)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    let (right, wrong) = (key("right", "ab"), key("wrong", "cd"));
+    let domain = domain();
+    let keyed = |name: &str, key: &std::path::Path, clock: &str| {
+        let clock: LocalClock = clock.parse().unwrap();
+        Node::builder(name).domain(domain).clock(clock).swarm_key(key).keep_notices().open().unwrap()
+    };
+    let (a, b, c) =
+        (keyed("a", &right, ""), keyed("b", &right, "offset=1s"), keyed("c", &wrong, "offset=2s"));
+    let mut publisher = a.publisher("secret").open().unwrap();
+    let mut insider = b.subscriber("secret").open().unwrap();
+    let mut outsider = c.subscriber("secret").open().unwrap();
+    let sample = loop {
+        publisher.publish(b"plan").unwrap();
+        if let Some(sample) = receive(&mut insider) {
+            break sample;
+        }
+    };
+    assert_eq!(sample.to_vec(), b"plan");
+    let notice = loop {
+        if let Some(notice) = c.poll_notice() {
+            break notice.to_string();
+        }
+        outsider.wait(Some(Duration::from_millis(5)));
+    };
+    assert!(notice.contains("same swarm key"), "{notice}");
+    assert!(outsider.take().unwrap().is_none() && c.endpoints().is_empty());
+}
