@@ -313,13 +313,7 @@ impl Shared {
         let mut state = self.lock();
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
         endpoint.id = id;
-        let subscribed = Arc::new(SubscribedTopic {
-            id,
-            endpoint,
-            pins,
-            changes: Mutex::new(Vec::new()),
-            version: AtomicU32::new(0),
-        });
+        let subscribed = Arc::new(SubscribedTopic::new(endpoint, pins));
         state.subscribers.insert(id, Arc::clone(&subscribed));
         state.settle(id, clock::now());
         drop(state);

@@ -1,5 +1,6 @@
 //! Nodes with different clocks, which therefore count as different hosts: samples go by UDP, and every
 //! age must be right although no two clocks agree.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
 use std::time::Duration;
 

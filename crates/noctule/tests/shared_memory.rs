@@ -1,4 +1,5 @@
 //! Publishers and subscribers on one host: found by discovery, joined by shared memory.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
 use std::time::Duration;
 

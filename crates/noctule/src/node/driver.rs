@@ -29,6 +29,8 @@ const OWN: u64 = 2;
 const LISTENER: u64 = 3;
 /// Datagrams taken from one socket before the others get their turn.
 const BATCH: usize = 64;
+/// A subscriber that has not seen a change is woken again after this: it may have been falling asleep.
+const WAKE_AGAIN: Span = Span::from_ms(10);
 /// Longer datagrams are not ours.
 const DATAGRAM_BYTES_MAX: usize = 65_536;
 
@@ -84,7 +86,12 @@ impl Driver {
         let mut state = self.shared.lock();
         self.shared.transmit(&mut state);
         let now = clock::now();
-        let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, LONGEST_SLEEP);
+        let mut longest = LONGEST_SLEEP;
+        for topic in state.subscribers.values().filter(|topic| topic.is_behind()) {
+            topic.wake();
+            longest = WAKE_AGAIN;
+        }
+        let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, longest);
         // Under the lock: whoever needs the thread earlier sees for when it has planned.
         self.shared.planned_ns.store((now + sleep).ns(), Ordering::Relaxed);
         timespec(sleep.ns())

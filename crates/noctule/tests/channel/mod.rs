@@ -9,6 +9,9 @@ use noctule_discovery::EndpointId;
 use noctule_netsim::Random;
 use noctule_timebase::{Instant, Span};
 
+/// When a datagram arrives, and its number among those of that moment.
+type Arrival = (Instant<Raw>, u64);
+
 /// What the channel does to datagrams. Probabilities are per datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
@@ -52,7 +55,7 @@ pub struct Pair {
     /// What each side was given.
     pub delivered: [Vec<Sample>; 2],
     /// By time of arrival and a number: to whom, and what.
-    in_transit: BTreeMap<(Instant<Raw>, u64), (usize, Vec<u8>)>,
+    in_transit: BTreeMap<Arrival, (usize, Vec<u8>)>,
     datagrams: u64,
     /// When each bottleneck is free again.
     free_at: [Instant<Raw>; 2],
