@@ -272,3 +272,21 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
     }
     assert_eq!((arrived, taken, sent), (4_000, 0, 2 * 1_900));
 }
+
+#[test]
+fn no_sample_is_lost_that_was_sent_before_its_reader_was_there() {
+    for seed in 0..10 {
+        let mut pair = Pair::new(seed, BAD, LinkConfig::default());
+        pair.links[1].expect(EndpointId(2), LIMIT, true);
+        for sequence in 1..=200 {
+            pair.send(0, (2, sequence), true, ALL);
+            pair.send(0, (1, sequence), true, ALL);
+            pair.run(Span::from_us(100));
+        }
+        pair.links[1].expect(EndpointId(1), LIMIT, true);
+        pair.run(Span::from_s(30));
+        let wanted: Vec<u64> = (1..=200).collect();
+        assert_eq!(pair.sequences(1, 2), wanted, "seed {seed}");
+        assert_eq!(pair.sequences(1, 1), wanted, "seed {seed}");
+    }
+}

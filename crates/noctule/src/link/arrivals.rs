@@ -5,14 +5,14 @@ use noctule_timebase::{Instant, Span};
 use super::wire::Acknowledgement;
 use crate::clock::Raw;
 
-/// Packet numbers before the newest that an acknowledgement names.
-pub(super) const REACH: u64 = 64;
+/// Packet numbers before the newest that an acknowledgement names: as far as it can say what was refused.
+pub(super) const REACH: u64 = 63;
 /// An acknowledgement waits this long for a sample to ride on.
 pub(super) const ACKNOWLEDGEMENT_DELAY: Span = Span::from_ms(2);
 /// After this many datagrams it waits no longer.
 const UNSAID_LIMIT: u32 = 8;
 
-/// Packet numbers that arrived: the newest and the 64 before it.
+/// Packet numbers that arrived: the newest and the [`REACH`] before it.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     newest: Option<(u64, Instant<Raw>)>,
@@ -41,7 +41,7 @@ impl Arrivals {
         if (1..=REACH).contains(&back) {
             self.earlier |= 1 << (back - 1);
         }
-        if back < REACH && !taken {
+        if back <= REACH && !taken {
             self.refused |= 1 << back;
         }
         let in_order = is_first || back == 0 && self.earlier & 1 == 1;
@@ -54,9 +54,10 @@ impl Arrivals {
 
     /// The newest number becomes one that is `ahead` higher.
     fn advance(&mut self, ahead: u64) {
-        let shift = |bits: u64| if ahead < REACH { bits << ahead } else { 0 };
+        let shift = |bits: u64| if ahead <= REACH { bits << ahead } else { 0 };
         self.refused = shift(self.refused);
         self.earlier = shift(self.earlier) | if ahead <= REACH { 1 << (ahead - 1) } else { 0 };
+        self.earlier &= !(1 << REACH);
     }
 
     /// What there is to acknowledge, if anything arrived since [`said`](Arrivals::said).
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_arrive_in_any_order_are_acknowledged_within_sixty_four() {
+    fn numbers_that_arrive_in_any_order_are_acknowledged_within_reach() {
         let mut arrivals = Arrivals::default();
         for packet in [5, 3, 70, 71, 6, 4] {
             arrivals.record(packet, true, at(0));
@@ -100,12 +101,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sixty_fourth_before_the_newest_is_still_there() {
+    fn the_sixty_third_before_the_newest_is_still_there() {
         let mut arrivals = Arrivals::default();
         arrivals.record(10, true, at(0));
+        arrivals.record(73, true, at(0));
+        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().earlier, 1 << 62);
         arrivals.record(74, true, at(0));
-        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().earlier, 1 << 63);
-        arrivals.record(75, true, at(0));
         assert_eq!(arrivals.acknowledgement(at(0)).unwrap().earlier, 1);
     }
 
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_named_as_long_as_it_is_within_reach() {
+    fn what_was_refused_is_named_as_long_as_its_arrival_is() {
         let mut arrivals = Arrivals::default();
         arrivals.record(0, false, at(0));
         assert_eq!(arrivals.acknowledgement(at(0)).unwrap().refused, 1);
@@ -135,8 +136,10 @@ mod tests {
         let said = arrivals.acknowledgement(at(0)).unwrap();
         assert_eq!((said.newest, said.earlier, said.refused), (2, 0b11, 0b110));
         arrivals.record(64, true, at(0));
-        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().refused, 1 << 63);
+        let said = arrivals.acknowledgement(at(0)).unwrap();
+        assert_eq!((said.earlier, said.refused), (1 << 61 | 1 << 62, 1 << 63));
         arrivals.record(65, true, at(0));
-        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().refused, 0);
+        let said = arrivals.acknowledgement(at(0)).unwrap();
+        assert_eq!((said.earlier, said.refused), (1 | 1 << 62, 0));
     }
 }

@@ -160,7 +160,7 @@ impl Flight {
                 continue;
             }
             let back = newest - number;
-            let refused = back < REACH && acknowledgement.refused >> back & 1 == 1;
+            let refused = acknowledgement.refused >> back & 1 == 1;
             let was_lost = packet.state == State::Lost;
             if !was_lost {
                 self.in_flight_bytes -= packet.cost_bytes;
