@@ -9,6 +9,8 @@ use crate::clock::Raw;
 pub(super) const REACH: u64 = 63;
 /// An acknowledgement waits this long for a sample to ride on.
 pub(super) const ACKNOWLEDGEMENT_DELAY: Span = Span::from_ms(2);
+/// Later packets that must have arrived before one counts as lost (RFC 9002, section 6.1.1).
+pub(super) const LATER_PACKETS: u64 = 3;
 /// After this many datagrams it waits no longer.
 const UNSAID_LIMIT: u32 = 8;
 
@@ -27,7 +29,6 @@ impl Arrivals {
     /// Notes an arrival and whether it was taken, be it the first of its number or not: a repetition may
     /// mean that an acknowledgement was lost.
     pub(super) fn record(&mut self, packet: u64, taken: bool, now: Instant<Raw>) {
-        let is_first = self.newest.is_none();
         let back = match self.newest {
             Some((newest, _)) if packet <= newest => newest - packet,
             before => {
@@ -44,9 +45,10 @@ impl Arrivals {
         if back <= REACH && !taken {
             self.refused |= 1 << back;
         }
-        let in_order = is_first || back == 0 && self.earlier & 1 == 1;
+        // The three before it: one that is missing is told at once, until the other side knows it lost.
+        let recent = (1 << packet.min(LATER_PACKETS)) - 1;
+        let in_order = back == 0 && self.earlier & recent == recent;
         self.unsaid += 1;
-        // A gap is told at once: the other side waits for it to repeat something.
         let patience =
             if in_order && self.unsaid < UNSAID_LIMIT { ACKNOWLEDGEMENT_DELAY } else { Span::ZERO };
         self.due = Some(self.due.map_or(now + patience, |due| due.min(now + patience)));
