@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant as Stopwatch;
 
 use noctule::clock::Raw;
-use noctule::link::{Link, LinkConfig, Outgoing};
+use noctule::link::{BATCH_LIMIT, Link, LinkConfig, Outgoing};
 use noctule_discovery::EndpointId;
 use noctule_timebase::{Instant, Span};
 
@@ -60,22 +60,26 @@ fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
     elapsed / (2 * samples) as f64
 }
 
-/// Everything `from` has to send, then what the other answers before it sends a sample of its own.
+/// Everything `from` has to send, in batches, and what the other answers before it sends a sample of its own.
 fn exchange(links: &mut [Link; 2], from: usize, now: Instant<Raw>, (out, arrived): (&mut Vec<u8>, &mut u64)) {
-    let mut side = from;
-    loop {
-        out.clear();
-        if !links[side].poll_transmit(now, out) {
-            if side != from {
-                return;
+    let mut quiet = 0;
+    for side in [from, 1 - from].into_iter().cycle() {
+        let mut sent = 0;
+        while sent < BATCH_LIMIT {
+            out.clear();
+            if !links[side].poll_transmit(now, out) {
+                break;
             }
-            side = 1 - from;
-            continue;
+            let taken = links[1 - side].handle_datagram(black_box(out), now, &mut |sample| {
+                black_box(sample.payload);
+                *arrived += 1;
+            });
+            assert!(taken.is_ok(), "{taken:?}");
+            sent += 1;
         }
-        let taken = links[1 - side].handle_datagram(black_box(out), now, &mut |sample| {
-            black_box(sample.payload);
-            *arrived += 1;
-        });
-        assert!(taken.is_ok(), "{taken:?}");
+        quiet = if sent == 0 { quiet + 1 } else { 0 };
+        if quiet == 2 {
+            return;
+        }
     }
 }

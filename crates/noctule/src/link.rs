@@ -42,7 +42,7 @@ pub mod datagram {
     pub use super::wire::{Acknowledgement, Datagram, Fragment, Numbers};
 }
 
-/// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 65
+/// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
 /// at most, and what it does not name is sent again.
 pub const BATCH_LIMIT: usize = 64;
 /// What every sample held counts against a limit besides its payload.

@@ -272,3 +272,49 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
     }
     assert_eq!((arrived, taken, sent), (4_000, 0, 2 * 1_900));
 }
+
+#[test]
+fn no_sample_is_lost_that_was_sent_before_its_reader_was_there() {
+    for seed in 0..10 {
+        let mut pair = Pair::new(seed, BAD, LinkConfig::default());
+        pair.links[1].expect(EndpointId(2), LIMIT, true);
+        for sequence in 1..=200 {
+            pair.send(0, (2, sequence), true, ALL);
+            pair.send(0, (1, sequence), true, ALL);
+            pair.run(Span::from_us(100));
+        }
+        pair.links[1].expect(EndpointId(1), LIMIT, true);
+        pair.run(Span::from_s(30));
+        let wanted: Vec<u64> = (1..=200).collect();
+        assert_eq!(pair.sequences(1, 2), wanted, "seed {seed}");
+        assert_eq!(pair.sequences(1, 1), wanted, "seed {seed}");
+    }
+}
+
+#[test]
+fn what_was_given_up_for_lost_and_arrives_late_is_not_sent_again() {
+    let mut pair = pair(1, Channel::PERFECT);
+    let now = pair.now;
+    let [left, right] = &mut pair.links;
+    let (writer, payload) = (EndpointId(1), vec![7; 6 * 1_312]);
+    let (sequence, source_time_ns, reliable, depth, payload) = (1, 0, true, 1, &payload[..]);
+    left.send(&Outgoing { writer, sequence, source_time_ns, reliable, depth, payload }, now);
+    let mut pieces = vec![Vec::new(); 6];
+    for piece in &mut pieces {
+        assert!(left.poll_transmit(now, piece));
+    }
+    let (mut lengths, mut answer) = (Vec::new(), Vec::new());
+    for piece in [1, 2, 3, 4, 0] {
+        let taken = right.handle_datagram(&pieces[piece], now, &mut |_| {});
+        assert_eq!(taken, Ok(()));
+        answer.clear();
+        if right.poll_transmit(now, &mut answer) {
+            assert_eq!(left.handle_datagram(&answer, now, &mut |_| {}), Ok(()));
+        }
+    }
+    assert_eq!(left.counters().lost_packets, 1);
+    assert!(!left.poll_transmit(now, &mut Vec::new()));
+    assert_eq!(left.counters().repeated, 0);
+    let taken = right.handle_datagram(&pieces[5], now, &mut |sample| lengths.push(sample.payload.len()));
+    assert_eq!((taken, lengths), (Ok(()), vec![6 * 1_312]));
+}

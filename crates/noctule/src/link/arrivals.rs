@@ -5,14 +5,16 @@ use noctule_timebase::{Instant, Span};
 use super::wire::Acknowledgement;
 use crate::clock::Raw;
 
-/// Packet numbers before the newest that an acknowledgement names.
-pub(super) const REACH: u64 = 64;
+/// Packet numbers before the newest that an acknowledgement names: as far as it can say what was refused.
+pub(super) const REACH: u64 = 63;
 /// An acknowledgement waits this long for a sample to ride on.
 pub(super) const ACKNOWLEDGEMENT_DELAY: Span = Span::from_ms(2);
+/// Later packets that must have arrived before one counts as lost (RFC 9002, section 6.1.1).
+pub(super) const LATER_PACKETS: u64 = 3;
 /// After this many datagrams it waits no longer.
 const UNSAID_LIMIT: u32 = 8;
 
-/// Packet numbers that arrived: the newest and the 64 before it.
+/// Packet numbers that arrived: the newest and the [`REACH`] before it.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     newest: Option<(u64, Instant<Raw>)>,
@@ -27,7 +29,6 @@ impl Arrivals {
     /// Notes an arrival and whether it was taken, be it the first of its number or not: a repetition may
     /// mean that an acknowledgement was lost.
     pub(super) fn record(&mut self, packet: u64, taken: bool, now: Instant<Raw>) {
-        let is_first = self.newest.is_none();
         let back = match self.newest {
             Some((newest, _)) if packet <= newest => newest - packet,
             before => {
@@ -41,12 +42,13 @@ impl Arrivals {
         if (1..=REACH).contains(&back) {
             self.earlier |= 1 << (back - 1);
         }
-        if back < REACH && !taken {
+        if back <= REACH && !taken {
             self.refused |= 1 << back;
         }
-        let in_order = is_first || back == 0 && self.earlier & 1 == 1;
+        // The three before it: one that is missing is told at once, until the other side knows it lost.
+        let recent = (1 << packet.min(LATER_PACKETS)) - 1;
+        let in_order = back == 0 && self.earlier & recent == recent;
         self.unsaid += 1;
-        // A gap is told at once: the other side waits for it to repeat something.
         let patience =
             if in_order && self.unsaid < UNSAID_LIMIT { ACKNOWLEDGEMENT_DELAY } else { Span::ZERO };
         self.due = Some(self.due.map_or(now + patience, |due| due.min(now + patience)));
@@ -54,9 +56,10 @@ impl Arrivals {
 
     /// The newest number becomes one that is `ahead` higher.
     fn advance(&mut self, ahead: u64) {
-        let shift = |bits: u64| if ahead < REACH { bits << ahead } else { 0 };
+        let shift = |bits: u64| if ahead <= REACH { bits << ahead } else { 0 };
         self.refused = shift(self.refused);
         self.earlier = shift(self.earlier) | if ahead <= REACH { 1 << (ahead - 1) } else { 0 };
+        self.earlier &= !(1 << REACH);
     }
 
     /// What there is to acknowledge, if anything arrived since [`said`](Arrivals::said).
@@ -86,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_arrive_in_any_order_are_acknowledged_within_sixty_four() {
+    fn numbers_that_arrive_in_any_order_are_acknowledged_within_reach() {
         let mut arrivals = Arrivals::default();
         for packet in [5, 3, 70, 71, 6, 4] {
             arrivals.record(packet, true, at(0));
@@ -100,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sixty_fourth_before_the_newest_is_still_there() {
+    fn the_sixty_third_before_the_newest_is_still_there() {
         let mut arrivals = Arrivals::default();
         arrivals.record(10, true, at(0));
+        arrivals.record(73, true, at(0));
+        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().earlier, 1 << 62);
         arrivals.record(74, true, at(0));
-        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().earlier, 1 << 63);
-        arrivals.record(75, true, at(0));
         assert_eq!(arrivals.acknowledgement(at(0)).unwrap().earlier, 1);
     }
 
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_named_as_long_as_it_is_within_reach() {
+    fn what_was_refused_is_named_as_long_as_its_arrival_is() {
         let mut arrivals = Arrivals::default();
         arrivals.record(0, false, at(0));
         assert_eq!(arrivals.acknowledgement(at(0)).unwrap().refused, 1);
@@ -135,8 +138,10 @@ mod tests {
         let said = arrivals.acknowledgement(at(0)).unwrap();
         assert_eq!((said.newest, said.earlier, said.refused), (2, 0b11, 0b110));
         arrivals.record(64, true, at(0));
-        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().refused, 1 << 63);
+        let said = arrivals.acknowledgement(at(0)).unwrap();
+        assert_eq!((said.earlier, said.refused), (1 << 61 | 1 << 62, 1 << 63));
         arrivals.record(65, true, at(0));
-        assert_eq!(arrivals.acknowledgement(at(0)).unwrap().refused, 0);
+        let said = arrivals.acknowledgement(at(0)).unwrap();
+        assert_eq!((said.earlier, said.refused), (1 | 1 << 62, 0));
     }
 }

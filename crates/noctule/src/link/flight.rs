@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use noctule_discovery::EndpointId;
 use noctule_timebase::{Instant, Span};
 
-use super::arrivals::{ACKNOWLEDGEMENT_DELAY, REACH};
+use super::arrivals::{ACKNOWLEDGEMENT_DELAY, LATER_PACKETS, REACH};
 use super::wire::Acknowledgement;
 use crate::clock::Raw;
 
@@ -18,8 +18,6 @@ use crate::clock::Raw;
 pub(super) const PACKET_OVERHEAD_BYTES: usize = 512;
 /// Packets remembered at once, those given up for lost included.
 const PACKETS_LIMIT: usize = 8_192;
-/// Later packets that must have arrived before one counts as lost (RFC 9002, section 6.1.1).
-const LATER_PACKETS: u64 = 3;
 const TIMEOUT_FLOOR: Span = Span::from_ms(10);
 const TIMEOUT_LIMIT: Span = Span::from_s(1);
 /// Before the first round trip has been measured.
@@ -160,7 +158,7 @@ impl Flight {
                 continue;
             }
             let back = newest - number;
-            let refused = back < REACH && acknowledgement.refused >> back & 1 == 1;
+            let refused = acknowledgement.refused >> back & 1 == 1;
             let was_lost = packet.state == State::Lost;
             if !was_lost {
                 self.in_flight_bytes -= packet.cost_bytes;

@@ -34,7 +34,7 @@ pub struct Datagram<'a> {
 pub struct Acknowledgement {
     /// The highest packet number that arrived.
     pub newest: u64,
-    /// Bit `i`: packet number `newest − 1 − i` arrived too.
+    /// Bit `i` of the lower 63: packet number `newest − 1 − i` arrived too. The highest bit is 0.
     pub earlier: u64,
     /// Bit `i`: packet number `newest − i` arrived but was not taken; it is to be sent again, later.
     pub refused: u64,
@@ -172,7 +172,7 @@ impl Acknowledgement {
         let (newest, earlier, delay_ns) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
         let refused = if refuses { cursor.u64()? } else { 0 };
         // No number lies before 0, and what did not arrive was not refused.
-        let impossible = newest < 64 && earlier >> newest != 0 || refused & !(earlier << 1 | 1) != 0;
+        let impossible = earlier >> newest.min(63) != 0 || refused & !(earlier << 1 | 1) != 0;
         if impossible || refuses && refused == 0 {
             return Err(Malformed::Value);
         }

@@ -9,9 +9,6 @@ use noctule_discovery::EndpointId;
 use noctule_netsim::Random;
 use noctule_timebase::{Instant, Span};
 
-/// When a datagram arrives, and its number among those of that moment.
-type Arrival = (Instant<Raw>, u64);
-
 /// What the channel does to datagrams. Probabilities are per datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
@@ -46,6 +43,11 @@ pub struct Sample {
     pub missed: u64,
 }
 
+struct Datagram {
+    to: usize,
+    bytes: Vec<u8>,
+}
+
 pub struct Pair {
     seed: u64,
     random: Random,
@@ -54,8 +56,8 @@ pub struct Pair {
     pub links: [Link; 2],
     /// What each side was given.
     pub delivered: [Vec<Sample>; 2],
-    /// By time of arrival and a number: to whom, and what.
-    in_transit: BTreeMap<Arrival, (usize, Vec<u8>)>,
+    /// By time of arrival, and a number of their own.
+    in_transit: BTreeMap<(Instant<Raw>, u64), Datagram>,
     datagrams: u64,
     /// When each bottleneck is free again.
     free_at: [Instant<Raw>; 2],
@@ -164,7 +166,7 @@ impl Pair {
             let jitter = (self.random.unit() * channel.jitter.ns() as f64) as i64;
             let arrives = leaves + channel.delay + Span::from_ns(jitter);
             self.datagrams += 1;
-            self.in_transit.insert((arrives, self.datagrams), (to, bytes));
+            self.in_transit.insert((arrives, self.datagrams), Datagram { to, bytes });
         }
     }
 
@@ -174,7 +176,7 @@ impl Pair {
             let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= self.now) else {
                 return;
             };
-            let (to, bytes) = entry.remove();
+            let Datagram { to, bytes } = entry.remove();
             let (seed, now, delivered) = (self.seed, self.now, &mut self.delivered[to]);
             let mut deliver = |sample: Delivered<'_>| {
                 let Delivered { writer: EndpointId(writer), sequence, source_time_ns, missed, payload } =
