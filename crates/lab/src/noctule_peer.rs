@@ -36,12 +36,21 @@ struct Ends {
 impl Peer for Noctule {
     fn describe(&self) -> Description {
         let waits = [Wait::Spin, Wait::Block, Wait::Hybrid];
-        floors::description("noctule", "shm", &waits, LARGE_BYTES)
+        let mut description = floors::description("noctule", "shm", &waits, LARGE_BYTES);
+        description.links.push("udp".into());
+        description
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
         let fault = |error: noctule::NodeError| PeerError(error.to_string());
-        let node = Node::builder(&format!("{}-{}", open.session, open.node)).open().map_err(fault)?;
+        let mut builder = Node::builder(&format!("{}-{}", open.session, open.node));
+        if open.link == "udp" {
+            builder = builder.without_shared_memory();
+        }
+        if let Some(key) = open.options.get("key") {
+            builder = builder.swarm_key(key);
+        }
+        let node = builder.open().map_err(fault)?;
         let topic = |name: &String| format!("{}/{name}", open.session);
         let reliability = match open.options.get("reliability").map(String::as_str) {
             None | Some("best_effort") => Reliability::BestEffort,

@@ -4,7 +4,9 @@ pub(crate) mod offer;
 
 mod driver;
 mod hand_over;
+mod lead;
 mod local;
+mod reading;
 mod remote;
 mod sockets;
 mod state;
@@ -17,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use noctule_discovery::{
-    Destination, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
+    Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
 use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
@@ -34,6 +36,7 @@ use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
 use crate::swarm_key::SwarmKey;
+use lead::Lead;
 use offer::Offer;
 use sockets::{DOMAIN_MAX, Sockets, node_ports};
 use state::State;
@@ -56,6 +59,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// When the thread wakes by itself, on the crystal.
     planned_ns: AtomicI64,
+    /// Who reads the own socket.
+    lead: Lead,
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
@@ -77,6 +82,7 @@ pub struct NodeBuilder {
     interface: Option<Ipv4Addr>,
     group: Option<u32>,
     tells: bool,
+    shares_memory: bool,
 }
 
 impl NodeBuilder {
@@ -118,6 +124,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Exchanges samples by UDP even with nodes of this host: to measure it, or to keep them out of a
+    /// container's memory.
+    pub fn without_shared_memory(mut self) -> Self {
+        self.shares_memory = false;
+        self
+    }
+
     /// Keeps notices (mismatches, refusals, keys that do not fit) for [`Node::poll_notice`]. Default:
     /// they go to standard error, so that none is silent.
     pub fn keep_notices(mut self) -> Self {
@@ -143,7 +156,11 @@ impl NodeBuilder {
         let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
         let id = NodeId(random);
         let clock = self.clock.started(clock::now());
-        let host = host_number(&clock).map_err(system("the host cannot be identified by /proc"))?;
+        let mut host = host_number(&clock).map_err(system("the host cannot be identified by /proc"))?;
+        if !self.shares_memory {
+            // A host of its own.
+            host ^= u64::from_le_bytes(seed);
+        }
         let me = Identity { id, name: self.name, host, port: sockets.port };
         let config = DiscoveryConfig { domain: self.domain, ..DiscoveryConfig::default() };
         let now = Instant::from_ns(clock::now().ns());
@@ -158,6 +175,7 @@ impl NodeBuilder {
             sockets,
             state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
             planned_ns: AtomicI64::new(0),
+            lead: Lead::new(),
             kick,
             stop: AtomicBool::new(false),
             group: self.group,
@@ -189,6 +207,7 @@ impl Node {
             interface: None,
             group: None,
             tells: true,
+            shares_memory: true,
         }
     }
 
@@ -368,30 +387,17 @@ impl Shared {
         let now = clock::now();
         state.send(topic.id, &sample, now);
         self.transmit(&mut state);
-        let due = state.poll_timeout(now).ns();
+        let due_ns = state.poll_timeout(now).ns();
         drop(state);
-        if due < self.planned_ns.load(Ordering::Relaxed) {
-            self.planned_ns.store(due, Ordering::Relaxed);
-            self.kick();
-        }
+        self.plan_for(due_ns);
     }
 
-    /// Sends all that is due.
-    fn transmit(&self, state: &mut State) {
-        let mut out = std::mem::take(&mut state.out);
-        while let Some(destination) = state.poll_transmit(clock::now(), &mut out) {
-            match destination {
-                // A node that is gone, a network that is down: discovery notices.
-                Destination::One(to) => drop(self.sockets.own.send_to(&out, to)),
-                Destination::Everyone => {
-                    self.sockets.send_to_group(self.domain, &out);
-                    for peer in state.discovery.unicast_peers() {
-                        drop(self.sockets.own.send_to(&out, peer));
-                    }
-                }
-            }
+    /// Makes sure that the thread wakes by then.
+    fn plan_for(&self, due_ns: i64) {
+        if due_ns < self.planned_ns.load(Ordering::Relaxed) {
+            self.planned_ns.store(due_ns, Ordering::Relaxed);
+            self.kick();
         }
-        state.out = out;
     }
 
     fn note(&self, notice: Notice) {

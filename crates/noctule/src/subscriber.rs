@@ -51,6 +51,8 @@ pub struct Subscriber {
     wait: Wait,
     lifespan: Option<Span>,
     counters: SubscriberCounters,
+    /// For datagrams, if this subscriber reads the socket.
+    datagram: Vec<u8>,
 }
 
 /// What became of samples.
@@ -70,6 +72,8 @@ pub(crate) struct Source {
     pub(crate) node: NodeId,
     pub(crate) writer: EndpointId,
     pub(crate) reader: Reader,
+    /// On another host.
+    is_remote: bool,
     /// Its publisher has gone.
     has_ended: bool,
     /// Value of the ring's word with which to go to sleep.
@@ -224,6 +228,7 @@ impl SubscriberBuilder {
             wait: self.wait,
             lifespan,
             counters: SubscriberCounters::default(),
+            datagram: Vec::new(),
         })
     }
 }
@@ -391,9 +396,12 @@ impl Subscriber {
             }
         };
         if self.wait == Wait::Spin {
+            if self.sources.iter().any(|source| source.is_remote) {
+                self.shared.try_receive(&mut self.datagram);
+            }
             std::hint::spin_loop();
         } else if self.wait == Wait::Block || !self.spin_for(HYBRID_SPIN) {
-            self.sleep(left);
+            self.block(left);
         }
         true
     }
@@ -401,13 +409,36 @@ impl Subscriber {
     /// True as soon as there is something to look at.
     fn spin_for(&mut self, duration: Duration) -> bool {
         let end = Timer::now() + duration;
+        let is_remote = self.sources.iter().any(|source| source.is_remote);
         while Timer::now() < end {
+            if is_remote {
+                self.shared.try_receive(&mut self.datagram);
+            }
             let changed = self.topic.version.load(Ordering::Acquire) != self.version;
             if changed || self.sources.iter_mut().any(|source| source.reader.is_ready()) {
                 return true;
             }
         }
         false
+    }
+
+    /// Sleeps until there is something to look at; reads the socket meanwhile if all comes from there.
+    fn block(&mut self, timeout: Option<Duration>) {
+        if !self.sources.iter().any(|source| source.is_remote) {
+            return self.sleep(timeout);
+        }
+        let shared = Arc::clone(&self.shared);
+        if self.sources.iter().all(|source| source.is_remote) {
+            let Subscriber { topic, sources, datagram, version, .. } = self;
+            let is_done = || {
+                let changed = topic.version.load(Ordering::Acquire) != *version;
+                changed || sources.iter_mut().any(|source| source.reader.is_ready())
+            };
+            if shared.receive_or_follow(timeout, datagram, is_done) {
+                return;
+            }
+        }
+        shared.follow(|| self.sleep(timeout));
     }
 
     /// Sleeps on the rings and on changes of the sources.
@@ -449,7 +480,12 @@ impl Subscriber {
 impl Source {
     /// A source of samples from a writer of `node`.
     pub(crate) fn new(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
-        Source { node, writer, reader, has_ended: false, sleeps_on: 0 }
+        Source { node, writer, reader, is_remote: false, has_ended: false, sleeps_on: 0 }
+    }
+
+    /// The same, of another host.
+    pub(crate) fn remote(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
+        Source { is_remote: true, ..Source::new(node, writer, reader) }
     }
 
     /// False if there is something to look at instead of sleeping.

@@ -55,6 +55,15 @@ pub fn wait(socket: &UdpSocket, timeout_ns: i64) -> io::Result<bool> {
 
 /// Takes the next datagram without waiting; `None` if there is none.
 pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+    receive_with(socket, buffer, libc::MSG_DONTWAIT)
+}
+
+/// Waits for the next datagram and takes it; `None` when a signal came.
+pub fn receive_blocking(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+    receive_with(socket, buffer, 0)
+}
+
+fn receive_with(socket: &UdpSocket, buffer: &mut [u8], flags: libc::c_int) -> io::Result<Option<Arrival>> {
     let mut parts = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut sender = MaybeUninit::<libc::sockaddr_storage>::zeroed();
     let mut control = ControlBuffer([0; 64]);
@@ -67,8 +76,7 @@ pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<Option<Arriv
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = control.0.len() as _;
     // SAFETY: every pointer in `header` is to a live buffer of the length beside it.
-    let length =
-        unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, flags | libc::MSG_TRUNC) };
     if length < 0 {
         let error = io::Error::last_os_error();
         return match error.kind() {

@@ -18,7 +18,9 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::time::Timespec;
 
+use super::lead::{Duty, PATIENCE};
 use super::local::{Connections, FIRST_TOKEN};
+use super::reading::DATAGRAM_BYTES_MAX;
 use super::state::Wish;
 use super::{LONGEST_SLEEP, Shared};
 use crate::clock;
@@ -31,8 +33,6 @@ const LISTENER: u64 = 3;
 const BATCH: usize = 64;
 /// A subscriber that has not seen a change is woken again after this: it may have been falling asleep.
 const WAKE_AGAIN: Span = Span::from_ms(10);
-/// Longer datagrams are not ours.
-const DATAGRAM_BYTES_MAX: usize = 65_536;
 
 pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     let connections = Connections::open(shared.id)?;
@@ -61,6 +61,7 @@ impl Driver {
         while !self.shared.stop.load(Ordering::Acquire) {
             self.shared.lock().handle_timeout(clock::now());
             self.grant_wishes();
+            self.attend();
             let timeout = self.plan();
             self.tell();
             events.clear();
@@ -81,6 +82,20 @@ impl Driver {
         self.shared.transmit(&mut state);
     }
 
+    /// Watches the own socket, or does not because a subscriber reads it.
+    fn attend(&self) {
+        let own = self.shared.sockets.own.as_fd();
+        // Neither fails for a socket that is open and was not, or was, watched.
+        match self.shared.lead.duty(clock::now()) {
+            Duty::Keep => {}
+            Duty::LetGo => _ = epoll::delete(&self.epoll, own),
+            Duty::TakeBack => {
+                let data = epoll::EventData::new_u64(OWN);
+                _ = epoll::add(&self.epoll, own, data, epoll::EventFlags::IN);
+            }
+        }
+    }
+
     /// Sends what is due, and says how long to sleep.
     fn plan(&self) -> Timespec {
         let mut state = self.shared.lock();
@@ -89,7 +104,11 @@ impl Driver {
         let mut longest = LONGEST_SLEEP;
         for topic in state.subscribers.values().filter(|topic| topic.is_behind()) {
             topic.wake();
+            self.shared.wake_reader();
             longest = WAKE_AGAIN;
+        }
+        if self.shared.lead.is_away() {
+            longest = longest.min(PATIENCE);
         }
         let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, longest);
         // Under the lock: whoever needs the thread earlier sees for when it has planned.

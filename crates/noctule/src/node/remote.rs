@@ -87,7 +87,7 @@ impl Remote {
         };
         let reader = inbound.reader(topic.pins, writer.type_hash)?;
         inbound.readers += 1;
-        topic.change(Change::Came(Box::new(Source::new(node, writer.id, reader))));
+        topic.change(Change::Came(Box::new(Source::remote(node, writer.id, reader))));
         Ok(())
     }
 

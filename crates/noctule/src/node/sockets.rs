@@ -56,6 +56,14 @@ impl Sockets {
         Ok(Sockets { own, group, port, interfaces })
     }
 
+    /// An address of this host at which the own socket hears.
+    pub(super) fn own_address(&self) -> Ipv4Addr {
+        match self.own.local_addr().map(|address| address.ip()) {
+            Ok(IpAddr::V4(ip)) if !ip.is_unspecified() => ip,
+            _ => Ipv4Addr::LOCALHOST,
+        }
+    }
+
     /// Sends to the group on every interface. A network that is down is no error: it may come back.
     pub(super) fn send_to_group(&self, domain: u32, bytes: &[u8]) {
         let to = SocketAddr::from((GROUP, group_port(domain)));

@@ -1,0 +1,121 @@
+//! Datagrams of the node's own socket, read by whoever waits for them.
+
+use std::time::Duration;
+
+use noctule_discovery::{Destination, Via};
+use noctule_sys::datagram::{self, Arrival};
+
+use super::Shared;
+use super::state::State;
+use crate::clock;
+use crate::publisher::span;
+
+/// Longer datagrams are not ours.
+pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
+
+impl Shared {
+    /// Waits for samples of other hosts by reading the socket, until `is_done` or for no reason. False,
+    /// at once, if another reads it; then [`follow`](Shared::follow).
+    pub(crate) fn receive_or_follow(
+        &self,
+        timeout: Option<Duration>,
+        buffer: &mut Vec<u8>,
+        is_done: impl FnMut() -> bool,
+    ) -> bool {
+        if !self.lead.take() {
+            if self.lead.want() {
+                self.kick();
+            }
+            return false;
+        }
+        self.read_socket(timeout, buffer, is_done);
+        if self.lead.leave(clock::now()) {
+            self.kick();
+        }
+        true
+    }
+
+    /// Counts the caller among those that wait for another to read, while `sleep` lasts.
+    pub(crate) fn follow(&self, sleep: impl FnOnce()) {
+        self.lead.follow(sleep);
+    }
+
+    /// Takes in one datagram that is there, if nobody else reads.
+    #[inline]
+    pub(crate) fn try_receive(&self, buffer: &mut Vec<u8>) {
+        if self.lead.take() {
+            buffer.resize(DATAGRAM_BYTES_MAX, 0);
+            if let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) {
+                self.take_in(buffer, &arrival);
+            }
+            self.lead.leave(clock::now());
+        } else if self.lead.want() {
+            self.kick();
+        }
+    }
+
+    /// Ends the sleep of a subscriber that reads the socket: it is to look round.
+    pub(super) fn wake_reader(&self) {
+        if self.lead.is_taken() {
+            // An empty datagram from ourselves.
+            let to = (self.sockets.own_address(), self.sockets.port);
+            let _ = self.sockets.own.send_to(&[], to);
+        }
+    }
+
+    fn read_socket(
+        &self,
+        timeout: Option<Duration>,
+        buffer: &mut Vec<u8>,
+        mut is_done: impl FnMut() -> bool,
+    ) {
+        buffer.resize(DATAGRAM_BYTES_MAX, 0);
+        let socket = &self.sockets.own;
+        while !is_done() {
+            let arrival = match timeout {
+                None => datagram::receive_blocking(socket, buffer),
+                Some(timeout) => match datagram::wait(socket, span(timeout).ns()) {
+                    Ok(true) => datagram::receive(socket, buffer),
+                    _ => return,
+                },
+            };
+            match arrival {
+                // Empty: the thread wants us to look round.
+                Ok(Some(Arrival { length_bytes: 0, .. })) => return,
+                Ok(Some(arrival)) => self.take_in(buffer, &arrival),
+                // A signal, or word of a datagram that found nobody.
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// A datagram of the own socket; what it provokes is sent at once.
+    fn take_in(&self, buffer: &mut [u8], arrival: &Arrival) {
+        let length = arrival.length_bytes.min(buffer.len());
+        let mut state = self.lock();
+        let now = clock::now();
+        state.handle_datagram(&mut buffer[..length], (arrival.from, Via::Unicast), arrival.realtime_ns, now);
+        self.transmit(&mut state);
+        let due_ns = state.poll_timeout(now).ns();
+        drop(state);
+        self.plan_for(due_ns);
+    }
+
+    /// Sends all that is due.
+    pub(super) fn transmit(&self, state: &mut State) {
+        let mut out = std::mem::take(&mut state.out);
+        while let Some(destination) = state.poll_transmit(clock::now(), &mut out) {
+            match destination {
+                // A node that is gone, a network that is down: discovery notices.
+                Destination::One(to) => drop(self.sockets.own.send_to(&out, to)),
+                Destination::Everyone => {
+                    self.sockets.send_to_group(self.domain, &out);
+                    for peer in state.discovery.unicast_peers() {
+                        drop(self.sockets.own.send_to(&out, peer));
+                    }
+                }
+            }
+        }
+        state.out = out;
+    }
+}
