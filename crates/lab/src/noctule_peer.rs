@@ -28,6 +28,7 @@ struct Ends {
     subscriber: Option<Subscriber>,
     readers: usize,
     in_place: bool,
+    spins: bool,
     buffer: Vec<u8>,
     /// Every age is read and summed, or the compiler would see that nobody wants it.
     age_sum: Span,
@@ -73,6 +74,7 @@ impl Peer for Noctule {
             _node: node,
             readers: open.readers as usize,
             in_place: open.options.get("read").is_some_and(|way| way == "in_place"),
+            spins: open.wait == Wait::Spin,
             buffer: vec![0; open.payload_bytes],
             age_sum: Span::ZERO,
         }))
@@ -125,6 +127,33 @@ impl Transport for Ends {
 
     #[inline]
     fn try_receive(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        let count = self.take(deliver)?;
+        if count == 0
+            && self.spins
+            && let Some(subscriber) = &mut self.subscriber
+        {
+            // Looks at the socket, where it is that which there is to poll.
+            subscriber.wait(None);
+            return self.take(deliver);
+        }
+        Ok(count)
+    }
+
+    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        let count = self.take(deliver)?;
+        if count > 0 {
+            return Ok(count);
+        }
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.wait(floors::own_timeout(timeout));
+        }
+        self.take(deliver)
+    }
+}
+
+impl Ends {
+    #[inline]
+    fn take(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
         let Some(subscriber) = &mut self.subscriber else { return Ok(0) };
         let fault = |error: noctule::TakeError| PeerError(error.to_string());
         let (length, age) = if self.in_place {
@@ -137,20 +166,9 @@ impl Transport for Ends {
             let Some(info) = subscriber.take_into(&mut self.buffer).map_err(fault)? else { return Ok(0) };
             (info.length_bytes, info.age())
         };
-        self.age_sum = self.age_sum + age.map_or(Span::ZERO, |age| age.span);
+        self.age_sum += age.map_or(Span::ZERO, |age| age.span);
         deliver(&self.buffer[..length]);
         Ok(1)
-    }
-
-    fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
-        let count = self.try_receive(deliver)?;
-        if count > 0 {
-            return Ok(count);
-        }
-        if let Some(subscriber) = &mut self.subscriber {
-            subscriber.wait(floors::own_timeout(timeout));
-        }
-        self.try_receive(deliver)
     }
 }
 
