@@ -20,6 +20,9 @@ use crate::sample::pack_widths;
 use crate::subscriber::{Change, Source, SubscribedTopic};
 use crate::sync::wire::{Reply, Request};
 
+/// Longest datagram where no network is in between: what loopback carries in one piece, sealed.
+const LOOPBACK_DATAGRAM_BYTES: usize = 61_440;
+
 /// A node of another host.
 #[derive(Debug)]
 pub(super) struct Remote {
@@ -48,15 +51,20 @@ struct Inbound {
 }
 
 impl Remote {
+    /// The link from `me` to `other`, which begins now. Over loopback datagrams may be long.
     pub(super) fn new(
         (me, other): (NodeId, NodeId),
+        over_loopback: bool,
         key: [u8; 16],
         clock: &LocalClock,
         now: Instant<Raw>,
     ) -> Remote {
         let part = |id: NodeId| u32::from_le_bytes([id.0[0], id.0[1], id.0[2], id.0[3]]);
         // Both sides come to the same, and another life of either to another.
-        let config = LinkConfig { session: part(me) ^ part(other), ..LinkConfig::default() };
+        let default = LinkConfig::default();
+        let datagram_bytes_max =
+            if over_loopback { LOOPBACK_DATAGRAM_BYTES } else { default.datagram_bytes_max };
+        let config = LinkConfig { session: part(me) ^ part(other), datagram_bytes_max, ..default };
         let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
         Remote {
             link: Link::new(config, now),

@@ -342,7 +342,9 @@ impl State {
                 let other = self.remotes.entry(node).or_insert_with(|| {
                     let mut key = self.exchange_key;
                     key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
-                    Remote::new((self.me, node), key, &self.clock, now)
+                    let locator = self.discovery.locator(node);
+                    let over_loopback = locator.is_some_and(|locator| locator.ip().is_loopback());
+                    Remote::new((self.me, node), over_loopback, key, &self.clock, now)
                 });
                 if kind == EndpointKind::Reader {
                     self.begin_sending(local, &remote, node, now);
