@@ -18,7 +18,7 @@ struct Shared {
 
 impl Shared {
     fn new(length_bytes: usize) -> Self {
-        let sealed = SealedMemory::create(length_bytes, WrittenBy::Holder).expect("room");
+        let (sealed, _) = SealedMemory::create(length_bytes, WrittenBy::Holder).expect("room");
         let (start, words) = (sealed.start().as_ptr().cast(), sealed.length_bytes() / 8);
         Self { memory: sealed.into(), start, words }
     }

@@ -51,11 +51,20 @@ impl SampleInfo {
 }
 
 /// A sample where it lies in shared memory. While it lives its memory is not used again; a publisher
-/// goes on with the rest.
+/// goes on with the rest. Where all that may be lent at once is lent, it is a copy instead.
 #[derive(Debug)]
 pub struct Sample {
     pub(crate) info: SampleInfo,
-    pub(crate) bytes: Borrowed,
+    pub(crate) bytes: Bytes,
+}
+
+/// Where the bytes of a sample are.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    /// In shared memory, pinned.
+    Lent(Borrowed),
+    /// The publisher has no sample left to lend.
+    Copied(Vec<u8>),
 }
 
 impl Sample {
@@ -82,7 +91,7 @@ impl Sample {
     /// A copy of its bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut copy = vec![0; self.len()];
-        self.bytes.copy_to(&mut copy);
+        self.copy_to(&mut copy);
         copy
     }
 
@@ -91,7 +100,10 @@ impl Sample {
     /// # Panics
     /// If `buffer` is shorter than the sample.
     pub fn copy_to(&self, buffer: &mut [u8]) {
-        self.bytes.copy_to(buffer);
+        match &self.bytes {
+            Bytes::Lent(lent) => lent.copy_to(buffer),
+            Bytes::Copied(bytes) => buffer[..bytes.len()].copy_from_slice(bytes),
+        }
     }
 
     /// Copies a part of its bytes: as many as `buffer` is long, from `offset` on.
@@ -99,13 +111,19 @@ impl Sample {
     /// # Panics
     /// If the part is not inside the sample.
     pub fn read_at(&self, offset: usize, buffer: &mut [u8]) {
-        self.bytes.read_at(offset, buffer);
+        match &self.bytes {
+            Bytes::Lent(lent) => lent.read_at(offset, buffer),
+            Bytes::Copied(bytes) => buffer.copy_from_slice(&bytes[offset..offset + buffer.len()]),
+        }
     }
 
-    /// First byte, valid for reads of [`len`](Sample::len) bytes while this lives; aligned to 8 bytes,
-    /// to 64 if there are more than 32. Another process can write there: copy, or know your swarm.
+    /// First byte, valid for reads of [`len`](Sample::len) bytes while this lives; where it is lent,
+    /// aligned to 8 bytes, to 64 if there are more than 32. Another process can write there: copy, or know your swarm.
     pub fn as_ptr(&self) -> *const u8 {
-        self.bytes.as_ptr()
+        match &self.bytes {
+            Bytes::Lent(lent) => lent.as_ptr(),
+            Bytes::Copied(bytes) => bytes.as_ptr(),
+        }
     }
 }
 

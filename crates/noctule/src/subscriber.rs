@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant as Timer};
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
-use noctule_shm_ring::{Alarm, Borrowed, Reader, Sample as RingSample};
+use noctule_shm_ring::{Alarm, ReadError, Reader, Sample as RingSample};
 use noctule_sys::clock::now_ns;
 use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
 use noctule_time_sync::Local;
@@ -19,7 +19,7 @@ use crate::error::{NodeError, TakeError};
 use crate::node::Shared;
 use crate::node::offer::ANY_FORMAT;
 use crate::publisher::span;
-use crate::sample::{Sample, SampleInfo, unpack_widths};
+use crate::sample::{Bytes, Sample, SampleInfo, unpack_widths};
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
@@ -233,6 +233,9 @@ impl SubscriberBuilder {
     }
 }
 
+/// What a ring gives, and `T` of it, if there is something.
+type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
+
 /// A sample of which `T` is the bytes, if there is one.
 type Taken<T> = Result<Option<(SampleInfo, T)>, TakeError>;
 
@@ -240,13 +243,10 @@ impl Subscriber {
     /// The next sample of any publisher, in place, if there is one.
     ///
     /// # Errors
-    /// All samples that may be borrowed at once are; or a publisher is broken, and its sample is
-    /// passed over.
+    /// All samples that this subscriber may hold at once are held; or a publisher is broken, and its
+    /// sample is passed over.
     pub fn take(&mut self) -> Result<Option<Sample>, TakeError> {
-        self.look(|source| {
-            source.reader.borrow_next().map(|found| found.map(|bytes| (*bytes.sample(), bytes)))
-        })
-        .map(|found| found.map(|(info, bytes): (SampleInfo, Borrowed)| Sample { info, bytes }))
+        Ok(self.look(Source::take)?.map(|(info, bytes)| Sample { info, bytes }))
     }
 
     /// Copies the next sample of any publisher to the start of `buffer`, if there is one.
@@ -299,10 +299,7 @@ impl Subscriber {
 
     /// Looks at the sources in turn.
     #[inline]
-    fn look<T>(
-        &mut self,
-        mut read: impl FnMut(&mut Source) -> Result<Option<(RingSample, T)>, noctule_shm_ring::ReadError>,
-    ) -> Taken<T> {
+    fn look<T>(&mut self, mut read: impl FnMut(&mut Source) -> Read<T>) -> Taken<T> {
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }
@@ -486,6 +483,26 @@ impl Source {
     /// The same, of another host.
     pub(crate) fn remote(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
         Source { is_remote: true, ..Source::new(node, writer, reader) }
+    }
+
+    /// The next sample, lent if it can be.
+    fn take(&mut self) -> Read<Bytes> {
+        match self.reader.borrow_next() {
+            Err(ReadError::Pins { pins: 0 }) => {}
+            lent => return Ok(lent?.map(|lent| (*lent.sample(), Bytes::Lent(lent)))),
+        }
+        let mut copy = Vec::new();
+        loop {
+            match self.reader.take_next(&mut copy) {
+                Err(ReadError::BufferTooSmall { length_bytes, .. }) => copy.resize(length_bytes, 0),
+                Ok(Some(sample)) => {
+                    copy.truncate(sample.length_bytes);
+                    return Ok(Some((sample, Bytes::Copied(copy))));
+                }
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// False if there is something to look at instead of sleeping.

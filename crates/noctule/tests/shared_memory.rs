@@ -135,3 +135,21 @@ fn bad_names_and_sizes_are_refused_with_a_sentence() {
     let error = publisher.publish(&[0; 5]).unwrap_err();
     assert!(error.to_string().contains("payload_bytes_max"), "{error}");
 }
+
+#[test]
+fn more_readers_than_may_borrow_all_receive() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("shared").borrows(3).keep_last(16).open().unwrap();
+    let mut subscribers: Vec<_> = (0..20).map(|_| b.subscriber("shared").open().unwrap()).collect();
+    for subscriber in &mut subscribers {
+        while subscriber.publishers() == 0 {
+            subscriber.wait(Some(Duration::from_millis(5)));
+        }
+    }
+    publisher.publish(b"to all").unwrap();
+    let held: Vec<_> = subscribers
+        .iter_mut()
+        .map(|subscriber| subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("a sample"))
+        .collect();
+    assert!(held.iter().all(|sample| sample.to_vec() == b"to all"));
+}

@@ -18,6 +18,10 @@ use rustix::mm::{MapFlags, ProtFlags};
 /// The largest region that is created or accepted: 64 GiB.
 pub const LENGTH_BYTES_MAX: u64 = 64 << 30;
 
+/// Larger regions get their pages when they are first used: a thousand topics of cameras that never send
+/// would else take all memory.
+pub const PRESENT_BYTES_MAX: usize = 256 << 10;
+
 /// Who may write a region after it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenBy {
@@ -46,7 +50,6 @@ pub struct SealedMemory {
     start: NonNull<u8>,
     length_bytes: usize,
     writable: bool,
-    file: File,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread; the value only carries its address.
@@ -55,21 +58,22 @@ unsafe impl Send for SealedMemory {}
 unsafe impl Sync for SealedMemory {}
 
 impl SealedMemory {
-    /// Creates `length_bytes` of zeros, present in memory (no page fault on first use), and seals it.
+    /// Creates `length_bytes` of zeros and seals it; the descriptor is for those it is lent to. Up to
+    /// [`PRESENT_BYTES_MAX`] it is present in memory (no page fault on first use).
     ///
     /// # Errors
     /// The kernel's, and `InvalidInput` for 0 or more than [`LENGTH_BYTES_MAX`] bytes.
-    pub fn create(length_bytes: usize, written_by: WrittenBy) -> io::Result<Self> {
+    pub fn create(length_bytes: usize, written_by: WrittenBy) -> io::Result<(Self, OwnedFd)> {
         if length_bytes == 0 || length_bytes as u64 > LENGTH_BYTES_MAX {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = File::from(memfd_create("noctule", flags)?);
-        ftruncate(&file, length_bytes as u64)?;
+        let descriptor = memfd_create("noctule", flags)?;
+        ftruncate(&descriptor, length_bytes as u64)?;
         // Mapped first: the seal on writing refuses writable mappings from then on.
-        let memory = Self::map(file, length_bytes, true)?;
-        fcntl_add_seals(&memory.file, written_by.seals())?;
-        Ok(memory)
+        let memory = Self::map(descriptor.as_fd(), length_bytes, true)?;
+        fcntl_add_seals(&descriptor, written_by.seals())?;
+        Ok((memory, descriptor))
     }
 
     /// Maps what another process created, after making sure that nobody can truncate it: writable if
@@ -90,7 +94,7 @@ impl SealedMemory {
         let length = file.metadata()?.len();
         match usize::try_from(length) {
             Ok(bytes) if bytes > 0 && length <= LENGTH_BYTES_MAX => {
-                Self::map(file, bytes, written_by == WrittenBy::Holder)
+                Self::map(file.as_fd(), bytes, written_by == WrittenBy::Holder)
             }
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -114,7 +118,8 @@ impl SealedMemory {
         self.writable
     }
 
-    fn map(file: File, length_bytes: usize, writable: bool) -> io::Result<Self> {
+    fn map(file: BorrowedFd<'_>, length_bytes: usize, writable: bool) -> io::Result<Self> {
+        let present = if length_bytes <= PRESENT_BYTES_MAX { MapFlags::POPULATE } else { MapFlags::empty() };
         let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a fresh mapping at an address the kernel chooses; it aliases nothing of ours. The
         // file cannot shrink: it is sealed, or ours alone until it is.
@@ -123,19 +128,13 @@ impl SealedMemory {
                 std::ptr::null_mut(),
                 length_bytes,
                 protection,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                &file,
+                MapFlags::SHARED | present,
+                file,
                 0,
             )?
         };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, length_bytes, writable, file })
-    }
-}
-
-impl AsFd for SealedMemory {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        Ok(Self { start, length_bytes, writable })
     }
 }
 
@@ -150,30 +149,25 @@ impl Drop for SealedMemory {
 mod tests {
     use super::*;
 
-    fn descriptor(memory: &SealedMemory) -> OwnedFd {
-        memory.as_fd().try_clone_to_owned().unwrap()
-    }
-
     #[test]
     fn a_reader_sees_what_the_creator_writes_and_cannot_map_it_writable() {
-        let owner = SealedMemory::create(8192, WrittenBy::Creator).unwrap();
-        let reader = SealedMemory::open(descriptor(&owner), WrittenBy::Creator).unwrap();
+        let (owner, descriptor) = SealedMemory::create(8192, WrittenBy::Creator).unwrap();
+        let reader = SealedMemory::open(descriptor.try_clone().unwrap(), WrittenBy::Creator).unwrap();
         assert!(!reader.is_writable());
         // SAFETY: both mappings are 8192 bytes; no one else has them.
         unsafe {
             owner.start().as_ptr().add(5000).write_volatile(7);
             assert_eq!(reader.start().as_ptr().add(5000).read_volatile(), 7);
         }
-        let file = File::from(descriptor(&owner));
-        let error = SealedMemory::map(file, 8192, true).unwrap_err();
+        let error = SealedMemory::map(descriptor.as_fd(), 8192, true).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
 
     #[test]
     fn nobody_changes_the_size() {
-        let owner = SealedMemory::create(8192, WrittenBy::Creator).unwrap();
-        assert!(ftruncate(&owner, 4096).is_err());
-        assert!(ftruncate(&owner, 16384).is_err());
+        let (_owner, descriptor) = SealedMemory::create(8192, WrittenBy::Creator).unwrap();
+        assert!(ftruncate(&descriptor, 4096).is_err());
+        assert!(ftruncate(&descriptor, 16384).is_err());
     }
 
     #[test]

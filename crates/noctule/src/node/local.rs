@@ -3,7 +3,7 @@
 //! One connection for a pair of nodes and direction, however many topics they share. It lives as long as
 //! both processes do: its end is how each side learns, at once, that the other has died.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::subscriber::{Change, Source};
 
 /// Other nodes of this host that may be connected at once.
 const CONNECTIONS_LIMIT: usize = 1024;
+/// Questions that may be unanswered at once: few enough for the socket to hold them and the answers.
+const QUESTIONS_MAX: usize = 16;
 /// A connection on one host is made at once or not at all.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
 /// The first token of a connection; those below belong to the node's own descriptors.
@@ -41,6 +43,9 @@ pub(super) struct Connections {
     outgoing: BTreeMap<u64, Outgoing>,
 }
 
+/// What to say, for which reader, about which writer.
+type Question = (Packet, EndpointId, Arc<Endpoint>);
+
 #[derive(Debug)]
 struct Incoming {
     socket: LocalSocket,
@@ -55,6 +60,8 @@ struct Outgoing {
     socket: LocalSocket,
     /// By writer and reader: what was asked for.
     asked: BTreeMap<(EndpointId, EndpointId), Arc<Endpoint>>,
+    /// What will be.
+    to_ask: VecDeque<Question>,
 }
 
 impl Connections {
@@ -127,15 +134,15 @@ impl Connections {
             pins: topic.pins,
             history: topic.endpoint.qos.durability == Durability::TransientLocal,
         };
-        let name = writer.topic.clone();
-        let asked = self.connection(node, epoll).and_then(|outgoing| {
-            outgoing.socket.send(&ask.encode(shared.id), &[])?;
-            outgoing.asked.insert((writer.id, reader), writer);
-            Ok(())
-        });
-        if let Err(error) = asked {
-            let why = format!("its process does not answer on this host ({error})");
-            shared.note(Notice::Refused { topic: name, why });
+        match self.connection(node, epoll) {
+            Ok(outgoing) => {
+                outgoing.to_ask.push_back((ask, reader, writer));
+                outgoing.ask(shared);
+            }
+            Err(error) => {
+                let why = format!("its process does not answer on this host ({error})");
+                shared.note(Notice::Refused { topic: writer.topic.clone(), why });
+            }
         }
     }
 
@@ -166,7 +173,10 @@ impl Connections {
             None => {
                 let socket = LocalSocket::connect(socket_name(node).as_bytes(), CONNECT_TIMEOUT)?;
                 let token = self.watch(&socket, epoll)?;
-                self.outgoing.insert(token, Outgoing { node, socket, asked: BTreeMap::new() });
+                self.outgoing.insert(
+                    token,
+                    Outgoing { node, socket, asked: BTreeMap::new(), to_ask: VecDeque::new() },
+                );
                 token
             }
         };
@@ -236,6 +246,7 @@ impl Incoming {
         }
         let granted = topic.offer.attach(pins)?;
         self.attached.push((writer, reader, granted.reader));
+        let pins = granted.pins;
         let answer = Packet::Grant { writer, reader, pins }.encode(shared.id);
         let descriptors = [granted.data.as_fd(), granted.control.as_fd()];
         // If it fails the connection is at its end, and that detaches.
@@ -254,15 +265,31 @@ impl Outgoing {
                 if let Err(why) = self.begin(&endpoint, (reader, pins), descriptors, shared) {
                     shared.note(Notice::Refused { topic: endpoint.topic.clone(), why });
                 }
+                self.ask(shared);
                 true
             }
             Arrival::Packet(_, Packet::Refuse { writer, reader, why }, _) => {
                 let asked = self.asked.remove(&(writer, reader));
                 let topic = asked.map_or_else(|| "(all)".to_owned(), |endpoint| endpoint.topic.clone());
                 shared.note(Notice::Refused { topic, why });
+                self.ask(shared);
                 true
             }
             Arrival::Packet(..) | Arrival::End => false,
+        }
+    }
+
+    /// Asks on, as far as questions are not too many at once.
+    fn ask(&mut self, shared: &Shared) {
+        while self.asked.len() < QUESTIONS_MAX
+            && let Some((question, reader, writer)) = self.to_ask.pop_front()
+        {
+            if let Err(error) = self.socket.send(&question.encode(shared.id), &[]) {
+                let why = format!("its process does not answer on this host ({error})");
+                shared.note(Notice::Refused { topic: writer.topic.clone(), why });
+                continue;
+            }
+            self.asked.insert((writer.id, reader), writer);
         }
     }
 

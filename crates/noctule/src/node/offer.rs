@@ -1,11 +1,12 @@
 //! A publisher's shared memory: made when the first reader of this host comes.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use noctule_shm_ring::{
-    CONTROL_BYTES, Layout, LayoutError, Memory, Reader, ReaderId, RingConfig, Roster, StartAt, Writer,
+    AttachError, CONTROL_BYTES, Layout, LayoutError, Memory, Reader, ReaderId, RingConfig, Roster, StartAt,
+    Writer,
 };
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 
@@ -40,6 +41,8 @@ pub(crate) struct Granted {
     pub(crate) data: OwnedFd,
     pub(crate) control: OwnedFd,
     pub(crate) reader: ReaderId,
+    /// Samples that it may borrow at once; fewer than it asked for if there are no more.
+    pub(crate) pins: u32,
 }
 
 impl Offer {
@@ -69,8 +72,7 @@ impl Offer {
             )
         };
         let length = usize::try_from(bytes).map_err(|_| no_memory(io::ErrorKind::OutOfMemory.into()))?;
-        let memory = SealedMemory::create(length, WrittenBy::Creator).map_err(no_memory)?;
-        let data = memory.as_fd().try_clone_to_owned().map_err(no_memory)?;
+        let (memory, data) = SealedMemory::create(length, WrittenBy::Creator).map_err(no_memory)?;
         let writer = Writer::create(Memory::from(memory), &self.config).map_err(|error| error.to_string())?;
         *made = Some(Made { data, roster: writer.roster().clone() });
         Ok(Some(writer))
@@ -83,11 +85,17 @@ impl Offer {
     pub(crate) fn attach(&self, pins: u32) -> Result<Granted, String> {
         let made = self.lock();
         let made = made.as_ref().ok_or("the topic has no shared memory yet; try again")?;
-        let control = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder).map_err(|e| e.to_string())?;
-        let descriptor = control.as_fd().try_clone_to_owned().map_err(|e| e.to_string())?;
+        let control = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder);
+        let (control, descriptor) = control.map_err(|error| error.to_string())?;
         let data = made.data.try_clone().map_err(|e| e.to_string())?;
-        let reader = made.roster.attach(Memory::from(control), pins).map_err(|e| e.to_string())?;
-        Ok(Granted { data, control: descriptor, reader })
+        let control = Memory::from(control);
+        // Whoever cannot borrow copies: better than not to read.
+        let (reader, pins) = match made.roster.attach(control.clone(), pins) {
+            Err(AttachError::Pins { left, .. }) => (made.roster.attach(control, left), left),
+            attached => (attached, pins),
+        };
+        let reader = reader.map_err(|error| error.to_string())?;
+        Ok(Granted { data, control: descriptor, reader, pins })
     }
 
     /// The last `depth` samples in the ring; nothing if there is no ring.
