@@ -64,6 +64,7 @@ pub fn run() -> Result<(), String> {
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")
+            || path.contains("/generated/")
             || path.starts_with("benchmarks/runs/")
             || path.starts_with("xtask/src/tidy")
         {

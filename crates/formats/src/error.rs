@@ -52,6 +52,18 @@ impl FormatError {
 #[error("{0}")]
 pub(crate) struct Fault(pub(crate) String);
 
+impl Fault {
+    /// What a crate underneath has to say, in one line.
+    pub(crate) fn of(cause: impl Display) -> Self {
+        Self(cause.to_string().replace('\n', " "))
+    }
+
+    /// The input goes on after the value.
+    pub(crate) fn left_over() -> Self {
+        Self("something follows the value; the types of the two sides differ".into())
+    }
+}
+
 impl serde::ser::Error for Fault {
     fn custom<T: Display>(what: T) -> Self {
         Self(what.to_string())

@@ -17,20 +17,30 @@
 //!
 //! Numbers and bits of formats, the bytes of those that are ours to define, and the hash of a type:
 //! `docs/spec/formats.md`.
-#![forbid(unsafe_code)]
 
+mod bson;
+mod cbor;
 mod cdr;
+mod csv;
 mod definition;
 mod error;
+pub mod flat_buffers;
 mod format;
+mod generated;
+mod json;
 mod message;
+mod message_pack;
 pub mod plain;
 mod positional;
+pub mod protobuf;
+pub mod uav_state;
+mod xml;
+mod yaml;
 
 pub use definition::{Definition, struct_hash};
 pub use error::FormatError;
 pub use format::{Format, UnknownFormat};
-pub use message::{Codec, Message};
+pub use message::{Codec, Decode, Encode, Message};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,7 +74,14 @@ pub fn encode_value<T: Serialize>(format: Format, value: &T, out: &mut Vec<u8>) 
     let start = out.len();
     let written = match format {
         Format::Cdr => cdr::encode(value, out),
-        _ => return Err(needs_schema::<T>(format)),
+        Format::MessagePack => message_pack::encode(value, out),
+        Format::Bson => bson::encode(value, out),
+        Format::Json => json::encode(value, out),
+        Format::Yaml => yaml::encode(value, out),
+        Format::Csv => csv::encode(value, out),
+        Format::Xml => xml::encode(value, out),
+        Format::Cbor => cbor::encode(value, out),
+        Format::Plain | Format::Protobuf | Format::FlatBuffers => return Err(needs_schema::<T>(format)),
     };
     written.map_err(|fault| {
         out.truncate(start);
@@ -79,7 +96,14 @@ pub fn encode_value<T: Serialize>(format: Format, value: &T, out: &mut Vec<u8>) 
 pub fn decode_value<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, FormatError> {
     let read = match format {
         Format::Cdr => cdr::decode(bytes),
-        _ => return Err(needs_schema::<T>(format)),
+        Format::MessagePack => message_pack::decode(bytes),
+        Format::Bson => bson::decode(bytes),
+        Format::Json => json::decode(bytes),
+        Format::Yaml => yaml::decode(bytes),
+        Format::Csv => csv::decode(bytes),
+        Format::Xml => xml::decode(bytes),
+        Format::Cbor => cbor::decode(bytes),
+        Format::Plain | Format::Protobuf | Format::FlatBuffers => return Err(needs_schema::<T>(format)),
     };
     read.map_err(|fault| FormatError::decode(format, fault))
 }

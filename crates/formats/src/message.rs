@@ -43,10 +43,15 @@ pub trait Message: Definition + Serialize + DeserializeOwned + Sized {
 #[derive(Debug)]
 pub struct Codec<T> {
     /// Appends the encoding. What it appended before it failed is removed by the caller.
-    pub encode: fn(&T, &mut Vec<u8>) -> Result<(), FormatError>,
+    pub encode: Encode<T>,
     /// Reads an encoding that fills the whole slice. Must not panic, nor allocate by a number it has not checked.
-    pub decode: fn(&[u8]) -> Result<T, FormatError>,
+    pub decode: Decode<T>,
 }
+
+/// See [`Codec::encode`].
+pub type Encode<T> = fn(&T, &mut Vec<u8>) -> Result<(), FormatError>;
+/// See [`Codec::decode`].
+pub type Decode<T> = fn(&[u8]) -> Result<T, FormatError>;
 
 /// Defines a struct together with its [`Message`] implementation, from one list of fields.
 ///
