@@ -8,7 +8,7 @@ use std::time::Duration;
 use noctule_peer::{Description, Line};
 use serde::Serialize;
 
-use crate::floors;
+use crate::built_in;
 use crate::node_process::{NodeFault, NodeProcess, Program};
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,19 +56,17 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The built-in floors, which `noctule` itself runs when called as `noctule lab node NAME`.
+    /// The [built-in](built_in) peers.
     pub fn built_in(noctule: &Path) -> Self {
         let mut directory = Self { noctule: noctule.to_owned(), ..Self::default() };
-        for floor in floors::all() {
-            let description = floor.describe();
+        for (peer, is_floor) in built_in::all() {
+            let description = peer.describe();
             let name = description.name.clone();
             let program = Program {
                 path: noctule.to_owned(),
                 arguments: vec!["lab".into(), "node".into(), name.clone()],
             };
-            directory
-                .entries
-                .insert(name, Entry { program, description: description.into(), is_floor: true });
+            directory.entries.insert(name, Entry { program, description: description.into(), is_floor });
         }
         directory
     }

@@ -128,3 +128,13 @@ fn a_flat_buffer_that_repeats_one_long_name_is_refused() {
     let refused = decode::<UavState>(Format::FlatBuffers, &out).unwrap_err().to_string();
     assert!(refused.contains("names are larger than the input"), "{refused}");
 }
+
+#[test]
+fn bytes_are_those_that_other_languages_are_tested_with() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/formats");
+    for format in Format::ALL {
+        let recorded = std::fs::read(folder.join(format!("uav_state.{format}"))).unwrap();
+        assert_eq!(decode::<UavState>(format, &recorded).unwrap(), UavState::realistic(1024, 1), "{format}");
+        assert_eq!(bytes(format, &UavState::realistic(1024, 1)), recorded, "{format}: run the example again");
+    }
+}

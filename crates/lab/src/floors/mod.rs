@@ -6,7 +6,7 @@
 mod mailbox;
 mod memcpy;
 mod pty;
-mod socket;
+pub(crate) mod socket;
 mod stream;
 mod tcp;
 mod udp;
@@ -26,11 +26,6 @@ pub fn all() -> Vec<Box<dyn Peer>> {
         Box::new(tcp::Tcp),
         Box::new(pty::Pty),
     ]
-}
-
-/// The floor of that name.
-pub fn by_name(name: &str) -> Option<Box<dyn Peer>> {
-    all().into_iter().find(|floor| floor.describe().name == name)
 }
 
 fn description(name: &str, link: &str, waits: &[Wait], payload_bytes_max: u64) -> Description {

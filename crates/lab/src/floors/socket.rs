@@ -15,13 +15,13 @@ const PULSE: Duration = Duration::from_millis(20);
 
 /// Starts the pulse that ends blocking calls. Last thing before a floor is ready, because from then
 /// on every call must expect `EINTR`.
-pub(super) fn start_pulse() -> Result<(), PeerError> {
+pub(crate) fn start_pulse() -> Result<(), PeerError> {
     noctule_sys::pulse::interrupt_every(PULSE).map_err(|e| PeerError::of("cannot start the pulse", e))
 }
 
 /// Repeats a send that the pulse interrupted while it waited for room.
 #[inline]
-pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -31,13 +31,13 @@ pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
 }
 
 /// `None` for a wait that the pulse ends, else the timeout as the kernel wants it.
-pub(super) fn own_timeout(timeout: Duration) -> Option<Duration> {
+pub(crate) fn own_timeout(timeout: Duration) -> Option<Duration> {
     (timeout < PULSE).then_some(timeout)
 }
 
 /// Receives within `timeout`; `None` if nothing came in time. With the usual timeout that is one
 /// system call, as in the smallest program that could do it.
-pub(super) fn receive(
+pub(crate) fn receive(
     socket: impl AsFd + Copy,
     buffer: &mut [u8],
     timeout: Duration,
@@ -49,7 +49,7 @@ pub(super) fn receive(
 }
 
 /// True if something is there to be read within `timeout`.
-pub(super) fn readable(descriptor: impl AsFd, timeout: Duration) -> Result<bool, PeerError> {
+pub(crate) fn readable(descriptor: impl AsFd, timeout: Duration) -> Result<bool, PeerError> {
     let limit = noctule_sys::clock::timespec(timeout.as_nanos() as i64);
     match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&limit)) {
         Ok(count) => Ok(count > 0),
@@ -60,7 +60,7 @@ pub(super) fn readable(descriptor: impl AsFd, timeout: Duration) -> Result<bool,
 
 /// One receive call that does not wait.
 #[inline]
-pub(super) fn try_receive(socket: impl AsFd, buffer: &mut [u8]) -> Result<Option<usize>, PeerError> {
+pub(crate) fn try_receive(socket: impl AsFd, buffer: &mut [u8]) -> Result<Option<usize>, PeerError> {
     now_or_never(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT))
 }
 
@@ -77,7 +77,7 @@ fn now_or_never(result: Received) -> Result<Option<usize>, PeerError> {
 }
 
 /// Asks for room for the whole window in both of the kernel's queues and says what it granted.
-pub(super) fn enlarge_queues(socket: impl AsFd + Copy, open: &Open) -> BTreeMap<String, String> {
+pub(crate) fn enlarge_queues(socket: impl AsFd + Copy, open: &Open) -> BTreeMap<String, String> {
     // The kernel charges about twice a datagram's size, and at least 768 bytes.
     let wanted_bytes = (open.payload_bytes + 1024) * 2 * open.window as usize;
     let wanted_bytes = wanted_bytes.clamp(1 << 18, 1 << 27);
