@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The peer `formats_python`: what `formats_rust` does, with the packages a Python program would use.
 
-A frame on the stream: length of the encoding (u32), zero (u32), when it was sent (i64), then the encoding; little-endian.
+A frame on the stream: length of the encoding (u32), 1 if the body of the lab's message counts (u32), when it was sent
+(i64), then the encoding; little-endian.
 """
 
 import os
@@ -83,7 +84,7 @@ class Link:
         self.keep(warm_up, self.encode_ns, sent_ns - start_ns)
         self.encoded_bytes = len(encoded)
         for stream in self.outbound:
-            stream.sendall(FRAME.pack(len(encoded), 0, sent_ns) + encoded)
+            stream.sendall(FRAME.pack(len(encoded), message[16] != 0, sent_ns) + encoded)
 
     def receive(self, timeout_ns):
         end_ns = now_ns() + timeout_ns
@@ -102,7 +103,7 @@ class Link:
         """The next message of the lab, made of what was decoded; None if its frame is not all there."""
         if len(self.buffer) < FRAME.size:
             return None
-        length, _, sent_ns = FRAME.unpack_from(self.buffer)
+        length, full, sent_ns = FRAME.unpack_from(self.buffer)
         if length > FRAME_BYTES_MAX:
             raise OSError("a frame of %d bytes arrived; no message is so long" % length)
         if len(self.buffer) < FRAME.size + length:
@@ -119,7 +120,7 @@ class Link:
         self.keep(warm_up, self.decode_ns, decode_ns)
         index = index - WARMUP_SEQUENCE + noctule_peer.WARMUP if warm_up else index
         start = struct.pack("<Qq", index, header["stamp_ns"])
-        return start.ljust(self.size - 8, b"\0") + start[:8]
+        return start.ljust(self.size - 8, start[:1] if full else b"\0") + start[:8]
 
     def keep(self, warm_up, stamps, ns):
         if not warm_up and len(stamps) < STAMPS_MAX:

@@ -215,9 +215,10 @@ def place(opened):
 
 def check(opened, description):
     """A peer refuses what it does not offer."""
-    for key, offer in (("link", "links"), ("wait", "waits")):
-        if opened[key] not in description[offer].split(","):
-            raise ValueError("%s=%s is not offered: use one of %s" % (key, opened[key], description[offer]))
+    for key, offer in (("link", "links"), ("wait", "waits"), ("format", "formats")):
+        word = opened.get(key, "raw") if key == "format" else opened[key]
+        if word not in description[offer].split(","):
+            raise ValueError("%s=%s is not offered: use one of %s" % (key, word, description[offer]))
     if opened["role"] not in ("initiator", "echo", "source", "forwarder", "sink"):
         raise ValueError("role=%s is unknown" % opened["role"])
     if not 16 <= int(opened["payload_bytes"]) <= int(description["max_payload_bytes"]):

@@ -16,7 +16,7 @@ use crate::positional::{self, Number, Sink, Source};
 
 pub(crate) fn encode<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), Fault> {
     let rows = WriterBuilder::new().has_headers(false).from_writer(out);
-    let mut writer = Writer { rows, text: Vec::new() };
+    let mut writer = Writer { rows };
     positional::write(value, &mut writer)?;
     writer.rows.write_record(None::<&[u8]>).map_err(Fault::of)?;
     writer.rows.flush().map_err(Fault::of)
@@ -34,8 +34,6 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
 
 struct Writer<W: Write> {
     rows: csv::Writer<W>,
-    /// Scratch for numbers.
-    text: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
@@ -46,9 +44,7 @@ impl<W: Write> Writer<W> {
 
 impl<W: Write> Sink for Writer<W> {
     fn number<N: Number>(&mut self, value: N) -> Result<(), Fault> {
-        self.text.clear();
-        write!(self.text, "{value}").map_err(Fault::of)?;
-        self.rows.write_field(&self.text).map_err(Fault::of)
+        value.with_text(|text| self.field(text))
     }
 
     fn boolean(&mut self, value: bool) -> Result<(), Fault> {

@@ -106,7 +106,10 @@ mod tests {
     #[test]
     fn a_fact_is_the_median_of_its_trials_with_the_published_figure_beside_it() {
         let cells = [300.0, 100.0, 200.0].iter().zip(0..).map(|(&ns, trial)| {
-            cell(trial, &[("decode_ns", 5_000.0), ("encode_ns", ns), ("encoded_bytes", 3739.0), ("zeal", 1.5)])
+            cell(
+                trial,
+                &[("decode_ns", 5_000.0), ("encode_ns", ns), ("encoded_bytes", 3739.0), ("zeal", 1.5)],
+            )
         });
         let published = |format: &str, payload_bytes| Published {
             what: "JSON".into(),

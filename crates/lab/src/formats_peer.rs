@@ -3,10 +3,10 @@
 //! What the loop measures from end to end is then split: every node stamps before and after encoding, at arrival and after
 //! decoding, and says the medians as facts. The message is the UAV state of `noctule-formats`, as large as
 //! `payload_bytes` in CDR and in the plain layout; index and stamp travel inside it, so nothing arrives that was not decoded.
-//! Only header and trailer of the lab's own message are kept (`touch = "header"`).
+//! The body of the lab's own message does not travel; the receiver makes it again.
 //!
-//! A frame on the stream: its length after this header (u32), zero (u32), when it was sent (i64, CLOCK_MONOTONIC), then the
-//! encoding; little-endian.
+//! A frame on the stream: its length after this header (u32), 1 if the body counts (u32), when it was sent (i64,
+//! CLOCK_MONOTONIC), then the encoding; little-endian.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -64,7 +64,8 @@ impl Peer for Formats {
         let bind = |_: &String| TcpListener::bind((open.bind_address.as_str(), 0));
         let listener = open.subscribe.as_ref().map(bind).transpose();
         Ok(Box::new(Link {
-            listener: listener.map_err(|e| PeerError::of(&format!("cannot listen on {}", open.bind_address), e))?,
+            listener: listener
+                .map_err(|e| PeerError::of(&format!("cannot listen on {}", open.bind_address), e))?,
             inbound: None,
             outbound: Vec::new(),
             codec: Codec::new(format, state, open.payload_bytes),
@@ -106,7 +107,7 @@ impl Transport for Link {
     }
 
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
-        let frame = self.codec.frame(message.header())?;
+        let frame = self.codec.frame(message.header(), message.touch())?;
         for stream in &mut self.outbound {
             stream.write_all(frame).map_err(|e| PeerError::of("cannot send on the stream", e))?;
         }
@@ -146,15 +147,22 @@ impl Link {
         let arrived_ns = clock::now_ns();
         self.frame.filled_bytes += count;
         let mut delivered = 0;
-        while let Some((sent_ns, encoded)) = self.frame.complete()? {
+        while let Some(Arrival { sent_ns, touch, encoded }) = self.frame.complete()? {
             // Further messages of one read have waited for the decoding of those before them.
             let transfer_ns = if delivered == 0 { Some(arrived_ns - sent_ns) } else { None };
-            deliver(self.codec.message(encoded, transfer_ns)?);
+            deliver(self.codec.message(encoded, touch, transfer_ns)?);
             self.frame.release();
             delivered += 1;
         }
         Ok(delivered)
     }
+}
+
+/// A whole frame.
+struct Arrival<'a> {
+    sent_ns: i64,
+    touch: Touch,
+    encoded: &'a [u8],
 }
 
 /// Bytes of the stream up to the end of a frame.
@@ -181,8 +189,8 @@ impl Frame {
         Some(FRAME_HEADER_BYTES + u32::from_le_bytes(*length) as usize)
     }
 
-    /// The first frame, if it is all there: when it was sent, and the encoding.
-    fn complete(&self) -> Result<Option<(i64, &[u8])>, PeerError> {
+    /// The first frame, if it is all there.
+    fn complete(&self) -> Result<Option<Arrival<'_>>, PeerError> {
         let Some(frame_bytes) = self.frame_bytes() else { return Ok(None) };
         if frame_bytes > FRAME_BYTES_MAX {
             return Err(PeerError(format!("a frame of {frame_bytes} bytes arrived; no message is so long")));
@@ -194,7 +202,8 @@ impl Frame {
             return Ok(None);
         };
         let sent_ns = header.last_chunk::<8>().map_or(0, |bytes| i64::from_le_bytes(*bytes));
-        Ok(Some((sent_ns, encoded)))
+        let touch = if header[4] == 1 { Touch::Full } else { Touch::Header };
+        Ok(Some(Arrival { sent_ns, touch, encoded }))
     }
 
     /// Forgets the first frame.
@@ -235,7 +244,7 @@ impl Codec {
     }
 
     /// The frame of the message with this header, encoded now.
-    fn frame(&mut self, header: Header) -> Result<&[u8], PeerError> {
+    fn frame(&mut self, header: Header, touch: Touch) -> Result<&[u8], PeerError> {
         let mark = if header.is_warm_up() { WARM_UP_SEQUENCE } else { 0 };
         self.state.header.sequence = header.index & !WARM_UP | mark;
         self.state.header.stamp_ns = header.scheduled_ns;
@@ -246,6 +255,7 @@ impl Codec {
         let sent_ns = clock::now_ns();
         let encoded_bytes = (self.outgoing.len() - FRAME_HEADER_BYTES) as u32;
         self.outgoing[..4].copy_from_slice(&encoded_bytes.to_le_bytes());
+        self.outgoing[4] = u8::from(touch == Touch::Full);
         self.outgoing[8..16].copy_from_slice(&sent_ns.to_le_bytes());
         if !header.is_warm_up() {
             keep(&mut self.encode_ns, sent_ns - start_ns);
@@ -254,12 +264,18 @@ impl Codec {
     }
 
     /// The lab's message of an encoding that arrived.
-    fn message(&mut self, encoded: &[u8], transfer_ns: Option<i64>) -> Result<&[u8], PeerError> {
+    fn message(
+        &mut self,
+        encoded: &[u8],
+        touch: Touch,
+        transfer_ns: Option<i64>,
+    ) -> Result<&[u8], PeerError> {
         let start_ns = clock::now_ns();
         let state: UavState = decode(self.format, encoded).map_err(|e| PeerError(e.to_string()))?;
         let decode_ns = clock::now_ns() - start_ns;
         let sequence = state.header.sequence;
-        let index = if sequence & WARM_UP_SEQUENCE == 0 { sequence } else { sequence & !WARM_UP_SEQUENCE | WARM_UP };
+        let index =
+            if sequence & WARM_UP_SEQUENCE == 0 { sequence } else { sequence & !WARM_UP_SEQUENCE | WARM_UP };
         let header = Header { index, scheduled_ns: state.header.stamp_ns };
         if !header.is_warm_up() {
             keep(&mut self.decode_ns, decode_ns);
@@ -268,7 +284,7 @@ impl Codec {
         if !self.content_was_checked {
             self.check_content(state)?;
         }
-        header.write(&mut self.message, Touch::Header);
+        header.write(&mut self.message, touch);
         Ok(&self.message)
     }
 
@@ -325,16 +341,20 @@ mod tests {
     fn index_and_stamp_travel_inside_every_format() {
         for format in Format::ALL {
             let (mut sender, mut receiver) = (codec(format), codec(format));
-            for index in [0, 1 << 40, WARM_UP | 7] {
+            for (index, touch) in [(0, Touch::Full), (1 << 40, Touch::Header), (WARM_UP | 7, Touch::Full)] {
                 let header = Header { index, scheduled_ns: 12_345 };
                 let mut frame = Frame::default();
-                arrive(&mut frame, sender.frame(header).unwrap());
-                let (sent_ns, encoded) = frame.complete().unwrap().unwrap();
-                assert!(sent_ns > 0);
-                let message = receiver.message(encoded, Some(5)).unwrap();
-                assert_eq!(noctule_peer::parse(message, PAYLOAD_BYTES, Touch::Header), Some(header), "{format}");
+                arrive(&mut frame, sender.frame(header, touch).unwrap());
+                let arrival = frame.complete().unwrap().unwrap();
+                assert!(arrival.sent_ns > 0);
+                let message = receiver.message(arrival.encoded, arrival.touch, Some(5)).unwrap();
+                assert_eq!(noctule_peer::parse(message, PAYLOAD_BYTES, touch), Some(header), "{format}");
             }
-            assert_eq!((sender.encode_ns.len(), receiver.decode_ns.len()), (2, 2), "{format}: without warm-up");
+            assert_eq!(
+                (sender.encode_ns.len(), receiver.decode_ns.len()),
+                (2, 2),
+                "{format}: without warm-up"
+            );
             assert_eq!(receiver.facts()["transfer_ns"], 5.0);
         }
     }
@@ -342,14 +362,14 @@ mod tests {
     #[test]
     fn frames_are_cut_from_the_stream_wherever_reads_end() {
         let mut sender = codec(Format::Cdr);
-        let one = sender.frame(Header { index: 1, scheduled_ns: 2 }).unwrap().to_vec();
+        let one = sender.frame(Header { index: 1, scheduled_ns: 2 }, Touch::Header).unwrap().to_vec();
         let stream = [&one[..], &one[..]].concat();
         for cut in [1, 4, 15, 16, 17, one.len() - 1, one.len(), one.len() + 3] {
             let mut frame = Frame::default();
             let mut found = 0;
             for part in [&stream[..cut], &stream[cut..]] {
                 arrive(&mut frame, part);
-                while let Some((_, encoded)) = frame.complete().unwrap() {
+                while let Some(Arrival { encoded, .. }) = frame.complete().unwrap() {
                     assert_eq!(encoded, &one[FRAME_HEADER_BYTES..]);
                     frame.release();
                     found += 1;
@@ -363,7 +383,7 @@ mod tests {
     fn a_frame_that_announces_too_much_is_refused() {
         let mut frame = Frame::default();
         arrive(&mut frame, &[0xFF; FRAME_HEADER_BYTES]);
-        assert!(frame.complete().unwrap_err().to_string().contains("4294967311 bytes"));
+        assert!(frame.complete().map(|_| ()).unwrap_err().to_string().contains("4294967311 bytes"));
         assert!(frame.space().len() <= FRAME_BYTES_MAX);
     }
 
@@ -371,8 +391,10 @@ mod tests {
     fn content_that_changed_on_the_way_is_noticed() {
         let mut sender = codec(Format::Json);
         sender.state.armed = false;
-        let frame = sender.frame(Header { index: 1, scheduled_ns: 2 }).unwrap()[FRAME_HEADER_BYTES..].to_vec();
-        let refused = codec(Format::Json).message(&frame, None).unwrap_err().to_string();
+        let frame = sender.frame(Header { index: 1, scheduled_ns: 2 }, Touch::Header).unwrap()
+            [FRAME_HEADER_BYTES..]
+            .to_vec();
+        let refused = codec(Format::Json).message(&frame, Touch::Header, None).unwrap_err().to_string();
         assert_eq!(refused, "what was decoded from json is not what was encoded");
     }
 }

@@ -108,6 +108,11 @@ impl Outgoing {
         self.header.write(lent, self.touch);
     }
 
+    /// How much of the message is written and will be read.
+    pub fn touch(&self) -> Touch {
+        self.touch
+    }
+
     /// Header of the message.
     pub fn header(&self) -> Header {
         self.header

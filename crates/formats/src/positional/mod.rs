@@ -11,7 +11,6 @@ mod reader;
 mod writer;
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::str::FromStr;
 
 pub(crate) use reader::read;
@@ -46,8 +45,8 @@ pub(crate) trait Source<'de> {
     fn presence(&mut self) -> Result<bool, Fault>;
 }
 
-/// Numbers of the data model.
-pub(crate) trait Number: Copy + Display + FromStr {
+/// Numbers of the data model. As text they are read by [`FromStr`].
+pub(crate) trait Number: Copy + FromStr {
     /// Size, and in CDR alignment, in bytes.
     const BYTES: usize;
     /// Appends the little-endian bytes.
@@ -56,10 +55,12 @@ pub(crate) trait Number: Copy + Display + FromStr {
     fn from_le(bytes: &[u8]) -> Option<Self>;
     /// Likewise, most significant byte first.
     fn from_be(bytes: &[u8]) -> Option<Self>;
+    /// The shortest digits that lead back to the same number.
+    fn with_text<R>(self, use_text: impl FnOnce(&str) -> R) -> R;
 }
 
 macro_rules! numbers {
-    ($($type:ty)*) => {$(
+    ($($buffer:path: $($type:ty)*),*) => {$($(
         impl Number for $type {
             const BYTES: usize = size_of::<Self>();
             #[inline]
@@ -74,8 +75,12 @@ macro_rules! numbers {
             fn from_be(bytes: &[u8]) -> Option<Self> {
                 bytes.try_into().ok().map(Self::from_be_bytes)
             }
+            fn with_text<R>(self, use_text: impl FnOnce(&str) -> R) -> R {
+                // The standard library's formatting takes several times as long.
+                use_text(<$buffer>::new().format(self))
+            }
         }
-    )*};
+    )*)*};
 }
 
-numbers! { i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 }
+numbers! { itoa::Buffer: i8 i16 i32 i64 u8 u16 u32 u64, zmij::Buffer: f32 f64 }
