@@ -8,8 +8,8 @@ use std::time::Duration;
 use noctule_peer::{Description, Line};
 use serde::Serialize;
 
-use crate::built_in;
 use crate::node_process::{NodeFault, NodeProcess, Program};
+use crate::{built_in, floors};
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -56,10 +56,12 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The [built-in](built_in) peers.
+    /// The floors and the other [built-in](built_in) peers.
     pub fn built_in(noctule: &Path) -> Self {
         let mut directory = Self { noctule: noctule.to_owned(), ..Self::default() };
-        for (peer, is_floor) in built_in::all() {
+        let floors = floors::all().into_iter().map(|floor| (floor, true));
+        let others = built_in::all().into_iter().map(|peer| (peer, false));
+        for (peer, is_floor) in floors.chain(others) {
             let description = peer.describe();
             let name = description.name.clone();
             let program = Program {
