@@ -146,9 +146,9 @@ class Cell:
         for number, (role, publish, readers, subscribe) in enumerate(self.roles):
             program = Program(self.arguments.program)
             self.programs.append(program)
-            program.ask("hello protocol=1", "hello")
+            formats = program.ask("hello protocol=1", "hello")["formats"].split(",")
             words = dict(session=self.session, role=role, node=number, nodes=len(self.roles), link=link, wait=wait,
-                         format="raw", payload_bytes=payload_bytes, window=self.arguments.window, priority=0,
+                         format="raw" if "raw" in formats else formats[0], payload_bytes=payload_bytes, window=self.arguments.window, priority=0,
                          lock_memory=0, bind_address="127.0.0.1", key_of_tomorrow=1)
             words.update({"option." + key: value for key, value in self.arguments.option})
             if publish:
@@ -281,7 +281,8 @@ def plans(mode, messages, rate_hz):
 def talk_nonsense(arguments, hello):
     """A program that misunderstands says so and stays."""
     link, wait = hello["links"].split(",")[0], hello["waits"].split(",")[0]
-    good = "session=n%d role=sink node=1 nodes=2 subscribe=t0 link=%s wait=%s format=raw window=1" % (os.getpid(), link, wait)
+    good = "session=n%d role=sink node=1 nodes=2 subscribe=t0 link=%s wait=%s window=1 format=%s" % (
+        os.getpid(), link, wait, hello["formats"].split(",")[0])
     cases = ["fly away=1", "hello protocol=2", "open", "connect", "run messages=1 record=/nowhere",
              "open payload_bytes=4 " + good, "open payload_bytes=64 " + good.replace("role=sink", "role=king"),
              "open payload_bytes=64 " + good.replace("link=" + link, "link=pigeon"),
@@ -388,7 +389,7 @@ def main():
     modes = arguments.mode or hello["modes"].split(",")
     payloads = [size for size in arguments.payload or (16, 64, 60000) if size <= int(hello["max_payload_bytes"])]
     cases = [(run_mode, mode, link, wait, size) for link in links for wait in waits for mode in modes for size in payloads]
-    cases += [(refuse_record, links[0], waits[0], 64), (lambda these: talk_nonsense(these, hello),)]
+    cases += [(refuse_record, links[0], waits[0], payloads[0]), (lambda these: talk_nonsense(these, hello),)]
     for case, *words in cases:
         try:
             case(arguments, *words)

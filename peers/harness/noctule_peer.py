@@ -8,6 +8,7 @@ A peer gives `serve` a class whose objects are the open endpoints of one node:
     link.send(message)       sends bytes
     link.receive(timeout_ns) the next message, or None after timeout_ns (0 = only look)
     link.close()
+    link.facts               if it has it: what the node measured by itself while it ran, numbers by name
 
 The harness pins, paces, stamps and records. It is also the shortest complete reading of the protocol, for those who
 write a peer in a language that has no harness yet. An interpreter adds microseconds of its own to every message:
@@ -66,7 +67,9 @@ class Node:
             self.receive_all()
         cpu_ns = process_time_ns() - self.cpu_start_ns
         self.write_record()
-        return "done " + " ".join("%s=%d" % count for count in self.counts(cpu_ns).items())
+        facts = " ".join("fact.%s=%s" % fact for fact in getattr(self.link, "facts", {}).items())
+        counts = " ".join("%s=%d" % count for count in self.counts(cpu_ns).items())
+        return " ".join(["done", counts, facts]).rstrip()
 
     def write_record(self):
         with open(self.run["record"], "wb") as record:
@@ -212,9 +215,10 @@ def place(opened):
 
 def check(opened, description):
     """A peer refuses what it does not offer."""
-    for key, offer in (("link", "links"), ("wait", "waits")):
-        if opened[key] not in description[offer].split(","):
-            raise ValueError("%s=%s is not offered: use one of %s" % (key, opened[key], description[offer]))
+    for key, offer in (("link", "links"), ("wait", "waits"), ("format", "formats")):
+        word = opened.get(key, "raw") if key == "format" else opened[key]
+        if word not in description[offer].split(","):
+            raise ValueError("%s=%s is not offered: use one of %s" % (key, word, description[offer]))
     if opened["role"] not in ("initiator", "echo", "source", "forwarder", "sink"):
         raise ValueError("role=%s is unknown" % opened["role"])
     if not 16 <= int(opened["payload_bytes"]) <= int(description["max_payload_bytes"]):

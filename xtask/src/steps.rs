@@ -40,6 +40,10 @@ fn conformance() -> Result<(), String> {
             "{check} --payload 16 --payload 4096 target/release/noctule -- lab node {floor}"
         ))?;
     }
+    shell::run(&format!("{check} --payload 4096 target/release/noctule -- lab node formats_rust"))?;
+    peers::build(&["formats_python".to_owned()])?;
+    shell::run(&format!("{check} --payload 4096 peers/formats_python/peer.py"))?;
+    shell::run(".venv/bin/python -m pytest -q peers/formats_python")?;
     FROM_DEBIAN.iter().try_for_each(|name| {
         let lossy = if *name == "lcm" { "--allow-loss " } else { "" };
         shell::run(&format!("{check} {lossy}peers/{name}/build/peer"))

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use noctule_lab::directory::{self, Directory};
+use noctule_lab::directory::Directory;
 use noctule_lab::peers::{self, manifest};
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
 use noctule_lab::session::Request;
-use noctule_lab::{engine, report, session, text_table};
+use noctule_lab::{built_in, engine, report, session, text_table};
 
 use crate::Outcome;
 use crate::lab_report;
@@ -97,10 +97,10 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
     }
 }
 
-/// Serves as one node of a floor until the lab closes the line.
+/// Serves as one node of a built-in peer until the lab closes the line.
 pub(crate) fn serve_node(name: &str) -> ExitCode {
-    match directory::built_in(name) {
-        Some(floor) => noctule_peer::serve(floor.as_ref()),
+    match built_in::by_name(name) {
+        Some(peer) => noctule_peer::serve(peer.as_ref()),
         None => {
             anstream::eprintln!("noctule: no built-in peer is called \"{name}\"; see `noctule lab peers`");
             ExitCode::from(2)

@@ -203,6 +203,7 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
         mode: shape.mode.to_owned(),
         nodes: shape.nodes,
         hosts: 1,
+        facts: Default::default(),
         clocks: vec![],
         hops: match shape.mode {
             "chain" => statistics::chain_hops(samples, &(1..shape.nodes).collect::<Vec<_>>()),
@@ -271,6 +272,7 @@ fn run(cells: Vec<Cell>) -> Run {
                 what: "iceoryx2 64 B one way, other core".to_owned(),
                 value: "326 ns".to_owned(),
                 source: "iceoryx2 internal/plots, i7-13700H".to_owned(),
+                ..Published::default()
             }],
         },
         partial: false,

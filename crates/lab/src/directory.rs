@@ -5,20 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use noctule_peer::{Description, Line, Peer};
+use noctule_peer::{Description, Line};
 use serde::Serialize;
 
-use crate::floors;
-use crate::noctule_peer::Noctule;
 use crate::node_process::{NodeFault, NodeProcess, Program};
+use crate::{built_in, floors};
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The peer of that name that is built in.
-pub fn built_in(name: &str) -> Option<Box<dyn Peer>> {
-    let noctule: Box<dyn Peer> = Box::new(Noctule);
-    floors::all().into_iter().chain([noctule]).find(|peer| peer.describe().name == name)
-}
 
 /// A peer the lab can start.
 #[derive(Debug, Clone, Serialize)]
@@ -63,11 +56,12 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The floors and Noctule itself, which `noctule` runs when called as `noctule lab node NAME`.
+    /// The floors and the other [built-in](built_in) peers.
     pub fn built_in(noctule: &Path) -> Self {
         let mut directory = Self { noctule: noctule.to_owned(), ..Self::default() };
-        let floors = floors::all().into_iter().map(|peer| (peer, true));
-        for (peer, is_floor) in floors.chain([(Box::new(Noctule) as Box<dyn Peer>, false)]) {
+        let floors = floors::all().into_iter().map(|floor| (floor, true));
+        let others = built_in::all().into_iter().map(|peer| (peer, false));
+        for (peer, is_floor) in floors.chain(others) {
             let description = peer.describe();
             let name = description.name.clone();
             let program = Program {

@@ -44,6 +44,7 @@ pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, Ce
         reordered: None,
         hosts: 1,
         clocks: vec![],
+        facts: Default::default(),
     };
     let sample = |(index, latency): (usize, &i64)| Sample {
         index: index as u64,

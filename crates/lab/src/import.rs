@@ -320,6 +320,7 @@ fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
         recorder_ns: None,
         reordered: Some(reordered(&joined.samples, 0)),
         hosts: 1,
+        facts: Default::default(),
         clocks: vec![],
     }
 }
@@ -345,6 +346,7 @@ fn scenario(published: &Path, received: &Path) -> ScenarioRecord {
         what: what.to_owned(),
         value: value.to_owned(),
         source: source.to_owned(),
+        ..Published::default()
     };
     ScenarioRecord {
         name: "pingpong".to_owned(),

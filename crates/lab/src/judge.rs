@@ -111,6 +111,7 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
         reordered: None,
         hosts: plan.hosts,
         clocks: plan.clocks.clone(),
+        facts: Default::default(),
     }
 }
 
@@ -179,6 +180,9 @@ fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSa
     cell.cpu_ns_per_message = (source.table.sent() > 0).then(|| cpu_ns / source.table.sent() as f64);
     cell.recorder_ns = number(&source.done, "recorder_ns");
     cell.settings = nodes.iter().flat_map(|node| node.settings.iter().cloned()).collect();
+    let fact =
+        |(name, value): (String, String)| Some((name, value.parse().ok().filter(|x: &f64| x.is_finite())?));
+    cell.facts = source.done.with_prefix("fact.").into_iter().filter_map(fact).collect();
     cell.latency_ns = LatencySummary::of(latencies);
 }
 

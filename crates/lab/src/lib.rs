@@ -5,6 +5,7 @@
 //! joins it all into a [`run`] with its raw [`samples`], and [`report`] makes files of them.
 //! [`statistics`] and [`cell_statistics`] are the rules from samples to figures, [`merge`] joins trials.
 
+pub mod built_in;
 pub mod cell_statistics;
 mod clock_pair;
 pub mod compare;
@@ -12,16 +13,18 @@ pub mod comparison_floor;
 pub mod directory;
 pub mod doctor;
 pub mod engine;
+pub mod fact_table;
 #[cfg(test)]
 mod fixture;
 pub mod floors;
 mod foreign_clock;
+mod formats_peer;
 pub mod host;
 pub mod import;
 mod judge;
+mod library_peer;
 pub mod merge;
 mod network;
-mod noctule_peer;
 mod node_process;
 pub mod notation;
 pub mod peers;

@@ -80,7 +80,8 @@ impl CellPlan {
         let rate = self.rate_hz.map_or(String::new(), |hz| format!(" {hz} Hz"));
         let nodes = if self.nodes == 2 { String::new() } else { format!(" {} nodes", self.nodes) };
         let (peer, mode, payload_bytes, wait) = (&self.peer, &self.mode, self.payload_bytes, &self.wait);
-        format!("{peer} {mode}{nodes} {payload_bytes} B{rate} {wait} [{}]", self.placement())
+        let format = if self.format == "raw" { String::new() } else { format!(" {}", self.format) };
+        format!("{peer}{format} {mode}{nodes} {payload_bytes} B{rate} {wait} [{}]", self.placement())
     }
 }
 

@@ -81,7 +81,7 @@ pub struct ScenarioRecord {
 }
 
 /// A number from a paper or a data sheet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// What it measures, e.g. `usb serial (M5Atom) mean`.
     pub what: String,
@@ -89,6 +89,15 @@ pub struct Published {
     pub value: String,
     /// Where it stands.
     pub source: String,
+    /// The fact it is to stand beside, e.g. `encode_ns`, in cells …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fact: Option<String>,
+    /// … of this format …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// … and this payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_bytes: Option<u64>,
 }
 
 /// One peer on one link with one set of parameters, measured once.
@@ -174,6 +183,9 @@ pub struct Cell {
     /// on the second host were then translated into the first host's clock.
     #[serde(default)]
     pub clocks: Vec<String>,
+    /// What the first node measured by itself, by name; units end the names.
+    #[serde(default)]
+    pub facts: BTreeMap<String, f64>,
 }
 
 fn one() -> u32 {

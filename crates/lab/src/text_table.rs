@@ -1,5 +1,6 @@
 //! The table at the end of a run, for a terminal.
 
+use crate::fact_table::FactTable;
 use crate::merge::{MergedCell, merge};
 use crate::notation;
 use crate::run::Run;
@@ -11,7 +12,8 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
     let (floors, peers): (Vec<_>, Vec<_>) = merged.iter().partition(|row| row.is_floor);
     let mut lines = vec![HEADINGS.map(String::from).to_vec()];
     lines.extend(floors.iter().chain(&peers).map(|row| cells(row)));
-    let mut text = align(&lines, floors.len());
+    let mut text = align(&lines, floors.len(), &LEFT);
+    text += &facts(run, &merged);
     for row in merged.iter().filter(|row| !row.valid) {
         let verdict = if row.may_saturate { "saturated (as it may)" } else { "FAIL" };
         let key = &row.key;
@@ -84,7 +86,10 @@ fn cells(row: &MergedCell) -> Vec<String> {
         nodes => format!("{} ({nodes})", key.mode),
     };
     vec![
-        key.peer.clone(),
+        match key.format.as_str() {
+            "raw" | "" => key.peer.clone(),
+            format => format!("{} {format}", key.peer),
+        },
         key.link.clone(),
         mode,
         key.payload_bytes.to_string(),
@@ -104,14 +109,33 @@ fn cells(row: &MergedCell) -> Vec<String> {
     ]
 }
 
+/// What peers measured by themselves, with what was published beside it; nothing if they did not.
+fn facts(run: &Run, merged: &[MergedCell]) -> String {
+    let label = |row: &MergedCell| {
+        format!("{} {} {}", row.key.peer, row.key.format, notation::size(row.key.payload_bytes))
+    };
+    let table = FactTable::of(run, merged, &merged.iter().map(label).collect::<Vec<_>>());
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    let mut left = vec![false; table.headings.len()];
+    left[0] = true;
+    let lines: Vec<Vec<String>> = std::iter::once(table.headings).chain(table.rows).collect();
+    let mut text = format!("\n{}", align(&lines, 0, &left));
+    for source in &table.sources {
+        text += &format!("In brackets: {source}.\n");
+    }
+    text
+}
+
 /// Pads columns; a rule under the headings and one after `ruled_rows` rows.
-fn align(lines: &[Vec<String>], ruled_rows: usize) -> String {
+fn align(lines: &[Vec<String>], ruled_rows: usize, left: &[bool]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let widths: Vec<usize> = (0..left.len()).map(width).collect();
     let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1)) + "\n";
     let mut text = String::new();
     for (number, line) in lines.iter().enumerate() {
-        let padded = line.iter().zip(&widths).zip(LEFT).map(|((cell, &width), left)| match left {
+        let padded = line.iter().zip(&widths).zip(left).map(|((cell, &width), left)| match left {
             true => format!("{cell:<width$}"),
             false => format!("{cell:>width$}"),
         });

@@ -41,8 +41,8 @@ use offer::Offer;
 use sockets::{DOMAIN_MAX, Sockets, node_ports};
 use state::State;
 
-/// A participant of the swarm. Dropping it says goodbye and ends its thread; its publishers and
-/// subscribers keep it alive.
+/// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
+/// publishers and subscribers, which then still reach partners they have on this host, and no others.
 #[derive(Debug)]
 pub struct Node {
     shared: Arc<Shared>,

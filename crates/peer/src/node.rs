@@ -78,7 +78,8 @@ impl Node {
             Role::Source => self.send_all(transport)?,
             Role::Echo | Role::Forwarder | Role::Sink => self.receive_all(transport, control)?,
         }
-        Ok(self.done())
+        let facts = transport.facts();
+        Ok(facts.iter().fold(self.done(), |line, (name, value)| line.with(&format!("fact.{name}"), value)))
     }
 
     fn done(&self) -> Line {

@@ -44,6 +44,11 @@ pub trait Transport {
     /// Sleeps in the kernel until something arrives, delivers it and returns how many messages that
     /// were; returns 0 after `timeout`, or earlier.
     fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError>;
+
+    /// What this node has measured by itself while it ran, by name; units end the names. Asked for once, at the end.
+    fn facts(&self) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
 }
 
 /// What a peer says of itself.

@@ -6,7 +6,7 @@
 mod mailbox;
 mod memcpy;
 mod pty;
-mod socket;
+pub(crate) mod socket;
 mod stream;
 mod tcp;
 mod udp;

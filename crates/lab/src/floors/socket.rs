@@ -21,7 +21,7 @@ pub(crate) fn start_pulse() -> Result<(), PeerError> {
 
 /// Repeats a send that the pulse interrupted while it waited for room.
 #[inline]
-pub(super) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -37,7 +37,7 @@ pub(crate) fn own_timeout(timeout: Duration) -> Option<Duration> {
 
 /// Receives within `timeout`; `None` if nothing came in time. With the usual timeout that is one
 /// system call, as in the smallest program that could do it.
-pub(super) fn receive(
+pub(crate) fn receive(
     socket: impl AsFd + Copy,
     buffer: &mut [u8],
     timeout: Duration,
@@ -49,7 +49,7 @@ pub(super) fn receive(
 }
 
 /// True if something is there to be read within `timeout`.
-pub(super) fn readable(descriptor: impl AsFd, timeout: Duration) -> Result<bool, PeerError> {
+pub(crate) fn readable(descriptor: impl AsFd, timeout: Duration) -> Result<bool, PeerError> {
     let limit = noctule_sys::clock::timespec(timeout.as_nanos() as i64);
     match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&limit)) {
         Ok(count) => Ok(count > 0),
@@ -60,7 +60,7 @@ pub(super) fn readable(descriptor: impl AsFd, timeout: Duration) -> Result<bool,
 
 /// One receive call that does not wait.
 #[inline]
-pub(super) fn try_receive(socket: impl AsFd, buffer: &mut [u8]) -> Result<Option<usize>, PeerError> {
+pub(crate) fn try_receive(socket: impl AsFd, buffer: &mut [u8]) -> Result<Option<usize>, PeerError> {
     now_or_never(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT))
 }
 
@@ -77,7 +77,7 @@ fn now_or_never(result: Received) -> Result<Option<usize>, PeerError> {
 }
 
 /// Asks for room for the whole window in both of the kernel's queues and says what it granted.
-pub(super) fn enlarge_queues(socket: impl AsFd + Copy, open: &Open) -> BTreeMap<String, String> {
+pub(crate) fn enlarge_queues(socket: impl AsFd + Copy, open: &Open) -> BTreeMap<String, String> {
     // The kernel charges about twice a datagram's size, and at least 768 bytes.
     let wanted_bytes = (open.payload_bytes + 1024) * 2 * open.window as usize;
     let wanted_bytes = wanted_bytes.clamp(1 << 18, 1 << 27);

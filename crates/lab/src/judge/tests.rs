@@ -271,3 +271,15 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
     assert!(cell.why_invalid[0].starts_with("100 of 100 latencies are wrong by more than their clock bound"));
     assert_eq!(cell.latency_ns, None);
 }
+
+#[test]
+fn facts_are_those_of_the_first_node_and_only_numbers() {
+    let (mut initiator, mut echo) = (honest(node(true, Some(500))), honest(node(true, Some(200))));
+    initiator.done =
+        initiator.done.with("fact.encode_ns", 12.5).with("fact.note", "fast").with("fact.rate", "inf");
+    echo.done = echo.done.with("fact.encode_ns", 99);
+    let nodes = vec![initiator, echo];
+    let (cell, _) = judge(&plan("round_trip", 2, None), 0, Ok(Trial { nodes, clocks: None }));
+    assert_eq!(cell.why_invalid, [""; 0]);
+    assert_eq!(cell.facts.into_iter().collect::<Vec<_>>(), [("encode_ns".to_owned(), 12.5)]);
+}

@@ -17,6 +17,7 @@ use serde::Serialize;
 use self::results::{RangeAxis, Row};
 use super::ReportError;
 use super::series::{BINS_PER_DECADE, Charts};
+use crate::fact_table::FactTable;
 use crate::merge::MergedCell;
 use crate::notation::{self, count, three_digits};
 use crate::run::{CellKey, Run};
@@ -60,7 +61,8 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
             held => threshold.held,
             found => threshold.found.map_or("no valid cell".to_owned(), three_digits),
         }).collect::<Vec<_>>(),
-        published => run.scenario.published,
+        facts => FactTable::of(run, merged, &labels),
+        published => run.scenario.published.iter().filter(|figure| figure.fact.is_none()).collect::<Vec<_>>(),
         charts => chart_list(charts),
         maps => heat::maps(&charts.heat_maps),
         machine => format!("{}.", facts::processor(run)),

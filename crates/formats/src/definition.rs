@@ -1,0 +1,108 @@
+//! What a type is made of, as a number: two programs that disagree about a type find out before they exchange it.
+//!
+//! The hash is FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923) over names and hashes of the parts, so it can be
+//! computed at compile time here and by a generator for any other language; `docs/spec/formats.md` has the bytes.
+//! It guards against mistakes, not against an adversary.
+
+/// A type whose definition has a hash. Implemented for what messages are made of; [`message!`](crate::message)
+/// implements it for structs.
+pub trait Definition {
+    /// Hash of the definition, never 0.
+    const HASH: u64;
+}
+
+const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+const fn absorb(mut hash: u64, bytes: &[u8]) -> u64 {
+    let mut index = 0;
+    while index < bytes.len() {
+        hash = (hash ^ bytes[index] as u64).wrapping_mul(PRIME);
+        index += 1;
+    }
+    hash
+}
+
+/// A name is closed by a zero byte, so that names cannot run into each other.
+const fn absorb_name(hash: u64, name: &str) -> u64 {
+    absorb(absorb(hash, name.as_bytes()), &[0])
+}
+
+/// 0 means "any type" in discovery.
+const fn never_zero(hash: u64) -> u64 {
+    if hash == 0 { 1 } else { hash }
+}
+
+/// Hash of a struct: its name, then name and hash of every field, in order.
+pub const fn struct_hash(name: &str, fields: &[(&str, u64)]) -> u64 {
+    let mut hash = absorb_name(OFFSET_BASIS, name);
+    let mut index = 0;
+    while index < fields.len() {
+        hash = absorb(absorb_name(hash, fields[index].0), &fields[index].1.to_le_bytes());
+        index += 1;
+    }
+    never_zero(hash)
+}
+
+/// Hash of a type made of another: `sequence`, `optional`, or `array` with its length.
+const fn derived_hash(kind: &str, element: u64, length: u64) -> u64 {
+    let hash = absorb(absorb_name(OFFSET_BASIS, kind), &element.to_le_bytes());
+    never_zero(absorb(hash, &length.to_le_bytes()))
+}
+
+macro_rules! primitives {
+    ($($type:ty = $name:literal),* $(,)?) => {$(
+        impl Definition for $type {
+            const HASH: u64 = struct_hash($name, &[]);
+        }
+    )*};
+}
+
+primitives! {
+    bool = "bool", String = "string",
+    i8 = "i8", i16 = "i16", i32 = "i32", i64 = "i64",
+    u8 = "u8", u16 = "u16", u32 = "u32", u64 = "u64",
+    f32 = "f32", f64 = "f64",
+}
+
+impl<T: Definition, const N: usize> Definition for [T; N] {
+    const HASH: u64 = derived_hash("array", T::HASH, N as u64);
+}
+
+impl<T: Definition> Definition for Vec<T> {
+    const HASH: u64 = derived_hash("sequence", T::HASH, 0);
+}
+
+impl<T: Definition> Definition for Option<T> {
+    const HASH: u64 = derived_hash("optional", T::HASH, 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn primitives_hash_as_the_specification_says() {
+        // FNV-1a of "f64\0", computed independently.
+        assert_eq!(f64::HASH, 0xcb3e_f97a_242c_b591);
+        assert_eq!(String::HASH, struct_hash("string", &[]));
+    }
+
+    #[test]
+    fn every_part_of_a_definition_counts() {
+        let imu = struct_hash("a/Imu", &[("x", f64::HASH), ("y", f64::HASH)]);
+        for other in [
+            struct_hash("a/Imu2", &[("x", f64::HASH), ("y", f64::HASH)]),
+            struct_hash("a/Imu", &[("y", f64::HASH), ("x", f64::HASH)]),
+            struct_hash("a/Imu", &[("x", f64::HASH), ("y", f32::HASH)]),
+            struct_hash("a/Imu", &[("x", f64::HASH)]),
+            struct_hash("a/Im", &[("ux", f64::HASH), ("y", f64::HASH)]),
+            <[f64; 2]>::HASH,
+            <[f64; 3]>::HASH,
+            Vec::<f64>::HASH,
+            Option::<f64>::HASH,
+        ] {
+            assert_ne!(imu, other);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What a user's type must say to travel.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::definition::Definition;
+use crate::{Format, FormatError};
+
+/// A type that can be published. [`message!`](crate::message) writes this implementation.
+pub trait Message: Definition + Serialize + DeserializeOwned + Sized {
+    /// Its name, `package/Type`, as both sides of a topic must agree on.
+    const TYPE_NAME: &'static str;
+
+    /// Hash of the definition: fields by name, type and order, nested types included. Never 0.
+    fn type_hash() -> u64 {
+        Self::HASH
+    }
+
+    /// How this type is written in a format that needs a schema, or in any format if it knows better than serde.
+    /// `None`: serde writes it, if the format can do without a schema.
+    fn codec(_format: Format) -> Option<Codec<Self>> {
+        None
+    }
+
+    /// Bits of all formats this type can be written in, as discovery announces them.
+    fn formats() -> u32 {
+        let usable = |format: &Format| format.needs_no_schema() || Self::codec(*format).is_some();
+        Format::ALL.into_iter().filter(usable).fold(0, |bits, format| bits | format.bit())
+    }
+
+    /// The format for readers on the same host: the type's own memory if that is an encoding, else CDR.
+    fn format_in_shared_memory() -> Format {
+        if Self::codec(Format::Plain).is_some() { Format::Plain } else { Self::format_on_network() }
+    }
+
+    /// The format for readers on other hosts.
+    fn format_on_network() -> Format {
+        Format::Cdr
+    }
+}
+
+/// Two functions that write and read a type in one format.
+#[derive(Debug)]
+pub struct Codec<T> {
+    /// Appends the encoding. What it appended before it failed is removed by the caller.
+    pub encode: Encode<T>,
+    /// Reads an encoding that fills the whole slice. Must not panic, nor allocate by a number it has not checked.
+    pub decode: Decode<T>,
+}
+
+/// See [`Codec::encode`].
+pub type Encode<T> = fn(&T, &mut Vec<u8>) -> Result<(), FormatError>;
+/// See [`Codec::decode`].
+pub type Decode<T> = fn(&[u8]) -> Result<T, FormatError>;
+
+/// Defines a struct together with its [`Message`] implementation, from one list of fields.
+///
+/// ```
+/// use noctule_formats::{Format, Message, decode, encode, message};
+/// use serde::{Deserialize, Serialize};
+///
+/// message! {
+///     /// State of one battery.
+///     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+///     pub struct Battery: "power/Battery" {
+///         /// Of each cell, in volts.
+///         pub cells_v: Vec<f32>,
+///         /// 0 … 1.
+///         pub remaining: f32,
+///     }
+/// }
+///
+/// let battery = Battery { cells_v: vec![3.7, 3.8], remaining: 0.6 };
+/// let mut bytes = Vec::new();
+/// encode(Format::Cdr, &battery, &mut bytes)?;
+/// assert_eq!(decode::<Battery>(Format::Cdr, &bytes)?, battery);
+/// assert_eq!(Battery::TYPE_NAME, "power/Battery");
+/// # Ok::<(), noctule_formats::FormatError>(())
+/// ```
+///
+/// After the fields may stand `codec = PATH;`, a function like [`Message::codec`]; `codec = plain::only;` is the one of
+/// a type that is its own encoding.
+#[macro_export]
+macro_rules! message {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis struct $name:ident : $type_name:literal {
+            $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident : $type:ty),* $(,)?
+        }
+        $(codec = $codec:path;)?
+    ) => {
+        $(#[$attribute])*
+        $visibility struct $name {
+            $($(#[$field_attribute])* $field_visibility $field: $type),*
+        }
+
+        impl $crate::Definition for $name {
+            const HASH: u64 = $crate::struct_hash(
+                $type_name,
+                &[$((stringify!($field), <$type as $crate::Definition>::HASH)),*],
+            );
+        }
+
+        impl $crate::Message for $name {
+            const TYPE_NAME: &'static str = $type_name;
+            $(fn codec(format: $crate::Format) -> Option<$crate::Codec<Self>> {
+                $codec(format)
+            })?
+        }
+    };
+}

@@ -1,0 +1,136 @@
+//! What peers measured by themselves ([`Cell::facts`]) as a table, with published figures beside them.
+//!
+//! One row per experiment that has facts; a figure is the median of its trials. A figure published for the same fact,
+//! format and payload stands in brackets after it.
+
+use serde::Serialize;
+
+use crate::merge::MergedCell;
+use crate::notation::{duration, size, three_digits};
+use crate::run::{Cell, Run};
+
+/// Facts in the order of a message's way; others follow by name.
+const FIRST: [&str; 4] = ["encode_ns", "transfer_ns", "decode_ns", "encoded_bytes"];
+
+/// A table of words, ready to be shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FactTable {
+    /// Of the columns; the first is the experiment.
+    pub headings: Vec<String>,
+    /// As wide as the headings.
+    pub rows: Vec<Vec<String>>,
+    /// Where the figures in brackets stand.
+    pub sources: Vec<String>,
+}
+
+impl FactTable {
+    /// The facts of a run; `labels[i]` names `merged[i]`. Empty if no valid cell has any.
+    pub fn of(run: &Run, merged: &[MergedCell], labels: &[impl AsRef<str>]) -> Self {
+        let with_facts = |row: &&(&MergedCell, &str)| row.0.valid && !trials(run, row.0)[0].facts.is_empty();
+        let labelled: Vec<(&MergedCell, &str)> =
+            merged.iter().zip(labels.iter().map(AsRef::as_ref)).collect();
+        let chosen: Vec<(&MergedCell, &str)> = labelled.iter().filter(with_facts).copied().collect();
+        let mut names: Vec<&str> =
+            chosen.iter().flat_map(|(row, _)| trials(run, row)[0].facts.keys().map(String::as_str)).collect();
+        let rank = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
+        names.sort_unstable_by_key(|name| (rank(name), *name));
+        names.dedup();
+        if names.is_empty() {
+            return Self::default();
+        }
+        let mut sources: Vec<String> = Vec::new();
+        let rows = chosen.iter().map(|(row, label)| {
+            let figures = names.iter().map(|name| figure(run, row, name, &mut sources));
+            std::iter::once((*label).to_owned()).chain(figures.collect::<Vec<_>>()).collect()
+        });
+        let rows = rows.collect();
+        let headings = std::iter::once("experiment").chain(names.iter().map(|name| heading(name)));
+        Self { headings: headings.map(str::to_owned).collect(), rows, sources }
+    }
+}
+
+fn trials<'a>(run: &'a Run, row: &MergedCell) -> Vec<&'a Cell> {
+    row.trials.iter().map(|&trial| &run.cells[trial]).collect()
+}
+
+/// The name without its unit, which stands with every figure.
+fn heading(name: &str) -> &str {
+    name.strip_suffix("_ns").or_else(|| name.strip_suffix("_bytes")).unwrap_or(name)
+}
+
+fn figure(run: &Run, row: &MergedCell, name: &str, sources: &mut Vec<String>) -> String {
+    let mut values: Vec<f64> =
+        trials(run, row).iter().filter_map(|cell| cell.facts.get(name).copied()).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let Some(&median) = values.get(values.len() / 2) else { return "–".into() };
+    let own = match name {
+        _ if name.ends_with("_ns") => duration(median),
+        _ if name.ends_with("_bytes") => size(median.max(0.0) as u64),
+        _ => three_digits(median),
+    };
+    let beside = run.scenario.published.iter().find(|published| {
+        published.fact.as_deref() == Some(name)
+            && published.format.as_ref().is_none_or(|format| *format == row.key.format)
+            && published.payload_bytes.is_none_or(|bytes| bytes == row.key.payload_bytes)
+    });
+    let Some(published) = beside else { return own };
+    if !sources.contains(&published.source) {
+        sources.push(published.source.clone());
+    }
+    format!("{own} ({})", published.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::merge::merge;
+    use crate::run::Published;
+
+    fn cell(trial: u32, facts: &[(&str, f64)]) -> (Cell, crate::samples::CellSamples) {
+        let (mut cell, samples) = fixture::round_trip("formats_rust", trial, &[1_000; 100]);
+        cell.format = "json".into();
+        cell.payload_bytes = 1024;
+        cell.facts = facts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        (cell, samples)
+    }
+
+    fn table(cells: Vec<(Cell, crate::samples::CellSamples)>, published: Vec<Published>) -> FactTable {
+        let (mut run, samples) = fixture::run(cells);
+        run.scenario.published = published;
+        let merged = merge(&run, &samples);
+        let labels: Vec<String> = merged.iter().map(|row| row.key.peer.clone()).collect();
+        FactTable::of(&run, &merged, &labels)
+    }
+
+    #[test]
+    fn a_fact_is_the_median_of_its_trials_with_the_published_figure_beside_it() {
+        let cells = [300.0, 100.0, 200.0].iter().zip(0..).map(|(&ns, trial)| {
+            cell(
+                trial,
+                &[("decode_ns", 5_000.0), ("encode_ns", ns), ("encoded_bytes", 3739.0), ("zeal", 1.5)],
+            )
+        });
+        let published = |format: &str, payload_bytes| Published {
+            what: "JSON".into(),
+            value: "0.644 ms".into(),
+            source: "paper".into(),
+            fact: Some("encode_ns".into()),
+            format: Some(format.into()),
+            payload_bytes: Some(payload_bytes),
+        };
+        let others = vec![published("yaml", 1024), published("json", 5120), published("json", 1024)];
+        let table = table(cells.collect(), others);
+        assert_eq!(table.headings, ["experiment", "encode", "decode", "encoded", "zeal"]);
+        assert_eq!(table.rows, [["formats_rust", "200 ns (0.644 ms)", "5 µs", "3739 B", "1.5"]]);
+        assert_eq!(table.sources, ["paper"]);
+    }
+
+    #[test]
+    fn a_run_without_facts_has_no_table_and_an_invalid_cell_no_row() {
+        assert_eq!(table(vec![cell(0, &[])], vec![]), FactTable::default());
+        let mut bad = cell(0, &[("encode_ns", 1.0)]);
+        bad.0.valid = false;
+        assert_eq!(table(vec![bad], vec![]), FactTable::default());
+    }
+}
