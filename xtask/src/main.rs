@@ -2,6 +2,7 @@
 
 mod bench;
 mod browser;
+mod c_library;
 mod fuzz;
 mod peers;
 mod python;
@@ -12,6 +13,7 @@ mod shell;
 mod steps;
 mod tidy;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +35,12 @@ enum Command {
     Test,
     /// What CI runs: check, then test
     Ci,
+    /// Build the library for C and C++ and install it: headers, libraries, CMake package, pkg-config file
+    Install {
+        /// Folder that gets `include/`, `lib/` and so on
+        #[arg(long, default_value = "/usr/local")]
+        prefix: PathBuf,
+    },
     /// Only the checks of layout, names and sizes
     Tidy,
     /// Install what foreign peers need and build them (all if none is named)
@@ -83,6 +91,7 @@ fn main() -> ExitCode {
         Command::Check => steps::check(),
         Command::Test => steps::test(),
         Command::Ci => steps::ci(),
+        Command::Install { prefix } => c_library::install(&prefix),
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),

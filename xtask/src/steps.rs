@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, fuzz, peers, python, readers, readme, setup, shell, tidy};
+use crate::{browser, c_library, fuzz, peers, python, readers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -15,6 +15,7 @@ const TEST: &[Step] = &[
     ("setup", setup::run),
     ("tests", || shell::run("cargo test --workspace")),
     ("loom", loom),
+    ("c library", c_library::test),
     ("python", python::test),
     ("browser", browser::run),
     ("foreign readers", readers::run),
