@@ -16,7 +16,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     let root = shell::root();
     let built = root.join("target/release");
     let (headers, libraries) = (prefix.join("include/noctule"), prefix.join("lib"));
-    for name in ["noctule.h"] {
+    for name in ["noctule.h", "noctule.hpp"] {
         copy(&root.join("c/include/noctule").join(name), &headers.join(name))?;
     }
     copy(&built.join("libnoctule.so"), &libraries.join(LIBRARY))?;
