@@ -21,6 +21,8 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     }
     copy(&built.join("libnoctule.so"), &libraries.join(LIBRARY))?;
     copy(&built.join("libnoctule.a"), &libraries.join("libnoctule.a"))?;
+    // Nine tenths of them.
+    shell::run_in(&libraries, &format!("strip --strip-debug {LIBRARY} libnoctule.a"))?;
     let link = libraries.join("libnoctule.so");
     // The link of an earlier version, if there is one.
     let _ = fs::remove_file(&link);
@@ -45,21 +47,28 @@ pub fn prefix() -> PathBuf {
     shell::root().join("target/c/prefix")
 }
 
-/// Builds the C test against what was installed, plain and with the address sanitizer, and runs both.
+/// Builds the tests in C and C++ against what was installed, plain and with the sanitizers, and runs them.
 pub fn test() -> Result<(), String> {
     setup::run()?;
     install(&prefix())?;
     let folder = shell::root().join("target/c");
     let run = |line: &str| shell::run_in(&folder, line);
-    let sources =
-        "../../c/tests/library.c $(PKG_CONFIG_PATH=prefix/lib/pkgconfig pkg-config --cflags --libs noctule)";
-    let found = "-Wl,-rpath,$PWD/prefix/lib";
-    run(&format!("gcc -std=c99 {WARNINGS} {sources} {found} -o library"))?;
-    run(&format!(
-        "gcc -std=c99 {WARNINGS} -fsanitize=address,undefined {sources} {found} -o library_sanitized"
-    ))?;
-    run("timeout 60 ./library $((1000 + $$ % 4000))")?;
-    run("timeout 60 ./library_sanitized $((1000 + $$ % 4000))")
+    let package = |flags: &str| format!("$(PKG_CONFIG_PATH=prefix/lib/pkgconfig pkg-config {flags} noctule)");
+    let shared = format!("{} -Wl,-rpath,$PWD/prefix/lib", package("--cflags --libs"));
+    let whole = format!("{} prefix/lib/libnoctule.a -lpthread -ldl -lm", package("--cflags"));
+    let (c, cpp) = ("gcc -std=c99", "g++ -std=c++17");
+    for (compiler, source, library, program) in [
+        (c, "c", &shared, "library_c"),
+        (c, "c", &whole, "library_c_static"),
+        (cpp, "cpp", &shared, "library_cpp"),
+    ] {
+        for (sanitizer, suffix) in [("", ""), ("-fsanitize=address,undefined", "_sanitized")] {
+            let source = format!("../../c/tests/library.{source}");
+            run(&format!("{compiler} {WARNINGS} {sanitizer} {source} {library} -o {program}{suffix}"))?;
+            run(&format!("timeout 60 ./{program}{suffix} $((1000 + $$ % 4000))"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies a file into a folder that is made if it is not there. A new file takes the place of the old

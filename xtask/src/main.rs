@@ -3,6 +3,7 @@
 mod bench;
 mod browser;
 mod c_library;
+mod examples;
 mod fuzz;
 mod peers;
 mod python;
@@ -43,6 +44,12 @@ enum Command {
     },
     /// Only the checks of layout, names and sizes
     Tidy,
+    /// Build the examples in all languages and let each publisher meet each subscriber
+    Examples {
+        /// Only meet: what is built, in this network namespace
+        #[arg(long, hide = true)]
+        meet: bool,
+    },
     /// Install what foreign peers need and build them (all if none is named)
     Peers {
         /// Folders of `peers/`
@@ -92,6 +99,8 @@ fn main() -> ExitCode {
         Command::Test => steps::test(),
         Command::Ci => steps::ci(),
         Command::Install { prefix } => c_library::install(&prefix),
+        Command::Examples { meet: true } => examples::meet(),
+        Command::Examples { .. } => examples::run(),
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),

@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, c_library, fuzz, peers, python, readers, readme, setup, shell, tidy};
+use crate::{browser, c_library, examples, fuzz, peers, python, readers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -17,6 +17,7 @@ const TEST: &[Step] = &[
     ("loom", loom),
     ("c library", c_library::test),
     ("python", python::test),
+    ("examples", examples::run),
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),
