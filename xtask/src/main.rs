@@ -32,8 +32,11 @@ enum Command {
     Setup,
     /// Format, clippy, tidy and the fast tests: the inner loop
     Check,
-    /// All tests: Rust, peers, browser, README blocks
-    Test,
+    /// All tests: Rust, C, C++, Python, peers, browser, README blocks
+    Test {
+        /// Only this step, e.g. "c library"
+        step: Option<String>,
+    },
     /// What CI runs: check, then test
     Ci,
     /// Build the library for C and C++ and install it: headers, libraries, CMake package, pkg-config file
@@ -96,7 +99,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Setup => setup::run(),
         Command::Check => steps::check(),
-        Command::Test => steps::test(),
+        Command::Test { step } => steps::test(step.as_deref()),
         Command::Ci => steps::ci(),
         Command::Install { prefix } => c_library::install(&prefix),
         Command::Examples { meet: true } => examples::meet(),

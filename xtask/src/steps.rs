@@ -53,9 +53,13 @@ pub fn check() -> Result<(), String> {
     run("check", &[CHECK])
 }
 
-/// Everything.
-pub fn test() -> Result<(), String> {
-    run("test", &[TEST])
+/// Everything, or one step of it by its name.
+pub fn test(only: Option<&str>) -> Result<(), String> {
+    let Some(only) = only else { return run("test", &[TEST]) };
+    let names: Vec<&str> = TEST.iter().map(|(name, _)| *name).collect();
+    let at = names.iter().position(|name| *name == only);
+    let at = at.ok_or_else(|| format!("no step is called \"{only}\"; there are {}", names.join(", ")))?;
+    run("test", &[&TEST[at..=at]])
 }
 
 /// What CI calls.
