@@ -39,7 +39,8 @@ enum Command {
     },
     /// What CI runs: check, then test
     Ci,
-    /// Build the library for C and C++ and install it: headers, libraries, CMake package, pkg-config file
+    /// Build the library for C and C++ and install it: headers, libraries, CMake package, pkg-config file.
+    /// After an installation into a folder of the system, run ldconfig
     Install {
         /// Folder that gets `include/`, `lib/` and so on
         #[arg(long, default_value = "/usr/local")]
