@@ -14,9 +14,14 @@ use crate::argument::closed;
 /// Publishes samples of one topic. Made by ``Node.publisher``.
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct Publisher {
-    // In this order: the node's thread tells the others that the publisher has gone.
-    open: Mutex<Option<(noctule::Publisher, Arc<noctule::Node>)>>,
+    open: Mutex<Option<Open>>,
     topic: String,
+}
+
+struct Open {
+    publisher: noctule::Publisher,
+    // After the publisher: its thread tells the others that the publisher has gone.
+    _node: Arc<noctule::Node>,
 }
 
 #[pymethods]
@@ -49,7 +54,7 @@ impl Publisher {
             },
         };
         let mut open = self.lock();
-        let (publisher, _) = open.as_mut().ok_or_else(|| closed("publisher"))?;
+        let Open { publisher, .. } = open.as_mut().ok_or_else(|| closed("publisher"))?;
         let published = match source_time_ns {
             None => publisher.publish(bytes),
             Some(ns) => publisher.publish_at(bytes, Instant::from_ns(ns)),
@@ -62,7 +67,7 @@ impl Publisher {
     /// Subscribers that are matched now.
     #[getter]
     fn readers(&self) -> PyResult<usize> {
-        self.lock().as_ref().map(|(publisher, _)| publisher.readers()).ok_or_else(|| closed("publisher"))
+        self.lock().as_ref().map(|open| open.publisher.readers()).ok_or_else(|| closed("publisher"))
     }
 
     /// The topic's name.
@@ -90,11 +95,11 @@ impl Publisher {
 impl Publisher {
     pub(crate) fn new(publisher: noctule::Publisher, node: Arc<noctule::Node>) -> Publisher {
         let topic = publisher.topic().to_owned();
-        Publisher { open: Mutex::new(Some((publisher, node))), topic }
+        Publisher { open: Mutex::new(Some(Open { publisher, _node: node })), topic }
     }
 
     /// Never waits: nobody keeps it while another thread can run.
-    fn lock(&self) -> MutexGuard<'_, Option<(noctule::Publisher, Arc<noctule::Node>)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,13 +19,16 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 /// receive.
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct Subscriber {
-    // In this order: the node's thread tells the others that the subscriber has gone.
-    open: Mutex<Option<(noctule::Subscriber, Arc<noctule::Node>)>>,
+    open: Mutex<Option<Open>>,
     is_closed: AtomicBool,
     topic: String,
 }
 
-type Open<'a> = MutexGuard<'a, Option<(noctule::Subscriber, Arc<noctule::Node>)>>;
+struct Open {
+    subscriber: noctule::Subscriber,
+    // After the subscriber: its thread tells the others that the subscriber has gone.
+    _node: Arc<noctule::Node>,
+}
 
 #[pymethods]
 impl Subscriber {
@@ -38,7 +41,7 @@ impl Subscriber {
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
         let timeout = argument::timeout(timeout)?;
         let mut open = self.lock()?;
-        let (subscriber, _) = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
         let start = Instant::now();
         let sample = loop {
             let left = timeout.map_or(LOOK_UP, |timeout| timeout.saturating_sub(start.elapsed()));
@@ -61,7 +64,7 @@ impl Subscriber {
     /// The next sample if there is one, else ``None``. Raises as ``receive``.
     fn take(&self) -> PyResult<Option<Sample>> {
         let mut open = self.lock()?;
-        let (subscriber, _) = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
         Ok(subscriber.take().map_err(|error| not_taken(&error))?.map(Sample::new))
     }
 
@@ -69,7 +72,7 @@ impl Subscriber {
     #[getter]
     fn publishers(&self) -> PyResult<usize> {
         let mut open = self.lock()?;
-        let (subscriber, _) = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
         Ok(subscriber.publishers())
     }
 
@@ -111,10 +114,14 @@ impl Subscriber {
 impl Subscriber {
     pub(crate) fn new(subscriber: noctule::Subscriber, node: Arc<noctule::Node>) -> Subscriber {
         let topic = subscriber.topic().to_owned();
-        Subscriber { open: Mutex::new(Some((subscriber, node))), is_closed: AtomicBool::new(false), topic }
+        Subscriber {
+            open: Mutex::new(Some(Open { subscriber, _node: node })),
+            is_closed: AtomicBool::new(false),
+            topic,
+        }
     }
 
-    fn lock(&self) -> PyResult<Open<'_>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Open>>> {
         match self.open.try_lock() {
             Ok(open) => Ok(open),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
