@@ -2,6 +2,8 @@
 
 mod bench;
 mod browser;
+mod c_library;
+mod examples;
 mod fuzz;
 mod peers;
 mod python;
@@ -12,6 +14,7 @@ mod shell;
 mod steps;
 mod tidy;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -29,12 +32,28 @@ enum Command {
     Setup,
     /// Format, clippy, tidy and the fast tests: the inner loop
     Check,
-    /// All tests: Rust, peers, browser, README blocks
-    Test,
+    /// All tests: Rust, C, C++, Python, peers, browser, README blocks
+    Test {
+        /// Only this step, e.g. "c library"
+        step: Option<String>,
+    },
     /// What CI runs: check, then test
     Ci,
+    /// Build the library for C and C++ and install it: headers, libraries, CMake package, pkg-config file.
+    /// After an installation into a folder of the system, run ldconfig
+    Install {
+        /// Folder that gets `include/`, `lib/` and so on
+        #[arg(long, default_value = "/usr/local")]
+        prefix: PathBuf,
+    },
     /// Only the checks of layout, names and sizes
     Tidy,
+    /// Build the examples in all languages and let each publisher meet each subscriber
+    Examples {
+        /// Only meet: what is built, in this network namespace
+        #[arg(long, hide = true)]
+        meet: bool,
+    },
     /// Install what foreign peers need and build them (all if none is named)
     Peers {
         /// Folders of `peers/`
@@ -81,8 +100,11 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Setup => setup::run(),
         Command::Check => steps::check(),
-        Command::Test => steps::test(),
+        Command::Test { step } => steps::test(step.as_deref()),
         Command::Ci => steps::ci(),
+        Command::Install { prefix } => c_library::install(&prefix),
+        Command::Examples { meet: true } => examples::meet(),
+        Command::Examples { .. } => examples::run(),
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),

@@ -1,4 +1,5 @@
-//! README.md cannot drift: its commands are run, and its table is made from a committed run.
+//! README.md cannot drift: its commands are run, its table is made from a committed run, and its programs are
+//! those of `examples/`, which are run against each other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,13 +11,17 @@ use crate::shell;
 const TABLE_BEGIN: &str = "<!-- table of ";
 const TABLE_END: &str = "<!-- end of table -->";
 
-/// Checks the table, then runs every block marked `sh` in the checkout's root, in order; the first
+/// Languages of `examples/`: how a block of README.md is marked, and how a file ends.
+const EXAMPLES: [(&str, &str); 4] = [("python", "py"), ("rust", "rs"), ("cpp", "cpp"), ("c", "c")];
+
+/// Checks the table and the programs, then runs every block marked `sh` in the checkout's root, in order; the first
 /// that fails ends it.
 pub fn run() -> Result<(), String> {
     let text = read()?;
     if with_table(&text)? != text {
         return Err("the table in README.md is not that of its run; `cargo xtask readme` rewrites it".into());
     }
+    check_examples(&text)?;
     let blocks = blocks(&text, "sh");
     if blocks.is_empty() {
         return Err("README.md has no block marked sh: a README without a command".into());
@@ -25,6 +30,32 @@ pub fn run() -> Result<(), String> {
         shell::run(block)?;
     }
     Ok(())
+}
+
+/// Every example is shown as it is.
+fn check_examples(markdown: &str) -> Result<(), String> {
+    for (language, extension) in EXAMPLES {
+        let shown = blocks(markdown, language);
+        for example in ["publish", "subscribe"] {
+            let name = format!("examples/{example}.{extension}");
+            let text = fs::read_to_string(shell::root().join(&name)).map_err(|e| format!("{name}: {e}"))?;
+            if !shown.iter().any(|block| block == code(&text)) {
+                return Err(format!(
+                    "README.md does not show {name} as it is; copy all below its first comment"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A program from its first line on that is neither comment nor attribute.
+fn code(program: &str) -> &str {
+    let is_heading = |line: &str| {
+        line.trim().is_empty() || ["//", "/*", "#![", "\"\"\""].iter().any(|mark| line.starts_with(mark))
+    };
+    let heading = program.split_inclusive('\n').take_while(|line| is_heading(line)).map(str::len).sum();
+    &program[heading..]
 }
 
 /// Rewrites the table from the run that its first line names.
@@ -145,6 +176,22 @@ mod tests {
     fn only_blocks_of_the_language_are_taken() {
         let text = "# x\n```sh\na\nb\n```\n```text\nc\n```\n```sh\nd\n```\n";
         assert_eq!(blocks(text, "sh"), ["a\nb\n", "d\n"]);
+    }
+
+    #[test]
+    fn code_begins_below_the_heading() {
+        for text in ["//! x\n#![allow(y)] // z\n\nuse a;\n\n// b\n", "/* x */\n\nuse a;\n\n// b\n"] {
+            assert_eq!(code(text), "use a;\n\n// b\n");
+        }
+        assert_eq!(code("// nothing else\n"), "");
+    }
+
+    #[test]
+    fn the_examples_of_the_readme_are_those_that_are_run() {
+        let text = read().unwrap();
+        assert_eq!(check_examples(&text), Ok(()));
+        let error = check_examples(&text.replace("listener", "reader")).unwrap_err();
+        assert!(error.contains("subscribe.py"), "{error}");
     }
 
     #[test]

@@ -3,7 +3,14 @@
 use crate::{python, shell};
 
 /// A Debian package and a file that tells whether it is there.
-const PACKAGES: [(&str, &str); 2] = [("iproute2", "ip"), ("chromium", "chromium")];
+const PACKAGES: [(&str, &str); 6] = [
+    ("iproute2", "ip"),
+    ("chromium", "chromium"),
+    ("cmake", "cmake"),
+    ("g++", "g++"),
+    ("make", "make"),
+    ("pkg-config", "pkg-config"),
+];
 
 /// Installs every missing package, of Debian and of PyPI.
 pub fn run() -> Result<(), String> {

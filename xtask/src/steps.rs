@@ -1,6 +1,6 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, fuzz, peers, python, readers, readme, setup, shell, tidy};
+use crate::{browser, c_library, examples, fuzz, peers, python, readers, readme, setup, shell, tidy};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -15,7 +15,9 @@ const TEST: &[Step] = &[
     ("setup", setup::run),
     ("tests", || shell::run("cargo test --workspace")),
     ("loom", loom),
+    ("c library", c_library::test),
     ("python", python::test),
+    ("examples", examples::run),
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),
@@ -55,9 +57,13 @@ pub fn check() -> Result<(), String> {
     run("check", &[CHECK])
 }
 
-/// Everything.
-pub fn test() -> Result<(), String> {
-    run("test", &[TEST])
+/// Everything, or one step of it by its name.
+pub fn test(only: Option<&str>) -> Result<(), String> {
+    let Some(only) = only else { return run("test", &[TEST]) };
+    let names: Vec<&str> = TEST.iter().map(|(name, _)| *name).collect();
+    let at = names.iter().position(|name| *name == only);
+    let at = at.ok_or_else(|| format!("no step is called \"{only}\"; there are {}", names.join(", ")))?;
+    run("test", &[&TEST[at..=at]])
 }
 
 /// What CI calls.

@@ -39,6 +39,7 @@ pub use noctule_local_clock as clock;
 
 pub use error::{NodeError, PublishError, TakeError};
 pub use noctule_discovery::{Durability, Incompatible, NodeId, Qos, Reason, Reliability};
+pub use noctule_shm_ring::ReadError;
 pub use node::{KnownEndpoint, Node, NodeBuilder};
 pub use notice::Notice;
 pub use publisher::{PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder};

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * Messaging for robots that always knows how old its data is.
+ *
+ * A node joins a swarm; a publisher writes samples of a topic, a subscriber reads them, each with its age in the
+ * reader's own clock and a bound for it. Samples are plain bytes. C99; C++17 programs use noctule.hpp.
+ *
+ * Results. Functions that return int give NOCTULE_OK, NOCTULE_NOTHING or a count, and a negative number of
+ * noctule_status_t if they failed; noctule_last_error() then says why. On failure what a result pointer points to is NULL
+ * (handles) or unchanged (info). NULL where something must be is an error and changes nothing.
+ *
+ * Text is UTF-8 and ends with a zero byte. Text, options and bytes are copied: they may go when the call returns.
+ *
+ * Threads. A node may be used by all threads at once. A publisher or subscriber may move between threads, but only one may
+ * use it at a time. A sample may be read by several threads and is released by one. A handle is not used after it was
+ * closed. Handles may be closed in any order: publishers and subscribers keep their node alive, samples their memory.
+ * A process that forks opens its nodes afterwards.
+ *
+ * Times are nanoseconds on the node's clock (CLOCK_MONOTONIC_RAW, since the machine started).
+ */
+#ifndef NOCTULE_H
+#define NOCTULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct noctule_node noctule_node_t;
+typedef struct noctule_publisher noctule_publisher_t;
+typedef struct noctule_subscriber noctule_subscriber_t;
+typedef struct noctule_sample noctule_sample_t;
+
+/* What became of a call. */
+typedef enum {
+    NOCTULE_OK = 0,
+    NOCTULE_NOTHING = 1,         /* There is no sample (in time). No error. */
+    NOCTULE_ERROR_ARGUMENT = -1, /* NULL, not UTF-8, or a value that is not possible. */
+    NOCTULE_ERROR_SYSTEM = -2,   /* No sockets, memory or threads to be had, or no room for another topic. */
+    NOCTULE_ERROR_TOO_LONG = -3, /* The sample is longer than payload_bytes_max; it was not published. */
+    NOCTULE_ERROR_BORROWED = -4, /* All samples that may be borrowed at once are; release one. The next one stays. */
+    NOCTULE_ERROR_BUFFER = -5,   /* The buffer is too short. The sample stays. */
+    NOCTULE_ERROR_BROKEN = -6,   /* A publisher wrote what cannot be; its sample is passed over. */
+    NOCTULE_ERROR_BUG = -7       /* A bug in the library; close the handle. */
+} noctule_status_t;
+
+/* One sentence about the last failure on the calling thread; "" if there was none. Never NULL. It stays until the next
+ * failure on this thread. */
+const char *noctule_last_error(void);
+
+/* ---- Node ---- */
+
+/* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
+typedef struct {
+    uint32_t domain;                 /* Nodes of different domains do not see each other. 0 to 5000. */
+    const char *const *static_peers; /* Nodes to be told by unicast where multicast does not reach: "192.168.1.7" (all */
+    size_t static_peers_count;       /* nodes there) or "192.168.1.7:7411" (one). Default: none. */
+    const char *swarm_key;           /* File with the swarm's key. Default: no key. */
+} noctule_node_options_t;
+
+/* Starts a node with one thread of its own. The name is for people; it need not be unique.
+ * Errors: ARGUMENT, SYSTEM. */
+int noctule_node_open(const char *name, const noctule_node_options_t *options, noctule_node_t **node);
+
+/* Now, in nanoseconds of the node's clock; INT64_MIN if node is NULL. */
+int64_t noctule_now_ns(const noctule_node_t *node);
+
+/* Says goodbye and ends the thread, or leaves that to the last of its publishers and subscribers. NULL is allowed. */
+void noctule_node_close(noctule_node_t *node);
+
+/* ---- QoS, in the words of DDS and ROS 2 ---- */
+
+/* How hard the transport tries. A publisher must offer what a subscriber requests, or more. */
+enum {
+    NOCTULE_BEST_EFFORT = 0,    /* Sent once. */
+    NOCTULE_DEADLINE_BOUND = 1, /* Repaired as long as it can still arrive by its deadline. */
+    NOCTULE_RELIABLE = 2        /* Repaired until it arrives. */
+};
+
+/* ---- Publisher ---- */
+
+/* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
+typedef struct {
+    const char *type_name;      /* A reader that expects another type is told so. Default "bytes". */
+    uint64_t type_hash;         /* Of the type's layout; used if type_name is given. */
+    int reliability;            /* NOCTULE_BEST_EFFORT and so on. */
+    uint32_t keep_last;         /* HISTORY: samples that a reader may lag behind, 1 to 65535. Default 8. */
+    bool transient_local;       /* DURABILITY: late joiners get the history first. */
+    int64_t deadline_ns;        /* DEADLINE: a sample at least this often. Default: no promise. */
+    int64_t lifespan_ns;        /* LIFESPAN: older samples are not delivered. Default: they do not expire. */
+    uint32_t payload_bytes_max; /* Longest sample. Default 65536. */
+    uint32_t borrows;           /* Samples that all readers of this host together may borrow at once. Default 7. */
+} noctule_publisher_options_t;
+
+/* Opens a topic (1 to 255 bytes) for writing and tells the others. Errors: ARGUMENT, SYSTEM. */
+int noctule_publisher_open(const noctule_node_t *node, const char *topic, const noctule_publisher_options_t *options,
+                           noctule_publisher_t **publisher);
+
+/* Publishes a copy of length_bytes bytes that are true now. Never waits. bytes may be NULL if there are none.
+ * Errors: ARGUMENT, TOO_LONG. */
+int noctule_publish(noctule_publisher_t *publisher, const void *bytes, size_t length_bytes);
+
+/* As noctule_publish, of bytes that were true at source_time_ns, e.g. when the camera's shutter opened. */
+int noctule_publish_at(noctule_publisher_t *publisher, const void *bytes, size_t length_bytes, int64_t source_time_ns);
+
+/* Counts the subscribers that are matched now. Errors: ARGUMENT. */
+int noctule_publisher_readers(const noctule_publisher_t *publisher);
+
+/* NULL is allowed. */
+void noctule_publisher_close(noctule_publisher_t *publisher);
+
+/* ---- Subscriber ---- */
+
+/* How a subscriber waits. */
+enum {
+    NOCTULE_WAIT_BLOCK = 0, /* Sleeps in the kernel. */
+    NOCTULE_WAIT_SPIN = 1,  /* Polls without pause: fastest, and burns a core. */
+    NOCTULE_WAIT_HYBRID = 2 /* Polls for 50 us, then sleeps. */
+};
+
+/* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
+typedef struct {
+    const char *type_name; /* The type that is expected. Default: any. */
+    uint64_t type_hash;    /* Of the type's layout; used if type_name is given. */
+    int reliability;       /* That is requested. */
+    bool transient_local;  /* The publisher's history first. */
+    int64_t deadline_ns;   /* That is requested. */
+    int64_t lifespan_ns;   /* Older samples are not taken. */
+    int wait;              /* NOCTULE_WAIT_BLOCK and so on. */
+    uint32_t borrows;      /* Samples of one publisher that may be held at once, 1 to 7. Default 1. */
+} noctule_subscriber_options_t;
+
+/* What is known of a sample. */
+typedef struct {
+    const void *bytes;       /* Aligned to 8 bytes, to 64 if there are more than 32. Not NULL. */
+    size_t length_bytes;
+    uint64_t sequence;       /* Counts the samples of one publisher as this host received them, from 1. */
+    uint64_t missed;         /* Samples of this publisher missing before this one: lost, or overwritten unread. */
+    int64_t source_time_ns;  /* When its content was true, in the reader's clock; INT64_MIN: not known yet. */
+    int64_t receive_time_ns; /* When it was taken, in the reader's clock. */
+    int64_t age_ns;          /* receive_time_ns - source_time_ns; INT64_MIN: not known yet. */
+    int64_t bound_ns;        /* Proven: the true age is within this of age_ns; 0 on one clock. -1: nothing is proven. */
+    int64_t sigma_ns;        /* Standard error of age_ns if least delays are equal both ways. -1: unknown. */
+} noctule_sample_info_t;
+
+/* Opens a topic for reading and tells the others; publishers are found from now on. Errors: ARGUMENT, SYSTEM. */
+int noctule_subscriber_open(const noctule_node_t *node, const char *topic, const noctule_subscriber_options_t *options,
+                            noctule_subscriber_t **subscriber);
+
+/* Borrows the next sample of any publisher where it lies in shared memory: info->bytes can be read until
+ * noctule_sample_release. NOCTULE_NOTHING if there is none. Errors: ARGUMENT, BORROWED, BROKEN. */
+int noctule_take(noctule_subscriber_t *subscriber, noctule_sample_t **sample, noctule_sample_info_t *info);
+
+/* As noctule_take, but waits up to timeout_ns; a negative timeout waits for ever. NOCTULE_NOTHING when the time is over. */
+int noctule_receive(noctule_subscriber_t *subscriber, int64_t timeout_ns, noctule_sample_t **sample,
+                    noctule_sample_info_t *info);
+
+/* Copies the next sample to the start of buffer, to which info->bytes points then; nothing is to be released.
+ * NOCTULE_NOTHING if there is none. Errors: ARGUMENT, BUFFER, BROKEN. */
+int noctule_take_into(noctule_subscriber_t *subscriber, void *buffer, size_t buffer_bytes, noctule_sample_info_t *info);
+
+/* Counts the publishers that are matched now. Errors: ARGUMENT. */
+int noctule_subscriber_publishers(noctule_subscriber_t *subscriber);
+
+/* Gives a sample back; its bytes are not to be read any more. NULL is allowed. */
+void noctule_sample_release(noctule_sample_t *sample);
+
+/* NULL is allowed. */
+void noctule_subscriber_close(noctule_subscriber_t *subscriber);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,12 @@
+# While the version begins with 0, the second number changes when programs must be built anew.
+set(PACKAGE_VERSION "@VERSION@")
+string(REGEX MATCH "^0\\.[0-9]+" _noctule_has "${PACKAGE_VERSION}")
+string(REGEX MATCH "^[0-9]+(\\.[0-9]+)?" _noctule_wants "${PACKAGE_FIND_VERSION}")
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION OR NOT _noctule_wants STREQUAL _noctule_has)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()

@@ -1,0 +1,226 @@
+/* The library through its C header, in one process: what works, and that bad calls are refused with a sentence. Takes the
+ * domain as its argument, so that tests of one machine do not hear each other. */
+#include <noctule/noctule.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(truth)                                                                            \
+    do {                                                                                        \
+        if (!(truth)) {                                                                         \
+            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #truth, noctule_last_error()); \
+            failures++;                                                                         \
+        }                                                                                       \
+    } while (0)
+
+/* The call failed in this way, and the sentence has this word. */
+#define CHECK_FAILS(call, status, word) CHECK((call) == (status) && strstr(noctule_last_error(), (word)) != NULL)
+
+static uint32_t domain;
+
+static noctule_node_t *open_node(const char *name) {
+    noctule_node_options_t options = {.domain = domain};
+    noctule_node_t *node = NULL;
+    if (noctule_node_open(name, &options, &node) != NOCTULE_OK) {
+        fprintf(stderr, "%s\n", noctule_last_error());
+        exit(1);
+    }
+    return node;
+}
+
+/* Publishes until the subscriber has something: no fixed times. */
+static noctule_sample_t *until_received(noctule_publisher_t *publisher, noctule_subscriber_t *subscriber,
+                                        const char *text, noctule_sample_info_t *info) {
+    for (int i = 0; i < 1000; i++) {
+        noctule_sample_t *sample = NULL;
+        CHECK(noctule_publish(publisher, text, strlen(text)) == NOCTULE_OK);
+        int status = noctule_receive(subscriber, 20 * 1000 * 1000, &sample, info);
+        if (status == NOCTULE_OK) return sample;
+        CHECK(status == NOCTULE_NOTHING && sample == NULL);
+        if (status < 0) break;
+    }
+    fprintf(stderr, "nothing was received\n");
+    exit(1);
+}
+
+static void drain(noctule_subscriber_t *subscriber) {
+    char buffer[64];
+    noctule_sample_info_t info;
+    while (noctule_take_into(subscriber, buffer, sizeof buffer, &info) == NOCTULE_OK) {}
+}
+
+static void a_sample_is_borrowed_and_knows_its_age(void) {
+    noctule_node_t *a = open_node("a"), *b = open_node("b");
+    noctule_publisher_t *publisher = NULL;
+    noctule_subscriber_t *subscriber = NULL;
+    noctule_sample_info_t info;
+    CHECK(noctule_publisher_open(a, "imu", NULL, &publisher) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(b, "imu", NULL, &subscriber) == NOCTULE_OK);
+    noctule_sample_t *sample = until_received(publisher, subscriber, "sample", &info);
+    CHECK(info.length_bytes == 6 && memcmp(info.bytes, "sample", 6) == 0);
+    CHECK((uintptr_t)info.bytes % 8 == 0);
+    CHECK(info.age_ns >= 0 && info.age_ns == info.receive_time_ns - info.source_time_ns);
+    CHECK(info.receive_time_ns <= noctule_now_ns(b));
+    CHECK(info.bound_ns == 0 && info.sigma_ns == 0);
+    CHECK(noctule_publisher_readers(publisher) == 1 && noctule_subscriber_publishers(subscriber) == 1);
+
+    /* One may be borrowed; the next is there, but not for us. */
+    noctule_sample_t *second = NULL;
+    noctule_sample_info_t untouched = info;
+    CHECK(noctule_publish(publisher, "second", 6) == NOCTULE_OK);
+    CHECK_FAILS(noctule_take(subscriber, &second, &untouched), NOCTULE_ERROR_BORROWED, "borrow");
+    CHECK(second == NULL && memcmp(&untouched, &info, sizeof info) == 0);
+    noctule_sample_release(sample);
+    CHECK(noctule_take(subscriber, &second, &info) == NOCTULE_OK);
+    noctule_sample_release(second);
+
+    /* A sample outlives every other handle. */
+    sample = until_received(publisher, subscriber, "last", &info);
+    noctule_node_close(a);
+    noctule_node_close(b);
+    noctule_publisher_close(publisher);
+    noctule_subscriber_close(subscriber);
+    CHECK(memcmp(info.bytes, "last", 4) == 0);
+    noctule_sample_release(sample);
+}
+
+static void a_copy_needs_a_buffer_that_is_long_enough(void) {
+    noctule_node_t *node = open_node("copy");
+    noctule_publisher_t *publisher = NULL;
+    noctule_subscriber_t *subscriber = NULL;
+    noctule_sample_info_t info;
+    char buffer[8];
+    CHECK(noctule_publisher_open(node, "copy", NULL, &publisher) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(node, "copy", NULL, &subscriber) == NOCTULE_OK);
+    noctule_sample_release(until_received(publisher, subscriber, "first", &info));
+    drain(subscriber);
+    CHECK(noctule_take_into(subscriber, buffer, sizeof buffer, &info) == NOCTULE_NOTHING);
+    CHECK(noctule_publish_at(publisher, "12345678", 8, noctule_now_ns(node) - 1000000) == NOCTULE_OK);
+    CHECK_FAILS(noctule_take_into(subscriber, buffer, 7, &info), NOCTULE_ERROR_BUFFER, "8 bytes");
+    CHECK(noctule_take_into(subscriber, buffer, 8, &info) == NOCTULE_OK);
+    CHECK(info.bytes == buffer && memcmp(buffer, "12345678", 8) == 0 && info.age_ns >= 1000000);
+    CHECK(noctule_publish(publisher, NULL, 0) == NOCTULE_OK);
+    CHECK(noctule_take_into(subscriber, NULL, 0, &info) == NOCTULE_OK && info.length_bytes == 0);
+    noctule_subscriber_close(subscriber);
+    noctule_publisher_close(publisher);
+    noctule_node_close(node);
+}
+
+static void what_was_overwritten_is_counted_and_history_is_kept(void) {
+    noctule_node_t *node = open_node("history");
+    noctule_publisher_t *publisher = NULL;
+    noctule_subscriber_t *subscriber = NULL;
+    noctule_publisher_options_t offered = {.keep_last = 3, .transient_local = true, .reliability = NOCTULE_RELIABLE,
+                                           .deadline_ns = 1000000000, .payload_bytes_max = 1, .borrows = 1,
+                                           .type_name = "byte", .type_hash = 7};
+    noctule_subscriber_options_t requested = {.transient_local = true, .reliability = NOCTULE_RELIABLE,
+                                              .deadline_ns = 2000000000, .wait = NOCTULE_WAIT_HYBRID, .borrows = 1,
+                                              .type_name = "byte", .type_hash = 7};
+    CHECK(noctule_publisher_open(node, "map", &offered, &publisher) == NOCTULE_OK);
+    for (unsigned char number = 0; number < 10; number++) CHECK(noctule_publish(publisher, &number, 1) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(node, "map", &requested, &subscriber) == NOCTULE_OK);
+    int last = -1;
+    while (last < 9) {
+        noctule_sample_t *sample = NULL;
+        noctule_sample_info_t info;
+        CHECK(noctule_receive(subscriber, INT64_C(20000000000), &sample, &info) == NOCTULE_OK);
+        if (sample == NULL) break;
+        int number = *(const unsigned char *)info.bytes;
+        CHECK(number > last && info.sequence == (uint64_t)number + 1);
+        last = number;
+        noctule_sample_release(sample);
+    }
+    CHECK_FAILS(noctule_publish(publisher, "12", 2), NOCTULE_ERROR_TOO_LONG, "payload_bytes_max");
+
+    /* Nothing older than its lifespan is taken. */
+    noctule_subscriber_t *brief = NULL;
+    requested.lifespan_ns = 1;
+    noctule_subscriber_close(subscriber);
+    CHECK(noctule_subscriber_open(node, "map", &requested, &brief) == NOCTULE_OK);
+    while (noctule_subscriber_publishers(brief) == 0) {
+        noctule_sample_t *none = NULL;
+        noctule_sample_info_t info;
+        CHECK(noctule_receive(brief, 1000000, &none, &info) == NOCTULE_NOTHING);
+    }
+    noctule_sample_info_t info;
+    char buffer[1];
+    CHECK(noctule_take_into(brief, buffer, 1, &info) == NOCTULE_NOTHING);
+    noctule_subscriber_close(brief);
+    noctule_publisher_close(publisher);
+    noctule_node_close(node);
+}
+
+static void bad_calls_are_refused_with_a_sentence(void) {
+    noctule_node_t *node = open_node("n"), *none = node;
+    const char *peers[] = {"nowhere"};
+    noctule_node_options_t options = {.domain = 9999};
+    CHECK_FAILS(noctule_node_open("n", &options, &none), NOCTULE_ERROR_ARGUMENT, "domain 9999");
+    CHECK(none == NULL);
+    options = (noctule_node_options_t){.static_peers = peers, .static_peers_count = 1};
+    CHECK_FAILS(noctule_node_open("n", &options, &none), NOCTULE_ERROR_ARGUMENT, "nowhere");
+    options.static_peers = NULL;
+    CHECK_FAILS(noctule_node_open("n", &options, &none), NOCTULE_ERROR_ARGUMENT, "static_peers is NULL");
+    options = (noctule_node_options_t){.swarm_key = "/no/such/key"};
+    CHECK_FAILS(noctule_node_open("n", &options, &none), NOCTULE_ERROR_ARGUMENT, "/no/such/key");
+    CHECK_FAILS(noctule_node_open(NULL, NULL, &none), NOCTULE_ERROR_ARGUMENT, "name is NULL");
+    CHECK_FAILS(noctule_node_open("\xff", NULL, &none), NOCTULE_ERROR_ARGUMENT, "UTF-8");
+    CHECK_FAILS(noctule_node_open("n", NULL, NULL), NOCTULE_ERROR_ARGUMENT, "node is NULL");
+    CHECK(noctule_now_ns(NULL) == INT64_MIN);
+
+    noctule_publisher_t *publisher = NULL;
+    noctule_publisher_options_t offered = {.keep_last = 70000};
+    CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "70000");
+    offered = (noctule_publisher_options_t){.reliability = 3};
+    CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "reliability");
+    offered = (noctule_publisher_options_t){.deadline_ns = -1};
+    CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "deadline_ns");
+    offered = (noctule_publisher_options_t){.lifespan_ns = -1};
+    CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "lifespan_ns");
+    CHECK_FAILS(noctule_publisher_open(node, "", NULL, &publisher), NOCTULE_ERROR_ARGUMENT, "no name");
+    CHECK_FAILS(noctule_publisher_open(NULL, "t", NULL, &publisher), NOCTULE_ERROR_ARGUMENT, "node is NULL");
+    CHECK_FAILS(noctule_publisher_open(node, "t", NULL, NULL), NOCTULE_ERROR_ARGUMENT, "publisher is NULL");
+    CHECK_FAILS(noctule_publish(NULL, "x", 1), NOCTULE_ERROR_ARGUMENT, "publisher is NULL");
+    CHECK_FAILS(noctule_publisher_readers(NULL), NOCTULE_ERROR_ARGUMENT, "publisher is NULL");
+    CHECK(noctule_publisher_open(node, "t", NULL, &publisher) == NOCTULE_OK);
+    CHECK_FAILS(noctule_publish(publisher, NULL, 1), NOCTULE_ERROR_ARGUMENT, "bytes is NULL");
+    CHECK_FAILS(noctule_publish(publisher, "x", SIZE_MAX), NOCTULE_ERROR_ARGUMENT, "are the most");
+    CHECK_FAILS(noctule_publish(publisher, "x", 70000), NOCTULE_ERROR_TOO_LONG, "70000 bytes");
+
+    noctule_subscriber_t *subscriber = NULL;
+    noctule_sample_t *sample = NULL;
+    noctule_sample_info_t info;
+    noctule_subscriber_options_t requested = {.wait = 3};
+    CHECK_FAILS(noctule_subscriber_open(node, "t", &requested, &subscriber), NOCTULE_ERROR_ARGUMENT, "wait");
+    requested = (noctule_subscriber_options_t){.borrows = 8};
+    CHECK_FAILS(noctule_subscriber_open(node, "t", &requested, &subscriber), NOCTULE_ERROR_ARGUMENT, "borrows");
+    requested = (noctule_subscriber_options_t){.type_name = "\xff"};
+    CHECK_FAILS(noctule_subscriber_open(node, "t", &requested, &subscriber), NOCTULE_ERROR_ARGUMENT, "type_name");
+    CHECK_FAILS(noctule_subscriber_open(node, NULL, NULL, &subscriber), NOCTULE_ERROR_ARGUMENT, "topic is NULL");
+    CHECK(noctule_subscriber_open(node, "t", NULL, &subscriber) == NOCTULE_OK);
+    CHECK_FAILS(noctule_take(NULL, &sample, &info), NOCTULE_ERROR_ARGUMENT, "subscriber is NULL");
+    CHECK_FAILS(noctule_take(subscriber, NULL, &info), NOCTULE_ERROR_ARGUMENT, "sample is NULL");
+    CHECK_FAILS(noctule_take(subscriber, &sample, NULL), NOCTULE_ERROR_ARGUMENT, "info is NULL");
+    CHECK_FAILS(noctule_take_into(subscriber, NULL, 1, &info), NOCTULE_ERROR_ARGUMENT, "buffer is NULL");
+    CHECK_FAILS(noctule_subscriber_publishers(NULL), NOCTULE_ERROR_ARGUMENT, "subscriber is NULL");
+    noctule_sample_release(NULL);
+    noctule_subscriber_close(NULL);
+    noctule_publisher_close(NULL);
+    noctule_node_close(NULL);
+    noctule_subscriber_close(subscriber);
+    noctule_publisher_close(publisher);
+    noctule_node_close(node);
+}
+
+int main(int count, char **arguments) {
+    domain = count > 1 ? (uint32_t)atoi(arguments[1]) : 0;
+    CHECK(strcmp(noctule_last_error(), "") == 0);
+    a_sample_is_borrowed_and_knows_its_age();
+    a_copy_needs_a_buffer_that_is_long_enough();
+    what_was_overwritten_is_counted_and_history_is_kept();
+    bad_calls_are_refused_with_a_sentence();
+    if (failures == 0) printf("c library: all tests passed\n");
+    return failures != 0;
+}

@@ -1,0 +1,120 @@
+//! What a call returns: a code, and a sentence that its thread can ask for.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use noctule::{NodeError, PublishError, ReadError, TakeError};
+
+/// Done.
+pub(crate) const OK: c_int = 0;
+/// There is no sample; no error.
+pub(crate) const NOTHING: c_int = 1;
+const ARGUMENT: c_int = -1;
+const SYSTEM: c_int = -2;
+const TOO_LONG: c_int = -3;
+const BORROWED: c_int = -4;
+const BUFFER: c_int = -5;
+const BROKEN: c_int = -6;
+const BUG: c_int = -7;
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
+}
+
+/// Why a call failed.
+pub(crate) struct Failure {
+    code: c_int,
+    sentence: String,
+}
+
+/// What a call did: [`OK`], [`NOTHING`] or a count.
+pub(crate) type Outcome = Result<c_int, Failure>;
+
+impl Failure {
+    /// The caller gave something that cannot be used.
+    pub(crate) fn argument(sentence: impl Into<String>) -> Failure {
+        Failure { code: ARGUMENT, sentence: sentence.into() }
+    }
+}
+
+impl From<NodeError> for Failure {
+    fn from(error: NodeError) -> Failure {
+        let code = match error {
+            NodeError::System { .. } | NodeError::File { .. } | NodeError::Full => SYSTEM,
+            _ => ARGUMENT,
+        };
+        Failure { code, sentence: error.to_string() }
+    }
+}
+
+impl From<PublishError> for Failure {
+    fn from(error: PublishError) -> Failure {
+        Failure { code: TOO_LONG, sentence: error.to_string() }
+    }
+}
+
+impl From<TakeError> for Failure {
+    fn from(error: TakeError) -> Failure {
+        let code = match error.cause {
+            ReadError::Pins { .. } => BORROWED,
+            ReadError::BufferTooSmall { .. } => BUFFER,
+            ReadError::Corrupt { .. } => BROKEN,
+        };
+        Failure { code, sentence: error.to_string() }
+    }
+}
+
+/// Runs one call: keeps the sentence of a failure for its thread, and turns a panic into a code.
+pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> c_int {
+    // A handle that a panic has left half changed is still safe to close, which the header asks for.
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(Failure { code, sentence })) => {
+            remember(sentence);
+            code
+        }
+        Err(_) => {
+            remember("a bug in noctule, which standard error describes; close this handle".to_owned());
+            BUG
+        }
+    }
+}
+
+fn remember(sentence: String) {
+    let text = CString::new(sentence.replace('\0', "")).unwrap_or_default();
+    // Fails only while the thread ends, and then nobody asks.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = text);
+}
+
+/// The sentence of the calling thread's last failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn noctule_last_error() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    fn last() -> String {
+        // SAFETY: the text is ours and nothing fails on this thread before it is copied.
+        unsafe { CStr::from_ptr(noctule_last_error()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_panic_becomes_a_code_and_a_sentence() {
+        assert_eq!(guard(|| panic!("on purpose")), BUG);
+        assert!(last().contains("a bug in noctule"), "{}", last());
+    }
+
+    #[test]
+    fn a_sentence_stays_with_its_thread_until_the_next_failure() {
+        assert_eq!(guard(|| Err(Failure::argument("no\0 zero"))), ARGUMENT);
+        assert_eq!(guard(|| Ok(OK)), OK);
+        assert_eq!(last(), "no zero");
+        assert_eq!(std::thread::spawn(last).join().unwrap(), "");
+    }
+}

@@ -1,0 +1,251 @@
+//! `noctule_subscriber_*`, `noctule_take*`, `noctule_receive` and `noctule_sample_release`.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+use std::time::Duration;
+
+use noctule::{Node, Sample, SampleInfo, Subscriber, Wait};
+use noctule_timebase::Span;
+
+use crate::argument;
+use crate::failure::{Failure, NOTHING, OK, Outcome, guard};
+use crate::node::{NodeHandle, close};
+
+/// `noctule_subscriber_t`.
+pub struct SubscriberHandle {
+    subscriber: Subscriber,
+    // After the subscriber: its thread tells the others that the subscriber has gone.
+    _node: Arc<Node>,
+}
+
+/// `noctule_sample_t`.
+pub struct SampleHandle {
+    /// Kept, not used: its memory stays as long as it lives.
+    _sample: Sample,
+}
+
+/// `noctule_subscriber_options_t`.
+#[repr(C)]
+pub struct SubscriberOptions {
+    type_name: *const c_char,
+    type_hash: u64,
+    reliability: c_int,
+    /// A C `bool`, which may hold anything if it was not initialised.
+    transient_local: u8,
+    deadline_ns: i64,
+    lifespan_ns: i64,
+    wait: c_int,
+    borrows: u32,
+}
+
+/// `noctule_sample_info_t`.
+#[repr(C)]
+pub struct Info {
+    bytes: *const c_void,
+    length_bytes: usize,
+    sequence: u64,
+    missed: u64,
+    source_time_ns: i64,
+    receive_time_ns: i64,
+    age_ns: i64,
+    bound_ns: i64,
+    sigma_ns: i64,
+}
+
+impl Info {
+    fn new(info: &SampleInfo, bytes: *const u8) -> Info {
+        Info {
+            bytes: bytes.cast(),
+            length_bytes: info.length_bytes,
+            sequence: info.sequence,
+            missed: info.missed,
+            source_time_ns: info.source_time.map_or(i64::MIN, |time| time.ns()),
+            receive_time_ns: info.receive_time.ns(),
+            age_ns: info.age().map_or(i64::MIN, |age| age.span.ns()),
+            bound_ns: info.bound.map_or(-1, Span::ns),
+            sigma_ns: info.sigma.map_or(-1, Span::ns),
+        }
+    }
+}
+
+/// Opens a topic for reading.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_subscriber_open(
+    node: *const NodeHandle,
+    topic: *const c_char,
+    options: *const SubscriberOptions,
+    subscriber: *mut *mut SubscriberHandle,
+) -> c_int {
+    // SAFETY: passed on.
+    guard(|| unsafe { open(node, topic, options, subscriber) })
+}
+
+/// # Safety
+/// As the header says.
+unsafe fn open(
+    node: *const NodeHandle,
+    topic: *const c_char,
+    options: *const SubscriberOptions,
+    subscriber: *mut *mut SubscriberHandle,
+) -> Outcome {
+    // SAFETY: where the caller wants the result.
+    let handle = unsafe { argument::exclusive(subscriber, "subscriber") }?;
+    *handle = std::ptr::null_mut();
+    // SAFETY: null or the caller's handle.
+    let node = unsafe { argument::shared(node, "node") }?;
+    // SAFETY: the caller's text.
+    let mut builder = node.0.subscriber(unsafe { argument::text(topic, "topic") }?);
+    // SAFETY: null or the caller's options.
+    if let Some(options) = unsafe { options.as_ref() } {
+        // SAFETY: null or the caller's text.
+        if let Some(name) = unsafe { argument::optional_text(options.type_name, "type_name") }? {
+            builder = builder.type_name(name, options.type_hash);
+        }
+        builder = builder.reliability(argument::reliability(options.reliability)?);
+        if options.transient_local != 0 {
+            builder = builder.transient_local();
+        }
+        if let Some(deadline) = argument::duration(options.deadline_ns, "deadline_ns")? {
+            builder = builder.deadline(deadline);
+        }
+        if let Some(lifespan) = argument::duration(options.lifespan_ns, "lifespan_ns")? {
+            builder = builder.lifespan(lifespan);
+        }
+        if options.borrows > BORROWS_MAX {
+            return Err(Failure::argument(format!(
+                "borrows is {}; 1 to {BORROWS_MAX} are possible, or 0 for the default",
+                options.borrows
+            )));
+        }
+        if options.borrows > 0 {
+            builder = builder.borrows(options.borrows);
+        }
+        builder = builder.wait(wait(options.wait)?);
+    }
+    let subscriber = builder.open()?;
+    *handle = Box::into_raw(Box::new(SubscriberHandle { subscriber, _node: Arc::clone(&node.0) }));
+    Ok(OK)
+}
+
+/// Most samples of one publisher that a subscriber may hold at once.
+const BORROWS_MAX: u32 = 7;
+
+fn wait(code: c_int) -> Result<Wait, Failure> {
+    match code {
+        0 => Ok(Wait::Block),
+        1 => Ok(Wait::Spin),
+        2 => Ok(Wait::Hybrid),
+        _ => Err(Failure::argument(format!("no way to wait has the number {code}; 0 to 2 are"))),
+    }
+}
+
+/// Borrows the next sample, if there is one.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_take(
+    subscriber: *mut SubscriberHandle,
+    sample: *mut *mut SampleHandle,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: passed on.
+    guard(|| unsafe { receive(subscriber, Some(Duration::ZERO), sample, info) })
+}
+
+/// Borrows the next sample and waits for it.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_receive(
+    subscriber: *mut SubscriberHandle,
+    timeout_ns: i64,
+    sample: *mut *mut SampleHandle,
+    info: *mut Info,
+) -> c_int {
+    let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
+    // SAFETY: passed on.
+    guard(|| unsafe { receive(subscriber, timeout, sample, info) })
+}
+
+/// # Safety
+/// As the header says.
+unsafe fn receive(
+    subscriber: *mut SubscriberHandle,
+    timeout: Option<Duration>,
+    sample: *mut *mut SampleHandle,
+    info: *mut Info,
+) -> Outcome {
+    // SAFETY: where the caller wants the result.
+    let handle = unsafe { argument::exclusive(sample, "sample") }?;
+    *handle = std::ptr::null_mut();
+    // SAFETY: where the caller wants the result.
+    let info = unsafe { argument::exclusive(info, "info") }?;
+    // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
+    let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
+    let Some(sample) = subscriber.receive(timeout)? else { return Ok(NOTHING) };
+    *info = Info::new(sample.info(), sample.as_ptr());
+    *handle = Box::into_raw(Box::new(SampleHandle { _sample: sample }));
+    Ok(OK)
+}
+
+/// Copies the next sample, if there is one.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_take_into(
+    subscriber: *mut SubscriberHandle,
+    buffer: *mut c_void,
+    buffer_bytes: usize,
+    info: *mut Info,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let info = unsafe { argument::exclusive(info, "info") }?;
+        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
+        let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
+        // SAFETY: the caller's buffer.
+        let buffer = unsafe { argument::buffer(buffer.cast(), buffer_bytes) }?;
+        let Some(found) = subscriber.take_into(buffer)? else { return Ok(NOTHING) };
+        *info = Info::new(&found, buffer.as_ptr());
+        Ok(OK)
+    })
+}
+
+/// Counts the publishers that are matched now.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_subscriber_publishers(subscriber: *mut SubscriberHandle) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
+        let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
+        Ok(c_int::try_from(subscriber.publishers()).unwrap_or(c_int::MAX))
+    })
+}
+
+/// Gives a sample back.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_sample_release(sample: *mut SampleHandle) {
+    // SAFETY: null or a handle that the caller gives back.
+    unsafe { close(sample) }
+}
+
+/// Closes a subscriber.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_subscriber_close(subscriber: *mut SubscriberHandle) {
+    // SAFETY: null or a handle that the caller gives back.
+    unsafe { close(subscriber) }
+}

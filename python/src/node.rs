@@ -1,0 +1,164 @@
+//! `noctule.Node`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::argument::{self, closed, not_opened};
+use crate::publisher::Publisher;
+use crate::subscriber::Subscriber;
+
+/// A participant of the swarm, with one thread of its own.
+///
+/// ``name`` is for people and need not be unique. Nodes of different ``domain`` (0 to 5000) do not see each other.
+/// ``static_peers`` are told by unicast where multicast does not reach: ``"192.168.1.7"`` (all nodes there) or
+/// ``"192.168.1.7:7411"`` (one). ``swarm_key`` is the file with the swarm's key.
+///
+/// Raises ``ValueError`` for what cannot be used, ``NoctuleError`` if the system gives no socket.
+#[pyclass(module = "noctule", frozen)]
+pub(crate) struct Node {
+    /// Publishers and subscribers have a share: the last of them ends the node's thread.
+    node: Mutex<Option<Arc<noctule::Node>>>,
+}
+
+#[pymethods]
+impl Node {
+    #[new]
+    #[pyo3(signature = (name, *, domain=0, static_peers=Vec::new(), swarm_key=None), text_signature = "(name, *, domain=0, static_peers=(), swarm_key=None)")]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        domain: i64,
+        static_peers: Vec<String>,
+        swarm_key: Option<PathBuf>,
+    ) -> PyResult<Node> {
+        let mut builder = noctule::Node::builder(name).domain(argument::whole("domain", domain, 0..=5000)?);
+        for peer in &static_peers {
+            builder = builder.static_peer(peer);
+        }
+        if let Some(file) = swarm_key {
+            builder = builder.swarm_key(file);
+        }
+        let node = py.detach(|| builder.open()).map_err(|error| not_opened(&error))?;
+        Ok(Node { node: Mutex::new(Some(Arc::new(node))) })
+    }
+
+    /// Open a topic for writing.
+    ///
+    /// The settings are those of DDS and ROS 2. ``type_name`` and ``type_hash``: a reader that expects another type is
+    /// told so. ``reliability``: ``"best_effort"`` (sent once), ``"deadline_bound"`` (repaired as long as it can still
+    /// arrive by its deadline) or ``"reliable"``. ``keep_last``: samples that a reader may lag behind, 1 to 65535.
+    /// ``transient_local``: late joiners get the history first. ``deadline``: a sample at least this often, seconds.
+    /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
+    /// samples that all readers of this host together may hold at once.
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
+    #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, reliability="best_effort", keep_last=8,
+        transient_local=false, deadline=None, lifespan=None, payload_bytes_max=65536, borrows=7))]
+    fn publisher(
+        &self,
+        topic: &str,
+        type_name: &str,
+        type_hash: u64,
+        reliability: &str,
+        keep_last: i64,
+        transient_local: bool,
+        deadline: Option<f64>,
+        lifespan: Option<f64>,
+        payload_bytes_max: i64,
+        borrows: i64,
+    ) -> PyResult<Publisher> {
+        let node = self.node()?;
+        let mut builder = node
+            .publisher(topic)
+            .type_name(type_name, type_hash)
+            .reliability(argument::reliability(reliability)?)
+            .keep_last(argument::whole("keep_last", keep_last, 1..=65535)?)
+            .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 0..=u32::MAX)?)
+            .borrows(argument::whole("borrows", borrows, 0..=u32::MAX)?);
+        if transient_local {
+            builder = builder.transient_local();
+        }
+        if let Some(deadline) = argument::duration("deadline", deadline)? {
+            builder = builder.deadline(deadline);
+        }
+        if let Some(lifespan) = argument::duration("lifespan", lifespan)? {
+            builder = builder.lifespan(lifespan);
+        }
+        let publisher = builder.open().map_err(|error| not_opened(&error))?;
+        Ok(Publisher::new(publisher, node))
+    }
+
+    /// Open a topic for reading; publishers are found from now on.
+    ///
+    /// The settings are those of DDS and ROS 2. ``type_name`` and ``type_hash``: the type that is expected, default
+    /// any. ``reliability``, ``transient_local`` (the publisher's history first) and ``deadline`` (seconds) are
+    /// requested: a publisher that offers less is reported on both sides. ``lifespan``: older samples are not
+    /// taken, seconds. ``wait``: ``"block"`` (sleep in the kernel), ``"spin"`` (fastest, burns a core) or ``"hybrid"``
+    /// (poll for 50 µs, then sleep). ``borrows``: samples of one publisher that may be held at once, 1 to 7.
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
+    #[pyo3(signature = (topic, *, type_name=None, type_hash=0, reliability="best_effort", transient_local=false,
+        deadline=None, lifespan=None, wait="block", borrows=2))]
+    fn subscriber(
+        &self,
+        topic: &str,
+        type_name: Option<&str>,
+        type_hash: u64,
+        reliability: &str,
+        transient_local: bool,
+        deadline: Option<f64>,
+        lifespan: Option<f64>,
+        wait: &str,
+        borrows: i64,
+    ) -> PyResult<Subscriber> {
+        let node = self.node()?;
+        let mut builder = node
+            .subscriber(topic)
+            .reliability(argument::reliability(reliability)?)
+            .wait(argument::wait(wait)?)
+            .borrows(argument::whole("borrows", borrows, 1..=7)?);
+        if let Some(name) = type_name {
+            builder = builder.type_name(name, type_hash);
+        }
+        if transient_local {
+            builder = builder.transient_local();
+        }
+        if let Some(deadline) = argument::duration("deadline", deadline)? {
+            builder = builder.deadline(deadline);
+        }
+        if let Some(lifespan) = argument::duration("lifespan", lifespan)? {
+            builder = builder.lifespan(lifespan);
+        }
+        let subscriber = builder.open().map_err(|error| not_opened(&error))?;
+        Ok(Subscriber::new(subscriber, node))
+    }
+
+    /// Now on the node's clock, in nanoseconds; source times are given in it.
+    fn now_ns(&self) -> PyResult<i64> {
+        Ok(self.node()?.now().ns())
+    }
+
+    /// Say goodbye, or leave that to the last of its publishers and subscribers. May be called twice.
+    fn close(&self, py: Python<'_>) {
+        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Its thread ends within.
+        py.detach(|| drop(node));
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+}
+
+impl Node {
+    fn node(&self) -> PyResult<Arc<noctule::Node>> {
+        let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
+        node.clone().ok_or_else(|| closed("node"))
+    }
+}

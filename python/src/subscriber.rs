@@ -1,0 +1,134 @@
+//! `noctule.Subscriber`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::argument::{self, NoctuleError, closed, not_taken};
+use crate::sample::Sample;
+
+/// The longest wait without a look at signals (Ctrl-C) and at `close`.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// Receives the samples of one topic from all its publishers. Made by ``Node.subscriber``.
+///
+/// Iterating waits for samples for ever, or until another thread closes the subscriber. One thread at a time may
+/// receive.
+#[pyclass(module = "noctule", frozen)]
+pub(crate) struct Subscriber {
+    open: Mutex<Option<Open>>,
+    is_closed: AtomicBool,
+    topic: String,
+}
+
+struct Open {
+    subscriber: noctule::Subscriber,
+    // After the subscriber: its thread tells the others that the subscriber has gone.
+    _node: Arc<noctule::Node>,
+}
+
+#[pymethods]
+impl Subscriber {
+    /// Wait for the next sample, up to ``timeout`` seconds, or for ever; ``None`` when the time is over, or when another
+    /// thread closes the subscriber meanwhile.
+    ///
+    /// Other threads run meanwhile, and Ctrl-C is seen within 0.1 s. Raises ``NoctuleError`` if as many samples are held
+    /// as may be at once.
+    #[pyo3(signature = (timeout=None))]
+    fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
+        let timeout = argument::timeout(timeout)?;
+        let mut open = self.lock()?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        let start = Instant::now();
+        let sample = loop {
+            let left = timeout.map_or(LOOK_UP, |timeout| timeout.saturating_sub(start.elapsed()));
+            let received = py.detach(|| subscriber.receive(Some(left.min(LOOK_UP))));
+            let sample = received.map_err(|error| not_taken(&error))?;
+            let is_over = timeout.is_some() && left <= LOOK_UP;
+            if sample.is_some() || is_over || self.is_closed.load(Ordering::Acquire) {
+                break sample;
+            }
+            py.check_signals()?;
+        };
+        if self.is_closed.load(Ordering::Acquire) {
+            // Who closed it could not wait for us.
+            let gone = open.take();
+            py.detach(|| drop(gone));
+        }
+        Ok(sample.map(Sample::new))
+    }
+
+    /// The next sample if there is one, else ``None``. Raises as ``receive``.
+    fn take(&self) -> PyResult<Option<Sample>> {
+        let mut open = self.lock()?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        Ok(subscriber.take().map_err(|error| not_taken(&error))?.map(Sample::new))
+    }
+
+    /// Publishers that are matched now.
+    #[getter]
+    fn publishers(&self) -> PyResult<usize> {
+        let mut open = self.lock()?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        Ok(subscriber.publishers())
+    }
+
+    /// The topic's name.
+    #[getter]
+    fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// Tell the others that it is gone, and end a wait in another thread. Samples stay valid. May be called twice.
+    fn close(&self, py: Python<'_>) {
+        self.is_closed.store(true, Ordering::Release);
+        // If another thread is receiving, it sees the flag soon.
+        if let Ok(mut open) = self.lock() {
+            let gone = open.take();
+            drop(open);
+            py.detach(|| drop(gone));
+        }
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
+        self.receive(py, None)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
+}
+
+impl Subscriber {
+    pub(crate) fn new(subscriber: noctule::Subscriber, node: Arc<noctule::Node>) -> Subscriber {
+        let topic = subscriber.topic().to_owned();
+        Subscriber {
+            open: Mutex::new(Some(Open { subscriber, _node: node })),
+            is_closed: AtomicBool::new(false),
+            topic,
+        }
+    }
+
+    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Open>>> {
+        match self.open.try_lock() {
+            Ok(open) => Ok(open),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(NoctuleError::new_err(format!(
+                "topic {}: another thread is receiving from this subscriber; open one for each thread",
+                self.topic
+            ))),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The library for C and C++: built, installed, and tested as its users get it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{setup, shell};
+
+/// The interface's number, as in the build script of `noctule-ffi`: programs look for this file.
+const LIBRARY: &str = "libnoctule.so.0";
+const WARNINGS: &str = "-Wall -Wextra -Wpedantic -Wconversion -Werror -g";
+
+/// Builds the library and installs it: headers, libraries, CMake package, pkg-config file. The
+/// installed folder may be moved.
+pub fn install(prefix: &Path) -> Result<(), String> {
+    shell::run("cargo build --release --locked --package noctule-ffi")?;
+    let root = shell::root();
+    let built = root.join("target/release");
+    let (headers, libraries) = (prefix.join("include/noctule"), prefix.join("lib"));
+    for name in ["noctule.h", "noctule.hpp"] {
+        copy(&root.join("c/include/noctule").join(name), &headers.join(name))?;
+    }
+    copy(&built.join("libnoctule.so"), &libraries.join(LIBRARY))?;
+    copy(&built.join("libnoctule.a"), &libraries.join("libnoctule.a"))?;
+    // Nine tenths of them.
+    shell::run_in(&libraries, &format!("strip --strip-debug {LIBRARY} libnoctule.a"))?;
+    let link = libraries.join("libnoctule.so");
+    // The link of an earlier version, if there is one.
+    let _ = fs::remove_file(&link);
+    std::os::unix::fs::symlink(LIBRARY, &link).map_err(|e| format!("{}: {e}", link.display()))?;
+    for (name, folder) in [
+        ("noctule.pc", "pkgconfig"),
+        ("noctule-config.cmake", "cmake/noctule"),
+        ("noctule-config-version.cmake", "cmake/noctule"),
+    ] {
+        let to = libraries.join(folder).join(name);
+        copy(&root.join("c/package").join(name), &to)?;
+        let text = fs::read_to_string(&to).map_err(|e| format!("{}: {e}", to.display()))?;
+        let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+        fs::write(&to, text).map_err(|e| format!("{}: {e}", to.display()))?;
+    }
+    println!("installed into {}", prefix.display());
+    Ok(())
+}
+
+/// Where the tests install it.
+pub fn prefix() -> PathBuf {
+    shell::root().join("target/c/prefix")
+}
+
+/// Builds the tests in C and C++ against what was installed, plain and with the sanitizers, and runs them.
+pub fn test() -> Result<(), String> {
+    setup::run()?;
+    install(&prefix())?;
+    let folder = shell::root().join("target/c");
+    let run = |line: &str| shell::run_in(&folder, line);
+    let package = |flags: &str| format!("$(PKG_CONFIG_PATH=prefix/lib/pkgconfig pkg-config {flags} noctule)");
+    let shared = format!("{} -Wl,-rpath,$PWD/prefix/lib", package("--cflags --libs"));
+    let whole = format!("{} prefix/lib/libnoctule.a -lpthread -ldl -lm", package("--cflags"));
+    let (c, cpp) = ("gcc -std=c99", "g++ -std=c++17");
+    for (compiler, source, library, program) in [
+        (c, "c", &shared, "library_c"),
+        (c, "c", &whole, "library_c_static"),
+        (cpp, "cpp", &shared, "library_cpp"),
+    ] {
+        for (sanitizer, suffix) in [("", ""), ("-fsanitize=address,undefined", "_sanitized")] {
+            let source = format!("../../c/tests/library.{source}");
+            run(&format!("{compiler} {WARNINGS} {sanitizer} {source} {library} -o {program}{suffix}"))?;
+            run(&format!("timeout 60 ./{program}{suffix} $((1000 + $$ % 4000))"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file into a folder that is made if it is not there. A new file takes the place of the old
+/// one at once, so that a program that runs with the old library goes on with it.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let folder = to.parent().unwrap_or(to);
+    fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    let fresh = to.with_extension("new");
+    fs::copy(from, &fresh)
+        .map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), fresh.display()))?;
+    fs::rename(&fresh, to).map_err(|e| format!("cannot write {}: {e}", to.display()))
+}
