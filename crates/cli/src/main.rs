@@ -6,10 +6,16 @@
 // The command's work is to print; its libraries must not.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod echo;
 mod lab;
 mod lab_report;
 mod progress;
+mod publish;
+mod stop;
+mod swarm;
 mod sync;
+mod topics;
+mod units;
 
 use std::process::ExitCode;
 
@@ -36,6 +42,12 @@ enum Command {
     /// Know another clock: its offset, its drift, and how wrong both may be
     #[command(subcommand)]
     Sync(sync::Command),
+    /// Publish samples of a topic
+    Pub(publish::PubArguments),
+    /// Show the samples of a topic, each with its age
+    Echo(echo::EchoArguments),
+    /// List topics with their writers, readers and quality of service, and what does not fit
+    Topics(topics::TopicsArguments),
 }
 
 /// How a command ended, if it did not fail.
@@ -53,6 +65,9 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
+        Command::Pub(arguments) => publish::run(&arguments),
+        Command::Echo(arguments) => echo::run(&arguments),
+        Command::Topics(arguments) => topics::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -19,7 +19,7 @@ use crate::error::{NodeError, TakeError};
 use crate::node::Shared;
 use crate::node::offer::ANY_FORMAT;
 use crate::publisher::span;
-use crate::sample::{Sample, SampleInfo, unpack_widths};
+use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
@@ -70,6 +70,7 @@ pub(crate) struct Source {
     pub(crate) node: NodeId,
     pub(crate) writer: EndpointId,
     pub(crate) reader: Reader,
+    route: Route,
     /// Its publisher has gone.
     has_ended: bool,
     /// Value of the ring's word with which to go to sleep.
@@ -308,7 +309,8 @@ impl Subscriber {
             match read(&mut self.sources[at]) {
                 Ok(None) => passed += 1,
                 Ok(Some((sample, rest))) => {
-                    let info = self.describe(&sample);
+                    let Source { node, route, .. } = self.sources[at];
+                    let info = self.describe(&sample, node, route);
                     if self.is_expired(&info) {
                         self.counters.expired += 1;
                         continue;
@@ -330,7 +332,7 @@ impl Subscriber {
     }
 
     #[inline]
-    fn describe(&self, sample: &RingSample) -> SampleInfo {
+    fn describe(&self, sample: &RingSample, publisher: NodeId, route: Route) -> SampleInfo {
         let (bound, sigma) = match sample.origin.user {
             0 => (Some(Span::ZERO), Some(Span::ZERO)),
             widths => unpack_widths(widths),
@@ -344,6 +346,8 @@ impl Subscriber {
             bound,
             sigma,
             length_bytes: sample.length_bytes,
+            publisher,
+            route,
         }
     }
 
@@ -448,8 +452,8 @@ impl Subscriber {
 
 impl Source {
     /// A source of samples from a writer of `node`.
-    pub(crate) fn new(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
-        Source { node, writer, reader, has_ended: false, sleeps_on: 0 }
+    pub(crate) fn new((node, writer): (NodeId, EndpointId), reader: Reader, route: Route) -> Source {
+        Source { node, writer, reader, route, has_ended: false, sleeps_on: 0 }
     }
 
     /// False if there is something to look at instead of sleeping.
