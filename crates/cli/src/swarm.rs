@@ -37,6 +37,11 @@ impl SwarmArguments {
         self.builder(command).open()
     }
 
+    /// Joins; notices are kept for the caller to show.
+    pub(crate) fn join_quietly(&self, command: &str) -> Result<Node, NodeError> {
+        self.builder(command).keep_notices().open()
+    }
+
     fn builder(&self, command: &str) -> noctule::NodeBuilder {
         let name = self.name.clone().unwrap_or_else(|| format!("noctule {command}"));
         let mut builder = Node::builder(&name).domain(self.domain);

@@ -20,6 +20,12 @@ pub(crate) fn with_bound(span: Span, bound: Option<Span>) -> String {
     format!("{} {unit} ± {bound}", figure(span))
 }
 
+/// `12.3 µs`.
+pub(crate) fn time(span: Span) -> String {
+    let (unit, divisor) = unit(span.abs());
+    format!("{} {unit}", three_digits(span.ns() as f64 / divisor))
+}
+
 fn unit(largest: Span) -> (&'static str, f64) {
     match largest.ns() {
         ns if ns < 1_000 => ("ns", 1.0),
@@ -34,6 +40,16 @@ fn three_digits(value: f64) -> String {
         size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
+    }
+}
+
+/// `1.5 kB`, in powers of ten.
+pub(crate) fn bytes(count: f64) -> String {
+    match count {
+        count if count < 1e3 => format!("{count:.0} B"),
+        count if count < 1e6 => format!("{} kB", three_digits(count / 1e3)),
+        count if count < 1e9 => format!("{} MB", three_digits(count / 1e6)),
+        _ => format!("{} GB", three_digits(count / 1e9)),
     }
 }
 

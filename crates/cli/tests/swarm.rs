@@ -1,8 +1,8 @@
-//! `noctule pub`, `echo` and `topics` as real processes over loopback, each test in a domain of its own.
+//! `noctule pub`, `echo`, `topics`, `top` and `ping` as real processes over loopback, each test in a domain of its own.
 //!
 //! No figure of time is asserted: only what arrives, what is said, and exit codes.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -175,6 +175,79 @@ fn with_another_key_nothing_is_seen_and_the_reason_is_said_once() {
 }
 
 #[test]
+fn top_knows_rate_age_loss_and_route_of_every_topic() {
+    let domain = domain();
+    let imu = Running::start(&["pub", "imu", "9.81", "--rate", "200", "--type", "sensor/Imu"], &domain);
+    let log = Running::start(&["pub", "log", "--payload-bytes", "10000", "--rate", "20"], &domain);
+    let top = finish(&["top", "--json", "--seconds", "4"], &domain);
+    assert_eq!(top.status.code(), Some(0), "{}", said(&top));
+    let seen: Value = serde_json::from_slice(&top.stdout).unwrap();
+    let [first, second] = seen["topics"].as_array().unwrap().as_slice() else { panic!("{seen}") };
+    assert_eq!((&first["topic"], &first["type"]), (&"imu".into(), &"sensor/Imu".into()));
+    assert_eq!((&second["topic"], &second["publishers"]), (&"log".into(), &1.into()));
+    for (topic, length_bytes) in [(first, 4), (second, 10_000)] {
+        let figure = |key: &str| topic[key].as_f64().unwrap();
+        let received = figure("received");
+        assert!(received > 0.0 && topic["age_ns"]["max"].as_i64().unwrap() > 0, "{topic}");
+        assert_eq!((&topic["path"][0], &topic["bound_ns"]), (&"shm".into(), &0.into()));
+        assert_eq!(figure("loss"), figure("missed") / (received + figure("missed")));
+        let per_sample = figure("bytes_per_s") / figure("rate_hz");
+        assert!((per_sample - f64::from(length_bytes)).abs() < 1e-6 * f64::from(length_bytes), "{topic}");
+    }
+    let only = finish(&["top", "log", "--sort", "rate", "--seconds", "3"], &domain);
+    let text = String::from_utf8(only.stdout).unwrap();
+    assert!(text.contains("log") && text.contains("shm") && !text.contains("imu"), "{text}");
+    // Readers are counted without this one.
+    assert!(text.contains("1/0"), "{text}");
+    imu.stop();
+    log.stop();
+}
+
+#[test]
+fn ping_tells_the_whole_trip_and_each_way() {
+    let domain = domain();
+    let camera = Running::start(&["pub", "image", "x", "--rate", "1", "--name", "camera"], &domain);
+    let other = Running::start(&["pub", "imu", "x", "--rate", "1", "--name", "imu_driver"], &domain);
+    let words = ["ping", "camera", "--count", "30", "--interval", "0.01", "--json", "--seconds", PATIENCE];
+    let pinged = finish(&words, &domain);
+    assert_eq!(pinged.status.code(), Some(0), "{}", said(&pinged));
+    let pinged: Value = serde_json::from_slice(&pinged.stdout).unwrap();
+    let [node] = pinged["nodes"].as_array().unwrap().as_slice() else { panic!("{pinged}") };
+    assert_eq!(
+        (&node["node_name"], &node["asked"], &node["same_host"]),
+        (&"camera".into(), &30.into(), &true.into())
+    );
+    let ns = |part: &str, key: &str| node[part][key].as_i64().unwrap();
+    let parts = ns("last", "there_ns") + ns("last", "turn_around_ns") + ns("last", "back_ns");
+    assert_eq!(ns("round_trip_ns", "last"), parts);
+    assert!(["there_ns", "turn_around_ns", "back_ns"].iter().all(|key| ns("last", key) >= 0), "{node}");
+    assert!(ns("round_trip_ns", "min") <= ns("round_trip_ns", "last"));
+    assert!(ns("round_trip_ns", "last") <= ns("round_trip_ns", "max"));
+    let all = String::from_utf8(finish(&["ping", "--count", "1"], &domain).stdout).unwrap();
+    assert!(all.contains("camera (") && all.contains("imu_driver (") && all.contains("round trip"), "{all}");
+    let nobody = finish(&["ping", "nobody", "--seconds", "3"], &domain);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(said(&nobody).contains("no node is called nobody; there are "), "{}", said(&nobody));
+    camera.stop();
+    other.stop();
+}
+
+#[test]
+fn where_nobody_is_every_command_says_what_to_check() {
+    let domain = domain();
+    for words in [&["echo", "t"][..], &["topics"], &["top"], &["ping"], &["pub", "t", "x"]] {
+        let output = finish(&[words, &["--seconds", "0.3"]].concat(), &domain);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{words:?}");
+        let said = said(&output);
+        assert!(
+            ["domain", "swarm key", "firewall", "--peer"].iter().all(|word| said.contains(word)),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
 fn bad_input_is_one_sentence_and_exit_code_2() {
     for (words, sentence) in [
         (&["pub", "t"][..], "nothing to publish"),
@@ -187,6 +260,8 @@ fn bad_input_is_one_sentence_and_exit_code_2() {
         (&["echo", "t", "--seconds", "none"], "is no number of seconds"),
         (&["topics", "--key", "/nowhere"], "cannot be read"),
         (&["topics", "--peer", "nowhere"], "no address of a static peer"),
+        (&["top", "--sort", "colour"], "possible values: name, rate, age, loss, bytes"),
+        (&["ping", "--interval", "-1"], "unexpected argument"),
     ] {
         let output = finish(words, &domain());
         assert_eq!(output.status.code(), Some(2), "{words:?}");

@@ -32,6 +32,7 @@ mod node;
 mod notice;
 mod publisher;
 mod sample;
+mod statistics;
 mod subscriber;
 
 /// The clock of a process: the machine's own, or an artificial one.
@@ -46,6 +47,7 @@ pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, PINGS_LIMIT, PingErr
 pub use notice::Notice;
 pub use publisher::{PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder};
 pub use sample::{Age, Route, Sample, SampleInfo};
+pub use statistics::{SubscriberStatistics, WindowStatistics};
 pub use subscriber::{Subscriber, SubscriberBuilder, SubscriberCounters, Wait};
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.
