@@ -6,10 +6,18 @@
 // The command's work is to print; its libraries must not.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod echo;
 mod lab;
 mod lab_report;
+mod ping;
 mod progress;
+mod publish;
+mod stop;
+mod swarm;
 mod sync;
+mod top;
+mod topics;
+mod units;
 
 use std::process::ExitCode;
 
@@ -36,6 +44,21 @@ enum Command {
     /// Know another clock: its offset, its drift, and how wrong both may be
     #[command(subcommand)]
     Sync(sync::Command),
+    /// Publish samples of a topic
+    Pub(publish::PubArguments),
+    /// Show the samples of a topic, each with its age
+    Echo(echo::EchoArguments),
+    /// List topics with their writers, readers and quality of service, and what does not fit
+    Topics(topics::TopicsArguments),
+    /// Ask nodes for a reply: the whole trip, and each way with the bound of the clocks
+    ///
+    /// A ping goes by UDP from this node's thread to the other's, not through the shared memory of a topic.
+    /// Exit code 1 if a node did not answer at all.
+    Ping(ping::PingArguments),
+    /// Watch all topics: rate, age with its bound, loss, traffic
+    ///
+    /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
+    Top(top::TopArguments),
 }
 
 /// How a command ended, if it did not fail.
@@ -53,6 +76,11 @@ fn main() -> ExitCode {
         Command::Lab(command) => lab::run(command),
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
+        Command::Pub(arguments) => publish::run(&arguments),
+        Command::Echo(arguments) => echo::run(&arguments),
+        Command::Topics(arguments) => topics::run(&arguments),
+        Command::Ping(arguments) => ping::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -199,7 +199,7 @@ fn table(kind: EstimatorKind, accuracy: &Accuracy) -> String {
 }
 
 /// Becomes true at Ctrl-C or SIGTERM; a second one ends the process at once.
-fn interruption() -> std::io::Result<Arc<AtomicBool>> {
+pub(crate) fn interruption() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;

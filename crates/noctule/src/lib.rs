@@ -32,18 +32,23 @@ mod node;
 mod notice;
 mod publisher;
 mod sample;
+mod statistics;
 mod subscriber;
 
 /// The clock of a process: the machine's own, or an artificial one.
 pub use noctule_local_clock as clock;
 
 pub use error::{NodeError, PublishError, TakeError};
-pub use noctule_discovery::{Durability, Incompatible, NodeId, Qos, Reason, Reliability};
+pub use noctule_discovery::{
+    Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason, Reliability, incompatible,
+};
 pub use noctule_shm_ring::ReadError;
-pub use node::{KnownEndpoint, Node, NodeBuilder};
+pub use noctule_time_sync::Exchange;
+pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, PINGS_LIMIT, PingError};
 pub use notice::Notice;
 pub use publisher::{PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder};
-pub use sample::{Age, Sample, SampleInfo};
+pub use sample::{Age, Route, Sample, SampleInfo};
+pub use statistics::{SubscriberStatistics, WindowStatistics};
 pub use subscriber::{Subscriber, SubscriberBuilder, SubscriberCounters, Wait};
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.

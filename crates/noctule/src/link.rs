@@ -219,6 +219,11 @@ impl Link {
         self.sending.stop(writer, &mut self.counters);
     }
 
+    /// Whether a sample of our `writer` waits to be sent or, if reliable, acknowledged.
+    pub fn is_sending(&self, writer: EndpointId) -> bool {
+        self.sending.holds(writer)
+    }
+
     /// Takes in a datagram. A whole sample that is next in order goes to `deliver` where it lies.
     ///
     /// # Errors

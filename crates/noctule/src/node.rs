@@ -6,6 +6,7 @@ mod driver;
 mod hand_over;
 mod lead;
 mod local;
+mod ping;
 mod reading;
 mod remote;
 mod sockets;
@@ -38,6 +39,7 @@ use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
 use crate::swarm_key::SwarmKey;
 use lead::Lead;
 use offer::Offer;
+pub use ping::{PINGS_LIMIT, PingError};
 use sockets::{DOMAIN_MAX, Sockets, node_ports};
 use state::State;
 
@@ -237,6 +239,18 @@ impl Node {
         self.shared.lock().poll_notice()
     }
 
+    /// Every other node, by number.
+    pub fn nodes(&self) -> Vec<KnownNode> {
+        let state = self.shared.lock();
+        let known = state.discovery.nodes().map(|(id, name, address, same_host)| KnownNode {
+            id,
+            name: name.to_owned(),
+            address,
+            same_host,
+        });
+        known.collect()
+    }
+
     /// Every endpoint of other nodes, with the node's name and whether it is on this host.
     pub fn endpoints(&self) -> Vec<KnownEndpoint> {
         let state = self.shared.lock();
@@ -248,6 +262,19 @@ impl Node {
         });
         known.collect()
     }
+}
+
+/// Another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownNode {
+    /// Its number.
+    pub id: NodeId,
+    /// Its name, for people; it need not be unique.
+    pub name: String,
+    /// Where its socket is.
+    pub address: SocketAddr,
+    /// Whether it shares memory with this one.
+    pub same_host: bool,
 }
 
 /// An endpoint of another node.
@@ -348,6 +375,11 @@ impl Shared {
     pub(crate) fn remove_subscriber(&self, id: EndpointId) {
         self.lock().remove(id, clock::now());
         self.kick();
+    }
+
+    /// Whether nodes of other hosts have still to be sent samples of a writer, or have not acknowledged them.
+    pub(crate) fn is_sending(&self, id: EndpointId) -> bool {
+        self.lock().is_sending(id)
     }
 
     pub(crate) fn readers_of(&self, id: EndpointId) -> usize {

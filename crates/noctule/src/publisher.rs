@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, Qos, Reliability};
 use noctule_shm_ring::{Loan, Origin, Writer};
+use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
@@ -15,6 +16,9 @@ use crate::node::offer::{Offer, RAW_FORMATS};
 
 /// Largest sample unless a topic says otherwise: 64 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
+
+/// Between two looks for acknowledgements.
+const LOOK_AGAIN_NS: i64 = 1_000_000;
 
 /// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
 /// other hosts by UDP. Never blocks.
@@ -212,6 +216,21 @@ impl Publisher {
     /// Readers matched now, on this host and on others.
     pub fn readers(&self) -> usize {
         self.shared.readers_of(self.topic.id)
+    }
+
+    /// Waits until readers on other hosts have acknowledged all that was published reliably, or that was
+    /// given up because the history is full; false if `timeout` was over first. Readers on this host need
+    /// no acknowledgement: what is in shared memory stays there for them when the publisher has gone.
+    pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
+        let end_ns = now_ns().saturating_add(span(timeout).ns());
+        while self.shared.is_sending(self.topic.id) {
+            let now_ns = now_ns();
+            if now_ns >= end_ns {
+                return false;
+            }
+            sleep_until(end_ns.min(now_ns + LOOK_AGAIN_NS));
+        }
+        true
     }
 
     /// The topic's name.

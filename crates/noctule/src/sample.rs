@@ -1,5 +1,8 @@
 //! What a subscriber gets: bytes, and how old they are.
 
+use std::fmt;
+
+use noctule_discovery::NodeId;
 use noctule_shm_ring::Borrowed;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
@@ -14,6 +17,24 @@ pub struct Age {
     pub bound: Option<Span>,
     /// The standard error of `span` if least delays are equal both ways. Zero on one clock.
     pub sigma: Option<Span>,
+}
+
+/// How the samples of a publisher come to this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Route {
+    /// The publisher is on this host.
+    SharedMemory,
+    /// The publisher is on another host.
+    Udp,
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Route::SharedMemory => "shm",
+            Route::Udp => "udp",
+        })
+    }
 }
 
 /// What is known of a sample beside its bytes.
@@ -35,6 +56,10 @@ pub struct SampleInfo {
     pub sigma: Option<Span>,
     /// Length in bytes.
     pub length_bytes: usize,
+    /// The node that published it.
+    pub publisher: NodeId,
+    /// How it came.
+    pub route: Route,
 }
 
 impl SampleInfo {

@@ -19,7 +19,7 @@ use crate::error::{NodeError, TakeError};
 use crate::node::Shared;
 use crate::node::offer::ANY_FORMAT;
 use crate::publisher::span;
-use crate::sample::{Bytes, Sample, SampleInfo, unpack_widths};
+use crate::sample::{Bytes, Route, Sample, SampleInfo, unpack_widths};
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
@@ -72,8 +72,7 @@ pub(crate) struct Source {
     pub(crate) node: NodeId,
     pub(crate) writer: EndpointId,
     pub(crate) reader: Reader,
-    /// On another host.
-    is_remote: bool,
+    route: Route,
     /// Its publisher has gone.
     has_ended: bool,
     /// Value of the ring's word with which to go to sleep.
@@ -310,7 +309,8 @@ impl Subscriber {
             match read(&mut self.sources[at]) {
                 Ok(None) => passed += 1,
                 Ok(Some((sample, rest))) => {
-                    let info = self.describe(&sample);
+                    let Source { node, route, .. } = self.sources[at];
+                    let info = self.describe(&sample, node, route);
                     if self.is_expired(&info) {
                         self.counters.expired += 1;
                         continue;
@@ -332,7 +332,7 @@ impl Subscriber {
     }
 
     #[inline]
-    fn describe(&self, sample: &RingSample) -> SampleInfo {
+    fn describe(&self, sample: &RingSample, publisher: NodeId, route: Route) -> SampleInfo {
         let (bound, sigma) = match sample.origin.user {
             0 => (Some(Span::ZERO), Some(Span::ZERO)),
             widths => unpack_widths(widths),
@@ -346,6 +346,8 @@ impl Subscriber {
             bound,
             sigma,
             length_bytes: sample.length_bytes,
+            publisher,
+            route,
         }
     }
 
@@ -393,7 +395,7 @@ impl Subscriber {
             }
         };
         if self.wait == Wait::Spin {
-            if self.sources.iter().any(|source| source.is_remote) {
+            if self.sources.iter().any(|source| source.route == Route::Udp) {
                 self.shared.try_receive(&mut self.datagram);
             }
             std::hint::spin_loop();
@@ -406,7 +408,7 @@ impl Subscriber {
     /// True as soon as there is something to look at.
     fn spin_for(&mut self, duration: Duration) -> bool {
         let end = Timer::now() + duration;
-        let is_remote = self.sources.iter().any(|source| source.is_remote);
+        let is_remote = self.sources.iter().any(|source| source.route == Route::Udp);
         while Timer::now() < end {
             if is_remote {
                 self.shared.try_receive(&mut self.datagram);
@@ -421,11 +423,11 @@ impl Subscriber {
 
     /// Sleeps until there is something to look at; reads the socket meanwhile if all comes from there.
     fn block(&mut self, timeout: Option<Duration>) {
-        if !self.sources.iter().any(|source| source.is_remote) {
+        if !self.sources.iter().any(|source| source.route == Route::Udp) {
             return self.sleep(timeout);
         }
         let shared = Arc::clone(&self.shared);
-        if self.sources.iter().all(|source| source.is_remote) {
+        if self.sources.iter().all(|source| source.route == Route::Udp) {
             let Subscriber { topic, sources, datagram, version, .. } = self;
             let is_done = || {
                 let changed = topic.version.load(Ordering::Acquire) != *version;
@@ -476,13 +478,8 @@ impl Subscriber {
 
 impl Source {
     /// A source of samples from a writer of `node`.
-    pub(crate) fn new(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
-        Source { node, writer, reader, is_remote: false, has_ended: false, sleeps_on: 0 }
-    }
-
-    /// The same, of another host.
-    pub(crate) fn remote(node: NodeId, writer: EndpointId, reader: Reader) -> Source {
-        Source { is_remote: true, ..Source::new(node, writer, reader) }
+    pub(crate) fn new((node, writer): (NodeId, EndpointId), reader: Reader, route: Route) -> Source {
+        Source { node, writer, reader, route, has_ended: false, sleeps_on: 0 }
     }
 
     /// The next sample, lent if it can be.

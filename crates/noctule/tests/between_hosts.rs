@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use noctule::clock::{self, LocalClock};
-use noctule::{Node, Reliability, Sample, Subscriber};
+use noctule::{Node, PingError, Reliability, Route, Sample, Subscriber};
 
 fn domain() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,7 +68,30 @@ fn reliable_samples_of_any_size_arrive_once_and_in_order() {
         let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("a reliable sample");
         assert_eq!(sample.to_vec(), vec![number; size]);
         assert_eq!(sample.info().missed, 0);
+        assert_eq!((sample.info().publisher, sample.info().route), (far.id(), Route::Udp));
     }
+    assert!(publisher.wait_for_acknowledgments(Duration::from_secs(20)));
+}
+
+#[test]
+fn a_ping_proves_an_interval_that_holds_the_true_offset() {
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=5s"), node("near", domain, ""));
+    let idle = near.subscriber("unheard").open().unwrap();
+    while near.nodes().is_empty() {
+        let _ = near.poll_notice();
+        std::thread::yield_now();
+    }
+    let known = near.nodes().remove(0);
+    assert_eq!((known.id, known.name.as_str(), known.same_host), (far.id(), "far", false));
+    for _ in 0..20 {
+        let exchange = near.ping(far.id(), Duration::from_secs(20)).unwrap();
+        let (least_ns, most_ns) = (exchange.offset_at_least().ns(), exchange.offset_at_most().ns());
+        assert!(least_ns <= 5_000_000_000 && 5_000_000_000 <= most_ns, "{exchange:?}");
+        assert!(exchange.t4 - exchange.t1 >= exchange.t3 - exchange.t2, "{exchange:?}");
+    }
+    drop(idle);
+    assert!(matches!(far.ping(far.id(), Duration::ZERO), Err(PingError::Unknown { .. })));
 }
 
 #[test]

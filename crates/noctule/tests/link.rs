@@ -138,6 +138,19 @@ fn an_acknowledgement_rides_on_a_sample_and_goes_alone_after_two_milliseconds() 
 }
 
 #[test]
+fn a_writer_is_sending_until_its_last_reliable_sample_is_acknowledged() {
+    let mut pair = pair(1, Channel::PERFECT);
+    let is_sending = |pair: &Pair| [1, 2].map(|writer| pair.links[0].is_sending(EndpointId(writer)));
+    assert_eq!(is_sending(&pair), [false, false]);
+    pair.send(0, (1, 1), true, ALL);
+    pair.send(0, (2, 1), false, ALL);
+    // Both are on the way; at best effort that is all there is.
+    assert_eq!(is_sending(&pair), [true, false]);
+    pair.run(Span::from_ms(5));
+    assert_eq!(is_sending(&pair), [false, false]);
+}
+
+#[test]
 fn a_reliable_sample_waits_for_its_reader_without_filling_the_line() {
     let mut pair = Pair::new(1, Channel::PERFECT, LinkConfig::default());
     pair.links[1].expect(EndpointId(2), LIMIT, true);

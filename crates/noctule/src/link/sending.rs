@@ -118,6 +118,11 @@ impl Sending {
         }
     }
 
+    /// Whether anything of a writer is queued.
+    pub(super) fn holds(&self, writer: EndpointId) -> bool {
+        self.streams.get(&writer).is_some_and(|stream| !stream.samples.is_empty())
+    }
+
     pub(super) fn handle_acknowledgement(
         &mut self,
         acknowledgement: &Acknowledgement,

@@ -21,6 +21,7 @@ use super::hand_over::{PACKET_BYTES_MAX, Packet, socket_name};
 use super::offer::open_ring;
 use crate::clock;
 use crate::notice::Notice;
+use crate::sample::Route;
 use crate::subscriber::{Change, Source};
 
 /// Other nodes of this host that may be connected at once.
@@ -308,7 +309,7 @@ impl Outgoing {
             Durability::Volatile => StartAt::Next,
         };
         let ring = open_ring((data, control), pins, endpoint.type_hash, start)?;
-        let source = Source::new(self.node, endpoint.id, ring);
+        let source = Source::new((self.node, endpoint.id), ring, Route::SharedMemory);
         topic.change(Change::Came(Box::new(source)));
         Ok(())
     }

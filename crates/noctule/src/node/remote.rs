@@ -16,7 +16,7 @@ use noctule_timebase::{Instant, Span};
 use super::offer::{Offer, open_ring};
 use crate::clock::{LocalClock, Raw};
 use crate::link::{Delivered, Link, LinkConfig};
-use crate::sample::pack_widths;
+use crate::sample::{Route, pack_widths};
 use crate::subscriber::{Change, Source, SubscribedTopic};
 use crate::sync::wire::{Reply, Request};
 
@@ -95,7 +95,7 @@ impl Remote {
         };
         let reader = inbound.reader(topic.pins, writer.type_hash)?;
         inbound.readers += 1;
-        topic.change(Change::Came(Box::new(Source::remote(node, writer.id, reader))));
+        topic.change(Change::Came(Box::new(Source::new((node, writer.id), reader, Route::Udp))));
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use noctule_discovery::{
 use noctule_timebase::Instant;
 
 use super::offer::Past;
+use super::ping::Pings;
 use super::remote::{Remote, Remotes};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
@@ -59,6 +60,7 @@ pub(super) struct State {
     by_address: BTreeMap<SocketAddr, NodeId>,
     clock: LocalClock,
     arrivals: Arrivals,
+    pub(super) pings: Pings,
     /// Secret; each exchange of clocks derives its own from it.
     exchange_key: [u8; 16],
     /// Replies of the clock exchange, sealed.
@@ -89,6 +91,7 @@ impl State {
             by_address: BTreeMap::new(),
             clock,
             arrivals: Arrivals::new(),
+            pings: Pings::default(),
             exchange_key,
             outbox: VecDeque::new(),
             wishes: VecDeque::new(),
@@ -121,9 +124,10 @@ impl State {
             }
             Some(b"NCTS\x01\x02") => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
-                let reply = Reply::decode(body);
-                if let (Ok(reply), Some(remote)) =
-                    (reply, remote(&mut self.remotes, from, source, &self.by_address))
+                let sender = from.or_else(|| self.by_address.get(&source).copied());
+                let (Ok(reply), Some(sender)) = (Reply::decode(body), sender) else { return };
+                if !self.pings.handle_reply(sender, &reply, arrived)
+                    && let Some(remote) = self.remotes.get_mut(&sender)
                 {
                     remote.handle_reply(&reply, arrived);
                 }
@@ -264,6 +268,11 @@ impl State {
             }
         }
         self.handle_events(now);
+    }
+
+    /// Whether a reader of another host has still to get a sample of a writer.
+    pub(super) fn is_sending(&self, writer: EndpointId) -> bool {
+        self.remotes.values().any(|remote| remote.link.is_sending(writer))
     }
 
     /// Takes an endpoint back.

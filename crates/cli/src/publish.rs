@@ -1,0 +1,305 @@
+//! `noctule pub`
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use noctule::{Node, PAYLOAD_BYTES_DEFAULT, Publisher, Reliability};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::stop::{Stop, TICK};
+use crate::swarm::{SwarmArguments, seconds};
+use crate::units;
+
+/// Between two looks for readers.
+const LOOK: Duration = Duration::from_millis(10);
+/// A reader that is matched opens the shared memory within this: what is published earlier it may not see.
+const SETTLE: Duration = Duration::from_millis(200);
+/// The longest sample that can be opened for.
+const PAYLOAD_BYTES_MAX: u32 = 1 << 30;
+/// Reliable samples are waited for this long at the end.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(clap::Args)]
+pub(crate) struct PubArguments {
+    /// The topic
+    topic: String,
+    /// The sample; - takes every line of standard input as one
+    #[arg(conflicts_with_all = ["file", "hex"])]
+    text: Option<String>,
+    /// The sample is this file
+    #[arg(long, value_name = "FILE", conflicts_with = "hex")]
+    file: Option<PathBuf>,
+    /// The sample in hexadecimal digits, e.g. "01 ff"
+    #[arg(long, value_name = "DIGITS")]
+    hex: Option<String>,
+    /// Samples per second; without it one sample is published, once a reader is there
+    #[arg(long, value_name = "HZ", value_parser = rate)]
+    rate: Option<f64>,
+    /// Stop after this many samples; 1 per second without --rate
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// The name of the type
+    #[arg(long = "type", value_name = "NAME", default_value = "bytes")]
+    type_name: String,
+    /// Repeat samples until they arrive on other hosts
+    #[arg(long)]
+    reliable: bool,
+    /// Readers that come late get the history first
+    #[arg(long)]
+    transient_local: bool,
+    /// How many samples a reader may lag behind
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    keep_last: u32,
+    /// The longest sample; without any content, samples are this many zeros
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(PAYLOAD_BYTES_MAX)))]
+    payload_bytes: Option<u32>,
+    /// Publish nothing before this many readers are there; 1 if there is one sample only, else 0
+    #[arg(long, value_name = "N")]
+    wait_for: Option<usize>,
+    /// Give up waiting for readers after this many seconds
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "10")]
+    seconds: Duration,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    swarm: SwarmArguments,
+}
+
+pub(crate) fn run(arguments: &PubArguments) -> Result<Outcome, Box<dyn Error>> {
+    let content = Content::of(arguments)?;
+    let stop = Stop::after(None)?;
+    let node = arguments.swarm.join("pub")?;
+    let mut publisher = open(arguments, &content, &node)?;
+    if !wait_for_readers(arguments, &content, &publisher, &stop) {
+        if !stop.is_interrupted() {
+            let what = format!(
+                "{} of the {} readers of {} came",
+                publisher.readers(),
+                wanted(arguments, &content),
+                arguments.topic
+            );
+            anstream::eprintln!("noctule: {}", arguments.swarm.nothing_seen(&what, arguments.seconds, &node));
+        }
+        return Ok(Outcome::NotValid);
+    }
+    publish_all(arguments, content, &mut publisher, &stop)?;
+    let acknowledged = publisher.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN);
+    if arguments.json {
+        let (published, readers) = (publisher.published(), publisher.readers());
+        anstream::println!(
+            "{}",
+            json!({ "topic": arguments.topic, "published": published, "readers": readers, "acknowledged": acknowledged })
+        );
+    }
+    if !acknowledged {
+        anstream::eprintln!(
+            "noctule: not every reader has acknowledged all samples of {} after {} s; check the network between them",
+            arguments.topic,
+            ACKNOWLEDGED_WITHIN.as_secs()
+        );
+        return Ok(Outcome::NotValid);
+    }
+    Ok(Outcome::Done)
+}
+
+/// What the samples are.
+enum Content {
+    Same(Vec<u8>),
+    Lines,
+}
+
+impl Content {
+    fn of(arguments: &PubArguments) -> Result<Content, String> {
+        let PubArguments { text, file, hex, payload_bytes, .. } = arguments;
+        if text.as_deref() == Some("-") {
+            return Ok(Content::Lines);
+        }
+        if let Some(text) = text {
+            return Ok(Content::Same(text.clone().into_bytes()));
+        }
+        if let Some(digits) = hex {
+            return unhex(digits).map(Content::Same);
+        }
+        if let Some(path) = file {
+            let cannot = |error: &dyn std::fmt::Display| {
+                format!("{} cannot be read: {error}; name another file", path.display())
+            };
+            let mut bytes = Vec::new();
+            let opened = std::fs::File::open(path).map_err(|error| cannot(&error))?;
+            let read = opened.take(u64::from(PAYLOAD_BYTES_MAX) + 1).read_to_end(&mut bytes);
+            return match read.map_err(|error| cannot(&error))? {
+                length if length > PAYLOAD_BYTES_MAX as usize => Err(cannot(&"it has more than 1 GiB")),
+                _ => Ok(Content::Same(bytes)),
+            };
+        }
+        match payload_bytes {
+            Some(bytes) => Ok(Content::Same(vec![0; *bytes as usize])),
+            None => Err(
+                "there is nothing to publish; give a text, - for lines of standard input, --file, --hex, \
+                         or --payload-bytes alone for zeros"
+                    .into(),
+            ),
+        }
+    }
+
+    fn length_bytes(&self) -> usize {
+        match self {
+            Content::Same(bytes) => bytes.len(),
+            Content::Lines => 0,
+        }
+    }
+}
+
+fn open(arguments: &PubArguments, content: &Content, node: &Node) -> Result<Publisher, Box<dyn Error>> {
+    let needed = (content.length_bytes() as u32).max(1);
+    let most = arguments.payload_bytes.unwrap_or_else(|| needed.max(PAYLOAD_BYTES_DEFAULT));
+    let mut builder = node
+        .publisher(&arguments.topic)
+        .type_name(&arguments.type_name, 0)
+        .keep_last(arguments.keep_last)
+        .payload_bytes_max(most);
+    if arguments.reliable {
+        builder = builder.reliability(Reliability::Reliable);
+    }
+    if arguments.transient_local {
+        builder = builder.transient_local();
+    }
+    Ok(builder.open()?)
+}
+
+/// Samples to publish; `None`: until stopped.
+fn count(arguments: &PubArguments, content: &Content) -> Option<u64> {
+    let once = matches!(content, Content::Same(_)) && arguments.rate.is_none();
+    arguments.count.or(once.then_some(1))
+}
+
+fn wanted(arguments: &PubArguments, content: &Content) -> usize {
+    arguments.wait_for.unwrap_or(usize::from(count(arguments, content) == Some(1)))
+}
+
+/// False if they did not come in time.
+fn wait_for_readers(arguments: &PubArguments, content: &Content, publisher: &Publisher, stop: &Stop) -> bool {
+    let wanted = wanted(arguments, content);
+    while publisher.readers() < wanted {
+        if stop.is_due() || stop.elapsed() >= arguments.seconds {
+            return false;
+        }
+        stop.wait_until(Instant::now() + LOOK);
+    }
+    if wanted > 0 {
+        stop.wait_until(Instant::now() + SETTLE);
+    }
+    true
+}
+
+fn publish_all(
+    arguments: &PubArguments,
+    content: Content,
+    publisher: &mut Publisher,
+    stop: &Stop,
+) -> Result<(), Box<dyn Error>> {
+    let count = count(arguments, &content).unwrap_or(u64::MAX);
+    let most_bytes = arguments.payload_bytes.unwrap_or(PAYLOAD_BYTES_DEFAULT) as usize;
+    let (bytes, lines) = match content {
+        Content::Same(bytes) => (bytes, None),
+        Content::Lines => (Vec::new(), Some(lines(most_bytes))),
+    };
+    let period =
+        arguments.rate.or(lines.is_none().then_some(1.0)).map(|rate| Duration::from_secs_f64(1.0 / rate));
+    let mut due = Instant::now();
+    while publisher.published() < count && !stop.is_due() {
+        match &lines {
+            None => publisher.publish(&bytes)?,
+            Some(lines) => match next_line(lines, stop)? {
+                Some(line) => publisher.publish(&line)?,
+                None => break,
+            },
+        }
+        if let Some(period) = period
+            && publisher.published() < count
+        {
+            due += period;
+            stop.wait_until(due);
+        }
+    }
+    Ok(())
+}
+
+type Line = Result<Vec<u8>, String>;
+
+/// Reads in a thread of its own, so that Ctrl-C need not wait for a line.
+fn lines(most_bytes: usize) -> Receiver<Line> {
+    let (sender, receiver) = sync_channel(1);
+    std::thread::spawn(move || {
+        let mut input = BufReader::new(std::io::stdin().lock());
+        loop {
+            let mut line = Vec::new();
+            // Room for the end of the line.
+            let read = input.by_ref().take(most_bytes as u64 + 1).read_until(b'\n', &mut line);
+            let line = match read {
+                Ok(0) => break,
+                Ok(_) if line.last() == Some(&b'\n') => Ok(line[..line.len() - 1].to_vec()),
+                Ok(_) if line.len() > most_bytes => {
+                    Err(format!("a line is longer than {most_bytes} bytes; raise --payload-bytes"))
+                }
+                Ok(_) => Ok(line),
+                Err(error) => Err(format!("standard input cannot be read: {error}")),
+            };
+            let is_last = line.is_err();
+            if sender.send(line).is_err() || is_last {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// `None`: there are no more, or it is time to stop.
+fn next_line(lines: &Receiver<Line>, stop: &Stop) -> Result<Option<Vec<u8>>, String> {
+    while !stop.is_due() {
+        match lines.recv_timeout(TICK) {
+            Ok(line) => return line.map(Some),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Ok(None)
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.001..=1e6).contains(&rate) => Ok(rate),
+        _ => Err("write a number of samples per second, from 0.001 to 1000000".into()),
+    }
+}
+
+fn unhex(digits: &str) -> Result<Vec<u8>, String> {
+    let nibbles: Option<Vec<u32>> =
+        digits.chars().filter(|digit| !digit.is_whitespace()).map(|digit| digit.to_digit(16)).collect();
+    match nibbles {
+        Some(nibbles) if nibbles.len() % 2 == 0 => {
+            Ok(nibbles.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
+        }
+        _ => Err(format!(
+            "\"{}\" is not hexadecimal; write two digits for every byte, e.g. \"01 ff\"",
+            units::printable(digits)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_digits_are_bytes_with_or_without_spaces() {
+        assert_eq!(unhex("01 fF"), Ok(vec![1, 255]));
+        assert_eq!(unhex(""), Ok(vec![]));
+        assert!(unhex("0").is_err() && unhex("0x01").is_err());
+    }
+}

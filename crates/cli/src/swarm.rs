@@ -1,0 +1,93 @@
+//! Joining a swarm from the command line: the options that `pub`, `echo`, `ping`, `topics` and `top` share,
+//! and what to say when nothing is there.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use noctule::{Node, NodeError, NodeId};
+
+/// Ports of a domain, `docs/spec/discovery.md`.
+const FIRST_PORT: u32 = 7400;
+const PORTS_PER_DOMAIN: u32 = 10;
+
+/// Which swarm, and as whom.
+#[derive(clap::Args)]
+pub(crate) struct SwarmArguments {
+    /// Nodes of different domains do not see each other: 0 to 5000
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    domain: u32,
+    /// File with the swarm's key: 64 hexadecimal digits that only you can read
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// A host or node to be told by unicast where multicast does not reach, e.g. 192.168.1.7; repeatable
+    #[arg(long, value_name = "ADDRESS")]
+    peer: Vec<String>,
+    /// Use only the interface with this address
+    #[arg(long, value_name = "ADDRESS")]
+    interface: Option<Ipv4Addr>,
+    /// What other nodes call this one; the command's name by default
+    #[arg(long)]
+    name: Option<String>,
+}
+
+impl SwarmArguments {
+    /// Joins. Notices go to standard error.
+    pub(crate) fn join(&self, command: &str) -> Result<Node, NodeError> {
+        self.builder(command).open()
+    }
+
+    /// Joins; notices are kept for the caller to show.
+    pub(crate) fn join_quietly(&self, command: &str) -> Result<Node, NodeError> {
+        self.builder(command).keep_notices().open()
+    }
+
+    fn builder(&self, command: &str) -> noctule::NodeBuilder {
+        let name = self.name.clone().unwrap_or_else(|| format!("noctule {command}"));
+        let mut builder = Node::builder(&name).domain(self.domain);
+        if let Some(key) = &self.key {
+            builder = builder.swarm_key(key);
+        }
+        if let Some(address) = self.interface {
+            builder = builder.interface(address);
+        }
+        self.peer.iter().fold(builder, |builder, peer| builder.static_peer(peer))
+    }
+
+    /// Why nothing was seen and what to check, as one sentence.
+    pub(crate) fn nothing_seen(&self, what: &str, waited: Duration, node: &Node) -> String {
+        let others = node.nodes().len();
+        let seconds = waited.as_secs_f64();
+        if others > 0 {
+            let nodes =
+                if others == 1 { "one other node is".into() } else { format!("{others} other nodes are") };
+            return format!(
+                "{what} in {seconds:.0} s, although {nodes} there; `noctule topics` lists what they have"
+            );
+        }
+        let first = FIRST_PORT + PORTS_PER_DOMAIN * self.domain;
+        let key = self.key.as_ref().map_or("none here".into(), |key| format!("{} here", key.display()));
+        format!(
+            "{what} in {seconds:.0} s, and no other node was heard; check that all use the same domain (--domain, {} \
+             here) and swarm key (--key, {key}), and that the firewall lets multicast and UDP ports {first} to {} \
+             through, or name a --peer",
+            self.domain,
+            first + PORTS_PER_DOMAIN - 1
+        )
+    }
+}
+
+/// The first digits of a node's number: enough to tell nodes of one name apart.
+pub(crate) fn short(id: NodeId) -> String {
+    let mut digits = id.to_string();
+    digits.truncate(8);
+    digits
+}
+
+/// `--seconds`: more than none, at most a year.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let fault = || format!("\"{text}\" is no number of seconds; write e.g. 5 or 0.5");
+    let seconds: f64 = text.parse().map_err(|_| fault())?;
+    let is_sensible = seconds > 0.0 && seconds <= 366.0 * 86_400.0;
+    if is_sensible { Ok(Duration::from_secs_f64(seconds)) } else { Err(fault()) }
+}
