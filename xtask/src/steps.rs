@@ -110,7 +110,7 @@ fn sanitizer(name: &str) -> Result<(), String> {
     shell::run("rustup component add rust-src --toolchain nightly")?;
     shell::run(&format!(
         "RUSTFLAGS='-Zsanitizer={name} -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=target/{name} \
-         cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu -p noctule-shm-ring -p noctule"
+         cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu -p noctule-shm-ring -p noctule --lib --tests"
     ))
 }
 

@@ -1,7 +1,7 @@
 //! Writers and readers killed at random points: nobody hangs, no torn sample is accepted, nothing is
 //! left behind.
 //!
-//! `NOCTULE_KILLS` (default 30) kills from seed `NOCTULE_SEED` (default 1), half of them of readers,
+//! `NOCTULE_KILLS` (default 12) kills from seed `NOCTULE_SEED` (default 1), half of them of readers,
 //! half of writers. The processes are this test binary itself, started again with a role.
 
 #![allow(clippy::unwrap_used)] // a test, roles included
@@ -162,7 +162,7 @@ fn a_killed_process_harms_nobody_and_leaves_nothing() {
         return;
     }
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
-    let (kills, seed) = (number("NOCTULE_KILLS", 30), number("NOCTULE_SEED", 1));
+    let (kills, seed) = (number("NOCTULE_KILLS", 12), number("NOCTULE_SEED", 1));
     println!("{kills} kills from seed {seed}");
     drop(node("0"));
     let (descriptors, files) = (open_descriptors(), files_in_dev_shm());

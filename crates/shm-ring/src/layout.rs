@@ -44,9 +44,11 @@ pub(crate) const CURSOR: usize = 64;
 /// What a ring is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingConfig {
-    /// How many of the last messages can always be read, ≥ 1.
+    /// How many of the last messages can be read, ≥ 1, whatever is pinned. A reader that lags behind
+    /// all of them and moves its pins along at every message costs others some of the oldest, never
+    /// the newest.
     pub history: u32,
-    /// How many slots all readers together may have pinned.
+    /// How many slots all readers together may have pinned; rounding may give more.
     pub pins: u32,
     /// The longest message, up to [`PAYLOAD_BYTES_MAX`].
     pub payload_bytes_max: usize,
@@ -58,7 +60,9 @@ pub struct RingConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Configuration out of limits.
-    #[error("a ring of {slots} slots (history, pins and one to write) is not possible; 2 to {SLOTS_MAX} are")]
+    #[error(
+        "a ring of {slots} slots (history, twice the pins, one to write) is not possible; 2 to {SLOTS_MAX} are"
+    )]
     Slots {
         /// Slots it would need.
         slots: u64,
@@ -109,6 +113,8 @@ pub enum LayoutError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     slot_count: u64,
+    /// At most `slot_count` − 2: one slot to write, one to keep.
+    pins: u64,
     slot_stride_bytes: usize,
     payload_bytes_max: usize,
     type_hash: u64,
@@ -118,12 +124,15 @@ impl Layout {
     /// Geometry for what is to be held: history, pins and one slot to write, rounded up to a power
     /// of two.
     pub fn of(config: &RingConfig) -> Result<Self, LayoutError> {
-        let wanted = u64::from(config.history) + u64::from(config.pins) + 1;
-        let slots = wanted.next_power_of_two();
+        // Pinned slots twice: while they are passed over, positions older by as many hold history.
+        let wanted = u64::from(config.history) + 2 * u64::from(config.pins) + 1;
         if config.history == 0 {
             return Err(LayoutError::Slots { slots: wanted });
         }
-        Self::checked(slots, config.payload_bytes_max as u64, config.type_hash)
+        // What rounding gives goes to the pins.
+        let slots = wanted.next_power_of_two();
+        let pins = (slots - 1 - u64::from(config.history)) / 2;
+        Self::checked([slots, pins], config.payload_bytes_max as u64, config.type_hash)
     }
 
     /// Size of the data region in bytes.
@@ -146,9 +155,17 @@ impl Layout {
         self.type_hash
     }
 
-    /// Slots that pins may occupy while the writer still has one to write and one to keep.
-    pub(crate) fn pins_max(&self) -> u32 {
-        (self.slot_count - 2) as u32
+    /// Slots that all readers together may have pinned.
+    pub fn pins(&self) -> u32 {
+        self.pins as u32
+    }
+
+    /// The oldest position that the writer leaves alone after it has published another, whatever is
+    /// pinned; what is older must not be pinned any more. The slots of older positions are one more
+    /// than there are pins, so one of them is free for the next message.
+    #[inline]
+    pub(crate) fn oldest(&self, published: u64) -> u64 {
+        published.saturating_sub(self.slot_count - 2 - self.pins).max(1)
     }
 
     pub(crate) fn slot_index(&self, position: u64) -> usize {
@@ -177,6 +194,7 @@ impl Layout {
             self.slot_stride_bytes as u64,
             self.payload_bytes_max as u64,
             self.type_hash,
+            self.pins,
         ];
         for (index, field) in fields.into_iter().enumerate() {
             memory.word(8 + index * 8).store(field, Ordering::Relaxed);
@@ -191,11 +209,11 @@ impl Layout {
             return Err(LayoutError::NoRing);
         }
         let field = |index: usize| memory.word(8 + index * 8).load(Ordering::Relaxed);
-        let [found, slots, slot_stride_bytes, payload, type_hash] = std::array::from_fn(field);
+        let [found, slots, slot_stride_bytes, payload, type_hash, pins] = std::array::from_fn(field);
         if found != VERSION {
             return Err(LayoutError::Version { found });
         }
-        let layout = Self::checked(slots, payload, type_hash)?;
+        let layout = Self::checked([slots, pins], payload, type_hash)?;
         if layout.slot_stride_bytes as u64 != slot_stride_bytes {
             return Err(LayoutError::Stride { slot_stride_bytes });
         }
@@ -203,8 +221,9 @@ impl Layout {
         Ok(layout)
     }
 
-    fn checked(slot_count: u64, payload: u64, type_hash: u64) -> Result<Self, LayoutError> {
-        if !slot_count.is_power_of_two() || !(2..=SLOTS_MAX).contains(&slot_count) {
+    fn checked([slot_count, pins]: [u64; 2], payload: u64, type_hash: u64) -> Result<Self, LayoutError> {
+        let possible = slot_count.is_power_of_two() && (2..=SLOTS_MAX).contains(&slot_count);
+        if !possible || pins > slot_count - 2 {
             return Err(LayoutError::Slots { slots: slot_count });
         }
         let payload_bytes_max = usize::try_from(payload).unwrap_or(usize::MAX);
@@ -216,7 +235,7 @@ impl Layout {
             0..=SHORT_BYTES_MAX => LONG_PAYLOAD,
             _ => (LONG_PAYLOAD + payload_bytes_max).next_multiple_of(128),
         };
-        Ok(Self { slot_count, slot_stride_bytes, payload_bytes_max, type_hash })
+        Ok(Self { slot_count, pins, slot_stride_bytes, payload_bytes_max, type_hash })
     }
 
     fn check_size(&self, memory: &Memory) -> Result<(), LayoutError> {

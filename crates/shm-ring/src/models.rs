@@ -4,7 +4,7 @@
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::layout::PUBLISHED;
+use crate::layout::{PINS, PUBLISHED};
 use crate::sync::Ordering;
 use crate::*;
 
@@ -65,7 +65,7 @@ fn a_copy_is_whole_or_not_delivered() {
 #[test]
 fn a_borrowed_sample_is_not_overwritten() {
     model(3, || {
-        let (memory, mut writer) = ring(1, 2);
+        let (memory, mut writer) = ring(1, 1);
         let mut reader = reader(&memory, writer.roster(), 1);
         (0..2).for_each(|_| drop(put(&mut writer)));
         let writing = thread::spawn(move || (0..3).for_each(|_| drop(put(&mut writer))));
@@ -75,6 +75,25 @@ fn a_borrowed_sample_is_not_overwritten() {
             check(borrowed.sample(), &buffer);
         }
         writing.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reader_that_moves_its_pin_costs_one_slot_or_its_grant() {
+    model(3, || {
+        let (_memory, mut writer) = ring(1, 1);
+        let control = Memory::zeroed(CONTROL_BYTES);
+        writer.roster().attach(control.clone(), 1).unwrap();
+        (0..3).for_each(|_| drop(put(&mut writer)));
+        let moving = thread::spawn(move || {
+            for position in 1..=3 {
+                control.word(PINS).store(position, Ordering::Relaxed);
+            }
+        });
+        let _ = put(&mut writer);
+        moving.join().unwrap();
+        let counters = writer.counters();
+        assert!(counters.skipped <= 1 && counters.revoked <= 1, "{counters:?}");
     });
 }
 

@@ -16,6 +16,8 @@ use crate::writer::Origin;
 
 /// How often a reader that is overtaken while it reads tries again within one call.
 const ATTEMPTS_MAX: u64 = 8;
+/// Positions beyond are made up by a hostile writer; no honest one gets so far in a thousand years.
+const POSITION_MAX: u64 = 1 << 56;
 
 /// Where a new reader begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,7 +271,9 @@ impl Reader {
             let Some(pin) = Pin::new(&self.shared, position) else {
                 return Err(ReadError::Pins { pins: self.shared.pins });
             };
-            if self.shared.stamp(position) != Stamp::complete(position) {
+            // The stamp would not tell: the writer may have passed the pin before it was set, and open
+            // the slot later. What is not too old now, it had not passed.
+            if position < self.shared.layout.oldest(self.shared.published()) {
                 self.overtaken(view, attempt);
                 continue;
             }
@@ -311,13 +315,14 @@ impl Reader {
     #[cold]
     fn jump(&mut self, view: View, attempt: u64) {
         let published = self.shared.published();
-        let slots = self.shared.layout.slot_count();
-        let back = match view {
-            View::Queue => (slots - 2).saturating_sub(attempt * slots.div_ceil(4)),
-            View::Latest => 0,
+        let goal = match view {
+            View::Queue => {
+                let oldest = self.shared.layout.oldest(published);
+                oldest + (published - oldest.min(published)) * attempt / ATTEMPTS_MAX
+            }
+            View::Latest => published,
         };
-        // Positions that a hostile writer made up end at the widest a stamp can hold.
-        self.next = published.saturating_sub(back).max(self.next + 1).min(u64::MAX >> 3);
+        self.next = goal.max(self.next + 1).min(POSITION_MAX);
     }
 
     #[cold]
@@ -363,7 +368,7 @@ impl Shared {
     }
 
     fn published(&self) -> u64 {
-        self.data.word(PUBLISHED).load(Ordering::Acquire)
+        self.data.word(PUBLISHED).load(Ordering::Acquire).min(POSITION_MAX)
     }
 
     #[inline(always)]
@@ -380,12 +385,14 @@ impl Shared {
 
     /// Position to begin with, and the number expected there if that can be known.
     fn start(&self, start: StartAt) -> (u64, u64) {
-        let newest = self.published().min(u64::MAX >> 3);
+        let newest = self.published();
         match start {
-            StartAt::Oldest => (newest.saturating_sub(self.layout.slot_count() - 2).max(1), 0),
+            StartAt::Oldest => (self.layout.oldest(newest), 0),
             StartAt::Last(count) => {
-                let back = u64::from(count).clamp(1, self.layout.slot_count() - 1) - 1;
-                (newest.saturating_sub(back).max(1), 0)
+                // Positions that were passed over hold no message.
+                let there = |position: &u64| self.stamp(*position) == Stamp::complete(*position);
+                let kept = (self.layout.oldest(newest)..=newest).rev().filter(there);
+                (kept.take(count.max(1) as usize).last().unwrap_or(newest.max(1)), 0)
             }
             StartAt::Newest => (newest.max(1), 0),
             StartAt::Next if newest == 0 => (1, 1),

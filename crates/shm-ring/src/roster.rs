@@ -62,7 +62,7 @@ pub(crate) struct Attached {
 impl Roster {
     pub(crate) fn new(layout: &Layout) -> Self {
         let list = Mutex::new(List::default());
-        Self(Arc::new(Shared { version: AtomicU64::new(0), pins_max: layout.pins_max(), list }))
+        Self(Arc::new(Shared { version: AtomicU64::new(0), pins_max: layout.pins(), list }))
     }
 
     /// Makes the writer heed a control page from its next message on. Call it before the reader is
@@ -108,7 +108,7 @@ impl Roster {
         self.len() == 0
     }
 
-    /// Takes a reader's pins away for good: no honest reader pins in front of the writer for a lap.
+    /// Takes a reader's pins away for good: no honest reader moves them in front of the writer.
     pub(crate) fn revoke_pins(&self, control: &Memory) {
         let mut list = self.lock();
         let same = |reader: &&mut Attached| std::ptr::eq(reader.control.word(0), control.word(0));

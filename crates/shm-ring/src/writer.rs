@@ -4,14 +4,14 @@
 //! into it, completed with one store to its stamp, and the next slot is claimed right away. Marking a
 //! slot long before it is written keeps the mark off the way of the message: a spinning reader that
 //! polls the stamp would otherwise take the line away between mark and completion. One full fence per
-//! message serves both questions that need one: who sleeps, and who has pinned the next slot.
+//! message serves both questions that need one: who sleeps, and what is pinned.
 
 use crate::layout::{
     LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PUBLISHED, RingConfig, SOURCE_TIME, STAMP, Stamp,
     WAITING,
 };
 use crate::memory::Memory;
-use crate::roster::{Attached, Roster};
+use crate::roster::{Attached, READERS_MAX, Roster};
 use crate::sync::{Ordering, fence};
 
 /// What a message says beside its bytes.
@@ -57,7 +57,7 @@ pub struct WriterCounters {
     pub skipped: u64,
     /// Messages after which a reader had to be woken.
     pub woken: u64,
-    /// Readers that lost their pins because they pinned in front of the writer for a whole lap.
+    /// Readers that lost their pins because they moved them in front of the writer.
     pub revoked: u64,
 }
 
@@ -89,7 +89,7 @@ impl Writer {
         layout.write(&memory)?;
         let open = 1;
         memory.word(layout.slot(open) + STAMP).store(Stamp::open(open).0, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        fence(Ordering::Release);
         Ok(Self {
             memory,
             layout,
@@ -170,27 +170,32 @@ impl Writer {
         self.memory.word(slot + STAMP).store(Stamp::complete(self.open).0, Ordering::Release);
         self.memory.word(PUBLISHED).store(self.open, Ordering::Release);
         self.held[self.layout.slot_index(self.open)] = self.open;
-        self.open += 1;
-        self.mark_open();
-        let wake = self.sleepers();
-        if wake == Wake::Readers {
-            self.counters.woken += 1;
-        }
-        self.pass_over_pins();
-        wake
-    }
-
-    /// Marks the next slot as no longer readable, then makes everything published visible before
-    /// anything is asked of the readers. Pairs with the fences of the reader: whoever sets a flag or
-    /// a pin either is seen here, or sees what was stored here.
-    #[inline]
-    fn mark_open(&mut self) {
-        let stamp = Stamp::open(self.open).0;
-        self.memory.word(self.layout.slot(self.open) + STAMP).store(stamp, Ordering::Relaxed);
+        // Pairs with the fences of the reader: whoever comes, sets a flag or a pin either is seen
+        // from here on, or sees what has been published.
         fence(Ordering::SeqCst);
         if self.roster.version() != self.roster_version {
             (self.roster_version, self.readers) = self.roster.snapshot();
         }
+        let wake = self.sleepers();
+        if wake == Wake::Readers {
+            self.counters.woken += 1;
+        }
+        self.claim();
+        wake
+    }
+
+    /// Opens the next slot that nobody has pinned. What readers read is newer than all that comes
+    /// into question here ([`Layout::oldest`]), so no honest pin is set here any more.
+    #[inline]
+    fn claim(&mut self) {
+        self.open += 1;
+        if self.pinned_by().is_some() {
+            self.pass_over_pins();
+        }
+        let stamp = self.memory.word(self.layout.slot(self.open) + STAMP);
+        stamp.store(Stamp::open(self.open).0, Ordering::Relaxed);
+        // Who reads anything of what is written from now on finds this mark afterwards.
+        fence(Ordering::Release);
     }
 
     /// Whether a reader sleeps that may not know of what is published. Its flag is taken down, so
@@ -198,7 +203,7 @@ impl Writer {
     /// be missing when the next message comes.
     #[inline]
     fn sleepers(&self) -> Wake {
-        let published = self.open - 1;
+        let published = self.open;
         let mut wake = Wake::Nobody;
         for reader in &self.readers {
             let waiting = reader.control.word(WAITING);
@@ -211,24 +216,24 @@ impl Writer {
         wake
     }
 
-    /// Moves the open slot past those that are pinned. Ends: honest pins leave two slots free, and
-    /// who moves its pins along with the writer for a lap loses them.
-    #[inline]
+    /// Moves on past slots that are pinned, never more than pins were granted. Each is charged to a
+    /// reader that has pinned it; one that is charged with more than its own has moved a pin
+    /// meanwhile, and loses them all.
+    #[cold]
     fn pass_over_pins(&mut self) {
-        let mut passed = 0;
+        let mut charged = [0; READERS_MAX];
         while let Some(reader) = self.pinned_by() {
-            if passed >= self.layout.slot_count() {
+            if charged[reader] >= self.readers[reader].pins {
                 self.roster.revoke_pins(&self.readers[reader].control);
-                self.counters.revoked += 1;
                 self.readers[reader].pins = 0;
+                self.counters.revoked += 1;
                 continue;
             }
-            let stamp = Stamp::skipped(self.open).0;
-            self.memory.word(self.layout.slot(self.open) + STAMP).store(stamp, Ordering::Relaxed);
+            charged[reader] += 1;
+            let stamp = self.memory.word(self.layout.slot(self.open) + STAMP);
+            stamp.store(Stamp::skipped(self.open).0, Ordering::Relaxed);
             self.counters.skipped += 1;
-            passed += 1;
             self.open += 1;
-            self.mark_open();
         }
     }
 
