@@ -166,10 +166,10 @@ fn list_peers(json: bool) -> Result<Outcome, Box<dyn Error>> {
         let offer = &entry.description;
         let kind = if entry.is_floor { "floor" } else { "built" };
         let (links, waits, modes) = (offer.links.join(" "), offer.waits.join(" "), offer.modes.join(" "));
-        anstream::println!("{name:<12} {:<10} {kind:<6} {links:<12} {waits:<18} {modes}", offer.version);
+        anstream::println!("{name:<14} {:<10} {kind:<6} {links:<12} {waits:<18} {modes}", offer.version);
     }
     for (name, why) in &directory.missing {
-        anstream::println!("{name:<12} {:<10} {why}", "–");
+        anstream::println!("{name:<14} {:<10} {why}", "–");
     }
     Ok(Outcome::Done)
 }
