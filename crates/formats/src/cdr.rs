@@ -64,6 +64,11 @@ fn fault(what: &str) -> Fault {
     Fault(what.to_owned())
 }
 
+#[cold]
+fn cut_off() -> Fault {
+    fault("it ends in the middle of a value")
+}
+
 /// Bytes that lead from `position` to the next multiple of `alignment`, a power of two.
 fn padding(position: usize, alignment: usize) -> usize {
     position.wrapping_neg() & (alignment - 1)
@@ -126,7 +131,7 @@ impl<'de> Reader<'de> {
     #[inline]
     fn take(&mut self, bytes: usize) -> Result<&'de [u8], Fault> {
         let taken = self.position.checked_add(bytes).and_then(|end| self.body.get(self.position..end));
-        let taken = taken.ok_or_else(|| fault("it ends in the middle of a value"))?;
+        let taken = taken.ok_or_else(cut_off)?;
         self.position += bytes;
         Ok(taken)
     }
@@ -140,10 +145,12 @@ impl<'de> Reader<'de> {
 impl<'de> Source<'de> for Reader<'de> {
     #[inline]
     fn number<N: Number>(&mut self) -> Result<N, Fault> {
-        self.take(padding(self.position, N::BYTES))?;
-        let bytes = self.take(N::BYTES)?;
+        // Padding and value by one comparison: this is what decoding consists of.
+        let start = self.position + padding(self.position, N::BYTES);
+        let bytes = self.body.get(start..start + N::BYTES).ok_or_else(cut_off)?;
+        self.position = start + N::BYTES;
         let number = if self.big_endian { N::from_be(bytes) } else { N::from_le(bytes) };
-        number.ok_or_else(|| fault("it ends in the middle of a value"))
+        number.ok_or_else(cut_off)
     }
 
     #[inline]
