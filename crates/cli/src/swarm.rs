@@ -57,18 +57,18 @@ impl SwarmArguments {
     /// Why nothing was seen and what to check, as one sentence.
     pub(crate) fn nothing_seen(&self, what: &str, waited: Duration, node: &Node) -> String {
         let others = node.nodes().len();
-        let seconds = waited.as_secs_f64();
+        let seconds = (waited.as_secs_f64() * 10.0).round() / 10.0;
         if others > 0 {
             let nodes =
                 if others == 1 { "one other node is".into() } else { format!("{others} other nodes are") };
             return format!(
-                "{what} in {seconds:.0} s, although {nodes} there; `noctule topics` lists what they have"
+                "{what} in {seconds} s, although {nodes} there; `noctule topics` lists what they have"
             );
         }
         let first = FIRST_PORT + PORTS_PER_DOMAIN * self.domain;
         let key = self.key.as_ref().map_or("none here".into(), |key| format!("{} here", key.display()));
         format!(
-            "{what} in {seconds:.0} s, and no other node was heard; check that all use the same domain (--domain, {} \
+            "{what} in {seconds} s, and no other node was heard; check that all use the same domain (--domain, {} \
              here) and swarm key (--key, {key}), and that the firewall lets multicast and UDP ports {first} to {} \
              through, or name a --peer",
             self.domain,
