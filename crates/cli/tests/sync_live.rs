@@ -117,7 +117,8 @@ fn the_table_shows_offset_bound_and_error() {
     let server = Server::start("offset=5s");
     let output = probe(&[&server.address, "--server-clock", &server.clock, "--exchanges", "20"]);
     let table = String::from_utf8(output.stdout).unwrap();
-    assert!(table.contains("+5.0000"), "{table}");
+    // Five seconds, give or take what a quiet loopback leaves unknown.
+    assert!(table.contains("+5.0000") || table.contains("+4.9999"), "{table}");
     for row in ["bound (proven)", "sigma (likely)", "least round trip", "times out of bound"] {
         assert!(table.contains(row), "{table}");
     }

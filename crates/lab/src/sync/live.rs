@@ -51,17 +51,25 @@ pub struct LiveRun {
     pub server: Value,
 }
 
-/// Makes all four runs, two at a time, `seconds` each, and writes `run.json`, a table in `README.md` and one trace a
+/// The loads there are: nothing else running, every core spinning.
+pub const LOADS: [&str; 2] = ["idle", "busy"];
+
+/// Makes the runs of some [`LOADS`], two at a time, `seconds` each, and writes `run.json`, a table in `README.md` and one trace a
 /// run into `directory`. Says on standard error what is under way.
 ///
 /// # Errors
 /// Missing privileges for namespaces, or files that cannot be written, in one sentence.
-pub fn measure(noctule: &Path, seconds: u32, directory: &Path) -> Result<Vec<LiveRun>, String> {
+pub fn measure(
+    noctule: &Path,
+    seconds: u32,
+    loads: &[&'static str],
+    directory: &Path,
+) -> Result<Vec<LiveRun>, String> {
     let cannot = |error: io::Error| format!("{} cannot be written: {error}", directory.display());
     std::fs::create_dir_all(directory).map_err(cannot)?;
     let network = Network::create(2)?;
     let mut runs = Vec::new();
-    for load in ["idle", "busy"] {
+    for &load in loads {
         let _ = writeln!(io::stderr(), "{load}, {seconds} s");
         let spinning = AtomicBool::new(load == "busy");
         let ended = std::thread::scope(|scope| {
