@@ -326,7 +326,7 @@ impl Subscriber {
         }
         if self.sources.iter().any(|source| source.has_ended) {
             self.sources.retain(|source| !source.has_ended);
-            self.turn = 0;
+            self.settle();
         }
         Ok(None)
     }
@@ -370,11 +370,19 @@ impl Subscriber {
                 Change::NodeWent(node) => self.end(|source| source.node == node),
             }
         }
-        self.turn = 0;
-        if let (Ok(mut alarm), [only]) = (self.topic.alarm.lock(), &self.sources[..]) {
-            *alarm = Some(only.reader.alarm());
-        }
+        self.settle();
         self.topic.seen.store(self.version, Ordering::Release);
+    }
+
+    /// After any change of the sources: looks at the first one first, and has the alarm where it will sleep.
+    fn settle(&mut self) {
+        self.turn = 0;
+        if let Ok(mut alarm) = self.topic.alarm.lock() {
+            *alarm = match &self.sources[..] {
+                [only] => Some(only.reader.alarm()),
+                _ => None,
+            };
+        }
     }
 
     /// What a publisher left can still be read: its ring is ours to keep until it is empty.

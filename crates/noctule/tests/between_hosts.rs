@@ -149,3 +149,31 @@ fn with_one_key_nodes_talk_and_with_another_they_say_why_not() {
     assert!(notice.contains("same swarm key"), "{notice}");
     assert!(outsider.take().unwrap().is_none() && c.endpoints().is_empty());
 }
+
+/// Rings in this process that are longer than any other test's: more than a GiB.
+fn huge_rings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let length = |line: &str| {
+        let (from, to) = line.split_whitespace().next()?.split_once('-')?;
+        Some(usize::from_str_radix(to, 16).ok()? - usize::from_str_radix(from, 16).ok()?)
+    };
+    let is_huge = |line: &&str| line.contains("memfd:noctule") && length(line) > Some(1 << 30);
+    maps.lines().filter(is_huge).count()
+}
+
+#[test]
+fn a_closed_subscriber_leaves_no_memory_of_its_remote_topic() {
+    // Never touched, so they take no memory.
+    const SAMPLE_BYTES: u32 = 100 << 20;
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=1s"), node("near", domain, ""));
+    let builder = far.publisher("large").payload_bytes_max(SAMPLE_BYTES);
+    let mut publisher = builder.keep_last(1).borrows(1).open().unwrap();
+    for _ in 0..3 {
+        let mut subscriber = near.subscriber("large").open().unwrap();
+        while publisher.publish(b"x").is_ok() && receive(&mut subscriber).is_none() {}
+        assert!(huge_rings() > 0);
+        drop(subscriber);
+        assert_eq!(huge_rings(), 0);
+    }
+}

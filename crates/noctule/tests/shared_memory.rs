@@ -153,3 +153,48 @@ fn more_readers_than_may_borrow_all_receive() {
         .collect();
     assert!(held.iter().all(|sample| sample.to_vec() == b"to all"));
 }
+
+#[test]
+fn a_publisher_closed_in_the_same_node_is_noticed() {
+    let node = Node::builder("alone").domain(domain()).open().unwrap();
+    let mut subscriber = node.subscriber("loop").open().unwrap();
+    let mut publisher = node.publisher("loop").open().unwrap();
+    drop(until_received(&mut publisher, &mut subscriber, b"x"));
+    drop(publisher);
+    while subscriber.publishers() > 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+}
+
+#[test]
+fn a_subscriber_left_with_one_silent_publisher_still_hears_of_a_new_one() {
+    let (a, b) = pair(domain());
+    let mut subscriber = b.subscriber("imu").open().unwrap();
+    let (silent, leaving) = (a.publisher("imu").open().unwrap(), a.publisher("imu").open().unwrap());
+    while subscriber.publishers() < 2 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    drop(leaving);
+    while subscriber.publishers() > 1 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    assert!(subscriber.take().unwrap().is_none());
+    // From here on it sleeps on the silent one's ring without a time-out of its own.
+    let new = std::thread::spawn(move || {
+        let mut publisher = a.publisher("imu").open().unwrap();
+        while publisher.readers() == 0 {
+            std::thread::yield_now();
+        }
+        for _ in 0..100_000 {
+            publisher.publish(b"new").unwrap();
+        }
+        (a, publisher)
+    });
+    let sample = loop {
+        if let Some(sample) = subscriber.receive(None).unwrap() {
+            break sample;
+        }
+    };
+    assert_eq!(sample.to_vec(), b"new");
+    drop((silent, new.join().unwrap()));
+}

@@ -277,19 +277,16 @@ impl State {
 
     /// Takes an endpoint back.
     pub(super) fn remove(&mut self, id: EndpointId, now: Instant<Raw>) {
-        let kind = self.discovery.local(id).map(|endpoint| endpoint.kind);
-        for (node, other) in self.partners.remove(&id).unwrap_or_default() {
-            if kind == Some(EndpointKind::Reader) {
-                self.wishes.push_back(Wish::Release { node, writer: other, reader: id });
-            }
-            if node == self.me {
-                self.part(other, (node, id));
-            }
-        }
         self.discovery.remove(id, discovery_clock(now));
+        // Partners of other nodes part by events, which need the topic; those of this node are left.
+        self.handle_events(now);
+        for (node, other) in self.partners.remove(&id).unwrap_or_default() {
+            let (writer, reader) = if self.subscribers.contains_key(&id) { (other, id) } else { (id, other) };
+            self.wishes.push_back(Wish::Release { node, writer, reader });
+            self.part(other, (node, id));
+        }
         self.publishers.remove(&id);
         self.subscribers.remove(&id);
-        self.handle_events(now);
     }
 
     fn match_local(&mut self, node: NodeId, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
