@@ -19,8 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("time-sync", &["timebase"]),
     ("netsim", &["timebase"]),
     ("formats", &[]),
-    // An application's model, not a core: it flies on the generator of netsim.
-    ("flight", &["timebase", "netsim"]),
+    // An application's model, not a core: it joins clocks, random numbers and a filter.
+    ("flight", &["timebase", "netsim", "time-sync"]),
     ("discovery", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.

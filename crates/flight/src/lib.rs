@@ -14,15 +14,18 @@
 //! - [`sensors`]: an inertial unit with noise and wandering biases; a camera that sees its own pose late.
 //! - [`estimator`]: error-state Kalman filter on a delayed horizon, with an output predictor that brings
 //!   its result to the present, in the spirit of PX4's EKF2.
+//! - [`fusion`]: the same poses under several corrections of their stamps, side by side.
 //!
 //! Frames: world is north-east-down, body is front-right-down, as in PX4. SI units throughout.
 #![forbid(unsafe_code)]
 
 pub mod estimator;
+pub mod fusion;
 pub mod sensors;
 pub mod trajectory;
 
 pub use estimator::{Estimator, EstimatorConfig, EstimatorCounters};
+pub use fusion::{Companion, Correction, Fusion, FusionResult};
 pub use sensors::{Camera, CameraModel, Imu, ImuModel, ImuSample, Odometry};
 pub use trajectory::{Kinematics, Trajectory};
 
