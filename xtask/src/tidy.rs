@@ -20,10 +20,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("netsim", &["timebase"]),
     ("formats", &[]),
     ("discovery", &["timebase"]),
+    ("prrt", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
-    ("noctule", &["timebase", "time-sync", "discovery", "formats", "sys", "shm-ring", "local-clock"]),
+    ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
