@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use noctule::link::datagram::Datagram;
-use noctule::link::{Link, LinkConfig, Outgoing};
-use noctule_discovery::EndpointId;
+use noctule_prrt::datagram::Datagram;
+use noctule_prrt::{Link, LinkConfig, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 const PAYLOAD_BYTES_MAX: u32 = 4096;
@@ -17,8 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     let config =
         LinkConfig { held_bytes_max: 8192, queue_bytes_max: 8192, held_samples_max: 8, ..LinkConfig::default() };
     let mut link = Link::new(config, now);
-    link.expect(EndpointId(0), PAYLOAD_BYTES_MAX, true);
-    link.expect(EndpointId(1), PAYLOAD_BYTES_MAX, false);
+    link.expect(StreamId(0), PAYLOAD_BYTES_MAX, true);
+    link.expect(StreamId(1), PAYLOAD_BYTES_MAX, false);
     let mut last = BTreeMap::new();
     let mut out = Vec::new();
     // Each piece of input is one datagram behind the usual beginning, with its length in front.
@@ -38,11 +37,11 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(sample.payload.len() <= PAYLOAD_BYTES_MAX as usize);
             let before = last.insert(sample.writer, sample.sequence);
             // A reliable writer's order is that of its positions, which a forger may number at will.
-            assert!(sample.writer == EndpointId(0) || before.is_none_or(|before| before < sample.sequence));
+            assert!(sample.writer == StreamId(0) || before.is_none_or(|before| before < sample.sequence));
         });
         now = now + Span::from_ms(i64::from(*length));
         sequence += 1;
-        let (writer, payload) = (EndpointId(2), &datagram[..]);
+        let (writer, payload) = (StreamId(2), &datagram[..]);
         let reliable = length % 2 == 0;
         link.send(&Outgoing { writer, sequence, source_time_ns: 0, reliable, depth: 4, payload }, now);
         for _ in 0..64 {

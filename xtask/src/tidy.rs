@@ -22,10 +22,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
     ("discovery", &["timebase"]),
+    ("prrt", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
-    ("noctule", &["timebase", "time-sync", "discovery", "formats", "sys", "shm-ring", "local-clock"]),
+    ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),

@@ -23,7 +23,6 @@
 #![forbid(unsafe_code)]
 
 pub mod envelope;
-pub mod link;
 pub mod swarm_key;
 pub mod sync;
 

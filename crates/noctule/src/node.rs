@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use noctule_discovery::{
     Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
+use noctule_prrt::{Outgoing, StreamId};
 use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
 use noctule_time_sync::Local;
@@ -32,7 +33,6 @@ use rustix::fd::OwnedFd;
 use crate::clock::{self, LocalClock};
 use crate::envelope::Envelope;
 use crate::error::NodeError;
-use crate::link::Outgoing;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
@@ -408,7 +408,7 @@ impl Shared {
         payload: &[u8],
     ) {
         let sample = Outgoing {
-            writer: topic.id,
+            writer: StreamId(topic.id.0),
             sequence,
             source_time_ns: source_time.ns(),
             reliable: topic.reliable,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Reliability};
+use noctule_prrt::{Delivered, Link, LinkConfig, Local as LinkClock, Outgoing, StreamId};
 use noctule_shm_ring::{Origin, PINS_PER_READER, Reader, RingConfig, StartAt, Writer};
 use noctule_time_sync::{
     Bounded, BoundedConfig, Estimate, Estimator, Exchanger, ExchangerConfig, Local, Remote as RemoteClock,
@@ -15,7 +16,6 @@ use noctule_timebase::{Instant, Span};
 
 use super::offer::{Offer, open_ring};
 use crate::clock::{LocalClock, Raw};
-use crate::link::{Delivered, Link, LinkConfig};
 use crate::sample::{Route, pack_widths};
 use crate::subscriber::{Change, Source, SubscribedTopic};
 use crate::sync::wire::{Reply, Request};
@@ -26,7 +26,7 @@ const LOOPBACK_DATAGRAM_BYTES: usize = 61_440;
 /// A node of another host.
 #[derive(Debug)]
 pub(super) struct Remote {
-    pub(super) link: Link,
+    link: Link,
     clock: Clock,
     inbound: BTreeMap<EndpointId, Inbound>,
     /// Newest sequence sent of each of our writers, so that history and live samples do not overlap.
@@ -67,11 +67,36 @@ impl Remote {
         let config = LinkConfig { session: part(me) ^ part(other), datagram_bytes_max, ..default };
         let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
         Remote {
-            link: Link::new(config, now),
+            link: Link::new(config, link_clock(now)),
             clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()) },
             inbound: BTreeMap::new(),
             sent: BTreeMap::new(),
         }
+    }
+
+    /// Queues a sample of one of our writers.
+    pub(super) fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Raw>) {
+        self.link.send(sample, link_clock(now));
+    }
+
+    /// Its readers want no more of one of our writers.
+    pub(super) fn stop(&mut self, writer: EndpointId) {
+        self.link.stop(StreamId(writer.0));
+    }
+
+    /// Whether it has still to get a sample of one of our writers, or to say that it has.
+    pub(super) fn is_sending(&self, writer: EndpointId) -> bool {
+        self.link.is_sending(StreamId(writer.0))
+    }
+
+    /// Appends the next datagram of the link.
+    pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> bool {
+        self.link.poll_transmit(link_clock(now), out)
+    }
+
+    /// When the link next has something to do.
+    pub(super) fn poll_timeout(&self) -> Option<Instant<Raw>> {
+        self.link.poll_timeout().map(|at| Instant::from_ns(at.ns()))
     }
 
     /// One of our subscribers reads one of its writers from now on.
@@ -89,7 +114,7 @@ impl Remote {
         let inbound = match self.inbound.entry(writer.id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
-                self.link.expect(writer.id, most_bytes, reliable);
+                self.link.expect(StreamId(writer.id.0), most_bytes, reliable);
                 place.insert(Inbound::new(writer, most_bytes)?)
             }
         };
@@ -105,7 +130,7 @@ impl Remote {
         inbound.readers = inbound.readers.saturating_sub(1);
         if inbound.readers == 0 {
             self.inbound.remove(&writer);
-            self.link.forget(writer);
+            self.link.forget(StreamId(writer.0));
         }
     }
 
@@ -122,8 +147,8 @@ impl Remote {
         let estimate = self.clock.estimator.estimate(local);
         let inbound = &mut self.inbound;
         // What breaks the specification is counted by the link.
-        let _ = self.link.handle_datagram(body, now, &mut |sample| {
-            if let Some(inbound) = inbound.get_mut(&sample.writer) {
+        let _ = self.link.handle_datagram(body, link_clock(now), &mut |sample| {
+            if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
                 inbound.take(&sample, estimate);
             }
         });
@@ -194,3 +219,8 @@ impl Inbound {
 
 /// Nodes of other hosts, by number.
 pub(super) type Remotes = BTreeMap<NodeId, Remote>;
+
+/// The link has a marker of its own for the clock that drives it, as every core.
+fn link_clock(now: Instant<Raw>) -> Instant<LinkClock> {
+    Instant::from_ns(now.ns())
+}

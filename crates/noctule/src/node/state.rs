@@ -12,6 +12,7 @@ use noctule_discovery::{
     Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock,
     NodeId, Reason, Via,
 };
+use noctule_prrt::{Outgoing, StreamId};
 use noctule_timebase::Instant;
 
 use super::offer::Past;
@@ -19,7 +20,6 @@ use super::ping::Pings;
 use super::remote::{Remote, Remotes};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
-use crate::link::Outgoing;
 use crate::notice::Notice;
 use crate::publisher::PublishedTopic;
 use crate::subscriber::SubscribedTopic;
@@ -160,7 +160,7 @@ impl State {
                 && let Some(remote) = self.remotes.get_mut(node)
                 && remote.is_newer(writer, sample.sequence)
             {
-                remote.link.send(sample, now);
+                remote.send(sample, now);
             }
         }
     }
@@ -199,7 +199,7 @@ impl State {
                 out.extend_from_slice(&request.encode());
                 return Some(Destination::One(locator));
             }
-            if remote.link.poll_transmit(now, out) {
+            if remote.poll_transmit(now, out) {
                 return Some(Destination::One(locator));
             }
         }
@@ -212,8 +212,7 @@ impl State {
         for remote in self.remotes.values() {
             // By this node's clock, which may be artificial: it is the distance that counts.
             let exchange = remote.poll_exchange_timeout().map(|at| now + (at - self.clock.at(now)));
-            earliest =
-                [exchange, remote.link.poll_timeout()].into_iter().flatten().fold(earliest, Instant::min);
+            earliest = [exchange, remote.poll_timeout()].into_iter().flatten().fold(earliest, Instant::min);
         }
         earliest
     }
@@ -272,7 +271,7 @@ impl State {
 
     /// Whether a reader of another host has still to get a sample of a writer.
     pub(super) fn is_sending(&self, writer: EndpointId) -> bool {
-        self.remotes.values().any(|remote| remote.link.is_sending(writer))
+        self.remotes.values().any(|remote| remote.is_sending(writer))
     }
 
     /// Takes an endpoint back.
@@ -376,14 +375,14 @@ impl State {
             if remote.is_newer(local, sequence) {
                 let reliable = topic.reliable;
                 let sample = Outgoing {
-                    writer: local,
+                    writer: StreamId(local.0),
                     sequence,
                     source_time_ns,
                     reliable,
                     depth: qos.depth,
                     payload: &bytes,
                 };
-                remote.link.send(&sample, now);
+                remote.send(&sample, now);
             }
         }
     }
@@ -402,7 +401,7 @@ impl State {
             topic.remote_readers.fetch_sub(1, Ordering::SeqCst);
             let others = self.partners.get(&local);
             if others.is_none_or(|partners| partners.iter().all(|(other, _)| *other != node)) {
-                other.link.stop(local);
+                other.stop(local);
             }
         }
     }

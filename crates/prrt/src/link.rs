@@ -1,46 +1,19 @@
-//! Samples between this node and one other, over datagrams that may be lost, doubled or out of order.
-//!
-//! # Problem
-//!
-//! A datagram carries 1,400 bytes and a camera's picture has a megabyte; a command must arrive although a
-//! datagram is lost; and a sender that does not listen drowns the socket buffer of the other side.
-//!
-//! # Approach
-//!
-//! - Samples are cut into pieces of equal length. *Best effort*: sent once, the newest wins. *Reliable*:
-//!   repeated until acknowledged, delivered in order, each once; of a writer that is too fast the oldest
-//!   samples are given up (history, keep last), and the other side is told where not to wait.
-//! - Acknowledgements ride on samples that go the other way, else on a datagram of their own after 2 ms.
-//! - How much may be on its way follows what arrives (RFC 5681); the rest waits in a queue of limited length.
-//! - Datagrams of another life of either node are told by the session number and dropped.
-//!
-//! [`Link`] is the state machine of one pair of nodes: `handle_*` in, `poll_*` out, `now` an argument. Drain
-//! order after any call: [`poll_transmit`](Link::poll_transmit) until `false`, then wait until
-//! [`poll_timeout`](Link::poll_timeout). After at most [`BATCH_LIMIT`] datagrams taken in a row, drain.
-//!
-//! Every byte: `docs/spec/link.md`.
+//! One pair of nodes: everything between them, while both live.
 
-mod arrivals;
-mod flight;
-mod fragment_set;
-mod receiving;
-mod sending;
-mod wire;
-
-use noctule_discovery::EndpointId;
 use noctule_timebase::{Instant, Span};
 
-use crate::clock::Raw;
-use arrivals::Arrivals;
-use flight::{Flight, WindowLimits};
-use receiving::{Receiving, Sink};
-use sending::{Aboard, Sending};
-pub use wire::Malformed;
+use crate::arrivals::Arrivals;
+use crate::flight::{Flight, WindowLimits};
+use crate::receiving::{Receiving, Sink};
+use crate::sending::{Aboard, Sending};
+use crate::wire::{self, Malformed};
 
-/// The wire format alone, for tools and fuzzing.
-pub mod datagram {
-    pub use super::wire::{Acknowledgement, Datagram, Fragment, Numbers};
-}
+/// Marker of the clock that drives a link: any that neither stops nor steps.
+pub enum Local {}
+
+/// Number of a stream of samples within its node: that of its writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u32);
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
 /// at most, and what it does not name is sent again.
@@ -94,7 +67,7 @@ impl Default for LinkConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing<'a> {
     /// Who wrote it.
-    pub writer: EndpointId,
+    pub writer: StreamId,
     /// Its number, counted by the writer; rises from sample to sample, below 2^64 − 1.
     pub sequence: u64,
     /// When it was written, by the sender's clock.
@@ -111,7 +84,7 @@ pub struct Outgoing<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered<'a> {
     /// Who wrote it.
-    pub writer: EndpointId,
+    pub writer: StreamId,
     /// Its number, counted by the writer.
     pub sequence: u64,
     /// When it was written, by the sender's clock.
@@ -181,7 +154,7 @@ pub struct Link {
 
 impl Link {
     /// A link on which nothing is expected yet.
-    pub fn new(config: LinkConfig, now: Instant<Raw>) -> Link {
+    pub fn new(config: LinkConfig, now: Instant<Local>) -> Link {
         let datagram_bytes_max =
             config.datagram_bytes_max.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
         let limits = WindowLimits {
@@ -200,27 +173,27 @@ impl Link {
 
     /// Samples of `writer` of the other node are to be delivered from now on, `payload_bytes_max` long at
     /// most. Others' are dropped, and reliable ones repeated by their sender until they are expected.
-    pub fn expect(&mut self, writer: EndpointId, payload_bytes_max: u32, reliable: bool) {
+    pub fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, reliable: bool) {
         self.receiving.expect(writer, payload_bytes_max, reliable);
     }
 
     /// Samples of `writer` of the other node are no longer wanted.
-    pub fn forget(&mut self, writer: EndpointId) {
+    pub fn forget(&mut self, writer: StreamId) {
         self.receiving.forget(writer);
     }
 
     /// Queues one sample for the other node. `now` matters to links with deadlines; this one has none.
-    pub fn send(&mut self, sample: &Outgoing<'_>, _now: Instant<Raw>) {
+    pub fn send(&mut self, sample: &Outgoing<'_>, _now: Instant<Local>) {
         self.sending.send(sample, &mut self.counters);
     }
 
     /// The other node no longer wants samples of our `writer`: what is queued of it is given up.
-    pub fn stop(&mut self, writer: EndpointId) {
+    pub fn stop(&mut self, writer: StreamId) {
         self.sending.stop(writer, &mut self.counters);
     }
 
     /// Whether a sample of our `writer` waits to be sent or, if reliable, acknowledged.
-    pub fn is_sending(&self, writer: EndpointId) -> bool {
+    pub fn is_sending(&self, writer: StreamId) -> bool {
         self.sending.holds(writer)
     }
 
@@ -231,7 +204,7 @@ impl Link {
     pub fn handle_datagram(
         &mut self,
         body: &[u8],
-        now: Instant<Raw>,
+        now: Instant<Local>,
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) -> Result<(), Malformed> {
         self.counters.received_datagrams += 1;
@@ -254,7 +227,7 @@ impl Link {
 
     /// Appends the next datagram to `out`, in which an envelope's header may already be. Call again until
     /// `false`: nothing more is to be sent before [`poll_timeout`](Link::poll_timeout).
-    pub fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> bool {
+    pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
         self.sending.handle_timeout(now, &mut self.counters);
         let before = out.len();
         let aboard = Aboard { session: self.session, acknowledgement: self.arrivals.acknowledgement(now) };
@@ -274,7 +247,7 @@ impl Link {
 
     /// When [`poll_transmit`](Link::poll_transmit) may next have something although nothing was sent or
     /// taken in since it said `false`. Earlier is harmless; later delays repetitions.
-    pub fn poll_timeout(&self) -> Option<Instant<Raw>> {
+    pub fn poll_timeout(&self) -> Option<Instant<Local>> {
         self.sending.timeout().into_iter().chain(self.arrivals.due()).min()
     }
 

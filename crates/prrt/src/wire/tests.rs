@@ -7,7 +7,7 @@ const PAYLOAD: &[u8] = &[7; 10];
 /// The second of three pieces of a sample of 28 bytes: 10, 10 and 8.
 fn fragment() -> Fragment<'static> {
     Fragment {
-        writer: EndpointId(3),
+        writer: StreamId(3),
         total_bytes: 28,
         sequence: 5,
         source_time_ns: -2,

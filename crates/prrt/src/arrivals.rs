@@ -2,33 +2,33 @@
 
 use noctule_timebase::{Instant, Span};
 
-use super::wire::Acknowledgement;
-use crate::clock::Raw;
+use crate::link::Local;
+use crate::wire::Acknowledgement;
 
 /// Packet numbers before the newest that an acknowledgement names: as far as it can say what was refused.
-pub(super) const REACH: u64 = 63;
+pub(crate) const REACH: u64 = 63;
 /// An acknowledgement waits this long for a sample to ride on.
-pub(super) const ACKNOWLEDGEMENT_DELAY: Span = Span::from_ms(2);
+pub(crate) const ACKNOWLEDGEMENT_DELAY: Span = Span::from_ms(2);
 /// Later packets that must have arrived before one counts as lost (RFC 9002, section 6.1.1).
-pub(super) const LATER_PACKETS: u64 = 3;
+pub(crate) const LATER_PACKETS: u64 = 3;
 /// After this many datagrams it waits no longer.
 const UNSAID_LIMIT: u32 = 8;
 
 /// Packet numbers that arrived: the newest and the [`REACH`] before it.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
-    newest: Option<(u64, Instant<Raw>)>,
+pub(crate) struct Arrivals {
+    newest: Option<(u64, Instant<Local>)>,
     earlier: u64,
     refused: u64,
     /// Arrived since the last acknowledgement.
     unsaid: u32,
-    due: Option<Instant<Raw>>,
+    due: Option<Instant<Local>>,
 }
 
 impl Arrivals {
     /// Notes an arrival and whether it was taken, be it the first of its number or not: a repetition may
     /// mean that an acknowledgement was lost.
-    pub(super) fn record(&mut self, packet: u64, taken: bool, now: Instant<Raw>) {
+    pub(crate) fn record(&mut self, packet: u64, taken: bool, now: Instant<Local>) {
         let back = match self.newest {
             Some((newest, _)) if packet <= newest => newest - packet,
             before => {
@@ -63,19 +63,19 @@ impl Arrivals {
     }
 
     /// What there is to acknowledge, if anything arrived since [`said`](Arrivals::said).
-    pub(super) fn acknowledgement(&self, now: Instant<Raw>) -> Option<Acknowledgement> {
+    pub(crate) fn acknowledgement(&self, now: Instant<Local>) -> Option<Acknowledgement> {
         let (newest, at) = self.newest.filter(|_| self.unsaid > 0)?;
         let delay_ns = u32::try_from((now - at).ns().max(0)).unwrap_or(u32::MAX);
         Some(Acknowledgement { newest, earlier: self.earlier, refused: self.refused, delay_ns })
     }
 
     /// An acknowledgement has been sent.
-    pub(super) fn said(&mut self) {
+    pub(crate) fn said(&mut self) {
         (self.unsaid, self.due) = (0, None);
     }
 
     /// When an acknowledgement must be sent even if nothing else is.
-    pub(super) fn due(&self) -> Option<Instant<Raw>> {
+    pub(crate) fn due(&self) -> Option<Instant<Local>> {
         self.due
     }
 }
@@ -84,7 +84,7 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    fn at(ms: i64) -> Instant<Raw> {
+    fn at(ms: i64) -> Instant<Local> {
         Instant::from_ns(ms * 1_000_000)
     }
 

@@ -6,36 +6,36 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use noctule_discovery::EndpointId;
 use noctule_timebase::{Instant, Span};
 
-use super::flight::{Carried, Fate, Flight};
-use super::fragment_set::FragmentSet;
-use super::wire::{Acknowledgement, Datagram, Fragment, HEADER_BYTES_MAX, Numbers, piece_bytes};
-use super::{LinkCounters, Outgoing, SAMPLE_OVERHEAD_BYTES};
-use crate::clock::Raw;
+use crate::StreamId;
+use crate::flight::{Carried, Fate, Flight};
+use crate::fragment_set::FragmentSet;
+use crate::link::Local;
+use crate::wire::{Acknowledgement, Datagram, Fragment, HEADER_BYTES_MAX, Numbers, piece_bytes};
+use crate::{LinkCounters, Outgoing, SAMPLE_OVERHEAD_BYTES};
 
 /// What was refused is sent again after this.
 const REST: Span = Span::from_ms(50);
 
 /// What every datagram carries besides.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Aboard {
-    pub(super) session: u32,
-    pub(super) acknowledgement: Option<Acknowledgement>,
+pub(crate) struct Aboard {
+    pub(crate) session: u32,
+    pub(crate) acknowledgement: Option<Acknowledgement>,
 }
 
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(crate) struct Sending {
     piece_bytes_max: usize,
     queue_bytes_max: usize,
     queue_bytes: usize,
-    streams: BTreeMap<EndpointId, Stream>,
+    streams: BTreeMap<StreamId, Stream>,
     /// Writers with fragments never sent yet, each once, in the order of their turns.
-    turns: VecDeque<EndpointId>,
+    turns: VecDeque<StreamId>,
     lost: VecDeque<Carried>,
     /// With the time when each has rested enough.
-    resting: VecDeque<(Instant<Raw>, Carried)>,
+    resting: VecDeque<(Instant<Local>, Carried)>,
     flight: Flight,
 }
 
@@ -62,7 +62,7 @@ struct Queued {
 
 impl Sending {
     /// `datagram_bytes_max` must leave room for a header and a byte.
-    pub(super) fn new(datagram_bytes_max: usize, queue_bytes_max: usize, flight: Flight) -> Sending {
+    pub(crate) fn new(datagram_bytes_max: usize, queue_bytes_max: usize, flight: Flight) -> Sending {
         Sending {
             piece_bytes_max: datagram_bytes_max - HEADER_BYTES_MAX,
             queue_bytes_max,
@@ -76,7 +76,7 @@ impl Sending {
     }
 
     /// Queues a sample, in place of older ones of its writer where a limit says so.
-    pub(super) fn send(&mut self, sample: &Outgoing<'_>, counters: &mut LinkCounters) {
+    pub(crate) fn send(&mut self, sample: &Outgoing<'_>, counters: &mut LinkCounters) {
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
         let pieces = sample.payload.len().div_ceil(self.piece_bytes_max).max(1);
         let stream = self.streams.entry(sample.writer).or_default();
@@ -111,7 +111,7 @@ impl Sending {
     }
 
     /// Drops what is queued of a writer. Its numbering goes on, should it come back.
-    pub(super) fn stop(&mut self, writer: EndpointId, counters: &mut LinkCounters) {
+    pub(crate) fn stop(&mut self, writer: StreamId, counters: &mut LinkCounters) {
         let Some(stream) = self.streams.get_mut(&writer) else { return };
         while !stream.samples.is_empty() {
             self.queue_bytes -= stream.give_up_oldest(counters);
@@ -119,14 +119,14 @@ impl Sending {
     }
 
     /// Whether anything of a writer is queued.
-    pub(super) fn holds(&self, writer: EndpointId) -> bool {
+    pub(crate) fn holds(&self, writer: StreamId) -> bool {
         self.streams.get(&writer).is_some_and(|stream| !stream.samples.is_empty())
     }
 
-    pub(super) fn handle_acknowledgement(
+    pub(crate) fn handle_acknowledgement(
         &mut self,
         acknowledgement: &Acknowledgement,
-        now: Instant<Raw>,
+        now: Instant<Local>,
         counters: &mut LinkCounters,
     ) {
         let Sending { flight, streams, queue_bytes, lost, resting, .. } = self;
@@ -142,7 +142,7 @@ impl Sending {
     }
 
     /// Gives up packets whose time-out has passed, wakes fragments that have rested.
-    pub(super) fn handle_timeout(&mut self, now: Instant<Raw>, counters: &mut LinkCounters) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant<Local>, counters: &mut LinkCounters) {
         let Sending { flight, lost, .. } = self;
         let passed = flight.handle_timeout(now, &mut |_, carried| {
             counters.lost_packets += 1;
@@ -155,9 +155,9 @@ impl Sending {
     }
 
     /// Appends the next datagram to `out`, if one may be sent.
-    pub(super) fn poll_transmit(
+    pub(crate) fn poll_transmit(
         &mut self,
-        now: Instant<Raw>,
+        now: Instant<Local>,
         aboard: Aboard,
         out: &mut Vec<u8>,
         counters: &mut LinkCounters,
@@ -190,17 +190,17 @@ impl Sending {
     }
 
     /// When [`handle_timeout`](Sending::handle_timeout) next has something to do.
-    pub(super) fn timeout(&self) -> Option<Instant<Raw>> {
+    pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         let rested = self.resting.front().map(|(until, _)| *until);
         self.flight.timeout().into_iter().chain(rested).min()
     }
 
-    pub(super) fn round_trip(&self) -> Option<Span> {
+    pub(crate) fn round_trip(&self) -> Option<Span> {
         self.flight.round_trip()
     }
 
     /// Bytes of the samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
-    pub(super) fn queue_bytes(&self) -> usize {
+    pub(crate) fn queue_bytes(&self) -> usize {
         self.queue_bytes
     }
 
@@ -209,7 +209,7 @@ impl Sending {
         sample.is_some_and(|sample| !sample.has_arrived() && !sample.arrived.contains(carried.index))
     }
 
-    fn transmit(&mut self, carried: Carried, now: Instant<Raw>, aboard: Aboard, out: &mut Vec<u8>) {
+    fn transmit(&mut self, carried: Carried, now: Instant<Local>, aboard: Aboard, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(&carried.writer) else { return };
         let Some(sample) = stream.sample(carried.position) else { return };
         let numbers = Numbers {
@@ -288,7 +288,7 @@ impl Queued {
 }
 
 /// A fragment has arrived. Gives the bytes that need no longer be kept.
-fn arrived(streams: &mut BTreeMap<EndpointId, Stream>, carried: Carried) -> usize {
+fn arrived(streams: &mut BTreeMap<StreamId, Stream>, carried: Carried) -> usize {
     let Some(stream) = streams.get_mut(&carried.writer) else { return 0 };
     let Some(place) = carried.position.checked_sub(stream.first_position()) else { return 0 };
     let Some(sample) = stream.samples.get_mut(place as usize) else { return 0 };

@@ -1,22 +1,20 @@
 //! What a link costs: nanoseconds per sample of 64 bytes, sent by one and taken in by the other, without sockets.
 //!
-//! A figure, not a test: run it with `cargo run --release -p noctule --example link_cost`.
+//! A figure, not a test: run it with `cargo run --release -p noctule-prrt --example link_cost`.
 
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
 use std::time::Instant as Stopwatch;
 
-use noctule::clock::Raw;
-use noctule::link::{BATCH_LIMIT, Link, LinkConfig, Outgoing};
-use noctule_discovery::EndpointId;
+use noctule_prrt::{BATCH_LIMIT, Link, LinkConfig, Local, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 /// Samples each way in one run.
 const SAMPLES: u64 = 100_000;
 /// Runs; the quickest is reported, since only disturbances make one slower.
 const RUNS: usize = 10;
-const WRITER: EndpointId = EndpointId(1);
+const WRITER: StreamId = StreamId(1);
 
 fn main() {
     println!("64 bytes, each way in turn       ns per sample");
@@ -33,7 +31,7 @@ fn quickest(reliable: bool, payload_bytes: usize) -> f64 {
 
 /// A round trip takes 20 us by the links' clock, which is not the stopwatch's.
 fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
-    let mut now = Instant::<Raw>::from_ns(0);
+    let mut now = Instant::<Local>::from_ns(0);
     let mut links = [(); 2].map(|()| {
         let mut link = Link::new(LinkConfig::default(), now);
         link.expect(WRITER, 1 << 20, reliable);
@@ -61,7 +59,12 @@ fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
 }
 
 /// Everything `from` has to send, in batches, and what the other answers before it sends a sample of its own.
-fn exchange(links: &mut [Link; 2], from: usize, now: Instant<Raw>, (out, arrived): (&mut Vec<u8>, &mut u64)) {
+fn exchange(
+    links: &mut [Link; 2],
+    from: usize,
+    now: Instant<Local>,
+    (out, arrived): (&mut Vec<u8>, &mut u64),
+) {
     let mut quiet = 0;
     for side in [from, 1 - from].into_iter().cycle() {
         let mut sent = 0;

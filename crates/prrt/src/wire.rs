@@ -1,9 +1,9 @@
 //! Bytes of a link's datagrams. Every byte: `docs/spec/link.md`.
 
-use noctule_discovery::EndpointId;
+use crate::StreamId;
 
 /// Bytes in front of the payload when everything is aboard: prefix, acknowledgement, sample, numbers.
-pub(super) const HEADER_BYTES_MAX: usize =
+pub(crate) const HEADER_BYTES_MAX: usize =
     PREFIX_BYTES + ACKNOWLEDGEMENT_BYTES + REFUSED_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
 const PREFIX_BYTES: usize = 12;
 const ACKNOWLEDGEMENT_BYTES: usize = 20;
@@ -46,7 +46,7 @@ pub struct Acknowledgement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
     /// Who wrote it.
-    pub writer: EndpointId,
+    pub writer: StreamId,
     /// Length of the whole sample.
     pub total_bytes: u32,
     /// Number of the sample, counted by its writer.
@@ -94,7 +94,7 @@ pub enum Malformed {
 
 /// Bytes of each piece but the last of a sample of `total_bytes` in `count` pieces: pieces are of equal
 /// length, so that their place follows from their number.
-pub(super) fn piece_bytes(total_bytes: usize, count: u16) -> usize {
+pub(crate) fn piece_bytes(total_bytes: usize, count: u16) -> usize {
     total_bytes.div_ceil(usize::from(count.max(1)))
 }
 
@@ -183,7 +183,7 @@ impl Acknowledgement {
 impl<'a> Fragment<'a> {
     /// Takes the rest of the datagram.
     fn decode(mut cursor: Cursor<'a>, reliable: bool) -> Result<Fragment<'a>, Malformed> {
-        let writer = EndpointId(cursor.u32()?);
+        let writer = StreamId(cursor.u32()?);
         let total_bytes = cursor.u32()?;
         let sequence = cursor.u64()?;
         let source_time_ns = i64::from_le_bytes(cursor.take()?);
@@ -207,12 +207,12 @@ impl<'a> Fragment<'a> {
     }
 
     /// Rises from one sample of a writer to the next: the position if reliable, else the sequence number.
-    pub(super) fn key(&self) -> u64 {
+    pub(crate) fn key(&self) -> u64 {
         self.reliable.map_or(self.sequence, |numbers| numbers.position)
     }
 
     /// Where the piece lies in the sample.
-    pub(super) fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         usize::from(self.index) * piece_bytes(self.total_bytes as usize, self.count)
     }
 }
@@ -225,7 +225,7 @@ impl Numbers {
     }
 
     /// The oldest position still to come or already here.
-    pub(super) fn oldest(&self) -> u64 {
+    pub(crate) fn oldest(&self) -> u64 {
         self.position - u64::from(self.behind)
     }
 }

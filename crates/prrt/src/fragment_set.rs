@@ -2,7 +2,7 @@
 
 /// A set of piece numbers. Up to 64 pieces need no allocation; more grow with what is inserted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FragmentSet {
+pub(crate) struct FragmentSet {
     first: u64,
     more: Vec<u64>,
     len: u32,
@@ -10,7 +10,7 @@ pub(super) struct FragmentSet {
 
 impl FragmentSet {
     /// Adds a number; `false` if it was there.
-    pub(super) fn insert(&mut self, index: u16) -> bool {
+    pub(crate) fn insert(&mut self, index: u16) -> bool {
         let (word, bit) = (usize::from(index / 64), 1 << (index % 64));
         if self.more.len() < word {
             self.more.resize(word, 0);
@@ -23,7 +23,7 @@ impl FragmentSet {
     }
 
     /// Whether a number is there.
-    pub(super) fn contains(&self, index: u16) -> bool {
+    pub(crate) fn contains(&self, index: u16) -> bool {
         let word = match usize::from(index / 64) {
             0 => self.first,
             word => self.more.get(word - 1).copied().unwrap_or(0),
@@ -32,7 +32,7 @@ impl FragmentSet {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.len
     }
 }

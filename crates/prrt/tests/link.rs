@@ -1,8 +1,7 @@
 //! Two links over channels that lose, double, reorder and damage, in a deterministic simulation.
 
-use noctule::link::{Link, LinkConfig, Outgoing, SAMPLE_OVERHEAD_BYTES};
-use noctule_discovery::EndpointId;
 use noctule_netsim::Random;
+use noctule_prrt::{Link, LinkConfig, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId};
 use noctule_timebase::Span;
 
 mod channel;
@@ -24,8 +23,8 @@ const BAD: Channel = Channel {
 fn pair(seed: u64, channel: Channel) -> Pair {
     let mut pair = Pair::new(seed, channel, LinkConfig::default());
     for link in &mut pair.links {
-        link.expect(EndpointId(1), LIMIT, true);
-        link.expect(EndpointId(2), LIMIT, false);
+        link.expect(StreamId(1), LIMIT, true);
+        link.expect(StreamId(2), LIMIT, false);
     }
     pair
 }
@@ -84,7 +83,7 @@ fn a_megabyte_crosses_a_socket_buffer_of_two_hundred_kilobytes() {
     for (seed, loss, limit_ms) in [(1, 0.0, 60), (2, 0.01, 400)] {
         let mut pair = pair(seed, Channel { loss, ..narrow });
         for link in &mut pair.links {
-            link.expect(EndpointId(100), LIMIT, true);
+            link.expect(StreamId(100), LIMIT, true);
         }
         let start = pair.now;
         pair.send_payload(0, (100, 1), (true, 1), &vec![7; 1_000_000]);
@@ -103,7 +102,7 @@ fn a_megabyte_crosses_a_socket_buffer_of_two_hundred_kilobytes() {
 fn a_small_sample_does_not_wait_for_a_large_one_of_another_writer() {
     let narrow = Channel { bottleneck: Some((11_000, 1_000)), ..Channel::PERFECT };
     let mut pair = pair(1, narrow);
-    pair.links[1].expect(EndpointId(100), LIMIT, true);
+    pair.links[1].expect(StreamId(100), LIMIT, true);
     pair.send_payload(0, (100, 1), (true, 1), &vec![7; 1_000_000]);
     pair.send(0, (1, 1), true, 1);
     pair.run(Span::from_s(1));
@@ -140,7 +139,7 @@ fn an_acknowledgement_rides_on_a_sample_and_goes_alone_after_two_milliseconds() 
 #[test]
 fn a_writer_is_sending_until_its_last_reliable_sample_is_acknowledged() {
     let mut pair = pair(1, Channel::PERFECT);
-    let is_sending = |pair: &Pair| [1, 2].map(|writer| pair.links[0].is_sending(EndpointId(writer)));
+    let is_sending = |pair: &Pair| [1, 2].map(|writer| pair.links[0].is_sending(StreamId(writer)));
     assert_eq!(is_sending(&pair), [false, false]);
     pair.send(0, (1, 1), true, ALL);
     pair.send(0, (2, 1), false, ALL);
@@ -153,14 +152,14 @@ fn a_writer_is_sending_until_its_last_reliable_sample_is_acknowledged() {
 #[test]
 fn a_reliable_sample_waits_for_its_reader_without_filling_the_line() {
     let mut pair = Pair::new(1, Channel::PERFECT, LinkConfig::default());
-    pair.links[1].expect(EndpointId(2), LIMIT, true);
+    pair.links[1].expect(StreamId(2), LIMIT, true);
     for sequence in 1..=1_000 {
         pair.send(0, (1, sequence), true, 8);
         pair.send(0, (2, sequence), true, 8);
         pair.run(Span::from_ms(1));
     }
     let repeated = pair.links[0].counters().repeated;
-    pair.links[1].expect(EndpointId(1), LIMIT, true);
+    pair.links[1].expect(StreamId(1), LIMIT, true);
     pair.run(Span::from_s(2));
     assert_eq!(pair.sequences(1, 1), (993..=1_000).collect::<Vec<u64>>());
     let together = pair.sequences(1, 2).len();
@@ -193,7 +192,7 @@ fn a_writer_that_stops_leaves_nothing_behind() {
     let mut pair = pair(1, Channel { loss: 1.0, ..Channel::PERFECT });
     pair.send(0, (1, 1), true, ALL);
     pair.send(0, (1, 2), true, ALL);
-    pair.links[0].stop(EndpointId(1));
+    pair.links[0].stop(StreamId(1));
     assert_eq!((pair.links[0].held_bytes().0, pair.links[0].counters().given_up), (0, 2));
     pair.channel = Channel::PERFECT;
     pair.send(0, (1, 3), true, ALL);
@@ -207,7 +206,7 @@ fn datagrams_of_another_life_are_dropped() {
     let mut old = pair(1, Channel::PERFECT);
     let config = LinkConfig { session: 7, ..LinkConfig::default() };
     old.links[1] = Link::new(config, old.now);
-    old.links[1].expect(EndpointId(100), LIMIT, true);
+    old.links[1].expect(StreamId(100), LIMIT, true);
     old.send_payload(0, (100, 1), (true, ALL), b"old");
     old.run(Span::from_ms(5));
     assert!(old.delivered[1].is_empty());
@@ -221,7 +220,7 @@ fn a_sample_of_too_many_pieces_is_refused_and_counted() {
     // The shortest datagram there may be carries 424 bytes.
     pair.send_payload(0, (100, 1), (true, 1), &vec![0; 65_535 * 424 + 1]);
     assert_eq!(pair.links[0].counters().refused_too_long, 1);
-    pair.links[1].expect(EndpointId(100), u32::MAX, true);
+    pair.links[1].expect(StreamId(100), u32::MAX, true);
     pair.send_payload(0, (100, 2), (true, 1), &[0; 425]);
     pair.run(Span::from_ms(5));
     assert_eq!((pair.sequences(1, 100), pair.links[0].counters().sent_datagrams), (vec![2], 2));
@@ -232,11 +231,11 @@ fn a_change_of_reliability_starts_afresh() {
     let mut pair = pair(1, Channel { loss: 1.0, ..Channel::PERFECT });
     pair.send(0, (1, 1), true, ALL);
     pair.channel = Channel::PERFECT;
-    pair.links[1].expect(EndpointId(1), LIMIT, false);
+    pair.links[1].expect(StreamId(1), LIMIT, false);
     pair.send(0, (1, 2), false, ALL);
     pair.run(Span::from_s(1));
     assert_eq!(pair.sequences(1, 1), [2]);
-    pair.links[1].expect(EndpointId(1), LIMIT, true);
+    pair.links[1].expect(StreamId(1), LIMIT, true);
     pair.send(0, (1, 3), true, ALL);
     pair.run(Span::from_s(1));
     assert_eq!(pair.sequences(1, 1), [2, 3]);
@@ -259,7 +258,7 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
                 let [a, b] = links;
                 [b, a]
             };
-            let writer = EndpointId(if reliable { 1 } else { 2 });
+            let writer = StreamId(if reliable { 1 } else { 2 });
             let sample = Outgoing {
                 writer,
                 sequence: round,
@@ -290,13 +289,13 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
 fn no_sample_is_lost_that_was_sent_before_its_reader_was_there() {
     for seed in 0..10 {
         let mut pair = Pair::new(seed, BAD, LinkConfig::default());
-        pair.links[1].expect(EndpointId(2), LIMIT, true);
+        pair.links[1].expect(StreamId(2), LIMIT, true);
         for sequence in 1..=200 {
             pair.send(0, (2, sequence), true, ALL);
             pair.send(0, (1, sequence), true, ALL);
             pair.run(Span::from_us(100));
         }
-        pair.links[1].expect(EndpointId(1), LIMIT, true);
+        pair.links[1].expect(StreamId(1), LIMIT, true);
         pair.run(Span::from_s(30));
         let wanted: Vec<u64> = (1..=200).collect();
         assert_eq!(pair.sequences(1, 2), wanted, "seed {seed}");
@@ -309,7 +308,7 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_sent_again() {
     let mut pair = pair(1, Channel::PERFECT);
     let now = pair.now;
     let [left, right] = &mut pair.links;
-    let (writer, payload) = (EndpointId(1), vec![7; 6 * 1_312]);
+    let (writer, payload) = (StreamId(1), vec![7; 6 * 1_312]);
     let (sequence, source_time_ns, reliable, depth, payload) = (1, 0, true, 1, &payload[..]);
     left.send(&Outgoing { writer, sequence, source_time_ns, reliable, depth, payload }, now);
     let mut pieces = vec![Vec::new(); 6];

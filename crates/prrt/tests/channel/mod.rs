@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use noctule::clock::Raw;
-use noctule::link::{BATCH_LIMIT, Delivered, Link, LinkConfig, Outgoing};
-use noctule_discovery::EndpointId;
 use noctule_netsim::Random;
+use noctule_prrt::{BATCH_LIMIT, Delivered, Link, LinkConfig, Local, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 /// What the channel does to datagrams. Probabilities are per datagram.
@@ -37,7 +35,7 @@ impl Channel {
 /// A sample as it was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    pub at: Instant<Raw>,
+    pub at: Instant<Local>,
     pub writer: u32,
     pub sequence: u64,
     pub missed: u64,
@@ -52,15 +50,15 @@ pub struct Pair {
     seed: u64,
     random: Random,
     pub channel: Channel,
-    pub now: Instant<Raw>,
+    pub now: Instant<Local>,
     pub links: [Link; 2],
     /// What each side was given.
     pub delivered: [Vec<Sample>; 2],
     /// By time of arrival, and a number of their own.
-    in_transit: BTreeMap<(Instant<Raw>, u64), Datagram>,
+    in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
     datagrams: u64,
     /// When each bottleneck is free again.
-    free_at: [Instant<Raw>; 2],
+    free_at: [Instant<Local>; 2],
     pub dropped_at_bottleneck: u64,
     /// Most bytes that any of the two held for sending, and for delivery.
     pub held_bytes_max: (usize, usize),
@@ -98,7 +96,7 @@ impl Pair {
         payload: &[u8],
     ) {
         let source_time_ns = -(sequence as i64);
-        let writer = EndpointId(writer);
+        let writer = StreamId(writer);
         let sample = Outgoing { writer, sequence, source_time_ns, reliable, depth, payload };
         self.links[from].send(&sample, self.now);
         self.drain();
@@ -179,7 +177,7 @@ impl Pair {
             let Datagram { to, bytes } = entry.remove();
             let (seed, now, delivered) = (self.seed, self.now, &mut self.delivered[to]);
             let mut deliver = |sample: Delivered<'_>| {
-                let Delivered { writer: EndpointId(writer), sequence, source_time_ns, missed, payload } =
+                let Delivered { writer: StreamId(writer), sequence, source_time_ns, missed, payload } =
                     sample;
                 assert_eq!(source_time_ns, -(sequence as i64), "seed {seed}");
                 let whole = writer >= 100 || payload == self::payload(writer, sequence);

@@ -7,15 +7,15 @@
 
 use std::collections::VecDeque;
 
-use noctule_discovery::EndpointId;
 use noctule_timebase::{Instant, Span};
 
-use super::arrivals::{ACKNOWLEDGEMENT_DELAY, LATER_PACKETS, REACH};
-use super::wire::Acknowledgement;
-use crate::clock::Raw;
+use crate::StreamId;
+use crate::arrivals::{ACKNOWLEDGEMENT_DELAY, LATER_PACKETS, REACH};
+use crate::link::Local;
+use crate::wire::Acknowledgement;
 
 /// About what a small datagram costs the buffer of a socket besides its own bytes.
-pub(super) const PACKET_OVERHEAD_BYTES: usize = 512;
+pub(crate) const PACKET_OVERHEAD_BYTES: usize = 512;
 /// Packets remembered at once, those given up for lost included.
 const PACKETS_LIMIT: usize = 8_192;
 const TIMEOUT_FLOOR: Span = Span::from_ms(10);
@@ -26,15 +26,15 @@ const DOUBLINGS_LIMIT: u32 = 7;
 
 /// What a packet carries: a piece of a sample that may be gone by the time its fate is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Carried {
-    pub(super) writer: EndpointId,
-    pub(super) position: u64,
-    pub(super) index: u16,
+pub(crate) struct Carried {
+    pub(crate) writer: StreamId,
+    pub(crate) position: u64,
+    pub(crate) index: u16,
 }
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     /// It arrived and was taken.
     Arrived,
     /// It arrived, and the other side has no use for it yet.
@@ -44,15 +44,15 @@ pub(super) enum Fate {
 
 /// Bounds of the window, in bytes as [`Flight::cost`] counts them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WindowLimits {
+pub(crate) struct WindowLimits {
     /// Cost of the largest datagram.
-    pub(super) packet_bytes: usize,
-    pub(super) initial_bytes: usize,
-    pub(super) max_bytes: usize,
+    pub(crate) packet_bytes: usize,
+    pub(crate) initial_bytes: usize,
+    pub(crate) max_bytes: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(crate) struct Flight {
     limits: WindowLimits,
     /// Numbered from `first` without gaps.
     packets: VecDeque<Packet>,
@@ -66,14 +66,14 @@ pub(super) struct Flight {
     round_trip: Option<RoundTrip>,
     doublings: u32,
     /// The last time that an acknowledgement or a first packet started the time-out anew.
-    progress_at: Instant<Raw>,
+    progress_at: Instant<Local>,
 }
 
 #[derive(Debug)]
 struct Packet {
     carried: Carried,
     cost_bytes: usize,
-    sent_at: Instant<Raw>,
+    sent_at: Instant<Local>,
     state: State,
 }
 
@@ -92,7 +92,7 @@ struct RoundTrip {
 }
 
 impl Flight {
-    pub(super) fn new(limits: WindowLimits, now: Instant<Raw>) -> Flight {
+    pub(crate) fn new(limits: WindowLimits, now: Instant<Local>) -> Flight {
         Flight {
             limits,
             packets: VecDeque::new(),
@@ -109,12 +109,12 @@ impl Flight {
     }
 
     /// What a datagram counts against the window.
-    pub(super) fn cost(datagram_bytes: usize) -> usize {
+    pub(crate) fn cost(datagram_bytes: usize) -> usize {
         datagram_bytes + PACKET_OVERHEAD_BYTES
     }
 
     /// Whether one more packet may be sent. One always may if none is on its way.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         let fits = self.in_flight_bytes + self.limits.packet_bytes <= self.window_bytes;
         let remembered = self.packets.len() < PACKETS_LIMIT
             || self.packets.front().is_some_and(|packet| packet.state != State::InFlight);
@@ -122,12 +122,12 @@ impl Flight {
     }
 
     /// The number of the next packet.
-    pub(super) fn next_number(&self) -> u64 {
+    pub(crate) fn next_number(&self) -> u64 {
         self.first + self.packets.len() as u64
     }
 
     /// The packet [`next_number`](Flight::next_number) has been sent.
-    pub(super) fn sent(&mut self, carried: Carried, cost_bytes: usize, now: Instant<Raw>) {
+    pub(crate) fn sent(&mut self, carried: Carried, cost_bytes: usize, now: Instant<Local>) {
         if self.packets.len() >= PACKETS_LIMIT && self.packets.pop_front().is_some() {
             self.first += 1;
         }
@@ -139,10 +139,10 @@ impl Flight {
     }
 
     /// Tells `settle` what became of packets. `false` if it acknowledges what was never sent.
-    pub(super) fn handle_acknowledgement(
+    pub(crate) fn handle_acknowledgement(
         &mut self,
         acknowledgement: &Acknowledgement,
-        now: Instant<Raw>,
+        now: Instant<Local>,
         settle: &mut dyn FnMut(Fate, Carried),
     ) -> bool {
         let newest = acknowledgement.newest;
@@ -188,9 +188,9 @@ impl Flight {
     }
 
     /// Gives up what the time-out has passed for.
-    pub(super) fn handle_timeout(
+    pub(crate) fn handle_timeout(
         &mut self,
-        now: Instant<Raw>,
+        now: Instant<Local>,
         settle: &mut dyn FnMut(Fate, Carried),
     ) -> bool {
         if self.timeout().is_none_or(|at| now < at) {
@@ -216,11 +216,11 @@ impl Flight {
     }
 
     /// When the time-out passes.
-    pub(super) fn timeout(&self) -> Option<Instant<Raw>> {
+    pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         (self.in_flight_bytes > 0).then(|| self.progress_at + self.patience())
     }
 
-    pub(super) fn round_trip(&self) -> Option<Span> {
+    pub(crate) fn round_trip(&self) -> Option<Span> {
         self.round_trip.map(|measured| measured.smoothed)
     }
 

@@ -1,5 +1,5 @@
-use super::super::wire::Numbers;
 use super::*;
+use crate::wire::Numbers;
 
 /// A receiving side with what it has delivered: sequence, missed, length.
 struct Bench {
@@ -8,8 +8,8 @@ struct Bench {
     delivered: Vec<(u64, u64, usize)>,
 }
 
-const WRITER: EndpointId = EndpointId(1);
-const OTHER: EndpointId = EndpointId(2);
+const WRITER: StreamId = StreamId(1);
+const OTHER: StreamId = StreamId(2);
 const PIECE: usize = 100;
 
 impl Bench {
@@ -48,7 +48,7 @@ impl Bench {
     }
 }
 
-fn piece(writer: EndpointId, sequence: u64, index: u16, count: u16) -> Fragment<'static> {
+fn piece(writer: StreamId, sequence: u64, index: u16, count: u16) -> Fragment<'static> {
     let payload: &[u8] = match sequence {
         1 => &[1; PIECE],
         2 => &[2; PIECE],

@@ -2,7 +2,7 @@ use super::*;
 
 const COST: usize = 1912;
 
-fn at(ms: i64) -> Instant<Raw> {
+fn at(ms: i64) -> Instant<Local> {
     Instant::from_ns(ms * 1_000_000)
 }
 
@@ -12,11 +12,11 @@ fn flight() -> Flight {
 }
 
 fn carried(position: u64) -> Carried {
-    Carried { writer: EndpointId(1), position, index: 0 }
+    Carried { writer: StreamId(1), position, index: 0 }
 }
 
 /// Sends packets, with their numbers for positions, until the window is full. Says how many.
-fn fill(flight: &mut Flight, now: Instant<Raw>) -> u64 {
+fn fill(flight: &mut Flight, now: Instant<Local>) -> u64 {
     let first = flight.next_number();
     while flight.has_room() {
         flight.sent(carried(flight.next_number()), COST, now);
@@ -37,7 +37,7 @@ fn settling(call: impl FnOnce(&mut dyn FnMut(Fate, Carried))) -> Settled {
     (arrived, lost)
 }
 
-fn acknowledge(flight: &mut Flight, newest: u64, earlier: u64, now: Instant<Raw>) -> Settled {
+fn acknowledge(flight: &mut Flight, newest: u64, earlier: u64, now: Instant<Local>) -> Settled {
     let acknowledgement = Acknowledgement { newest, earlier, refused: 0, delay_ns: 0 };
     settling(|settle| assert!(flight.handle_acknowledgement(&acknowledgement, now, settle)))
 }

@@ -7,21 +7,20 @@
 
 use std::collections::BTreeMap;
 
-use noctule_discovery::EndpointId;
-
-use super::fragment_set::FragmentSet;
-use super::wire::Fragment;
-use super::{Delivered, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::StreamId;
+use crate::fragment_set::FragmentSet;
+use crate::wire::Fragment;
+use crate::{Delivered, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
 
 /// Where things go.
-pub(super) struct Sink<'a> {
-    pub(super) counters: &'a mut LinkCounters,
-    pub(super) deliver: &'a mut dyn FnMut(Delivered<'_>),
+pub(crate) struct Sink<'a> {
+    pub(crate) counters: &'a mut LinkCounters,
+    pub(crate) deliver: &'a mut dyn FnMut(Delivered<'_>),
 }
 
 #[derive(Debug)]
-pub(super) struct Receiving {
-    readers: BTreeMap<EndpointId, Reader>,
+pub(crate) struct Receiving {
+    readers: BTreeMap<StreamId, Reader>,
     room: Room,
 }
 
@@ -42,7 +41,7 @@ struct Room {
 /// if they are reliable, else the sequence number.
 #[derive(Debug)]
 struct Reader {
-    writer: EndpointId,
+    writer: StreamId,
     payload_bytes_max: u32,
     reliable: bool,
     last_sequence: Option<u64>,
@@ -63,7 +62,7 @@ struct Held {
 }
 
 impl Receiving {
-    pub(super) fn new(config: &LinkConfig) -> Receiving {
+    pub(crate) fn new(config: &LinkConfig) -> Receiving {
         let room = Room {
             partials_max: config.partial_samples_max,
             samples_max: config.held_samples_max,
@@ -75,7 +74,7 @@ impl Receiving {
         Receiving { readers: BTreeMap::new(), room }
     }
 
-    pub(super) fn expect(&mut self, writer: EndpointId, payload_bytes_max: u32, reliable: bool) {
+    pub(crate) fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, reliable: bool) {
         if self.readers.get(&writer).is_some_and(|reader| reader.reliable != reliable) {
             self.forget(writer);
         }
@@ -84,19 +83,19 @@ impl Receiving {
         self.readers.entry(writer).or_insert(fresh).payload_bytes_max = payload_bytes_max;
     }
 
-    pub(super) fn forget(&mut self, writer: EndpointId) {
+    pub(crate) fn forget(&mut self, writer: StreamId) {
         if let Some(reader) = self.readers.remove(&writer) {
             reader.held.values().for_each(|held| self.room.leave(held));
         }
     }
 
     /// Bytes reserved for samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.room.bytes
     }
 
     /// Takes a fragment in. `false` if it was not taken: a reliable one must be sent again.
-    pub(super) fn handle_fragment(&mut self, fragment: &Fragment<'_>, sink: &mut Sink<'_>) -> bool {
+    pub(crate) fn handle_fragment(&mut self, fragment: &Fragment<'_>, sink: &mut Sink<'_>) -> bool {
         let Receiving { readers, room } = self;
         let expected = readers.get_mut(&fragment.writer);
         let Some(reader) = expected.filter(|reader| reader.reliable == fragment.reliable.is_some()) else {

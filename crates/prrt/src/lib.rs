@@ -1,0 +1,40 @@
+//! Samples between this node and one other, over datagrams that may be lost, doubled or out of order.
+//!
+//! # Problem
+//!
+//! A datagram carries 1,400 bytes and a camera's picture has a megabyte; a command must arrive although a
+//! datagram is lost; and a sender that does not listen drowns the socket buffer of the other side.
+//!
+//! # Approach
+//!
+//! - Samples are cut into pieces of equal length. *Best effort*: sent once, the newest wins. *Reliable*:
+//!   repeated until acknowledged, delivered in order, each once; of a writer that is too fast the oldest
+//!   samples are given up (history, keep last), and the other side is told where not to wait.
+//! - Acknowledgements ride on samples that go the other way, else on a datagram of their own after 2 ms.
+//! - How much may be on its way follows what arrives (RFC 5681); the rest waits in a queue of limited length.
+//! - Datagrams of another life of either node are told by the session number and dropped.
+//!
+//! [`Link`] is the state machine of one pair of nodes: `handle_*` in, `poll_*` out, `now` an argument. Drain
+//! order after any call: [`poll_transmit`](Link::poll_transmit) until `false`, then wait until
+//! [`poll_timeout`](Link::poll_timeout). After at most [`BATCH_LIMIT`] datagrams taken in a row, drain.
+//!
+//! Every byte: `docs/spec/link.md`.
+#![forbid(unsafe_code)]
+
+mod arrivals;
+mod flight;
+mod fragment_set;
+mod link;
+mod receiving;
+mod sending;
+mod wire;
+
+pub use link::{
+    BATCH_LIMIT, Delivered, Link, LinkConfig, LinkCounters, Local, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId,
+};
+pub use wire::Malformed;
+
+/// The wire format alone, for tools and fuzzing.
+pub mod datagram {
+    pub use crate::wire::{Acknowledgement, Datagram, Fragment, Numbers};
+}
