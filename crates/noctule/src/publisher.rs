@@ -213,7 +213,8 @@ impl Publisher {
         }
     }
 
-    /// Readers matched now, on this host and on others.
+    /// Readers that get what is published from now on: those on this host that have been let in, and those
+    /// of other hosts that are known.
     pub fn readers(&self) -> usize {
         self.shared.readers_of(self.topic.id)
     }

@@ -50,6 +50,25 @@ fn publisher_and_subscriber_of_one_node_find_each_other() {
 }
 
 #[test]
+fn the_first_sample_after_a_reader_counts_reaches_it() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("once").keep_last(1).open().unwrap();
+    for round in 0..20u8 {
+        let mut subscriber = b.subscriber("once").open().unwrap();
+        while publisher.readers() == 0 {
+            std::thread::yield_now();
+        }
+        publisher.publish(&[round]).unwrap();
+        let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("the one sample");
+        assert_eq!((sample.to_vec(), sample.info().missed), (vec![round], 0));
+        drop((sample, subscriber));
+        while publisher.readers() > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
 fn samples_come_in_order_and_what_was_overwritten_is_counted() {
     let (a, b) = pair(domain());
     let mut publisher = a.publisher("count").keep_last(4).open().unwrap();

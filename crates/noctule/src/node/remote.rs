@@ -196,7 +196,8 @@ impl Inbound {
     fn reader(&self, pins: u32, type_hash: u64) -> Result<Reader, String> {
         let granted = self.offer.attach(pins)?;
         // What this host received before it was wanted by anybody is not there; what comes from now on is.
-        open_ring((granted.data, granted.control), granted.pins, type_hash, StartAt::Next)
+        let start = StartAt::From { position: granted.position, history: 0 };
+        open_ring((granted.data, granted.control), granted.pins, type_hash, start)
     }
 
     fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>) {
