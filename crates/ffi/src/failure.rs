@@ -50,7 +50,11 @@ impl From<NodeError> for Failure {
 
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Failure {
-        Failure { code: TOO_LONG, sentence: error.to_string() }
+        let code = match error {
+            PublishError::TooLong { .. } => TOO_LONG,
+            PublishError::Format { .. } => ARGUMENT,
+        };
+        Failure { code, sentence: error.to_string() }
     }
 }
 

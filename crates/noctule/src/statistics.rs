@@ -200,6 +200,7 @@ mod tests {
             length_bytes: 100,
             publisher: NodeId([0; 16]),
             route: Route::Udp,
+            format: None,
         }
     }
 
