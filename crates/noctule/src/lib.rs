@@ -57,6 +57,7 @@ pub mod link;
 pub mod swarm_key;
 pub mod sync;
 
+mod age_histogram;
 mod dispatcher;
 mod error;
 mod node;
@@ -73,6 +74,7 @@ pub use noctule_local_clock as clock;
 /// Serialization: what values of a type become, see [`PublisherBuilder::typed`].
 pub use noctule_formats as formats;
 
+pub use age_histogram::{AGE_HISTOGRAM_BYTES, AgeHistogram};
 pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
 pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use noctule_discovery::{
@@ -87,10 +89,10 @@ pub use publisher::{
     PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, TypedPublisher, TypedPublisherBuilder,
 };
 pub use sample::{Age, Route, Sample, SampleInfo};
-pub use statistics::{SubscriberStatistics, WindowStatistics};
+pub use statistics::{SubscriberCounters, SubscriberStatistics, TopicStatistics, WindowStatistics};
 pub use subscriber::{
-    InPlace, Ready, Subscriber, SubscriberBuilder, SubscriberCounters, TypedSample, TypedSubscriber,
-    TypedSubscriberBuilder, Wait, WaitSet, Waker,
+    InPlace, Ready, Subscriber, SubscriberBuilder, TypedSample, TypedSubscriber, TypedSubscriberBuilder,
+    Wait, WaitSet, Waker,
 };
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.

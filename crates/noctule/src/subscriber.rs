@@ -22,10 +22,12 @@ use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
+use crate::age_histogram::AgeHistogram;
 use crate::error::{NodeError, ReceiveError, TakeError};
 use crate::node::Shared;
 use crate::publisher::span;
 use crate::sample::{Bytes, Route, Sample, SampleInfo, unpack_widths};
+use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
 use crate::topic_formats::{ANY_FORMAT, TopicFormats};
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
@@ -57,22 +59,10 @@ pub struct Subscriber {
     turn: usize,
     wait: Wait,
     lifespan: Option<Span>,
-    counters: SubscriberCounters,
+    deadline: Option<Span>,
+    recorder: Recorder,
     /// For datagrams, if this subscriber reads the socket.
     datagram: Vec<u8>,
-}
-
-/// What became of samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SubscriberCounters {
-    /// Taken.
-    pub taken: u64,
-    /// Missing before those that were taken.
-    pub missed: u64,
-    /// Older than LIFESPAN, and dropped.
-    pub expired: u64,
-    /// Taken by a [`TypedSubscriber`], but no value of its type.
-    pub undecodable: u64,
 }
 
 /// One publisher.
@@ -239,7 +229,7 @@ impl SubscriberBuilder {
     /// # Errors
     /// A name that cannot travel, or no room for another endpoint.
     pub fn open(self) -> Result<Subscriber, NodeError> {
-        let lifespan = self.endpoint.qos.lifespan;
+        let Qos { lifespan, deadline, .. } = self.endpoint.qos;
         let topic = self.shared.add_subscriber(self.endpoint, self.pins)?;
         Ok(Subscriber {
             shared: self.shared,
@@ -249,7 +239,8 @@ impl SubscriberBuilder {
             turn: 0,
             wait: self.wait,
             lifespan,
-            counters: SubscriberCounters::default(),
+            deadline,
+            recorder: Recorder::default(),
             datagram: Vec::new(),
         })
     }
@@ -316,7 +307,17 @@ impl Subscriber {
 
     /// What became of samples so far.
     pub fn counters(&self) -> SubscriberCounters {
-        self.counters
+        self.recorder.counters
+    }
+
+    /// What was seen of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
+    pub fn statistics(&self) -> TopicStatistics {
+        self.recorder.statistics()
+    }
+
+    /// How often which age. Takes no memory before there is a publisher.
+    pub fn ages(&self) -> &AgeHistogram {
+        &self.recorder.ages
     }
 
     /// Looks at the sources in turn.
@@ -335,13 +336,12 @@ impl Subscriber {
                     let Source { node, route, format, .. } = self.sources[at];
                     let info = SampleInfo { format, ..self.describe(&sample, node, route) };
                     if self.is_expired(&info) {
-                        self.counters.expired += 1;
+                        self.recorder.counters.expired += 1;
                         continue;
                     }
                     // Stays with a source as long as it alone has something: one look per sample.
                     self.turn = if count > 1 { (at + 1) % count } else { 0 };
-                    self.counters.taken += 1;
-                    self.counters.missed += info.missed;
+                    self.recorder.record(&info, self.deadline);
                     return Ok(Some((info, rest)));
                 }
                 Err(cause) => return Err(TakeError { topic: self.topic().to_owned(), cause }),
@@ -377,7 +377,7 @@ impl Subscriber {
 
     /// Counts a sample that is no value, and says whose it was.
     fn undecodable(&mut self, info: &SampleInfo, cause: FormatError) -> ReceiveError {
-        self.counters.undecodable += 1;
+        self.recorder.counters.undecodable += 1;
         ReceiveError::Format { topic: self.topic().to_owned(), publisher: info.publisher, cause }
     }
 
@@ -393,7 +393,11 @@ impl Subscriber {
             self.topic.changes.lock().map(|mut list| std::mem::take(&mut *list)).unwrap_or_default();
         for change in changes {
             match change {
-                Change::Came(source) => self.sources.push(*source),
+                Change::Came(source) => {
+                    // Now, and not on the way of the first sample.
+                    self.recorder.ages.allocate();
+                    self.sources.push(*source);
+                }
                 Change::Went(node, writer) => {
                     self.end(|source| (source.node, source.writer) == (node, writer))
                 }
