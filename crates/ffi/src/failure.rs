@@ -10,6 +10,8 @@ use noctule::{NodeError, PublishError, ReadError, TakeError};
 pub(crate) const OK: c_int = 0;
 /// There is no sample; no error.
 pub(crate) const NOTHING: c_int = 1;
+/// Another thread ended the wait; no error.
+pub(crate) const WOKEN: c_int = 2;
 const ARGUMENT: c_int = -1;
 const SYSTEM: c_int = -2;
 const TOO_LONG: c_int = -3;
