@@ -1,10 +1,15 @@
 //! The writing end of a topic.
 
+mod typed;
+
+pub use typed::{TypedPublisher, TypedPublisherBuilder};
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, Qos, Reliability};
+use noctule_formats::Format;
 use noctule_shm_ring::{Loan, Origin, Writer};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_time_sync::Local;
@@ -12,7 +17,8 @@ use noctule_timebase::{Instant, Span};
 
 use crate::error::{NodeError, PublishError};
 use crate::node::Shared;
-use crate::node::offer::{Offer, RAW_FORMATS};
+use crate::node::offer::Offer;
+use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 
 /// Largest sample unless a topic says otherwise: 64 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
@@ -54,6 +60,8 @@ pub struct PublisherBuilder {
     pub(crate) shared: Arc<Shared>,
     pub(crate) endpoint: Endpoint,
     pub(crate) pins: u32,
+    /// Chosen by the user.
+    format: Option<Format>,
 }
 
 impl PublisherBuilder {
@@ -68,12 +76,26 @@ impl PublisherBuilder {
             payload_bytes_max: PAYLOAD_BYTES_DEFAULT,
             qos: Qos::default(),
         };
-        PublisherBuilder { shared, endpoint, pins: 7 }
+        PublisherBuilder { shared, endpoint, pins: 7, format: None }
     }
 
     /// Name and layout hash of the type; a reader that expects another is told so. Default `bytes`.
     pub fn type_name(mut self, name: &str, hash: u64) -> Self {
         (self.endpoint.type_name, self.endpoint.type_hash) = (name.to_owned(), hash);
+        self
+    }
+
+    /// The format that samples are written in, for all readers. Default: bytes in no format; and see
+    /// [`typed`](PublisherBuilder::typed).
+    pub fn format(mut self, format: Format) -> Self {
+        self.endpoint.formats = TopicFormats::only(Some(format)).bits();
+        self.format = Some(format);
+        self
+    }
+
+    /// All of QoS at once.
+    pub fn qos(mut self, qos: Qos) -> Self {
+        self.endpoint.qos = qos;
         self
     }
 
@@ -125,9 +147,13 @@ impl PublisherBuilder {
     /// # Errors
     /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
     pub fn open(self) -> Result<Publisher, NodeError> {
-        let PublisherBuilder { shared, endpoint, pins } = self;
+        let PublisherBuilder { shared, endpoint, pins, .. } = self;
         let topic = shared.add_publisher(endpoint, pins)?;
         Ok(Publisher { shared, topic, writer: None, sequence: 0 })
+    }
+
+    fn keeps_history(&self) -> bool {
+        self.endpoint.qos.durability == Durability::TransientLocal
     }
 }
 
@@ -147,28 +173,46 @@ impl Publisher {
     /// Longer than the topic allows.
     #[inline]
     pub fn publish_at(&mut self, bytes: &[u8], source_time: Instant<Local>) -> Result<(), PublishError> {
-        let most_bytes = self.topic.offer.payload_bytes_max;
-        if bytes.len() > most_bytes {
-            self.topic.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(PublishError::TooLong {
-                topic: self.topic.name.clone(),
-                bytes: bytes.len(),
-                most_bytes,
-            });
-        }
-        self.sequence += 1;
-        self.topic.published.store(self.sequence, Ordering::Relaxed);
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
         }
-        if let Some(writer) = &mut self.writer {
+        self.put(Some(bytes), Some(bytes), source_time)
+    }
+
+    /// Whether samples are read on this host, and on others.
+    fn readers_where(&mut self) -> (bool, bool) {
+        if self.topic.is_fresh.load(Ordering::Acquire) {
+            self.fetch_ring();
+        }
+        (self.writer.is_some(), self.topic.remote_readers.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Publishes a sample as it is for readers of this host, and as it is for those of others.
+    #[inline]
+    fn put(
+        &mut self,
+        here: Option<&[u8]>,
+        elsewhere: Option<&[u8]>,
+        source_time: Instant<Local>,
+    ) -> Result<(), PublishError> {
+        let most_bytes = self.topic.offer.payload_bytes_max;
+        let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
+        if bytes > most_bytes {
+            self.topic.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(PublishError::TooLong { topic: self.topic.name.clone(), bytes, most_bytes });
+        }
+        self.sequence += 1;
+        self.topic.published.store(self.sequence, Ordering::Relaxed);
+        if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
             let origin = Origin { source_time_ns: source_time.ns(), user: 0 };
             // Its length was checked above, so this does not fail.
             if let Ok(wake) = writer.copy_in(bytes, origin) {
                 writer.wake(wake);
             }
         }
-        if self.topic.remote_readers.load(Ordering::Relaxed) > 0 {
+        if self.topic.remote_readers.load(Ordering::Relaxed) > 0
+            && let Some(bytes) = elsewhere
+        {
             self.shared.send(&self.topic, (self.sequence, source_time), bytes);
         }
         Ok(())

@@ -310,7 +310,7 @@ impl Outgoing {
         };
         let start = StartAt::From { position, history };
         let ring = open_ring((data, control), pins, endpoint.type_hash, start)?;
-        let source = Source::new((self.node, endpoint.id), ring, Route::SharedMemory);
+        let source = Source::new((self.node, endpoint), ring, Route::SharedMemory);
         topic.change(Change::Came(Box::new(source)));
         Ok(())
     }

@@ -10,11 +10,6 @@ use noctule_shm_ring::{
 };
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 
-/// The bit of plain bytes among the formats of a topic.
-pub(crate) const RAW_FORMATS: u32 = 1;
-/// The formats of a reader that takes any.
-pub(crate) const ANY_FORMAT: u32 = u32::MAX;
-
 /// What a publisher offers to readers of this host.
 #[derive(Debug)]
 pub(crate) struct Offer {

@@ -120,7 +120,7 @@ impl Remote {
         };
         let reader = inbound.reader(topic.pins, writer.type_hash)?;
         inbound.readers += 1;
-        topic.change(Change::Came(Box::new(Source::new((node, writer.id), reader, Route::Udp))));
+        topic.change(Change::Came(Box::new(Source::new((node, writer), reader, Route::Udp))));
         Ok(())
     }
 
