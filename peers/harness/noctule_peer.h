@@ -33,6 +33,7 @@
 /* ---- Limits ------------------------------------------------------------------------------------- */
 
 #define NP_SETTINGS_BYTES 4096                  /* all setting.K=V together */
+#define NP_FACTS_BYTES 1024                     /* all fact.K=N together */
 #define NP_MAX_MESSAGES (UINT64_C(1) << 24)     /* slots of a record: 512 MiB */
 #define NP_MARK_WARMUP (UINT64_C(1) << 63)
 #define NP_IDLE_NS INT64_C(20000000)            /* silence after which standard input is looked at */
@@ -67,6 +68,8 @@ struct noctule_peer {
     /* The same, but sleeps in the kernel until something arrives, at most timeout_ns (NP_IDLE_NS wherever
        no schedule is to be met, so that a peer may set it once). 0 = nothing arrived. */
     int (*receive_blocking)(struct noctule_node *node, int64_t timeout_ns);
+    /* What the middleware counted while it ran, said by noctule_fact; asked for once, after a run. NULL if nothing. */
+    void (*facts)(struct noctule_node *node);
     void (*close)(struct noctule_node *node); /* must be fine after a failed open */
 };
 
@@ -102,6 +105,7 @@ struct noctule_node {
     struct np_run run;
     unsigned char *message;
     char settings[NP_SETTINGS_BYTES];
+    char facts[NP_FACTS_BYTES];
     char error[512];            /* what failed first; "" = nothing did */
     bool opened, connected, ended;
 };
@@ -148,6 +152,13 @@ NP_FORMAT(3, 4) static void noctule_setting(struct noctule_node *node, const cha
     size_t used = strlen(node->settings);
     if (used + strlen(key) + strlen(escaped) + 12 < sizeof node->settings)
         snprintf(node->settings + used, sizeof node->settings - used, " setting.%s=%s", key, escaped);
+}
+
+/* Reports a number the middleware has counted; a unit ends its name. Call it in facts. */
+NP_UNUSED static void noctule_fact(struct noctule_node *node, const char *key, double value) {
+    size_t used = strlen(node->facts);
+    if (used + strlen(key) + 40 < sizeof node->facts)
+        snprintf(node->facts + used, sizeof node->facts - used, " fact.%s=%.9g", key, value);
 }
 
 /* Writes the message being sent into `memory` (payload_bytes long). Hot: 24 bytes unless touch=full. */
@@ -537,14 +548,16 @@ static int np_run_once(struct noctule_node *node, const struct np_line *line) {
 
 static void np_run(struct noctule_node *node, const struct np_line *line) {
     const struct np_run *run = &node->run;
-    char reply[320];
+    char reply[320 + NP_FACTS_BYTES];
     if (np_run_once(node, line) != 0) noctule_fail(node, "the middleware failed without saying why");
     if (node->ended) return;
+    node->facts[0] = 0;
+    if (node->peer->facts && !node->error[0]) node->peer->facts(node);
     snprintf(reply, sizeof reply,
-             "done sent=%llu received=%llu duplicated=%llu unexpected=%llu overrun=%llu cpu_ns=%lld recorder_ns=%lld",
+             "done sent=%llu received=%llu duplicated=%llu unexpected=%llu overrun=%llu cpu_ns=%lld recorder_ns=%lld%s",
              (unsigned long long)run->sent, (unsigned long long)run->received, (unsigned long long)run->duplicated,
              (unsigned long long)run->unexpected, (unsigned long long)run->overrun,
-             (long long)(run->cpu_end_ns - run->cpu_start_ns), (long long)run->recorder_ns);
+             (long long)(run->cpu_end_ns - run->cpu_start_ns), (long long)run->recorder_ns, node->facts);
     np_reply(node, reply);
 }
 
