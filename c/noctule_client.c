@@ -47,12 +47,14 @@ enum { PARTICIPANT = 1, TOPIC = 2, PUBLISHER = 3, SUBSCRIBER = 4, WRITER = 5, RE
 enum { PARTICIPANT_ID = 0x0011, PUBLISHER_ID = 0x0013, SUBSCRIBER_ID = 0x0014 };
 enum { REQUEST_DELETE_CLIENT = 2, REQUEST_CREATE = 10, REQUEST_WRITE = 0x4000, REQUEST_READ = 0x8000 };
 enum { STEPS_BEFORE_ENDPOINTS = 3, ANSWER_TO_CLOSE_TRIES = 5, QUICK_QUESTIONS = 8, STAMP_BYTES = 12 };
-enum { SENT = 1, MISSED = 2, WHOLE = 4 };
+enum { SENT = 1, MISSED = 2, WHOLE = 4, RESENT = 8 };
 enum { STATUS_ERROR = 0x80 };
 
 #define QUICK_QUESTION_NS INT64_C(20000000)
 #define ANSWER_NS INT64_C(500000000)
 #define SECOND_NS INT64_C(1000000000)
+#define FIRST_ROUND_TRIP_NS INT64_C(25000000)
+#define SHORTEST_ROUND_TRIP_NS INT64_C(2000000)
 
 static const uint8_t cookie[4] = {'X', 'R', 'C', 'E'};
 static const uint8_t vendor[2] = {'N', 'C'};
@@ -450,7 +452,9 @@ static void begin_session(noctule_client_t *self, int64_t now_ns) {
     memset(self->in_length, 0, sizeof self->in_length);
     self->large_length = 0;
     self->large_dropped = self->ack_due = self->question_open = self->fourth_due = false;
-    self->questions = 0;
+    self->questions = self->heartbeats = 0;
+    self->round_trip_ns = FIRST_ROUND_TRIP_NS;
+    self->nudge_ns = now_ns + NOCTULE_CLIENT_HEARTBEAT_NS;
     self->question_ns = self->progress_ns = self->heard_ns = self->ping_ns = self->heartbeat_ns = now_ns;
 }
 
@@ -726,8 +730,24 @@ static bool ping_due(const noctule_client_t *self, int64_t now_ns) {
     return now_ns - self->heard_ns >= NOCTULE_CLIENT_PING_NS && now_ns - self->ping_ns >= NOCTULE_CLIENT_PING_NS;
 }
 
+static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* A heartbeat too early costs one short message, a late one stops the stream for as long. */
+static int64_t heartbeat_interval(const noctule_client_t *self) {
+    return sooner(self->round_trip_ns << (1 + self->heartbeats), NOCTULE_CLIENT_HEARTBEAT_NS);
+}
+
 static bool heartbeat_due(const noctule_client_t *self, int64_t now_ns) {
-    return in_flight(self) > 0 && now_ns - self->heartbeat_ns >= NOCTULE_CLIENT_HEARTBEAT_NS;
+    return in_flight(self) > 0 && now_ns - self->heartbeat_ns >= heartbeat_interval(self);
+}
+
+/* A lost answer to a CREATE that nothing follows shows no gap, and agents are slow to ask: miss it aloud. */
+static void nudge(noctule_client_t *self, int64_t now_ns) {
+    if (self->state != NOCTULE_CREATING || now_ns < self->nudge_ns) return;
+    self->nudge_ns = now_ns + sooner(4 * self->round_trip_ns, NOCTULE_CLIENT_HEARTBEAT_NS);
+    if (self->steps_answered == self->steps_sent) return;
+    if (self->in_end == self->in_next) self->in_end++;
+    self->ack_due = true;
 }
 
 /* Short submessages that belong to no stream, the most urgent first. NULL if none is due. */
@@ -757,6 +777,7 @@ static uint8_t *put_control(noctule_client_t *self, int64_t now_ns, uint8_t *at)
 
 static uint8_t *put_heartbeat(noctule_client_t *self, int64_t now_ns, uint8_t *at) {
     self->heartbeat_ns = now_ns;
+    if (self->heartbeats < 5) self->heartbeats++;
     at = put16(put_submessage(at, HEARTBEAT, 0, 5), self->out_first);
     at = put16(at, (uint16_t)(self->out_next - 1));
     *at++ = RELIABLE;
@@ -769,7 +790,10 @@ static int32_t transmit_reliable(noctule_client_t *self, int64_t now_ns, uint8_t
     for (number = self->out_first; number != self->out_next; number++) {
         noctule_slot_t *message = slot(self, number);
         if (message->flags & SENT && !(message->flags & MISSED)) continue;
-        if (message->flags & MISSED) self->counts.resent_messages++;
+        if (message->flags & MISSED) {
+            self->counts.resent_messages++;
+            message->flags |= RESENT;
+        }
         message->flags = (uint8_t)((message->flags | SENT) & ~MISSED);
         message->sent_ns = self->heartbeat_ns = now_ns;
         return transmit(self, slot_bytes(self, number), message->length, out);
@@ -793,6 +817,7 @@ int32_t noctule_client_poll_transmit(noctule_client_t *self, int64_t now_ns, uin
     if (in_session(self) && session_is_over(self, now_ns)) connect(self, now_ns);
     if (!in_session(self)) return transmit_outside(self, now_ns, out);
     create_objects(self);
+    nudge(self, now_ns);
     at = put_header(message, SESSION, 0, 0);
     end = put_control(self, now_ns, at);
     if (end != NULL) return transmit(self, message, (uint32_t)(end - message), out);
@@ -810,8 +835,6 @@ int32_t noctule_client_poll_transmit(noctule_client_t *self, int64_t now_ns, uin
     return 0;
 }
 
-static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
-
 int64_t noctule_client_next_timeout(const noctule_client_t *self, int64_t now_ns) {
     int64_t next;
     uint16_t number;
@@ -826,9 +849,10 @@ int64_t noctule_client_next_timeout(const noctule_client_t *self, int64_t now_ns
     }
     next = self->heard_ns > self->ping_ns ? self->heard_ns : self->ping_ns;
     next = sooner(next + NOCTULE_CLIENT_PING_NS, self->heard_ns + NOCTULE_CLIENT_SILENCE_NS);
-    if (in_flight(self) > 0) next = sooner(next, self->heartbeat_ns + NOCTULE_CLIENT_HEARTBEAT_NS);
+    if (in_flight(self) > 0) next = sooner(next, self->heartbeat_ns + heartbeat_interval(self));
     if (self->config.sync_interval_ns > 0) next = sooner(next, self->question_ns);
-    if (self->state == NOCTULE_CREATING) next = sooner(next, self->progress_ns + NOCTULE_CLIENT_CREATE_NS);
+    if (self->state == NOCTULE_CREATING)
+        next = sooner(next, sooner(self->nudge_ns, self->progress_ns + NOCTULE_CLIENT_CREATE_NS));
     return next;
 }
 
@@ -860,6 +884,7 @@ static bool handle_status(noctule_client_t *self, const uint8_t *body, uint32_t 
     if (step < self->steps_answered || step >= self->steps_sent) return true;
     self->steps_answered = (uint16_t)(step + 1);
     self->progress_ns = now_ns;
+    self->nudge_ns = now_ns + sooner(4 * self->round_trip_ns, NOCTULE_CLIENT_HEARTBEAT_NS);
     if (self->steps_answered == steps(self)) self->state = NOCTULE_READY;
     return true;
 }
@@ -877,22 +902,31 @@ static bool handle_sample(noctule_client_t *self, const uint8_t *body, uint32_t 
     return true;
 }
 
+/* The shortest of late: a longer one waited for a message lost before it, and forgets the shortest by an eighth. */
+static void measure_round_trip(noctule_client_t *self, int64_t took_ns) {
+    self->round_trip_ns = sooner(took_ns, self->round_trip_ns + self->round_trip_ns / 8);
+    if (self->round_trip_ns < SHORTEST_ROUND_TRIP_NS) self->round_trip_ns = SHORTEST_ROUND_TRIP_NS;
+    if (self->round_trip_ns > NOCTULE_CLIENT_HEARTBEAT_NS) self->round_trip_ns = NOCTULE_CLIENT_HEARTBEAT_NS;
+}
+
 static bool handle_acknack(noctule_client_t *self, const uint8_t *body, uint32_t length, int64_t now_ns) {
     uint16_t first, missing, bit;
     if (length < 5 || body[4] != RELIABLE) return false;
     first = take16(body);
     missing = take_id(body + 2);
     if (ahead(first, self->out_next) > 0) return false;
+    self->heartbeats = 0;
     for (; ahead(first, self->out_first) > 0; self->out_first++) {
         noctule_slot_t *done = slot(self, self->out_first);
         if (!(done->flags & SENT)) return false;
+        if (!(done->flags & RESENT)) measure_round_trip(self, now_ns - done->sent_ns);
         self->counts.acknowledged += done->samples;
     }
     for (bit = 0; bit < 16; bit++) {
         const uint16_t number = (uint16_t)(first + bit);
         noctule_slot_t *message = slot(self, number);
         if (!(missing >> bit & 1) || ahead(number, self->out_first) < 0 || ahead(number, self->out_next) >= 0) continue;
-        if (message->flags & SENT && now_ns - message->sent_ns >= NOCTULE_CLIENT_RESEND_NS) message->flags |= MISSED;
+        if (message->flags & SENT && now_ns - message->sent_ns >= self->round_trip_ns) message->flags |= MISSED;
     }
     return true;
 }

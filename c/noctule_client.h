@@ -40,7 +40,7 @@ extern "C" {
 #endif
 /* CREATE_CLIENT is repeated this often until an agent answers. */
 #ifndef NOCTULE_CLIENT_CONNECT_NS
-#define NOCTULE_CLIENT_CONNECT_NS INT64_C(200000000)
+#define NOCTULE_CLIENT_CONNECT_NS INT64_C(100000000)
 #endif
 /* The agent is pinged after so much silence, and again after so much more. */
 #ifndef NOCTULE_CLIENT_PING_NS
@@ -50,13 +50,10 @@ extern "C" {
 #ifndef NOCTULE_CLIENT_SILENCE_NS
 #define NOCTULE_CLIENT_SILENCE_NS INT64_C(2400000000)
 #endif
-/* The agent is asked for an acknowledgement this long after the last message it did not acknowledge. */
+/* The agent is asked for a missing acknowledgement after twice the shortest recent round trip, then after twice as long
+ * each time, but never later than this. */
 #ifndef NOCTULE_CLIENT_HEARTBEAT_NS
 #define NOCTULE_CLIENT_HEARTBEAT_NS INT64_C(100000000)
-#endif
-/* A message is not repeated sooner than this, however often the agent says that it misses it. */
-#ifndef NOCTULE_CLIENT_RESEND_NS
-#define NOCTULE_CLIENT_RESEND_NS INT64_C(20000000)
 #endif
 /* A session whose objects are not all answered for is given up after so long without an answer. */
 #ifndef NOCTULE_CLIENT_CREATE_NS
@@ -195,7 +192,7 @@ typedef struct {
     noctule_client_state_t state;
     uint8_t *best_effort, *incoming, *slots_out, *slots_in, *large;
     bool agent_is_noctule, ack_due, restart, large_dropped, question_open, fourth_due;
-    uint8_t close_tries, questions;
+    uint8_t close_tries, questions, heartbeats;
     uint16_t steps_sent, steps_answered;
     uint16_t best_effort_out, best_effort_in;
     uint16_t out_first, out_next, in_next, in_end;
@@ -204,7 +201,7 @@ typedef struct {
     uint32_t large_length;
     noctule_slot_t out[NOCTULE_CLIENT_SLOTS_MAX];
     noctule_deframer_t deframer;
-    int64_t connect_ns, heard_ns, ping_ns, heartbeat_ns, progress_ns;
+    int64_t connect_ns, heard_ns, ping_ns, heartbeat_ns, progress_ns, nudge_ns, round_trip_ns;
     int64_t question_ns, t1_ns, t4_ns;
     uint8_t t3[8];
 } noctule_client_t;
