@@ -53,7 +53,6 @@ enum { STATUS_ERROR = 0x80 };
 #define QUICK_QUESTION_NS INT64_C(20000000)
 #define ANSWER_NS INT64_C(500000000)
 #define SECOND_NS INT64_C(1000000000)
-#define FIRST_ROUND_TRIP_NS INT64_C(25000000)
 #define SHORTEST_ROUND_TRIP_NS INT64_C(2000000)
 
 static const uint8_t cookie[4] = {'X', 'R', 'C', 'E'};
@@ -441,6 +440,15 @@ static void connect(noctule_client_t *self, int64_t now_ns) {
     self->connect_ns = now_ns;
 }
 
+static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The shortest of late: a longer one waited for a message lost before it, and forgets the shortest by an eighth. */
+static void measure_round_trip(noctule_client_t *self, int64_t took_ns) {
+    self->round_trip_ns = sooner(took_ns, self->round_trip_ns + self->round_trip_ns / 8);
+    if (self->round_trip_ns < SHORTEST_ROUND_TRIP_NS) self->round_trip_ns = SHORTEST_ROUND_TRIP_NS;
+    if (self->round_trip_ns > NOCTULE_CLIENT_HEARTBEAT_NS) self->round_trip_ns = NOCTULE_CLIENT_HEARTBEAT_NS;
+}
+
 /* The agent said yes: all streams begin at 0, and it may have none of the objects. */
 static void begin_session(noctule_client_t *self, int64_t now_ns) {
     drop_session(self);
@@ -453,7 +461,8 @@ static void begin_session(noctule_client_t *self, int64_t now_ns) {
     self->large_length = 0;
     self->large_dropped = self->ack_due = self->question_open = self->fourth_due = false;
     self->questions = self->heartbeats = 0;
-    self->round_trip_ns = FIRST_ROUND_TRIP_NS;
+    self->round_trip_ns = NOCTULE_CLIENT_HEARTBEAT_NS;
+    measure_round_trip(self, now_ns - (self->connect_ns - NOCTULE_CLIENT_CONNECT_NS));
     self->nudge_ns = now_ns + NOCTULE_CLIENT_HEARTBEAT_NS;
     self->question_ns = self->progress_ns = self->heard_ns = self->ping_ns = self->heartbeat_ns = now_ns;
 }
@@ -560,24 +569,24 @@ static uint8_t *reliable_room(noctule_client_t *self, uint32_t length) {
     return at != NULL && room >= length ? at : NULL;
 }
 
-/* Objects that fit into free slots; the rest when answers have freed some. */
+/* Objects that fit into free slots; the rest when answers have freed some. One object a message on a serial line, where
+ * every byte may be garbled and short frames get through; as many as fit elsewhere. */
 static void create_objects(noctule_client_t *self) {
+    bool fresh = self->config.line == NOCTULE_SERIAL;
     while (self->steps_sent < steps(self)) {
         uint32_t room = 0;
-        uint8_t *at = open_slot(self, false, &room);
-        noctule_cdr_writer_t cdr;
-        if (at != NULL) {
-            cdr = noctule_cdr_writer(at, room);
-            put_create(self, self->steps_sent, &cdr);
+        uint8_t *at = open_slot(self, fresh, &room);
+        noctule_cdr_writer_t cdr = noctule_cdr_writer(at, room);
+        if (at != NULL) put_create(self, self->steps_sent, &cdr);
+        if (at != NULL && !cdr.failed) {
+            commit(self, at, cdr.length, 0);
+            self->steps_sent++;
+            fresh = self->config.line == NOCTULE_SERIAL;
+        } else if (fresh) {
+            return;
+        } else {
+            fresh = true;
         }
-        if (at == NULL || cdr.failed) {
-            at = open_slot(self, true, &room);
-            if (at == NULL) return;
-            cdr = noctule_cdr_writer(at, room);
-            put_create(self, self->steps_sent, &cdr);
-        }
-        commit(self, at, cdr.length, 0);
-        self->steps_sent++;
     }
 }
 
@@ -729,8 +738,6 @@ static uint8_t *put_acknack(noctule_client_t *self, uint8_t *at) {
 static bool ping_due(const noctule_client_t *self, int64_t now_ns) {
     return now_ns - self->heard_ns >= NOCTULE_CLIENT_PING_NS && now_ns - self->ping_ns >= NOCTULE_CLIENT_PING_NS;
 }
-
-static int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* A heartbeat too early costs one short message, a late one stops the stream for as long. */
 static int64_t heartbeat_interval(const noctule_client_t *self) {
@@ -900,13 +907,6 @@ static bool handle_sample(noctule_client_t *self, const uint8_t *body, uint32_t 
     self->counts.received++;
     if (self->config.on_sample != NULL) self->config.on_sample(self->config.context, endpoint, body + 4, length - 4, now_ns);
     return true;
-}
-
-/* The shortest of late: a longer one waited for a message lost before it, and forgets the shortest by an eighth. */
-static void measure_round_trip(noctule_client_t *self, int64_t took_ns) {
-    self->round_trip_ns = sooner(took_ns, self->round_trip_ns + self->round_trip_ns / 8);
-    if (self->round_trip_ns < SHORTEST_ROUND_TRIP_NS) self->round_trip_ns = SHORTEST_ROUND_TRIP_NS;
-    if (self->round_trip_ns > NOCTULE_CLIENT_HEARTBEAT_NS) self->round_trip_ns = NOCTULE_CLIENT_HEARTBEAT_NS;
 }
 
 static bool handle_acknack(noctule_client_t *self, const uint8_t *body, uint32_t length, int64_t now_ns) {

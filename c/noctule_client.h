@@ -40,7 +40,7 @@ extern "C" {
 #endif
 /* CREATE_CLIENT is repeated this often until an agent answers. */
 #ifndef NOCTULE_CLIENT_CONNECT_NS
-#define NOCTULE_CLIENT_CONNECT_NS INT64_C(100000000)
+#define NOCTULE_CLIENT_CONNECT_NS INT64_C(50000000)
 #endif
 /* The agent is pinged after so much silence, and again after so much more. */
 #ifndef NOCTULE_CLIENT_PING_NS
@@ -53,7 +53,7 @@ extern "C" {
 /* The agent is asked for a missing acknowledgement after twice the shortest recent round trip, then after twice as long
  * each time, but never later than this. */
 #ifndef NOCTULE_CLIENT_HEARTBEAT_NS
-#define NOCTULE_CLIENT_HEARTBEAT_NS INT64_C(100000000)
+#define NOCTULE_CLIENT_HEARTBEAT_NS INT64_C(50000000)
 #endif
 /* A session whose objects are not all answered for is given up after so long without an answer. */
 #ifndef NOCTULE_CLIENT_CREATE_NS

@@ -258,7 +258,7 @@ static void a_frame_is_the_captured_one(void) {
     CHECK(noctule_client_state(&self->client) == NOCTULE_CREATING);
     CHECK(noctule_client_counts(&self->client)->frame_errors == 1);
     while (noctule_client_poll_transmit(&self->client, 0, self->out, sizeof self->out) > 0) {}
-    expect(self, 50 * MS, "7E 01 00 0D 00 | 81 00 00 00 0B 01 05 00 00 00 00 00 80 | 1B 1C");
+    expect(self, 10 * MS, "7E 01 00 0D 00 | 81 00 00 00 0B 01 05 00 00 00 03 00 80 | EB 1C");
     free(self);
 }
 
