@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("flight", &["timebase", "netsim", "time-sync"]),
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
+    ("framing", &[]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
