@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("netsim", &["timebase"]),
     ("formats", &[]),
     ("discovery", &["timebase"]),
+    ("prrt", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),

@@ -1,0 +1,4 @@
+//! Messages with a deadline over datagrams that are lost.
+#![forbid(unsafe_code)]
+
+pub mod erasure;
