@@ -28,6 +28,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
+    ("noctule", &["timebase", "time-sync", "discovery", "formats", "sys", "shm-ring", "local-clock"]),
+    ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
