@@ -11,7 +11,7 @@ use crate::shell;
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
 /// Libraries that a firmware copies as two files, and that are therefore not split.
-const COPIED_WHOLE: &[&str] = &["c/noctule_sync.c"];
+const COPIED_WHOLE: &[&str] = &["c/noctule_sync.c", "c/noctule_client.c"];
 
 /// Crate → crates of this workspace it may depend on. Cores see nothing but `timebase`.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -28,7 +28,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
-    ("noctule", &["timebase", "time-sync", "discovery", "formats", "sys", "shm-ring", "local-clock"]),
     ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
