@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
+    ("board", &["timebase", "time-sync"]),
     ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
@@ -42,7 +43,7 @@ const BANNED_NAMES: &[&str] =
     &["util", "utils", "common", "manager", "helper", "helpers", "misc", "base", "data", "core", "stuff"];
 
 /// Crates that may hold unsafe code.
-const UNSAFE_CRATES: &[&str] = &["crates/sys", "crates/shm-ring", "crates/ffi", "python"];
+const UNSAFE_CRATES: &[&str] = &["crates/sys", "crates/shm-ring", "crates/ffi", "crates/board", "python"];
 
 /// Text that must not be in a source file.
 struct Banned {
