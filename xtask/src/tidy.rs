@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
     ("board", &["timebase", "time-sync"]),
     ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
+    ("fcu", &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "sys"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),

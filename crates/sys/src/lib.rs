@@ -14,5 +14,7 @@ pub mod process;
 pub mod pulse;
 pub mod random;
 pub mod scheduling;
+
 pub mod sealed_memory;
+pub mod serial;
 pub mod shared_memory;

@@ -124,6 +124,7 @@ pub struct Endpoint {
     sequence: u8,
     outbox: VecDeque<MavMessage>,
     events: VecDeque<Event>,
+    exchanges: VecDeque<Exchange>,
     next_heartbeat: Instant<Local>,
     next_timesync: Instant<Local>,
     /// Our times in requests that may still be answered, oldest first.
@@ -143,6 +144,7 @@ impl Endpoint {
             sequence: 0,
             outbox: VecDeque::new(),
             events: VecDeque::new(),
+            exchanges: VecDeque::new(),
             next_heartbeat: now,
             next_timesync: now,
             pending: VecDeque::new(),
@@ -190,6 +192,12 @@ impl Endpoint {
     /// The next thing that has happened.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// The next completed exchange of clocks, for estimators of the caller's own; the last
+    /// [`PENDING_MAX`] are kept.
+    pub fn poll_exchange(&mut self) -> Option<Exchange> {
+        self.exchanges.pop_front()
     }
 
     /// Appends the next frame to `out`; `now` goes into it where the frame carries a time.
@@ -304,6 +312,10 @@ impl Endpoint {
         // The filter refuses much; the bounded estimator's word counts.
         let _ = self.ema.handle_exchange(&exchange);
         self.counters.exchanges += u64::from(self.bounded.handle_exchange(&exchange).is_ok());
+        if self.exchanges.len() == PENDING_MAX {
+            self.exchanges.pop_front();
+        }
+        self.exchanges.push_back(exchange);
     }
 
     fn request(&mut self, now: Instant<Local>) -> MavMessage {
