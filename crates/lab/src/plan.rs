@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::directory::{Directory, Entry};
+use crate::network;
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
 
@@ -10,6 +11,8 @@ use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
 const WARM_UP_MESSAGES: u64 = 2_000;
 /// Bytes that may be on the way at once in an open loop, at most.
 const WINDOW_BYTES: u64 = 64 << 20;
+/// What flows beside a cell flows this much longer, half of it before.
+const BESIDE_SECONDS: f64 = 1.0;
 
 /// One cell, fully determined.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +41,10 @@ pub struct CellPlan {
     pub hosts: u32,
     /// The clock of each host, as text; empty: all on the machine's.
     pub clocks: Vec<String>,
+    /// What flows beside it.
+    pub beside: Option<Box<CellPlan>>,
+    /// The emulated link between the hosts, as text; `None`: the kernel's.
+    pub across: Option<String>,
     /// Later than this is late.
     pub deadline_ns: Option<u64>,
     /// `may_saturate`.
@@ -73,6 +80,23 @@ impl CellPlan {
     pub fn core(&self, node: u32) -> Option<u32> {
         let turn = node as usize % self.cores.len().max(1);
         self.cores.get(turn).copied()
+    }
+
+    /// The link as `run.json` says it.
+    pub fn link_word(&self) -> String {
+        match &self.across {
+            Some(spec) => format!("link:{spec}"),
+            None if self.hosts > 1 => "link:veth".into(),
+            None => self.link.clone(),
+        }
+    }
+
+    /// How long it takes to send everything, warm-up included, in seconds.
+    pub fn sending_seconds(&self) -> f64 {
+        match self.rate_hz {
+            Some(rate_hz) => (self.messages + self.warm_up_messages) as f64 / rate_hz,
+            None => self.seconds + self.warm_up_ms as f64 / 1e3,
+        }
     }
 
     /// One line for progress displays.
@@ -193,6 +217,7 @@ impl Expander<'_> {
         vary(&mut cells, group.placement.values(), |cell, placement| cell.cores = self.cores_of(placement));
         for mut cell in cells {
             self.settle(&mut cell);
+            cell.beside = self.beside(&cell).map(Box::new);
             match self.obstacle(&cell) {
                 Some(why) => plan.skip(self.peer, why),
                 None if plan.cells.contains(&cell) => {}
@@ -217,6 +242,8 @@ impl Expander<'_> {
             touch: group.touch.clone(),
             hosts: group.hosts,
             clocks: group.clocks.clone(),
+            beside: None,
+            across: None,
             deadline_ns: None,
             expect: group.expect.clone(),
             options: group.options.clone(),
@@ -239,8 +266,36 @@ impl Expander<'_> {
         }
     }
 
+    /// What flows while the cell is measured: from before its warm-up until after its last message.
+    fn beside(&self, cell: &CellPlan) -> Option<CellPlan> {
+        let traffic = self.group.beside.as_ref()?;
+        let seconds = cell.sending_seconds() + BESIDE_SECONDS;
+        let mut other = CellPlan {
+            mode: "one_way".into(),
+            nodes: 2,
+            payload_bytes: traffic.payload_bytes,
+            rate_hz: Some(traffic.rate_hz),
+            seconds,
+            messages: (traffic.rate_hz * seconds).ceil() as u64,
+            touch: "header".into(),
+            ..cell.clone()
+        };
+        self.settle(&mut other);
+        // Its own rate is not what is asked about: it begins with the first message that counts.
+        other.warm_up_messages = 0;
+        other.deadline_ns = None;
+        Some(other)
+    }
+
     /// Fills in what follows from the varied values.
     fn settle(&self, cell: &mut CellPlan) {
+        if let Some(spec) = cell.link.strip_prefix("link:") {
+            cell.across = Some(spec.to_owned());
+            let links = &self.entry.description.links;
+            let by = links.iter().find(|link| matches!(link.as_str(), "udp" | "tcp"));
+            cell.link = by.cloned().unwrap_or_else(|| "udp".into());
+            cell.hosts = if cell.mode == "fan_out" { cell.nodes } else { 2 };
+        }
         if cell.peer == "memcpy" {
             // One process copies for itself; there is nobody to send to.
             cell.nodes = 1;
@@ -283,6 +338,8 @@ impl Expander<'_> {
                 (!cell.clocks.is_empty() && !offer.artificial_clock)
                     .then(|| "does not offer artificial_clock, which clocks = […] needs".to_owned())
             })
+            .or_else(|| cell.across.as_ref().and_then(|spec| network::emulator_obstacle(spec)))
+            .or_else(|| Some(format!("beside: {}", self.obstacle(cell.beside.as_deref()?)?)))
             .or_else(|| {
                 let absent = cell.cores.iter().find(|core| !self.cores.contains(core))?;
                 Some(format!("core {absent} is not one this process may use ({:?})", self.cores))
