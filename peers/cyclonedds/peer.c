@@ -11,7 +11,8 @@
  * writer waits up to 1 s for a slow reader), fragment_bytes=N and message_bytes=N (Cyclone's FragmentSize and
  * MaxMessageSize), nack_delay_ms=N (how long a reader waits before it asks for what is missing; 100), heartbeat_ms=N (how
  * often a writer asks what is missing; 100), lifespan_ms=N (the deadline, as DDS can say it: older data is neither
- * repaired nor delivered; DDS's DEADLINE only reports that nothing came). */
+ * repaired nor delivered; DDS's DEADLINE only reports that nothing came), multicast=1 (data too, to several readers; not
+ * on a loopback address). */
 #include "../harness/noctule_peer.h"
 
 #include "message.h"
@@ -42,6 +43,7 @@ static int create_domain(struct noctule_node *node) {
     const char *message = noctule_option(node, "message_bytes", loopback ? "65500" : "14720");
     const char *nack_ms = noctule_option(node, "nack_delay_ms", "100");
     const char *heartbeat_ms = noctule_option(node, "heartbeat_ms", "100");
+    bool multicast = strcmp(noctule_option(node, "multicast", "0"), "1") == 0;
     char peers[64] = "", xml[1280];
     if (loopback) snprintf(peers, sizeof peers, "<Peers><Peer address=\"127.0.0.1\"/></Peers>");
     snprintf(xml, sizeof xml,
@@ -51,7 +53,7 @@ static int create_domain(struct noctule_node *node) {
              "<MaxAutoParticipantIndex>%d</MaxAutoParticipantIndex>%s</Discovery>"
              "<Internal><SocketReceiveBufferSize max=\"4MB\"/><NackDelay>%sms</NackDelay>"
              "<HeartbeatInterval>%sms</HeartbeatInterval></Internal>",
-             node->bind_address, loopback ? "false" : "spdp", fragment, message, MAX_PARTICIPANTS - 1, peers, nack_ms,
+             node->bind_address, loopback ? "false" : multicast ? "true" : "spdp", fragment, message, MAX_PARTICIPANTS - 1, peers, nack_ms,
              heartbeat_ms);
     dds_domainid_t id = domain_of(node->session);
     dds.domain = dds_create_domain(id, xml);
@@ -60,6 +62,7 @@ static int create_domain(struct noctule_node *node) {
         return noctule_fail(node, "no domain on %s: %s", node->bind_address, dds_strretcode(dds.participant));
     noctule_setting(node, "domain", "%u", (unsigned)id);
     noctule_setting(node, "discovery", "%s", loopback ? "unicast" : "multicast");
+    noctule_setting(node, "multicast", "%s", multicast && !loopback ? "data" : "discovery");
     noctule_setting(node, "fragment_bytes", "%s", fragment);
     noctule_setting(node, "message_bytes", "%s", message);
     noctule_setting(node, "nack_delay_ms", "%s", nack_ms);

@@ -12,7 +12,8 @@
 // writer's history lies in memory that readers map; messages are written in place), heartbeat_ms=N (how often a
 // reliable writer asks what is missing; Fast DDS's own 3,000 repairs a lost last message only then),
 // nack_response_us=N (how long it gathers requests before it answers; 5,000), lifespan_ms=N (the deadline, as DDS can
-// say it: older data is neither repaired nor delivered; DDS's DEADLINE only reports that nothing came).
+// say it: older data is neither repaired nor delivered; DDS's DEADLINE only reports that nothing came), multicast=1
+// (readers take data on a group; not on a loopback address).
 #include "../harness/noctule_peer.h"
 
 #include <algorithm>
@@ -44,6 +45,8 @@ constexpr uint64_t MEMORY_BYTES = 256u << 20;  // histories and segments grow wi
 constexpr uint32_t SOCKET_BUFFER_BYTES = 4u << 20;
 constexpr uint32_t MAX_PARTICIPANTS = 64;  // on this host and domain: bounds the ports that discovery probes
 constexpr uint32_t TAKE_AT_ONCE = 8;
+constexpr const char *MULTICAST_GROUP = "239.255.0.3";  // administratively scoped, RFC 2365
+constexpr uint32_t MULTICAST_PORT = 17900;
 
 /// `octet bytes[size]`.
 class Octets : public fdds::TopicDataType {
@@ -134,6 +137,13 @@ int create_participant(noctule_node *node) {
         rtps::Locator_t local;
         rtps::IPLocator::setIPv4(local, node->bind_address);
         qos.wire_protocol().builtin.initialPeersList.push_back(local);
+    }
+    if (!shm && !loopback && strcmp(noctule_option(node, "multicast", "0"), "1") == 0) {
+        rtps::Locator_t group;
+        rtps::IPLocator::setIPv4(group, MULTICAST_GROUP);
+        group.port = MULTICAST_PORT;
+        qos.wire_protocol().default_multicast_locator_list.push_back(group);
+        noctule_setting(node, "multicast", "%s:%u", MULTICAST_GROUP, MULTICAST_PORT);
     }
     fast.participant = fdds::DomainParticipantFactory::get_instance()->create_participant(domain, qos);
     noctule_setting(node, "domain", "%u", domain);

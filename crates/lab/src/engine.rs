@@ -157,6 +157,8 @@ impl<'a> Engine<'a> {
         };
         let shown = clocks.as_ref().map_or(&[][..], |clocks| &clocks.each);
         let beside = cell.beside.as_deref().map(|beside| {
+            let entry =
+                self.directory.entries.get(&beside.peer).ok_or_else(|| failed("the peer vanished"))?;
             Conversation::start(&entry.program, beside, shown, (around, format!("{session}b")))
         });
         let mut beside = beside.transpose()?;

@@ -65,8 +65,9 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
         let (other, _) = judge(plan, cell.trial, Ok(Trial { nodes, ..Trial::default() }));
         why.extend(other.why_invalid.iter().map(|why| format!("beside it: {why}")));
         cell.beside = Some(Beside {
+            peer: other.peer,
             payload_bytes: other.payload_bytes,
-            rate_hz: other.rate_hz.unwrap_or(0.0),
+            rate_hz: other.rate_hz,
             sent: other.sent,
             received: other.received,
             received_hz: other.received_hz,

@@ -136,7 +136,10 @@ pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
         (key.format != "raw" && !key.format.is_empty()).then(|| key.format.clone()),
         (!key.clocks.is_empty()).then(|| format!("clocks \"{}\"", key.clocks.join("\", \""))),
         options(key),
-        key.beside.map(|(bytes, rate_mhz)| format!("beside {} at {}", size(bytes), rate(rate_mhz))),
+        key.beside.as_ref().map(|beside| {
+            let rate = beside.rate_mhz.map_or("back to back".to_owned(), |mhz| format!("at {}", rate(mhz)));
+            format!("beside {} {} {rate}", beside.peer, size(beside.payload_bytes))
+        }),
     ]
 }
 

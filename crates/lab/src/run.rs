@@ -204,10 +204,12 @@ pub struct Cell {
 /// Traffic of another topic while a cell was measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
+    /// Middleware that carried it.
+    pub peer: String,
     /// Size of one message.
     pub payload_bytes: u64,
-    /// Messages per second that were asked for.
-    pub rate_hz: f64,
+    /// Messages per second that were asked for; `null` = back to back.
+    pub rate_hz: Option<f64>,
     /// Messages sent.
     pub sent: u64,
     /// Messages that arrived.
@@ -379,7 +381,11 @@ impl Cell {
             rate_mhz: self.rate_hz.map(|hz| (hz * 1e3).round() as u64),
             clocks: self.clocks.clone(),
             options: self.options.clone(),
-            beside: self.beside.as_ref().map(|beside| (beside.payload_bytes, (beside.rate_hz * 1e3) as u64)),
+            beside: self.beside.as_ref().map(|beside| BesideKey {
+                peer: beside.peer.clone(),
+                payload_bytes: beside.payload_bytes,
+                rate_mhz: beside.rate_hz.map(|hz| (hz * 1e3).round() as u64),
+            }),
         }
     }
 }
@@ -409,6 +415,17 @@ pub struct CellKey {
     pub clocks: Vec<String>,
     /// [`Cell::options`].
     pub options: BTreeMap<String, String>,
-    /// Payload and rate, in thousandths of a hertz, of [`Cell::beside`].
-    pub beside: Option<(u64, u64)>,
+    /// [`Cell::beside`] without its results.
+    pub beside: Option<BesideKey>,
+}
+
+/// What makes two [`Beside`] the same traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BesideKey {
+    /// [`Beside::peer`].
+    pub peer: String,
+    /// [`Beside::payload_bytes`].
+    pub payload_bytes: u64,
+    /// [`Beside::rate_hz`] in thousandths of a hertz.
+    pub rate_mhz: Option<u64>,
 }

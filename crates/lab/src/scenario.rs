@@ -114,13 +114,16 @@ pub struct Group {
     pub trials: Option<u32>,
 }
 
-/// Messages from one process to another, by the peer, link, wait, placement and options of their group.
+/// Messages from one process to another, with the link, wait and placement of their group.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
+    /// Of another peer, which then has no options; default: the group's, with its options.
+    pub peer: Option<String>,
     /// As [`Group::payload_bytes`].
     pub payload_bytes: u64,
-    /// Messages per second.
+    /// Messages per second; 0 or absent = back to back.
+    #[serde(default)]
     pub rate_hz: f64,
 }
 
@@ -316,7 +319,7 @@ impl ScenarioFile {
         }
         if let Some(beside) = &group.beside {
             within("beside.payload_bytes", beside.payload_bytes as f64, 16.0, 4_194_304.0)?;
-            within("beside.rate_hz", beside.rate_hz, 0.1, 1_000_000.0)?;
+            within("beside.rate_hz", beside.rate_hz, 0.0, 1_000_000.0)?;
         }
         within("hosts", group.hosts.into(), 1.0, 2.0)?;
         if !group.clocks.is_empty() && (group.hosts != 2 || group.clocks.len() != 2) {

@@ -109,7 +109,7 @@ fn cells(row: &MergedCell) -> Vec<String> {
 /// The peer, and what of its experiment has no column.
 fn experiment(key: &CellKey) -> String {
     let format = Some(key.format.clone()).filter(|format| !["raw", ""].contains(&format.as_str()));
-    let beside = key.beside.map(|_| "beside traffic".to_owned());
+    let beside = key.beside.as_ref().map(|beside| format!("beside {}", beside.peer));
     let words = [Some(key.peer.clone()), format, notation::options(key), beside];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
