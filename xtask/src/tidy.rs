@@ -32,10 +32,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
+    ("link-emulator", &["timebase", "netsim", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
-    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer"]),
+    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "link-emulator"]),
     ("python", &["timebase", "time-sync", "noctule"]),
-    ("cli", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab"]),
+    (
+        "cli",
+        &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab", "link-emulator"],
+    ),
 ];
 
 /// Names that say nothing.

@@ -9,6 +9,7 @@
 mod echo;
 mod lab;
 mod lab_report;
+mod link;
 mod ping;
 mod progress;
 mod publish;
@@ -41,6 +42,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Put unmodified programs on a bad link: delay, loss, rate, order, recorded or modelled
+    #[command(subcommand)]
+    Link(link::Command),
     /// Know another clock: its offset, its drift, and how wrong both may be
     #[command(subcommand)]
     Sync(sync::Command),
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         // A node's exit code is its own.
         Command::Lab(lab::Command::Node { name }) => return lab::serve_node(&name),
         Command::Lab(command) => lab::run(command),
+        Command::Link(command) => link::run(command),
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
         Command::Pub(arguments) => publish::run(&arguments),

@@ -16,3 +16,4 @@ pub mod random;
 pub mod scheduling;
 pub mod sealed_memory;
 pub mod shared_memory;
+pub mod tun;
