@@ -34,8 +34,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("local-clock", &["timebase", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
     ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer"]),
+    ("xrce", &["timebase"]),
     ("python", &["timebase", "time-sync", "noctule"]),
-    ("cli", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab"]),
+    ("cli", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab", "gateway"]),
 ];
 
 /// Names that say nothing.

@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_request_without_control_is_one_sample() {
         let mut reading = Reading::new(None);
-        (0..3).for_each(|_| drop(reading.handle_sample(sample(10))));
+        (0..3).for_each(|_| assert!(!reading.handle_sample(sample(10))));
         reading.handle_request(request(None));
         assert_eq!(taken_at_ms(&mut reading), [0]);
     }
@@ -160,7 +160,7 @@ mod tests {
             ([UNLIMITED, 2, 10, 0], vec![0, 1000]),
         ] {
             let mut reading = Reading::new(Some(4));
-            (0..4).for_each(|_| drop(reading.handle_sample(sample(10))));
+            (0..4).for_each(|_| assert!(!reading.handle_sample(sample(10))));
             reading.handle_request(request(Some(control)));
             assert_eq!(taken_at_ms(&mut reading), times, "{control:?}");
         }
