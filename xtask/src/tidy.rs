@@ -40,6 +40,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "cli",
         &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab", "link-emulator"],
     ),
+    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer"]),
+    ("xrce", &["timebase"]),
+    ("python", &["timebase", "time-sync", "noctule"]),
+    ("cli", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab", "gateway"]),
 ];
 
 /// Names that say nothing.

@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod echo;
+mod gateway;
 mod lab;
 mod lab_report;
 mod link;
@@ -59,6 +60,10 @@ enum Command {
     /// A ping goes by UDP from this node's thread to the other's, not through the shared memory of a topic.
     /// Exit code 1 if a node did not answer at all.
     Ping(ping::PingArguments),
+    /// Put boards and flight controllers on the bus: DDS-XRCE over serial, UDP and TCP
+    ///
+    /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
+    Gateway(gateway::GatewayArguments),
     /// Watch all topics: rate, age with its bound, loss, traffic
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
@@ -85,6 +90,7 @@ fn main() -> ExitCode {
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
+        Command::Gateway(arguments) => gateway::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {
