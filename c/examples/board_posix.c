@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
                 noctule_client_close(&board.client, now_ns);
         }
         noctule_posix_turn(&line, &board.client, board.transmit, sizeof board.transmit,
-                           closing ? INT64_MAX : board_next_timeout(&board, now_ns));
+                           closing ? INT64_MAX : board_next_timeout(&board));
     }
     idle_share = 1.0F - (float)cpu_ns() / (float)(noctule_posix_now_ns() - start_ns);
     print_counts(&board, idle_share, line.opened);
