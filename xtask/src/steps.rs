@@ -1,6 +1,8 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, c_library, examples, fuzz, peers, python, readers, readme, setup, shell, tidy};
+use crate::{
+    browser, c_library, examples, fuzz, microcontroller, peers, python, readers, readme, setup, shell, tidy,
+};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -16,6 +18,7 @@ const TEST: &[Step] = &[
     ("tests", || shell::run("cargo test --workspace")),
     ("loom", loom),
     ("c library", c_library::test),
+    ("microcontroller", microcontroller::test),
     ("python", python::test),
     ("examples", examples::run),
     ("browser", browser::run),
