@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
     ("framing", &[]),
+    ("xrce", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
@@ -38,12 +39,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",
-        &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab", "link-emulator"],
+        &[
+            "timebase",
+            "time-sync",
+            "netsim",
+            "formats",
+            "sys",
+            "local-clock",
+            "noctule",
+            "flight",
+            "fcu",
+            "peer",
+            "lab",
+            "link-emulator",
+            "gateway",
+        ],
     ),
-    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer"]),
-    ("xrce", &["timebase"]),
-    ("python", &["timebase", "time-sync", "noctule"]),
-    ("cli", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab", "gateway"]),
 ];
 
 /// Names that say nothing.
