@@ -1125,10 +1125,15 @@ static void handle_message(noctule_client_t *self, const uint8_t *message, size_
         self->counts.malformed++;
 }
 
-void noctule_client_handle_bytes(noctule_client_t *self, const uint8_t *bytes, size_t length, int64_t now_ns) {
+bool noctule_client_handle_bytes(noctule_client_t *self, const uint8_t *bytes, size_t length, int64_t now_ns) {
+    bool handled = false;
     self->counts.bytes_in += (uint32_t)length;
-    for (; length > 0; length--)
-        if (take_frame_byte(self, *bytes++)) handle_message(self, self->incoming, self->deframer.expected, now_ns);
+    for (; length > 0; length--) {
+        if (!take_frame_byte(self, *bytes++)) continue;
+        handle_message(self, self->incoming, self->deframer.expected, now_ns);
+        handled = true;
+    }
+    return handled;
 }
 
 void noctule_client_handle_datagram(noctule_client_t *self, const uint8_t *bytes, size_t length, int64_t now_ns) {

@@ -210,8 +210,9 @@ typedef struct {
 noctule_client_error_t noctule_client_init(noctule_client_t *self, const noctule_client_config_t *config);
 
 /* NOCTULE_SERIAL: bytes came off the line, in any pieces. `now_ns`: when the last of them was there, on the local clock,
- * which must not go back nor be negative. Calls on_sample and on_exchange. */
-void noctule_client_handle_bytes(noctule_client_t *self, const uint8_t *bytes, size_t length, int64_t now_ns);
+ * which must not go back nor be negative. Calls on_sample and on_exchange. False: they completed no message, and there is
+ * nothing new to poll for. */
+bool noctule_client_handle_bytes(noctule_client_t *self, const uint8_t *bytes, size_t length, int64_t now_ns);
 
 /* NOCTULE_DATAGRAM: a datagram came from the agent. */
 void noctule_client_handle_datagram(noctule_client_t *self, const uint8_t *bytes, size_t length, int64_t now_ns);

@@ -99,8 +99,6 @@ void board_report(board_t *self, int64_t now_ns, float idle_share, uint32_t stac
     if (noctule_client_publish(&self->client, TASKS, bytes, cdr.length, now_ns) == NOCTULE_CLIENT_OK) self->reports++;
 }
 
-int64_t board_next_timeout(const board_t *self, int64_t now_ns) {
-    int64_t next = noctule_client_next_timeout(&self->client, now_ns);
-    if (self->period_ns > 0 && self->publish_ns < next) next = self->publish_ns;
-    return self->report_ns < next ? self->report_ns : next;
+int64_t board_next_timeout(const board_t *self) {
+    return self->period_ns > 0 && self->publish_ns < self->report_ns ? self->publish_ns : self->report_ns;
 }

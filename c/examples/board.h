@@ -49,7 +49,7 @@ bool board_step(board_t *self, int64_t now_ns);
 /* Publishes a report. */
 void board_report(board_t *self, int64_t now_ns, float idle_share, uint32_t stack_unused_bytes);
 
-/* When to call board_step next, or noctule_client_poll_transmit. */
-int64_t board_next_timeout(const board_t *self, int64_t now_ns);
+/* When to call board_step next. */
+int64_t board_next_timeout(const board_t *self);
 
 #endif

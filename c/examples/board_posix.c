@@ -24,16 +24,23 @@ static int64_t cpu_ns(void) {
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * INT64_C(1000);
 }
 
-static void print_counts(const board_t *board, float idle_share, uint32_t opened) {
+/* Of the whole process, at its largest. */
+static long memory_kib(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+static void print_counts(const board_t *board, float idle_share, uint32_t opened, long grown_kib) {
     const noctule_client_counts_t *c = noctule_client_counts(&board->client);
     printf("{\"up\":%u,\"up_fast\":%u,\"pings\":%u,\"reports\":%u,\"down\":%u,\"down_missing\":%u,\"down_fast\":%u,"
            "\"down_fast_missing\":%u,\"published\":%u,\"acknowledged\":%u,\"abandoned\":%u,\"refused\":%u,"
            "\"received\":%u,\"lost_messages\":%u,\"resent\":%u,\"frame_errors\":%u,\"malformed\":%u,\"sessions\":%u,"
-           "\"exchanges\":%u,\"bytes_in\":%u,\"bytes_out\":%u,\"opened\":%u,\"idle_share\":%.4f}\n",
+           "\"exchanges\":%u,\"bytes_in\":%u,\"bytes_out\":%u,\"opened\":%u,\"memory_growth_kib\":%ld,\"idle_share\":%.4f}\n",
            board->up, board->up_fast, board->pings, board->reports, board->down.received, board->down.missing,
            board->down_fast.received, board->down_fast.missing, c->published, c->acknowledged, c->abandoned,
            c->refused_samples, c->received, c->lost_messages, c->resent_messages, c->frame_errors, c->malformed,
-           c->sessions, c->exchanges, c->bytes_in, c->bytes_out, opened, (double)idle_share);
+           c->sessions, c->exchanges, c->bytes_in, c->bytes_out, opened, grown_kib, (double)idle_share);
 }
 
 int main(int argc, char **argv) {
@@ -47,6 +54,7 @@ int main(int argc, char **argv) {
     const int64_t start_ns = noctule_posix_now_ns();
     int64_t report_ns = start_ns, report_cpu_ns = cpu_ns();
     float idle_share = 1.0F;
+    long settled_kib = 0;
     noctule_client_error_t error;
     if (!serial && !udp) {
         fprintf(stderr, "say how: board_posix serial DEVICE BAUD | udp ADDRESS PORT, then [HZ [SECONDS [KEY]]]\n");
@@ -71,6 +79,8 @@ int main(int argc, char **argv) {
             report_ns = now_ns;
             report_cpu_ns = used_ns;
             board_report(&board, now_ns, idle_share, 0);
+            /* By then every page was touched once. */
+            if (board.reports == 2) settled_kib = memory_kib();
         }
         if (seconds > 0 && now_ns - start_ns >= seconds * INT64_C(1000000000)) {
             /* The last reliable samples get a second to arrive. */
@@ -79,10 +89,10 @@ int main(int argc, char **argv) {
                 noctule_client_close(&board.client, now_ns);
         }
         noctule_posix_turn(&line, &board.client, board.transmit, sizeof board.transmit,
-                           closing ? INT64_MAX : board_next_timeout(&board, now_ns));
+                           closing ? INT64_MAX : board_next_timeout(&board));
     }
     idle_share = 1.0F - (float)cpu_ns() / (float)(noctule_posix_now_ns() - start_ns);
-    print_counts(&board, idle_share, line.opened);
+    print_counts(&board, idle_share, line.opened, settled_kib > 0 ? memory_kib() - settled_kib : 0);
     noctule_posix_close(&line);
     return 0;
 }

@@ -218,9 +218,9 @@ int main(int argc, char **argv) {
     }
     printf("{\"up\":%u,\"up_missing\":%u,\"up_fast\":%u,\"up_fast_missing\":%u,\"reports\":%u,\"pings\":%u,\"pongs\":%u,"
            "\"down\":%u,\"down_fast\":%u,\"down_refused\":%u,\"unreadable\":%u,\"cut_writes\":%u,\"sessions\":%u,"
-           "\"fourths\":%u,\"unplugs\":%u,\"worst_back_ms\":%.1f,\"idle_share\":%.4f,\"stack_unused_bytes\":%u}\n",
+           "\"fourths\":%u,\"ignored\":%u,\"unplugs\":%u,\"worst_back_ms\":%.1f,\"idle_share\":%.4f,\"stack_unused_bytes\":%u}\n",
            up.got, up.missing, up_fast.got, up_fast.missing, reports, pings, pongs, down, down_fast, down_refused,
-           unreadable, cut_writes, agent.sessions, agent.fourths, done, (double)worst_back_ns / 1e6,
+           unreadable, cut_writes, agent.sessions, agent.fourths, agent.ignored, done, (double)worst_back_ns / 1e6,
            (double)(reports > 0 ? idle_sum / (float)reports : 0), last_unused_bytes);
     if (path != NULL) unlink(path);
     return 0;

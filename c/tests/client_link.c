@@ -302,7 +302,7 @@ static void run(const line_t *on, int64_t end_ns) {
         }
         if (!line_is_cut && joined_ns != INT64_MAX) CHECK(now - joined_ns <= SECOND);
     }
-    CHECK(readies > 0);
+    CHECK(readies > 0 && agent.ignored == 0);
     CHECK(streams[UP].sent + streams[UP_FAST].sent == counts->published);
     CHECK(streams[UP].refused + streams[UP_FAST].refused == counts->refused_samples);
     CHECK(streams[UP].got >= counts->acknowledged && counts->acknowledged <= streams[UP].sent);

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
     ("framing", &[]),
+    ("xrce", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
@@ -33,10 +34,28 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fcu", &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "sys"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
+    ("link-emulator", &["timebase", "netsim", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
-    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer"]),
+    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "link-emulator"]),
     ("python", &["timebase", "time-sync", "noctule"]),
-    ("cli", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab"]),
+    (
+        "cli",
+        &[
+            "timebase",
+            "time-sync",
+            "netsim",
+            "formats",
+            "sys",
+            "local-clock",
+            "noctule",
+            "flight",
+            "fcu",
+            "peer",
+            "lab",
+            "link-emulator",
+            "gateway",
+        ],
+    ),
 ];
 
 /// Names that say nothing.

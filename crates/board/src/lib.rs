@@ -253,8 +253,9 @@ impl Client {
     }
 
     /// Bytes came off the line ([`Line::Serial`]), or a datagram came; `now_ns` is when the last of
-    /// them was there, on the client's clock, which must not go back nor be negative.
-    pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: i64) {
+    /// them was there, on the client's clock, which must not go back nor be negative. False: they
+    /// completed no message, and there is nothing new to poll for.
+    pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: i64) -> bool {
         // SAFETY: the client was made by `new`; the slice lives as long as the call.
         unsafe { raw::noctule_client_handle_bytes(self.client(), bytes.as_ptr(), bytes.len(), now_ns) }
     }

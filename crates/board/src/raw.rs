@@ -60,7 +60,7 @@ unsafe extern "C" {
         bytes: *const u8,
         length: usize,
         now_ns: i64,
-    );
+    ) -> bool;
     pub(crate) fn noctule_client_handle_datagram(
         client: *mut Client,
         bytes: *const u8,

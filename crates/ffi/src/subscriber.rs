@@ -142,7 +142,7 @@ unsafe fn open(
         }
         // SAFETY: null or the caller's text.
         if let Some(format) = unsafe { argument::format(options.format) }? {
-            builder = builder.format(format);
+            builder = builder.formats(&[format]);
         }
         builder = builder.qos(argument::qos(&options.qos)?);
         if options.borrows > BORROWS_MAX {

@@ -15,6 +15,7 @@
 //! - [`random`]: the generator and the distributions.
 //! - [`clock`]: a clock that is fast, breathes with temperature, wanders, is slewed, and steps.
 //! - [`delay`]: how long one message takes; modelled or recorded.
+//! - [`serial`]: one direction of a serial line, byte by byte.
 //! - [`scenario`]: the eleven named combinations against which estimators are compared.
 //! - [`exchange`]: round trips over a scenario.
 //! - [`link`]: one direction of a link for whole packets: delay, loss, rate, order, replay.
@@ -28,6 +29,7 @@ pub mod link;
 pub mod network;
 pub mod random;
 pub mod scenario;
+pub mod serial;
 
 pub use clock::{Clock, ClockModel};
 pub use delay::{Delay, Path};

@@ -18,6 +18,7 @@ use noctule_timebase::{Instant, Span};
 use crate::error::{NodeError, PublishError};
 use crate::node::Shared;
 use crate::node::offer::Offer;
+use crate::sample::pack_widths;
 use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 
 /// Largest sample unless a topic says otherwise: 64 KiB.
@@ -34,6 +35,30 @@ pub struct Publisher {
     topic: Arc<PublishedTopic>,
     writer: Option<Writer>,
     sequence: u64,
+}
+
+/// When a sample was true, on the publisher's clock, and how far that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceTime {
+    /// The time.
+    pub time: Instant<Local>,
+    /// Proven: the truth is within plus or minus this. `None`: nothing is proven.
+    pub bound: Option<Span>,
+    /// The standard error. `None`: not known.
+    pub sigma: Option<Span>,
+}
+
+/// When a sample was true, as readers of this host and of others are told.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    here: Origin,
+    elsewhere: Instant<Local>,
+}
+
+impl Source {
+    fn exactly(time: Instant<Local>) -> Source {
+        Source { here: Origin { source_time_ns: time.ns(), user: 0 }, elsewhere: time }
+    }
 }
 
 /// A publisher's state that the node's thread shares.
@@ -176,7 +201,27 @@ impl Publisher {
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
         }
-        self.put(Some(bytes), Some(bytes), source_time)
+        self.put(Some(bytes), Some(bytes), Source::exactly(source_time))
+    }
+
+    /// Publishes a copy of `bytes` that came from elsewhere, such as from a board with a clock of its own:
+    /// true at `source.time`, as far as that is known. Readers on this host see `source` as it is. To
+    /// other hosts no widths travel, so their readers see `known_since`: when the sample reached this node.
+    ///
+    /// # Errors
+    /// Longer than the topic allows.
+    pub fn publish_uncertain(
+        &mut self,
+        bytes: &[u8],
+        source: SourceTime,
+        known_since: Instant<Local>,
+    ) -> Result<(), PublishError> {
+        if self.topic.is_fresh.load(Ordering::Acquire) {
+            self.fetch_ring();
+        }
+        let user = pack_widths(source.bound, source.sigma);
+        let here = Origin { source_time_ns: source.time.ns(), user };
+        self.put(Some(bytes), Some(bytes), Source { here, elsewhere: known_since })
     }
 
     /// Whether samples are read on this host, and on others.
@@ -193,7 +238,7 @@ impl Publisher {
         &mut self,
         here: Option<&[u8]>,
         elsewhere: Option<&[u8]>,
-        source_time: Instant<Local>,
+        source: Source,
     ) -> Result<(), PublishError> {
         let most_bytes = self.topic.offer.payload_bytes_max;
         let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
@@ -204,16 +249,15 @@ impl Publisher {
         self.sequence += 1;
         self.topic.published.store(self.sequence, Ordering::Relaxed);
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
-            let origin = Origin { source_time_ns: source_time.ns(), user: 0 };
             // Its length was checked above, so this does not fail.
-            if let Ok(wake) = writer.copy_in(bytes, origin) {
+            if let Ok(wake) = writer.copy_in(bytes, source.here) {
                 writer.wake(wake);
             }
         }
         if self.topic.remote_readers.load(Ordering::Relaxed) > 0
             && let Some(bytes) = elsewhere
         {
-            self.shared.send(&self.topic, (self.sequence, source_time), bytes);
+            self.shared.send(&self.topic, (self.sequence, source.elsewhere), bytes);
         }
         Ok(())
     }

@@ -176,9 +176,9 @@ impl SubscriberBuilder {
         self
     }
 
-    /// The only format that is understood. Default: any.
-    pub fn format(mut self, format: Format) -> Self {
-        self.endpoint.formats = TopicFormats::only(Some(format)).bits();
+    /// The formats that are understood, besides which a publisher may use none. Default: any.
+    pub fn formats(mut self, formats: &[Format]) -> Self {
+        self.endpoint.formats = formats.iter().fold(0, |bits, format| bits | format.bit());
         self
     }
 

@@ -199,7 +199,7 @@ fn a_format_that_the_reader_does_not_understand_is_told_by_name() {
     let (a, b) = nodes(Route::SharedMemory);
     // Plain for this host and CDR for others: a reader of CDR alone does not understand all.
     let _publisher = a.publisher("goal").typed::<Waypoint>().open().unwrap();
-    let mut subscriber = b.subscriber("goal").format(Format::Cdr).open().unwrap();
+    let mut subscriber = b.subscriber("goal").formats(&[Format::Cdr]).open().unwrap();
     for notice in notices(&a, &b, &mut subscriber) {
         assert!(notice.contains("the writer uses cdr, plain, the reader understands cdr"), "{notice}");
     }

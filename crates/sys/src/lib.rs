@@ -18,3 +18,4 @@ pub mod scheduling;
 pub mod sealed_memory;
 pub mod serial;
 pub mod shared_memory;
+pub mod tun;
