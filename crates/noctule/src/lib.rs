@@ -85,7 +85,8 @@ pub use noctule_time_sync::Exchange;
 pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, PINGS_LIMIT, PingError};
 pub use notice::Notice;
 pub use publisher::{
-    PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher, TypedPublisherBuilder,
+    PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
+    TypedPublisherBuilder,
 };
 pub use sample::{Age, Route, Sample, SampleInfo};
 pub use statistics::{SubscriberCounters, SubscriberStatistics, TopicStatistics, WindowStatistics};
