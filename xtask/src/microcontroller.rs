@@ -42,7 +42,8 @@ pub fn test() -> Result<(), String> {
     sizes()?;
     instructions()?;
     board_on_pty()?;
-    board_in_qemu()
+    board_in_qemu()?;
+    board_on_gateway()
 }
 
 fn on_host() -> Result<(), String> {
@@ -285,4 +286,43 @@ fn board_in_qemu() -> Result<(), String> {
     require(idle > 0.0 && idle <= 1.0, "it sleeps")?;
     println!("board in QEMU: idle {:.1} %, stack used at most {} bytes", idle * 100.0, 2048 - unused);
     Ok(())
+}
+
+/// The board through `noctule gateway`, both ways, with a proven bound of the age of a stamped sample.
+fn board_on_gateway() -> Result<(), String> {
+    use std::io::BufRead;
+    shell::run("cargo build --quiet -p noctule-cli")?;
+    let noctule = "target/debug/noctule";
+    if shell::output(&format!("{noctule} gateway --help")).is_none() {
+        println!("this checkout has no `noctule gateway`: the board was not tried on it");
+        return Ok(());
+    }
+    let domain = 1000 + std::process::id() % 4000;
+    let mut gateway = start(&format!("{noctule} gateway --udp 0 --domain {domain} --json --seconds 40"))?;
+    let mut lines = std::io::BufReader::new(gateway.0.stdout.take().ok_or("no standard output")?);
+    let mut first = String::new();
+    lines.read_line(&mut first).map_err(|e| format!("gateway: {e}"))?;
+    let first: Value = serde_json::from_str(&first).map_err(|e| format!("gateway said {first:?}: {e}"))?;
+    let port = first.pointer("/listening/0/port").and_then(Value::as_u64).ok_or("no port")?;
+    let mut echo =
+        start(&format!("{noctule} echo /board/up_fast --domain {domain} --count 200 --seconds 30 --json"))?;
+    let _down = start(&format!(
+        "{noctule} pub /board/down --domain {domain} --reliable --type std_msgs/msg/UInt32 --hex 0001000005000000 --rate 50 --count 1500 --json"
+    ))?;
+    let mut board = start(&format!("{FOLDER}/board udp 127.0.0.1 {port} 100 8"))?;
+    let board_says = counts(board.0.stdout.take().ok_or("no standard output")?, "board")?;
+    let (up, acknowledged) = (count(&board_says, "up")?, count(&board_says, "acknowledged")?);
+    require(up > 0 && up == acknowledged, "the gateway has every reliable sample")?;
+    require(count(&board_says, "sessions")? == 1, "one session was enough")?;
+    require(count(&board_says, "down")? > 0, "samples of the bus reach the board")?;
+    let samples = std::io::BufReader::new(echo.0.stdout.take().ok_or("no standard output")?);
+    let (mut heard, mut bound) = (0, 0);
+    for line in samples.lines() {
+        let line = line.map_err(|e| format!("echo: {e}"))?;
+        let sample: Value = serde_json::from_str(&line).map_err(|e| format!("echo said {line:?}: {e}"))?;
+        heard += 1;
+        bound += u32::from(sample.get("bound_ns").is_some_and(Value::is_u64));
+    }
+    println!("bus: {heard} samples of the board, {bound} with a proven bound of their age");
+    require(heard == 200 && bound > 100, "samples of the board reach the bus, their ages with a bound")
 }
