@@ -137,10 +137,10 @@ fn deepest_stack(graph: &str) -> Result<u64, String> {
             }
             let bytes = label.split("\\n").find_map(|part| part.strip_suffix(" bytes (static)"));
             own.insert(title, bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0));
-        } else if line.starts_with("edge:") {
-            if let (Some(from), Some(to)) = (quoted(line, "sourcename: \""), quoted(line, "targetname: \"")) {
-                calls.entry(from).or_default().push(to);
-            }
+        } else if line.starts_with("edge:")
+            && let (Some(from), Some(to)) = (quoted(line, "sourcename: \""), quoted(line, "targetname: \""))
+        {
+            calls.entry(from).or_default().push(to);
         }
     }
     // As many rounds as there are functions reach the end of every chain, unless there is a cycle.
