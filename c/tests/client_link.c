@@ -33,7 +33,7 @@
 enum { MESSAGE = 128, FLIGHT = 512, LARGE = 700, UP = 0, UP_FAST = 1, DOWN = 2, DOWN_FAST = 3 };
 
 static const noctule_endpoint_t endpoints[] = {
-    {"up", "N", NOCTULE_PUBLISH | NOCTULE_RELIABLE, 0},
+    {"up", "N", NOCTULE_PUBLISH | NOCTULE_RELIABLE | NOCTULE_STAMPED, 0},
     {"up_fast", "N", NOCTULE_PUBLISH | NOCTULE_STAMPED, 0},
     {"down", "N", NOCTULE_SUBSCRIBE | NOCTULE_RELIABLE, 0},
     {"down_fast", "N", NOCTULE_SUBSCRIBE, 0},
@@ -166,9 +166,10 @@ static void check_sample(int which, const uint8_t *bytes, uint32_t length) {
 }
 
 static void on_write(void *context, const char *topic, const uint8_t *bytes, uint32_t length) {
+    const int which = strcmp(topic, "up") == 0 ? UP : UP_FAST;
     (void)context;
-    check_sample(strcmp(topic, "up") == 0 ? UP : UP_FAST, bytes, length);
-    if (strcmp(topic, "up_fast") == 0) CHECK(agent.last_stamp_ns == (line->noctule ? (int64_t)streams[UP_FAST].next : 0));
+    check_sample(which, bytes, length);
+    CHECK(agent.last_stamp_ns == (line->noctule ? (int64_t)streams[which].next : 0));
 }
 
 static void on_sample(void *context, uint16_t endpoint, const uint8_t *bytes, uint32_t length, int64_t arrived_ns) {

@@ -315,7 +315,13 @@ static void a_dispatcher_calls_until_it_is_stopped(void) {
     noctule_dispatcher_close(heard.dispatcher);
     noctule_dispatcher_close(NULL);
     noctule_stop(NULL);
+    /* The publisher hears of it from the node's thread, which it keeps. */
+    noctule_wait_set_t *pause = NULL;
+    size_t none = 0;
+    CHECK(noctule_wait_set_open(NOCTULE_WAIT_BLOCK, &pause) == NOCTULE_OK);
+    for (int i = 0; i < 20000 && noctule_publisher_readers(publisher) != 0; i++) noctule_wait(pause, NULL, 0, 1000000, &none);
     CHECK(noctule_publisher_readers(publisher) == 0);
+    noctule_wait_set_close(pause);
     noctule_publisher_close(publisher);
 }
 

@@ -109,8 +109,8 @@ static void write_data(agent_t *self, const uint8_t *body, uint32_t length, int6
         return;
     }
     self->writes++;
-    self->last_stamp_ns = self->stamp_ns;
-    self->stamp_ns = 0;
+    self->last_stamp_ns = self->stamp_ns[self->in_reliable];
+    self->stamp_ns[self->in_reliable] = 0;
     if (self->on_write != NULL) self->on_write(self->context, topic->name, body + 4, length - 4);
 }
 
@@ -173,7 +173,7 @@ static void submessage(agent_t *self, uint8_t id, const uint8_t *body, uint32_t 
         self->fourth[2] = time_of(body + 16);
         break;
     case 0xC0:
-        self->stamp_ns = time_of(body);
+        self->stamp_ns[self->in_reliable] = time_of(body);
         break;
     default:
         self->ignored++;
@@ -182,6 +182,7 @@ static void submessage(agent_t *self, uint8_t id, const uint8_t *body, uint32_t 
 
 static void submessages(agent_t *self, const uint8_t *message, size_t length, int64_t now_ns) {
     size_t at = 4;
+    self->in_reliable = message[1] == 0x80;
     while (at + 4 <= length) {
         const uint8_t id = message[at], flags = message[at + 1];
         const uint32_t size = le16(message + at + 2);

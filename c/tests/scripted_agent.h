@@ -39,7 +39,9 @@ typedef struct agent {
     uint16_t object_count;
     uint16_t in_next, in_end, best_effort_in, best_effort_out, out_first, out_sent, out_end;
     agent_message_t in_stored[16], pending[AGENT_PENDING];
-    int64_t heartbeat_ns, clock_offset_ns, stamp_ns, last_stamp_ns, fourth[3];
+    /* A stamp belongs to the next sample of its own stream. */
+    bool in_reliable;
+    int64_t heartbeat_ns, clock_offset_ns, stamp_ns[2], last_stamp_ns, fourth[3];
     uint8_t large[AGENT_LARGE];
     uint32_t large_length;
     uint32_t sessions, fourths, writes, ignored, refuse_request;

@@ -16,6 +16,7 @@
 #define _GNU_SOURCE /* sched_setaffinity; include this header first */
 #endif
 #include "noctule_line.h"
+#include "noctule_body.h"
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -156,9 +157,8 @@ NP_FORMAT(3, 4) static void noctule_setting(struct noctule_node *node, const cha
 
 /* Reports a number the middleware has counted; a unit ends its name. Call it in facts. */
 NP_UNUSED static void noctule_fact(struct noctule_node *node, const char *key, double value) {
-    size_t used = strlen(node->facts);
-    if (used + strlen(key) + 40 < sizeof node->facts)
-        snprintf(node->facts + used, sizeof node->facts - used, " fact.%s=%.9g", key, value);
+    size_t used = strlen(node->facts), left = sizeof node->facts - used;
+    if (strlen(key) + 40 < left) snprintf(node->facts + used, left, " fact.%s=%.9g", key, value);
 }
 
 /* Writes the message being sent into `memory` (payload_bytes long). Hot: 24 bytes unless touch=full. */
@@ -185,18 +185,6 @@ static inline int np_send(struct noctule_node *node, uint64_t index, int64_t sta
     if (node->peer->send_in_place) return node->peer->send_in_place(node, (size_t)node->payload_bytes);
     noctule_fill(node, node->message);
     return node->peer->send(node, node->message, (size_t)node->payload_bytes);
-}
-
-/* Reads every byte of a body; true if all are as noctule_fill wrote them. */
-static bool np_body_is(const unsigned char *bytes, size_t length, unsigned char expected) {
-    uint64_t pattern = expected * UINT64_C(0x0101010101010101), wrong = 0, word;
-    size_t i = 0;
-    for (; i + 8 <= length; i += 8) {
-        memcpy(&word, bytes + i, 8);
-        wrong |= word ^ pattern;
-    }
-    for (; i < length; i++) wrong |= bytes[i] ^ expected;
-    return wrong == 0;
 }
 
 /* Hot: takes a message that has just been received. The bytes may be lent; nothing is kept. Echo and forwarder answer

@@ -42,7 +42,8 @@ pub fn test() -> Result<(), String> {
     sizes()?;
     instructions()?;
     board_on_pty()?;
-    board_in_qemu()
+    board_in_qemu()?;
+    board_on_gateway()
 }
 
 fn on_host() -> Result<(), String> {
@@ -59,6 +60,8 @@ fn on_host() -> Result<(), String> {
         };
         let client = build("client", "")?;
         let link = build("client_link", "c/tests/scripted_agent.c")?;
+        let vectors = build("client_vectors", "")?;
+        shell::run(&format!("{vectors} vectors/xrce/*.txt"))?;
         shell::run(&format!("{client} {seed} && {link} 1 10 | tail -1 && {link} {seed} 5 | tail -6"))?;
     }
     Ok(())
@@ -134,10 +137,10 @@ fn deepest_stack(graph: &str) -> Result<u64, String> {
             }
             let bytes = label.split("\\n").find_map(|part| part.strip_suffix(" bytes (static)"));
             own.insert(title, bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0));
-        } else if line.starts_with("edge:") {
-            if let (Some(from), Some(to)) = (quoted(line, "sourcename: \""), quoted(line, "targetname: \"")) {
-                calls.entry(from).or_default().push(to);
-            }
+        } else if line.starts_with("edge:")
+            && let (Some(from), Some(to)) = (quoted(line, "sourcename: \""), quoted(line, "targetname: \""))
+        {
+            calls.entry(from).or_default().push(to);
         }
     }
     // As many rounds as there are functions reach the end of every chain, unless there is a cycle.
@@ -285,4 +288,39 @@ fn board_in_qemu() -> Result<(), String> {
     require(idle > 0.0 && idle <= 1.0, "it sleeps")?;
     println!("board in QEMU: idle {:.1} %, stack used at most {} bytes", idle * 100.0, 2048 - unused);
     Ok(())
+}
+
+/// The board through `noctule gateway`, both ways, with a proven bound of the age of a stamped sample.
+fn board_on_gateway() -> Result<(), String> {
+    use std::io::BufRead;
+    shell::run("cargo build --quiet -p noctule-cli")?;
+    let noctule = "target/debug/noctule";
+    let domain = 1000 + std::process::id() % 4000;
+    let mut gateway = start(&format!("{noctule} gateway --udp 0 --domain {domain} --json --seconds 40"))?;
+    let mut lines = std::io::BufReader::new(gateway.0.stdout.take().ok_or("no standard output")?);
+    let mut first = String::new();
+    lines.read_line(&mut first).map_err(|e| format!("gateway: {e}"))?;
+    let first: Value = serde_json::from_str(&first).map_err(|e| format!("gateway said {first:?}: {e}"))?;
+    let port = first.pointer("/listening/0/port").and_then(Value::as_u64).ok_or("no port")?;
+    let mut echo =
+        start(&format!("{noctule} echo /board/up_fast --domain {domain} --count 200 --seconds 30 --json"))?;
+    let _down = start(&format!(
+        "{noctule} pub /board/down --domain {domain} --reliable --type std_msgs/msg/UInt32 --hex 0001000005000000 --rate 50 --count 1500 --json"
+    ))?;
+    let mut board = start(&format!("{FOLDER}/board udp 127.0.0.1 {port} 100 8"))?;
+    let board_says = counts(board.0.stdout.take().ok_or("no standard output")?, "board")?;
+    let (up, acknowledged) = (count(&board_says, "up")?, count(&board_says, "acknowledged")?);
+    require(up > 0 && up == acknowledged, "the gateway has every reliable sample")?;
+    require(count(&board_says, "sessions")? == 1, "one session was enough")?;
+    require(count(&board_says, "down")? > 0, "samples of the bus reach the board")?;
+    let samples = std::io::BufReader::new(echo.0.stdout.take().ok_or("no standard output")?);
+    let (mut heard, mut bound) = (0, 0);
+    for line in samples.lines() {
+        let line = line.map_err(|e| format!("echo: {e}"))?;
+        let sample: Value = serde_json::from_str(&line).map_err(|e| format!("echo said {line:?}: {e}"))?;
+        heard += 1;
+        bound += u32::from(sample.get("bound_ns").is_some_and(Value::is_u64));
+    }
+    println!("bus: {heard} samples of the board, {bound} with a proven bound of their age");
+    require(heard == 200 && bound > 100, "samples of the board reach the bus, their ages with a bound")
 }

@@ -1,5 +1,7 @@
 //! `noctule link …`
 
+mod serial;
+
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -61,6 +63,10 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Make a serial line of two pseudo-terminals, at the pace and with the faults of a real one
+    ///
+    /// Runs until Ctrl-C. The words unplug, plug and report on standard input are obeyed.
+    Serial(serial::SerialArguments),
     /// Be a link (started by `link up`)
     #[command(hide = true)]
     Serve(UpArguments),
@@ -96,6 +102,7 @@ pub(crate) struct UpArguments {
 pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
     match command {
         Command::Up(arguments) => up(&arguments)?,
+        Command::Serial(arguments) => serial::run(&arguments)?,
         Command::Serve(arguments) => serve(&arguments)?,
         Command::Exec { name, node, program } => return exec(&name, &node, &program),
         Command::List { json } => list(json)?,

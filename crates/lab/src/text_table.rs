@@ -117,7 +117,11 @@ fn experiment(key: &CellKey) -> String {
 /// What peers measured by themselves, with what was published beside it; nothing if they did not.
 fn facts(run: &Run, merged: &[MergedCell]) -> String {
     let label = |row: &MergedCell| {
-        format!("{} {} {}", row.key.peer, row.key.format, notation::size(row.key.payload_bytes))
+        let way = match row.key.mode.as_str() {
+            "round_trip" => String::new(),
+            mode => format!(" {} {}", mode.replace('_', " "), row.key.wait),
+        };
+        format!("{} {}{way}", experiment(&row.key), notation::size(row.key.payload_bytes))
     };
     let table = FactTable::of(run, merged, &merged.iter().map(label).collect::<Vec<_>>());
     if table.rows.is_empty() {

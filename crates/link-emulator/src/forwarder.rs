@@ -322,16 +322,7 @@ impl Carrier {
         report.capture_missed = self.capture.as_ref().map_or(0, Capture::missed);
         report.real_time = self.real_time;
         report.cpu_ns = (clock::thread_cpu_ns() - self.cpu_start_ns).max(0).unsigned_abs();
-        if let Some(lateness) = self.lateness.as_ref().filter(|lateness| !lateness.is_empty()) {
-            let at = |quantile| Some(lateness.value_at_quantile(quantile));
-            report.lateness_ns = Lateness {
-                count: lateness.len(),
-                p50: at(0.5),
-                p99: at(0.99),
-                p99_9: at(0.999),
-                max: Some(lateness.max()),
-            };
-        }
+        report.lateness_ns = self.lateness.as_ref().map(Lateness::of).unwrap_or_default();
         report
     }
 }

@@ -17,6 +17,7 @@
 //! - [`capture`]: what each node saw, as pcap.
 //! - [`source`]: specifications from presets, files and recordings.
 //! - [`instance`]: links with names, for commands.
+//! - [`serial`]: a serial line between two pseudo-terminals.
 //! - [`precision`]: what the emulator adds to the delay asked for.
 //!
 //! Reasons and figures: `docs/design/link-emulator.md`.
@@ -27,6 +28,7 @@ pub mod forwarder;
 pub mod instance;
 pub mod precision;
 pub mod report;
+pub mod serial;
 pub mod source;
 pub mod star;
 

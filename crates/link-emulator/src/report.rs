@@ -1,5 +1,6 @@
 //! What a live link has done so far, for people and as JSON.
 
+use hdrhistogram::Histogram;
 use noctule_netsim::link::{ChannelStatistics, Link};
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +90,18 @@ pub struct ChannelReport {
     pub held_back: u64,
     /// Dropped for want of room in the emulator.
     pub flight_full: u64,
+}
+
+impl Lateness {
+    /// Percentiles of what was recorded, in nanoseconds; of nothing, nothing.
+    pub(crate) fn of(recorded: &Histogram<u64>) -> Lateness {
+        if recorded.is_empty() {
+            return Lateness::default();
+        }
+        let at = |quantile| Some(recorded.value_at_quantile(quantile));
+        let max = Some(recorded.max());
+        Lateness { count: recorded.len(), p50: at(0.5), p99: at(0.99), p99_9: at(0.999), max }
+    }
 }
 
 impl Report {

@@ -12,10 +12,10 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Named specifications; where their numbers come from stands in `docs/design/link-emulator.md`.
 pub const PRESETS: [(&str, &str); 5] = [
-    ("wifi_clean", "delay=2.9ms jitter=600us distribution=lognormal rate=50mbit queue=100ms loss=0.1%"),
+    ("wifi_clean", "delay=2.8ms jitter=700us distribution=lognormal rate=50mbit queue=100ms"),
     (
         "wifi_bursty",
-        "delay=2.9ms jitter=600us distribution=lognormal rate=50mbit queue=200ms loss=2% burst=15ms stall=60ms/8s",
+        "delay=2.8ms jitter=700us distribution=lognormal rate=50mbit queue=200ms loss=2% burst=20ms stall=70ms/25s",
     ),
     (
         "lte",

@@ -47,7 +47,7 @@ pub use spec::{
     Advance, Burst, DELAY_MAX, Direction, Impairments, LinkSpec, QUEUE_DEFAULT, QueueLimit, Reorder, Replay,
     SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
 };
-pub use text::{Recordings, no_recordings};
+pub use text::{Recordings, no_recordings, parse_share, parse_time};
 pub use transmitter::TransmitterStatistics;
 
 use crate::Truth;

@@ -248,7 +248,7 @@ impl SerialLine {
     /// [`Self::poll_room`].
     pub fn handle_bytes(&mut self, now: Instant<Truth>, bytes: &[u8]) -> usize {
         self.advance(now);
-        let taken = bytes.len().min(self.room());
+        let taken = bytes.len().min(self.space());
         self.statistics.sent += taken as u64;
         if !self.plugged {
             self.statistics.unplugged += taken as u64;
@@ -300,9 +300,21 @@ impl SerialLine {
         [received, wire, adapter].into_iter().flatten().min()
     }
 
+    /// Bytes the FIFO has room for now.
+    pub fn room(&mut self, now: Instant<Truth>) -> usize {
+        self.advance(now);
+        self.space()
+    }
+
+    /// Bytes that were taken and then found no room at the receiver: they count as lost, not delivered.
+    pub fn count_overrun(&mut self, bytes: usize) {
+        self.statistics.overrun += bytes as u64;
+        self.statistics.delivered = self.statistics.delivered.saturating_sub(bytes as u64);
+    }
+
     /// When the FIFO will have room for another byte; `None` if it has.
     pub fn poll_room(&self) -> Option<Instant<Truth>> {
-        if self.room() > 0 { None } else { self.wire.front().map(|(at, _)| *at) }
+        if self.space() > 0 { None } else { self.wire.front().map(|(at, _)| *at) }
     }
 
     /// Counts so far.
@@ -315,7 +327,7 @@ impl SerialLine {
         &self.spec
     }
 
-    fn room(&self) -> usize {
+    fn space(&self) -> usize {
         self.spec.fifo_bytes.clamp(1, FIFO_BYTES_MAX).saturating_sub(self.wire.len())
     }
 

@@ -96,7 +96,7 @@ impl Place {
         let mut place = Place { at: None, a_to_b: true, b_to_a: true };
         let mut words = prefix.split_whitespace().peekable();
         if let Some(at) = words.peek().and_then(|word| word.strip_prefix('@')) {
-            place.at = Some(time(at).ok_or_else(refuse)?);
+            place.at = Some(parse_time(at).ok_or_else(refuse)?);
             words.next();
         }
         match words.next() {
@@ -239,7 +239,7 @@ impl Value<'_> {
     }
 
     fn time(&self) -> Result<Span, SpecError> {
-        time(self.value).ok_or_else(|| {
+        parse_time(self.value).ok_or_else(|| {
             self.refuse(
                 "write a number of at most 15 digits and ns, us, ms or s, up to one hour, such as 10ms",
             )
@@ -248,7 +248,7 @@ impl Value<'_> {
 
     fn share(&self) -> Result<Share, SpecError> {
         let way_out = "write a percentage from 0% to 100% with at most seven decimals, such as 5%";
-        share(self.value).ok_or_else(|| self.refuse(way_out))
+        parse_share(self.value).ok_or_else(|| self.refuse(way_out))
     }
 
     fn one_of<T: Copy>(&self, choices: &[(&str, T)], way_out: &'static str) -> Result<T, SpecError> {
@@ -269,7 +269,7 @@ impl Value<'_> {
         if self.value == "none" {
             return Ok(Burst::Independent);
         }
-        if let Some(mean) = time(self.value).filter(|mean| *mean > Span::ZERO) {
+        if let Some(mean) = parse_time(self.value).filter(|mean| *mean > Span::ZERO) {
             return Ok(Burst::Time { mean });
         }
         let mean_thousandths =
@@ -287,7 +287,7 @@ impl Value<'_> {
     }
 
     fn queue(&self) -> Result<QueueLimit, SpecError> {
-        if let Some(time) = time(self.value) {
+        if let Some(time) = parse_time(self.value) {
             return Ok(QueueLimit::Time(time));
         }
         let way_out = "write a time at the rate, such as 100ms, or bytes, such as 64kB, up to 64MiB";
@@ -296,7 +296,7 @@ impl Value<'_> {
 
     fn stall(&self) -> Result<Stall, SpecError> {
         let parts = self.value.split_once('/').and_then(|(duration, interval)| {
-            Some(Stall { duration: time(duration)?, interval: time(interval)? })
+            Some(Stall { duration: parse_time(duration)?, interval: parse_time(interval)? })
         });
         let stall = parts.filter(|stall| stall.duration > Span::ZERO && stall.interval > Span::ZERO);
         let way_out = "write mean length and mean interval, such as 80ms/10s, or none";
@@ -312,7 +312,7 @@ impl Value<'_> {
         let held = self
             .value
             .split_once('/')
-            .and_then(|(held, by)| Some(Reorder::Held { share: share(held)?, by: time(by)? }));
+            .and_then(|(held, by)| Some(Reorder::Held { share: parse_share(held)?, by: parse_time(by)? }));
         let way_out = "write jitter, a share held back and by how much, such as 1%/5ms, or none";
         held.ok_or_else(|| self.refuse(way_out))
     }
@@ -329,15 +329,16 @@ impl Value<'_> {
     }
 }
 
-/// `1.5ms`, not negative, at most [`DELAY_MAX`].
-fn time(text: &str) -> Option<Span> {
+/// Reads a time as a specification writes it: `1.5ms`, not negative, at most [`DELAY_MAX`].
+pub fn parse_time(text: &str) -> Option<Span> {
     let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     let ns = if text == "0" { 0 } else { with_unit(text, &units)? };
     let span = Span::from_ns(i64::try_from(ns).ok()?);
     (span <= DELAY_MAX).then_some(span)
 }
 
-fn share(text: &str) -> Option<Share> {
+/// Reads a share as a specification writes it: `5%`.
+pub fn parse_share(text: &str) -> Option<Share> {
     let billionths = if text == "0" { 0 } else { scaled(text.strip_suffix('%')?, 10_000_000)? };
     let share = u32::try_from(billionths).ok()?;
     (share <= Share::ONE.billionths()).then(|| Share::from_billionths(share))
