@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +15,6 @@ use noctule_sys::clock::{raw_ns, timespec};
 use noctule_timebase::Span;
 use noctule_xrce::ClientAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
 
 use crate::line::{Line, Port, Sent, now};
 

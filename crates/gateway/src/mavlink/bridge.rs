@@ -1,0 +1,457 @@
+//! An autopilot on the bus, as MAVROS would put it there.
+//!
+//! | topic | type | MAVLink |
+//! |---|---|---|
+//! | `/mavros/imu/data_raw` | `sensor_msgs/msg/Imu` | from HIGHRES_IMU, or RAW_IMU where that is all there is |
+//! | `/mavros/local_position/odom` | `nav_msgs/msg/Odometry` | from ODOMETRY |
+//! | `/mavros/vision_pose/pose` | `geometry_msgs/msg/PoseStamped` | to VISION_POSITION_ESTIMATE |
+//! | `/mavros/odometry/out` | `nav_msgs/msg/Odometry` | to ODOMETRY |
+//! | `/mavlink/in/NAME` | JSON | from messages of the user's own dialect |
+//!
+//! One thread reads the line; a thread for each subscriber writes what it received itself. Times of the
+//! autopilot are translated by the bounded estimate, and ages carry its bound; a stamp in a ROS header is
+//! the same moment on the wall clock.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use mavlink::dialects::common::MavMessage;
+use mavlink::dialects::dynamic::{DynamicDialect, DynamicMessage};
+use noctule::formats::{decode_value, encode_value};
+use noctule::{Format, Node, NodeError, Publisher, Sample, SourceTime, Subscriber};
+use noctule_sys::clock::{three_clocks, timespec};
+use noctule_time_sync::{Estimate, Local, Remote};
+use noctule_timebase::{Instant, Span};
+use rustix::event::{PollFd, PollFlags, poll};
+use serde::Serialize;
+
+use super::endpoint::{Endpoint, EndpointCounters, Event, Identity};
+use super::frames::FrameCounters;
+use super::ros::{self, Time};
+
+/// A thread looks this often whether it should end.
+const LOOK: Duration = Duration::from_millis(100);
+/// Bytes read at once.
+const READ_BYTES: usize = 4096;
+/// Messages of the user's own dialect that may become topics.
+const CUSTOM_TOPICS_MAX: usize = 256;
+/// A header's stamp farther from now than this is not believed.
+const STAMP_MAX: Span = Span::from_s(10);
+
+/// Where an autopilot is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MavlinkLine {
+    /// At a serial device of this speed.
+    Serial(PathBuf, u32),
+    /// It sends to this port of ours (14540 is PX4's for companions).
+    Listen(u16),
+    /// It listens at this address.
+    Connect(SocketAddr),
+}
+
+/// Why an autopilot cannot be put on the bus.
+#[derive(Debug, thiserror::Error)]
+pub enum MavlinkError {
+    /// No socket.
+    #[error("MAVLink over UDP: {0}; another program may have the port")]
+    Socket(io::Error),
+    /// A topic that cannot be had.
+    #[error(transparent)]
+    Topic(#[from] NodeError),
+    /// No thread.
+    #[error("the system gives no more threads: {0}")]
+    System(io::Error),
+}
+
+/// What there is to say about an autopilot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MavlinkStatus {
+    /// Its system and component, while it is heard.
+    pub peer: Option<(u8, u8)>,
+    /// What is known of its clock.
+    pub clock: Option<Estimate>,
+    /// The same by MAVROS's filter.
+    pub mavros_clock: Option<Estimate>,
+    /// What came and went.
+    pub counters: (EndpointCounters, FrameCounters),
+}
+
+/// What carries the bytes.
+#[derive(Debug)]
+enum Port {
+    Serial(File),
+    Udp(UdpSocket),
+}
+
+#[derive(Debug)]
+struct Inside {
+    endpoint: Endpoint,
+    port: Option<Arc<Port>>,
+    /// Whom datagrams go to.
+    to: Option<SocketAddr>,
+    out: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    inside: Mutex<Inside>,
+    stop: AtomicBool,
+    node: Arc<Node>,
+}
+
+/// An autopilot on the bus; dropping it takes it off.
+#[derive(Debug)]
+pub struct Bridge {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Bridge {
+    /// Puts the autopilot at `line` on the bus; one that is not there yet is waited for.
+    ///
+    /// # Errors
+    ///
+    /// A UDP port or a topic that cannot be had.
+    pub fn open(
+        line: MavlinkLine,
+        node: &Arc<Node>,
+        dialect: Option<DynamicDialect>,
+    ) -> Result<Bridge, MavlinkError> {
+        let (port, to) = match &line {
+            MavlinkLine::Serial(..) => (None, None),
+            MavlinkLine::Listen(number) => (Some(udp(*number)?), None),
+            MavlinkLine::Connect(to) => (Some(udp(0)?), Some(*to)),
+        };
+        let endpoint = Endpoint::new(Identity::COMPANION, dialect, node.now());
+        let inside = Inside { endpoint, port, to, out: Vec::new() };
+        let shared = Arc::new(Shared {
+            inside: Mutex::new(inside),
+            stop: AtomicBool::new(false),
+            node: Arc::clone(node),
+        });
+        let mut bridge = Bridge { shared: Arc::clone(&shared), threads: Vec::new() };
+        let outlets = Outlets::open(node)?;
+        let pose = subscriber(node, "/mavros/vision_pose/pose", "geometry_msgs/msg/PoseStamped")?;
+        let odometry = subscriber(node, "/mavros/odometry/out", "nav_msgs/msg/Odometry")?;
+        bridge.spawn("mavlink", move || read(&shared, &line, outlets))?;
+        bridge.forward(pose, |sample, node| {
+            let pose: ros::PoseStamped = decode_value(Format::Cdr, &sample.to_vec()).ok()?;
+            let time_usec = time_usec(pose.header.stamp, sample, node);
+            Some(MavMessage::VISION_POSITION_ESTIMATE(ros::vision_from_pose(&pose.pose, time_usec)))
+        })?;
+        bridge.forward(odometry, |sample, node| {
+            let odometry: ros::Odometry = decode_value(Format::Cdr, &sample.to_vec()).ok()?;
+            let time_usec = time_usec(odometry.header.stamp, sample, node);
+            Some(MavMessage::ODOMETRY(ros::odometry_to_mavlink(&odometry, time_usec)))
+        })?;
+        Ok(bridge)
+    }
+
+    /// What there is to say about the autopilot.
+    pub fn status(&self) -> MavlinkStatus {
+        let now = self.shared.node.now();
+        let inside = self.shared.lock();
+        MavlinkStatus {
+            peer: inside.endpoint.peer(),
+            clock: inside.endpoint.clock(now),
+            mavros_clock: inside.endpoint.mavros_clock(now),
+            counters: inside.endpoint.counters(),
+        }
+    }
+
+    /// A thread that turns a topic's samples into messages and sends them.
+    fn forward(
+        &mut self,
+        mut subscriber: Subscriber,
+        message: fn(&Sample, &Node) -> Option<MavMessage>,
+    ) -> Result<(), MavlinkError> {
+        let shared = Arc::clone(&self.shared);
+        self.spawn("mavlink-out", move || {
+            while !shared.is_stopped() {
+                // What does not decode is counted by nobody but the sender's own type check.
+                let Ok(Some(sample)) = subscriber.receive(Some(LOOK)) else { continue };
+                let message = message(&sample, &shared.node);
+                drop(sample);
+                if let Some(message) = message {
+                    let mut inside = shared.lock();
+                    inside.endpoint.send(message);
+                    inside.flush(&shared.node);
+                }
+            }
+        })
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), MavlinkError> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
+        self.threads.push(thread.map_err(MavlinkError::System)?);
+        Ok(())
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // It panics only by a bug, which has been printed then.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl Inside {
+    /// Sends what there is to send, a frame a time: each carries the moment at which it goes out.
+    fn flush(&mut self, node: &Node) {
+        let Some(port) = self.port.clone() else { return };
+        loop {
+            self.out.clear();
+            if !self.endpoint.poll_transmit(node.now(), &mut self.out) {
+                return;
+            }
+            match (&*port, self.to) {
+                // What does not fit at once is lost, as on any serial line that is too slow.
+                (Port::Serial(file), _) => drop(rustix::io::write(file, &self.out)),
+                (Port::Udp(socket), Some(to)) => drop(socket.send_to(&self.out, to)),
+                // Nobody has been heard yet.
+                (Port::Udp(_), None) => {}
+            }
+        }
+    }
+}
+
+impl Port {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Port::Serial(file) => file.as_fd(),
+            Port::Udp(socket) => socket.as_fd(),
+        }
+    }
+
+    /// Bytes that are there, and whom they are of; `None` if there are none.
+    fn read(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<SocketAddr>)>> {
+        let read = match self {
+            Port::Serial(file) => match rustix::io::read(file, buffer)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                length => Ok((length, None)),
+            },
+            Port::Udp(socket) => socket.recv_from(buffer).map(|(length, from)| (length, Some(from))),
+        };
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(why) => nothing_yet(why),
+        }
+    }
+}
+
+/// An error that only says that nothing is there, as that.
+fn nothing_yet<T>(why: io::Error) -> io::Result<Option<T>> {
+    match why.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => Ok(None),
+        _ => Err(why),
+    }
+}
+
+/// Reads the line until told to stop; a serial device that goes is waited for.
+fn read(shared: &Shared, line: &MavlinkLine, mut outlets: Outlets) {
+    let mut buffer = vec![0; READ_BYTES];
+    while !shared.is_stopped() {
+        let Some(port) = port(shared, line) else {
+            shared.lock().endpoint.handle_timeout(shared.node.now());
+            thread::park_timeout(LOOK);
+            continue;
+        };
+        let wait = {
+            let mut inside = shared.lock();
+            inside.endpoint.handle_timeout(shared.node.now());
+            inside.flush(&shared.node);
+            (inside.endpoint.poll_timeout() - shared.node.now()).ns().clamp(0, LOOK.as_nanos() as i64)
+        };
+        // An interrupted wait is a short one.
+        let _ = poll(&mut [PollFd::from_borrowed_fd(port.fd(), PollFlags::IN)], Some(&timespec(wait)));
+        loop {
+            match port.read(&mut buffer) {
+                Ok(None) => break,
+                Ok(Some((length, from))) => take_in(shared, &buffer[..length], from, &mut outlets),
+                // Unplugged.
+                Err(_) => {
+                    if matches!(line, MavlinkLine::Serial(..)) {
+                        shared.lock().port = None;
+                    }
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The open port; a serial device is opened anew when it is there again.
+fn port(shared: &Shared, line: &MavlinkLine) -> Option<Arc<Port>> {
+    let mut inside = shared.lock();
+    if inside.port.is_none()
+        && let MavlinkLine::Serial(path, baud) = line
+    {
+        inside.port = noctule_sys::serial::open(path, *baud).ok().map(|file| Arc::new(Port::Serial(file)));
+    }
+    inside.port.clone()
+}
+
+fn take_in(shared: &Shared, bytes: &[u8], from: Option<SocketAddr>, outlets: &mut Outlets) {
+    let arrived = shared.node.now();
+    let mut inside = shared.lock();
+    if let (Some(from), None) = (from, inside.to) {
+        inside.to = Some(from);
+    }
+    inside.endpoint.handle_bytes(bytes, arrived);
+    // Replies first: the clock exchange waits for them.
+    inside.flush(&shared.node);
+    let known = inside.endpoint.clock(arrived);
+    while let Some(event) = inside.endpoint.poll_event() {
+        match event {
+            Event::Message(message, arrived) => outlets.publish(*message, known, arrived),
+            Event::Custom(message, arrived) => outlets.publish_custom(&message, &shared.node, arrived),
+            Event::Found { .. } | Event::Lost => {}
+        }
+    }
+}
+
+/// What is published of an autopilot.
+#[derive(Debug)]
+struct Outlets {
+    imu: Publisher,
+    odometry: Publisher,
+    custom: BTreeMap<String, Publisher>,
+    has_highres: bool,
+    bytes: Vec<u8>,
+}
+
+impl Outlets {
+    fn open(node: &Node) -> Result<Outlets, NodeError> {
+        Ok(Outlets {
+            imu: publisher(node, "/mavros/imu/data_raw", "sensor_msgs/msg/Imu")?,
+            odometry: publisher(node, "/mavros/local_position/odom", "nav_msgs/msg/Odometry")?,
+            custom: BTreeMap::new(),
+            has_highres: false,
+            bytes: Vec::new(),
+        })
+    }
+
+    fn publish(&mut self, message: MavMessage, known: Option<Estimate>, arrived: Instant<Local>) {
+        match message {
+            MavMessage::HIGHRES_IMU(imu) => {
+                self.has_highres = true;
+                let source = source(imu.time_usec, known, arrived);
+                self.bytes.clear();
+                let imu = ros::imu_from_highres(&imu, wall_clock(source.time, arrived));
+                put(&mut self.imu, &imu, &mut self.bytes, (source, arrived));
+            }
+            MavMessage::RAW_IMU(imu) if !self.has_highres => {
+                let source = source(imu.time_usec, known, arrived);
+                let imu = ros::imu_from_raw(&imu, wall_clock(source.time, arrived));
+                put(&mut self.imu, &imu, &mut self.bytes, (source, arrived));
+            }
+            MavMessage::ODOMETRY(odometry) => {
+                let source = source(odometry.time_usec, known, arrived);
+                let odometry = ros::odometry_from_mavlink(&odometry, wall_clock(source.time, arrived));
+                put(&mut self.odometry, &odometry, &mut self.bytes, (source, arrived));
+            }
+            _ => {}
+        }
+    }
+
+    fn publish_custom(&mut self, message: &DynamicMessage, node: &Node, arrived: Instant<Local>) {
+        let name = message.definition().name();
+        if !self.custom.contains_key(name) {
+            if self.custom.len() == CUSTOM_TOPICS_MAX {
+                return;
+            }
+            let builder = node.publisher(&format!("/mavlink/in/{name}")).format(Format::Json);
+            let Ok(publisher) = builder.type_name(name, 0).open() else { return };
+            self.custom.insert(name.to_owned(), publisher);
+        }
+        if let Some(publisher) = self.custom.get_mut(name)
+            && let Ok(text) = serde_json::to_vec(message)
+        {
+            let source = SourceTime { time: arrived, bound: None, sigma: None };
+            // Longer than the topic allows cannot be: a payload has 255 bytes.
+            let _ = publisher.publish_uncertain(&text, source, arrived);
+        }
+    }
+}
+
+/// Publishes a ROS message that was true at `times.0` and arrived at `times.1`.
+fn put<T: Serialize>(
+    publisher: &mut Publisher,
+    message: &T,
+    bytes: &mut Vec<u8>,
+    times: (SourceTime, Instant<Local>),
+) {
+    bytes.clear();
+    // Messages of ours encode, and are shorter than any topic allows.
+    if encode_value(Format::Cdr, message, bytes).is_ok() {
+        let _ = publisher.publish_uncertain(bytes, times.0, times.1);
+    }
+}
+
+/// A time of the autopilot in our clock, as far as its clock is known; else the time of arrival.
+fn source(time_usec: u64, known: Option<Estimate>, arrived: Instant<Local>) -> SourceTime {
+    let stamp = i64::try_from(time_usec).ok().and_then(|us| us.checked_mul(1_000));
+    match (stamp, known) {
+        (Some(stamp_ns), Some(known)) => SourceTime {
+            time: Instant::<Remote>::from_ns(stamp_ns).translate(-known.offset),
+            // The stamp has microseconds.
+            bound: known.bound.map(|bound| bound + Span::from_us(1)),
+            sigma: known.sigma,
+        },
+        _ => SourceTime { time: arrived, bound: None, sigma: None },
+    }
+}
+
+/// What the wall clock showed at `at`, `now` being now.
+fn wall_clock(at: Instant<Local>, now: Instant<Local>) -> Time {
+    Time::from_ns(three_clocks().realtime_ns.saturating_add((at - now).ns()))
+}
+
+/// When a sample was true, in µs of our clock: by its header if that is plausible, else by its publisher.
+fn time_usec(stamp: Time, sample: &Sample, node: &Node) -> u64 {
+    let now = node.now();
+    let ago = Span::from_ns(three_clocks().realtime_ns.saturating_sub(stamp.ns()));
+    let time = match ago.abs() <= STAMP_MAX {
+        true => now - ago,
+        false => sample.info().source_time.unwrap_or(now),
+    };
+    (time.ns() / 1_000).max(0) as u64
+}
+
+fn udp(port: u16) -> Result<Arc<Port>, MavlinkError> {
+    let open = || {
+        let socket = UdpSocket::bind(("0.0.0.0", port))?;
+        socket.set_nonblocking(true)?;
+        Ok(Arc::new(Port::Udp(socket)))
+    };
+    open().map_err(MavlinkError::Socket)
+}
+
+fn publisher(node: &Node, topic: &str, type_name: &str) -> Result<Publisher, NodeError> {
+    node.publisher(topic).type_name(type_name, 0).format(Format::Cdr).open()
+}
+
+fn subscriber(node: &Node, topic: &str, type_name: &str) -> Result<Subscriber, NodeError> {
+    node.subscriber(topic).type_name(type_name, 0).formats(&[Format::Cdr]).open()
+}
