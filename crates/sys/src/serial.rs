@@ -50,7 +50,8 @@ pub fn open(path: &Path, baud: u32) -> io::Result<File> {
     settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
     settings.control_modes -= ControlModes::CRTSCTS | ControlModes::CSTOPB;
     settings.set_speed(baud)?;
-    tcsetattr(&file, OptionalActions::Flush, &settings)?;
+    // What is there already is kept: the board may have spoken first, and noise does no harm.
+    tcsetattr(&file, OptionalActions::Now, &settings)?;
     let speed = tcgetattr(&file)?.output_speed();
     if speed.abs_diff(baud) > baud / 50 {
         let why = format!("it cannot run at {baud} baud but at {speed}; choose a speed that it can");
