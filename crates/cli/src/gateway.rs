@@ -1,13 +1,17 @@
 //! `noctule gateway`
 
 use std::error::Error;
+use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use noctule::Node;
 use noctule_gateway::ages::Stamping;
-use noctule_gateway::{BAUD_DEFAULT, ClientStatus, Gateway, LineStatus, References};
+use noctule_gateway::mavlink::bridge::{MavlinkLine, MavlinkStatus};
+use noctule_gateway::{
+    BAUD_DEFAULT, ClientStatus, DynamicDialect, Gateway, GatewayBuilder, LineStatus, References,
+};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -30,6 +34,13 @@ pub(crate) struct GatewayArguments {
     /// TCP port to listen on; repeatable
     #[arg(long, value_name = "PORT")]
     tcp: Vec<u16>,
+    /// Autopilot: a serial device with its speed if it is not 921600, a UDP port to listen on, or an address to
+    /// send to; repeatable
+    #[arg(long, value_name = "DEV[:BAUD]|udp:PORT|udp:HOST:PORT", value_parser = autopilot)]
+    mavlink: Vec<MavlinkLine>,
+    /// MAVLink dialect of your own, as its XML; its messages appear as JSON under /mavlink/in
+    #[arg(long, value_name = "FILE")]
+    dialect: Option<PathBuf>,
     /// Put all clients into this domain of the bus; by default each is in the DDS domain it names
     #[arg(long, value_name = "N")]
     domain: Option<u32>,
@@ -68,7 +79,7 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error
             }
         }
         if stop.is_due() || Instant::now() >= report_at {
-            report(&gateway.status(), arguments.json);
+            report(&gateway, arguments.json);
             report_at = Instant::now() + every;
         }
         if stop.is_due() {
@@ -80,12 +91,21 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error
 
 fn open(arguments: &GatewayArguments) -> Result<Gateway, Box<dyn Error>> {
     let mut builder = Gateway::builder();
-    let has_line = !(arguments.udp.is_empty() && arguments.tcp.is_empty() && arguments.serial.is_empty());
+    let has_line = !(arguments.udp.is_empty()
+        && arguments.tcp.is_empty()
+        && arguments.serial.is_empty()
+        && arguments.mavlink.is_empty());
     let udp = if has_line { &arguments.udp[..] } else { &[8888] };
     builder = udp.iter().fold(builder, |builder, port| builder.udp(*port));
     builder = arguments.tcp.iter().fold(builder, |builder, port| builder.tcp(*port));
     for (path, baud) in &arguments.serial {
         builder = builder.serial(path, *baud);
+    }
+    builder = arguments.mavlink.iter().cloned().fold(builder, GatewayBuilder::mavlink);
+    if let Some(file) = &arguments.dialect {
+        let dialect = DynamicDialect::from_xml_file(file)
+            .map_err(|error| format!("{}: {error}; name a MAVLink dialect's XML file", file.display()))?;
+        builder = builder.dialect(dialect);
     }
     if let Some(file) = &arguments.refs {
         let name = file.display();
@@ -105,6 +125,20 @@ fn open(arguments: &GatewayArguments) -> Result<Gateway, Box<dyn Error>> {
     })
 }
 
+/// `DEV[:BAUD]`, `udp:PORT` or `udp:HOST:PORT`.
+fn autopilot(text: &str) -> Result<MavlinkLine, String> {
+    let Some(udp) = text.strip_prefix("udp:") else {
+        return device(text).map(|(path, baud)| MavlinkLine::Serial(path, baud));
+    };
+    if let Ok(port) = udp.parse() {
+        return Ok(MavlinkLine::Listen(port));
+    }
+    let mut found = udp.to_socket_addrs().map_err(|error| {
+        format!("\"{udp}\" is no address ({error}); write e.g. udp:14540 or udp:10.41.1.1:14550")
+    })?;
+    found.next().map(MavlinkLine::Connect).ok_or_else(|| format!("\"{udp}\" has no address"))
+}
+
 /// `DEV` or `DEV:BAUD`.
 fn device(text: &str) -> Result<(PathBuf, u32), String> {
     let Some((path, baud)) = text.rsplit_once(':') else { return Ok((text.into(), BAUD_DEFAULT)) };
@@ -119,12 +153,33 @@ fn device(text: &str) -> Result<(PathBuf, u32), String> {
     }
 }
 
-fn report(lines: &[LineStatus], as_json: bool) {
+fn report(gateway: &Gateway, as_json: bool) {
+    let (lines, autopilots) = (gateway.status(), gateway.autopilots());
     if as_json {
         let lines: Vec<Value> = lines.iter().map(line_json).collect();
-        return anstream::println!("{}", json!({ "lines": lines }));
+        let autopilots: Vec<Value> = autopilots.iter().map(autopilot_json).collect();
+        return anstream::println!("{}", json!({ "lines": lines, "autopilots": autopilots }));
     }
-    for line in lines {
+    for (line, status) in &autopilots {
+        let (counters, frames) = &status.counters;
+        let peer = match status.peer {
+            Some((system, component)) => format!("system {system}, component {component}"),
+            None => "silent".to_owned(),
+        };
+        let clock = match status.clock.and_then(|known| known.bound) {
+            Some(bound) => format!("clock known within {:.0} us", bound.ns() as f64 / 1e3),
+            None => "clock not known".to_owned(),
+        };
+        anstream::println!(
+            "MAVLink {}: {peer}; {} frames in, {} out, {} missed, {} bytes of noise, {clock}",
+            line_name(line),
+            frames.frames,
+            counters.sent,
+            counters.missed,
+            frames.skipped_bytes
+        );
+    }
+    for line in &lines {
         let counters = &line.counters;
         anstream::println!(
             "{}: {} received, {} sent, {} lost, {} malformed",
@@ -148,6 +203,30 @@ fn report(lines: &[LineStatus], as_json: bool) {
             );
         }
     }
+}
+
+fn line_name(line: &MavlinkLine) -> String {
+    match line {
+        MavlinkLine::Serial(path, baud) => format!("{}:{baud}", path.display()),
+        MavlinkLine::Listen(port) => format!("udp:{port}"),
+        MavlinkLine::Connect(address) => format!("udp:{address}"),
+    }
+}
+
+fn autopilot_json((line, status): &(MavlinkLine, MavlinkStatus)) -> Value {
+    let (counters, frames) = &status.counters;
+    let offset_ns = |known: Option<noctule_time_sync::Estimate>| known.map(|known| known.offset.ns());
+    json!({
+        "line": line_name(line),
+        "system": status.peer.map(|(system, _)| system),
+        "component": status.peer.map(|(_, component)| component),
+        "offset_ns": offset_ns(status.clock),
+        "bound_ns": status.clock.and_then(|known| known.bound).map(|bound| bound.ns()),
+        "mavros_offset_ns": offset_ns(status.mavros_clock),
+        "frames_in": frames.frames, "frames_out": counters.sent, "missed": counters.missed,
+        "malformed": counters.malformed, "skipped_bytes": frames.skipped_bytes,
+        "exchanges": counters.exchanges, "unexpected_replies": counters.unexpected_replies,
+    })
 }
 
 fn stamping(client: &ClientStatus) -> String {

@@ -36,7 +36,7 @@ pub(crate) enum Nodes {
 }
 
 impl Nodes {
-    fn of_domain(&self, domain: u16) -> Result<Arc<Node>, NodeError> {
+    pub(crate) fn of_domain(&self, domain: u16) -> Result<Arc<Node>, NodeError> {
         match self {
             Nodes::One(node) => Ok(Arc::clone(node)),
             Nodes::EachDomain(nodes) => {

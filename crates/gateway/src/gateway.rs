@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use noctule::Node;
+use mavlink::dialects::dynamic::DynamicDialect;
+use noctule::{Node, NodeError};
 use noctule_timebase::Span;
 use noctule_xrce::{AgentConfig, References};
 
 use crate::bus::Nodes;
 use crate::line::{Line, LineStatus};
+use crate::mavlink::bridge::{Bridge, MavlinkError, MavlinkLine, MavlinkStatus};
 use crate::serial::{Device, SerialDriver, SerialPort, wire_time};
 use crate::tcp::{SharedTcpPort, TcpDriver};
 use crate::udp::UdpDriver;
@@ -22,7 +24,7 @@ const STAMP_FRAME_BYTES: u32 = 39;
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// Nothing to listen on.
-    #[error("a gateway without lines serves nobody; give it --udp, --tcp or --serial")]
+    #[error("a gateway without lines serves nobody; give it --udp, --tcp, --serial or --mavlink")]
     NoLines,
     /// A port that cannot be had.
     #[error("{kind} port {port} cannot be had ({cause}); stop the agent that has it, or choose another")]
@@ -40,6 +42,12 @@ pub enum GatewayError {
         /// The device.
         path: String,
     },
+    /// An autopilot cannot be put on the bus.
+    #[error(transparent)]
+    Mavlink(#[from] MavlinkError),
+    /// No node for autopilots.
+    #[error(transparent)]
+    Node(#[from] NodeError),
     /// No thread or descriptor is left.
     #[error("the system gives no more threads or descriptors: {0}")]
     System(#[from] io::Error),
@@ -51,6 +59,7 @@ pub struct Gateway {
     lines: Vec<Arc<Line>>,
     threads: Vec<JoinHandle<()>>,
     ports: Vec<(&'static str, u16)>,
+    autopilots: Vec<(MavlinkLine, Bridge)>,
 }
 
 /// How a gateway is set up.
@@ -60,6 +69,8 @@ pub struct GatewayBuilder {
     udp: Vec<u16>,
     tcp: Vec<u16>,
     serial: Vec<Device>,
+    mavlink: Vec<MavlinkLine>,
+    dialect: Option<DynamicDialect>,
     references: References,
     config: AgentConfig,
 }
@@ -79,6 +90,11 @@ impl Gateway {
     /// Every line with its clients.
     pub fn status(&self) -> Vec<LineStatus> {
         self.lines.iter().map(|line| line.status()).collect()
+    }
+
+    /// Every autopilot.
+    pub fn autopilots(&self) -> Vec<(MavlinkLine, MavlinkStatus)> {
+        self.autopilots.iter().map(|(line, bridge)| (line.clone(), bridge.status())).collect()
     }
 
     /// What the user should know, each once.
@@ -116,6 +132,18 @@ impl GatewayBuilder {
         self
     }
 
+    /// Puts the autopilot at this line on the bus, whenever it is there.
+    pub fn mavlink(mut self, line: MavlinkLine) -> Self {
+        self.mavlink.push(line);
+        self
+    }
+
+    /// A dialect of the user's own, besides MAVLink's common one.
+    pub fn dialect(mut self, dialect: DynamicDialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
     /// What clients may refer to by name.
     pub fn references(mut self, references: References) -> Self {
         self.references = references;
@@ -145,11 +173,16 @@ impl GatewayBuilder {
     }
 
     fn start(self, nodes: Nodes) -> Result<Gateway, GatewayError> {
-        if self.udp.is_empty() && self.tcp.is_empty() && self.serial.is_empty() {
+        if self.udp.is_empty() && self.tcp.is_empty() && self.serial.is_empty() && self.mavlink.is_empty() {
             return Err(GatewayError::NoLines);
         }
         let nodes = Arc::new(nodes);
-        let mut gateway = Gateway { lines: Vec::new(), threads: Vec::new(), ports: Vec::new() };
+        let mut gateway =
+            Gateway { lines: Vec::new(), threads: Vec::new(), ports: Vec::new(), autopilots: Vec::new() };
+        for line in &self.mavlink {
+            let bridge = Bridge::open(line.clone(), &nodes.of_domain(0)?, self.dialect.clone())?;
+            gateway.autopilots.push((line.clone(), bridge));
+        }
         let line =
             |name, port| Line::new(name, self.config, self.references.clone(), Arc::clone(&nodes), port);
         for port in &self.udp {

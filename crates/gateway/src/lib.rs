@@ -26,6 +26,8 @@
 //! # }
 //! ```
 //!
+//! An autopilot that speaks MAVLink has the topics that MAVROS gives it ([`mavlink::bridge`]).
+//!
 //! Why so: `docs/design/gateway.md`. How to use it: `docs/guide/gateway.md`.
 #![forbid(unsafe_code)]
 
@@ -39,6 +41,7 @@ mod serial;
 mod tcp;
 mod udp;
 
+pub use ::mavlink::dialects::dynamic::DynamicDialect;
 pub use gateway::{Gateway, GatewayBuilder, GatewayError};
 pub use line::{ClientStatus, LineStatus, NOTICES_MAX};
 pub use noctule_xrce::{AgentConfig, References, XmlError};
