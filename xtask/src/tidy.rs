@@ -31,7 +31,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
     ("board", &["timebase", "time-sync"]),
     ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
-    ("fcu", &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "sys"]),
+    (
+        "fcu",
+        &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],
+    ),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("link-emulator", &["timebase", "netsim", "sys"]),

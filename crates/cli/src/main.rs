@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod echo;
+mod fcu;
 mod gateway;
 mod lab;
 mod lab_report;
@@ -49,6 +50,8 @@ enum Command {
     /// Know another clock: its offset, its drift, and how wrong both may be
     #[command(subcommand)]
     Sync(sync::Command),
+    /// Fly a simulated flight controller with a companion computer, and see what wrong times cost
+    Fcu(fcu::FcuArguments),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Link(command) => link::run(command),
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
+        Command::Fcu(arguments) => fcu::run(&arguments),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),

@@ -13,15 +13,18 @@
 //! the C client that boards run, or [`Mavlink`], over a serial line or UDP. Its clock is artificial, so
 //! the true age of every pose is known, whatever its own estimate says.
 //!
-//! Both sides take the truth from the same crystal, `CLOCK_MONOTONIC_RAW`, so the companion must run on the
-//! same machine ([`Camera`](noctule_flight::Camera) on the same trajectory).
+//! [`Companion`] is the other side: a camera on the same trajectory whose poses come late, and a node that notes
+//! how old inertial samples are. Both take the truth from the same crystal, `CLOCK_MONOTONIC_RAW`, so they must
+//! run on one machine.
 #![forbid(unsafe_code)]
 
+mod companion;
 mod line;
 mod messages;
 mod protocol;
 mod simulator;
 
+pub use companion::{Companion, CompanionConfig, CompanionReport, Topics};
 pub use line::{Line, LineError};
 pub use messages::{SensorCombined, VehicleOdometry, pose_message};
 pub use protocol::{

@@ -7,7 +7,9 @@ use noctule_flight::sensors::Odometry;
 use noctule_flight::{Board, ImuSample, Vector};
 use noctule_formats::{Format, decode_value, encode_value};
 use noctule_gateway::mavlink::endpoint as mavlink_endpoint;
-use noctule_time_sync::{Estimate, Exchange};
+use noctule_local_clock::Raw;
+use noctule_sys::clock::three_clocks;
+use noctule_time_sync::Exchange;
 use noctule_timebase::{Instant, Span};
 
 use crate::messages::{SensorCombined, VehicleOdometry, attitude};
@@ -26,6 +28,29 @@ const IMU: usize = 0;
 const ODOMETRY: usize = 1;
 /// Bytes of the encapsulation header that XRCE leaves out.
 const HEADER_BYTES: usize = 4;
+
+/// The clock on which a companion stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompanionClock {
+    /// The wall clock: what agents of DDS-XRCE answer with, and what ROS stamps with.
+    Wall,
+    /// The crystal: what our MAVLink endpoint answers with.
+    Raw,
+}
+
+impl CompanionClock {
+    /// When it showed `stamp`, by what the two clocks of this machine show now.
+    pub(crate) fn moment_of(self, stamp: Instant<Companion>) -> Instant<Raw> {
+        match self {
+            CompanionClock::Raw => stamp.translate(Span::ZERO),
+            CompanionClock::Wall => {
+                let clocks = three_clocks();
+                let raw_ns = clocks.raw_before_ns.midpoint(clocks.raw_after_ns);
+                Instant::from_ns(raw_ns.saturating_sub(clocks.realtime_ns.saturating_sub(stamp.ns())))
+            }
+        }
+    }
+}
 
 /// A pose that came in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,6 +85,8 @@ pub struct Traffic {
 pub trait Protocol {
     /// Its name: `xrce`, `mavlink`.
     fn name(&self) -> &'static str;
+    /// The clock on which poses are stamped.
+    fn companion_clock(&self) -> CompanionClock;
     /// Bytes or a datagram that came off the line.
     fn handle_bytes(&mut self, bytes: &[u8], now: Instant<Board>);
     /// Sends an inertial sample.
@@ -116,6 +143,10 @@ impl Xrce {
 impl Protocol for Xrce {
     fn name(&self) -> &'static str {
         "xrce"
+    }
+
+    fn companion_clock(&self) -> CompanionClock {
+        CompanionClock::Wall
     }
 
     fn handle_bytes(&mut self, bytes: &[u8], now: Instant<Board>) {
@@ -198,16 +229,15 @@ impl Mavlink {
             traffic: Traffic::default(),
         }
     }
-
-    /// What its own estimator says of the companion's clock.
-    pub fn clock(&self, now: Instant<Board>) -> Option<Estimate> {
-        self.endpoint.clock(now.translate(Span::ZERO))
-    }
 }
 
 impl Protocol for Mavlink {
     fn name(&self) -> &'static str {
         "mavlink"
+    }
+
+    fn companion_clock(&self) -> CompanionClock {
+        CompanionClock::Raw
     }
 
     fn handle_bytes(&mut self, bytes: &[u8], now: Instant<Board>) {

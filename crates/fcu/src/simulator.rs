@@ -22,8 +22,6 @@ pub(crate) const AGES_MAX: usize = 720_000;
 pub struct SimulatorConfig {
     /// The controller's clock.
     pub clock: LocalClock,
-    /// The companion's clock, for the truth alone.
-    pub companion_clock: LocalClock,
     /// Inertial samples a second.
     pub imu_hz: u32,
     /// Decides all errors of the sensors.
@@ -140,7 +138,6 @@ impl Simulator {
     pub fn new(mut config: SimulatorConfig, line: Line, protocol: Box<dyn Protocol>) -> Simulator {
         let start = now();
         config.clock = config.clock.started(start);
-        config.companion_clock = config.companion_clock.started(start);
         let path = path();
         let board = config.clock.at(start);
         let fusion = Fusion::new(&path, truth(start), board, config.warm_up, &config.corrections);
@@ -204,8 +201,7 @@ impl Simulator {
     }
 
     fn fuse(&mut self, pose: &Pose) {
-        // A clock that was stepped forward may never have shown the time.
-        let Some(taken) = self.config.companion_clock.moments_of(pose.stamp).first().copied() else { return };
+        let taken = self.protocol.companion_clock().moment_of(pose.stamp);
         let exact: Instant<Board> = self.config.clock.at(taken);
         self.fusion.handle_pose(&Arrival {
             pose: pose.pose,
@@ -253,14 +249,10 @@ impl Simulator {
     fn report(mut self, duration: Span, process_cpu_ns: i64) -> Report {
         let traffic = self.protocol.traffic();
         self.ages_ns.sort_unstable();
-        let quantile = |share: f64| {
-            let at = (share * self.ages_ns.len() as f64) as usize;
-            self.ages_ns.get(at.min(self.ages_ns.len().saturating_sub(1))).copied()
-        };
         let ages = Ages {
             count: self.ages_ns.len() as u64,
-            true_p50_ns: quantile(0.5),
-            true_p99_ns: quantile(0.99),
+            true_p50_ns: quantile(&self.ages_ns, 0.5),
+            true_p99_ns: quantile(&self.ages_ns, 0.99),
             true_max_ns: self.ages_ns.last().copied(),
             ..self.ages
         };
@@ -291,6 +283,12 @@ impl Ages {
             self.bound_violations += u64::from(error_ns > bound.ns() + 1_000);
         }
     }
+}
+
+/// The value below which this share of the sorted ones lies.
+pub(crate) fn quantile(sorted: &[i64], share: f64) -> Option<i64> {
+    let at = (share * sorted.len() as f64) as usize;
+    sorted.get(at.min(sorted.len().saturating_sub(1))).copied()
 }
 
 /// The crystal is the truth.
