@@ -337,6 +337,8 @@ impl Agent {
             self.remove(key, Gone::Replaced);
         }
         match self.clients.get_mut(&key) {
+            // A copy of the one before, delayed by the network: the client has begun already.
+            Some(client) if client.session.has_just_begun(introduction, from, now) => {}
             Some(client) => {
                 self.by_address.remove(&client.session.address);
                 client.session.begin_anew(introduction, from, now);

@@ -37,6 +37,9 @@ const ASK_AGAIN: Span = Span::from_s(5);
 /// … and given up.
 const SILENCE_MAX: Span = Span::from_s(30);
 
+/// The network does not keep a copy of a message for longer, and no client starts again so soon.
+const COPY_AGE_MAX: Span = Span::from_ms(100);
+
 /// What all sessions of an agent share.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
@@ -89,6 +92,8 @@ pub(crate) struct Session {
     budget: Instant<Local>,
     messages_in: u64,
     messages_out: u64,
+    /// When the client introduced itself last, how, and how many messages it had sent before.
+    began: (Instant<Local>, Introduction, u64),
 }
 
 /// One best-effort stream to a client.
@@ -142,6 +147,7 @@ impl Session {
             budget: now,
             messages_in: 0,
             messages_out: 0,
+            began: (now, *introduction, 0),
         };
         session.begin_anew(introduction, address, now);
         session
@@ -156,12 +162,25 @@ impl Session {
     ) {
         self.address = address;
         self.is_blocked = false;
+        self.began = (now, *introduction, self.messages_in);
         self.is_ours = introduction.is_ours;
         self.message_bytes_max = introduction.message_bytes_max.into();
         self.hard_liveliness = introduction.hard_liveliness;
         self.reset_streams();
         self.control.clear();
         self.hear(now);
+    }
+
+    /// Whether this introduction is a late copy of the one that the client has gone on from.
+    pub(crate) fn has_just_begun(
+        &self,
+        introduction: &Introduction,
+        address: ClientAddress,
+        now: Instant<Local>,
+    ) -> bool {
+        let (at, before, messages_in) = &self.began;
+        let is_same = before == introduction && self.address == address;
+        is_same && self.messages_in > *messages_in && now - *at < COPY_AGE_MAX && !self.is_silent
     }
 
     fn reset_streams(&mut self) {
