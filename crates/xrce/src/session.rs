@@ -81,8 +81,8 @@ pub(crate) struct Session {
     control: VecDeque<Control>,
     /// The reader served last.
     served: ObjectId,
-    /// When the sample that follows was measured.
-    measured: Option<Instant<ClientClock>>,
+    /// When the sample that follows was measured, on best-effort and on reliable streams.
+    measured: [Option<Instant<ClientClock>>; 2],
     departures: VecDeque<([u8; 8], Instant<Local>)>,
     pub(crate) heard_at: Instant<Local>,
     ask_at: Instant<Local>,
@@ -139,7 +139,7 @@ impl Session {
             best_effort: BTreeMap::new(),
             control: VecDeque::new(),
             served: ObjectId([0, 0]),
-            measured: None,
+            measured: [None; 2],
             departures: VecDeque::new(),
             heard_at: now,
             ask_at: now,
@@ -188,7 +188,7 @@ impl Session {
         self.newest.clear();
         self.outbound.clear();
         self.best_effort.clear();
-        self.measured = None;
+        self.measured = [None; 2];
     }
 
     /// It is alive.

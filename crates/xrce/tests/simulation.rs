@@ -132,6 +132,7 @@ impl World {
         while self.messages < count || !self.client.is_done() {
             steps += 1;
             assert!(steps < 400 * (count + 500), "{}", self.client.describe());
+            self.drain();
             if self.random.below(1_000_000) < self.weather.restart_per_million && self.messages < count {
                 self.client = self.client.restarted(self.now);
                 self.published = None;
@@ -141,23 +142,32 @@ impl World {
                 self.on_the_way.retain(|_, (to, _)| *to == To::Client);
             }
             self.messages += u64::from(self.client.publish(self.messages < count));
-            self.drain();
-            let arrival = self.on_the_way.first_key_value().map(|((at, _), _)| *at);
-            let alarm = self.agent.poll_timeout();
-            let next =
-                [arrival, alarm, Some(self.client.poll_timeout())].into_iter().flatten().min().unwrap();
-            self.now = self.now.max(next);
-            while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
-                match entry.remove() {
-                    (To::Agent, message) => {
-                        let stamp = Stamp { local: self.now, wall: Instant::from_ns(self.now.ns()) };
-                        self.agent.handle_datagram(&message, HERE, stamp);
-                    }
-                    (To::Client, message) => self.client.handle_message(&message, self.now),
-                }
-            }
-            self.agent.handle_timeout(self.now);
+            self.step();
         }
+    }
+
+    /// Until nothing is on the way any more.
+    fn settle(&mut self) {
+        (0..500).for_each(|_| self.step());
+    }
+
+    /// Goes on to the next thing that happens.
+    fn step(&mut self) {
+        self.drain();
+        let arrival = self.on_the_way.first_key_value().map(|((at, _), _)| *at);
+        let alarm = self.agent.poll_timeout();
+        let next = [arrival, alarm, Some(self.client.poll_timeout())].into_iter().flatten().min().unwrap();
+        self.now = self.now.max(next);
+        while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            match entry.remove() {
+                (To::Agent, message) => {
+                    let stamp = Stamp { local: self.now, wall: Instant::from_ns(self.now.ns()) };
+                    self.agent.handle_datagram(&message, HERE, stamp);
+                }
+                (To::Client, message) => self.client.handle_message(&message, self.now),
+            }
+        }
+        self.agent.handle_timeout(self.now);
     }
 }
 
@@ -216,14 +226,19 @@ fn a_client_that_restarts_goes_on() {
 #[test]
 fn a_longer_history_is_found_and_used_and_a_shorter_is_not_blocked() {
     for (history, arrives) in [(16, true), (8, true), (4, false)] {
-        let mut world = World::new(7, Weather { lost_per_mille: 50, ..CALM }, history);
+        let mut world = World::new(7, CALM, history);
         world.run(50);
+        world.settle();
         // Six messages long.
         let body = (0..500u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
         let before = world.client.received();
         let large = Sample { body: body.into(), is_little_endian: true };
         world.agent.handle_sample(world.reader.unwrap(), large);
-        world.run(150);
+        while world.client.large() + world.agent.counters().undeliverable == 0 {
+            assert!(world.messages < 5_000, "{}", world.client.describe());
+            world.run(world.messages + 10);
+        }
+        world.run(world.messages + 100);
         assert_eq!(world.client.large(), u64::from(arrives), "history {history}");
         assert!(world.client.received() > before + 50, "the stream goes on");
         assert_eq!(world.agent.counters().undeliverable, u64::from(!arrives));

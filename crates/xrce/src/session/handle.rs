@@ -53,7 +53,7 @@ impl Session {
                     return None;
                 };
                 around.counters.lost = around.counters.lost.saturating_add(missing.into());
-                self.measured = None;
+                self.measured[0] = None;
                 self.handle_submessages(rest, context, around)
             }
             0x80.. => self.handle_reliable(header, rest, context, around),
@@ -145,7 +145,9 @@ impl Session {
                 }
             }
             id::TIMESTAMP_REPLY => self.handle_fourth_stamp(&mut reader, context, around)?,
-            id::STAMP if self.is_ours => self.measured = Some(reader.time::<ClientClock>()?),
+            id::STAMP if self.is_ours => {
+                self.measured[usize::from(context.stream >= 0x80)] = Some(reader.time::<ClientClock>()?);
+            }
             // INFO and what is not known: it is alive, and that was noted.
             _ => {}
         }
@@ -217,7 +219,7 @@ impl Session {
         around: &mut Surroundings,
     ) -> Result<(), Short> {
         let (request, object) = (RequestId(reader.octets()?), ObjectId(reader.octets()?));
-        let measured = self.measured.take();
+        let measured = self.measured[usize::from(context.stream >= 0x80)].take();
         let Some(endpoint) = self.objects.writer(object) else {
             // Only where the number of answers is bounded by acknowledgements.
             if context.stream >= 0x80 {
