@@ -271,7 +271,8 @@ fn open(device: &Device, line: &Line) -> Result<File, String> {
     settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
     settings.control_modes -= ControlModes::CRTSCTS | ControlModes::CSTOPB;
     settings.set_speed(device.baud).map_err(setting)?;
-    tcsetattr(&file, OptionalActions::Flush, &settings).map_err(setting)?;
+    // What is there already is kept: the board may have spoken first, and noise does no harm.
+    tcsetattr(&file, OptionalActions::Now, &settings).map_err(setting)?;
     let speed = tcgetattr(&file).map_err(setting)?.output_speed();
     // More than two per cent beside it no two UARTs understand each other.
     if speed.abs_diff(device.baud) > device.baud / 50 {

@@ -70,6 +70,8 @@ impl Wire for Tcp {
 /// The board's end of a pseudo-terminal.
 struct Pty {
     board: OwnedFd,
+    /// Without anybody at the other end there is nothing to read from this one.
+    _other: OwnedFd,
     decoder: Decoder,
     received: Vec<u8>,
 }
@@ -88,7 +90,7 @@ impl Pty {
         rustix::termios::tcsetattr(&other, rustix::termios::OptionalActions::Now, &settings).unwrap();
         let _ = std::fs::remove_file(link);
         std::os::unix::fs::symlink(name, link).unwrap();
-        Pty { board, decoder: Decoder::new(1024), received: Vec::new() }
+        Pty { board, _other: other, decoder: Decoder::new(1024), received: Vec::new() }
     }
 }
 
