@@ -80,6 +80,9 @@ pub fn sweep(core: &str) -> Result<(), String> {
 /// The long runs; what they found last stands in docs/design.
 pub fn soak() -> Result<(), String> {
     shell::run("cargo run --release --quiet -p noctule-lab --example soak_time_sync")?;
+    shell::run(
+        "NOCTULE_XRCE_MESSAGES=10000000 cargo test --release -p noctule-xrce --test simulation -- --nocapture",
+    )?;
     loom()?;
     shell::run("NOCTULE_KILLS=1000 cargo test --release -p noctule --test killed")?;
     sanitizer("thread")?;

@@ -83,7 +83,7 @@ pub(crate) struct Session {
     served: ObjectId,
     /// When the sample that follows was measured, on best-effort and on reliable streams.
     measured: [Option<Instant<ClientClock>>; 2],
-    departures: VecDeque<([u8; 8], Instant<Local>)>,
+    departures: VecDeque<Told>,
     pub(crate) heard_at: Instant<Local>,
     ask_at: Instant<Local>,
     /// It was given up, but may come back.
@@ -94,6 +94,13 @@ pub(crate) struct Session {
     messages_out: u64,
     /// When the client introduced itself last, how, and how many messages it had sent before.
     began: (Instant<Local>, Introduction, u64),
+}
+
+/// When a message left, as it tells the client and by the agent's clock.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    octets: [u8; 8],
+    departed: Instant<Local>,
 }
 
 /// One best-effort stream to a client.
@@ -194,7 +201,7 @@ impl Session {
     /// It is alive.
     fn hear(&mut self, now: Instant<Local>) {
         self.heard_at = now;
-        self.ask_at = now + self.hard_liveliness.map_or(ASK_AFTER, |longest| half(longest));
+        self.ask_at = now + self.hard_liveliness.map_or(ASK_AFTER, half);
     }
 
     /// Whether the client may send another message now; takes it from its budget.
@@ -205,7 +212,7 @@ impl Session {
         if self.budget - now > allowed_ahead {
             return false;
         }
-        self.budget = self.budget + each;
+        self.budget += each;
         true
     }
 
@@ -226,7 +233,7 @@ impl Session {
         if self.departures.len() == DEPARTURES_MAX {
             self.departures.pop_front();
         }
-        self.departures.push_back((told, departed));
+        self.departures.push_back(Told { octets: told, departed });
     }
 
     /// Asks the client whether it is there, or gives it up.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use noctule_timebase::Instant;
 
 use super::answer::{self, IDENTITY_BYTES};
-use super::{Control, STREAMS_MAX, Session, Surroundings};
+use super::{Control, STREAMS_MAX, Session, Surroundings, Told};
 use crate::description::read_creation;
 use crate::event::{ClientClock, Event, Exchange, Gone, Sample, Stamp, count};
 use crate::inbound::Arrival;
@@ -312,11 +312,11 @@ impl Session {
         }
         let (t3, t2): (Instant<ClientClock>, Instant<ClientClock>) = (reader.time()?, reader.time()?);
         let told: [u8; 8] = reader.octets()?;
-        let Some(at) = self.departures.iter().position(|(other, _)| *other == told) else {
+        let Some(at) = self.departures.iter().position(|before| before.octets == told) else {
             return Ok(());
         };
         // What was sent before it is old news now.
-        let Some((_, t1)) = self.departures.drain(..=at).next_back() else { return Ok(()) };
+        let Some(Told { departed: t1, .. }) = self.departures.drain(..=at).next_back() else { return Ok(()) };
         let exchange = Exchange { t1, t2, t3, t4: context.arrived.local };
         around.tell(Event::Exchanged { client: self.key, exchange });
         Ok(())
