@@ -208,6 +208,8 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
         beside: None,
         received_hz: None,
         wire_bytes: None,
+        warm_up_sent: None,
+        emulated_link: None,
         clocks: vec![],
         hops: match shape.mode {
             "chain" => statistics::chain_hops(samples, &(1..shape.nodes).collect::<Vec<_>>()),

@@ -126,6 +126,7 @@ impl<'a> Conversation<'a> {
             .with("payload_bytes", cell.payload_bytes)
             .with("window", cell.window)
             .with_some("core", cell.core(node))
+            .with_some("deadline_ns", cell.deadline_ns)
             .with_some("clock", self.clocks.get(node as usize % self.clocks.len().max(1)));
         cell.options.iter().fold(line, |line, (key, value)| line.with(&format!("option.{key}"), value))
     }

@@ -4,12 +4,12 @@
 //! drifts treats all cells alike. The engine itself sleeps while nodes measure.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use noctule::clock::{LocalClock, now};
-use noctule_sys::clock;
+use noctule_sys::{clock, scheduling};
 use noctule_timebase::Span;
 
 use crate::clock_pair::{ClockPair, PairPlan, Side};
@@ -17,7 +17,7 @@ use crate::conversation::{Circumstances, Conversation};
 use crate::directory::Directory;
 use crate::foreign_clock::ForeignClock;
 use crate::judge::{Trial, judge};
-use crate::network::Network;
+use crate::network::{Emulation, Network};
 use crate::node_process::NodeFault;
 use crate::plan::{CellPlan, Plan};
 use crate::run::Cell;
@@ -57,8 +57,8 @@ pub struct Engine<'a> {
     settings: Settings,
     interrupted: Arc<AtomicBool>,
     scratch: tempfile::TempDir,
-    /// By number of hosts and what is between them.
-    networks: BTreeMap<(u32, Option<String>), Network>,
+    /// By number of hosts; emulated links live for one trial.
+    networks: BTreeMap<u32, Rc<Network>>,
     sessions: u32,
 }
 
@@ -113,9 +113,9 @@ impl<'a> Engine<'a> {
         let total = order.len();
         for (number, Turn { trial, cell, plan }) in order.into_iter().enumerate() {
             let cell = &plans[plan].cells[cell];
-            self.prepare_network(cell)?;
+            let network = self.network(cell, trial).map_err(EngineError::Network)?;
             observer.begin(number, total, cell);
-            let nodes = match self.trial(cell) {
+            let nodes = match self.trial(cell, &network) {
                 Err(NodeFault::Interrupted) => {
                     measured.iter_mut().for_each(|measured| measured.interrupted = true);
                     break;
@@ -131,21 +131,31 @@ impl<'a> Engine<'a> {
         Ok(measured)
     }
 
-    fn prepare_network(&mut self, cell: &CellPlan) -> Result<(), EngineError> {
-        if let Entry::Vacant(vacant) = self.networks.entry((cell.hosts, cell.across.clone())) {
-            let network =
-                Network::create(cell.hosts, cell.across.as_deref()).map_err(EngineError::Network)?;
-            vacant.insert(network);
+    /// The hosts of a cell. An emulated link is new in every trial, so that no peer meets another's packets, and the same
+    /// for all cells of a trial: it has the trial's seed, and a recording goes on where the trial before left it.
+    fn network(&mut self, cell: &CellPlan, trial: u32) -> Result<Rc<Network>, String> {
+        if let Some(spec) = &cell.across {
+            let elapsed_ns = f64::from(trial) * cell.sending_seconds() * 1e9;
+            let emulation = Emulation {
+                spec,
+                seed: u64::from(trial) + 1,
+                elapsed: Span::from_ns(elapsed_ns as i64),
+                core: spare_core(cell),
+            };
+            return Network::emulated(cell.hosts, emulation).map(Rc::new);
         }
-        Ok(())
+        if let Some(network) = self.networks.get(&cell.hosts) {
+            return Ok(Rc::clone(network));
+        }
+        let network = Rc::new(Network::create(cell.hosts)?);
+        self.networks.insert(cell.hosts, Rc::clone(&network));
+        Ok(network)
     }
 
     /// One trial of one cell: fresh processes from start to exit.
-    fn trial(&mut self, cell: &CellPlan) -> Result<Trial, NodeFault> {
+    fn trial(&mut self, cell: &CellPlan, network: &Network) -> Result<Trial, NodeFault> {
         let failed = |what: &str| NodeFault::Failed(what.to_owned());
         let entry = self.directory.entries.get(&cell.peer).ok_or_else(|| failed("the peer vanished"))?;
-        let network = self.networks.get(&(cell.hosts, cell.across.clone()));
-        let network = network.ok_or_else(|| failed("there is no network"))?;
         self.sessions += 1;
         let session = format!("s{:x}x{:x}", std::process::id(), self.sessions);
         let clocks = self.start_clocks(cell, network, &session)?;
@@ -176,7 +186,8 @@ impl<'a> Engine<'a> {
         let wire_bytes = network.sent_bytes().zip(sent_before).map(|(after, before)| after - before);
         let beside = beside.map(Conversation::finish).transpose()?;
         let clocks = clocks.map(TrialClocks::stop).transpose().map_err(NodeFault::Failed)?;
-        Ok(Trial { nodes, beside, clocks, wire_bytes })
+        let link = network.link_record().map_err(NodeFault::Failed)?;
+        Ok(Trial { nodes, beside, clocks, wire_bytes, link })
     }
 
     /// If the hosts of a cell have clocks of their own: starts to compare them.
@@ -210,6 +221,14 @@ impl<'a> Engine<'a> {
         let pair = ClockPair::start(network, plan).map_err(NodeFault::Failed)?;
         Ok(Some(TrialClocks { pair, each, start }))
     }
+}
+
+/// A core for the emulated link that no node of the cell is pinned to. Nodes that are free may run anywhere, and so may the
+/// link then.
+fn spare_core(cell: &CellPlan) -> Option<u32> {
+    let mut allowed = scheduling::allowed_cores().unwrap_or_default();
+    allowed.retain(|core| !cell.cores.contains(core));
+    allowed.pop().filter(|_| !cell.cores.is_empty())
 }
 
 /// The clocks of one trial, and the exchange between them.

@@ -1,19 +1,26 @@
 //! Figures beside latency as a table: what peers measured by themselves ([`Cell::facts`]), how much went through where
 //! as much was sent as would go, what it cost, with published figures beside them.
 //!
-//! One row per experiment that has any; a figure is the median of its trials. A figure published for the same fact,
+//! One row per experiment that has any; a figure is the median of its trials, but what is said of deadlines and wires counts
+//! all messages of all trials: a bad trial must not vanish behind two good ones. A figure published for the same fact,
 //! format and payload stands in brackets after it.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::merge::MergedCell;
+use crate::merge::{Arrival, MergedCell};
 use crate::notation::{self, duration, size, three_digits};
 use crate::run::{Cell, Run};
 
-/// Facts in the order of a message's way; others follow by name.
-const FIRST: [&str; 4] = ["encode_ns", "transfer_ns", "decode_ns", "encoded_bytes"];
+const ON_TIME: &str = "on time";
+const P99: &str = "p99 of sent";
+const P99_9: &str = "p99.9 of sent";
+const WIRE_PER_PAYLOAD: &str = "wire per payload";
+
+/// Facts in the order of a message's way, then what is known of it afterwards; others follow by name.
+const FIRST: [&str; 8] =
+    ["encode_ns", "transfer_ns", "decode_ns", "encoded_bytes", ON_TIME, P99, P99_9, WIRE_PER_PAYLOAD];
 
 /// What peers said, and what is worth a column only in some experiments.
 fn figures(cell: &Cell) -> BTreeMap<String, f64> {
@@ -25,20 +32,40 @@ fn figures(cell: &Cell) -> BTreeMap<String, f64> {
         add("throughput_bytes_per_s", cell.received_hz.map(|hz| hz * cell.payload_bytes as f64));
         add("processor_per_message_ns", cell.cpu_ns_per_message);
     }
-    if cell.link.starts_with("link:") && cell.deadline_ns.is_some() && cell.sent > 0 {
-        add("on_time_share", Some(1.0 - (cell.lost + cell.late) as f64 / cell.sent as f64));
-    }
     if let Some(beside) = &cell.beside {
         add("beside_bytes_per_s", beside.received_hz.map(|hz| hz * beside.payload_bytes as f64));
     }
     add("redundancy_share", cell.redundancy);
-    let fan = if cell.mode == "fan_out" { u64::from(cell.nodes.max(2) - 1) } else { 1 };
-    let payload_bytes = (cell.sent / fan * cell.payload_bytes) as f64;
-    add(
-        "wire_per_payload",
-        cell.wire_bytes.filter(|_| cell.sent > 0).map(|bytes| bytes as f64 / payload_bytes),
-    );
     figures
+}
+
+/// What counts only over all trials together, in words: of messages across an emulated link, how many were there when.
+fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
+    let mut pooled = BTreeMap::new();
+    let trials = trials(run, row);
+    if row.key.link.starts_with("link:") && trials.iter().all(|cell| cell.deadline_ns.is_some()) {
+        pooled.extend(row.on_time().map(|share| (ON_TIME, format!("{:.3} %", share * 100.0))));
+        let words = |arrival| match arrival {
+            Arrival::Within(ns) => duration(ns as f64),
+            Arrival::Never => "never".into(),
+            Arrival::TooFew => "–".into(),
+        };
+        pooled.extend(row.of_sent.iter().flat_map(|of| [(P99, words(of.p99)), (P99_9, words(of.p99_9))]));
+    }
+    pooled.extend(wire_per_payload(&trials).map(|ratio| (WIRE_PER_PAYLOAD, three_digits(ratio))));
+    pooled
+}
+
+/// Bytes on the wire per byte of payload offered, both with the warm-up; `None` where one of them is not known, or where
+/// other traffic flowed beside.
+fn wire_per_payload(trials: &[&Cell]) -> Option<f64> {
+    let (mut wire_bytes, mut payload_bytes) = (0, 0);
+    for cell in trials.iter().filter(|cell| cell.beside.is_none()) {
+        let fan = if cell.mode == "fan_out" { u64::from(cell.nodes.max(2) - 1) } else { 1 };
+        wire_bytes += cell.wire_bytes?;
+        payload_bytes += (cell.sent / fan + cell.warm_up_sent?) * cell.payload_bytes;
+    }
+    (payload_bytes > 0).then(|| wire_bytes as f64 / payload_bytes as f64)
 }
 
 /// A table of words, ready to be shown.
@@ -55,11 +82,11 @@ pub struct FactTable {
 impl FactTable {
     /// The facts of a run; `labels[i]` names `merged[i]`. Empty if no valid cell has any.
     pub fn of(run: &Run, merged: &[MergedCell], labels: &[impl AsRef<str>]) -> Self {
-        let with_facts = |row: &&(&MergedCell, &str)| row.0.valid && !first(run, row.0).is_empty();
+        let with_facts = |row: &&(&MergedCell, &str)| row.0.valid && !names(run, row.0).is_empty();
         let labelled: Vec<(&MergedCell, &str)> =
             merged.iter().zip(labels.iter().map(AsRef::as_ref)).collect();
         let chosen: Vec<(&MergedCell, &str)> = labelled.iter().filter(with_facts).copied().collect();
-        let mut names: Vec<String> = chosen.iter().flat_map(|(row, _)| first(run, row).into_keys()).collect();
+        let mut names: Vec<String> = chosen.iter().flat_map(|(row, _)| names(run, row)).collect();
         let rank = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
         names.sort_unstable_by(|a, b| (rank(a), a).cmp(&(rank(b), b)));
         names.dedup();
@@ -77,8 +104,10 @@ impl FactTable {
     }
 }
 
-fn first(run: &Run, row: &MergedCell) -> BTreeMap<String, f64> {
-    trials(run, row).first().map(|cell| figures(cell)).unwrap_or_default()
+/// Of the columns in which a row has something to say.
+fn names(run: &Run, row: &MergedCell) -> Vec<String> {
+    let of_trials = trials(run, row).first().map(|cell| figures(cell)).unwrap_or_default();
+    of_trials.into_keys().chain(pooled(run, row).into_keys().map(str::to_owned)).collect()
 }
 
 fn trials<'a>(run: &'a Run, row: &MergedCell) -> Vec<&'a Cell> {
@@ -92,6 +121,9 @@ fn heading(name: &str) -> String {
 }
 
 fn figure(run: &Run, row: &MergedCell, name: &str, sources: &mut Vec<String>) -> String {
+    if let Some(words) = pooled(run, row).remove(name) {
+        return words;
+    }
     let mut values: Vec<f64> =
         trials(run, row).iter().filter_map(|cell| figures(cell).get(name).copied()).collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -160,6 +192,25 @@ mod tests {
         assert_eq!(table.headings, ["experiment", "encode", "decode", "encoded", "zeal"]);
         assert_eq!(table.rows, [["formats_rust", "200 ns (0.644 ms)", "5 µs", "3739 B", "1.5"]]);
         assert_eq!(table.sources, ["paper"]);
+    }
+
+    #[test]
+    fn across_a_link_every_message_of_every_trial_counts_and_the_warm_up_as_payload_too() {
+        let trial = |trial, lost, wire_bytes| {
+            let (mut cell, samples) = fixture::round_trip("srt", trial, &(1..=5_000).collect::<Vec<_>>());
+            (cell.link, cell.mode, cell.payload_bytes) = ("link:loss=5%".into(), "one_way".into(), 100);
+            (cell.deadline_ns, cell.warm_up_sent, cell.wire_bytes) = (Some(1), Some(10), Some(wire_bytes));
+            (cell.sent, cell.lost, cell.late) = (5_000 + lost, lost, 20);
+            (cell, samples)
+        };
+        let mut run = vec![trial(0, 10, 550_000), trial(1, 10, 550_000), trial(2, 60, 710_000)];
+        let table = |run: &[(Cell, crate::samples::CellSamples)]| table(run.to_vec(), vec![]);
+        let found = table(&run);
+        assert_eq!(found.headings[1..], [ON_TIME, P99, P99_9, WIRE_PER_PAYLOAD]);
+        // 1 − (80 + 60) / 15,080; payload 100 × (15,080 + 30).
+        assert_eq!(found.rows[0][1..], ["99.072 %", "4.98 µs", "never", "1.2"]);
+        run[0].0.warm_up_sent = None;
+        assert_eq!(table(&run).headings[1..], [ON_TIME, P99, P99_9], "half a ratio is none");
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, Ce
         beside: None,
         received_hz: None,
         wire_bytes: None,
+        warm_up_sent: None,
+        emulated_link: None,
     };
     let sample = |(index, latency): (usize, &i64)| Sample {
         index: index as u64,

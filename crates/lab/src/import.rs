@@ -325,6 +325,8 @@ fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
         beside: None,
         received_hz: None,
         wire_bytes: None,
+        warm_up_sent: None,
+        emulated_link: None,
         clocks: vec![],
     }
 }

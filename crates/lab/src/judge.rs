@@ -10,6 +10,7 @@ use noctule_peer::{Line, Slot, Table};
 use crate::cell_statistics as statistics;
 use crate::conversation::NodeSettings;
 use crate::foreign_clock::{ForeignClock, Translation};
+use crate::link_record::LinkRecord;
 use crate::plan::CellPlan;
 use crate::run::{Beside, Cell};
 use crate::samples::{CellSamples, Sample};
@@ -40,6 +41,8 @@ pub(crate) struct Trial {
     pub(crate) beside: Option<Vec<NodeResult>>,
     /// Bytes given to the links between the hosts.
     pub(crate) wire_bytes: Option<u64>,
+    /// What the emulated link between the hosts did, if there is one.
+    pub(crate) link: Option<LinkRecord>,
     /// How the hosts' clocks compared, if they have clocks of their own.
     pub(crate) clocks: Option<ForeignClock>,
 }
@@ -47,7 +50,7 @@ pub(crate) struct Trial {
 /// Judges one trial. `outcome` is the sentence of the fault if the trial did not complete.
 pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>) -> (Cell, CellSamples) {
     let mut cell = empty_cell(plan, trial);
-    let Trial { nodes, beside, wire_bytes, clocks } = match outcome {
+    let Trial { nodes, beside, wire_bytes, link, clocks } = match outcome {
         Ok(trial) => trial,
         Err(why) => {
             cell.why_invalid.push(why);
@@ -77,6 +80,8 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     check_neighbours(plan, &nodes, &mut why);
     check_rate(plan, &nodes, &mut why);
     check_latencies(plan, &samples, &mut why);
+    why.extend(link.iter().flat_map(LinkRecord::faults));
+    cell.emulated_link = link;
     why.extend(Translation::faults(&translation));
     if cell.received == 0 {
         why.push(format!("nothing arrived: {} messages were sent, none received", cell.sent));
@@ -134,6 +139,8 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
         beside: None,
         received_hz: None,
         wire_bytes: None,
+        warm_up_sent: plan.warm_up_sent(),
+        emulated_link: None,
     }
 }
 

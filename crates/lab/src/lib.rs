@@ -24,6 +24,7 @@ pub mod host;
 pub mod import;
 mod judge;
 mod library_peer;
+pub mod link_record;
 pub mod merge;
 mod network;
 mod node_process;

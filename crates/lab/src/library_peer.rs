@@ -21,6 +21,11 @@ const KEY_BYTES: usize = 32;
 /// Of a message only this much is read at either end, when it is read in place and not wholly touched.
 const EDGE_BYTES: usize = 16;
 
+/// As scenarios call it.
+pub(crate) const NAME: &str = "noctule";
+/// What the option `reliability` may be.
+pub(crate) const RELIABILITIES: [&str; 2] = ["best_effort", "reliable"];
+
 /// The peer `noctule`.
 pub(crate) struct Noctule;
 
@@ -40,7 +45,7 @@ struct Ends {
 impl Peer for Noctule {
     fn describe(&self) -> Description {
         let waits = [Wait::Spin, Wait::Block, Wait::Hybrid];
-        let mut description = floors::description("noctule", "shm", &waits, LARGE_BYTES);
+        let mut description = floors::description(NAME, "shm", &waits, LARGE_BYTES);
         description.links.push("udp".into());
         description
     }

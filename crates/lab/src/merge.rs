@@ -12,10 +12,45 @@ use crate::cell_statistics::end_to_end;
 use crate::notation::duration;
 use crate::run::{Cell, CellKey, Floor, Run};
 use crate::samples::CellSamples;
-use crate::statistics::LatencySummary;
+use crate::statistics::{LatencySummary, SAMPLES_BEYOND};
 
 /// A clock error above this share of the median latency is pointed out.
 pub const CLOCK_SHARE: f64 = 0.2;
+
+/// Within what time a share of the messages sent had arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// In nanoseconds.
+    Within(i64),
+    /// So many never did.
+    Never,
+    /// With fewer than ten messages beyond it nobody knows.
+    TooFew,
+}
+
+/// Percentiles of the messages sent, a lost one being later than all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfSent {
+    /// Of 99 %.
+    pub p99: Arrival,
+    /// Of 99.9 %.
+    pub p99_9: Arrival,
+}
+
+impl OfSent {
+    /// `latencies` of the messages that arrived, sorted.
+    fn of(latencies: &[i64], sent: u64) -> Self {
+        let at = |per_mille: u64| {
+            let index = (u128::from(sent) * u128::from(per_mille) / 1000) as u64;
+            match latencies.get(index as usize) {
+                _ if sent.saturating_sub(index) <= SAMPLES_BEYOND as u64 => Arrival::TooFew,
+                Some(&latency_ns) => Arrival::Within(latency_ns),
+                None => Arrival::Never,
+            }
+        };
+        Self { p99: at(990), p99_9: at(999) }
+    }
+}
 
 /// One experiment of a run, all its trials together.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +63,9 @@ pub struct MergedCell {
     pub samples: u64,
     /// Summary of the pooled latencies; `None` unless every trial was valid.
     pub latency_ns: Option<LatencySummary>,
+    /// Within what time 99 % and 99.9 % of the messages *sent* were there, however many were lost; `None` unless every
+    /// trial was valid.
+    pub of_sent: Option<OfSent>,
     /// Smallest and largest median of the trials; `None` unless every trial has one.
     pub p50_spread_ns: Option<(i64, i64)>,
     /// Sum over trials of [`Cell::sent`].
@@ -80,6 +118,12 @@ impl MergedCell {
         (!large.is_empty()).then(|| {
             format!("{} {verb} more than a fifth of the p50, {}", large.join(" and "), duration(p50_ns))
         })
+    }
+
+    /// Messages that were there by their deadline as a share of those sent, 0 … 1: lost ones were not. `None` if none
+    /// were sent.
+    pub fn on_time(&self) -> Option<f64> {
+        (self.sent > 0).then(|| 1.0 - self.lost.saturating_add(self.late) as f64 / self.sent as f64)
     }
 
     /// Half the spread of the trials' medians relative to the pooled median; `None` with one trial.
@@ -140,6 +184,12 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
         }
     }
     let samples = pooled.len() as u64;
+    let sent = sum(|cell| cell.sent);
+    let of_sent = (invalid_trials == 0 && samples > 0).then(|| {
+        let mut sorted = pooled.clone();
+        sorted.sort_unstable();
+        OfSent::of(&sorted, sent)
+    });
     let latency_ns = match (invalid_trials, cells.as_slice()) {
         (1.., _) => None,
         // A run.json without its samples still has the summary of a single trial.
@@ -158,8 +208,9 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
     MergedCell {
         samples,
         latency_ns,
+        of_sent,
         p50_spread_ns,
-        sent: sum(|cell| cell.sent),
+        sent,
         received: sum(|cell| cell.received),
         lost: sum(|cell| cell.lost),
         late: sum(|cell| cell.late),
@@ -218,6 +269,20 @@ mod tests {
         assert_eq!(merged[0].latency_ns, None);
         assert_eq!(merged[0].p50_spread_ns, None);
         assert_eq!(merged[0].ratio_to_floor, None);
+    }
+
+    #[test]
+    fn percentiles_of_what_was_sent_count_a_lost_message_as_later_than_all_others() {
+        let latencies: Vec<i64> = (0..9_950).collect();
+        // Of 10,000 sent 50 were lost: 99 % were there, 99.9 % never.
+        let of = OfSent::of(&latencies, 10_000);
+        assert_eq!(of, OfSent { p99: Arrival::Within(9_900), p99_9: Arrival::Never });
+        assert_eq!(OfSent::of(&latencies[..100], 100).p99, Arrival::TooFew);
+        let (run, samples) = run(vec![cell("a", 0, &latencies)]);
+        let mut row = merge(&run, &samples).remove(0);
+        assert_eq!(row.of_sent, Some(OfSent { p99: Arrival::Within(9_851), p99_9: Arrival::TooFew }));
+        (row.sent, row.lost, row.late) = (10_000, 50, 150);
+        assert_eq!(row.on_time(), Some(0.98));
     }
 
     #[test]

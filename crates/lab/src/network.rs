@@ -1,14 +1,21 @@
 //! The networks experiments run in: private, without names, gone when the run is.
 //!
 //! One host: a namespace with only `lo`, so that multicast and discovery of every middleware reach
-//! its own nodes and nobody else. Two hosts: two such namespaces joined by a veth pair.
+//! its own nodes and nobody else. Two hosts: two such namespaces joined by a veth pair, or any number joined by an
+//! emulated link.
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::Command;
 
+use noctule_link_emulator::star::NODES_MAX;
+use noctule_link_emulator::{Forwarder, ForwarderSettings, source};
 use noctule_sys::namespace::NetworkNamespace;
 use noctule_sys::{clock, interface};
+use noctule_timebase::Span;
+
+use crate::link_record::{LinkRecord, Surroundings};
 
 /// Address of each host on the veth pair (an otherwise unused part of 10.0.0.0/8; the namespaces
 /// have no other interface, so nothing else can own them).
@@ -16,33 +23,73 @@ const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
 const PREFIX_BITS: u32 = 24;
 const INTERFACES: [&str; 2] = ["noctule0", "noctule1"];
 
+/// What TCP does on an emulated link, whatever the machine prefers: what most networks meet.
+const CONGESTION_CONTROL: &str = "cubic";
+/// Of the calling thread's namespace.
+const CONGESTION_CONTROL_PATH: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const DEVICES_PATH: &str = "/proc/thread-self/net/dev";
+/// Columns of that file, counted from after the name.
+const SENT_BYTES: usize = 8;
+const SENT_DROPPED: usize = 11;
+
 /// Where the nodes of a cell run.
 #[derive(Debug)]
 pub(crate) struct Network {
+    // Ends before the namespaces it joins.
+    link: Option<EmulatedLink>,
     hosts: Vec<NetworkNamespace>,
 }
 
+/// An emulated link for one trial.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Emulation<'a> {
+    /// docs/spec/link-text.md
+    pub(crate) spec: &'a str,
+    pub(crate) seed: u64,
+    /// How far recordings have come.
+    pub(crate) elapsed: Span,
+    /// For the forwarder alone, if any.
+    pub(crate) core: Option<u32>,
+}
+
+#[derive(Debug)]
+struct EmulatedLink {
+    forwarder: Forwarder,
+    seed: u64,
+}
+
 impl Network {
-    /// `hosts` = 1: only loopback. 2: joined by veth. `across`: joined by an emulated link of that specification.
+    /// `hosts` = 1: only loopback. 2: joined by veth.
     ///
     /// # Errors
     /// Missing privileges, or for two hosts a missing `ip` command.
-    pub(crate) fn create(hosts: u32, across: Option<&str>) -> Result<Self, String> {
-        if let Some(why) = across.and_then(emulator_obstacle) {
-            return Err(why);
-        }
-        let namespace = || {
-            NetworkNamespace::create().map_err(|e| {
-                format!(
-                    "cannot create a private network ({e}); run as root, or where user namespaces are allowed"
-                )
-            })
-        };
-        let network = Self { hosts: (0..hosts).map(|_| namespace()).collect::<Result<_, _>>()? };
+    pub(crate) fn create(hosts: u32) -> Result<Self, String> {
+        let network = Self { link: None, hosts: namespaces(hosts)? };
         if let [a, b] = network.hosts.as_slice() {
             join(a, b)?;
         }
         Ok(network)
+    }
+
+    /// `hosts` ≥ 2, joined by an emulated link that begins now.
+    ///
+    /// # Errors
+    /// Missing privileges, no TUN devices, a specification that cannot be read.
+    pub(crate) fn emulated(hosts: u32, emulation: Emulation<'_>) -> Result<Self, String> {
+        let spec = source::read(emulation.spec).map_err(|error| error.to_string())?;
+        let hosts = namespaces(hosts)?;
+        for host in &hosts {
+            // Where it cannot be chosen, the record says what it is.
+            let _ = host.run(|| std::fs::write(CONGESTION_CONTROL_PATH, CONGESTION_CONTROL));
+        }
+        let settings = ForwarderSettings {
+            core: emulation.core,
+            elapsed: emulation.elapsed,
+            ..ForwarderSettings::new(spec, emulation.seed)
+        };
+        let forwarder = Forwarder::start(&hosts.iter().collect::<Vec<_>>(), &settings);
+        let forwarder = forwarder.map_err(|error| error.to_string())?;
+        Ok(Self { link: Some(EmulatedLink { forwarder, seed: emulation.seed }), hosts })
     }
 
     /// The namespace of a node: nodes take turns.
@@ -52,14 +99,37 @@ impl Network {
 
     /// Bytes that all hosts have given to the links between them; `None` on one host.
     pub(crate) fn sent_bytes(&self) -> Option<u64> {
-        let sent =
-            |host: &NetworkNamespace| host.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
-        let hosts = self.hosts.get(..).filter(|hosts| hosts.len() > 1)?;
-        hosts.iter().map(|host| Some(sent_bytes_in(&sent(host).ok()?))).sum()
+        self.sum_of_devices(SENT_BYTES).filter(|_| self.hosts.len() > 1)
+    }
+
+    /// What the emulated link has done since it began; `None` if there is none.
+    ///
+    /// # Errors
+    /// It has ended by itself.
+    pub(crate) fn link_record(&self) -> Result<Option<LinkRecord>, String> {
+        let Some(EmulatedLink { forwarder, seed }) = &self.link else { return Ok(None) };
+        let report = forwarder.report().map_err(|error| error.to_string())?;
+        let control =
+            self.hosts.first().map(|host| host.run(|| std::fs::read_to_string(CONGESTION_CONTROL_PATH)));
+        let around = Surroundings {
+            seed: *seed,
+            tcp_congestion_control: control.and_then(Result::ok).unwrap_or_default().trim().to_owned(),
+            unread: self.sum_of_devices(SENT_DROPPED).unwrap_or(0),
+        };
+        Ok(Some(LinkRecord::of(&report, around)))
+    }
+
+    fn sum_of_devices(&self, column: usize) -> Option<u64> {
+        let text = |host: &NetworkNamespace| host.run(|| std::fs::read_to_string(DEVICES_PATH));
+        self.hosts.iter().map(|host| Some(sum_of(column, &text(host).ok()?))).sum()
     }
 
     /// The address a node binds to and announces.
     pub(crate) fn address(&self, node: u32) -> String {
+        if let Some(link) = &self.link {
+            let addresses = link.forwarder.addresses();
+            return addresses[node as usize % addresses.len()].to_string();
+        }
         match self.hosts.len() {
             2 => ADDRESSES[node as usize % 2].map(|octet| octet.to_string()).join("."),
             _ => "127.0.0.1".into(),
@@ -67,17 +137,29 @@ impl Network {
     }
 }
 
-/// Why nothing can be measured across an emulated link of this specification; `None` if it can.
-pub(crate) fn emulator_obstacle(spec: &str) -> Option<String> {
-    Some(format!("link:{spec} needs the link emulator, which this version does not contain"))
+/// Why nothing can be measured between so many hosts across an emulated link; `None` if it can.
+pub(crate) fn emulator_obstacle(hosts: u32) -> Option<String> {
+    if !Path::new("/dev/net/tun").exists() {
+        return Some(
+            "an emulated link needs /dev/net/tun, which is not there; load it with `modprobe tun`".into(),
+        );
+    }
+    let many = hosts as usize > NODES_MAX;
+    many.then(|| format!("an emulated link joins at most {NODES_MAX} nodes, not {hosts}"))
 }
 
-/// Bytes sent by all interfaces but the loopback, of the text of `/proc/net/dev`: name, eight counters of what
-/// was received, then the bytes sent.
-fn sent_bytes_in(text: &str) -> u64 {
+fn namespaces(hosts: u32) -> Result<Vec<NetworkNamespace>, String> {
+    let cannot = "cannot create a private network";
+    let way_out = "run as root, or where user namespaces are allowed";
+    (0..hosts).map(|_| NetworkNamespace::create().map_err(|e| format!("{cannot} ({e}); {way_out}"))).collect()
+}
+
+/// One counter of all interfaces but the loopback, of the text of `/proc/net/dev`: name, eight counters of what
+/// was received, eight of what was sent.
+fn sum_of(column: usize, text: &str) -> u64 {
     let interface = |line: &str| {
         let (_, counters) = line.split_once(':').filter(|(name, _)| name.trim() != "lo")?;
-        counters.split_whitespace().nth(8)?.parse::<u64>().ok()
+        counters.split_whitespace().nth(column)?.parse::<u64>().ok()
     };
     text.lines().filter_map(interface).sum()
 }
@@ -144,14 +226,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sent_bytes_are_those_of_every_interface_but_the_loopback() {
+    fn counters_are_those_of_every_interface_but_the_loopback() {
         let text = "Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
     lo:     100       1    0    0    0     0          0         0      900       1    0    0    0     0       0          0
 noctule0:  2000       2    0    0    0     0          0         0     3000       2    0    0    0     0       0          0
-tun0: 1 1 0 0 0 0 0 0 40 1 0 0 0 0 0 0
+tun0: 1 1 0 0 0 0 0 0 40 1 0 6 0 0 0 0
 ";
-        assert_eq!(sent_bytes_in(text), 3040);
-        assert_eq!(sent_bytes_in("lo: nonsense\neth0: 1 2"), 0);
+        assert_eq!((sum_of(SENT_BYTES, text), sum_of(SENT_DROPPED, text)), (3040, 6));
+        assert_eq!(sum_of(SENT_BYTES, "lo: nonsense\neth0: 1 2"), 0);
     }
 }

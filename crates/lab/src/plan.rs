@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::directory::{Directory, Entry};
-use crate::network;
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
+use crate::{library_peer, network};
 
 /// Warm-up messages of a closed loop, at most.
 const WARM_UP_MESSAGES: u64 = 2_000;
@@ -98,6 +98,12 @@ impl CellPlan {
         let networked = links.iter().find(|link| matches!(link.as_str(), "udp" | "tcp"));
         let first = if self.across.is_some() || self.hosts > 1 { networked } else { links.first() };
         first.cloned().unwrap_or_else(|| "udp".into())
+    }
+
+    /// Messages of the warm-up; `None` without a rate, where it depends on the peer.
+    pub fn warm_up_sent(&self) -> Option<u64> {
+        let in_time = (self.rate_hz? * self.warm_up_ms as f64 / 1e3).ceil() as u64;
+        Some(in_time.min(self.warm_up_messages))
     }
 
     /// How long it takes to send everything, warm-up included, in seconds.
@@ -365,7 +371,11 @@ impl Expander<'_> {
                 (!cell.clocks.is_empty() && !offer.artificial_clock)
                     .then(|| "does not offer artificial_clock, which clocks = […] needs".to_owned())
             })
-            .or_else(|| cell.across.as_ref().and_then(|spec| network::emulator_obstacle(spec)))
+            .or_else(|| cell.across.as_ref().and_then(|_| network::emulator_obstacle(cell.hosts)))
+            .or_else(|| {
+                let wanted = cell.options.get("reliability").filter(|_| cell.peer == library_peer::NAME)?;
+                offered("reliability", wanted, &library_peer::RELIABILITIES.map(String::from))
+            })
             .or_else(|| {
                 let absent = cell.cores.iter().find(|core| !self.cores.contains(core))?;
                 Some(format!("core {absent} is not one this process may use ({:?})", self.cores))
@@ -481,14 +491,34 @@ mod tests {
     }
 
     #[test]
-    fn an_emulated_link_needs_an_emulator_and_joins_every_node_of_a_fan_out() {
+    fn an_emulated_link_joins_every_node_of_a_fan_out_up_to_its_limit() {
         let cells =
-            "[[cells]]\npeer = \"noctule\"\nlink = \"link:delay=2ms\"\nmode = \"fan_out\"\nnodes = 5\n";
+            "[[cells]]\npeer = \"noctule\"\nlink = \"link:delay=2ms\"\nmode = \"fan_out\"\nnodes = [5, 27]\n";
         let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        let expected = network::emulator_obstacle("delay=2ms");
-        assert_eq!(plan.skipped.first().map(|skipped| skipped.why.clone()), expected);
-        let Some(cell) = plan.cells.first() else { return };
+        let cell = &plan.cells[0];
         assert_eq!((cell.link.as_str(), cell.hosts, cell.link_word().as_str()), ("udp", 5, "link:delay=2ms"));
+        assert_eq!(plan.skipped[0].why, "an emulated link joins at most 26 nodes, not 27");
+    }
+
+    #[test]
+    fn a_reliability_the_library_lacks_is_skipped_by_name() {
+        let cells = "[[cells]]\npeer = [\"noctule\", \"udp\"]\nlink = \"udp\"\noptions = { reliability = \"telepathic\" }\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        let offered = library_peer::RELIABILITIES.join(", ");
+        let why = format!("does not offer reliability telepathic; it offers {offered}");
+        assert_eq!(plan.skipped, [Skipped { peer: "noctule".into(), why }]);
+        assert_eq!(plan.cells.len(), 1, "others give the word a meaning of their own");
+    }
+
+    #[test]
+    fn the_warm_up_ends_by_number_or_by_time() {
+        let cells = "[[cells]]\npeer = \"udp\"\nrate_hz = [200, 100_000, 0]\n";
+        let text = format!("name = \"x\"\nwarm_up_seconds = 0.5\n{cells}");
+        let file = ScenarioFile::parse("s.toml", text).unwrap();
+        let directory = Directory::built_in(Path::new("noctule"));
+        let plan = Plan::expand(&file, &directory, &[0, 1], &Choice::default()).unwrap();
+        let sent: Vec<Option<u64>> = plan.cells.iter().map(CellPlan::warm_up_sent).collect();
+        assert_eq!(sent, [Some(100), Some(WARM_UP_MESSAGES), None]);
     }
 
     #[test]

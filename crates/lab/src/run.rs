@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::link_record::LinkRecord;
 use crate::statistics::LatencySummary;
 
 /// Version of the `run.json` layout written by this crate.
@@ -199,6 +200,12 @@ pub struct Cell {
     /// included; `null` on one host.
     #[serde(default)]
     pub wire_bytes: Option<u64>,
+    /// Messages of the warm-up, which [`Cell::wire_bytes`] contains; `null` without a rate, where nobody counts them.
+    #[serde(default)]
+    pub warm_up_sent: Option<u64>,
+    /// What the emulated link between the hosts did; `null` without one.
+    #[serde(default)]
+    pub emulated_link: Option<LinkRecord>,
 }
 
 /// Traffic of another topic while a cell was measured.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use noctule::clock::LocalClock;
+use noctule_link_emulator::source;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -326,6 +327,10 @@ impl ScenarioFile {
             let what = "clocks needs hosts = 2 and one clock for each, such as clocks = [\"\", \"offset=3s,ppm=50\"]";
             return Err(self.fault(start, what));
         }
+        let links = group.link.as_ref().map_or(&[][..], Many::values);
+        for spec in links.iter().filter_map(|link| link.strip_prefix("link:")) {
+            self.check_emulated(start, group, spec)?;
+        }
         for clock in &group.clocks {
             if let Err(error) = clock.parse::<LocalClock>() {
                 return Err(self.fault(start, format!("clocks: {error}")));
@@ -341,6 +346,17 @@ impl ScenarioFile {
             }
         }
         Ok(())
+    }
+
+    fn check_emulated(&self, start: usize, group: &Group, spec: &str) -> Result<(), ScenarioError> {
+        if group.hosts != 1 || !group.clocks.is_empty() {
+            let what = "an emulated link brings hosts of its own, on one clock; leave out hosts and clocks";
+            return Err(self.fault(start, what));
+        }
+        match source::read(spec) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.fault(start, format!("link = \"link:{spec}\": {error}"))),
+        }
     }
 }
 
@@ -436,6 +452,10 @@ mod tests {
         assert!(clocks("clocks = [\"\", \"\"]").contains("clocks needs hosts = 2 and one clock for each"));
         assert!(clocks("hosts = 2\nclocks = [\"\"]").contains("clocks needs hosts = 2"));
         assert!(clocks("hosts = 2\nclocks = [\"\", \"ppm=x\"]").contains("clocks: ppm=x is no rate"));
+        let link = |keys: &str| fault(&format!("name = \"x\"\n[[cells]]\npeer = \"udp\"\n{keys}\n"));
+        assert!(link("link = \"link:delay=2\"").starts_with("s.toml:2:1: link = \"link:delay=2\": "));
+        assert!(link("link = [\"udp\", \"link:replay:/no/such\"]").contains("replay=/no/such: cannot read"));
+        assert!(link("link = \"link:delay=2ms\"\nhosts = 2").contains("brings hosts of its own"));
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\nplacement = \"left\"\n");
         assert!(text.contains("placement = \"left\" is none of split, same, free"));
         assert!(fault("name = \"x\"\ntrials = 0\n[[cells]]\npeer = \"udp\"\n").contains("trials = 0"));

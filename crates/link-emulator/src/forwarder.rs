@@ -59,6 +59,10 @@ pub struct ForwarderSettings {
     pub mtu_bytes: u16,
     /// How long to spin before each packet.
     pub spin: Span,
+    /// Core the thread is pinned to; `None`: wherever the kernel likes.
+    pub core: Option<u32>,
+    /// How far scripts and recordings have come when the link starts.
+    pub elapsed: Span,
     /// One pcap file per node beside this name.
     pub capture: Option<PathBuf>,
 }
@@ -103,10 +107,18 @@ enum Command {
 }
 
 impl ForwarderSettings {
-    /// A link of `spec` with Ethernet's MTU and nothing captured. An MTU in the specification of both
+    /// A link of `spec` from its beginning with Ethernet's MTU, on any core and nothing captured. An MTU in the specification of both
     /// directions' start stays the model's affair: longer packets vanish in the air.
     pub fn new(spec: LinkSpec, seed: u64) -> ForwarderSettings {
-        ForwarderSettings { spec, seed, mtu_bytes: MTU_BYTES_DEFAULT, spin: SPIN_DEFAULT, capture: None }
+        ForwarderSettings {
+            spec,
+            seed,
+            mtu_bytes: MTU_BYTES_DEFAULT,
+            spin: SPIN_DEFAULT,
+            core: None,
+            elapsed: Span::ZERO,
+            capture: None,
+        }
     }
 }
 
@@ -135,9 +147,10 @@ impl Forwarder {
         let wake = eventfd(0, flags).map_err(|error| ForwarderError::Thread(error.into()))?;
         let woken = wake.try_clone().map_err(ForwarderError::Thread)?;
         let (commands, orders) = channel();
-        let star = Star::new(&settings.spec, nodes, now(), settings.seed);
-        let spin = settings.spin;
+        let star = Star::new(&settings.spec, nodes, now() - settings.elapsed, settings.seed);
+        let (spin, core) = (settings.spin, settings.core);
         let run = move || {
+            let core = core.filter(|&core| scheduling::pin_to_core(core).is_ok());
             let real_time = scheduling::set_fifo_priority(PRIORITY).is_ok();
             // Without, timers are 50 µs late, which the report shows.
             let _ = scheduling::set_exact_timers();
@@ -153,6 +166,7 @@ impl Forwarder {
                 lateness,
                 refused: 0,
                 real_time,
+                core,
                 cpu_start_ns,
             }
             .run();
@@ -231,6 +245,7 @@ struct Carrier {
     lateness: Option<Histogram<u64>>,
     refused: u64,
     real_time: bool,
+    core: Option<u32>,
     cpu_start_ns: i64,
 }
 
@@ -321,6 +336,7 @@ impl Carrier {
         report.refused = self.refused;
         report.capture_missed = self.capture.as_ref().map_or(0, Capture::missed);
         report.real_time = self.real_time;
+        report.core = self.core;
         report.cpu_ns = (clock::thread_cpu_ns() - self.cpu_start_ns).max(0).unsigned_abs();
         report.lateness_ns = self.lateness.as_ref().map(Lateness::of).unwrap_or_default();
         report

@@ -21,6 +21,9 @@ pub struct Report {
     pub capture_missed: u64,
     /// Whether the forwarder runs under `SCHED_FIFO`.
     pub real_time: bool,
+    /// Core it is pinned to, if any.
+    #[serde(default)]
+    pub core: Option<u32>,
     /// Processor time of the forwarder.
     pub cpu_ns: u64,
     /// How much later than due packets were handed over.
@@ -114,6 +117,7 @@ impl Report {
             refused: 0,
             capture_missed: 0,
             real_time: false,
+            core: None,
             cpu_ns: 0,
             lateness_ns: Lateness::default(),
         }

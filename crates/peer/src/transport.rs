@@ -144,6 +144,8 @@ pub struct Open {
     pub payload_bytes: usize,
     /// Messages that may be on the way at once.
     pub window: u32,
+    /// A message that arrives later than this after its scheduled time is of no use.
+    pub deadline_ns: Option<u64>,
     /// Core to run on.
     pub core: Option<u32>,
     /// SCHED_FIFO priority; 0 leaves the scheduler alone.
@@ -181,6 +183,7 @@ impl Open {
             format: line.read("format", "a format")?.unwrap_or_else(|| "raw".into()),
             payload_bytes,
             window: line.read("window", "a number")?.unwrap_or(1).clamp(1, 1 << 16),
+            deadline_ns: line.read("deadline_ns", "a number of nanoseconds")?,
             core: line.read("core", "a core number")?,
             priority: line.read("priority", "a priority from 0 to 99")?.unwrap_or(0),
             lock_memory: line.word("lock_memory") == Some("1"),

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad_input;
+mod emulated_links;
 mod faulty_peers;
 mod foreign_clocks;
 mod interruption;
