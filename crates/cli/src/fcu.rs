@@ -31,6 +31,9 @@ const LOOP_DOMAIN: u32 = 4_321;
 /// The companion of a loop listens longer than its controller flies.
 const LOOP_TAIL: Duration = Duration::from_secs(1);
 
+/// A serial device and its speed.
+type Device = (PathBuf, u32);
+
 /// Without a subcommand: the whole loop, a controller and a companion in a process each, over a paced serial line.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -58,7 +61,7 @@ enum Role {
         flight: Flight,
         /// Line to the companion: a serial device and its speed
         #[arg(long, value_name = "DEV:BAUD", value_parser = device, conflicts_with = "udp")]
-        serial: Option<(PathBuf, u32)>,
+        serial: Option<Device>,
         /// Line to the companion: where its gateway or agent listens
         #[arg(long, value_name = "HOST:PORT", required_unless_present = "serial")]
         udp: Option<String>,
@@ -69,7 +72,7 @@ enum Role {
         flight: Flight,
         /// Be the gateway as well, on this line; without one another process must be
         #[arg(long, value_name = "DEV:BAUD", value_parser = device)]
-        serial: Option<(PathBuf, u32)>,
+        serial: Option<Device>,
         /// Be the gateway as well, on this UDP port
         #[arg(long, value_name = "PORT", conflicts_with = "serial")]
         udp: Option<u16>,
@@ -142,7 +145,7 @@ pub(crate) fn run(arguments: &FcuArguments) -> Result<Outcome, Box<dyn Error>> {
             Ok(validity(report.fusion.iter().any(|line| line.fused > 0)))
         }
         Some(Role::Companion { flight, serial, udp, domain }) => {
-            let report = accompany(flight, (serial.as_ref(), *udp), *domain)?;
+            let report = accompany(flight, serial.as_ref(), *udp, *domain)?;
             print(flight.json, &serde_json::to_value(&report)?, || companion_text(&report));
             Ok(validity(report.imu_received > 0))
         }
@@ -169,7 +172,8 @@ fn fly(flight: &Flight, line: Line, is_datagram: bool) -> Result<Report, Box<dyn
 
 fn accompany(
     flight: &Flight,
-    (serial, udp): (Option<&(PathBuf, u32)>, Option<u16>),
+    serial: Option<&Device>,
+    udp: Option<u16>,
     domain: u32,
 ) -> Result<CompanionReport, Box<dyn Error>> {
     let stop = Stop::after(None)?;
@@ -217,7 +221,7 @@ fn both(arguments: &FcuArguments) -> Result<Outcome, Box<dyn Error>> {
     let result = processes(flight, &ends, arguments.baud);
     let line = pump.stop();
     let _ = std::fs::remove_dir_all(&folder);
-    let (board, companion) = result?;
+    let [board, companion] = result?;
     let line = line?;
     let bytes = line.directions.map(|direction| direction.sent);
     let value = json!({
@@ -232,14 +236,14 @@ fn both(arguments: &FcuArguments) -> Result<Outcome, Box<dyn Error>> {
     Ok(validity(fused && value["companion"]["imu_received"].as_u64() > Some(0)))
 }
 
-fn processes(flight: &Flight, ends: &[PathBuf; 2], baud: u32) -> Result<(Value, Value), Box<dyn Error>> {
+fn processes(flight: &Flight, ends: &[PathBuf; 2], baud: u32) -> Result<[Value; 2], Box<dyn Error>> {
     let mut longer = flight.clone();
     longer.seconds += LOOP_TAIL;
     let companion = child("companion", &longer, &ends[1], baud)?;
     let board = child("board", flight, &ends[0], baud)?;
     let board = finished(board, "the flight controller");
     let companion = finished(companion, "the companion");
-    Ok((board?, companion?))
+    Ok([board?, companion?])
 }
 
 fn child(role: &str, flight: &Flight, end: &Path, baud: u32) -> Result<Child, Box<dyn Error>> {
@@ -360,7 +364,7 @@ fn noise(text: &str) -> Result<Noise, String> {
     parse_share(text).map(Noise::of).ok_or_else(|| "write a share such as 1% or 0.01".into())
 }
 
-fn device(text: &str) -> Result<(PathBuf, u32), String> {
+fn device(text: &str) -> Result<Device, String> {
     let parts = text.rsplit_once(':').and_then(|(path, baud)| Some((path.into(), baud.parse().ok()?)));
     parts.ok_or_else(|| format!("\"{text}\" is no device with its speed; write e.g. /dev/ttyUSB0:921600"))
 }

@@ -84,6 +84,9 @@ pub struct MavlinkStatus {
     pub counters: (EndpointCounters, FrameCounters),
 }
 
+/// So many bytes, and whom they are of where that is to be told.
+type Came = (usize, Option<SocketAddr>);
+
 /// What carries the bytes.
 #[derive(Debug)]
 enum Port {
@@ -245,7 +248,7 @@ impl Port {
     }
 
     /// Bytes that are there, and whom they are of; `None` if there are none.
-    fn read(&self, buffer: &mut [u8]) -> io::Result<Option<(usize, Option<SocketAddr>)>> {
+    fn read(&self, buffer: &mut [u8]) -> io::Result<Option<Came>> {
         let read = match self {
             Port::Serial(file) => match rustix::io::read(file, buffer)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
