@@ -1,5 +1,6 @@
 //! A gateway and a client that is nothing but the bytes of `vectors/xrce/publish.txt`, over each kind of
 //! line.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
