@@ -21,20 +21,32 @@
 //! Every byte: `docs/spec/link.md`.
 #![forbid(unsafe_code)]
 
+pub mod erasure;
+
 mod arrivals;
+mod block;
+mod bound_receiving;
+mod bound_sending;
+mod channel;
 mod flight;
 mod fragment_set;
+mod gilbert;
+mod held;
 mod link;
 mod receiving;
+mod repair;
+mod repaired;
+mod rhythm;
+mod round_trip;
 mod sending;
+mod stream;
 mod wire;
 
-pub use link::{
-    BATCH_LIMIT, Delivered, Link, LinkConfig, LinkCounters, Local, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId,
-};
+pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 
 /// The wire format alone, for tools and fuzzing.
 pub mod datagram {
-    pub use crate::wire::{Acknowledgement, Datagram, Fragment, Numbers};
+    pub use crate::wire::{Datagram, Feedback, Fragment, Load, Numbers, Parity, Place, Service};
 }

@@ -1,0 +1,193 @@
+//! What is sent for one deadline: some data symbols, and whatever repairs them.
+//!
+//! A symbol is a datagram from the length of its sample on (see the specification). Any as many different
+//! symbols as the block has data symbols give the block, parity symbols included. A block of one symbol has no
+//! parity: the symbol is sent again.
+
+use noctule_timebase::{Instant, Span};
+
+use crate::gilbert::Gilbert;
+use crate::repair::{Prospect, Step};
+use crate::stream::Local;
+use crate::wire::FIRST_PARITY;
+
+/// Parity symbols of a block at most: as many as there are numbers for.
+const PARITY_MAX: u8 = 127;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Block {
+    /// By when it must arrive.
+    pub(crate) deadline_at: Instant<Local>,
+    /// Samples that begin in it.
+    pub(crate) samples: u32,
+    /// When to look at it again.
+    pub(crate) due: Instant<Local>,
+    /// It came so far that nothing more could be known in time.
+    pub(crate) reached_last_phase: bool,
+    symbols: Vec<Vec<u8>>,
+    /// No more symbols will be added.
+    is_closed: bool,
+    /// Data symbols never sent yet begin here.
+    unsent: usize,
+    /// Symbols that arrived, by number.
+    arrived: [u64; 4],
+    arrived_count: usize,
+    parities: u8,
+    extras: u8,
+    /// Datagrams of unknown fate, in rising order.
+    pending: Vec<u64>,
+    /// Data symbols known to be lost.
+    lost: Vec<u8>,
+    last_sent: Instant<Local>,
+}
+
+/// How the path is at the moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub(crate) one_way: Span,
+    pub(crate) round: Span,
+    pub(crate) known: (u64, bool),
+    pub(crate) channel: Gilbert,
+}
+
+impl Block {
+    pub(crate) fn new(deadline_at: Instant<Local>, now: Instant<Local>) -> Block {
+        Block {
+            deadline_at,
+            samples: 0,
+            due: now,
+            reached_last_phase: false,
+            symbols: Vec::new(),
+            is_closed: false,
+            unsent: 0,
+            arrived: [0; 4],
+            arrived_count: 0,
+            parities: 0,
+            extras: 0,
+            pending: Vec::new(),
+            lost: Vec::new(),
+            last_sent: now,
+        }
+    }
+
+    pub(crate) fn add(&mut self, symbol: Vec<u8>) {
+        self.symbols.push(symbol);
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Data symbols so far.
+    pub(crate) fn symbols(&self) -> u8 {
+        self.symbols.len() as u8
+    }
+
+    /// Bytes of its symbols.
+    pub(crate) fn bytes(&self) -> usize {
+        self.symbols.iter().map(Vec::len).sum()
+    }
+
+    pub(crate) fn symbol(&self, number: u8) -> Option<&[u8]> {
+        self.symbols.get(usize::from(number)).map(Vec::as_slice)
+    }
+
+    /// All data symbols with their numbers.
+    pub(crate) fn data(&self) -> impl Iterator<Item = (u8, &[u8])> {
+        (0u8..).zip(self.symbols.iter().map(Vec::as_slice))
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_closed && self.needed() == 0
+    }
+
+    fn needed(&self) -> usize {
+        self.symbols.len().saturating_sub(self.arrived_count)
+    }
+
+    /// A data symbol never sent yet.
+    pub(crate) fn next_unsent(&self) -> Option<u8> {
+        (self.unsent < self.symbols.len()).then_some(self.unsent as u8)
+    }
+
+    /// What to send once more: what is lost, else parity. `None` if there is no more of it.
+    pub(crate) fn next_extra(&mut self) -> Option<u8> {
+        if self.symbols.len() == 1 {
+            return Some(0);
+        }
+        while let Some(symbol) = self.lost.pop() {
+            if !self.has_arrived(symbol) {
+                return Some(symbol);
+            }
+        }
+        let parity = self.parities;
+        (parity < PARITY_MAX).then(|| {
+            self.parities += 1;
+            FIRST_PARITY + parity
+        })
+    }
+
+    /// A symbol is sent in the datagram `packet`. Gives how often extra ones were before, if it is one.
+    pub(crate) fn sent(&mut self, symbol: u8, packet: u64, now: Instant<Local>) -> u8 {
+        if usize::from(symbol) == self.unsent {
+            self.unsent += 1;
+        } else {
+            self.extras = self.extras.saturating_add(1);
+        }
+        self.pending.push(packet);
+        (self.last_sent, self.due) = (now, now);
+        self.extras
+    }
+
+    pub(crate) fn handle_arrival(&mut self, symbol: u8, packet: u64, now: Instant<Local>) {
+        self.pending.retain(|number| *number != packet);
+        if !self.has_arrived(symbol) {
+            self.arrived[usize::from(symbol / 64)] |= 1 << (symbol % 64);
+            self.arrived_count += 1;
+        }
+        self.due = now;
+    }
+
+    pub(crate) fn handle_loss(&mut self, symbol: u8, packet: u64, now: Instant<Local>) {
+        self.pending.retain(|number| *number != packet);
+        if symbol < FIRST_PARITY && !self.has_arrived(symbol) && !self.lost.contains(&symbol) {
+            self.lost.push(symbol);
+        }
+        self.due = now;
+    }
+
+    fn has_arrived(&self, symbol: u8) -> bool {
+        self.arrived[usize::from(symbol / 64)] >> (symbol % 64) & 1 == 1
+    }
+
+    /// Whether to send more for it, now or later.
+    pub(crate) fn step(
+        &self,
+        path: &Path,
+        interval: Span,
+        acceptable: f64,
+        now: Instant<Local>,
+    ) -> (Step, bool) {
+        if !self.is_closed || self.next_unsent().is_some() {
+            return (Step::Wait(self.deadline_at), false);
+        }
+        let prospect = Prospect {
+            now,
+            latest: self.deadline_at - path.one_way,
+            round: path.round,
+            interval,
+            needed: self.needed(),
+            pending: &self.pending,
+            last_sent: self.last_sent,
+            known: path.known,
+            channel: path.channel,
+            acceptable,
+        };
+        prospect.step()
+    }
+}

@@ -1,0 +1,278 @@
+//! Samples with a deadline on their way out.
+//!
+//! Every sample is sent at once. Then its block is looked at whenever something is heard of it, and when its
+//! [`repair`](crate::repair) rule says so, until it has arrived or its time is over.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use noctule_timebase::{Instant, Span};
+
+use crate::block::{Block, Path};
+use crate::erasure;
+use crate::flight::{Carried, Fate, Flight};
+use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::repair::{Step, acceptable};
+use crate::stream::{Bound, Local, Outgoing, StreamId};
+use crate::wire::{FIRST_PARITY, Fragment, Load, Parity, Place, SYMBOL_HEADER_BYTES, Service, piece_bytes};
+
+/// Data symbols of a block at most; a long sample is several blocks.
+const BLOCK_SYMBOLS_MAX: usize = 64;
+/// Blocks of one stream that wait for their fate or their deadline.
+const BLOCKS_LIMIT: usize = 65_536;
+/// Before a round trip has been measured it is believed to be this long.
+const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
+/// Added to the time that a datagram takes: threads wake late.
+const REACTION: Span = Span::from_us(300);
+/// Weight of a new block in the share of blocks that reach the last phase.
+const SHARE_GAIN: f64 = 1.0 / 128.0;
+
+/// Streams with deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct BoundSending {
+    streams: BTreeMap<StreamId, BoundStream>,
+    queue_bytes: usize,
+}
+
+#[derive(Debug)]
+struct BoundStream {
+    bound: Bound,
+    /// Numbered from `first` without gaps.
+    blocks: VecDeque<Block>,
+    first: u64,
+    /// Time between two samples, smoothed; `None` before the second.
+    interval: Option<Span>,
+    last_at: Option<Instant<Local>>,
+    /// Share of blocks that came to their last phase.
+    last_phase_share: f64,
+}
+
+/// A datagram to send.
+pub(crate) struct Next {
+    pub(crate) carried: Carried,
+    place: Place,
+}
+
+impl BoundSending {
+    /// Queues a sample; its deadline is counted from its source time.
+    pub(crate) fn send(
+        &mut self,
+        sample: &Outgoing<'_>,
+        bound: Bound,
+        (piece_bytes_max, queue_bytes_max): (usize, usize),
+        (now, counters): (Instant<Local>, &mut LinkCounters),
+    ) {
+        let piece_bytes_max = piece_bytes_max.min(erasure::SYMBOL_BYTES_MAX - SYMBOL_HEADER_BYTES);
+        let pieces = sample.payload.len().div_ceil(piece_bytes_max).max(1);
+        let Ok(count) = u16::try_from(pieces) else {
+            counters.refused_too_long += 1;
+            return;
+        };
+        let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + pieces * SYMBOL_HEADER_BYTES;
+        let deadline_at = now + (bound.deadline - sample.age);
+        let stream = self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(bound));
+        let blocks = pieces.div_ceil(BLOCK_SYMBOLS_MAX);
+        if self.queue_bytes + cost > queue_bytes_max || stream.blocks.len() + blocks > BLOCKS_LIMIT {
+            counters.refused_full += 1;
+            return;
+        }
+        if deadline_at < now {
+            counters.expired += 1;
+            return;
+        }
+        counters.bound_samples += 1;
+        stream.bound = bound;
+        stream.observe(now);
+        for number in 0..blocks {
+            let mut block = Block::new(deadline_at, now);
+            block.samples = u32::from(number == 0);
+            for index in pieces * number / blocks..pieces * (number + 1) / blocks {
+                block.add(symbol(sample, index as u16, count));
+            }
+            block.close();
+            self.queue_bytes += block.bytes() + SAMPLE_OVERHEAD_BYTES;
+            stream.blocks.push_back(block);
+        }
+    }
+
+    /// Drops what is queued of a writer.
+    pub(crate) fn stop(&mut self, writer: StreamId) {
+        if let Some(stream) = self.streams.remove(&writer) {
+            self.queue_bytes -= stream.blocks.iter().map(cost).sum::<usize>();
+        }
+    }
+
+    /// Whether anything of a writer may still be sent.
+    pub(crate) fn holds(&self, writer: StreamId) -> bool {
+        self.streams.get(&writer).is_some_and(|stream| stream.blocks.iter().any(|block| !block.is_done()))
+    }
+
+    pub(crate) fn queue_bytes(&self) -> usize {
+        self.queue_bytes
+    }
+
+    /// What became of a datagram.
+    pub(crate) fn settle(&mut self, fate: Fate, packet: u64, carried: Carried, now: Instant<Local>) {
+        let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
+        let Some(place) = carried.position.checked_sub(stream.first) else { return };
+        let Some(block) = stream.blocks.get_mut(place as usize) else { return };
+        let symbol = carried.index as u8;
+        match fate {
+            Fate::Arrived | Fate::Refused => block.handle_arrival(symbol, packet, now),
+            Fate::Lost => block.handle_loss(symbol, packet, now),
+        }
+    }
+
+    /// The next datagram to send, if one is due.
+    pub(crate) fn next(
+        &mut self,
+        flight: &Flight,
+        now: Instant<Local>,
+        counters: &mut LinkCounters,
+    ) -> Option<Next> {
+        let path = path(flight);
+        for (writer, stream) in &mut self.streams {
+            self.queue_bytes -= stream.retire(path.round, now, counters);
+            if let Some((position, symbol)) = stream.next(&path, now, counters) {
+                let carried = Carried { writer: *writer, position, index: symbol.into(), bound: true };
+                let block = &mut stream.blocks[(position - stream.first) as usize];
+                let attempt = block.sent(symbol, flight.next_number(), now);
+                let place = Place {
+                    packet: flight.next_number(),
+                    block: position as u32,
+                    symbol,
+                    symbols: if block.is_closed() { block.symbols() } else { 0 },
+                    attempt,
+                };
+                return Some(Next { carried, place });
+            }
+        }
+        None
+    }
+
+    /// What a datagram carries. `parity` is where parity is computed.
+    pub(crate) fn load<'a>(&'a self, next: &Next, parity: &'a mut Vec<u8>) -> Option<Load<'a>> {
+        let Carried { writer, position, .. } = next.carried;
+        let stream = self.streams.get(&writer)?;
+        let block = stream.blocks.get(position.checked_sub(stream.first)? as usize)?;
+        let place = next.place;
+        if place.symbol < FIRST_PARITY {
+            let fragment = Fragment::decode_symbol(writer, place, block.symbol(place.symbol)?).ok()?;
+            return Some(Load::Fragment(fragment));
+        }
+        erasure::parity_of(place.symbol - FIRST_PARITY, block.data(), parity).ok()?;
+        Some(Load::Parity(Parity { writer, place, symbol: parity }))
+    }
+
+    /// When [`next`](BoundSending::next) may have something although nothing was heard.
+    pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
+        let blocks = self.streams.values().flat_map(|stream| &stream.blocks);
+        blocks.filter(|block| !block.is_done()).map(|block| block.due).min()
+    }
+}
+
+impl BoundStream {
+    fn new(bound: Bound) -> BoundStream {
+        BoundStream {
+            bound,
+            blocks: VecDeque::new(),
+            first: 0,
+            interval: None,
+            last_at: None,
+            last_phase_share: 1.0,
+        }
+    }
+
+    fn observe(&mut self, now: Instant<Local>) {
+        if let Some(last) = self.last_at.replace(now) {
+            let latest = now - last;
+            self.interval = Some(self.interval.map_or(latest, |smoothed| smoothed + (latest - smoothed) / 8));
+        }
+    }
+
+    /// Forgets blocks whose fate is known or no longer matters. Gives their cost.
+    fn retire(&mut self, round: Span, now: Instant<Local>, counters: &mut LinkCounters) -> usize {
+        let mut freed = 0;
+        while let Some(block) = self.blocks.front() {
+            if !block.is_done() && now < block.deadline_at + round {
+                break;
+            }
+            freed += cost(block);
+            if !block.is_done() {
+                counters.bound_failed += u64::from(block.samples);
+            }
+            let reached = f64::from(u8::from(block.reached_last_phase));
+            self.last_phase_share += (reached - self.last_phase_share) * SHARE_GAIN;
+            self.blocks.pop_front();
+            self.first += 1;
+        }
+        freed
+    }
+
+    fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
+        let risk = acceptable(self.bound.loss_target, self.last_phase_share);
+        let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
+        for (position, block) in (self.first..).zip(&mut self.blocks) {
+            if block.is_done() {
+                continue;
+            }
+            if let Some(symbol) = block.next_unsent() {
+                counters.bound_data += 1;
+                return Some((position, symbol));
+            }
+            if block.due > now {
+                continue;
+            }
+            let (step, last_phase) = block.step(path, interval, risk, now);
+            block.reached_last_phase |= last_phase;
+            match step {
+                Step::Send => {
+                    let Some(symbol) = block.next_extra() else { continue };
+                    let parity = symbol >= FIRST_PARITY;
+                    counters.bound_parity += u64::from(parity);
+                    counters.bound_repeats += u64::from(!parity);
+                    return Some((position, symbol));
+                }
+                Step::Wait(until) => block.due = until,
+                Step::Rest => block.due = block.deadline_at + path.round,
+            }
+        }
+        None
+    }
+}
+
+fn cost(block: &Block) -> usize {
+    block.bytes() + SAMPLE_OVERHEAD_BYTES
+}
+
+/// How the path is, with what can be relied on: half the round trip and its variation one way.
+fn path(flight: &Flight) -> Path {
+    let (known, channel) = (flight.known(), flight.channel());
+    match flight.round_trip() {
+        None => Path { one_way: ROUND_TRIP_PRIOR / 2, round: ROUND_TRIP_PRIOR, known, channel },
+        Some(trip) => Path {
+            one_way: trip.smoothed / 2 + trip.variation * 2 + REACTION,
+            round: trip.smoothed + trip.variation * 4 + REACTION,
+            known,
+            channel,
+        },
+    }
+}
+
+fn symbol(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8> {
+    let piece = piece_bytes(sample.payload.len(), count);
+    let start = usize::from(index) * piece;
+    let payload = &sample.payload[start..(start + piece).min(sample.payload.len())];
+    let fragment = Fragment {
+        writer: sample.writer,
+        total_bytes: sample.payload.len() as u32,
+        sequence: sample.sequence,
+        source_time_ns: sample.source_time_ns,
+        index,
+        count,
+        service: Service::BestEffort,
+        payload,
+    };
+    let mut symbol = Vec::with_capacity(SYMBOL_HEADER_BYTES + payload.len());
+    fragment.encode_symbol(&mut symbol);
+    symbol
+}

@@ -1,0 +1,61 @@
+//! When the next sample of a stream should be here.
+
+use noctule_timebase::{Instant, Span};
+
+use crate::stream::Local;
+
+/// A datagram is missed so much later than expected, in parts of the interval, jitter aside.
+const PATIENCE_PARTS: i64 = 16;
+
+/// The time between samples, by their source times, and how irregularly they arrive (RFC 3550, section 6.4.1).
+#[derive(Debug, Default)]
+pub(crate) struct Rhythm {
+    newest: Option<(u64, i64, Instant<Local>)>,
+    interval: Option<Span>,
+    jitter: Span,
+    expected_at: Option<Instant<Local>>,
+}
+
+impl Rhythm {
+    /// A datagram of a sample has arrived.
+    pub(crate) fn observe(&mut self, sequence: u64, source_time_ns: i64, now: Instant<Local>) {
+        if let Some((newest, newest_source_ns, arrived)) = self.newest {
+            if sequence <= newest {
+                return;
+            }
+            let samples = (sequence - newest).min(1 << 32) as i64;
+            let apart = Span::from_ns(source_time_ns.saturating_sub(newest_source_ns).max(0));
+            let interval = apart / samples;
+            let smoothed = self.interval.unwrap_or(interval);
+            self.interval = Some(smoothed + (interval - smoothed) / 8);
+            let irregular = ((now - arrived) - apart).abs();
+            self.jitter += (irregular - self.jitter) / 16;
+        }
+        self.newest = Some((sequence, source_time_ns, now));
+        self.expected_at = self.interval.map(|interval| now + interval + self.patience(interval));
+    }
+
+    /// Whether one that was expected by now is not here; then the next is expected in turn, for one deadline.
+    pub(crate) fn is_overdue(&mut self, now: Instant<Local>, deadline: Span) -> bool {
+        let (Some(expected), Some(interval), Some((.., arrived))) =
+            (self.expected_at, self.interval, self.newest)
+        else {
+            return false;
+        };
+        if now < expected {
+            return false;
+        }
+        let next = expected.max(now - interval) + interval.max(Span::from_us(100));
+        // When it is silent for longer, whatever it could help is over.
+        self.expected_at = (next - arrived <= deadline).then_some(next);
+        interval < deadline
+    }
+
+    pub(crate) fn expected_at(&self) -> Option<Instant<Local>> {
+        self.expected_at
+    }
+
+    fn patience(&self, interval: Span) -> Span {
+        interval / PATIENCE_PARTS + self.jitter * 4
+    }
+}
