@@ -23,8 +23,8 @@ pub(crate) struct Block {
     pub(crate) samples: u32,
     /// When to look at it again.
     pub(crate) due: Instant<Local>,
-    /// It came so far that nothing more could be known in time.
-    pub(crate) reached_last_phase: bool,
+    /// Probability that it fails, as last computed.
+    pub(crate) risk: f64,
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
     is_closed: bool,
@@ -36,18 +36,31 @@ pub(crate) struct Block {
     parities: u8,
     extras: u8,
     /// Datagrams of unknown fate, in rising order.
-    pending: Vec<u64>,
+    pending: Vec<Pending>,
     /// Data symbols known to be lost.
     lost: Vec<u8>,
     last_sent: Instant<Local>,
+}
+
+/// A datagram of unknown fate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) packet: u64,
+    pub(crate) sent_at: Instant<Local>,
 }
 
 /// How the path is at the moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) one_way: Span,
+    /// From sending a datagram to hearing of it.
     pub(crate) round: Span,
+    /// The newest datagram of known fate, and whether it was lost.
     pub(crate) known: (u64, bool),
+    /// Number of the next datagram.
+    pub(crate) next: u64,
+    /// When the last feedback came.
+    pub(crate) heard_at: Instant<Local>,
     pub(crate) channel: Gilbert,
 }
 
@@ -57,7 +70,7 @@ impl Block {
             deadline_at,
             samples: 0,
             due: now,
-            reached_last_phase: false,
+            risk: 0.0,
             symbols: Vec::new(),
             is_closed: false,
             unsent: 0,
@@ -139,13 +152,13 @@ impl Block {
         } else {
             self.extras = self.extras.saturating_add(1);
         }
-        self.pending.push(packet);
+        self.pending.push(Pending { packet, sent_at: now });
         (self.last_sent, self.due) = (now, now);
         self.extras
     }
 
     pub(crate) fn handle_arrival(&mut self, symbol: u8, packet: u64, now: Instant<Local>) {
-        self.pending.retain(|number| *number != packet);
+        self.pending.retain(|pending| pending.packet != packet);
         if !self.has_arrived(symbol) {
             self.arrived[usize::from(symbol / 64)] |= 1 << (symbol % 64);
             self.arrived_count += 1;
@@ -154,7 +167,7 @@ impl Block {
     }
 
     pub(crate) fn handle_loss(&mut self, symbol: u8, packet: u64, now: Instant<Local>) {
-        self.pending.retain(|number| *number != packet);
+        self.pending.retain(|pending| pending.packet != packet);
         if symbol < FIRST_PARITY && !self.has_arrived(symbol) && !self.lost.contains(&symbol) {
             self.lost.push(symbol);
         }
@@ -166,27 +179,19 @@ impl Block {
     }
 
     /// Whether to send more for it, now or later.
-    pub(crate) fn step(
-        &self,
-        path: &Path,
-        interval: Span,
-        acceptable: f64,
-        now: Instant<Local>,
-    ) -> (Step, bool) {
+    pub(crate) fn step(&self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
         if !self.is_closed || self.next_unsent().is_some() {
-            return (Step::Wait(self.deadline_at), false);
+            return Step::Wait(self.deadline_at);
         }
         let prospect = Prospect {
             now,
             latest: self.deadline_at - path.one_way,
-            round: path.round,
+            path,
             interval,
             needed: self.needed(),
             pending: &self.pending,
             last_sent: self.last_sent,
-            known: path.known,
-            channel: path.channel,
-            acceptable,
+            price,
         };
         prospect.step()
     }

@@ -11,7 +11,7 @@ use crate::block::{Block, Path};
 use crate::erasure;
 use crate::flight::{Carried, Fate, Flight};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
-use crate::repair::{Step, acceptable};
+use crate::repair::{Price, Step};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
 use crate::wire::{FIRST_PARITY, Fragment, Load, Parity, Place, SYMBOL_HEADER_BYTES, Service, piece_bytes};
 
@@ -23,8 +23,10 @@ const BLOCKS_LIMIT: usize = 65_536;
 const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
 /// Added to the time that a datagram takes: threads wake late.
 const REACTION: Span = Span::from_us(300);
-/// Weight of a new block in the share of blocks that reach the last phase.
-const SHARE_GAIN: f64 = 1.0 / 128.0;
+
+/// After the deadline a block is kept for so many round trips: feedback on it may have been lost, and what became of
+/// it is what the price of redundancy is learned from.
+const ROUNDS_FOR_THE_FATE: i64 = 4;
 
 /// Streams with deadlines.
 #[derive(Debug, Default)]
@@ -42,8 +44,7 @@ struct BoundStream {
     /// Time between two samples, smoothed; `None` before the second.
     interval: Option<Span>,
     last_at: Option<Instant<Local>>,
-    /// Share of blocks that came to their last phase.
-    last_phase_share: f64,
+    price: Price,
 }
 
 /// A datagram to send.
@@ -178,7 +179,7 @@ impl BoundStream {
             first: 0,
             interval: None,
             last_at: None,
-            last_phase_share: 1.0,
+            price: Price::new(),
         }
     }
 
@@ -193,15 +194,13 @@ impl BoundStream {
     fn retire(&mut self, round: Span, now: Instant<Local>, counters: &mut LinkCounters) -> usize {
         let mut freed = 0;
         while let Some(block) = self.blocks.front() {
-            if !block.is_done() && now < block.deadline_at + round {
+            if !block.is_done() && now < block.deadline_at + round * ROUNDS_FOR_THE_FATE {
                 break;
             }
             freed += cost(block);
-            if !block.is_done() {
-                counters.bound_failed += u64::from(block.samples);
-            }
-            let reached = f64::from(u8::from(block.reached_last_phase));
-            self.last_phase_share += (reached - self.last_phase_share) * SHARE_GAIN;
+            let failed = !block.is_done();
+            counters.bound_failed += if failed { u64::from(block.samples) } else { 0 };
+            self.price.settle(block.risk, failed, self.bound.loss_target);
             self.blocks.pop_front();
             self.first += 1;
         }
@@ -209,7 +208,7 @@ impl BoundStream {
     }
 
     fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
-        let risk = acceptable(self.bound.loss_target, self.last_phase_share);
+        let price = self.price.now(self.bound.loss_target);
         let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
         for (position, block) in (self.first..).zip(&mut self.blocks) {
             if block.is_done() {
@@ -222,18 +221,23 @@ impl BoundStream {
             if block.due > now {
                 continue;
             }
-            let (step, last_phase) = block.step(path, interval, risk, now);
-            block.reached_last_phase |= last_phase;
-            match step {
+            match block.step(path, interval, price, now) {
                 Step::Send => {
-                    let Some(symbol) = block.next_extra() else { continue };
+                    let Some(symbol) = block.next_extra() else {
+                        block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
+                        continue;
+                    };
                     let parity = symbol >= FIRST_PARITY;
                     counters.bound_parity += u64::from(parity);
                     counters.bound_repeats += u64::from(!parity);
                     return Some((position, symbol));
                 }
                 Step::Wait(until) => block.due = until,
-                Step::Rest => block.due = block.deadline_at + path.round,
+                Step::Risk(risk, until) => {
+                    block.risk = risk;
+                    block.due = if now < until { until } else { block.deadline_at + path.round };
+                }
+                Step::Rest => block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE,
             }
         }
         None
@@ -246,16 +250,14 @@ fn cost(block: &Block) -> usize {
 
 /// How the path is, with what can be relied on: half the round trip and its variation one way.
 fn path(flight: &Flight) -> Path {
-    let (known, channel) = (flight.known(), flight.channel());
-    match flight.round_trip() {
-        None => Path { one_way: ROUND_TRIP_PRIOR / 2, round: ROUND_TRIP_PRIOR, known, channel },
-        Some(trip) => Path {
-            one_way: trip.smoothed / 2 + trip.variation * 2 + REACTION,
-            round: trip.smoothed + trip.variation * 4 + REACTION,
-            known,
-            channel,
-        },
-    }
+    let (one_way, round) = match flight.round_trip() {
+        None => (ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR),
+        Some(trip) => {
+            (trip.smoothed / 2 + trip.variation * 2 + REACTION, trip.smoothed + trip.variation * 4 + REACTION)
+        }
+    };
+    let (known, next, heard_at) = (flight.known(), flight.next_number(), flight.heard_at());
+    Path { one_way, round, known, next, heard_at, channel: flight.channel() }
 }
 
 fn symbol(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8> {

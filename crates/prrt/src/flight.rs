@@ -77,6 +77,7 @@ pub(crate) struct Flight {
     bound_later: u64,
     /// The newest packet whose fate is known, and whether it was lost.
     known: (u64, bool),
+    heard_at: Instant<Local>,
     /// Fates are recorded in the order of sending, up to here.
     recorded: u64,
     channel: ChannelEstimate,
@@ -115,6 +116,7 @@ impl Flight {
             round_trip: None,
             bound_later: 1,
             known: (0, false),
+            heard_at: now,
             recorded: 0,
             channel: ChannelEstimate::new(),
             doublings: 0,
@@ -180,6 +182,7 @@ impl Flight {
         if newest >= self.next_number() {
             return None;
         }
+        self.heard_at = now;
         let mut left = None;
         let was_used = self.in_flight_bytes * 2 >= self.window_bytes;
         let mut arrived_bytes = 0;
@@ -268,6 +271,11 @@ impl Flight {
     /// The newest packet whose fate is known, and whether it was lost.
     pub(crate) fn known(&self) -> (u64, bool) {
         self.known
+    }
+
+    /// When the last feedback came.
+    pub(crate) fn heard_at(&self) -> Instant<Local> {
+        self.heard_at
     }
 
     /// What the fates so far tell of the channel.

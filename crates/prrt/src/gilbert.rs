@@ -30,34 +30,42 @@ impl Gilbert {
         self.loss + (from - self.loss) * remembered
     }
 
-    /// Probability that fewer than `needed` of the datagrams `numbers`, in rising order, arrive, if the
-    /// one before them was lost or not as `known` says.
-    pub(crate) fn shortfall(&self, numbers: &[u64], needed: usize, known: (u64, bool)) -> f64 {
+    /// Probability that fewer than `needed` of some datagrams arrive, if the one before them was lost or not as
+    /// `known` says. Each has its number, in rising order, and how probable it is that nothing would have been
+    /// heard of it by now, had it arrived: 1 if it is too early for that.
+    pub(crate) fn shortfall(&self, sent: &[(u64, f64)], needed: usize, known: (u64, bool)) -> f64 {
         if needed == 0 {
             return 0.0;
         }
-        if numbers.len() < needed {
+        if sent.len() < needed {
             return 1.0;
         }
-        let losses_allowed = numbers.len() - needed;
-        // Probability of so many losses so far, by the fate of the last datagram: [arrived, lost].
-        let mut ways = vec![[0.0; 2]; losses_allowed + 1];
+        // Weight of so many losses so far, by the fate of the last datagram: [arrived, lost].
+        let mut ways = vec![[0.0; 2]; sent.len() - needed + 1];
         ways[0][usize::from(known.1)] = 1.0;
-        let (mut before, mut failed) = (known.0, 0.0);
-        for &number in numbers {
+        let (mut before, mut failed, mut succeeding) = (known.0, [0.0; 2], 1.0);
+        for &(number, silence) in sent {
             let steps = number.saturating_sub(before).max(1);
             let after = [self.lost_after(steps, false), self.lost_after(steps, true)];
             before = number;
-            let mut carried = 0.0;
-            for way in &mut ways {
+            let step = |way: [f64; 2]| {
                 let lost = way[0] * after[0] + way[1] * after[1];
-                let arrived = way[0] + way[1] - lost;
+                [(way[0] + way[1] - lost) * silence, lost]
+            };
+            let mut carried = 0.0;
+            succeeding = 0.0;
+            for way in &mut ways {
+                let [arrived, lost] = step(*way);
                 *way = [arrived, carried];
+                succeeding += arrived + carried;
                 carried = lost;
             }
-            failed += carried;
+            // Too many are lost already; what comes then still makes the silence more or less probable.
+            failed = step(failed);
+            failed[1] += carried;
         }
-        failed
+        let failing = failed[0] + failed[1];
+        failing / (failing + succeeding)
     }
 }
 
@@ -75,22 +83,35 @@ mod tests {
         assert!((independent.lost_after(1, true) - 0.1).abs() < 1e-9);
     }
 
+    /// None of which should have been heard of.
+    fn unheard(numbers: &[u64]) -> Vec<(u64, f64)> {
+        numbers.iter().map(|number| (*number, 1.0)).collect()
+    }
+
     #[test]
     fn of_independent_datagrams_the_shortfall_is_binomial() {
         let channel = Gilbert::new(0.1, 1.0);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
-        close(channel.shortfall(&[1, 2, 3], 1, (0, false)), 0.001);
-        close(channel.shortfall(&[1, 2, 3], 3, (0, true)), 1.0 - 0.729);
-        close(channel.shortfall(&[1, 2, 3], 2, (0, false)), 3.0 * 0.01 * 0.9 + 0.001);
-        close(channel.shortfall(&[1], 2, (0, false)), 1.0);
+        close(channel.shortfall(&unheard(&[1, 2, 3]), 1, (0, false)), 0.001);
+        close(channel.shortfall(&unheard(&[1, 2, 3]), 3, (0, true)), 1.0 - 0.729);
+        close(channel.shortfall(&unheard(&[1, 2, 3]), 2, (0, false)), 3.0 * 0.01 * 0.9 + 0.001);
+        close(channel.shortfall(&unheard(&[1]), 2, (0, false)), 1.0);
         close(channel.shortfall(&[], 0, (0, false)), 0.0);
     }
 
     #[test]
     fn copies_in_one_burst_share_its_fate() {
         let channel = Gilbert::new(0.05, 3.0);
-        let near = channel.shortfall(&[10, 11], 1, (0, false));
-        let far = channel.shortfall(&[10, 30], 1, (0, false));
+        let near = channel.shortfall(&unheard(&[10, 11]), 1, (0, false));
+        let far = channel.shortfall(&unheard(&[10, 30]), 1, (0, false));
         assert!(near > 10.0 * far, "{near}, {far}");
+    }
+
+    #[test]
+    fn silence_about_what_should_have_been_heard_of_makes_its_loss_probable() {
+        let channel = Gilbert::new(0.05, 1.0);
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
+        close(channel.shortfall(&[(1, 0.05)], 1, (0, false)), 0.05 / (0.05 + 0.95 * 0.05));
+        close(channel.shortfall(&[(1, 0.0)], 1, (0, false)), 1.0);
     }
 }

@@ -9,20 +9,21 @@
 //!
 //! As long as the fate of everything sent can still be heard of in time to act on it, nothing is sent but what is
 //! known to be lacking. When it cannot, the *last phase* begins: the probability that the block fails is
-//! computed from the burst model and from the last datagram whose fate is known, and datagrams are added, spread
-//! over the time that is left, until the risk is acceptable. The last phase is seldom reached, so it may
-//! spend freely; acceptable is the loss target divided by the share of blocks that reach it. With a deadline
-//! shorter than a round trip every block does, and the same rule is proactive parity.
+//! computed from the burst model, from the last datagram whose fate is known, and from the silence about those
+//! that should have been heard of. Datagrams are added, spread over the time that is left, as long as
+//! each takes off more of that risk than its [price](Price). The last phase is seldom reached, so it may
+//! spend freely; with a deadline shorter than a round trip every block begins with it, and the same rule is
+//! proactive parity.
 //!
 //! Derivation: `docs/design/prrt.md`.
 
 use noctule_timebase::{Instant, Span};
 
-use crate::gilbert::Gilbert;
+use crate::block::{Path, Pending};
 use crate::stream::Local;
 
-/// Part of the loss target that the last phase may use; the rest is for what the model does not know.
-const SHARE_OF_TARGET: f64 = 0.5;
+/// Feedback is missing when it comes so much later than expected, in parts of the interval.
+const LATENESS_PARTS: i64 = 4;
 
 /// What is known of a block and of its chances.
 #[derive(Clone, Copy, Debug)]
@@ -30,79 +31,116 @@ pub(crate) struct Prospect<'a> {
     pub(crate) now: Instant<Local>,
     /// After this nothing arrives in time.
     pub(crate) latest: Instant<Local>,
-    /// From sending to knowing.
-    pub(crate) round: Span,
+    pub(crate) path: &'a Path,
     /// Until the next datagram, and the next feedback.
     pub(crate) interval: Span,
     /// Symbols that the receiver lacks, as far as is known.
     pub(crate) needed: usize,
     /// Datagrams of unknown fate, in rising order.
-    pub(crate) pending: &'a [u64],
-    /// When the last of them was sent.
+    pub(crate) pending: &'a [Pending],
+    /// When a datagram was last sent for it.
     pub(crate) last_sent: Instant<Local>,
-    /// The newest datagram of known fate, and whether it was lost.
-    pub(crate) known: (u64, bool),
-    pub(crate) channel: Gilbert,
-    /// Risk that may be left.
-    pub(crate) acceptable: f64,
+    /// Risk that a datagram must take off to be sent.
+    pub(crate) price: f64,
 }
 
 /// What to do for a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
     /// One more datagram, now; then ask again.
     Send,
     /// Nothing before this, unless something is heard.
     Wait(Instant<Local>),
+    /// The same, and the block fails with this probability if nothing more is done.
+    Risk(f64, Instant<Local>),
     /// Nothing any more.
     Rest,
 }
 
-/// Risk that a block may be left with, if `last_phase_share` of blocks come to that.
-pub(crate) fn acceptable(loss_target: f64, last_phase_share: f64) -> f64 {
-    (loss_target * SHARE_OF_TARGET / last_phase_share.max(1e-9)).min(1.0)
-}
-
 impl Prospect<'_> {
-    /// What to do, and whether that was decided without hope of news: in the last phase.
-    pub(crate) fn step(&self) -> (Step, bool) {
+    pub(crate) fn step(&self) -> Step {
         if self.needed == 0 || self.now > self.latest {
-            return (Step::Rest, false);
+            return Step::Rest;
         }
         if self.needed > self.pending.len() {
-            return (self.replace(), false);
+            return Step::Send;
         }
-        let answer = self.last_sent + self.round;
-        if answer <= self.latest {
-            // Feedback is lost, too: what the next one says is waited for, if that is not too late.
-            let heard = if self.now < answer { answer } else { self.now + self.interval };
-            if heard <= self.latest {
-                return (Step::Wait(heard), false);
-            }
-        }
-        (self.insure(), true)
-    }
-
-    /// Something is known to be lacking.
-    fn replace(&self) -> Step {
-        let next_news = self.now + self.interval;
-        let in_burst = self.known.1;
-        if in_burst && next_news + self.round <= self.latest {
-            return Step::Wait(next_news);
-        }
-        Step::Send
+        let answer = self.last_sent + self.path.round;
+        // Feedback is lost, too: what the next one says is waited for, if that is not too late.
+        let heard = if self.now < answer { answer } else { self.now + self.interval };
+        if heard <= self.latest { Step::Wait(heard) } else { self.insure() }
     }
 
     /// Nothing more will be known in time.
     fn insure(&self) -> Step {
-        let risk = self.channel.shortfall(self.pending, self.needed, self.known);
-        if risk <= self.acceptable {
-            return if self.now < self.latest { Step::Wait(self.latest) } else { Step::Rest };
+        let (risk, gain) = self.risk();
+        if gain <= self.price || self.now >= self.latest && self.pending.len() >= 2 * self.needed + 64 {
+            return Step::Risk(risk, self.latest);
         }
-        let spacing = self.interval.min((self.latest - self.now) / 2);
-        if self.now < self.last_sent + spacing {
-            return Step::Wait(self.last_sent + spacing);
-        }
-        Step::Send
+        let spaced = self.last_sent + self.interval.min((self.latest - self.now) / 2);
+        if self.now < spaced { Step::Wait(spaced) } else { Step::Send }
+    }
+
+    /// Probability that too few of the pending datagrams arrive, and by how much one more would lower it.
+    fn risk(&self) -> (f64, f64) {
+        let Path { channel, known, next, .. } = *self.path;
+        // Feedback that would have named a datagram is as often lost as one after one that came, or did not.
+        let is_silent = self.now > self.path.heard_at + self.interval + self.interval / LATENESS_PARTS;
+        let feedback_lost = channel.lost_after(1, is_silent);
+        let overdue = self.now - self.path.round;
+        let mut sent: Vec<(u64, f64)> = Vec::with_capacity(self.pending.len() + 1);
+        sent.extend(
+            self.pending.iter().map(|pending| {
+                (pending.packet, if pending.sent_at <= overdue { feedback_lost } else { 1.0 })
+            }),
+        );
+        let risk = channel.shortfall(&sent, self.needed, known);
+        sent.push((next, 1.0));
+        (risk, risk - channel.shortfall(&sent, self.needed, known))
     }
 }
+
+/// What a datagram in the last phase must be worth, so that on the whole the loss target is kept at least cost.
+///
+/// One price for all blocks spends where it helps most. It falls while more risk is left than the target allows
+/// and rises while less is: the *debt* of the stream. Blocks that fail more often than their risks said
+/// count for more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Price {
+    debt: f64,
+    /// Failures as foreseen and as they were, fading.
+    foreseen: f64,
+    failed: f64,
+}
+
+/// Debt that changes the price by a factor of e.
+const DEBT_SCALE: f64 = 0.1;
+/// Price without debt, in loss targets.
+const PRICE_INITIAL: f64 = 50.0;
+/// Part of the loss target that is aimed at.
+const SHARE_OF_TARGET: f64 = 0.9;
+/// Failures with which the model's word is weighted against experience, and how slowly that fades.
+const TRUST_FAILURES: f64 = 1.0;
+const TRUST_FADES: f64 = 1.0 / 1_000_000.0;
+
+impl Price {
+    pub(crate) fn new() -> Price {
+        Price { debt: 0.0, foreseen: 0.0, failed: 0.0 }
+    }
+
+    pub(crate) fn now(&self, loss_target: f64) -> f64 {
+        (PRICE_INITIAL * loss_target * (-self.debt / DEBT_SCALE).exp()).min(0.5)
+    }
+
+    /// A block is over that was left with `risk`, and failed or did not.
+    pub(crate) fn settle(&mut self, risk: f64, failed: bool, loss_target: f64) {
+        self.foreseen += risk - self.foreseen * TRUST_FADES;
+        self.failed += f64::from(u8::from(failed)) - self.failed * TRUST_FADES;
+        let experience = (self.failed + TRUST_FAILURES) / (self.foreseen + TRUST_FAILURES);
+        let left = risk * experience - loss_target * SHARE_OF_TARGET;
+        self.debt = (self.debt + left).clamp(-DEBT_SCALE * 4.0, DEBT_SCALE * 12.0);
+    }
+}
+
+#[cfg(test)]
+mod tests;
