@@ -19,9 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use noctule_discovery::{
-    Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
-};
+use noctule_discovery::{Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId};
 use noctule_prrt::{Outgoing, StreamId};
 use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
@@ -334,7 +332,7 @@ impl Shared {
         let published = Arc::new(PublishedTopic {
             id,
             name: topic,
-            reliable: qos.reliability != Reliability::BestEffort,
+            class: remote::class(&qos),
             depth,
             offer,
             is_fresh: AtomicBool::new(writer.is_some()),
@@ -411,7 +409,8 @@ impl Shared {
             writer: StreamId(topic.id.0),
             sequence,
             source_time_ns: source_time.ns(),
-            reliable: topic.reliable,
+            age: self.clock.now() - source_time,
+            class: topic.class,
             depth: topic.depth,
             payload,
         };

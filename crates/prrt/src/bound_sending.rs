@@ -235,7 +235,11 @@ impl BoundStream {
                 Step::Wait(until) => block.due = until,
                 Step::Risk(risk, until) => {
                     block.risk = risk;
-                    block.due = if now < until { until } else { block.deadline_at + path.round };
+                    block.due = if now < until {
+                        until
+                    } else {
+                        block.deadline_at + path.round * ROUNDS_FOR_THE_FATE
+                    };
                 }
                 Step::Rest => block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE,
             }

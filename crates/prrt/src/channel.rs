@@ -3,7 +3,7 @@
 use crate::gilbert::Gilbert;
 
 /// Datagrams after which an observation has lost two thirds of its weight.
-const MEMORY_DATAGRAMS: f64 = 2_000.0;
+const MEMORY_DATAGRAMS: f64 = 20_000.0;
 /// Believed before anything is known: so much loss, in such bursts, with the weight of so many.
 const LOSS_PRIOR: f64 = 0.02;
 const LOSS_WEIGHT: f64 = 50.0;

@@ -51,11 +51,6 @@ impl Class {
             Class::BestEffort | Class::Reliable => None,
         }
     }
-
-    /// Whether both are of one kind, be their terms what they may.
-    pub(crate) fn is_like(&self, other: &Class) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
 }
 
 /// A sample to send.

@@ -16,6 +16,7 @@ fn endpoint() -> Endpoint {
             durability: Durability::TransientLocal,
             depth: 9,
             deadline: Some(Span::from_ns(1)),
+            loss_ppm: 0x0201,
             lifespan: None,
         },
     }

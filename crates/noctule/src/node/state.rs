@@ -13,6 +13,7 @@ use noctule_discovery::{
     NodeId, Reason, Via,
 };
 use noctule_prrt::{Outgoing, StreamId};
+use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
 use super::offer::Past;
@@ -149,6 +150,8 @@ impl State {
     pub(super) fn handle_timeout(&mut self, now: Instant<Raw>) {
         self.discovery.handle_timeout(discovery_clock(now));
         self.handle_events(now);
+        let local = self.clock.at(now);
+        self.remotes.values_mut().for_each(|remote| remote.handle_timeout(now, local));
     }
 
     /// A sample of one of our publishers for the nodes of other hosts that read it.
@@ -373,12 +376,13 @@ impl State {
         let Some(remote) = self.remotes.get_mut(&node) else { return };
         for Past { sequence, source_time_ns, bytes } in topic.offer.history(qos.depth) {
             if remote.is_newer(local, sequence) {
-                let reliable = topic.reliable;
+                let age = self.clock.at::<Local>(now) - Instant::from_ns(source_time_ns);
                 let sample = Outgoing {
                     writer: StreamId(local.0),
                     sequence,
                     source_time_ns,
-                    reliable,
+                    age,
+                    class: topic.class,
                     depth: qos.depth,
                     payload: &bytes,
                 };
