@@ -2,3 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod erasure;
+pub mod loss;
+mod outcome;
+pub mod plan;
