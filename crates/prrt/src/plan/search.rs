@@ -1,5 +1,7 @@
 //! The search for the best schedule.
 
+use crate::loss::Gilbert;
+
 use super::{
     Demand, Feasible, Infeasible, Path, Plan, ROUNDS_MAX, Round, Span, TAIL_EXTRAS_MAX, Timing, Trigger, walk,
 };
@@ -14,6 +16,8 @@ const EARLY_ROUNDS_MAX: usize = 3;
 const EARLY_EXTRAS: [u8; 4] = [1, 2, 3, 6];
 /// Steps of one local search at most; the grid needs fewer than ten.
 const CLIMB_STEPS_MAX: usize = 20;
+/// A plan this close to capacity is good enough not to look at larger blocks.
+const CAPACITY_MARGIN: f64 = 1.1;
 /// Above any redundancy: a schedule that misses the loss target.
 const MISSED: f64 = 1e3;
 /// Factors of the deadline with which an infeasible demand is tried again.
@@ -85,12 +89,21 @@ impl<'a> Search<'a> {
                 let Some(frame) = Frame::new(demand, path, block, reserve) else { continue };
                 if exhaustive {
                     search.descend(&frame, &mut Vec::with_capacity(EARLY_ROUNDS_MAX), 0);
-                } else {
+                } else if block == 1 || !search.is_good_enough(&frame) {
                     search.climb_from_chains(&frame);
                 }
             }
         }
         search
+    }
+
+    /// Whether a larger block is not worth its search: nothing beats the channel's capacity, and where there
+    /// is time for rounds the size of the last matters little.
+    fn is_good_enough(&self, frame: &Frame) -> bool {
+        let loss = Gilbert::new(&self.path.loss).loss;
+        let least = (loss - self.demand.loss_target) / (1.0 - loss);
+        let near_capacity = self.best.is_some_and(|best| best.redundancy <= CAPACITY_MARGIN * least);
+        near_capacity || (!frame.chain.is_empty() && frame.reserve != TAIL_RESERVES[1])
     }
 
     /// Tries all early rounds; leaves out what already costs more than the best, as each round only adds.
@@ -111,7 +124,8 @@ impl<'a> Search<'a> {
 
     /// Local search from no early rounds, and from rounds one after the other as late as news allows.
     fn climb_from_chains(&mut self, frame: &Frame) {
-        for length in 0..=frame.chain.len().min(frame.early_rounds_max()) {
+        let longest = if frame.block == 1 { EARLY_ROUNDS_MAX } else { 1 };
+        for length in 0..=frame.chain.len().min(longest) {
             let chain = frame.chain[..length].iter().rev();
             let rounds: Vec<Round> =
                 chain.map(|&at| Round { at, extras: 1, trigger: Trigger::Missing }).collect();
