@@ -155,6 +155,9 @@ impl<'a> Search<'a> {
     /// Completes `rounds` by the cheapest last round. Lower is better; a schedule that misses the target is
     /// worse than any that meets it. `None` if the early rounds alone cost more than the best plan.
     fn evaluate(&mut self, frame: &Frame, rounds: &[Round]) -> Option<f64> {
+        if self.best.is_some_and(|best| best.redundancy == 0.0) {
+            return None;
+        }
         let tail = walk(self.demand, self.path, frame.block, rounds, frame.last);
         let bound = self.best.map_or(self.demand.redundancy_max, |best| best.redundancy);
         if tail.redundancy > bound {
