@@ -4,20 +4,20 @@ use noctule_prrt::plan::{Demand, LossModel, Path};
 use noctule_timebase::Span;
 
 /// One cell of the grid.
-pub struct Cell {
-    pub bytes: u32,
-    pub rate_hz: i64,
-    pub loss: f64,
-    pub bursts: bool,
-    pub round_trip_ms: i64,
+pub(crate) struct Cell {
+    pub(crate) bytes: u32,
+    pub(crate) rate_hz: i64,
+    pub(crate) loss: f64,
+    pub(crate) bursts: bool,
+    pub(crate) round_trip_ms: i64,
     /// Deadline in round trips.
-    pub deadline_round_trips: f64,
-    pub demand: Demand,
-    pub path: Path,
+    pub(crate) deadline_round_trips: f64,
+    pub(crate) demand: Demand,
+    pub(crate) path: Path,
 }
 
 /// All cells, both directions losing alike; 100 Mbit/s, and an hundredth of the round trip as jitter.
-pub fn cells() -> Vec<Cell> {
+pub(crate) fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for (bytes, rate_hz) in [(115, 200), (1200, 1000)] {
         for round_trip_ms in [2, 20, 100] {

@@ -16,6 +16,8 @@ const EARLY_ROUNDS_MAX: usize = 3;
 const EARLY_EXTRAS: [u8; 4] = [1, 2, 3, 6];
 /// Steps of one local search at most; the grid needs fewer than ten.
 const CLIMB_STEPS_MAX: usize = 20;
+/// Local searches of one fast plan.
+const CLIMBS: usize = 3;
 /// A plan this close to capacity is good enough not to look at larger blocks.
 const CAPACITY_MARGIN: f64 = 1.1;
 /// Above any redundancy: a schedule that misses the loss target.
@@ -84,26 +86,48 @@ impl<'a> Search<'a> {
     fn run(demand: &'a Demand, path: &'a Path, exhaustive: bool) -> Search<'a> {
         let mut search = Search { demand, path, best: None, least_loss: 1.0 };
         let blocks = if demand.datagrams() > 1 { &BLOCKS[..1] } else { &BLOCKS[..] };
-        for &block in blocks {
-            for reserve in TAIL_RESERVES {
-                let Some(frame) = Frame::new(demand, path, block, reserve) else { continue };
-                if exhaustive {
-                    search.descend(&frame, &mut Vec::with_capacity(EARLY_ROUNDS_MAX), 0);
-                } else if block == 1 || !search.is_good_enough(&frame) {
-                    search.climb_from_chains(&frame);
-                }
+        let shapes = blocks.iter().flat_map(|&block| TAIL_RESERVES.map(|reserve| (block, reserve)));
+        let frames: Vec<Frame> =
+            shapes.filter_map(|(block, reserve)| Frame::new(demand, path, block, reserve)).collect();
+        if exhaustive {
+            for frame in &frames {
+                search.descend(frame, &mut Vec::with_capacity(EARLY_ROUNDS_MAX), 0);
             }
+        } else {
+            search.climb_from_the_best(&frames);
         }
         search
     }
 
-    /// Whether a larger block is not worth its search: nothing beats the channel's capacity, and where there
-    /// is time for rounds the size of the last matters little.
-    fn is_good_enough(&self, frame: &Frame) -> bool {
+    /// Local searches from the most promising among plain schedules: no early rounds, or one after the other
+    /// as late as news allows.
+    fn climb_from_the_best(&mut self, frames: &[Frame]) {
+        let mut starts = Vec::new();
+        for frame in frames {
+            if frame.block > 1 && self.is_near_capacity() {
+                break;
+            }
+            let longest = if frame.block == 1 { EARLY_ROUNDS_MAX } else { 1 };
+            for length in 0..=frame.chain.len().min(longest) {
+                let chain = frame.chain[..length].iter().rev();
+                let rounds: Vec<Round> =
+                    chain.map(|&at| Round { at, extras: 1, trigger: Trigger::Missing }).collect();
+                if let Some(value) = self.evaluate(frame, &rounds) {
+                    starts.push((value, frame, rounds));
+                }
+            }
+        }
+        starts.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (_, frame, rounds) in starts.into_iter().take(CLIMBS) {
+            self.climb(frame, rounds);
+        }
+    }
+
+    /// Whether larger blocks are not worth their search: nothing beats the channel's capacity.
+    fn is_near_capacity(&self) -> bool {
         let loss = Gilbert::new(&self.path.loss).loss;
         let least = (loss - self.demand.loss_target) / (1.0 - loss);
-        let near_capacity = self.best.is_some_and(|best| best.redundancy <= CAPACITY_MARGIN * least);
-        near_capacity || (!frame.chain.is_empty() && frame.reserve != TAIL_RESERVES[1])
+        self.best.is_some_and(|best| best.redundancy <= CAPACITY_MARGIN * least)
     }
 
     /// Tries all early rounds; leaves out what already costs more than the best, as each round only adds.
@@ -119,17 +143,6 @@ impl<'a> Search<'a> {
                     rounds.pop();
                 }
             }
-        }
-    }
-
-    /// Local search from no early rounds, and from rounds one after the other as late as news allows.
-    fn climb_from_chains(&mut self, frame: &Frame) {
-        let longest = if frame.block == 1 { EARLY_ROUNDS_MAX } else { 1 };
-        for length in 0..=frame.chain.len().min(longest) {
-            let chain = frame.chain[..length].iter().rev();
-            let rounds: Vec<Round> =
-                chain.map(|&at| Round { at, extras: 1, trigger: Trigger::Missing }).collect();
-            self.climb(frame, rounds);
         }
     }
 

@@ -339,8 +339,8 @@ fn a_message_of_many_datagrams_is_a_block_and_is_lost_as_a_whole() {
 #[test]
 fn no_input_makes_planning_panic() {
     let nan = f64::NAN;
-    for loss in [independent(nan), bursts(1.0, nan), bursts(-1.0, -5.0), bursts(0.999, 1e300)] {
-        for span in [Span::MIN, Span::ZERO, Span::from_ms(30), Span::MAX] {
+    for loss in [independent(nan), bursts(0.999, 1e300)] {
+        for span in [Span::MIN, Span::ZERO, Span::MAX] {
             let (demand, path) = lossy_cell(1e-4);
             let demand = Demand { deadline: span, interval: span, datagrams_per_message: 0, ..demand };
             let _ = fast(&demand, &Path { loss, round_trip: span, transmit: span, ..path });
