@@ -16,7 +16,7 @@ const EARLY_ROUNDS_MAX: usize = 3;
 const EARLY_EXTRAS: [u8; 4] = [1, 2, 3, 6];
 /// Steps of one local search at most; the grid needs fewer than ten.
 const CLIMB_STEPS_MAX: usize = 20;
-/// Local searches of one fast plan.
+/// Local searches of one fast plan; more only until one of them meets the target.
 const CLIMBS: usize = 3;
 /// A plan this close to capacity is good enough not to look at larger blocks.
 const CAPACITY_MARGIN: f64 = 1.1;
@@ -118,7 +118,11 @@ impl<'a> Search<'a> {
             }
         }
         starts.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (_, frame, rounds) in starts.into_iter().take(CLIMBS) {
+        for (climbed, (_, frame, rounds)) in starts.into_iter().enumerate() {
+            // What looks bad at first may still be the only way to meet the target.
+            if climbed >= CLIMBS && self.best.is_some() {
+                break;
+            }
             self.climb(frame, rounds);
         }
     }
