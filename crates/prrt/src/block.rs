@@ -23,6 +23,8 @@ pub(crate) struct Block {
     pub(crate) samples: u32,
     /// When to look at it again.
     pub(crate) due: Instant<Local>,
+    /// When it is closed although symbols are missing.
+    pub(crate) close_at: Instant<Local>,
     /// Probability that it fails, as last computed.
     pub(crate) risk: f64,
     symbols: Vec<Vec<u8>>,
@@ -70,6 +72,7 @@ impl Block {
             deadline_at,
             samples: 0,
             due: now,
+            close_at: Instant::MAX,
             risk: 0.0,
             symbols: Vec::new(),
             is_closed: false,
@@ -181,7 +184,7 @@ impl Block {
     /// Whether to send more for it, now or later.
     pub(crate) fn step(&self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
         if !self.is_closed || self.next_unsent().is_some() {
-            return Step::Wait(self.deadline_at);
+            return Step::Wait(self.close_at.min(self.deadline_at));
         }
         let prospect = Prospect {
             now,

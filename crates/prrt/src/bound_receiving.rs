@@ -22,6 +22,21 @@ const SEEN_LIMIT: usize = 4_096;
 /// What every call needs: room for what is held, and where things go.
 type World<'a, 'b> = (&'a mut Room, &'a mut Sink<'b>);
 
+/// What came of a stream with a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceivedCounters {
+    /// Samples delivered, all of them in time.
+    pub on_time: u64,
+    /// Datagrams dropped because their deadline had passed.
+    pub late: u64,
+    /// Samples that did not come in time.
+    pub missed: u64,
+    /// Samples delivered thanks to a datagram sent again.
+    pub repaired_by_repeat: u64,
+    /// Pieces recovered from parity.
+    pub repaired_by_parity: u64,
+}
+
 /// Expected streams with deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct BoundReceiving {
@@ -39,6 +54,7 @@ struct Reader {
     /// Number and source time of the sample delivered last.
     last: Option<(u64, i64)>,
     missed: u64,
+    counters: ReceivedCounters,
     repairs: Repairs,
     rhythm: Rhythm,
 }
@@ -66,6 +82,7 @@ impl BoundReceiving {
             seen: BTreeMap::new(),
             last: None,
             missed: 0,
+            counters: ReceivedCounters::default(),
             repairs: Repairs::default(),
             rhythm: Rhythm::default(),
         });
@@ -131,6 +148,10 @@ impl BoundReceiving {
         is_silent
     }
 
+    pub(crate) fn counters(&self, writer: StreamId) -> Option<ReceivedCounters> {
+        self.readers.get(&writer).map(|reader| reader.counters)
+    }
+
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         self.readers.values().filter_map(Reader::timeout).min()
     }
@@ -144,6 +165,7 @@ impl Reader {
             match Fragment::decode_symbol(self.writer, place, &symbol) {
                 Ok(fragment) if fragment.total_bytes <= self.payload_bytes_max => {
                     sink.counters.repaired_by_parity += 1;
+                    self.counters.repaired_by_parity += 1;
                     self.take(&fragment, arrival, (room, sink));
                 }
                 _ => sink.counters.inconsistent += 1,
@@ -158,6 +180,7 @@ impl Reader {
         let left = self.bound.deadline - Span::from_ns(age);
         if left < Span::ZERO {
             sink.counters.after_deadline += 1;
+            self.counters.late += 1;
             return;
         }
         if sequence < floor {
@@ -206,9 +229,10 @@ impl Reader {
     }
 
     /// The datagram that made a sample whole was sent again.
-    fn count_repair(&self, fragment: &Fragment<'_>, counters: &mut LinkCounters) {
+    fn count_repair(&mut self, fragment: &Fragment<'_>, counters: &mut LinkCounters) {
         let repeated = matches!(fragment.service, Service::Bound(place) if place.attempt > 0);
         counters.repaired_by_repeat += u64::from(repeated);
+        self.counters.repaired_by_repeat += u64::from(repeated);
     }
 
     /// Moves the floor over what has been delivered or can no longer come.
@@ -255,6 +279,7 @@ impl Reader {
 
     fn miss(&mut self, samples: u64, counters: &mut LinkCounters) {
         self.missed = self.missed.saturating_add(samples);
+        self.counters.missed = self.counters.missed.saturating_add(samples);
         counters.bound_missed = counters.bound_missed.saturating_add(samples);
     }
 
@@ -275,6 +300,7 @@ impl Reader {
         }
         let missed = std::mem::take(&mut self.missed);
         sink.counters.delivered += 1;
+        self.counters.on_time += 1;
         (sink.deliver)(Delivered { writer: self.writer, sequence, source_time_ns, missed, payload });
     }
 

@@ -9,6 +9,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::block::{Block, Path};
 use crate::erasure;
+use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::repair::{Price, Step};
@@ -45,6 +46,32 @@ struct BoundStream {
     interval: Option<Span>,
     last_at: Option<Instant<Local>>,
     price: Price,
+    feasibility: Feasibility,
+    counters: SentCounters,
+}
+
+/// What was sent of a stream with a deadline, to one other node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentCounters {
+    /// Samples.
+    pub samples: u64,
+    /// Datagrams that carried them, each counted once.
+    pub datagrams: u64,
+    /// Datagrams sent again.
+    pub repeats: u64,
+    /// Parity datagrams.
+    pub parity: u64,
+    /// Samples not known to have arrived in time.
+    pub failed: u64,
+    /// Samples not sent because their deadline had passed before.
+    pub expired: u64,
+}
+
+impl SentCounters {
+    /// Datagrams sent beyond those that carry each sample once, per one of those; 0 before the first.
+    pub fn redundancy(&self) -> f64 {
+        if self.datagrams == 0 { 0.0 } else { (self.repeats + self.parity) as f64 / self.datagrams as f64 }
+    }
 }
 
 /// A datagram to send.
@@ -70,7 +97,7 @@ impl BoundSending {
         };
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + pieces * SYMBOL_HEADER_BYTES;
         let deadline_at = now + (bound.deadline - sample.age);
-        let stream = self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(bound));
+        let stream = self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(bound, now));
         let blocks = pieces.div_ceil(BLOCK_SYMBOLS_MAX);
         if self.queue_bytes + cost > queue_bytes_max || stream.blocks.len() + blocks > BLOCKS_LIMIT {
             counters.refused_full += 1;
@@ -78,11 +105,17 @@ impl BoundSending {
         }
         if deadline_at < now {
             counters.expired += 1;
+            stream.counters.expired += 1;
             return;
         }
         counters.bound_samples += 1;
+        stream.counters.samples += 1;
         stream.bound = bound;
         stream.observe(now);
+        if pieces == 1 && (stream.feasibility.block() > 1 || stream.has_open_block()) {
+            self.queue_bytes += stream.join(symbol(sample, 0, 1), deadline_at, now);
+            return;
+        }
         for number in 0..blocks {
             let mut block = Block::new(deadline_at, now);
             block.samples = u32::from(number == 0);
@@ -164,6 +197,19 @@ impl BoundSending {
         Some(Load::Parity(Parity { writer, place, symbol: parity }))
     }
 
+    /// What came of a stream so far.
+    pub(crate) fn counters(&self, writer: StreamId) -> Option<SentCounters> {
+        self.streams.get(&writer).map(|stream| stream.counters)
+    }
+
+    /// A wish that cannot be fulfilled, or can be again: each change once.
+    pub(crate) fn poll_wish(&mut self, flight: &Flight, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+        self.streams.iter_mut().find_map(|(writer, stream)| {
+            let interval = stream.interval?;
+            stream.feasibility.poll(&stream.bound, interval, flight, now).map(|wish| (*writer, wish))
+        })
+    }
+
     /// When [`next`](BoundSending::next) may have something although nothing was heard.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         let blocks = self.streams.values().flat_map(|stream| &stream.blocks);
@@ -172,7 +218,7 @@ impl BoundSending {
 }
 
 impl BoundStream {
-    fn new(bound: Bound) -> BoundStream {
+    fn new(bound: Bound, now: Instant<Local>) -> BoundStream {
         BoundStream {
             bound,
             blocks: VecDeque::new(),
@@ -180,7 +226,34 @@ impl BoundStream {
             interval: None,
             last_at: None,
             price: Price::new(),
+            feasibility: Feasibility::new(now),
+            counters: SentCounters::default(),
         }
+    }
+
+    fn has_open_block(&self) -> bool {
+        self.blocks.back().is_some_and(|block| !block.is_closed())
+    }
+
+    /// Adds a sample of one datagram to a block of several. Gives what that costs.
+    fn join(&mut self, symbol: Vec<u8>, deadline_at: Instant<Local>, now: Instant<Local>) -> usize {
+        let size = self.feasibility.block();
+        let mut added = symbol.len();
+        if !self.has_open_block() {
+            let mut block = Block::new(deadline_at, now);
+            let interval = self.interval.unwrap_or(Span::ZERO);
+            block.close_at = now + interval * i64::from(size) - interval / 2;
+            self.blocks.push_back(block);
+            added += SAMPLE_OVERHEAD_BYTES;
+        }
+        if let Some(block) = self.blocks.back_mut() {
+            block.add(symbol);
+            block.samples += 1;
+            if block.symbols() >= size {
+                block.close();
+            }
+        }
+        added
     }
 
     fn observe(&mut self, now: Instant<Local>) {
@@ -199,7 +272,9 @@ impl BoundStream {
             }
             freed += cost(block);
             let failed = !block.is_done();
-            counters.bound_failed += if failed { u64::from(block.samples) } else { 0 };
+            let samples = if failed { u64::from(block.samples) } else { 0 };
+            counters.bound_failed += samples;
+            self.counters.failed += samples;
             self.price.settle(block.risk, failed, self.bound.loss_target);
             self.blocks.pop_front();
             self.first += 1;
@@ -216,10 +291,14 @@ impl BoundStream {
             }
             if let Some(symbol) = block.next_unsent() {
                 counters.bound_data += 1;
+                self.counters.datagrams += 1;
                 return Some((position, symbol));
             }
             if block.due > now {
                 continue;
+            }
+            if block.close_at <= now {
+                block.close();
             }
             match block.step(path, interval, price, now) {
                 Step::Send => {
@@ -230,6 +309,8 @@ impl BoundStream {
                     let parity = symbol >= FIRST_PARITY;
                     counters.bound_parity += u64::from(parity);
                     counters.bound_repeats += u64::from(!parity);
+                    self.counters.parity += u64::from(parity);
+                    self.counters.repeats += u64::from(!parity);
                     return Some((position, symbol));
                 }
                 Step::Wait(until) => block.due = until,

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
-use crate::channel::ChannelEstimate;
 use crate::gilbert::Gilbert;
+use crate::loss::LossEstimator;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Local, StreamId};
 use crate::wire::Feedback;
@@ -80,7 +80,9 @@ pub(crate) struct Flight {
     heard_at: Instant<Local>,
     /// Fates are recorded in the order of sending, up to here.
     recorded: u64,
-    channel: ChannelEstimate,
+    loss: LossEstimator,
+    /// The fate recorded last was a loss.
+    in_burst: bool,
     doublings: u32,
     /// The last time that an acknowledgement or a first packet started the time-out anew.
     progress_at: Instant<Local>,
@@ -118,7 +120,8 @@ impl Flight {
             known: (0, false),
             heard_at: now,
             recorded: 0,
-            channel: ChannelEstimate::new(),
+            loss: LossEstimator::new(),
+            in_burst: false,
             doublings: 0,
             progress_at: now,
         }
@@ -278,9 +281,14 @@ impl Flight {
         self.heard_at
     }
 
+    /// How the channel loses, with what the fates so far leave uncertain.
+    pub(crate) fn loss(&self) -> &LossEstimator {
+        &self.loss
+    }
+
     /// What the fates so far tell of the channel.
     pub(crate) fn channel(&self) -> Gilbert {
-        self.channel.model()
+        Gilbert::new(self.loss.share(), self.loss.mean_burst())
     }
 
     fn patience(&self) -> Span {
@@ -353,12 +361,13 @@ impl Flight {
     fn record_fates(&mut self) {
         self.recorded = self.recorded.max(self.first);
         while let Some(packet) = self.packets.get((self.recorded - self.first) as usize) {
-            match packet.state {
-                State::InFlight => break,
-                State::Lost => self.channel.record(true),
-                State::Settled => self.channel.record(false),
+            if packet.state == State::InFlight {
+                break;
             }
-            self.recorded += 1;
+            let lost = packet.state == State::Lost;
+            let begins = lost && !self.in_burst;
+            self.loss.handle_report(u32::from(!lost), u32::from(lost), u32::from(begins));
+            (self.in_burst, self.recorded) = (lost, self.recorded + 1);
         }
     }
 

@@ -3,7 +3,9 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
-use crate::bound_receiving::BoundReceiving;
+use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
+use crate::bound_sending::SentCounters;
+use crate::feasibility::Wish;
 use crate::flight::{Flight, WindowLimits};
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, Sending};
@@ -247,6 +249,26 @@ impl Link {
         if self.bound_receiving.handle_timeout(now, (room, &mut sink)) {
             self.arrivals.demand(now);
         }
+    }
+
+    /// A wish of one of our streams that cannot be fulfilled as the path is, or can be again; each change once.
+    pub fn poll_wish(&mut self, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+        self.sending.poll_wish(now)
+    }
+
+    /// What was sent of one of our streams with a deadline; `None` if nothing was.
+    pub fn sent(&self, writer: StreamId) -> Option<SentCounters> {
+        self.sending.sent_counters(writer)
+    }
+
+    /// What came of a stream with a deadline that is expected; `None` if it is not.
+    pub fn received(&self, writer: StreamId) -> Option<ReceivedCounters> {
+        self.bound_receiving.counters(writer)
+    }
+
+    /// Share of our numbered datagrams that the path loses, 0 to 1, and the mean number lost in a row.
+    pub fn loss(&self) -> (f64, f64) {
+        self.sending.loss()
     }
 
     /// Stamps of the last round trip, each once.

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::bound_sending::BoundSending;
+use crate::bound_sending::{BoundSending, SentCounters};
+use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight};
 use crate::fragment_set::FragmentSet;
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
@@ -221,6 +222,21 @@ impl Sending {
 
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
         self.flight.round_trip()
+    }
+
+    /// What was sent of a stream with a deadline.
+    pub(crate) fn sent_counters(&self, writer: StreamId) -> Option<SentCounters> {
+        self.bound.counters(writer)
+    }
+
+    /// What can be had of the wishes of streams.
+    pub(crate) fn poll_wish(&mut self, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+        self.bound.poll_wish(&self.flight, now)
+    }
+
+    /// Share of datagrams lost, and the mean number in a row.
+    pub(crate) fn loss(&self) -> (f64, f64) {
+        (self.flight.loss().share(), self.flight.loss().mean_burst())
     }
 
     /// Bytes of the samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
