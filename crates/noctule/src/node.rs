@@ -19,8 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use noctule_discovery::{Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId};
-use noctule_prrt::{Outgoing, StreamId};
+use noctule_discovery::{
+    Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
+};
+use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId};
 use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
 use noctule_time_sync::Local;
@@ -308,6 +310,9 @@ impl Shared {
         endpoint.check_names()?;
         let (topic, qos) = (endpoint.topic.clone(), endpoint.qos);
         let depth = qos.depth;
+        if qos.reliability == Reliability::DeadlineBound && qos.deadline.is_none() {
+            return Err(NodeError::NoDeadline { topic });
+        }
         if depth == 0 || depth > u32::from(u16::MAX) {
             return Err(NodeError::Depth { topic, depth });
         }
@@ -378,6 +383,16 @@ impl Shared {
     /// Whether nodes of other hosts have still to be sent samples of a writer, or have not acknowledged them.
     pub(crate) fn is_sending(&self, id: EndpointId) -> bool {
         self.lock().is_sending(id)
+    }
+
+    /// What was sent of a deadline-bound writer, to each node that reads it.
+    pub(crate) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
+        self.lock().sent(writer)
+    }
+
+    /// What came for a reader, from each deadline-bound writer of another host.
+    pub(crate) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
+        self.lock().received(reader)
     }
 
     pub(crate) fn readers_of(&self, id: EndpointId) -> usize {

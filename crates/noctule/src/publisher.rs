@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, Qos, Reliability};
-use noctule_prrt::Class;
+use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
+use noctule_prrt::{Class, SentCounters};
 use noctule_shm_ring::{Loan, Origin, Writer};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_time_sync::Local;
@@ -241,6 +241,12 @@ impl Publisher {
             sleep_until(end_ns.min(now_ns + LOOK_AGAIN_NS));
         }
         true
+    }
+
+    /// What was sent of this topic to each node of another host that reads it, if it is
+    /// [`DeadlineBound`](Reliability::DeadlineBound): repairs, redundancy, and what failed.
+    pub fn deadline_counters(&self) -> Vec<(NodeId, SentCounters)> {
+        self.shared.sent(self.topic.id)
     }
 
     /// The topic's name.

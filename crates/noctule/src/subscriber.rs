@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant as Timer};
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
+use noctule_prrt::ReceivedCounters;
 use noctule_shm_ring::{Alarm, ReadError, Reader, Sample as RingSample};
 use noctule_sys::clock::now_ns;
 use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
@@ -294,6 +295,12 @@ impl Subscriber {
     /// What became of samples so far.
     pub fn counters(&self) -> SubscriberCounters {
         self.counters
+    }
+
+    /// What came of this topic from each node of another host that writes it
+    /// [`DeadlineBound`](Reliability::DeadlineBound): on time, late, repaired, missed.
+    pub fn deadline_counters(&self) -> Vec<(NodeId, ReceivedCounters)> {
+        self.shared.received(self.topic.endpoint.id)
     }
 
     /// Looks at the sources in turn.

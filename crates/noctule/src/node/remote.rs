@@ -8,7 +8,8 @@ use std::collections::btree_map::Entry;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
 use noctule_prrt::{
-    Arrival, Bound, Class, Delivered, Link, LinkConfig, Local as LinkClock, Order, Outgoing, StreamId,
+    Arrival, Bound, Class, Delivered, Link, LinkConfig, Local as LinkClock, Order, Outgoing,
+    ReceivedCounters, SentCounters, StreamId, Wish,
 };
 use noctule_shm_ring::{Origin, PINS_PER_READER, Reader, RingConfig, StartAt, Writer};
 use noctule_time_sync::{
@@ -82,6 +83,21 @@ impl Remote {
     /// Its readers want no more of one of our writers.
     pub(super) fn stop(&mut self, writer: EndpointId) {
         self.link.stop(StreamId(writer.0));
+    }
+
+    /// A wish of one of our writers that cannot be fulfilled, or can be again.
+    pub(super) fn poll_wish(&mut self, now: Instant<Raw>) -> Option<(EndpointId, Wish)> {
+        self.link.poll_wish(link_clock(now)).map(|(writer, wish)| (EndpointId(writer.0), wish))
+    }
+
+    /// What was sent there of one of our deadline-bound writers.
+    pub(super) fn sent(&self, writer: EndpointId) -> Option<SentCounters> {
+        self.link.sent(StreamId(writer.0))
+    }
+
+    /// What came from there of one of its deadline-bound writers.
+    pub(super) fn received(&self, writer: EndpointId) -> Option<ReceivedCounters> {
+        self.link.received(StreamId(writer.0))
     }
 
     /// Whether it has still to get a sample of one of our writers, or to say that it has.

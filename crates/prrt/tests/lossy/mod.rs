@@ -25,6 +25,13 @@ pub struct Cell {
     pub order: Order,
     /// Bytes a second, and bytes that fit in front of it.
     pub bottleneck: Option<(u64, u64)>,
+    /// Probabilities per datagram: it comes twice; a byte of it is changed.
+    pub duplication: f64,
+    pub corruption: f64,
+    /// The receiver starts anew in the middle, and the sender with it.
+    pub restarts: bool,
+    /// The sender's clock steps in the middle, and the receiver learns of it later.
+    pub clock_steps: bool,
 }
 
 impl Cell {
@@ -40,6 +47,10 @@ impl Cell {
         loss_target: 1e-4,
         order: Order::Asap,
         bottleneck: None,
+        duplication: 0.0,
+        corruption: 0.0,
+        restarts: false,
+        clock_steps: false,
     };
 }
 
@@ -49,6 +60,8 @@ pub struct Outcome {
     pub on_time: u64,
     pub late: u64,
     pub twice: u64,
+    pub out_of_order: u64,
+    pub held_bytes_max: usize,
     pub datagrams: u64,
     pub feedback: u64,
     pub latency_max: Span,
@@ -118,7 +131,10 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut seen = vec![false; samples as usize + 1];
     let mut out = Vec::new();
-    let clocks = [0, 77_000_000_000];
+    let mut clocks = [0, 77_000_000_000];
+    let mut known_clocks = clocks;
+    let mut newest = 0;
+    let mut damage = Random::for_part(seed, 2);
     let mut next_sample = now;
     let end = start + cell.interval * samples as i64 + cell.deadline + cell.round_trip * 4;
     while now <= end {
@@ -138,9 +154,23 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
                 now,
             );
             next_sample = start + cell.interval * outcome.sent as i64;
+            if cell.restarts && outcome.sent == samples / 2 {
+                let config = LinkConfig { session: 1, ..LinkConfig::default() };
+                links = [Link::new(config, now), Link::new(config, now)];
+                links[1].expect(WRITER, 1 << 24, Class::DeadlineBound(bound));
+            }
+            if cell.clock_steps && outcome.sent == samples / 2 {
+                clocks[0] += 50_000_000;
+            }
+            if outcome.sent == samples * 3 / 4 {
+                known_clocks = clocks;
+            }
         }
         let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
-            let latency = now - Instant::from_ns(sample.source_time_ns - clocks[0]);
+            let written = start + cell.interval * (sample.sequence as i64 - 1);
+            let latency = now - written;
+            outcome.out_of_order += u64::from(sample.sequence < newest);
+            newest = newest.max(sample.sequence);
             outcome.latency_max = outcome.latency_max.max(latency);
             assert_eq!(sample.payload, payload, "seed {seed}: a sample is damaged");
             let twice = std::mem::replace(&mut seen[sample.sequence as usize], true);
@@ -150,9 +180,14 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
         };
         while let Some(entry) = in_transit.first_entry().filter(|entry| entry.key().0 <= now) {
             let (to, bytes) = entry.remove();
-            let arrival =
-                Arrival { now, own_ns: now.ns() + clocks[to], peer_ns: Some(now.ns() + clocks[1 - to]) };
-            links[to].handle_datagram(&bytes, arrival, &mut deliver).unwrap();
+            let arrival = Arrival {
+                now,
+                own_ns: now.ns() + clocks[to],
+                peer_ns: Some(now.ns() + known_clocks[1 - to]),
+            };
+            // What is damaged and malformed is counted.
+            let taken = links[to].handle_datagram(&bytes, arrival, &mut deliver);
+            assert!(cell.corruption > 0.0 || taken.is_ok(), "seed {seed}: {taken:?}");
         }
         for link in &mut links {
             link.handle_timeout(now, &mut deliver);
@@ -167,10 +202,22 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
                 outcome.datagrams += u64::from(from == 0);
                 outcome.feedback += u64::from(from == 1);
                 if let Some(arrives) = directions[from].pass(&cell, out.len() + 28, now) {
-                    number += 1;
-                    in_transit.insert((arrives, number), (1 - from, out.clone()));
+                    let copies = 1 + u32::from(damage.chance(cell.duplication));
+                    for _ in 0..copies {
+                        let mut bytes = out.clone();
+                        if damage.chance(cell.corruption) {
+                            // The header's checks are tested elsewhere; here a checksum lets through lengths only.
+                            bytes.truncate(damage.bits() as usize % bytes.len());
+                        }
+                        number += 1;
+                        in_transit.insert((arrives, number), (1 - from, bytes));
+                    }
                 }
             }
+        }
+        for link in &links {
+            let (queued, held) = link.held_bytes();
+            outcome.held_bytes_max = outcome.held_bytes_max.max(queued).max(held);
         }
         let arrival = in_transit.first_key_value().map(|((at, _), _)| *at);
         let sample = (outcome.sent < samples).then_some(next_sample);
