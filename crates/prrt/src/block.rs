@@ -25,6 +25,9 @@ pub(crate) struct Block {
     pub(crate) due: Instant<Local>,
     /// When it is closed although symbols are missing.
     pub(crate) close_at: Instant<Local>,
+    /// Its first datagram goes at this time, each further one so much later.
+    pub(crate) begin: Instant<Local>,
+    pub(crate) spacing: Span,
     /// Probability that it fails, as last computed.
     pub(crate) risk: f64,
     symbols: Vec<Vec<u8>>,
@@ -73,6 +76,8 @@ impl Block {
             samples: 0,
             due: now,
             close_at: Instant::MAX,
+            begin: now,
+            spacing: Span::ZERO,
             risk: 0.0,
             symbols: Vec::new(),
             is_closed: false,
@@ -131,6 +136,11 @@ impl Block {
         (self.unsent < self.symbols.len()).then_some(self.unsent as u8)
     }
 
+    /// When that is to be sent.
+    pub(crate) fn unsent_at(&self) -> Instant<Local> {
+        self.begin + self.spacing * self.unsent as i64
+    }
+
     /// What to send once more: what is lost, else parity. `None` if there is no more of it.
     pub(crate) fn next_extra(&mut self) -> Option<u8> {
         if self.symbols.len() == 1 {
@@ -183,7 +193,7 @@ impl Block {
 
     /// Whether to send more for it, now or later.
     pub(crate) fn step(&self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
-        if !self.is_closed || self.next_unsent().is_some() {
+        if !self.is_closed {
             return Step::Wait(self.close_at.min(self.deadline_at));
         }
         let prospect = Prospect {

@@ -190,7 +190,7 @@ impl Reader {
         let deadline_at = now + left;
         let is_known = self.seen.contains_key(&sequence);
         if !is_known && self.seen.len() >= SEEN_LIMIT {
-            self.give_up_first((room, sink));
+            self.give_up_first(now, (room, sink));
         }
         let immediately = self.bound.order == Order::Asap && fragment.count == 1;
         if !is_known && immediately {
@@ -247,13 +247,13 @@ impl Reader {
                 Sample::Held(held) if held.is_whole() && !is_next && now < released_at => break,
                 _ => {}
             }
-            self.pass(sequence, (room, sink));
+            self.pass(sequence, now, (room, sink));
         }
         self.repairs.expire(now, room);
     }
 
     /// Settles the first sample seen, and all before it.
-    fn pass(&mut self, sequence: u64, (room, sink): World<'_, '_>) {
+    fn pass(&mut self, sequence: u64, now: Instant<Local>, (room, sink): World<'_, '_>) {
         let Some(seen) = self.seen.remove(&sequence) else { return };
         seen.leave(room);
         let between = sequence - self.floor.unwrap_or(sequence);
@@ -261,19 +261,20 @@ impl Reader {
         self.floor = Some(sequence + 1);
         match seen.sample {
             Sample::Delivered => {}
-            Sample::Held(held) if held.is_whole() => {
+            // Who wakes late does not deliver late.
+            Sample::Held(held) if held.is_whole() && now <= seen.deadline_at => {
                 self.deliver(sequence, held.source_time_ns, held.payload(), sink);
             }
-            Sample::Held(_) => {
-                sink.counters.incomplete += 1;
+            Sample::Held(held) => {
+                sink.counters.incomplete += u64::from(!held.is_whole());
                 self.miss(1, sink.counters);
             }
         }
     }
 
-    fn give_up_first(&mut self, world: World<'_, '_>) {
+    fn give_up_first(&mut self, now: Instant<Local>, world: World<'_, '_>) {
         if let Some((&sequence, _)) = self.seen.first_key_value() {
-            self.pass(sequence, world);
+            self.pass(sequence, now, world);
         }
     }
 

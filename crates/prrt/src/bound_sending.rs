@@ -29,6 +29,15 @@ const REACTION: Span = Span::from_us(300);
 /// it is what the price of redundancy is learned from.
 const ROUNDS_FOR_THE_FATE: i64 = 4;
 
+/// Samples of so many datagrams are sent without a pause (RFC 6928 has ten).
+const AT_ONCE: usize = 16;
+/// Extras that a stream may send for every datagram of data, on average: the worst channel that is worth a try. Where the
+/// wish cannot be fulfilled all the same, more would only take the line from others.
+const EXTRAS_PER_DATAGRAM: f64 = 4.0;
+const EXTRAS_PER_DATAGRAM_INFEASIBLE: f64 = 0.5;
+/// Extras that may be saved up.
+const EXTRAS_SAVED_LIMIT: f64 = 128.0;
+
 /// Streams with deadlines.
 #[derive(Debug, Default)]
 pub(crate) struct BoundSending {
@@ -45,7 +54,11 @@ struct BoundStream {
     /// Time between two samples, smoothed; `None` before the second.
     interval: Option<Span>,
     last_at: Option<Instant<Local>>,
+    /// A round trip, as last known.
+    round: Span,
     price: Price,
+    /// Extras that may be sent.
+    allowance: f64,
     feasibility: Feasibility,
     counters: SentCounters,
 }
@@ -116,10 +129,13 @@ impl BoundSending {
             self.queue_bytes += stream.join(symbol(sample, 0, 1), deadline_at, now);
             return;
         }
+        let spacing = stream.spacing(pieces, deadline_at, now);
         for number in 0..blocks {
             let mut block = Block::new(deadline_at, now);
+            let first = pieces * number / blocks;
+            (block.begin, block.spacing) = (now + spacing * first as i64, spacing);
             block.samples = u32::from(number == 0);
-            for index in pieces * number / blocks..pieces * (number + 1) / blocks {
+            for index in first..pieces * (number + 1) / blocks {
                 block.add(symbol(sample, index as u16, count));
             }
             block.close();
@@ -225,10 +241,24 @@ impl BoundStream {
             first: 0,
             interval: None,
             last_at: None,
+            round: ROUND_TRIP_PRIOR / 4,
             price: Price::new(),
+            allowance: EXTRAS_SAVED_LIMIT,
             feasibility: Feasibility::new(now),
             counters: SentCounters::default(),
         }
+    }
+
+    /// Time between the datagrams of a long sample: it is spread over what its deadline and the next sample leave,
+    /// so that it does not fill the queues of the path at once; a round trip is kept for repairs.
+    fn spacing(&self, pieces: usize, deadline_at: Instant<Local>, now: Instant<Local>) -> Span {
+        if pieces <= AT_ONCE {
+            return Span::ZERO;
+        }
+        let until_deadline = deadline_at - now - self.round - self.round / 2;
+        let interval = self.interval.unwrap_or(until_deadline);
+        let time = until_deadline.min(interval - interval / 8).max(Span::ZERO);
+        time / pieces as i64
     }
 
     fn has_open_block(&self) -> bool {
@@ -284,14 +314,25 @@ impl BoundStream {
 
     fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
         let price = self.price.now(self.bound.loss_target);
+        self.round = path.round;
         let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
         for (position, block) in (self.first..).zip(&mut self.blocks) {
             if block.is_done() {
                 continue;
             }
             if let Some(symbol) = block.next_unsent() {
+                if block.unsent_at() > now {
+                    block.due = block.unsent_at();
+                    continue;
+                }
                 counters.bound_data += 1;
                 self.counters.datagrams += 1;
+                let earned = if self.feasibility.is_infeasible() {
+                    EXTRAS_PER_DATAGRAM_INFEASIBLE
+                } else {
+                    EXTRAS_PER_DATAGRAM
+                };
+                self.allowance = (self.allowance + earned).min(EXTRAS_SAVED_LIMIT);
                 return Some((position, symbol));
             }
             if block.due > now {
@@ -301,6 +342,10 @@ impl BoundStream {
                 block.close();
             }
             match block.step(path, interval, price, now) {
+                Step::Send if self.allowance < 1.0 => {
+                    counters.extras_refused += 1;
+                    block.due = now + interval;
+                }
                 Step::Send => {
                     let Some(symbol) = block.next_extra() else {
                         block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
@@ -309,6 +354,7 @@ impl BoundStream {
                     let parity = symbol >= FIRST_PARITY;
                     counters.bound_parity += u64::from(parity);
                     counters.bound_repeats += u64::from(!parity);
+                    self.allowance -= 1.0;
                     self.counters.parity += u64::from(parity);
                     self.counters.repeats += u64::from(!parity);
                     return Some((position, symbol));

@@ -40,6 +40,11 @@ impl Feasibility {
         self.block
     }
 
+    /// Whether the wish could not be fulfilled when last looked at.
+    pub(crate) fn is_infeasible(&self) -> bool {
+        self.is_infeasible
+    }
+
     /// Looks, if it is time to; a change is told once.
     pub(crate) fn poll(
         &mut self,

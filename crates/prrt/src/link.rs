@@ -113,6 +113,8 @@ pub struct LinkCounters {
     pub bound_repeats: u64,
     /// Parity datagrams sent for them.
     pub bound_parity: u64,
+    /// Times that one more of either was wanted, but more than their share had been sent.
+    pub extras_refused: u64,
     /// Of those samples, the ones not known to have arrived in time.
     pub bound_failed: u64,
     /// Samples not sent because their deadline had passed.

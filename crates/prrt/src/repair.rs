@@ -74,7 +74,7 @@ impl Prospect<'_> {
     /// Nothing more will be known in time.
     fn insure(&self) -> Step {
         let (risk, gain) = self.risk();
-        if gain <= self.price || self.now >= self.latest && self.pending.len() >= 2 * self.needed + 64 {
+        if gain <= self.price {
             return Step::Risk(risk, self.latest);
         }
         let spaced = self.last_sent + self.interval.min((self.latest - self.now) / 2);

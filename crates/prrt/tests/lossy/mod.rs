@@ -52,8 +52,14 @@ impl Cell {
         restarts: false,
         clock_steps: false,
     };
+
+    fn class(&self) -> Class {
+        let Cell { deadline, loss_target, order, .. } = *self;
+        Class::DeadlineBound(Bound { deadline, loss_target, order })
+    }
 }
 
+/// What came of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     pub sent: u64,
@@ -119,58 +125,120 @@ impl Direction {
 
 /// Sends `samples` samples and lets all deadlines pass.
 pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
-    let start = Instant::<Local>::from_ns(1_000_000_000);
-    let mut now = start;
-    let bound = Bound { deadline: cell.deadline, loss_target: cell.loss_target, order: cell.order };
-    let mut links = [Link::new(LinkConfig::default(), now), Link::new(LinkConfig::default(), now)];
-    links[1].expect(WRITER, 1 << 24, Class::DeadlineBound(bound));
-    let mut directions = [Direction::new(&cell, seed, 0), Direction::new(&cell, seed, 1)];
-    let mut in_transit: BTreeMap<(Instant<Local>, u64), (usize, Vec<u8>)> = BTreeMap::new();
-    let mut number = 0;
-    let payload = vec![7; cell.payload_bytes];
-    let mut outcome = Outcome::default();
-    let mut seen = vec![false; samples as usize + 1];
-    let mut out = Vec::new();
-    let mut clocks = [0, 77_000_000_000];
-    let mut known_clocks = clocks;
-    let mut newest = 0;
-    let mut damage = Random::for_part(seed, 2);
-    let mut next_sample = now;
-    let end = start + cell.interval * samples as i64 + cell.deadline + cell.round_trip * 4;
-    while now <= end {
-        if outcome.sent < samples && next_sample <= now {
-            outcome.sent += 1;
-            let source_time_ns = now.ns() + clocks[0];
-            links[0].send(
-                &Outgoing {
-                    writer: WRITER,
-                    sequence: outcome.sent,
-                    source_time_ns,
-                    age: Span::ZERO,
-                    class: Class::DeadlineBound(bound),
-                    depth: 1,
-                    payload: &payload,
-                },
-                now,
-            );
-            next_sample = start + cell.interval * outcome.sent as i64;
-            if cell.restarts && outcome.sent == samples / 2 {
-                let config = LinkConfig { session: 1, ..LinkConfig::default() };
-                links = [Link::new(config, now), Link::new(config, now)];
-                links[1].expect(WRITER, 1 << 24, Class::DeadlineBound(bound));
+    let mut simulation = Simulation::new(cell, samples, seed);
+    while simulation.step() {}
+    simulation.outcome.sender = simulation.links[0].counters();
+    simulation.outcome.receiver = simulation.links[1].counters();
+    simulation.outcome
+}
+
+/// A datagram on its way.
+struct Datagram {
+    to: usize,
+    bytes: Vec<u8>,
+}
+
+struct Simulation {
+    cell: Cell,
+    samples: u64,
+    seed: u64,
+    now: Instant<Local>,
+    links: [Link; 2],
+    directions: [Direction; 2],
+    damage: Random,
+    /// By time of arrival, and a number of their own.
+    in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
+    datagrams: u64,
+    /// What each node's clock is ahead of the simulation's, and what the other believes.
+    clocks_ns: [i64; 2],
+    believed_ns: [i64; 2],
+    next_sample: Instant<Local>,
+    payload: Vec<u8>,
+    seen: Vec<bool>,
+    newest: u64,
+    outcome: Outcome,
+}
+
+const START: Instant<Local> = Instant::from_ns(1_000_000_000);
+
+impl Simulation {
+    fn new(cell: Cell, samples: u64, seed: u64) -> Simulation {
+        let clocks_ns = [0, 77_000_000_000];
+        Simulation {
+            cell,
+            samples,
+            seed,
+            now: START,
+            links: links(&cell, 0, START),
+            directions: [0, 1].map(|part| Direction::new(&cell, seed, part)),
+            damage: Random::for_part(seed, 2),
+            in_transit: BTreeMap::new(),
+            datagrams: 0,
+            clocks_ns,
+            believed_ns: clocks_ns,
+            next_sample: START,
+            payload: vec![7; cell.payload_bytes],
+            seen: vec![false; samples as usize + 1],
+            newest: 0,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// What happens now, and on to when something next does. False at the end.
+    fn step(&mut self) -> bool {
+        let more = self.outcome.sent < self.samples;
+        if more && self.next_sample <= self.now {
+            self.publish();
+        }
+        self.arrive();
+        self.drain();
+        let sample = (self.outcome.sent < self.samples).then_some(self.next_sample);
+        let arrival = self.in_transit.first_key_value().map(|((at, _), _)| *at);
+        let timeouts = self.links.iter().filter_map(Link::poll_timeout);
+        let Some(next) = timeouts.chain(arrival).chain(sample).min() else { return false };
+        let stands = next <= self.now && sample != Some(next) && arrival != Some(next);
+        assert!(!stands, "seed {}: time stands still", self.seed);
+        self.now = self.now.max(next);
+        let cell = &self.cell;
+        let end = START + cell.interval * self.samples as i64 + cell.deadline + cell.round_trip * 8;
+        self.now <= end
+    }
+
+    fn publish(&mut self) {
+        self.outcome.sent += 1;
+        let sample = Outgoing {
+            writer: WRITER,
+            sequence: self.outcome.sent,
+            source_time_ns: self.now.ns() + self.clocks_ns[0],
+            age: Span::ZERO,
+            class: self.cell.class(),
+            depth: 1,
+            payload: &self.payload,
+        };
+        self.links[0].send(&sample, self.now);
+        self.next_sample = START + self.cell.interval * self.outcome.sent as i64;
+        if self.outcome.sent == self.samples / 2 {
+            if self.cell.restarts {
+                self.links = links(&self.cell, 1, self.now);
             }
-            if cell.clock_steps && outcome.sent == samples / 2 {
-                clocks[0] += 50_000_000;
-            }
-            if outcome.sent == samples * 3 / 4 {
-                known_clocks = clocks;
+            if self.cell.clock_steps {
+                self.clocks_ns[0] += 50_000_000;
             }
         }
+        if self.outcome.sent == self.samples * 3 / 4 {
+            self.believed_ns = self.clocks_ns;
+        }
+    }
+
+    /// Hands over what has arrived, and says that time has passed.
+    fn arrive(&mut self) {
+        let Simulation { cell, seed, now, outcome, payload, seen, newest, .. } = self;
+        let now = *now;
         let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
-            let written = start + cell.interval * (sample.sequence as i64 - 1);
+            let written = START + cell.interval * (sample.sequence as i64 - 1);
             let latency = now - written;
-            outcome.out_of_order += u64::from(sample.sequence < newest);
-            newest = newest.max(sample.sequence);
+            outcome.out_of_order += u64::from(sample.sequence < *newest);
+            *newest = sample.sequence.max(*newest);
             outcome.latency_max = outcome.latency_max.max(latency);
             assert_eq!(sample.payload, payload, "seed {seed}: a sample is damaged");
             let twice = std::mem::replace(&mut seen[sample.sequence as usize], true);
@@ -178,58 +246,59 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
             outcome.late += u64::from(latency > cell.deadline);
             outcome.on_time += u64::from(latency <= cell.deadline && !twice);
         };
-        while let Some(entry) = in_transit.first_entry().filter(|entry| entry.key().0 <= now) {
-            let (to, bytes) = entry.remove();
+        while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= now) {
+            let Datagram { to, bytes } = entry.remove();
             let arrival = Arrival {
                 now,
-                own_ns: now.ns() + clocks[to],
-                peer_ns: Some(now.ns() + known_clocks[1 - to]),
+                own_ns: now.ns() + self.clocks_ns[to],
+                peer_ns: Some(now.ns() + self.believed_ns[1 - to]),
             };
             // What is damaged and malformed is counted.
-            let taken = links[to].handle_datagram(&bytes, arrival, &mut deliver);
+            let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);
             assert!(cell.corruption > 0.0 || taken.is_ok(), "seed {seed}: {taken:?}");
         }
-        for link in &mut links {
-            link.handle_timeout(now, &mut deliver);
-        }
+        self.links.iter_mut().for_each(|link| link.handle_timeout(now, &mut deliver));
+    }
+
+    fn drain(&mut self) {
+        let mut out = Vec::new();
         for from in 0..2 {
+            while self.links[from].poll_wish(self.now).is_some() {}
             for turn in 0.. {
                 out.clear();
-                if !links[from].poll_transmit(now, &mut out) {
+                if !self.links[from].poll_transmit(self.now, &mut out) {
                     break;
                 }
-                assert!(turn < 100_000, "seed {seed}: a link that always has something more");
-                outcome.datagrams += u64::from(from == 0);
-                outcome.feedback += u64::from(from == 1);
-                if let Some(arrives) = directions[from].pass(&cell, out.len() + 28, now) {
-                    let copies = 1 + u32::from(damage.chance(cell.duplication));
-                    for _ in 0..copies {
-                        let mut bytes = out.clone();
-                        if damage.chance(cell.corruption) {
-                            // The header's checks are tested elsewhere; here a checksum lets through lengths only.
-                            bytes.truncate(damage.bits() as usize % bytes.len());
-                        }
-                        number += 1;
-                        in_transit.insert((arrives, number), (1 - from, bytes));
-                    }
-                }
+                assert!(turn < 100_000, "seed {}: a link that always has something more", self.seed);
+                self.transmit(from, &out);
             }
+            let (queued, held) = self.links[from].held_bytes();
+            self.outcome.held_bytes_max = self.outcome.held_bytes_max.max(queued).max(held);
         }
-        for link in &links {
-            let (queued, held) = link.held_bytes();
-            outcome.held_bytes_max = outcome.held_bytes_max.max(queued).max(held);
-        }
-        let arrival = in_transit.first_key_value().map(|((at, _), _)| *at);
-        let sample = (outcome.sent < samples).then_some(next_sample);
-        let timeouts = links.iter().filter_map(Link::poll_timeout);
-        let Some(next) = timeouts.chain(arrival).chain(sample).min() else { break };
-        assert!(
-            next > now || sample == Some(next) || arrival == Some(next),
-            "seed {seed}: time stands still"
-        );
-        now = now.max(next);
     }
-    outcome.sender = links[0].counters();
-    outcome.receiver = links[1].counters();
-    outcome
+
+    fn transmit(&mut self, from: usize, datagram: &[u8]) {
+        self.outcome.datagrams += u64::from(from == 0);
+        self.outcome.feedback += u64::from(from == 1);
+        let passed = self.directions[from].pass(&self.cell, datagram.len() + 28, self.now);
+        let Some(arrives) = passed else { return };
+        let copies = 1 + u32::from(self.damage.chance(self.cell.duplication));
+        for _ in 0..copies {
+            let mut bytes = datagram.to_vec();
+            if self.damage.chance(self.cell.corruption) {
+                // A checksum lets no other damage through.
+                bytes.truncate(self.damage.bits() as usize % bytes.len());
+            }
+            self.datagrams += 1;
+            self.in_transit.insert((arrives, self.datagrams), Datagram { to: 1 - from, bytes });
+        }
+    }
+}
+
+/// Two links of a new life.
+fn links(cell: &Cell, session: u32, now: Instant<Local>) -> [Link; 2] {
+    let config = LinkConfig { session, ..LinkConfig::default() };
+    let mut links = [Link::new(config, now), Link::new(config, now)];
+    links[1].expect(WRITER, 1 << 24, cell.class());
+    links
 }
