@@ -3,8 +3,13 @@
 //! `cargo xtask sweep prrt` writes it to `crates/prrt/sweep.md`.
 
 mod grid;
+#[path = "../tests/lossy/mod.rs"]
+mod lossy;
 
 use noctule_prrt::plan::{Infeasible, Plan, exact, fast};
+
+/// Samples of each simulated cell.
+const SAMPLES: u64 = 100_000;
 
 #[allow(clippy::print_stdout)] // a table on standard output is what this program is for
 fn main() {
@@ -15,9 +20,9 @@ fn main() {
         "Round: extras @ ms after the first datagram, m = of those reported missing, u = never heard of.\n"
     );
     println!(
-        "| message | RTT ms | deadline ms | loss % | bursts | plan | residual | redundancy | model's least | capacity |"
+        "| message | RTT ms | deadline ms | loss % | bursts | plan | residual | redundancy | model's least | capacity | simulated: residual | redundancy | reported infeasible |"
     );
-    println!("|---|---:|---:|---:|---|---|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---|---|---:|---:|---:|---:|---:|---:|---|");
     for cell in grid::cells() {
         let deadline_ms = cell.deadline_round_trips * cell.round_trip_ms as f64;
         print!(
@@ -30,7 +35,7 @@ fn main() {
         );
         let capacity = 1.0 / (1.0 - cell.loss) - 1.0;
         match (fast(&cell.demand, &cell.path), exact(&cell.demand, &cell.path)) {
-            (Ok(plan), Ok(least)) => println!(
+            (Ok(plan), Ok(least)) => print!(
                 "| {} | {:.1e} | {:.4} | {:.4} | {capacity:.4} |",
                 shape(&plan),
                 plan.residual_loss,
@@ -38,10 +43,31 @@ fn main() {
                 least.redundancy
             ),
             (Err(why), Ok(least)) => {
-                println!("| missed: {why} | | | {:.4} | {capacity:.4} |", least.redundancy);
+                print!("| missed: {why} | | | {:.4} | {capacity:.4} |", least.redundancy);
             }
-            (_, Err(why)) => println!("| {} | | | infeasible | {capacity:.4} |", instead(&why)),
+            (_, Err(why)) => print!("| {} | | | infeasible | {capacity:.4} |", instead(&why)),
         }
+        let outcome = lossy::run(simulated(&cell), SAMPLES, 1);
+        println!(
+            " {:.1e} | {:.4} | {} |",
+            outcome.residual(),
+            outcome.redundancy(),
+            if outcome.ends_infeasible { "yes" } else { "" }
+        );
+    }
+}
+
+/// The same cell for the transport itself, from its first datagram on.
+fn simulated(cell: &grid::Cell) -> lossy::Cell {
+    lossy::Cell {
+        loss: cell.loss,
+        burst: if cell.bursts { 3.0 } else { 1.0 },
+        round_trip: cell.path.round_trip,
+        jitter: cell.path.round_trip_jitter / 2,
+        deadline: cell.demand.deadline,
+        interval: cell.demand.interval,
+        payload_bytes: cell.bytes as usize,
+        ..lossy::Cell::LOSSY
     }
 }
 

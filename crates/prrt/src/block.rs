@@ -19,7 +19,8 @@ const PARITY_MAX: u8 = 127;
 pub(crate) struct Block {
     /// By when it must arrive.
     pub(crate) deadline_at: Instant<Local>,
-    /// Samples that begin in it.
+    /// Number of the sample, or of the first one, and how many there are. Several blocks may be of one sample.
+    pub(crate) sequence: u64,
     pub(crate) samples: u32,
     /// When to look at it again.
     pub(crate) due: Instant<Local>,
@@ -70,9 +71,10 @@ pub(crate) struct Path {
 }
 
 impl Block {
-    pub(crate) fn new(deadline_at: Instant<Local>, now: Instant<Local>) -> Block {
+    pub(crate) fn new(sequence: u64, deadline_at: Instant<Local>, now: Instant<Local>) -> Block {
         Block {
             deadline_at,
+            sequence,
             samples: 0,
             due: now,
             close_at: Instant::MAX,

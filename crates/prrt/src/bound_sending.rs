@@ -54,6 +54,10 @@ struct BoundStream {
     /// Time between two samples, smoothed; `None` before the second.
     interval: Option<Span>,
     last_at: Option<Instant<Local>>,
+    /// A sample fails if any of its blocks does.
+    blocks_per_sample: f64,
+    /// Number of the sample that failed last.
+    failed_last: Option<u64>,
     /// A round trip, as last known.
     round: Span,
     price: Price,
@@ -126,15 +130,16 @@ impl BoundSending {
         stream.bound = bound;
         stream.observe(now);
         if pieces == 1 && (stream.feasibility.block() > 1 || stream.has_open_block()) {
-            self.queue_bytes += stream.join(symbol(sample, 0, 1), deadline_at, now);
+            self.queue_bytes += stream.join((sample.sequence, symbol(sample, 0, 1)), deadline_at, now);
             return;
         }
+        stream.blocks_per_sample = blocks as f64;
         let spacing = stream.spacing(pieces, deadline_at, now);
         for number in 0..blocks {
-            let mut block = Block::new(deadline_at, now);
+            let mut block = Block::new(sample.sequence, deadline_at, now);
             let first = pieces * number / blocks;
             (block.begin, block.spacing) = (now + spacing * first as i64, spacing);
-            block.samples = u32::from(number == 0);
+            block.samples = 1;
             for index in first..pieces * (number + 1) / blocks {
                 block.add(symbol(sample, index as u16, count));
             }
@@ -241,6 +246,8 @@ impl BoundStream {
             first: 0,
             interval: None,
             last_at: None,
+            blocks_per_sample: 1.0,
+            failed_last: None,
             round: ROUND_TRIP_PRIOR / 4,
             price: Price::new(),
             allowance: EXTRAS_SAVED_LIMIT,
@@ -266,11 +273,16 @@ impl BoundStream {
     }
 
     /// Adds a sample of one datagram to a block of several. Gives what that costs.
-    fn join(&mut self, symbol: Vec<u8>, deadline_at: Instant<Local>, now: Instant<Local>) -> usize {
+    fn join(
+        &mut self,
+        (sequence, symbol): (u64, Vec<u8>),
+        deadline_at: Instant<Local>,
+        now: Instant<Local>,
+    ) -> usize {
         let size = self.feasibility.block();
         let mut added = symbol.len();
         if !self.has_open_block() {
-            let mut block = Block::new(deadline_at, now);
+            let mut block = Block::new(sequence, deadline_at, now);
             let interval = self.interval.unwrap_or(Span::ZERO);
             block.close_at = now + interval * i64::from(size) - interval / 2;
             self.blocks.push_back(block);
@@ -302,10 +314,11 @@ impl BoundStream {
             }
             freed += cost(block);
             let failed = !block.is_done();
-            let samples = if failed { u64::from(block.samples) } else { 0 };
+            let is_new = failed && self.failed_last.replace(block.sequence) != Some(block.sequence);
+            let samples = if is_new { u64::from(block.samples) } else { 0 };
             counters.bound_failed += samples;
             self.counters.failed += samples;
-            self.price.settle(block.risk, failed, self.bound.loss_target);
+            self.price.settle(block.risk, failed, self.bound.loss_target / self.blocks_per_sample);
             self.blocks.pop_front();
             self.first += 1;
         }
@@ -313,7 +326,7 @@ impl BoundStream {
     }
 
     fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
-        let price = self.price.now(self.bound.loss_target);
+        let price = self.price.now(self.bound.loss_target / self.blocks_per_sample);
         self.round = path.round;
         let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
         for (position, block) in (self.first..).zip(&mut self.blocks) {

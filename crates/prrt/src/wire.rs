@@ -187,6 +187,8 @@ impl<'a> Datagram<'a> {
             Some(Load::Parity(Parity { writer, place, symbol })) => {
                 out.extend_from_slice(&writer.0.to_le_bytes());
                 place.encode(out);
+                // No symbol is longer than a datagram.
+                out.extend_from_slice(&(symbol.len() as u16).to_le_bytes());
                 out.extend_from_slice(symbol);
             }
         }
@@ -382,6 +384,9 @@ impl<'a> Parity<'a> {
         let place = Place::decode(&mut cursor)?;
         if place.symbol < FIRST_PARITY || place.symbols == 0 {
             return Err(Malformed::Value);
+        }
+        if usize::from(cursor.u16()?) != cursor.rest.len() {
+            return Err(Malformed::Length);
         }
         Ok(Parity { writer, place, symbol: cursor.rest })
     }

@@ -54,22 +54,22 @@ fn in_order_means_in_order_and_still_in_time() {
 
 #[test]
 fn a_lost_datagram_costs_a_repair_and_not_the_picture() {
-    // A megabyte at 10 Hz over 100 Mbit/s takes 84 of 100 ms.
+    // 600 kB at 10 Hz over 100 Mbit/s take 53 of 100 ms.
     let cell = Cell {
         loss: 0.01,
         burst: 1.0,
-        deadline: Span::from_ms(120),
+        deadline: Span::from_ms(100),
         interval: Span::from_ms(100),
-        payload_bytes: 1_000_000,
+        payload_bytes: 600_000,
         loss_target: 1e-2,
         bottleneck: Some((12_500_000, 2_000_000)),
         ..Cell::LOSSY
     };
-    let outcome = run(cell, 100, 5);
+    let outcome = run(cell, 300, 5);
     check(&outcome, 5);
     println!("residual {:.2e}, redundancy {:.4}", outcome.residual(), outcome.redundancy());
     assert!(outcome.residual() <= 0.05, "{:.2e}", outcome.residual());
-    assert!(outcome.redundancy() < 0.1, "{}", outcome.redundancy());
+    assert!(outcome.redundancy() < 0.15, "{}", outcome.redundancy());
     assert!(outcome.receiver.repaired_by_parity > 0, "no parity was needed: {:?}", outcome.receiver);
 }
 

@@ -79,7 +79,7 @@ fn parity_has_the_bytes_of_the_specification_and_places_that_cannot_be_are_refus
     };
     let bytes = bytes_of(&parity(place));
     let mut wanted = b"NCTM\x02\x20\0\0\x01\0\0\0\x03\0\0\0".to_vec();
-    wanted.extend([6, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 129, 5, 1, 0, 8, 9]);
+    wanted.extend([6, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 129, 5, 1, 0, 2, 0, 8, 9]);
     assert_eq!(bytes, wanted);
     assert_eq!(Datagram::decode(&bytes), Ok(parity(place)));
     for impossible in [

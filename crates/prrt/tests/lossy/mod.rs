@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use noctule_netsim::Random;
-use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Outgoing, StreamId};
+use noctule_prrt::{
+    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Outgoing, StreamId, Wish,
+};
 use noctule_timebase::{Instant, Span};
 
 pub const WRITER: StreamId = StreamId(1);
@@ -68,6 +70,9 @@ pub struct Outcome {
     pub twice: u64,
     pub out_of_order: u64,
     pub held_bytes_max: usize,
+    /// Times that the sender said that the wish cannot be fulfilled, and whether it did last.
+    pub infeasible: u64,
+    pub ends_infeasible: bool,
     pub datagrams: u64,
     pub feedback: u64,
     pub latency_max: Span,
@@ -263,7 +268,10 @@ impl Simulation {
     fn drain(&mut self) {
         let mut out = Vec::new();
         for from in 0..2 {
-            while self.links[from].poll_wish(self.now).is_some() {}
+            while let Some((_, wish)) = self.links[from].poll_wish(self.now) {
+                self.outcome.ends_infeasible = wish != Wish::Feasible;
+                self.outcome.infeasible += u64::from(wish != Wish::Feasible);
+            }
             for turn in 0.. {
                 out.clear();
                 if !self.links[from].poll_transmit(self.now, &mut out) {
