@@ -51,6 +51,8 @@ struct BoundStream {
     /// Numbered from `first` without gaps.
     blocks: VecDeque<Block>,
     first: u64,
+    /// No block is to be looked at before this.
+    due: Instant<Local>,
     /// Time between two samples, smoothed; `None` before the second.
     interval: Option<Span>,
     last_at: Option<Instant<Local>>,
@@ -129,6 +131,7 @@ impl BoundSending {
         stream.counters.samples += 1;
         stream.bound = bound;
         stream.observe(now);
+        stream.due = now;
         if pieces == 1 && (stream.feasibility.block() > 1 || stream.has_open_block()) {
             self.queue_bytes += stream.join((sample.sequence, symbol(sample, 0, 1)), deadline_at, now);
             return;
@@ -171,6 +174,7 @@ impl BoundSending {
         let Some(place) = carried.position.checked_sub(stream.first) else { return };
         let Some(block) = stream.blocks.get_mut(place as usize) else { return };
         let symbol = carried.index as u8;
+        stream.due = now;
         match fate {
             Fate::Arrived | Fate::Refused => block.handle_arrival(symbol, packet, now),
             Fate::Lost => block.handle_loss(symbol, packet, now),
@@ -233,8 +237,7 @@ impl BoundSending {
 
     /// When [`next`](BoundSending::next) may have something although nothing was heard.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
-        let blocks = self.streams.values().flat_map(|stream| &stream.blocks);
-        blocks.filter(|block| !block.is_done()).map(|block| block.due).min()
+        self.streams.values().filter(|stream| !stream.blocks.is_empty()).map(|stream| stream.due).min()
     }
 }
 
@@ -244,6 +247,7 @@ impl BoundStream {
             bound,
             blocks: VecDeque::new(),
             first: 0,
+            due: now,
             interval: None,
             last_at: None,
             blocks_per_sample: 1.0,
@@ -326,6 +330,9 @@ impl BoundStream {
     }
 
     fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
+        if now < self.due {
+            return None;
+        }
         let price = self.price.now(self.bound.loss_target / self.blocks_per_sample);
         self.round = path.round;
         let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
@@ -384,6 +391,9 @@ impl BoundStream {
                 Step::Rest => block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE,
             }
         }
+        // Blocks that are done wait for older ones only.
+        let waiting = self.blocks.iter().filter(|block| !block.is_done());
+        self.due = waiting.map(|block| block.due).min().unwrap_or(Instant::MAX);
         None
     }
 }

@@ -78,6 +78,8 @@ pub(crate) struct Flight {
     /// The newest packet whose fate is known, and whether it was lost.
     known: (u64, bool),
     heard_at: Instant<Local>,
+    /// No packet before this one is in flight.
+    overtaken: u64,
     /// Fates are recorded in the order of sending, up to here.
     recorded: u64,
     loss: LossEstimator,
@@ -119,6 +121,7 @@ impl Flight {
             bound_later: 1,
             known: (0, false),
             heard_at: now,
+            overtaken: 0,
             recorded: 0,
             loss: LossEstimator::new(),
             in_burst: false,
@@ -313,9 +316,12 @@ impl Flight {
 
     /// Whether the window was decreased for it.
     fn give_up_overtaken(&mut self, settle: &mut dyn FnMut(Fate, u64, Carried)) -> bool {
-        let overtaken = (self.newest_arrived + 1).saturating_sub(self.first + self.bound_later) as usize;
+        let overtaken = (self.newest_arrived + 1).saturating_sub(self.bound_later);
+        let from = self.overtaken.max(self.first);
+        let count = overtaken.saturating_sub(from) as usize;
+        let place = (from - self.first) as usize;
         let mut newest_lost = None;
-        for (number, packet) in (self.first..).zip(self.packets.iter_mut().take(overtaken)) {
+        for (number, packet) in (from..).zip(self.packets.iter_mut().skip(place).take(count)) {
             let later = self.newest_arrived - number;
             let is_lost = later >= LATER_PACKETS || packet.carried.bound;
             if packet.state == State::InFlight && is_lost {
@@ -327,6 +333,7 @@ impl Flight {
                 settle(Fate::Lost, number, packet.carried);
             }
         }
+        self.overtaken = self.overtaken.max((self.newest_arrived + 1).saturating_sub(LATER_PACKETS));
         let decrease = newest_lost.is_some_and(|number| number >= self.decreased_at);
         if decrease {
             self.window_bytes = (self.window_bytes / 2).max(self.least_window());
