@@ -113,11 +113,12 @@ static void what_was_overwritten_is_counted_and_history_is_kept(void) {
     noctule_node_t *node = open_node("history");
     noctule_publisher_t *publisher = NULL;
     noctule_subscriber_t *subscriber = NULL;
-    noctule_publisher_options_t offered = {.keep_last = 3, .transient_local = true, .reliability = NOCTULE_RELIABLE,
-                                           .deadline_ns = 1000000000, .payload_bytes_max = 1, .borrows = 1,
-                                           .type_name = "byte", .type_hash = 7};
-    noctule_subscriber_options_t requested = {.transient_local = true, .reliability = NOCTULE_RELIABLE,
-                                              .deadline_ns = 2000000000, .wait = NOCTULE_WAIT_HYBRID, .borrows = 1,
+    noctule_publisher_options_t offered = {.qos = {.keep_last = 3, .transient_local = true,
+                                                   .reliability = NOCTULE_RELIABLE, .deadline_ns = 1000000000},
+                                           .payload_bytes_max = 1, .borrows = 1, .type_name = "byte", .type_hash = 7};
+    noctule_subscriber_options_t requested = {.qos = {.transient_local = true, .reliability = NOCTULE_RELIABLE,
+                                                      .deadline_ns = 2000000000},
+                                              .wait = NOCTULE_WAIT_HYBRID, .borrows = 1,
                                               .type_name = "byte", .type_hash = 7};
     CHECK(noctule_publisher_open(node, "map", &offered, &publisher) == NOCTULE_OK);
     for (unsigned char number = 0; number < 10; number++) CHECK(noctule_publish(publisher, &number, 1) == NOCTULE_OK);
@@ -137,7 +138,7 @@ static void what_was_overwritten_is_counted_and_history_is_kept(void) {
 
     /* Nothing older than its lifespan is taken. */
     noctule_subscriber_t *brief = NULL;
-    requested.lifespan_ns = 1;
+    requested.qos.lifespan_ns = 1;
     noctule_subscriber_close(subscriber);
     CHECK(noctule_subscriber_open(node, "map", &requested, &brief) == NOCTULE_OK);
     while (noctule_subscriber_publishers(brief) == 0) {
@@ -171,14 +172,16 @@ static void bad_calls_are_refused_with_a_sentence(void) {
     CHECK(noctule_now_ns(NULL) == INT64_MIN);
 
     noctule_publisher_t *publisher = NULL;
-    noctule_publisher_options_t offered = {.keep_last = 70000};
+    noctule_publisher_options_t offered = {.qos = {.keep_last = 70000}};
     CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "70000");
-    offered = (noctule_publisher_options_t){.reliability = 3};
+    offered = (noctule_publisher_options_t){.qos = {.reliability = 3}};
     CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "reliability");
-    offered = (noctule_publisher_options_t){.deadline_ns = -1};
+    offered = (noctule_publisher_options_t){.qos = {.deadline_ns = -1}};
     CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "deadline_ns");
-    offered = (noctule_publisher_options_t){.lifespan_ns = -1};
+    offered = (noctule_publisher_options_t){.qos = {.lifespan_ns = -1}};
     CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "lifespan_ns");
+    offered = (noctule_publisher_options_t){.format = "jason"};
+    CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "json, yaml");
     CHECK_FAILS(noctule_publisher_open(node, "", NULL, &publisher), NOCTULE_ERROR_ARGUMENT, "no name");
     CHECK_FAILS(noctule_publisher_open(NULL, "t", NULL, &publisher), NOCTULE_ERROR_ARGUMENT, "node is NULL");
     CHECK_FAILS(noctule_publisher_open(node, "t", NULL, NULL), NOCTULE_ERROR_ARGUMENT, "publisher is NULL");
@@ -214,6 +217,114 @@ static void bad_calls_are_refused_with_a_sentence(void) {
     noctule_node_close(node);
 }
 
+static void a_wait_set_finds_the_topic_that_has_a_sample(void) {
+    noctule_node_t *node = open_node("waiting");
+    noctule_publisher_t *publishers[2] = {NULL, NULL};
+    noctule_subscriber_t *subscribers[2] = {NULL, NULL};
+    const char *topics[2] = {"one", "two"};
+    noctule_publisher_options_t offered = {.format = "json"};
+    noctule_sample_info_t info;
+    noctule_wait_set_t *set = NULL;
+    size_t ready = 9;
+    CHECK(noctule_wait_set_open(NOCTULE_WAIT_BLOCK, &set) == NOCTULE_OK);
+    CHECK(noctule_wait(set, NULL, 0, 0, &ready) == NOCTULE_NOTHING);
+    for (int i = 0; i < 2; i++) {
+        CHECK(noctule_publisher_open(node, topics[i], &offered, &publishers[i]) == NOCTULE_OK);
+        CHECK(noctule_subscriber_open(node, topics[i], NULL, &subscribers[i]) == NOCTULE_OK);
+        noctule_sample_release(until_received(publishers[i], subscribers[i], "{}", &info));
+        CHECK(info.format != NULL && strcmp(info.format, "json") == 0);
+        drain(subscribers[i]);
+    }
+    CHECK(noctule_wait(set, subscribers, 2, 1000, &ready) == NOCTULE_NOTHING && ready == 9);
+    for (size_t i = 0; i < 10; i++) {
+        char buffer[8];
+        CHECK(noctule_publish(publishers[i % 2], "[1]", 3) == NOCTULE_OK);
+        CHECK(noctule_wait(set, subscribers, 2, -1, &ready) == NOCTULE_OK && ready == i % 2);
+        CHECK(noctule_take_into(subscribers[ready], buffer, sizeof buffer, &info) == NOCTULE_OK);
+    }
+    noctule_wake(set);
+    CHECK(noctule_wait(set, subscribers, 2, -1, &ready) == NOCTULE_WOKEN);
+    noctule_wake(NULL);
+
+    noctule_statistics_t statistics;
+    CHECK(noctule_subscriber_statistics(subscribers[0], &statistics) == NOCTULE_OK);
+    CHECK(statistics.taken >= 6 && statistics.aged == statistics.taken && statistics.bound_ns == 0);
+    CHECK(statistics.age_max_ns >= 0 && statistics.late == 0 && statistics.bytes >= 17);
+    CHECK(statistics.age_p99_9_ns == INT64_MIN);
+    CHECK_FAILS(noctule_subscriber_statistics(NULL, &statistics), NOCTULE_ERROR_ARGUMENT, "subscriber is NULL");
+
+    noctule_subscriber_t *twice[2] = {subscribers[0], subscribers[0]};
+    CHECK_FAILS(noctule_wait(set, twice, 2, 0, &ready), NOCTULE_ERROR_ARGUMENT, "subscribers[1] is there twice");
+    noctule_subscriber_t *none = NULL;
+    CHECK_FAILS(noctule_wait(set, &none, 1, 0, &ready), NOCTULE_ERROR_ARGUMENT, "subscribers[0] is NULL");
+    CHECK_FAILS(noctule_wait(NULL, subscribers, 1, 0, &ready), NOCTULE_ERROR_ARGUMENT, "set is NULL");
+    noctule_wait_set_close(set);
+    CHECK_FAILS(noctule_wait_set_open(7, &set), NOCTULE_ERROR_ARGUMENT, "number 7");
+    CHECK(set == NULL);
+    noctule_wait_set_close(NULL);
+    for (int i = 0; i < 2; i++) {
+        noctule_subscriber_close(subscribers[i]);
+        noctule_publisher_close(publishers[i]);
+    }
+    noctule_node_close(node);
+}
+
+/* What callbacks are given as context. */
+struct heard {
+    noctule_dispatcher_t *dispatcher;
+    int samples, errors;
+    uint64_t last;
+};
+
+static void count_sample(void *context, const noctule_sample_info_t *info) {
+    struct heard *heard = context;
+    CHECK(info->length_bytes == 8 && info->age_ns >= 0);
+    memcpy(&heard->last, info->bytes, 8);
+    heard->samples++;
+    CHECK_FAILS(noctule_spin_once(heard->dispatcher, 0), NOCTULE_ERROR_ARGUMENT, "before it spins");
+    if (heard->last == 5) noctule_stop(heard->dispatcher);
+}
+
+static void count_error(void *context, const char *sentence) {
+    ((struct heard *)context)->errors += sentence[0] != 0;
+}
+
+static void a_dispatcher_calls_until_it_is_stopped(void) {
+    noctule_node_t *node = open_node("dispatching");
+    noctule_publisher_t *publisher = NULL;
+    noctule_subscriber_t *subscriber = NULL;
+    noctule_sample_info_t info;
+    struct heard heard = {NULL, 0, 0, 0};
+    CHECK(noctule_dispatcher_open(NOCTULE_WAIT_BLOCK, &heard.dispatcher) == NOCTULE_OK);
+    CHECK(noctule_spin(heard.dispatcher) == NOCTULE_OK);
+    CHECK(noctule_publisher_open(node, "number", NULL, &publisher) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(node, "number", NULL, &subscriber) == NOCTULE_OK);
+    noctule_sample_release(until_received(publisher, subscriber, "8 bytes!", &info));
+    drain(subscriber);
+    CHECK_FAILS(noctule_on_sample(heard.dispatcher, subscriber, NULL, NULL), NOCTULE_ERROR_ARGUMENT, "callback is NULL");
+    CHECK_FAILS(noctule_on_sample(heard.dispatcher, NULL, count_sample, NULL), NOCTULE_ERROR_ARGUMENT, "subscriber is NULL");
+    CHECK(noctule_on_error(heard.dispatcher, count_error, &heard) == NOCTULE_OK);
+    CHECK(noctule_on_sample(heard.dispatcher, subscriber, count_sample, &heard) == NOCTULE_OK);
+    CHECK(noctule_spin_once(heard.dispatcher, 1000) == NOCTULE_NOTHING);
+    for (uint64_t number = 1; number <= 6; number++) CHECK(noctule_publish(publisher, &number, 8) == NOCTULE_OK);
+    CHECK(noctule_spin(heard.dispatcher) == NOCTULE_OK);
+    CHECK(heard.samples == 5 && heard.last == 5 && heard.errors == 0);
+    CHECK(noctule_spin_once(heard.dispatcher, -1) == NOCTULE_WOKEN);
+    /* The subscriber goes with the dispatcher, also after its node. */
+    noctule_node_close(node);
+    noctule_dispatcher_close(heard.dispatcher);
+    noctule_dispatcher_close(NULL);
+    noctule_stop(NULL);
+    /* The publisher hears of it from the node's thread, which it keeps. */
+    noctule_wait_set_t *pause = NULL;
+    size_t none = 0;
+    CHECK(noctule_wait_set_open(NOCTULE_WAIT_BLOCK, &pause) == NOCTULE_OK);
+    for (int i = 0; i < 20000 && noctule_publisher_readers(publisher) != 0; i++) noctule_wait(pause, NULL, 0, 1000000, &none);
+    CHECK(noctule_publisher_readers(publisher) == 0);
+    noctule_wait_set_close(pause);
+    noctule_publisher_close(publisher);
+}
+
 int main(int count, char **arguments) {
     domain = count > 1 ? (uint32_t)atoi(arguments[1]) : 0;
     CHECK(strcmp(noctule_last_error(), "") == 0);
@@ -221,6 +332,8 @@ int main(int count, char **arguments) {
     a_copy_needs_a_buffer_that_is_long_enough();
     what_was_overwritten_is_counted_and_history_is_kept();
     bad_calls_are_refused_with_a_sentence();
+    a_wait_set_finds_the_topic_that_has_a_sample();
+    a_dispatcher_calls_until_it_is_stopped();
     if (failures == 0) printf("c library: all tests passed\n");
     return failures != 0;
 }

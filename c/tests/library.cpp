@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <thread>
 
 using namespace std::chrono_literals;
 
@@ -69,13 +70,13 @@ static void a_sample_is_borrowed_moved_and_given_back(std::uint32_t domain) {
 static void the_elements_of_a_container_are_published(std::uint32_t domain) {
     noctule::Node node("n", in(domain));
     noctule::PublisherOptions offered;
-    offered.transient_local = true;
-    offered.reliability = noctule::Reliability::reliable;
-    offered.deadline = 1s;
+    offered.qos.transient_local = true;
+    offered.qos.reliability = noctule::Reliability::reliable;
+    offered.qos.deadline = 1s;
     noctule::SubscriberOptions requested;
-    requested.transient_local = true;
-    requested.reliability = noctule::Reliability::reliable;
-    requested.deadline = 2s;
+    requested.qos.transient_local = true;
+    requested.qos.reliability = noctule::Reliability::reliable;
+    requested.qos.deadline = 2s;
     requested.wait = noctule::Wait::hybrid;
     requested.type_name = "bytes";
     requested.borrows = 3;
@@ -88,6 +89,52 @@ static void the_elements_of_a_container_are_published(std::uint32_t domain) {
     CHECK(doubles && reinterpret_cast<const double *>(doubles->bytes().data())[1] == 2.0 && doubles->bytes().size() == 16);
     CHECK(integers && integers->bytes().size() == 6);
     CHECK(old && old->age()->value >= 1s);
+}
+
+static void a_wait_set_waits_for_many_and_is_woken(std::uint32_t domain) {
+    noctule::Node node("n", in(domain));
+    noctule::PublisherOptions offered;
+    offered.format = "msgpack";
+    noctule::Publisher one = node.publisher("one", offered), two = node.publisher("two");
+    noctule::Subscriber first = node.subscriber("one"), second = node.subscriber("two");
+    CHECK(until_received(one, first, "x").info().format == "msgpack");
+    CHECK(!until_received(two, second, "x").info().format);
+    while (first.take() || second.take()) {}
+    noctule::WaitSet set;
+    two.publish("y");
+    CHECK(set.wait({first.get(), second.get()}) == 1);
+    CHECK(second.take()->bytes().text() == "y");
+    CHECK(!set.wait({first.get(), second.get()}, 1ms));
+    std::thread other([&] { set.wake(); });
+    CHECK(!set.wait({first.get(), second.get()}));
+    other.join();
+    CHECK(first.statistics().taken >= 1 && first.statistics().bound == 0ns && !first.statistics().age_p99_9);
+}
+
+static void an_exception_of_a_callback_leaves_spin_and_stop_ends_it(std::uint32_t domain) {
+    noctule::Node node("n", in(domain));
+    noctule::Publisher publisher = node.publisher("number");
+    noctule::Subscriber subscriber = node.subscriber("number");
+    until_received(publisher, subscriber, "0");
+    while (subscriber.take()) {}
+    std::string heard;
+    noctule::Dispatcher dispatcher;
+    dispatcher.spin();
+    dispatcher.on_sample(std::move(subscriber), [&](noctule::Sample sample) {
+        heard += sample.bytes().text();
+        if (heard == "1") throw std::runtime_error("on purpose");
+        if (heard == "123") dispatcher.stop();
+    });
+    for (const char *text : {"1", "2", "3", "4"}) publisher.publish(std::string_view(text));
+    bool thrown = false;
+    try {
+        dispatcher.spin();
+    } catch (const std::runtime_error &error) {
+        thrown = error.what() == std::string("on purpose");
+    }
+    CHECK(thrown && heard == "1");
+    dispatcher.spin();
+    CHECK(heard == "123" && !dispatcher.spin_once());
 }
 
 static void what_cannot_be_is_thrown_with_its_sentence(std::uint32_t domain) {
@@ -103,10 +150,10 @@ static void what_cannot_be_is_thrown_with_its_sentence(std::uint32_t domain) {
     noctule::PublisherOptions offered;
     offered.payload_bytes_max = 4;
     CHECK(fails([&] { node.publisher("t", offered).publish("12345"); }, NOCTULE_ERROR_TOO_LONG, "payload_bytes_max"));
-    offered.lifespan = -1ns;
+    offered.qos.lifespan = -1ns;
     CHECK(fails([&] { node.publisher("t", offered); }, NOCTULE_ERROR_ARGUMENT, "lifespan_ns"));
     noctule::SubscriberOptions requested;
-    requested.lifespan = -1ns;
+    requested.qos.lifespan = -1ns;
     CHECK(fails([&] { node.subscriber("t", requested); }, NOCTULE_ERROR_ARGUMENT, "lifespan_ns"));
 }
 
@@ -118,6 +165,8 @@ int main(int count, char **arguments) {
     a_sample_is_borrowed_moved_and_given_back(domain);
     the_elements_of_a_container_are_published(domain);
     what_cannot_be_is_thrown_with_its_sentence(domain);
+    a_wait_set_waits_for_many_and_is_woken(domain);
+    an_exception_of_a_callback_leaves_spin_and_stop_ends_it(domain);
     if (failures == 0) std::cout << "c++ library: all tests passed\n";
     return failures != 0;
 }

@@ -7,8 +7,12 @@
  * machine, and spares copies only for types whose size is fixed when they are compiled; tried with the daemon running,
  * this sequence was not faster than over UDP.
  *
- * Options: reliability=reliable|best_effort, history=keep_last|keep_all (keep_last has the depth of the window),
- * fragment_bytes=N and message_bytes=N (Cyclone's FragmentSize and MaxMessageSize). */
+ * Options: reliability=reliable|best_effort, history=keep_last|keep_all (keep_last has the depth of the window; a keep_all
+ * writer waits up to 1 s for a slow reader), fragment_bytes=N and message_bytes=N (Cyclone's FragmentSize and
+ * MaxMessageSize), nack_delay_ms=N (how long a reader waits before it asks for what is missing; 100), heartbeat_ms=N (how
+ * often a writer asks what is missing; 100), lifespan_ms=N (the deadline, as DDS can say it: older data is neither
+ * repaired nor delivered; DDS's DEADLINE only reports that nothing came), multicast=1 (data too, to several readers; not
+ * on a loopback address). */
 #include "../harness/noctule_peer.h"
 
 #include "message.h"
@@ -37,15 +41,20 @@ static int create_domain(struct noctule_node *node) {
     /* A datagram of lo takes 65,507 bytes: no reason to cut messages into pieces of an Ethernet frame. */
     const char *fragment = noctule_option(node, "fragment_bytes", loopback ? "60000" : "1344");
     const char *message = noctule_option(node, "message_bytes", loopback ? "65500" : "14720");
-    char peers[64] = "", xml[1024];
+    const char *nack_ms = noctule_option(node, "nack_delay_ms", "100");
+    const char *heartbeat_ms = noctule_option(node, "heartbeat_ms", "100");
+    bool multicast = strcmp(noctule_option(node, "multicast", "0"), "1") == 0;
+    char peers[64] = "", xml[1280];
     if (loopback) snprintf(peers, sizeof peers, "<Peers><Peer address=\"127.0.0.1\"/></Peers>");
     snprintf(xml, sizeof xml,
              "<General><Interfaces><NetworkInterface address=\"%s\"/></Interfaces><AllowMulticast>%s</AllowMulticast>"
              "<FragmentSize>%sB</FragmentSize><MaxMessageSize>%sB</MaxMessageSize></General>"
              "<Discovery><ParticipantIndex>auto</ParticipantIndex>"
              "<MaxAutoParticipantIndex>%d</MaxAutoParticipantIndex>%s</Discovery>"
-             "<Internal><SocketReceiveBufferSize max=\"4MB\"/></Internal>",
-             node->bind_address, loopback ? "false" : "spdp", fragment, message, MAX_PARTICIPANTS - 1, peers);
+             "<Internal><SocketReceiveBufferSize max=\"4MB\"/><NackDelay>%sms</NackDelay>"
+             "<HeartbeatInterval>%sms</HeartbeatInterval></Internal>",
+             node->bind_address, loopback ? "false" : multicast ? "true" : "spdp", fragment, message, MAX_PARTICIPANTS - 1, peers, nack_ms,
+             heartbeat_ms);
     dds_domainid_t id = domain_of(node->session);
     dds.domain = dds_create_domain(id, xml);
     dds.participant = dds.domain < 0 ? dds.domain : dds_create_participant(id, NULL, NULL);
@@ -53,8 +62,11 @@ static int create_domain(struct noctule_node *node) {
         return noctule_fail(node, "no domain on %s: %s", node->bind_address, dds_strretcode(dds.participant));
     noctule_setting(node, "domain", "%u", (unsigned)id);
     noctule_setting(node, "discovery", "%s", loopback ? "unicast" : "multicast");
+    noctule_setting(node, "multicast", "%s", multicast && !loopback ? "data" : "discovery");
     noctule_setting(node, "fragment_bytes", "%s", fragment);
     noctule_setting(node, "message_bytes", "%s", message);
+    noctule_setting(node, "nack_delay_ms", "%s", nack_ms);
+    noctule_setting(node, "heartbeat_ms", "%s", heartbeat_ms);
     return 0;
 }
 
@@ -70,6 +82,9 @@ static dds_qos_t *qos_of(struct noctule_node *node) {
     dds_qset_reliability(qos, reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT, MAX_BLOCKING);
     dds_qset_history(qos, all ? DDS_HISTORY_KEEP_ALL : DDS_HISTORY_KEEP_LAST, all ? 0 : (int32_t)node->window);
     if (all) dds_qset_resource_limits(qos, (int32_t)node->window, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
+    int lifespan_ms = atoi(noctule_option(node, "lifespan_ms", "0"));
+    if (lifespan_ms > 0) dds_qset_lifespan(qos, DDS_MSECS(lifespan_ms));
+    noctule_setting(node, "lifespan_ms", "%s", noctule_option(node, "lifespan_ms", "infinite"));
     noctule_setting(node, "reliability", "%s", reliability);
     noctule_setting(node, "history", "%s %d", history, (int)node->window);
     return qos;

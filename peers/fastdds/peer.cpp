@@ -7,8 +7,13 @@
 // the link shm there is no socket at all. After a kill, files named fastrtps_* and fast_datasharing_* stay in /dev/shm;
 // the library offers no call to remove them (its tool is `fastdds shm clean`).
 //
-// Options: reliability=reliable|best_effort, history=keep_last|keep_all, data_sharing=1 (link shm only: the writer's
-// history lies in memory that readers map; messages are written in place).
+// Options: reliability=reliable|best_effort (DDS's own words; the default is reliable), history=keep_last|keep_all (the
+// depth is the lab's window; a keep_all writer waits up to 1 s for a slow reader), data_sharing=1 (link shm only: the
+// writer's history lies in memory that readers map; messages are written in place), heartbeat_ms=N (how often a
+// reliable writer asks what is missing; Fast DDS's own 3,000 repairs a lost last message only then),
+// nack_response_us=N (how long it gathers requests before it answers; 5,000), lifespan_ms=N (the deadline, as DDS can
+// say it: older data is neither repaired nor delivered; DDS's DEADLINE only reports that nothing came), multicast=1
+// (readers take data on a group; not on a loopback address).
 #include "../harness/noctule_peer.h"
 
 #include <algorithm>
@@ -40,6 +45,8 @@ constexpr uint64_t MEMORY_BYTES = 256u << 20;  // histories and segments grow wi
 constexpr uint32_t SOCKET_BUFFER_BYTES = 4u << 20;
 constexpr uint32_t MAX_PARTICIPANTS = 64;  // on this host and domain: bounds the ports that discovery probes
 constexpr uint32_t TAKE_AT_ONCE = 8;
+constexpr const char *MULTICAST_GROUP = "239.255.0.3";  // administratively scoped, RFC 2365
+constexpr uint32_t MULTICAST_PORT = 17900;
 
 /// `octet bytes[size]`.
 class Octets : public fdds::TopicDataType {
@@ -131,10 +138,32 @@ int create_participant(noctule_node *node) {
         rtps::IPLocator::setIPv4(local, node->bind_address);
         qos.wire_protocol().builtin.initialPeersList.push_back(local);
     }
+    if (!shm && !loopback && strcmp(noctule_option(node, "multicast", "0"), "1") == 0) {
+        rtps::Locator_t group;
+        rtps::IPLocator::setIPv4(group, MULTICAST_GROUP);
+        group.port = MULTICAST_PORT;
+        qos.wire_protocol().default_multicast_locator_list.push_back(group);
+        noctule_setting(node, "multicast", "%s:%u", MULTICAST_GROUP, MULTICAST_PORT);
+    }
     fast.participant = fdds::DomainParticipantFactory::get_instance()->create_participant(domain, qos);
     noctule_setting(node, "domain", "%u", domain);
     noctule_setting(node, "discovery", "%s", shm ? "shared memory" : loopback ? "unicast" : "multicast");
     return fast.participant ? 0 : noctule_fail(node, "no Fast DDS participant on %s", node->bind_address);
+}
+
+eprosima::fastrtps::Duration_t milliseconds(uint32_t ms) {
+    return eprosima::fastrtps::Duration_t(static_cast<int32_t>(ms / 1000), ms % 1000 * 1000000u);
+}
+
+/// How soon a reliable writer repairs.
+void settle_repair(noctule_node *node, fdds::DataWriterQos &qos) {
+    const char *heartbeat = noctule_option(node, "heartbeat_ms", "3000");
+    const char *response = noctule_option(node, "nack_response_us", "5000");
+    auto &times = qos.reliable_writer_qos().times;
+    times.heartbeatPeriod = milliseconds(static_cast<uint32_t>(atoi(heartbeat)));
+    times.nackResponseDelay = eprosima::fastrtps::Duration_t(0, static_cast<uint32_t>(atoi(response)) * 1000u);
+    noctule_setting(node, "heartbeat_ms", "%s", heartbeat);
+    noctule_setting(node, "nack_response_us", "%s", response);
 }
 
 /// The part of the QoS that writers and readers have in common.
@@ -150,6 +179,8 @@ template <typename Qos> void settle(noctule_node *node, Qos &qos) {
     qos.resource_limits().max_samples = qos.resource_limits().max_samples_per_instance = fast.depth;
     qos.resource_limits().allocated_samples = fast.depth;
     qos.endpoint().history_memory_policy = rtps::PREALLOCATED_MEMORY_MODE;
+    uint32_t lifespan_ms = static_cast<uint32_t>(atoi(noctule_option(node, "lifespan_ms", "0")));
+    if (lifespan_ms) qos.lifespan().duration = milliseconds(lifespan_ms);
     if (fast.lends) qos.data_sharing().on("");
     else qos.data_sharing().off();
 }
@@ -171,6 +202,7 @@ int open(noctule_node *node) {
     if (node->publish) {
         fdds::DataWriterQos qos = fdds::DATAWRITER_QOS_DEFAULT;
         settle(node, qos);
+        settle_repair(node, qos);
         fdds::Publisher *publisher = fast.participant->create_publisher(fdds::PUBLISHER_QOS_DEFAULT);
         fast.writer = publisher->create_datawriter(topic_of(node, node->publish), qos);
         if (!fast.writer) return noctule_fail(node, "the writer could not be created");
@@ -184,6 +216,7 @@ int open(noctule_node *node) {
     }
     noctule_setting(node, "reliability", "%s", noctule_option(node, "reliability", "reliable"));
     noctule_setting(node, "history", "%s %d", noctule_option(node, "history", "keep_last"), fast.depth);
+    noctule_setting(node, "lifespan_ms", "%s", noctule_option(node, "lifespan_ms", "infinite"));
     noctule_setting(node, "data_sharing", "%d", fast.lends);
     return 0;
 }

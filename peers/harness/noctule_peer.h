@@ -16,6 +16,7 @@
 #define _GNU_SOURCE /* sched_setaffinity; include this header first */
 #endif
 #include "noctule_line.h"
+#include "noctule_body.h"
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -33,6 +34,7 @@
 /* ---- Limits ------------------------------------------------------------------------------------- */
 
 #define NP_SETTINGS_BYTES 4096                  /* all setting.K=V together */
+#define NP_FACTS_BYTES 1024                     /* all fact.K=N together */
 #define NP_MAX_MESSAGES (UINT64_C(1) << 24)     /* slots of a record: 512 MiB */
 #define NP_MARK_WARMUP (UINT64_C(1) << 63)
 #define NP_IDLE_NS INT64_C(20000000)            /* silence after which standard input is looked at */
@@ -67,6 +69,8 @@ struct noctule_peer {
     /* The same, but sleeps in the kernel until something arrives, at most timeout_ns (NP_IDLE_NS wherever
        no schedule is to be met, so that a peer may set it once). 0 = nothing arrived. */
     int (*receive_blocking)(struct noctule_node *node, int64_t timeout_ns);
+    /* What the middleware counted while it ran, said by noctule_fact; asked for once, after a run. NULL if nothing. */
+    void (*facts)(struct noctule_node *node);
     void (*close)(struct noctule_node *node); /* must be fine after a failed open */
 };
 
@@ -102,6 +106,7 @@ struct noctule_node {
     struct np_run run;
     unsigned char *message;
     char settings[NP_SETTINGS_BYTES];
+    char facts[NP_FACTS_BYTES];
     char error[512];            /* what failed first; "" = nothing did */
     bool opened, connected, ended;
 };
@@ -150,6 +155,12 @@ NP_FORMAT(3, 4) static void noctule_setting(struct noctule_node *node, const cha
         snprintf(node->settings + used, sizeof node->settings - used, " setting.%s=%s", key, escaped);
 }
 
+/* Reports a number the middleware has counted; a unit ends its name. Call it in facts. */
+NP_UNUSED static void noctule_fact(struct noctule_node *node, const char *key, double value) {
+    size_t used = strlen(node->facts), left = sizeof node->facts - used;
+    if (strlen(key) + 40 < left) snprintf(node->facts + used, left, " fact.%s=%.9g", key, value);
+}
+
 /* Writes the message being sent into `memory` (payload_bytes long). Hot: 24 bytes unless touch=full. */
 static inline void noctule_fill(struct noctule_node *node, void *memory) {
     const struct np_run *run = &node->run;
@@ -174,18 +185,6 @@ static inline int np_send(struct noctule_node *node, uint64_t index, int64_t sta
     if (node->peer->send_in_place) return node->peer->send_in_place(node, (size_t)node->payload_bytes);
     noctule_fill(node, node->message);
     return node->peer->send(node, node->message, (size_t)node->payload_bytes);
-}
-
-/* Reads every byte of a body; true if all are as noctule_fill wrote them. */
-static bool np_body_is(const unsigned char *bytes, size_t length, unsigned char expected) {
-    uint64_t pattern = expected * UINT64_C(0x0101010101010101), wrong = 0, word;
-    size_t i = 0;
-    for (; i + 8 <= length; i += 8) {
-        memcpy(&word, bytes + i, 8);
-        wrong |= word ^ pattern;
-    }
-    for (; i < length; i++) wrong |= bytes[i] ^ expected;
-    return wrong == 0;
 }
 
 /* Hot: takes a message that has just been received. The bytes may be lent; nothing is kept. Echo and forwarder answer
@@ -537,14 +536,16 @@ static int np_run_once(struct noctule_node *node, const struct np_line *line) {
 
 static void np_run(struct noctule_node *node, const struct np_line *line) {
     const struct np_run *run = &node->run;
-    char reply[320];
+    char reply[320 + NP_FACTS_BYTES];
     if (np_run_once(node, line) != 0) noctule_fail(node, "the middleware failed without saying why");
     if (node->ended) return;
+    node->facts[0] = 0;
+    if (node->peer->facts && !node->error[0]) node->peer->facts(node);
     snprintf(reply, sizeof reply,
-             "done sent=%llu received=%llu duplicated=%llu unexpected=%llu overrun=%llu cpu_ns=%lld recorder_ns=%lld",
+             "done sent=%llu received=%llu duplicated=%llu unexpected=%llu overrun=%llu cpu_ns=%lld recorder_ns=%lld%s",
              (unsigned long long)run->sent, (unsigned long long)run->received, (unsigned long long)run->duplicated,
              (unsigned long long)run->unexpected, (unsigned long long)run->overrun,
-             (long long)(run->cpu_end_ns - run->cpu_start_ns), (long long)run->recorder_ns);
+             (long long)(run->cpu_end_ns - run->cpu_start_ns), (long long)run->recorder_ns, node->facts);
     np_reply(node, reply);
 }
 

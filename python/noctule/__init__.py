@@ -7,6 +7,9 @@ its :class:`Age` in the reader's own clock and a bound for it::
         for sample in subscriber:
             print(sample.data.mean(), sample.age)
 
+:func:`wait` waits for several subscribers at once, a :class:`Dispatcher` calls back. :class:`TypedPublisher` and
+:class:`TypedSubscriber` carry dataclasses, see :mod:`noctule.message`.
+
 A sample is borrowed from shared memory: while it or an array of it lives, its memory is not used again, and only
 ``borrows`` samples of a publisher may be held at once. Keep ``sample.copy()``. Python allocates and waits for its lock on the
 way of every sample: what must be quick or even is for Rust, C and C++. A process that forks opens its nodes afterwards.
@@ -15,12 +18,26 @@ way of every sample: what must be quick or even is for Rust, C and C++. A proces
 """
 
 from noctule import sync
-from noctule._native import Age, Node, NoctuleError, Publisher, Sample, SampleInfo, Subscriber
+from noctule._native import (
+    Age,
+    Node,
+    NoctuleError,
+    Publisher,
+    Sample,
+    SampleInfo,
+    Statistics,
+    Subscriber,
+    WaitSet,
+)
+from noctule.dispatch import Dispatcher, Waiting, wait
+from noctule.message import TypedPublisher, TypedSample, TypedSubscriber, f32, f64, i8, i16, i32, i64, message
+from noctule.message import u8, u16, u32, u64
 from noctule.sync import UNKNOWN_OFFSET_NS, Estimates, Pieces, State, Verdict, align, replay
 
 __all__ = [
     "UNKNOWN_OFFSET_NS",
     "Age",
+    "Dispatcher",
     "Estimates",
     "NoctuleError",
     "Node",
@@ -29,9 +46,27 @@ __all__ = [
     "Sample",
     "SampleInfo",
     "State",
+    "Statistics",
     "Subscriber",
+    "TypedPublisher",
+    "TypedSample",
+    "TypedSubscriber",
     "Verdict",
+    "WaitSet",
+    "Waiting",
     "align",
+    "f32",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "message",
     "replay",
     "sync",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "wait",
 ]

@@ -7,7 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-__all__ = ["Age", "NoctuleError", "Node", "Publisher", "Sample", "SampleInfo", "Subscriber", "align", "replay"]
+__all__ = [
+    "Age",
+    "NoctuleError",
+    "Node",
+    "Publisher",
+    "Sample",
+    "SampleInfo",
+    "Statistics",
+    "Subscriber",
+    "WaitSet",
+    "align",
+    "replay",
+]
 
 _Reliability = Literal["best_effort", "deadline_bound", "reliable"]
 
@@ -29,6 +41,7 @@ class Node:
         *,
         type_name: str = "bytes",
         type_hash: int = 0,
+        format: str | None = None,
         reliability: _Reliability = "best_effort",
         keep_last: int = 8,
         transient_local: bool = False,
@@ -43,6 +56,7 @@ class Node:
         *,
         type_name: str | None = None,
         type_hash: int = 0,
+        formats: Sequence[str] | None = None,
         reliability: _Reliability = "best_effort",
         transient_local: bool = False,
         deadline: float | None = None,
@@ -74,6 +88,7 @@ class Subscriber:
     def topic(self) -> str: ...
     def receive(self, timeout: float | None = None) -> Sample | None: ...
     def take(self) -> Sample | None: ...
+    def statistics(self) -> Statistics: ...
     def close(self) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> Sample: ...
@@ -120,8 +135,47 @@ class SampleInfo:
     def bound_ns(self) -> int | None: ...
     @property
     def sigma_ns(self) -> int | None: ...
+    @property
+    def format(self) -> str | None: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: None  # type: ignore[assignment]
+
+@final
+class Statistics:
+    @property
+    def taken(self) -> int: ...
+    @property
+    def missed(self) -> int: ...
+    @property
+    def expired(self) -> int: ...
+    @property
+    def late(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def aged(self) -> int: ...
+    @property
+    def age_p50_ns(self) -> int | None: ...
+    @property
+    def age_p90_ns(self) -> int | None: ...
+    @property
+    def age_p99_ns(self) -> int | None: ...
+    @property
+    def age_p99_9_ns(self) -> int | None: ...
+    @property
+    def age_max_ns(self) -> int | None: ...
+    @property
+    def bound_ns(self) -> int | None: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: None  # type: ignore[assignment]
+
+@final
+class WaitSet:
+    def __new__(cls, *, wait: Literal["block", "spin", "hybrid"] = "block") -> Self: ...
+    def receive(
+        self, subscribers: Sequence[Subscriber], timeout: float | None = None
+    ) -> tuple[Subscriber, Sample] | None: ...
+    def wake(self) -> None: ...
 
 _Integers = NDArray[np.int64]
 _Stamps = tuple[_Integers, _Integers, _Integers, _Integers]

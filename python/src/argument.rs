@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use noctule::{NodeError, Reliability, TakeError, Wait};
+use noctule::{Durability, Format, NodeError, Qos, Reliability, TakeError, Wait};
+use noctule_timebase::Span;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 
@@ -23,12 +24,36 @@ pub(crate) fn whole(name: &str, value: i64, range: RangeInclusive<u32>) -> PyRes
         .ok_or_else(|| PyValueError::new_err(format!("{name} is {value}; {first} to {last} are possible")))
 }
 
+/// What a publisher offers or a subscriber requests; of a subscriber's history nothing is asked.
+pub(crate) fn qos(
+    reliability: &str,
+    keep_last: Option<i64>,
+    transient_local: bool,
+    deadline: Option<f64>,
+    lifespan: Option<f64>,
+) -> PyResult<Qos> {
+    let depth = keep_last.map(|keep_last| whole("keep_last", keep_last, 1..=65535)).transpose()?;
+    Ok(Qos {
+        reliability: self::reliability(reliability)?,
+        durability: if transient_local { Durability::TransientLocal } else { Durability::Volatile },
+        depth: depth.unwrap_or(Qos::default().depth),
+        deadline: span("deadline", deadline)?,
+        lifespan: span("lifespan", lifespan)?,
+    })
+}
+
+/// The name of a format.
+pub(crate) fn format(name: &str) -> PyResult<Format> {
+    name.parse().map_err(|error: noctule::formats::UnknownFormat| PyValueError::new_err(error.to_string()))
+}
+
 /// Seconds of which zero is not enough.
-pub(crate) fn duration(name: &str, seconds: Option<f64>) -> PyResult<Option<Duration>> {
+fn span(name: &str, seconds: Option<f64>) -> PyResult<Option<Span>> {
     let Some(seconds) = seconds else { return Ok(None) };
     let duration = Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero());
     let wrong = || PyValueError::new_err(format!("{name} is {seconds} s; it must be positive, or None"));
-    duration.map(Some).ok_or_else(wrong)
+    let ns = i64::try_from(duration.ok_or_else(wrong)?.as_nanos()).map_err(|_| wrong())?;
+    Ok(Some(Span::from_ns(ns)))
 }
 
 /// How long to wait; zero looks once.
@@ -43,7 +68,7 @@ pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
 }
 
 /// One of the words of `Reliability`'s `Display`.
-pub(crate) fn reliability(word: &str) -> PyResult<Reliability> {
+fn reliability(word: &str) -> PyResult<Reliability> {
     match word {
         "best_effort" => Ok(Reliability::BestEffort),
         "deadline_bound" => Ok(Reliability::DeadlineBound),

@@ -5,8 +5,10 @@ mod argument;
 mod node;
 mod publisher;
 mod sample;
+mod statistics;
 mod subscriber;
 mod sync;
+mod wait_set;
 
 use pyo3::prelude::*;
 
@@ -22,7 +24,11 @@ mod native {
     #[pymodule_export]
     use super::sample::{Age, Sample, SampleInfo};
     #[pymodule_export]
+    use super::statistics::Statistics;
+    #[pymodule_export]
     use super::subscriber::Subscriber;
     #[pymodule_export]
     use super::sync::{align, replay};
+    #[pymodule_export]
+    use super::wait_set::WaitSet;
 }

@@ -48,19 +48,20 @@ impl Node {
     /// Open a topic for writing.
     ///
     /// The settings are those of DDS and ROS 2. ``type_name`` and ``type_hash``: a reader that expects another type is
-    /// told so. ``reliability``: ``"best_effort"`` (sent once), ``"deadline_bound"`` (repaired as long as it can still
+    /// told so. ``format``: what the bytes are, ``"cdr"``, ``"json"``, ``"msgpack"`` and so on, for typed readers. ``reliability``: ``"best_effort"`` (sent once), ``"deadline_bound"`` (repaired as long as it can still
     /// arrive by its deadline) or ``"reliable"``. ``keep_last``: samples that a reader may lag behind, 1 to 65535.
     /// ``transient_local``: late joiners get the history first. ``deadline``: a sample at least this often, seconds.
     /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
     /// samples that all readers of this host together may hold at once.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
-    #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, reliability="best_effort", keep_last=8,
+    #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, format=None, reliability="best_effort", keep_last=8,
         transient_local=false, deadline=None, lifespan=None, payload_bytes_max=65536, borrows=7))]
     fn publisher(
         &self,
         topic: &str,
         type_name: &str,
         type_hash: u64,
+        format: Option<&str>,
         reliability: &str,
         keep_last: i64,
         transient_local: bool,
@@ -73,18 +74,11 @@ impl Node {
         let mut builder = node
             .publisher(topic)
             .type_name(type_name, type_hash)
-            .reliability(argument::reliability(reliability)?)
-            .keep_last(argument::whole("keep_last", keep_last, 1..=65535)?)
+            .qos(argument::qos(reliability, Some(keep_last), transient_local, deadline, lifespan)?)
             .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 0..=u32::MAX)?)
             .borrows(argument::whole("borrows", borrows, 0..=u32::MAX)?);
-        if transient_local {
-            builder = builder.transient_local();
-        }
-        if let Some(deadline) = argument::duration("deadline", deadline)? {
-            builder = builder.deadline(deadline);
-        }
-        if let Some(lifespan) = argument::duration("lifespan", lifespan)? {
-            builder = builder.lifespan(lifespan);
+        if let Some(name) = format {
+            builder = builder.format(argument::format(name)?);
         }
         let publisher = builder.open().map_err(|error| not_opened(&error))?;
         Ok(Publisher::new(publisher, node))
@@ -93,18 +87,19 @@ impl Node {
     /// Open a topic for reading; publishers are found from now on.
     ///
     /// The settings are those of DDS and ROS 2. ``type_name`` and ``type_hash``: the type that is expected, default
-    /// any. ``reliability``, ``transient_local`` (the publisher's history first) and ``deadline`` (seconds) are
+    /// any. ``formats``: those that are understood, default any. ``reliability``, ``transient_local`` (the publisher's history first) and ``deadline`` (seconds) are
     /// requested: a publisher that offers less is reported on both sides. ``lifespan``: older samples are not
     /// taken, seconds. ``wait``: ``"block"`` (sleep in the kernel), ``"spin"`` (fastest, burns a core) or ``"hybrid"``
     /// (poll for 50 µs, then sleep). ``borrows``: samples of one publisher that may be held at once, 1 to 7.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
-    #[pyo3(signature = (topic, *, type_name=None, type_hash=0, reliability="best_effort", transient_local=false,
+    #[pyo3(signature = (topic, *, type_name=None, type_hash=0, formats=None, reliability="best_effort", transient_local=false,
         deadline=None, lifespan=None, wait="block", borrows=2))]
     fn subscriber(
         &self,
         topic: &str,
         type_name: Option<&str>,
         type_hash: u64,
+        formats: Option<Vec<String>>,
         reliability: &str,
         transient_local: bool,
         deadline: Option<f64>,
@@ -115,20 +110,15 @@ impl Node {
         let node = self.node()?;
         let mut builder = node
             .subscriber(topic)
-            .reliability(argument::reliability(reliability)?)
+            .qos(argument::qos(reliability, None, transient_local, deadline, lifespan)?)
             .wait(argument::wait(wait)?)
             .borrows(argument::whole("borrows", borrows, 1..=7)?);
         if let Some(name) = type_name {
             builder = builder.type_name(name, type_hash);
         }
-        if transient_local {
-            builder = builder.transient_local();
-        }
-        if let Some(deadline) = argument::duration("deadline", deadline)? {
-            builder = builder.deadline(deadline);
-        }
-        if let Some(lifespan) = argument::duration("lifespan", lifespan)? {
-            builder = builder.lifespan(lifespan);
+        if let Some(names) = formats {
+            let formats = names.iter().map(|name| argument::format(name)).collect::<PyResult<Vec<_>>>()?;
+            builder = builder.formats(&formats);
         }
         let subscriber = builder.open().map_err(|error| not_opened(&error))?;
         Ok(Subscriber::new(subscriber, node))

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use noctule::Format;
 use noctule_timebase::Span;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -49,6 +50,7 @@ impl Sample {
             receive_time_ns: info.receive_time.ns(),
             bound_ns: info.bound.map(Span::ns),
             sigma_ns: info.sigma.map(Span::ns),
+            format: info.format.map(Format::name),
         }
     }
 
@@ -126,6 +128,8 @@ pub(crate) struct SampleInfo {
     bound_ns: Option<i64>,
     /// Standard error of ``source_time_ns``; ``None`` if unknown.
     sigma_ns: Option<i64>,
+    /// Name of the format of its bytes; ``None`` if its publisher names none.
+    format: Option<&'static str>,
 }
 
 #[pymethods]
@@ -133,13 +137,13 @@ impl SampleInfo {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         named(
             slf.as_any(),
-            &["sequence", "missed", "source_time_ns", "receive_time_ns", "bound_ns", "sigma_ns"],
+            &["sequence", "missed", "source_time_ns", "receive_time_ns", "bound_ns", "sigma_ns", "format"],
         )
     }
 }
 
 /// `Name(field=value, …)`.
-fn named(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
+pub(crate) fn named(object: &Bound<'_, PyAny>, fields: &[&str]) -> PyResult<String> {
     let values = fields.iter().map(|field| Ok(format!("{field}={}", object.getattr(*field)?.repr()?)));
     let values = values.collect::<PyResult<Vec<_>>>()?;
     Ok(format!("{}({})", object.get_type().name()?, values.join(", ")))

@@ -9,9 +9,10 @@ use pyo3::types::PyTuple;
 
 use crate::argument::{self, NoctuleError, closed, not_taken};
 use crate::sample::Sample;
+use crate::statistics::Statistics;
 
 /// The longest wait without a look at signals (Ctrl-C) and at `close`.
-const LOOK_UP: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Receives the samples of one topic from all its publishers. Made by ``Node.subscriber``.
 ///
@@ -24,8 +25,8 @@ pub(crate) struct Subscriber {
     topic: String,
 }
 
-struct Open {
-    subscriber: noctule::Subscriber,
+pub(crate) struct Open {
+    pub(crate) subscriber: noctule::Subscriber,
     // After the subscriber: its thread tells the others that the subscriber has gone.
     _node: Arc<noctule::Node>,
 }
@@ -48,12 +49,12 @@ impl Subscriber {
             let received = py.detach(|| subscriber.receive(Some(left.min(LOOK_UP))));
             let sample = received.map_err(|error| not_taken(&error))?;
             let is_over = timeout.is_some() && left <= LOOK_UP;
-            if sample.is_some() || is_over || self.is_closed.load(Ordering::Acquire) {
+            if sample.is_some() || is_over || self.is_closed() {
                 break sample;
             }
             py.check_signals()?;
         };
-        if self.is_closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             // Who closed it could not wait for us.
             let gone = open.take();
             py.detach(|| drop(gone));
@@ -74,6 +75,13 @@ impl Subscriber {
         let mut open = self.lock()?;
         let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
         Ok(subscriber.publishers())
+    }
+
+    /// What was seen of the topic so far.
+    fn statistics(&self) -> PyResult<Statistics> {
+        let open = self.lock()?;
+        let Open { subscriber, .. } = open.as_ref().ok_or_else(|| closed("subscriber"))?;
+        Ok(subscriber.statistics().into())
     }
 
     /// The topic's name.
@@ -121,7 +129,12 @@ impl Subscriber {
         }
     }
 
-    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Open>>> {
+    /// Whether another thread has closed it while this one holds it.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn lock(&self) -> PyResult<MutexGuard<'_, Option<Open>>> {
         match self.open.try_lock() {
             Ok(open) => Ok(open),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),

@@ -5,6 +5,7 @@ mod browser;
 mod c_library;
 mod examples;
 mod fuzz;
+mod microcontroller;
 mod peers;
 mod python;
 mod readers;
@@ -85,9 +86,10 @@ enum Command {
     /// Benchmarks that compare with a program outside the workspace
     Bench {
         /// `floors`: the lab's floors against a minimal C program; `unchanged`,
-        /// `slowed`: does `lab compare` cry wolf, and see one; `sync`: the clock exchange live over UDP
+        /// `slowed`: does `lab compare` cry wolf, and see one; `sync`: the clock exchange live over UDP;
+        /// `microcontroller`: its client on a line with 1 % noise that is unplugged three times
         name: String,
-        /// `sync`: length of each of its four runs
+        /// `sync`: length of each of its four runs; `microcontroller`: of its one
         #[arg(long, default_value_t = 600)]
         seconds: u32,
         /// `sync`: where its evidence goes
@@ -114,6 +116,7 @@ fn main() -> ExitCode {
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),
         Command::Bench { name, seconds, out } if name == "sync" => bench::sync(seconds, &out),
+        Command::Bench { name, seconds, .. } if name == "microcontroller" => microcontroller::soak(seconds),
         Command::Bench { name, .. } => bench::run(&name),
     };
     match result {

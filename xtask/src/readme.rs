@@ -14,6 +14,9 @@ const TABLE_END: &str = "<!-- end of table -->";
 /// Languages of `examples/`: how a block of README.md is marked, and how a file ends.
 const EXAMPLES: [(&str, &str); 4] = [("python", "py"), ("rust", "rs"), ("cpp", "cpp"), ("c", "c")];
 
+/// And what is shown in one language alone.
+const MORE_EXAMPLES: [(&str, &str); 2] = [("rust", "typed.rs"), ("python", "typed.py")];
+
 /// Checks the table and the programs, then runs every block marked `sh` in the checkout's root, in order; the first
 /// that fails ends it.
 pub fn run() -> Result<(), String> {
@@ -34,16 +37,15 @@ pub fn run() -> Result<(), String> {
 
 /// Every example is shown as it is.
 fn check_examples(markdown: &str) -> Result<(), String> {
-    for (language, extension) in EXAMPLES {
-        let shown = blocks(markdown, language);
-        for example in ["publish", "subscribe"] {
-            let name = format!("examples/{example}.{extension}");
-            let text = fs::read_to_string(shell::root().join(&name)).map_err(|e| format!("{name}: {e}"))?;
-            if !shown.iter().any(|block| block == code(&text)) {
-                return Err(format!(
-                    "README.md does not show {name} as it is; copy all below its first comment"
-                ));
-            }
+    let both = EXAMPLES.into_iter().flat_map(|(language, extension)| {
+        ["publish", "subscribe"].map(|example| (language, format!("{example}.{extension}")))
+    });
+    let more = MORE_EXAMPLES.map(|(language, file)| (language, file.to_owned()));
+    for (language, file) in both.chain(more) {
+        let name = format!("examples/{file}");
+        let text = fs::read_to_string(shell::root().join(&name)).map_err(|e| format!("{name}: {e}"))?;
+        if !blocks(markdown, language).iter().any(|block| block == code(&text)) {
+            return Err(format!("README.md does not show {name} as it is; copy all below its first comment"));
         }
     }
     Ok(())

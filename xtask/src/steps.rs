@@ -1,6 +1,8 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
-use crate::{browser, c_library, examples, fuzz, peers, python, readers, readme, setup, shell, tidy};
+use crate::{
+    browser, c_library, examples, fuzz, microcontroller, peers, python, readers, readme, setup, shell, tidy,
+};
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -16,12 +18,12 @@ const TEST: &[Step] = &[
     ("tests", || shell::run("cargo test --workspace")),
     ("loom", loom),
     ("c library", c_library::test),
+    ("microcontroller", microcontroller::test),
     ("python", python::test),
     ("examples", examples::run),
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),
-    ("peers from Debian", || peers::build(&FROM_DEBIAN.map(String::from))),
     ("peers speak the protocol", conformance),
     ("peers in the lab", || {
         shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")
@@ -30,26 +32,14 @@ const TEST: &[Step] = &[
     ("report of README", browser::of_readme),
 ];
 
-/// Peers that build in a minute from Debian's packages; the Rust ones bring hundreds of crates.
-const FROM_DEBIAN: [&str; 4] = ["cyclonedds", "fastdds", "lcm", "udp_c"];
-
-/// Every program that is there, foreign or built in, against the specification of the protocol.
+/// Every program that can be there soon, foreign or built in, against the specification of the protocol.
 fn conformance() -> Result<(), String> {
-    let check = "python3 peers/conformance.py --private --messages 100 --rate 1000";
-    shell::run(&format!("{check} peers/example/peer.py"))?;
     for floor in ["udp", "tcp", "unix", "pty"] {
-        shell::run(&format!(
-            "{check} --payload 16 --payload 4096 target/release/noctule -- lab node {floor}"
-        ))?;
+        peers::conform(&format!("--payload 16 --payload 4096 target/release/noctule -- lab node {floor}"))?;
     }
-    shell::run(&format!("{check} --payload 4096 target/release/noctule -- lab node formats_rust"))?;
-    peers::build(&["formats_python".to_owned()])?;
-    shell::run(&format!("{check} --payload 4096 peers/formats_python/peer.py"))?;
-    shell::run(".venv/bin/python -m pytest -q peers/formats_python")?;
-    FROM_DEBIAN.iter().try_for_each(|name| {
-        let lossy = if *name == "lcm" { "--allow-loss " } else { "" };
-        shell::run(&format!("{check} {lossy}peers/{name}/build/peer"))
-    })
+    peers::conform("--payload 4096 target/release/noctule -- lab node formats_rust")?;
+    peers::smoke()?;
+    shell::run(".venv/bin/python -m pytest -q peers/formats_python")
 }
 
 /// The inner loop.

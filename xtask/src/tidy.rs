@@ -11,7 +11,7 @@ use crate::shell;
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
 /// Libraries that a firmware copies as two files, and that are therefore not split.
-const COPIED_WHOLE: &[&str] = &["c/noctule_sync.c"];
+const COPIED_WHOLE: &[&str] = &["c/noctule_sync.c", "c/noctule_client.c"];
 
 /// Crate → crates of this workspace it may depend on. Cores see nothing but `timebase`.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -19,18 +19,42 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("time-sync", &["timebase"]),
     ("netsim", &["timebase"]),
     ("formats", &[]),
+    // An application's model, not a core: it joins clocks, random numbers and a filter.
+    ("flight", &["timebase", "netsim", "time-sync"]),
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
+    ("framing", &[]),
+    ("xrce", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
+    ("board", &["timebase", "time-sync"]),
+    ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
+    ("link-emulator", &["timebase", "netsim", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
-    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer"]),
+    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "link-emulator"]),
     ("python", &["timebase", "time-sync", "noctule"]),
-    ("cli", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "lab"]),
+    (
+        "cli",
+        &[
+            "timebase",
+            "time-sync",
+            "netsim",
+            "formats",
+            "sys",
+            "local-clock",
+            "noctule",
+            "flight",
+            "fcu",
+            "peer",
+            "lab",
+            "link-emulator",
+            "gateway",
+        ],
+    ),
 ];
 
 /// Names that say nothing.
@@ -38,7 +62,7 @@ const BANNED_NAMES: &[&str] =
     &["util", "utils", "common", "manager", "helper", "helpers", "misc", "base", "data", "core", "stuff"];
 
 /// Crates that may hold unsafe code.
-const UNSAFE_CRATES: &[&str] = &["crates/sys", "crates/shm-ring", "crates/ffi", "python"];
+const UNSAFE_CRATES: &[&str] = &["crates/sys", "crates/shm-ring", "crates/ffi", "crates/board", "python"];
 
 /// Text that must not be in a source file.
 struct Banned {

@@ -3,7 +3,8 @@
  * Messaging for robots that always knows how old its data is.
  *
  * A node joins a swarm; a publisher writes samples of a topic, a subscriber reads them, each with its age in the
- * reader's own clock and a bound for it. Samples are plain bytes. C99; C++17 programs use noctule.hpp.
+ * reader's own clock and a bound for it. Samples are plain bytes. A wait set waits for many subscribers at once; a dispatcher
+ * calls back. C99; C++17 programs use noctule.hpp.
  *
  * Results. Functions that return int give NOCTULE_OK, NOCTULE_NOTHING or a count, and a negative number of
  * noctule_status_t if they failed; noctule_last_error() then says why. On failure what a result pointer points to is NULL
@@ -14,7 +15,8 @@
  * Threads. A node may be used by all threads at once. A publisher or subscriber may move between threads, but only one may
  * use it at a time. A sample may be read by several threads and is released by one. A handle is not used after it was
  * closed. Handles may be closed in any order: publishers and subscribers keep their node alive, samples their memory.
- * A process that forks opens its nodes afterwards.
+ * A process that forks opens its nodes afterwards. noctule_wake and noctule_stop may be called by any thread at any time, also
+ * by signal handlers.
  *
  * Times are nanoseconds on the node's clock (CLOCK_MONOTONIC_RAW, since the machine started).
  */
@@ -33,11 +35,14 @@ typedef struct noctule_node noctule_node_t;
 typedef struct noctule_publisher noctule_publisher_t;
 typedef struct noctule_subscriber noctule_subscriber_t;
 typedef struct noctule_sample noctule_sample_t;
+typedef struct noctule_wait_set noctule_wait_set_t;
+typedef struct noctule_dispatcher noctule_dispatcher_t;
 
 /* What became of a call. */
 typedef enum {
     NOCTULE_OK = 0,
     NOCTULE_NOTHING = 1,         /* There is no sample (in time). No error. */
+    NOCTULE_WOKEN = 2,           /* noctule_wake or noctule_stop was called. No error. */
     NOCTULE_ERROR_ARGUMENT = -1, /* NULL, not UTF-8, or a value that is not possible. */
     NOCTULE_ERROR_SYSTEM = -2,   /* No sockets, memory or threads to be had, or no room for another topic. */
     NOCTULE_ERROR_TOO_LONG = -3, /* The sample is longer than payload_bytes_max; it was not published. */
@@ -80,17 +85,24 @@ enum {
     NOCTULE_RELIABLE = 2        /* Repaired until it arrives. */
 };
 
+/* What a publisher offers, or a subscriber requests. Zero in a field means its default. */
+typedef struct {
+    int reliability;      /* NOCTULE_BEST_EFFORT and so on. */
+    uint32_t keep_last;   /* HISTORY: samples that a reader may lag behind, 1 to 65535. Default 8. The publisher's counts. */
+    bool transient_local; /* DURABILITY: late joiners get the history first. */
+    int64_t deadline_ns;  /* DEADLINE: a sample at least this often. Default: no promise. */
+    int64_t lifespan_ns;  /* LIFESPAN: older samples are not delivered. Default: they do not expire. */
+} noctule_qos_t;
+
 /* ---- Publisher ---- */
 
 /* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
 typedef struct {
     const char *type_name;      /* A reader that expects another type is told so. Default "bytes". */
     uint64_t type_hash;         /* Of the type's layout; used if type_name is given. */
-    int reliability;            /* NOCTULE_BEST_EFFORT and so on. */
-    uint32_t keep_last;         /* HISTORY: samples that a reader may lag behind, 1 to 65535. Default 8. */
-    bool transient_local;       /* DURABILITY: late joiners get the history first. */
-    int64_t deadline_ns;        /* DEADLINE: a sample at least this often. Default: no promise. */
-    int64_t lifespan_ns;        /* LIFESPAN: older samples are not delivered. Default: they do not expire. */
+    const char *format;         /* What the bytes are: "cdr", "plain", "msgpack", "protobuf", "flatbuffers", "bson", "json", */
+                                /* "yaml", "csv", "xml" or "cbor"; typed readers decode it. Default: bytes in no format. */
+    noctule_qos_t qos;          /* That is offered. */
     uint32_t payload_bytes_max; /* Longest sample. Default 65536. */
     uint32_t borrows;           /* Samples that all readers of this host together may borrow at once. Default 7. */
 } noctule_publisher_options_t;
@@ -125,10 +137,8 @@ enum {
 typedef struct {
     const char *type_name; /* The type that is expected. Default: any. */
     uint64_t type_hash;    /* Of the type's layout; used if type_name is given. */
-    int reliability;       /* That is requested. */
-    bool transient_local;  /* The publisher's history first. */
-    int64_t deadline_ns;   /* That is requested. */
-    int64_t lifespan_ns;   /* Older samples are not taken. */
+    const char *format;    /* The only format that is understood. Default: any. */
+    noctule_qos_t qos;     /* That is requested. */
     int wait;              /* NOCTULE_WAIT_BLOCK and so on. */
     uint32_t borrows;      /* Samples of one publisher that may be held at once, 1 to 7. Default 1. */
 } noctule_subscriber_options_t;
@@ -144,6 +154,7 @@ typedef struct {
     int64_t age_ns;          /* receive_time_ns - source_time_ns; INT64_MIN: not known yet. */
     int64_t bound_ns;        /* Proven: the true age is within this of age_ns; 0 on one clock. -1: nothing is proven. */
     int64_t sigma_ns;        /* Standard error of age_ns if least delays are equal both ways. -1: unknown. */
+    const char *format;      /* Name of the format of the bytes; NULL if the publisher names none. Stays for ever. */
 } noctule_sample_info_t;
 
 /* Opens a topic for reading and tells the others; publishers are found from now on. Errors: ARGUMENT, SYSTEM. */
@@ -165,11 +176,80 @@ int noctule_take_into(noctule_subscriber_t *subscriber, void *buffer, size_t buf
 /* Counts the publishers that are matched now. Errors: ARGUMENT. */
 int noctule_subscriber_publishers(noctule_subscriber_t *subscriber);
 
+/* What a subscriber has seen of its topic since it was opened. Ages are those when samples were taken; a quantile is told, within
+ * 0.8 %, if ten samples lie beyond it; INT64_MIN: not known. */
+typedef struct {
+    uint64_t taken;
+    uint64_t missed;       /* Missing before those: lost on the way, or overwritten unread. */
+    uint64_t expired;      /* Older than LIFESPAN, and dropped. */
+    uint64_t late;         /* Taken, but older than the DEADLINE that was requested. */
+    uint64_t bytes;        /* Of those that were taken. */
+    uint64_t aged;         /* Taken, and of known age. */
+    int64_t age_p50_ns;
+    int64_t age_p90_ns;
+    int64_t age_p99_ns;
+    int64_t age_p99_9_ns;
+    int64_t age_max_ns;
+    int64_t bound_ns;      /* No age is further from the truth; -1 if that is not proven of every sample. */
+} noctule_statistics_t;
+
+/* Errors: ARGUMENT. */
+int noctule_subscriber_statistics(const noctule_subscriber_t *subscriber, noctule_statistics_t *statistics);
+
 /* Gives a sample back; its bytes are not to be read any more. NULL is allowed. */
 void noctule_sample_release(noctule_sample_t *sample);
 
 /* NULL is allowed. */
 void noctule_subscriber_close(noctule_subscriber_t *subscriber);
+
+/* ---- Waiting for many subscribers at once ---- */
+
+/* wait is NOCTULE_WAIT_BLOCK and so on; how the subscribers wait does not matter. Errors: ARGUMENT. */
+int noctule_wait_set_open(int wait, noctule_wait_set_t **set);
+
+/* Waits up to timeout_ns, or for ever if it is negative, until one of count subscribers has a sample, and sets *ready to its
+ * index. They are looked at in turn, so that a busy one does not keep the others from being served. Taking may still give
+ * nothing: the sample was older than its lifespan, or overwritten. The array may be another each time; nothing in it is NULL or
+ * there twice. NOCTULE_NOTHING when the time is over, NOCTULE_WOKEN after noctule_wake. Errors: ARGUMENT. */
+int noctule_wait(noctule_wait_set_t *set, noctule_subscriber_t *const *subscribers, size_t count, int64_t timeout_ns,
+                 size_t *ready);
+
+/* Ends the wait of another thread, or the next one. NULL is allowed. */
+void noctule_wake(const noctule_wait_set_t *set);
+
+/* Leaves the subscribers open. NULL is allowed. */
+void noctule_wait_set_close(noctule_wait_set_t *set);
+
+/* ---- Callbacks ---- */
+
+/* Called with a sample whose bytes can be read until it returns. Closes neither the dispatcher nor its node. */
+typedef void (*noctule_callback_t)(void *context, const noctule_sample_info_t *info);
+
+/* Called with one sentence, which goes when it returns. */
+typedef void (*noctule_error_callback_t)(void *context, const char *sentence);
+
+/* As noctule_wait_set_open. A dispatcher calls on the thread that spins, one callback at a time. */
+int noctule_dispatcher_open(int wait, noctule_dispatcher_t **dispatcher);
+
+/* From now on call is called for each sample of the subscriber. If this gives NOCTULE_OK the dispatcher has taken the subscriber
+ * over and closes it: do not use it any more. Errors: ARGUMENT (also while the dispatcher spins). */
+int noctule_on_sample(noctule_dispatcher_t *dispatcher, noctule_subscriber_t *subscriber, noctule_callback_t call, void *context);
+
+/* Who is told that a sample was not received. Default: standard error. */
+int noctule_on_error(noctule_dispatcher_t *dispatcher, noctule_error_callback_t call, void *context);
+
+/* Calls until noctule_stop. NOCTULE_OK then, and at once if nothing is registered. Errors: ARGUMENT. */
+int noctule_spin(noctule_dispatcher_t *dispatcher);
+
+/* Waits up to timeout_ns, or for ever if it is negative, and calls once. NOCTULE_NOTHING when the time is over, NOCTULE_WOKEN
+ * after noctule_stop. Errors: ARGUMENT. */
+int noctule_spin_once(noctule_dispatcher_t *dispatcher, int64_t timeout_ns);
+
+/* For good: the callback that runs ends, and no other is called. NULL is allowed. */
+void noctule_stop(const noctule_dispatcher_t *dispatcher);
+
+/* Closes its subscribers, too. NULL is allowed. */
+void noctule_dispatcher_close(noctule_dispatcher_t *dispatcher);
 
 #ifdef __cplusplus
 }

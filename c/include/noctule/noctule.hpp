@@ -2,7 +2,7 @@
 //
 // The library for C++17: noctule.h with destructors, exceptions and chrono. Header only; link what noctule.h needs.
 //
-// Everything can be moved and nothing copied. Constructors, functions that open and functions that publish or take throw
+// All but a Dispatcher can be moved, and nothing copied. Constructors, functions that open and functions that publish or take throw
 // noctule::Error with the sentence of noctule_last_error; no exception passes through C. Threads: as noctule.h says. Handles may be
 // destroyed in any order.
 #ifndef NOCTULE_HPP
@@ -11,9 +11,12 @@
 #include <noctule/noctule.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -101,6 +104,7 @@ struct SampleInfo {
     std::optional<nanoseconds> source_time;   // When its content was true; none: its clock is not known yet.
     nanoseconds receive_time;                 // When it was taken.
     std::optional<Age> age;                   // None: the publisher's clock is not known yet.
+    std::optional<std::string_view> format;   // Of the bytes; none: the publisher names none.
 };
 
 // A sample where it lies in shared memory, which is not used again while this lives.
@@ -118,7 +122,8 @@ public:
 
     SampleInfo info() const {
         return {info_.sequence, info_.missed, detail::known(info_.source_time_ns, INT64_MIN),
-                nanoseconds(info_.receive_time_ns), age()};
+                nanoseconds(info_.receive_time_ns), age(),
+                info_.format ? std::optional<std::string_view>(info_.format) : std::nullopt};
     }
 
 private:
@@ -134,15 +139,26 @@ enum class Reliability {
 
 enum class Wait { block = NOCTULE_WAIT_BLOCK, spin = NOCTULE_WAIT_SPIN, hybrid = NOCTULE_WAIT_HYBRID };
 
-// As noctule_publisher_options_t, and with its defaults.
-struct PublisherOptions {
-    std::string type_name = "bytes";
-    std::uint64_t type_hash = 0;
+// As noctule_qos_t, and with its defaults.
+struct Qos {
     Reliability reliability = Reliability::best_effort;
     std::uint32_t keep_last = 8;
     bool transient_local = false;
     std::optional<nanoseconds> deadline = std::nullopt;
     std::optional<nanoseconds> lifespan = std::nullopt;
+
+    noctule_qos_t given() const noexcept {
+        return {static_cast<int>(reliability), keep_last, transient_local, detail::count(deadline),
+                detail::count(lifespan)};
+    }
+};
+
+// As noctule_publisher_options_t, and with its defaults.
+struct PublisherOptions {
+    std::string type_name = "bytes";
+    std::uint64_t type_hash = 0;
+    std::optional<std::string> format = std::nullopt;
+    Qos qos = {};
     std::uint32_t payload_bytes_max = 65536;
     std::uint32_t borrows = 7;
 };
@@ -151,10 +167,8 @@ struct PublisherOptions {
 struct SubscriberOptions {
     std::optional<std::string> type_name = std::nullopt;
     std::uint64_t type_hash = 0;
-    Reliability reliability = Reliability::best_effort;
-    bool transient_local = false;
-    std::optional<nanoseconds> deadline = std::nullopt;
-    std::optional<nanoseconds> lifespan = std::nullopt;
+    std::optional<std::string> format = std::nullopt;
+    Qos qos = {};
     Wait wait = Wait::block;
     std::uint32_t borrows = 1;
 };
@@ -197,6 +211,12 @@ private:
     detail::Owner<noctule_publisher_t, noctule_publisher_close> publisher_;
 };
 
+// As noctule_statistics_t; none: not known.
+struct Statistics {
+    std::uint64_t taken, missed, expired, late, bytes, aged;
+    std::optional<nanoseconds> age_p50, age_p90, age_p99, age_p99_9, age_max, bound;
+};
+
 // Receives the samples of one topic from all its publishers.
 class Subscriber {
 public:
@@ -218,8 +238,93 @@ public:
     // Publishers that are matched now.
     int publishers() { return detail::check(noctule_subscriber_publishers(subscriber_.get())); }
 
+    // What was seen of the topic so far.
+    Statistics statistics() const {
+        noctule_statistics_t from;
+        detail::check(noctule_subscriber_statistics(subscriber_.get(), &from));
+        const auto age = [](std::int64_t ns) { return detail::known(ns, INT64_MIN); };
+        return {from.taken,           from.missed,          from.expired,         from.late,
+                from.bytes,           from.aged,            age(from.age_p50_ns), age(from.age_p90_ns),
+                age(from.age_p99_ns), age(from.age_p99_9_ns), age(from.age_max_ns), detail::known(from.bound_ns, -1)};
+    }
+
+    // For functions of noctule.h; this stays its owner.
+    noctule_subscriber_t *get() const noexcept { return subscriber_.get(); }
+
 private:
     detail::Owner<noctule_subscriber_t, noctule_subscriber_close> subscriber_;
+};
+
+// Waits for many subscribers at once. Only wake may be called by several threads, and by signal handlers.
+class WaitSet {
+public:
+    explicit WaitSet(Wait wait = Wait::block) {
+        noctule_wait_set_t *set = nullptr;
+        detail::check(noctule_wait_set_open(static_cast<int>(wait), &set));
+        set_.reset(set);
+    }
+
+    // Waits until one of the subscribers has a sample, and gives its index; none when the time is over, or after wake. They are
+    // looked at in turn. Taking may still give nothing: the sample was too old, or overwritten.
+    std::optional<std::size_t> wait(const std::vector<noctule_subscriber_t *> &subscribers,
+                                    std::optional<nanoseconds> timeout = std::nullopt) {
+        std::size_t ready = 0;
+        const std::int64_t timeout_ns = timeout ? std::max<std::int64_t>(timeout->count(), 0) : -1;
+        const int status =
+            detail::check(noctule_wait(set_.get(), subscribers.data(), subscribers.size(), timeout_ns, &ready));
+        return status == NOCTULE_OK ? std::optional<std::size_t>(ready) : std::nullopt;
+    }
+
+    // Ends the wait of another thread, or the next one.
+    void wake() const noexcept { noctule_wake(set_.get()); }
+
+private:
+    detail::Owner<noctule_wait_set_t, noctule_wait_set_close> set_;
+};
+
+// Calls what was registered for each sample that comes, on the thread that spins, one at a time. An exception of a callback
+// leaves spin, and so does the Error of a sample that cannot be taken; spin may be called again.
+class Dispatcher {
+public:
+    explicit Dispatcher(Wait wait = Wait::block) : set_(wait) {}
+
+    // From now on call(Sample) is called for each sample of the subscriber. Not while another thread spins.
+    void on_sample(Subscriber subscriber, std::function<void(Sample)> call) {
+        handles_.push_back(subscriber.get());
+        callbacks_.push_back({std::move(subscriber), std::move(call)});
+    }
+
+    // Calls until stop, or at once if nothing is registered.
+    void spin() {
+        while (!callbacks_.empty() && !stopped_) spin_once();
+    }
+
+    // Waits for a sample, up to timeout or for ever, and calls; false when the time is over, or after stop.
+    bool spin_once(std::optional<nanoseconds> timeout = std::nullopt) {
+        if (stopped_) return false;
+        const auto ready = set_.wait(handles_, timeout);
+        if (!ready || stopped_) return false;
+        Callback &callback = callbacks_[*ready];
+        if (auto sample = callback.subscriber.take()) callback.call(std::move(*sample));
+        return true;
+    }
+
+    // For good: the callback that runs ends, and no other is called. May be called by any thread, and by signal handlers.
+    void stop() noexcept {
+        stopped_ = true;
+        set_.wake();
+    }
+
+private:
+    struct Callback {
+        Subscriber subscriber;
+        std::function<void(Sample)> call;
+    };
+
+    WaitSet set_;
+    std::deque<Callback> callbacks_;  // Stays where it is when another is registered by a callback.
+    std::vector<noctule_subscriber_t *> handles_;
+    std::atomic<bool> stopped_{false};
 };
 
 // A participant of the swarm, with one thread of its own.
@@ -244,11 +349,8 @@ public:
         noctule_publisher_options_t given = {};
         given.type_name = options.type_name.c_str();
         given.type_hash = options.type_hash;
-        given.reliability = static_cast<int>(options.reliability);
-        given.keep_last = options.keep_last;
-        given.transient_local = options.transient_local;
-        given.deadline_ns = detail::count(options.deadline);
-        given.lifespan_ns = detail::count(options.lifespan);
+        given.format = options.format ? options.format->c_str() : nullptr;
+        given.qos = options.qos.given();
         given.payload_bytes_max = options.payload_bytes_max;
         given.borrows = options.borrows;
         noctule_publisher_t *publisher = nullptr;
@@ -261,10 +363,8 @@ public:
         noctule_subscriber_options_t given = {};
         given.type_name = options.type_name ? options.type_name->c_str() : nullptr;
         given.type_hash = options.type_hash;
-        given.reliability = static_cast<int>(options.reliability);
-        given.transient_local = options.transient_local;
-        given.deadline_ns = detail::count(options.deadline);
-        given.lifespan_ns = detail::count(options.lifespan);
+        given.format = options.format ? options.format->c_str() : nullptr;
+        given.qos = options.qos.given();
         given.wait = static_cast<int>(options.wait);
         given.borrows = options.borrows;
         noctule_subscriber_t *subscriber = nullptr;

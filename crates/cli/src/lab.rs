@@ -17,7 +17,8 @@ use crate::lab_report;
 use crate::progress::Progress;
 
 /// Foreign peers that the scenarios of this repository name.
-const FOREIGN: [&str; 5] = ["cyclonedds", "fastdds", "iceoryx2", "lcm", "zenoh"];
+const FOREIGN: [&str; 9] =
+    ["aeron", "cyclonedds", "enet", "fastdds", "iceoryx2", "lcm", "quinn", "srt", "zenoh"];
 
 const QUICK: &str = include_str!("../../../scenarios/quick.toml");
 

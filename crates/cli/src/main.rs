@@ -7,8 +7,10 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod echo;
+mod gateway;
 mod lab;
 mod lab_report;
+mod link;
 mod ping;
 mod progress;
 mod publish;
@@ -41,6 +43,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Put unmodified programs on a bad link: delay, loss, rate, order, recorded or modelled
+    #[command(subcommand)]
+    Link(link::Command),
     /// Know another clock: its offset, its drift, and how wrong both may be
     #[command(subcommand)]
     Sync(sync::Command),
@@ -55,6 +60,10 @@ enum Command {
     /// A ping goes by UDP from this node's thread to the other's, not through the shared memory of a topic.
     /// Exit code 1 if a node did not answer at all.
     Ping(ping::PingArguments),
+    /// Put boards and flight controllers on the bus: DDS-XRCE over serial, UDP and TCP
+    ///
+    /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
+    Gateway(gateway::GatewayArguments),
     /// Watch all topics: rate, age with its bound, loss, traffic
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
@@ -74,12 +83,14 @@ fn main() -> ExitCode {
         // A node's exit code is its own.
         Command::Lab(lab::Command::Node { name }) => return lab::serve_node(&name),
         Command::Lab(command) => lab::run(command),
+        Command::Link(command) => link::run(command),
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
+        Command::Gateway(arguments) => gateway::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {

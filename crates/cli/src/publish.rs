@@ -16,8 +16,6 @@ use crate::units;
 
 /// Between two looks for readers.
 const LOOK: Duration = Duration::from_millis(10);
-/// A reader that is matched opens the shared memory within this: what is published earlier it may not see.
-const SETTLE: Duration = Duration::from_millis(200);
 /// The longest sample that can be opened for.
 const PAYLOAD_BYTES_MAX: u32 = 1 << 30;
 /// Reliable samples are waited for this long at the end.
@@ -190,9 +188,6 @@ fn wait_for_readers(arguments: &PubArguments, content: &Content, publisher: &Pub
             return false;
         }
         stop.wait_until(Instant::now() + LOOK);
-    }
-    if wanted > 0 {
-        stop.wait_until(Instant::now() + SETTLE);
     }
     true
 }

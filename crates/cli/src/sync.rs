@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Subcommand;
 use noctule::clock::{ClockError, LocalClock};
+use noctule::sync::StampSource;
 use noctule_lab::sync::page::Heading;
 use noctule_lab::sync::{self, Accuracy, Replayed, TraceRow};
 use noctule_time_sync::{BoundedConfig, EstimatorKind};
@@ -206,6 +207,35 @@ pub(crate) fn interruption() -> std::io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// What both ends of a clock exchange take.
+#[derive(clap::Args)]
+pub(crate) struct EndArguments {
+    /// Stamp with an artificial clock: offset=5s,ppm=50,step=20ms@30s[,since=NS]
+    #[arg(long, value_name = "SPEC", value_parser = clock, default_value = "")]
+    clock: LocalClock,
+    /// Stamp datagrams in this process only, not in the kernel
+    #[arg(long)]
+    process_stamps: bool,
+    /// End when standard input does
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
+}
+
+impl EndArguments {
+    /// Becomes true when this end is to stop.
+    fn interruption(&self) -> std::io::Result<Arc<AtomicBool>> {
+        let stop = interruption()?;
+        if self.until_input_ends {
+            stop_with_input(&stop);
+        }
+        Ok(stop)
+    }
+
+    fn stamps(&self) -> StampSource {
+        if self.process_stamps { StampSource::Process } else { StampSource::Kernel }
+    }
 }
 
 /// Sets `stop` when standard input ends: whoever started this process is then gone, or done with it.

@@ -24,7 +24,7 @@ use crate::units;
 use screen::{Key, Screen};
 use watch::Watch;
 
-/// Topics watched at once, 90 kB and a thread each.
+/// Topics watched at once, 60 kB and a thread each.
 const TOPICS_LIMIT: usize = 256;
 /// Notices kept for the end.
 const NOTICES_LIMIT: usize = 64;

@@ -105,7 +105,8 @@ pub struct Endpoint {
     pub type_name: String,
     /// Hash of the type's layout; 0 in a reader that takes any type.
     pub type_hash: u64,
-    /// Bit per serialization format: the one a writer uses, those a reader understands.
+    /// Bit per serialization format: those a writer uses, one for each way to a reader; those a reader
+    /// understands, which must be all that the writer uses.
     pub formats: u32,
     /// Largest sample in bytes.
     pub payload_bytes_max: u32,
@@ -173,9 +174,14 @@ pub enum Incompatible {
         /// Of both.
         name: String,
     },
-    /// The reader cannot read what the writer writes.
+    /// The reader cannot read what the writer writes. Who knows the formats by name names them.
     #[error("the reader does not understand the writer's serialization format; choose one both have")]
-    Format,
+    Format {
+        /// A bit per format that the writer uses.
+        writer: u32,
+        /// A bit per format that the reader understands.
+        reader: u32,
+    },
     /// RELIABILITY.
     #[error("the writer offers {offered}, the reader requests {requested}; offer more or request less")]
     Reliability {
@@ -234,8 +240,8 @@ pub fn incompatible(writer: &Endpoint, reader: &Endpoint) -> Option<Incompatible
     if !any_type && reader.type_hash != 0 && writer.type_hash != reader.type_hash {
         return Some(Incompatible::TypeHash { name: writer.type_name.clone() });
     }
-    if writer.formats & reader.formats == 0 {
-        return Some(Incompatible::Format);
+    if writer.formats == 0 || writer.formats & !reader.formats != 0 {
+        return Some(Incompatible::Format { writer: writer.formats, reader: reader.formats });
     }
     let (offered, requested) = (&writer.qos, &reader.qos);
     if offered.reliability < requested.reliability {
@@ -322,6 +328,18 @@ mod tests {
                 incompatible(&writer, &reader).map(|reason| reason.to_string()).unwrap_or_default();
             assert!(sentence.contains(words), "{sentence:?} lacks {words:?}");
         }
+    }
+
+    #[test]
+    fn a_reader_must_understand_every_format_of_the_writer() {
+        let (mut writer, mut reader) = pair();
+        (writer.formats, reader.formats) = (6, 2);
+        let partly = incompatible(&writer, &reader);
+        assert_eq!(partly, Some(Incompatible::Format { writer: 6, reader: 2 }));
+        reader.formats = 14;
+        assert_eq!(incompatible(&writer, &reader), None);
+        writer.formats = 0;
+        assert!(incompatible(&writer, &reader).is_some(), "a writer without a format has nothing to read");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What callers pass, made safe to use or refused.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use noctule::Reliability;
+use noctule::{Durability, Format, Qos, Reliability, Wait};
+use noctule_timebase::Span;
 
 use crate::failure::Failure;
 
@@ -90,21 +92,82 @@ fn check_array<T>(first: *const T, count: usize, what: &str) -> Result<(), Failu
     Ok(())
 }
 
-/// A duration in ns of which zero means none.
-pub(crate) fn duration(ns: i64, what: &str) -> Result<Option<Duration>, Failure> {
-    let ns = u64::try_from(ns)
-        .map_err(|_| Failure::argument(format!("{what} is {ns} ns; it must be positive, or 0 for none")))?;
-    Ok((ns > 0).then(|| Duration::from_nanos(ns)))
+/// Time to wait; negative is for ever.
+pub(crate) fn timeout(ns: i64) -> Option<Duration> {
+    u64::try_from(ns).ok().map(Duration::from_nanos)
 }
 
-/// One of `NOCTULE_BEST_EFFORT` and so on.
-pub(crate) fn reliability(code: c_int) -> Result<Reliability, Failure> {
-    match code {
-        0 => Ok(Reliability::BestEffort),
-        1 => Ok(Reliability::DeadlineBound),
-        2 => Ok(Reliability::Reliable),
-        _ => Err(Failure::argument(format!("no reliability has the number {code}; 0 to 2 are"))),
+/// `noctule_qos_t`.
+#[repr(C)]
+pub(crate) struct QosOptions {
+    reliability: c_int,
+    keep_last: u32,
+    /// A C `bool`, which may hold anything if it was not initialised.
+    transient_local: u8,
+    deadline_ns: i64,
+    lifespan_ns: i64,
+}
+
+/// Of which zero is the default.
+pub(crate) fn qos(options: &QosOptions) -> Result<Qos, Failure> {
+    let reliability = match options.reliability {
+        0 => Reliability::BestEffort,
+        1 => Reliability::DeadlineBound,
+        2 => Reliability::Reliable,
+        code => {
+            return Err(Failure::argument(format!("no reliability has the number {code}; 0 to 2 are")));
+        }
+    };
+    let by_default = Qos::default();
+    Ok(Qos {
+        reliability,
+        durability: match options.transient_local {
+            0 => Durability::Volatile,
+            _ => Durability::TransientLocal,
+        },
+        depth: if options.keep_last > 0 { options.keep_last } else { by_default.depth },
+        deadline: span(options.deadline_ns, "deadline_ns")?,
+        lifespan: span(options.lifespan_ns, "lifespan_ns")?,
+    })
+}
+
+/// A duration in ns of which zero means none.
+fn span(ns: i64, what: &str) -> Result<Option<Span>, Failure> {
+    if ns < 0 {
+        return Err(Failure::argument(format!("{what} is {ns} ns; it must be positive, or 0 for none")));
     }
+    Ok((ns > 0).then(|| Span::from_ns(ns)))
+}
+
+/// One of `NOCTULE_WAIT_BLOCK` and so on.
+pub(crate) fn wait(code: c_int) -> Result<Wait, Failure> {
+    match code {
+        0 => Ok(Wait::Block),
+        1 => Ok(Wait::Spin),
+        2 => Ok(Wait::Hybrid),
+        _ => Err(Failure::argument(format!("no way to wait has the number {code}; 0 to 2 are"))),
+    }
+}
+
+/// The name of a format, or null for none.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn format(name: *const c_char) -> Result<Option<Format>, Failure> {
+    // SAFETY: passed on.
+    let name = unsafe { optional_text(name, "format") }?;
+    let parsed = name.map(str::parse::<Format>).transpose();
+    parsed.map_err(|error| Failure::argument(error.to_string()))
+}
+
+/// The name of a format as C reads it; null for none.
+pub(crate) fn format_name(format: Option<Format>) -> *const c_char {
+    static NAMES: OnceLock<[CString; Format::ALL.len()]> = OnceLock::new();
+    let Some(format) = format else { return std::ptr::null() };
+    // No name contains a zero byte, and numbers begin with 1.
+    let names =
+        NAMES.get_or_init(|| Format::ALL.map(|format| CString::new(format.name()).unwrap_or_default()));
+    names[usize::from(format.id()) - 1].as_ptr()
 }
 
 fn null(what: &str) -> Failure {

@@ -10,6 +10,8 @@ use noctule::{NodeError, PublishError, ReadError, TakeError};
 pub(crate) const OK: c_int = 0;
 /// There is no sample; no error.
 pub(crate) const NOTHING: c_int = 1;
+/// Another thread ended the wait; no error.
+pub(crate) const WOKEN: c_int = 2;
 const ARGUMENT: c_int = -1;
 const SYSTEM: c_int = -2;
 const TOO_LONG: c_int = -3;
@@ -50,7 +52,11 @@ impl From<NodeError> for Failure {
 
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Failure {
-        Failure { code: TOO_LONG, sentence: error.to_string() }
+        let code = match error {
+            PublishError::TooLong { .. } => TOO_LONG,
+            PublishError::Format { .. } => ARGUMENT,
+        };
+        Failure { code, sentence: error.to_string() }
     }
 }
 

@@ -11,7 +11,9 @@
 #![allow(unsafe_code)] // glue: each block says which promise of the caller it rests on
 
 mod argument;
+pub mod dispatcher;
 pub mod failure;
 pub mod node;
 pub mod publisher;
 pub mod subscriber;
+pub mod wait_set;

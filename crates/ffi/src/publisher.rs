@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noctule::{Node, Publisher};
 use noctule_timebase::Instant;
 
-use crate::argument;
+use crate::argument::{self, QosOptions};
 use crate::failure::{OK, Outcome, guard};
 use crate::node::{NodeHandle, close};
 
@@ -22,12 +22,8 @@ pub struct PublisherHandle {
 pub struct PublisherOptions {
     type_name: *const c_char,
     type_hash: u64,
-    reliability: c_int,
-    keep_last: u32,
-    /// A C `bool`, which may hold anything if it was not initialised.
-    transient_local: u8,
-    deadline_ns: i64,
-    lifespan_ns: i64,
+    format: *const c_char,
+    qos: QosOptions,
     payload_bytes_max: u32,
     borrows: u32,
 }
@@ -68,19 +64,11 @@ unsafe fn open(
         if let Some(name) = unsafe { argument::optional_text(options.type_name, "type_name") }? {
             builder = builder.type_name(name, options.type_hash);
         }
-        builder = builder.reliability(argument::reliability(options.reliability)?);
-        if options.keep_last > 0 {
-            builder = builder.keep_last(options.keep_last);
+        // SAFETY: null or the caller's text.
+        if let Some(format) = unsafe { argument::format(options.format) }? {
+            builder = builder.format(format);
         }
-        if options.transient_local != 0 {
-            builder = builder.transient_local();
-        }
-        if let Some(deadline) = argument::duration(options.deadline_ns, "deadline_ns")? {
-            builder = builder.deadline(deadline);
-        }
-        if let Some(lifespan) = argument::duration(options.lifespan_ns, "lifespan_ns")? {
-            builder = builder.lifespan(lifespan);
-        }
+        builder = builder.qos(argument::qos(&options.qos)?);
         if options.payload_bytes_max > 0 {
             builder = builder.payload_bytes_max(options.payload_bytes_max);
         }

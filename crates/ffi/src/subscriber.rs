@@ -4,18 +4,18 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
-use noctule::{Node, Sample, SampleInfo, Subscriber, Wait};
+use noctule::{Node, Sample, SampleInfo, Subscriber, TopicStatistics};
 use noctule_timebase::Span;
 
-use crate::argument;
+use crate::argument::{self, QosOptions};
 use crate::failure::{Failure, NOTHING, OK, Outcome, guard};
 use crate::node::{NodeHandle, close};
 
 /// `noctule_subscriber_t`.
 pub struct SubscriberHandle {
-    subscriber: Subscriber,
+    pub(crate) subscriber: Subscriber,
     // After the subscriber: its thread tells the others that the subscriber has gone.
-    _node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
 }
 
 /// `noctule_sample_t`.
@@ -29,11 +29,8 @@ pub struct SampleHandle {
 pub struct SubscriberOptions {
     type_name: *const c_char,
     type_hash: u64,
-    reliability: c_int,
-    /// A C `bool`, which may hold anything if it was not initialised.
-    transient_local: u8,
-    deadline_ns: i64,
-    lifespan_ns: i64,
+    format: *const c_char,
+    qos: QosOptions,
     wait: c_int,
     borrows: u32,
 }
@@ -50,10 +47,11 @@ pub struct Info {
     age_ns: i64,
     bound_ns: i64,
     sigma_ns: i64,
+    format: *const c_char,
 }
 
 impl Info {
-    fn new(info: &SampleInfo, bytes: *const u8) -> Info {
+    pub(crate) fn new(info: &SampleInfo, bytes: *const u8) -> Info {
         Info {
             bytes: bytes.cast(),
             length_bytes: info.length_bytes,
@@ -64,6 +62,44 @@ impl Info {
             age_ns: info.age().map_or(i64::MIN, |age| age.span.ns()),
             bound_ns: info.bound.map_or(-1, Span::ns),
             sigma_ns: info.sigma.map_or(-1, Span::ns),
+            format: argument::format_name(info.format),
+        }
+    }
+}
+
+/// `noctule_statistics_t`.
+#[repr(C)]
+pub struct Statistics {
+    taken: u64,
+    missed: u64,
+    expired: u64,
+    late: u64,
+    bytes: u64,
+    aged: u64,
+    age_p50_ns: i64,
+    age_p90_ns: i64,
+    age_p99_ns: i64,
+    age_p99_9_ns: i64,
+    age_max_ns: i64,
+    bound_ns: i64,
+}
+
+impl From<TopicStatistics> for Statistics {
+    fn from(from: TopicStatistics) -> Statistics {
+        let age = |age: Option<Span>| age.map_or(i64::MIN, Span::ns);
+        Statistics {
+            taken: from.counters.taken,
+            missed: from.counters.missed,
+            expired: from.counters.expired,
+            late: from.counters.late,
+            bytes: from.counters.bytes,
+            aged: from.aged,
+            age_p50_ns: age(from.age_p50),
+            age_p90_ns: age(from.age_p90),
+            age_p99_ns: age(from.age_p99),
+            age_p99_9_ns: age(from.age_p99_9),
+            age_max_ns: age(from.age_max),
+            bound_ns: from.bound.map_or(-1, Span::ns),
         }
     }
 }
@@ -104,16 +140,11 @@ unsafe fn open(
         if let Some(name) = unsafe { argument::optional_text(options.type_name, "type_name") }? {
             builder = builder.type_name(name, options.type_hash);
         }
-        builder = builder.reliability(argument::reliability(options.reliability)?);
-        if options.transient_local != 0 {
-            builder = builder.transient_local();
+        // SAFETY: null or the caller's text.
+        if let Some(format) = unsafe { argument::format(options.format) }? {
+            builder = builder.formats(&[format]);
         }
-        if let Some(deadline) = argument::duration(options.deadline_ns, "deadline_ns")? {
-            builder = builder.deadline(deadline);
-        }
-        if let Some(lifespan) = argument::duration(options.lifespan_ns, "lifespan_ns")? {
-            builder = builder.lifespan(lifespan);
-        }
+        builder = builder.qos(argument::qos(&options.qos)?);
         if options.borrows > BORROWS_MAX {
             return Err(Failure::argument(format!(
                 "borrows is {}; 1 to {BORROWS_MAX} are possible, or 0 for the default",
@@ -123,24 +154,15 @@ unsafe fn open(
         if options.borrows > 0 {
             builder = builder.borrows(options.borrows);
         }
-        builder = builder.wait(wait(options.wait)?);
+        builder = builder.wait(argument::wait(options.wait)?);
     }
     let subscriber = builder.open()?;
-    *handle = Box::into_raw(Box::new(SubscriberHandle { subscriber, _node: Arc::clone(&node.0) }));
+    *handle = Box::into_raw(Box::new(SubscriberHandle { subscriber, node: Arc::clone(&node.0) }));
     Ok(OK)
 }
 
 /// Most samples of one publisher that a subscriber may hold at once.
 const BORROWS_MAX: u32 = 7;
-
-fn wait(code: c_int) -> Result<Wait, Failure> {
-    match code {
-        0 => Ok(Wait::Block),
-        1 => Ok(Wait::Spin),
-        2 => Ok(Wait::Hybrid),
-        _ => Err(Failure::argument(format!("no way to wait has the number {code}; 0 to 2 are"))),
-    }
-}
 
 /// Borrows the next sample, if there is one.
 ///
@@ -167,9 +189,8 @@ pub unsafe extern "C" fn noctule_receive(
     sample: *mut *mut SampleHandle,
     info: *mut Info,
 ) -> c_int {
-    let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
     // SAFETY: passed on.
-    guard(|| unsafe { receive(subscriber, timeout, sample, info) })
+    guard(|| unsafe { receive(subscriber, argument::timeout(timeout_ns), sample, info) })
 }
 
 /// # Safety
@@ -227,6 +248,25 @@ pub unsafe extern "C" fn noctule_subscriber_publishers(subscriber: *mut Subscrib
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
         let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
         Ok(c_int::try_from(subscriber.publishers()).unwrap_or(c_int::MAX))
+    })
+}
+
+/// What was seen of the topic so far.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_subscriber_statistics(
+    subscriber: *const SubscriberHandle,
+    statistics: *mut Statistics,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let statistics = unsafe { argument::exclusive(statistics, "statistics") }?;
+        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
+        let handle = unsafe { argument::shared(subscriber, "subscriber") }?;
+        *statistics = handle.subscriber.statistics().into();
+        Ok(OK)
     })
 }
 

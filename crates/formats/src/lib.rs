@@ -40,7 +40,7 @@ mod yaml;
 pub use definition::{Definition, struct_hash};
 pub use error::FormatError;
 pub use format::{Format, UnknownFormat};
-pub use message::{Codec, Decode, Encode, Message};
+pub use message::{Codec, Decode, Encode, Fill, Memory, Message};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -46,6 +46,29 @@ pub struct Codec<T> {
     pub encode: Encode<T>,
     /// Reads an encoding that fills the whole slice. Must not panic, nor allocate by a number it has not checked.
     pub decode: Decode<T>,
+    /// The value's memory, if that is its encoding: then it is copied once, and read where it lies.
+    pub memory: Option<Memory<T>>,
+}
+
+/// The memory of a type that is its own encoding; [`plain::codec`](crate::plain::codec) has it.
+#[derive(Debug)]
+pub struct Memory<T> {
+    /// The value as it lies.
+    pub bytes: fn(&T) -> &[u8],
+    /// A value that the given function fills: all of its bytes.
+    pub filled: fn(Fill<'_>) -> T,
+    /// How many those are.
+    pub length_bytes: usize,
+}
+
+/// Writes all bytes it is given.
+pub type Fill<'a> = &'a mut dyn FnMut(&mut [u8]);
+
+impl<T> Codec<T> {
+    /// A codec whose encoding is not the value's memory.
+    pub const fn new(encode: Encode<T>, decode: Decode<T>) -> Self {
+        Self { encode, decode, memory: None }
+    }
 }
 
 /// See [`Codec::encode`].

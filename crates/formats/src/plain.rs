@@ -23,7 +23,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Codec, Format, FormatError};
+use crate::{Codec, Fill, Format, FormatError, Memory};
 
 const _: () = assert!(cfg!(target_endian = "little"), "the plain layout is little-endian memory");
 
@@ -70,7 +70,15 @@ pub fn codec<T: Plain>() -> Codec<T> {
             Ok(())
         },
         decode: read,
+        memory: Some(Memory { bytes: T::as_bytes, filled, length_bytes: size_of::<T>() }),
     }
+}
+
+/// The value whose bytes `fill` writes, all of them.
+pub fn filled<T: Plain>(fill: Fill<'_>) -> T {
+    let mut value = T::new_zeroed();
+    fill(value.as_mut_bytes());
+    value
 }
 
 /// [`codec`] for types that need no other: the path that `message!` takes as `codec = plain::only;`.

@@ -13,7 +13,7 @@ use crate::{Codec, Format, FormatError};
 
 /// The codec of a type that derives [`prost::Message`], for [`Message::codec`](crate::Message::codec).
 pub fn codec<T: prost::Message + Default>() -> Codec<T> {
-    Codec { encode, decode }
+    Codec::new(encode, decode)
 }
 
 /// Appends the encoding of a type that derives [`prost::Message`].

@@ -204,6 +204,10 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
         nodes: shape.nodes,
         hosts: 1,
         facts: Default::default(),
+        options: Default::default(),
+        beside: None,
+        received_hz: None,
+        wire_bytes: None,
         clocks: vec![],
         hops: match shape.mode {
             "chain" => statistics::chain_hops(samples, &(1..shape.nodes).collect::<Vec<_>>()),

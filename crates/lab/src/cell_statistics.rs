@@ -115,6 +115,14 @@ pub fn fan_out_hops(samples: &[Sample], nodes: u32) -> Vec<Hop> {
         .collect()
 }
 
+/// Arrivals per second of all nodes together, from the first scheduled send to the last arrival; `None` if that is no
+/// time.
+pub fn rate_hz(samples: &[Sample]) -> Option<f64> {
+    let first = samples.iter().map(|sample| sample.scheduled_ns).min()?;
+    let last = samples.iter().map(|sample| sample.received_ns).max()?;
+    (last > first).then(|| samples.len() as f64 * 1e9 / (last - first) as f64)
+}
+
 /// Summarises how late the sender was (actual minus scheduled send); `None` without messages.
 pub fn send_lag(mut lags_ns: Vec<i64>) -> Option<SendLag> {
     lags_ns.sort_unstable();
@@ -218,6 +226,14 @@ mod tests {
         assert_eq!(reordered(&samples, 1), 1);
         assert_eq!(reordered(&[sample(1, 0, 0, 7), sample(1, 1, 0, 7)], 1), 0, "a tie is no proof");
         assert_eq!(reordered(&samples, 0), 0);
+    }
+
+    #[test]
+    fn a_rate_counts_every_receiver_until_the_last_arrival() {
+        let samples = [sample(1, 0, 0, 10), sample(1, 1, 500, 900), sample(2, 0, 0, 1_000)];
+        assert_eq!(rate_hz(&samples), Some(3e6));
+        assert_eq!(rate_hz(&[sample(1, 0, 5, 5)]), None);
+        assert_eq!(rate_hz(&[]), None);
     }
 
     #[test]

@@ -61,10 +61,10 @@ fn closest(floors: &BTreeMap<CellKey, i64>, key: &CellKey, name: &str) -> Option
             && (floor.payload_bytes == key.payload_bytes || carries_no_body)
     };
     // The same rate if it was measured; an idle machine is slower to wake, and so is its floor.
-    let (floor, &p50_ns) = floors
-        .iter()
-        .filter(|(floor, _)| fits(floor))
-        .min_by_key(|(floor, _)| (floor.rate_mhz != key.rate_mhz, floor.wait != key.wait))?;
+    let (floor, &p50_ns) = floors.iter().filter(|(floor, _)| fits(floor)).min_by_key(|(floor, _)| {
+        let other = (floor.rate_mhz != key.rate_mhz, floor.wait != key.wait, floor.beside != key.beside);
+        (other, floor.options.len())
+    })?;
     Some(Floor { name: floor.peer.clone(), p50_ns })
 }
 

@@ -3,34 +3,31 @@
 //! Trials of all cells are interleaved, forwards and backwards in turn, so that a machine that
 //! drifts treats all cells alike. The engine itself sleeps while nodes measure.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use noctule::clock::{LocalClock, now};
-use noctule_peer::{Line, Table};
 use noctule_sys::clock;
 use noctule_timebase::Span;
 
 use crate::clock_pair::{ClockPair, PairPlan, Side};
+use crate::conversation::{Circumstances, Conversation};
 use crate::directory::Directory;
 use crate::foreign_clock::ForeignClock;
-use crate::judge::{NodeResult, Trial, judge};
+use crate::judge::{Trial, judge};
 use crate::network::Network;
-use crate::node_process::{NodeFault, NodeProcess};
+use crate::node_process::NodeFault;
 use crate::plan::{CellPlan, Plan};
 use crate::run::Cell;
 use crate::samples::CellSamples;
 
-/// Discovery of a foreign middleware may take seconds; nothing healthy takes this long.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Beyond the time it was given, a node may need this long to finish and write its record.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Clocks of a trial count from this long after the first exchange: until then their drift is settled
 /// and, where all is well, all nodes are connected.
 const CLOCK_LEAD: Span = Span::from_ms(1500);
+/// What flows beside a cell flows for this long before it.
+const BESIDE_LEAD_NS: i64 = 300_000_000;
 /// Beside a trial clocks are compared this often.
 const EXCHANGE_EVERY_MS: u32 = 50;
 
@@ -60,8 +57,8 @@ pub struct Engine<'a> {
     settings: Settings,
     interrupted: Arc<AtomicBool>,
     scratch: tempfile::TempDir,
-    one_host: Option<Network>,
-    two_hosts: Option<Network>,
+    /// By number of hosts and what is between them.
+    networks: BTreeMap<(u32, Option<String>), Network>,
     sessions: u32,
 }
 
@@ -100,8 +97,7 @@ impl<'a> Engine<'a> {
             settings,
             interrupted,
             scratch: scratch.map_err(EngineError::Scratch)?,
-            one_host: None,
-            two_hosts: None,
+            networks: BTreeMap::new(),
             sessions: 0,
         })
     }
@@ -117,7 +113,7 @@ impl<'a> Engine<'a> {
         let total = order.len();
         for (number, Turn { trial, cell, plan }) in order.into_iter().enumerate() {
             let cell = &plans[plan].cells[cell];
-            self.prepare_network(cell.hosts)?;
+            self.prepare_network(cell)?;
             observer.begin(number, total, cell);
             let nodes = match self.trial(cell) {
                 Err(NodeFault::Interrupted) => {
@@ -135,10 +131,11 @@ impl<'a> Engine<'a> {
         Ok(measured)
     }
 
-    fn prepare_network(&mut self, hosts: u32) -> Result<(), EngineError> {
-        let network = if hosts == 2 { &mut self.two_hosts } else { &mut self.one_host };
-        if network.is_none() {
-            *network = Some(Network::create(hosts).map_err(EngineError::Network)?);
+    fn prepare_network(&mut self, cell: &CellPlan) -> Result<(), EngineError> {
+        if let Entry::Vacant(vacant) = self.networks.entry((cell.hosts, cell.across.clone())) {
+            let network =
+                Network::create(cell.hosts, cell.across.as_deref()).map_err(EngineError::Network)?;
+            vacant.insert(network);
         }
         Ok(())
     }
@@ -147,42 +144,39 @@ impl<'a> Engine<'a> {
     fn trial(&mut self, cell: &CellPlan) -> Result<Trial, NodeFault> {
         let failed = |what: &str| NodeFault::Failed(what.to_owned());
         let entry = self.directory.entries.get(&cell.peer).ok_or_else(|| failed("the peer vanished"))?;
-        let network = if cell.hosts == 2 { &self.two_hosts } else { &self.one_host };
-        let network = network.as_ref().ok_or_else(|| failed("there is no network"))?;
+        let network = self.networks.get(&(cell.hosts, cell.across.clone()));
+        let network = network.ok_or_else(|| failed("there is no network"))?;
         self.sessions += 1;
         let session = format!("s{:x}x{:x}", std::process::id(), self.sessions);
         let clocks = self.start_clocks(cell, network, &session)?;
-        let mut nodes = Vec::new();
-        for node in 0..cell.nodes {
-            let label = format!("node {node} ({})", cell.peer);
-            nodes.push(NodeProcess::start(&entry.program, label, network.host(node))?);
-        }
-        let clocks_shown = clocks.as_ref().map(|clocks| clocks.each.clone());
-        let conversation =
-            Conversation { cell, clocks: clocks_shown.unwrap_or_default(), interrupted: &self.interrupted };
-        conversation.hello(&mut nodes)?;
-        let addresses = conversation.open(&mut nodes, &session, network, &self.settings)?;
-        let settings = conversation.connect(&mut nodes, &addresses)?;
-        let records: Vec<PathBuf> =
-            (0..cell.nodes).map(|node| self.scratch.path().join(format!("{session}-{node}.rec"))).collect();
+        let around = Circumstances {
+            network,
+            settings: &self.settings,
+            scratch: self.scratch.path(),
+            interrupted: &self.interrupted,
+        };
+        let shown = clocks.as_ref().map_or(&[][..], |clocks| &clocks.each);
+        let beside = cell.beside.as_deref().map(|beside| {
+            let entry =
+                self.directory.entries.get(&beside.peer).ok_or_else(|| failed("the peer vanished"))?;
+            Conversation::start(&entry.program, beside, shown, (around, format!("{session}b")))
+        });
+        let mut beside = beside.transpose()?;
+        let mut conversation = Conversation::start(&entry.program, cell, shown, (around, session))?;
         if let Some(clocks) = &clocks {
             clock::sleep_until(clock::now_ns() + (clocks.start - now()).ns());
         }
-        let done = conversation.run(&mut nodes, &records, &self.settings)?;
-        for node in nodes {
-            node.close()?;
+        if let Some(beside) = &mut beside {
+            beside.begin()?;
+            clock::sleep_until(clock::now_ns() + BESIDE_LEAD_NS);
         }
-        let mut results = Vec::new();
-        for (number, (done, (record, settings))) in
-            done.into_iter().zip(records.iter().zip(settings)).enumerate()
-        {
-            let table = Table::read(record)
-                .map_err(|e| NodeFault::Failed(format!("node {number} ({}): {e}", cell.peer)))?;
-            let _ = std::fs::remove_file(record);
-            results.push(NodeResult { done, table, settings });
-        }
+        let sent_before = network.sent_bytes();
+        conversation.begin()?;
+        let nodes = conversation.finish()?;
+        let wire_bytes = network.sent_bytes().zip(sent_before).map(|(after, before)| after - before);
+        let beside = beside.map(Conversation::finish).transpose()?;
         let clocks = clocks.map(TrialClocks::stop).transpose().map_err(NodeFault::Failed)?;
-        Ok(Trial { nodes: results, clocks })
+        Ok(Trial { nodes, beside, clocks, wire_bytes })
     }
 
     /// If the hosts of a cell have clocks of their own: starts to compare them.
@@ -262,173 +256,6 @@ fn order(plans: &[Plan]) -> Vec<Turn> {
         order.append(&mut round);
     }
     order
-}
-
-/// What a node says of its settings, by name.
-pub(crate) type NodeSettings = Vec<(String, String)>;
-
-/// The lines exchanged with the nodes of one trial.
-struct Conversation<'a> {
-    cell: &'a CellPlan,
-    /// One per host; empty if all nodes stamp with the machine's.
-    clocks: Vec<LocalClock>,
-    interrupted: &'a AtomicBool,
-}
-
-impl Conversation<'_> {
-    fn hello(&self, nodes: &mut [NodeProcess]) -> Result<(), NodeFault> {
-        for node in nodes.iter_mut() {
-            node.tell(&Line::new("hello").with("protocol", 1))?;
-        }
-        for node in nodes.iter_mut() {
-            node.expect("hello", "saying hello", OPEN_TIMEOUT, self.interrupted)?;
-        }
-        Ok(())
-    }
-
-    /// Returns each node's address, if it has one.
-    fn open(
-        &self,
-        nodes: &mut [NodeProcess],
-        session: &str,
-        network: &Network,
-        settings: &Settings,
-    ) -> Result<Vec<Option<String>>, NodeFault> {
-        for (number, node) in (0..).zip(nodes.iter_mut()) {
-            let line = self
-                .open_line(number)
-                .with("session", session)
-                .with("bind_address", network.address(number))
-                .with("priority", settings.priority)
-                .with("lock_memory", u8::from(settings.lock_memory));
-            node.tell(&line)?;
-        }
-        let mut addresses = Vec::new();
-        for node in nodes.iter_mut() {
-            let opened = node.expect("opened", "opening", OPEN_TIMEOUT, self.interrupted)?;
-            addresses.push(opened.word("address").map(str::to_owned));
-        }
-        Ok(addresses)
-    }
-
-    fn open_line(&self, node: u32) -> Line {
-        let cell = self.cell;
-        let role = role(cell, node);
-        let publishes = match (cell.mode.as_str(), node) {
-            ("round_trip", _) => Some(format!("t{node}")),
-            (_, 0) => Some("t0".to_owned()),
-            ("chain", _) if node + 1 < cell.nodes => Some(format!("t{node}")),
-            _ => None,
-        };
-        let subscribes = match (cell.mode.as_str(), node) {
-            (_, 0) if cell.nodes == 1 => Some("t0".to_owned()),
-            ("round_trip", _) => Some(format!("t{}", 1 - node.min(1))),
-            (_, 0) => None,
-            ("chain", _) => Some(format!("t{}", node - 1)),
-            _ => Some("t0".to_owned()),
-        };
-        let readers = publishes.as_ref().map(|_| if cell.mode == "fan_out" { cell.nodes - 1 } else { 1 });
-        let line = Line::new("open")
-            .with("role", role)
-            .with("node", node)
-            .with("nodes", cell.nodes)
-            .with_some("publish", publishes)
-            .with_some("readers", readers)
-            .with_some("subscribe", subscribes)
-            .with("link", &cell.link)
-            .with("wait", &cell.wait)
-            .with("format", &cell.format)
-            .with("payload_bytes", cell.payload_bytes)
-            .with("window", cell.window)
-            .with_some("core", cell.core(node))
-            .with_some("clock", self.clocks.get(node as usize % self.clocks.len().max(1)));
-        cell.options.iter().fold(line, |line, (key, value)| line.with(&format!("option.{key}"), value))
-    }
-
-    /// Hands each publisher the addresses of its readers; returns each node's settings.
-    fn connect(
-        &self,
-        nodes: &mut [NodeProcess],
-        addresses: &[Option<String>],
-    ) -> Result<Vec<NodeSettings>, NodeFault> {
-        for (number, node) in (0..).zip(nodes.iter_mut()) {
-            let readers: Vec<u32> = match (self.cell.mode.as_str(), number) {
-                (_, 0) if self.cell.nodes == 1 => vec![],
-                ("round_trip", _) => vec![1 - number],
-                ("fan_out", 0) => (1..self.cell.nodes).collect(),
-                ("one_way" | "chain", _) if number + 1 < self.cell.nodes => vec![number + 1],
-                _ => vec![],
-            };
-            let readers: Vec<&str> =
-                readers.iter().filter_map(|&reader| addresses.get(reader as usize)?.as_deref()).collect();
-            let readers = (!readers.is_empty()).then(|| readers.join(","));
-            node.tell(&Line::new("connect").with_some("readers", readers))?;
-        }
-        let mut settings = Vec::new();
-        for node in nodes.iter_mut() {
-            let ready = node.expect("ready", "connecting", CONNECT_TIMEOUT, self.interrupted)?;
-            settings.push(ready.with_prefix("setting.").into_iter().collect());
-        }
-        Ok(settings)
-    }
-
-    /// Runs receivers, then the sender; stops the receivers; returns every node's `done`.
-    fn run(
-        &self,
-        nodes: &mut [NodeProcess],
-        records: &[PathBuf],
-        settings: &Settings,
-    ) -> Result<Vec<Line>, NodeFault> {
-        let (sender, receivers) = nodes.split_at_mut(1);
-        let run = |node: &mut NodeProcess, record: &PathBuf| {
-            node.tell(&self.run_line(record, settings))?;
-            node.expect("running", "starting to run", OPEN_TIMEOUT, self.interrupted)
-        };
-        for (node, record) in receivers.iter_mut().zip(&records[1..]) {
-            run(node, record)?;
-        }
-        let sender = &mut sender[0];
-        run(sender, &records[0])?;
-        let seconds = match self.cell.rate_hz {
-            Some(rate_hz) => (self.cell.messages + self.cell.warm_up_messages) as f64 / rate_hz,
-            None => self.cell.seconds + self.cell.warm_up_ms as f64 / 1e3,
-        };
-        let reply_timeout = Duration::from_millis(settings.reply_timeout_ms);
-        let limit = Duration::from_secs_f64(seconds) + reply_timeout * 2 + FINISH_TIMEOUT;
-        let mut done = vec![sender.expect("done", "sending", limit, self.interrupted)?];
-        let messages = done[0].word("sent").unwrap_or("0").to_owned();
-        for node in receivers.iter_mut() {
-            node.tell(&Line::new("stop").with("messages", &messages))?;
-        }
-        for node in receivers.iter_mut() {
-            done.push(node.expect("done", "receiving", FINISH_TIMEOUT, self.interrupted)?);
-        }
-        Ok(done)
-    }
-
-    fn run_line(&self, record: &std::path::Path, settings: &Settings) -> Line {
-        let cell = self.cell;
-        Line::new("run")
-            .with("messages", cell.messages)
-            .with("seconds", if cell.rate_hz.is_some() { 1e6 } else { cell.seconds })
-            .with_some("rate_hz", cell.rate_hz)
-            .with("warmup_messages", cell.warm_up_messages)
-            .with("warmup_ms", cell.warm_up_ms)
-            .with("reply_timeout_ms", settings.reply_timeout_ms)
-            .with("touch", &cell.touch)
-            .with("record", record.display())
-    }
-}
-
-fn role(cell: &CellPlan, node: u32) -> &'static str {
-    match (cell.mode.as_str(), node) {
-        ("round_trip", 0) => "initiator",
-        (_, 0) if cell.nodes == 1 => "initiator",
-        ("round_trip", _) => "echo",
-        (_, 0) => "source",
-        ("chain", _) if node + 1 < cell.nodes => "forwarder",
-        _ => "sink",
-    }
 }
 
 /// Sets a flag at the first Ctrl-C; the second ends the program as usual.

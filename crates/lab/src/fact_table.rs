@@ -1,16 +1,45 @@
-//! What peers measured by themselves ([`Cell::facts`]) as a table, with published figures beside them.
+//! Figures beside latency as a table: what peers measured by themselves ([`Cell::facts`]), how much went through where
+//! as much was sent as would go, what it cost, with published figures beside them.
 //!
-//! One row per experiment that has facts; a figure is the median of its trials. A figure published for the same fact,
+//! One row per experiment that has any; a figure is the median of its trials. A figure published for the same fact,
 //! format and payload stands in brackets after it.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::merge::MergedCell;
-use crate::notation::{duration, size, three_digits};
+use crate::notation::{self, duration, size, three_digits};
 use crate::run::{Cell, Run};
 
 /// Facts in the order of a message's way; others follow by name.
 const FIRST: [&str; 4] = ["encode_ns", "transfer_ns", "decode_ns", "encoded_bytes"];
+
+/// What peers said, and what is worth a column only in some experiments.
+fn figures(cell: &Cell) -> BTreeMap<String, f64> {
+    let mut figures = cell.facts.clone();
+    let mut add =
+        |name: &str, figure: Option<f64>| figures.extend(figure.map(|figure| (name.to_owned(), figure)));
+    if cell.rate_hz.is_none() && cell.mode != "round_trip" {
+        add("messages_per_s", cell.received_hz);
+        add("throughput_bytes_per_s", cell.received_hz.map(|hz| hz * cell.payload_bytes as f64));
+        add("processor_per_message_ns", cell.cpu_ns_per_message);
+    }
+    if cell.link.starts_with("link:") && cell.deadline_ns.is_some() && cell.sent > 0 {
+        add("on_time_share", Some(1.0 - (cell.lost + cell.late) as f64 / cell.sent as f64));
+    }
+    if let Some(beside) = &cell.beside {
+        add("beside_bytes_per_s", beside.received_hz.map(|hz| hz * beside.payload_bytes as f64));
+    }
+    add("redundancy_share", cell.redundancy);
+    let fan = if cell.mode == "fan_out" { u64::from(cell.nodes.max(2) - 1) } else { 1 };
+    let payload_bytes = (cell.sent / fan * cell.payload_bytes) as f64;
+    add(
+        "wire_per_payload",
+        cell.wire_bytes.filter(|_| cell.sent > 0).map(|bytes| bytes as f64 / payload_bytes),
+    );
+    figures
+}
 
 /// A table of words, ready to be shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -26,14 +55,13 @@ pub struct FactTable {
 impl FactTable {
     /// The facts of a run; `labels[i]` names `merged[i]`. Empty if no valid cell has any.
     pub fn of(run: &Run, merged: &[MergedCell], labels: &[impl AsRef<str>]) -> Self {
-        let with_facts = |row: &&(&MergedCell, &str)| row.0.valid && !trials(run, row.0)[0].facts.is_empty();
+        let with_facts = |row: &&(&MergedCell, &str)| row.0.valid && !first(run, row.0).is_empty();
         let labelled: Vec<(&MergedCell, &str)> =
             merged.iter().zip(labels.iter().map(AsRef::as_ref)).collect();
         let chosen: Vec<(&MergedCell, &str)> = labelled.iter().filter(with_facts).copied().collect();
-        let mut names: Vec<&str> =
-            chosen.iter().flat_map(|(row, _)| trials(run, row)[0].facts.keys().map(String::as_str)).collect();
+        let mut names: Vec<String> = chosen.iter().flat_map(|(row, _)| first(run, row).into_keys()).collect();
         let rank = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
-        names.sort_unstable_by_key(|name| (rank(name), *name));
+        names.sort_unstable_by(|a, b| (rank(a), a).cmp(&(rank(b), b)));
         names.dedup();
         if names.is_empty() {
             return Self::default();
@@ -44,9 +72,13 @@ impl FactTable {
             std::iter::once((*label).to_owned()).chain(figures.collect::<Vec<_>>()).collect()
         });
         let rows = rows.collect();
-        let headings = std::iter::once("experiment").chain(names.iter().map(|name| heading(name)));
-        Self { headings: headings.map(str::to_owned).collect(), rows, sources }
+        let headings = std::iter::once("experiment".to_owned()).chain(names.iter().map(|name| heading(name)));
+        Self { headings: headings.collect(), rows, sources }
     }
+}
+
+fn first(run: &Run, row: &MergedCell) -> BTreeMap<String, f64> {
+    trials(run, row).first().map(|cell| figures(cell)).unwrap_or_default()
 }
 
 fn trials<'a>(run: &'a Run, row: &MergedCell) -> Vec<&'a Cell> {
@@ -54,17 +86,21 @@ fn trials<'a>(run: &'a Run, row: &MergedCell) -> Vec<&'a Cell> {
 }
 
 /// The name without its unit, which stands with every figure.
-fn heading(name: &str) -> &str {
-    name.strip_suffix("_ns").or_else(|| name.strip_suffix("_bytes")).unwrap_or(name)
+fn heading(name: &str) -> String {
+    let units = ["_ns", "_bytes_per_s", "_bytes", "_share"];
+    units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name).replace('_', " ")
 }
 
 fn figure(run: &Run, row: &MergedCell, name: &str, sources: &mut Vec<String>) -> String {
     let mut values: Vec<f64> =
-        trials(run, row).iter().filter_map(|cell| cell.facts.get(name).copied()).collect();
+        trials(run, row).iter().filter_map(|cell| figures(cell).get(name).copied()).collect();
     values.sort_unstable_by(f64::total_cmp);
     let Some(&median) = values.get(values.len() / 2) else { return "–".into() };
     let own = match name {
         _ if name.ends_with("_ns") => duration(median),
+        _ if name.ends_with("_bytes_per_s") => format!("{} MB/s", three_digits(median / 1e6)),
+        _ if name.ends_with("_share") => format!("{:.3} %", median * 100.0),
+        _ if name == "messages_per_s" => notation::count(median.max(0.0) as u64),
         _ if name.ends_with("_bytes") => size(median.max(0.0) as u64),
         _ => three_digits(median),
     };

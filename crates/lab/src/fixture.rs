@@ -45,6 +45,10 @@ pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, Ce
         hosts: 1,
         clocks: vec![],
         facts: Default::default(),
+        options: Default::default(),
+        beside: None,
+        received_hz: None,
+        wire_bytes: None,
     };
     let sample = |(index, latency): (usize, &i64)| Sample {
         index: index as u64,

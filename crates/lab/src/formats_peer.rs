@@ -9,8 +9,6 @@
 //! CLOCK_MONOTONIC), then the encoding; little-endian.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use noctule_formats::uav_state::UavState;
@@ -20,9 +18,8 @@ use noctule_peer::{
 };
 use noctule_sys::clock;
 
-use crate::floors::socket::{readable, receive, start_pulse, try_receive};
+use crate::floors::tcp_streams::Streams;
 
-const ACCEPT_TIMEOUT: Duration = Duration::from_secs(10);
 const FRAME_HEADER_BYTES: usize = 16;
 /// A longer frame is not of this peer: the largest payload, in the wordiest format.
 const FRAME_BYTES_MAX: usize = 256 << 20;
@@ -61,13 +58,8 @@ impl Peer for Formats {
                 "payload_bytes={wanted}, but the message has {least}: ask for at least 1000"
             )));
         }
-        let bind = |_: &String| TcpListener::bind((open.bind_address.as_str(), 0));
-        let listener = open.subscribe.as_ref().map(bind).transpose();
         Ok(Box::new(Link {
-            listener: listener
-                .map_err(|e| PeerError::of(&format!("cannot listen on {}", open.bind_address), e))?,
-            inbound: None,
-            outbound: Vec::new(),
+            streams: Streams::open(open)?,
             codec: Codec::new(format, state, open.payload_bytes),
             frame: Frame::default(),
         }))
@@ -75,62 +67,39 @@ impl Peer for Formats {
 }
 
 struct Link {
-    listener: Option<TcpListener>,
-    inbound: Option<TcpStream>,
-    outbound: Vec<TcpStream>,
+    streams: Streams,
     codec: Codec,
     frame: Frame,
 }
 
 impl Transport for Link {
     fn address(&self) -> Option<String> {
-        self.listener.as_ref()?.local_addr().ok().map(|address| address.to_string())
+        self.streams.address()
     }
 
     fn connect(&mut self, readers: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
-        // Connecting completes in the reader's backlog, so two nodes may do this in any order.
-        for reader in readers {
-            let failed = |e| PeerError::of(&format!("cannot connect to {reader}"), e);
-            let stream = TcpStream::connect(reader).map_err(failed)?;
-            stream.set_nodelay(true).map_err(failed)?;
-            self.outbound.push(stream);
-        }
-        if let Some(listener) = &self.listener {
-            if !readable(listener, ACCEPT_TIMEOUT)? {
-                return Err(PeerError("no writer has connected within 10 s".into()));
-            }
-            let (stream, _) = listener.accept().map_err(|e| PeerError::of("cannot accept", e))?;
-            self.inbound = Some(stream);
-        }
-        start_pulse()?;
-        Ok(BTreeMap::from([("nodelay".into(), "1".into())]))
+        self.streams.connect(readers)
     }
 
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
-        let frame = self.codec.frame(message.header(), message.touch())?;
-        for stream in &mut self.outbound {
-            stream.write_all(frame).map_err(|e| PeerError::of("cannot send on the stream", e))?;
-        }
-        Ok(())
+        self.streams.send(self.codec.frame(message.header(), message.touch())?)
     }
 
     fn try_receive(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
-        let Some(stream) = &self.inbound else { return Ok(0) };
-        match try_receive(stream, self.frame.space())? {
+        match self.streams.try_receive(self.frame.space())? {
             Some(count) => self.advance(count, deliver),
             None => Ok(0),
         }
     }
 
     fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
-        loop {
-            let Some(stream) = &self.inbound else { return Ok(0) };
-            let Some(count) = receive(stream, self.frame.space(), timeout)? else { return Ok(0) };
+        while let Some(count) = self.streams.receive(self.frame.space(), timeout)? {
             match self.advance(count, deliver)? {
                 0 => {}
                 delivered => return Ok(delivered),
             }
         }
+        Ok(0)
     }
 
     fn facts(&self) -> BTreeMap<String, f64> {
@@ -141,9 +110,6 @@ impl Transport for Link {
 impl Link {
     /// Takes note of `count` bytes received; delivers the messages that are complete.
     fn advance(&mut self, count: usize, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
-        if count == 0 {
-            return Err(PeerError("the writer closed the connection".into()));
-        }
         let arrived_ns = clock::now_ns();
         self.frame.filled_bytes += count;
         let mut delivered = 0;

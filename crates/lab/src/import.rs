@@ -321,6 +321,10 @@ fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
         reordered: Some(reordered(&joined.samples, 0)),
         hosts: 1,
         facts: Default::default(),
+        options: Default::default(),
+        beside: None,
+        received_hz: None,
+        wire_bytes: None,
         clocks: vec![],
     }
 }

@@ -8,10 +8,10 @@
 use noctule_peer::{Line, Slot, Table};
 
 use crate::cell_statistics as statistics;
-use crate::engine::NodeSettings;
+use crate::conversation::NodeSettings;
 use crate::foreign_clock::{ForeignClock, Translation};
 use crate::plan::CellPlan;
-use crate::run::Cell;
+use crate::run::{Beside, Cell};
 use crate::samples::{CellSamples, Sample};
 use crate::statistics::{LatencySummary, order_statistic};
 
@@ -32,10 +32,14 @@ pub(crate) struct NodeResult {
 }
 
 /// What one trial left behind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Trial {
     /// Of each node.
     pub(crate) nodes: Vec<NodeResult>,
+    /// Of each node of what flowed beside.
+    pub(crate) beside: Option<Vec<NodeResult>>,
+    /// Bytes given to the links between the hosts.
+    pub(crate) wire_bytes: Option<u64>,
     /// How the hosts' clocks compared, if they have clocks of their own.
     pub(crate) clocks: Option<ForeignClock>,
 }
@@ -43,7 +47,7 @@ pub(crate) struct Trial {
 /// Judges one trial. `outcome` is the sentence of the fault if the trial did not complete.
 pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>) -> (Cell, CellSamples) {
     let mut cell = empty_cell(plan, trial);
-    let Trial { nodes, clocks } = match outcome {
+    let Trial { nodes, beside, wire_bytes, clocks } = match outcome {
         Ok(trial) => trial,
         Err(why) => {
             cell.why_invalid.push(why);
@@ -55,7 +59,20 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     cell.clock_bound_ns = translation.bound_ns;
     cell.clock_sigma_ns = translation.sigma_ns;
     fill(&mut cell, plan, &nodes, &samples);
+    cell.wire_bytes = wire_bytes;
     let mut why = Vec::new();
+    if let (Some(plan), Some(nodes)) = (plan.beside.as_deref(), beside) {
+        let (other, _) = judge(plan, cell.trial, Ok(Trial { nodes, ..Trial::default() }));
+        why.extend(other.why_invalid.iter().map(|why| format!("beside it: {why}")));
+        cell.beside = Some(Beside {
+            peer: other.peer,
+            payload_bytes: other.payload_bytes,
+            rate_hz: other.rate_hz,
+            sent: other.sent,
+            received: other.received,
+            received_hz: other.received_hz,
+        });
+    }
     check_counts(&nodes, &mut why);
     check_neighbours(plan, &nodes, &mut why);
     check_rate(plan, &nodes, &mut why);
@@ -70,6 +87,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
         cell.latency_ns = None;
         cell.hops.iter_mut().for_each(|hop| hop.latency_ns = None);
         cell.blocks.clear();
+        cell.received_hz = None;
     }
     (cell, samples)
 }
@@ -77,7 +95,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
 fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
     Cell {
         peer: plan.peer.clone(),
-        link: if plan.hosts == 2 { "link:veth".into() } else { plan.link.clone() },
+        link: plan.link_word(),
         mode: plan.mode.clone(),
         nodes: plan.nodes,
         hops: vec![],
@@ -112,6 +130,10 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
         hosts: plan.hosts,
         clocks: plan.clocks.clone(),
         facts: Default::default(),
+        options: plan.options.clone(),
+        beside: None,
+        received_hz: None,
+        wire_bytes: None,
     }
 }
 
@@ -121,8 +143,11 @@ fn receivers(plan: &CellPlan) -> Vec<u32> {
     match plan.mode.as_str() {
         _ if plan.nodes == 1 => vec![0],
         "round_trip" => vec![0],
-        // With two hosts only every second node shares the source's clock: two stamps of one host.
-        _ if plan.hosts == 2 && plan.clocks.is_empty() => (2..plan.nodes).step_by(2).collect(),
+        // With two hosts only every second node shares the source's clock: two stamps of one host. An emulated
+        // link is between namespaces of one machine, whose one clock all stamps are of.
+        _ if plan.hosts == 2 && plan.across.is_none() && plan.clocks.is_empty() => {
+            (2..plan.nodes).step_by(2).collect()
+        }
         _ => (1..plan.nodes).collect(),
     }
 }
@@ -183,6 +208,8 @@ fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSa
     let fact =
         |(name, value): (String, String)| Some((name, value.parse().ok().filter(|x: &f64| x.is_finite())?));
     cell.facts = source.done.with_prefix("fact.").into_iter().filter_map(fact).collect();
+    cell.redundancy = cell.facts.remove("redundancy");
+    cell.received_hz = statistics::rate_hz(samples);
     cell.latency_ns = LatencySummary::of(latencies);
 }
 

@@ -10,6 +10,7 @@ pub mod cell_statistics;
 mod clock_pair;
 pub mod compare;
 pub mod comparison_floor;
+mod conversation;
 pub mod directory;
 pub mod doctor;
 pub mod engine;

@@ -2,6 +2,7 @@
 //! age read with every sample.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use noctule::{Node, Publisher, Reliability, Subscriber, SubscriberBuilder, Wait as LibraryWait};
@@ -16,6 +17,7 @@ const PARTNERS_WITHIN_NS: i64 = 10_000_000_000;
 /// Messages that a slow reader may be behind, at least.
 const HISTORY: u32 = 8;
 const LARGE_BYTES: u64 = 64 << 20;
+const KEY_BYTES: usize = 32;
 /// Of a message only this much is read at either end, when it is read in place and not wholly touched.
 const EDGE_BYTES: usize = 16;
 
@@ -28,6 +30,7 @@ struct Ends {
     subscriber: Option<Subscriber>,
     readers: usize,
     in_place: bool,
+    sealed: bool,
     spins: bool,
     buffer: Vec<u8>,
     /// Every age is read and summed, or the compiler would see that nobody wants it.
@@ -48,8 +51,18 @@ impl Peer for Noctule {
         if open.link == "udp" {
             builder = builder.without_shared_memory();
         }
-        if let Some(key) = open.options.get("key") {
-            builder = builder.swarm_key(key);
+        let made = match open.options.get("key").map(String::as_str) {
+            Some("session") => {
+                Some(session_key(&open.session).map_err(|e| PeerError::of("no file for a key", e))?)
+            }
+            Some(file) => {
+                builder = builder.swarm_key(file);
+                None
+            }
+            None => None,
+        };
+        if let Some(made) = &made {
+            builder = builder.swarm_key(made.path());
         }
         let node = builder.open().map_err(fault)?;
         let topic = |name: &String| format!("{}/{name}", open.session);
@@ -74,11 +87,20 @@ impl Peer for Noctule {
             _node: node,
             readers: open.readers as usize,
             in_place: open.options.get("read").is_some_and(|way| way == "in_place"),
+            sealed: open.options.contains_key("key"),
             spins: open.wait == Wait::Spin,
             buffer: vec![0; open.payload_bytes],
             age_sum: Span::ZERO,
         }))
     }
+}
+
+/// A file with a key that all nodes of a session come to by themselves. It keeps nothing secret, but sealing with
+/// it costs what sealing costs.
+fn session_key(session: &str) -> io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    session.bytes().cycle().take(KEY_BYTES).try_for_each(|byte| write!(file, "{byte:02x}"))?;
+    Ok(file)
 }
 
 fn waiting(builder: SubscriberBuilder, wait: Wait) -> SubscriberBuilder {
@@ -105,7 +127,12 @@ impl Transport for Ends {
         }
         floors::start_pulse()?;
         let way = if self.in_place { "in_place" } else { "copy" };
-        Ok(BTreeMap::from([("read".into(), way.into()), ("history".into(), HISTORY.to_string())]))
+        let sealed = if self.sealed { "swarm key" } else { "none" };
+        Ok(BTreeMap::from([
+            ("read".into(), way.into()),
+            ("history".into(), HISTORY.to_string()),
+            ("encryption".into(), sealed.into()),
+        ]))
     }
 
     #[inline]

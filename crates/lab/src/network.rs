@@ -23,11 +23,14 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// `hosts` = 1: only loopback. 2: joined by veth.
+    /// `hosts` = 1: only loopback. 2: joined by veth. `across`: joined by an emulated link of that specification.
     ///
     /// # Errors
     /// Missing privileges, or for two hosts a missing `ip` command.
-    pub(crate) fn create(hosts: u32) -> Result<Self, String> {
+    pub(crate) fn create(hosts: u32, across: Option<&str>) -> Result<Self, String> {
+        if let Some(why) = across.and_then(emulator_obstacle) {
+            return Err(why);
+        }
         let namespace = || {
             NetworkNamespace::create().map_err(|e| {
                 format!(
@@ -47,6 +50,14 @@ impl Network {
         self.hosts.get(node as usize % self.hosts.len().max(1))
     }
 
+    /// Bytes that all hosts have given to the links between them; `None` on one host.
+    pub(crate) fn sent_bytes(&self) -> Option<u64> {
+        let sent =
+            |host: &NetworkNamespace| host.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
+        let hosts = self.hosts.get(..).filter(|hosts| hosts.len() > 1)?;
+        hosts.iter().map(|host| Some(sent_bytes_in(&sent(host).ok()?))).sum()
+    }
+
     /// The address a node binds to and announces.
     pub(crate) fn address(&self, node: u32) -> String {
         match self.hosts.len() {
@@ -54,6 +65,21 @@ impl Network {
             _ => "127.0.0.1".into(),
         }
     }
+}
+
+/// Why nothing can be measured across an emulated link of this specification; `None` if it can.
+pub(crate) fn emulator_obstacle(spec: &str) -> Option<String> {
+    Some(format!("link:{spec} needs the link emulator, which this version does not contain"))
+}
+
+/// Bytes sent by all interfaces but the loopback, of the text of `/proc/net/dev`: name, eight counters of what
+/// was received, then the bytes sent.
+fn sent_bytes_in(text: &str) -> u64 {
+    let interface = |line: &str| {
+        let (_, counters) = line.split_once(':').filter(|(name, _)| name.trim() != "lo")?;
+        counters.split_whitespace().nth(8)?.parse::<u64>().ok()
+    };
+    text.lines().filter_map(interface).sum()
 }
 
 fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
@@ -111,4 +137,21 @@ fn wait_until_running(name: &str) -> io::Result<()> {
         clock::sleep_until(clock::now_ns() + 1_000_000);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sent_bytes_are_those_of_every_interface_but_the_loopback() {
+        let text = "Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:     100       1    0    0    0     0          0         0      900       1    0    0    0     0       0          0
+noctule0:  2000       2    0    0    0     0          0         0     3000       2    0    0    0     0       0          0
+tun0: 1 1 0 0 0 0 0 0 40 1 0 0 0 0 0 0
+";
+        assert_eq!(sent_bytes_in(text), 3040);
+        assert_eq!(sent_bytes_in("lo: nonsense\neth0: 1 2"), 0);
+    }
 }

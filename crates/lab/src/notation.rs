@@ -111,10 +111,10 @@ pub fn distinguishing(keys: &[CellKey]) -> Vec<Vec<String>> {
 }
 
 /// Properties that [`properties`] lists.
-pub const PROPERTIES: usize = 8;
+pub const PROPERTIES: usize = 10;
 
 /// The properties of an experiment besides its peer (link, payload, rate, mode, wait, placement,
-/// format, clocks), `None` where they go without saying.
+/// format, clocks, options, what flows beside), `None` where they go without saying.
 pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
     let mode = match key.mode.as_str() {
         "chain" | "fan_out" => format!("{} of {}", key.mode.replace('_', "-"), key.nodes),
@@ -135,7 +135,18 @@ pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
         placement,
         (key.format != "raw" && !key.format.is_empty()).then(|| key.format.clone()),
         (!key.clocks.is_empty()).then(|| format!("clocks \"{}\"", key.clocks.join("\", \""))),
+        options(key),
+        key.beside.as_ref().map(|beside| {
+            let rate = beside.rate_mhz.map_or("back to back".to_owned(), |mhz| format!("at {}", rate(mhz)));
+            format!("beside {} {} {rate}", beside.peer, size(beside.payload_bytes))
+        }),
     ]
+}
+
+/// `reliability=reliable nodelay=0`, if the scenario gives the peer options.
+pub fn options(key: &CellKey) -> Option<String> {
+    let words: Vec<String> = key.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 #[cfg(test)]
@@ -178,6 +189,8 @@ mod tests {
             payload_bytes,
             rate_mhz: None,
             clocks: vec![],
+            options: Default::default(),
+            beside: None,
         };
         let keys = [key("udp", 64, "0,1"), key("lcm", 64, "0"), key("lcm", 64, "0,1")];
         assert_eq!(short_labels(&keys), ["udp cores 0,1", "lcm udp core 0", "lcm udp cores 0,1"]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::directory::{Directory, Entry};
+use crate::network;
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
 
@@ -10,6 +11,10 @@ use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
 const WARM_UP_MESSAGES: u64 = 2_000;
 /// Bytes that may be on the way at once in an open loop, at most.
 const WINDOW_BYTES: u64 = 64 << 20;
+/// What flows beside a cell flows this much longer, half of it before.
+const BESIDE_SECONDS: f64 = 1.0;
+/// Messages of traffic beside a cell, at most, where it flows back to back.
+const BESIDE_MESSAGES_MAX: u64 = 4_000_000;
 
 /// One cell, fully determined.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +43,10 @@ pub struct CellPlan {
     pub hosts: u32,
     /// The clock of each host, as text; empty: all on the machine's.
     pub clocks: Vec<String>,
+    /// What flows beside it.
+    pub beside: Option<Box<CellPlan>>,
+    /// The emulated link between the hosts, as text; `None`: the kernel's.
+    pub across: Option<String>,
     /// Later than this is late.
     pub deadline_ns: Option<u64>,
     /// `may_saturate`.
@@ -73,6 +82,30 @@ impl CellPlan {
     pub fn core(&self, node: u32) -> Option<u32> {
         let turn = node as usize % self.cores.len().max(1);
         self.cores.get(turn).copied()
+    }
+
+    /// The link as `run.json` says it.
+    pub fn link_word(&self) -> String {
+        match &self.across {
+            Some(spec) => format!("link:{spec}"),
+            None if self.hosts > 1 => "link:veth".into(),
+            None => self.link.clone(),
+        }
+    }
+
+    /// Of a peer's links the one this cell would use: between hosts one that a network carries, else the first.
+    fn link_by(&self, links: &[String]) -> String {
+        let networked = links.iter().find(|link| matches!(link.as_str(), "udp" | "tcp"));
+        let first = if self.across.is_some() || self.hosts > 1 { networked } else { links.first() };
+        first.cloned().unwrap_or_else(|| "udp".into())
+    }
+
+    /// How long it takes to send everything, warm-up included, in seconds.
+    pub fn sending_seconds(&self) -> f64 {
+        match self.rate_hz {
+            Some(rate_hz) => (self.messages + self.warm_up_messages) as f64 / rate_hz,
+            None => self.seconds + self.warm_up_ms as f64 / 1e3,
+        }
     }
 
     /// One line for progress displays.
@@ -131,6 +164,7 @@ impl Plan {
                         group: group.get_ref(),
                         peer,
                         entry,
+                        directory,
                         cores,
                         limits: &limits,
                     },
@@ -163,11 +197,13 @@ impl Plan {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Expander<'a> {
     scenario: &'a Scenario,
     group: &'a Group,
     peer: &'a str,
     entry: &'a Entry,
+    directory: &'a Directory,
     cores: &'a [u32],
     limits: &'a Smoke,
 }
@@ -193,7 +229,10 @@ impl Expander<'_> {
         vary(&mut cells, group.placement.values(), |cell, placement| cell.cores = self.cores_of(placement));
         for mut cell in cells {
             self.settle(&mut cell);
-            match self.obstacle(&cell) {
+            let beside = self.beside(&cell);
+            let obstacle = self.obstacle(&cell).or_else(|| beside.as_ref().err().cloned());
+            cell.beside = beside.ok().flatten().map(Box::new);
+            match obstacle {
                 Some(why) => plan.skip(self.peer, why),
                 None if plan.cells.contains(&cell) => {}
                 None => plan.cells.push(cell),
@@ -217,6 +256,8 @@ impl Expander<'_> {
             touch: group.touch.clone(),
             hosts: group.hosts,
             clocks: group.clocks.clone(),
+            beside: None,
+            across: None,
             deadline_ns: None,
             expect: group.expect.clone(),
             options: group.options.clone(),
@@ -239,8 +280,49 @@ impl Expander<'_> {
         }
     }
 
+    /// What flows while the cell is measured: from before its warm-up until after its last message. Or why it cannot.
+    fn beside(&self, cell: &CellPlan) -> Result<Option<CellPlan>, String> {
+        let Some(traffic) = &self.group.beside else { return Ok(None) };
+        let peer = traffic.peer.as_deref().unwrap_or(self.peer);
+        let Some(entry) = self.directory.entries.get(peer) else {
+            let why = self.directory.missing.get(peer).cloned();
+            return Err(why.unwrap_or_else(|| format!("beside: no peer is called \"{peer}\"")));
+        };
+        let seconds = cell.sending_seconds() + BESIDE_SECONDS;
+        let rate_hz = (traffic.rate_hz > 0.0).then_some(traffic.rate_hz);
+        let expander = Expander { peer, entry, ..*self };
+        let mut other = CellPlan {
+            peer: peer.to_owned(),
+            mode: "one_way".into(),
+            nodes: 2,
+            payload_bytes: traffic.payload_bytes,
+            rate_hz,
+            seconds,
+            messages: rate_hz.map_or(BESIDE_MESSAGES_MAX, |rate_hz| (rate_hz * seconds).ceil() as u64),
+            touch: "header".into(),
+            is_floor: entry.is_floor,
+            ..cell.clone()
+        };
+        if peer != self.peer {
+            other.options.clear();
+            other.link = cell.link_by(&entry.description.links);
+        }
+        expander.settle(&mut other);
+        // It is there from the start, and nothing is asked of its latency.
+        (other.warm_up_messages, other.deadline_ns) = (0, None);
+        match expander.obstacle(&other) {
+            Some(why) => Err(format!("beside: {why}")),
+            None => Ok(Some(other)),
+        }
+    }
+
     /// Fills in what follows from the varied values.
     fn settle(&self, cell: &mut CellPlan) {
+        if let Some(spec) = cell.link.strip_prefix("link:") {
+            cell.across = Some(spec.to_owned());
+            cell.link = cell.link_by(&self.entry.description.links);
+            cell.hosts = if cell.mode == "fan_out" { cell.nodes } else { 2 };
+        }
         if cell.peer == "memcpy" {
             // One process copies for itself; there is nobody to send to.
             cell.nodes = 1;
@@ -283,6 +365,7 @@ impl Expander<'_> {
                 (!cell.clocks.is_empty() && !offer.artificial_clock)
                     .then(|| "does not offer artificial_clock, which clocks = […] needs".to_owned())
             })
+            .or_else(|| cell.across.as_ref().and_then(|spec| network::emulator_obstacle(spec)))
             .or_else(|| {
                 let absent = cell.cores.iter().find(|core| !self.cores.contains(core))?;
                 Some(format!("core {absent} is not one this process may use ({:?})", self.cores))
@@ -379,6 +462,33 @@ mod tests {
         assert_eq!((plan.cells[0].messages, plan.cells[0].deadline_ns), (3, Some(1_000_000_000)));
         assert_eq!((plan.cells[1].messages, plan.cells[1].deadline_ns), (2500, Some(1_000_000)));
         assert_eq!(plan.cells[0].warm_up_messages, 1);
+    }
+
+    #[test]
+    fn what_flows_beside_lasts_longer_than_the_cell_and_may_be_another_peers() {
+        let cells = "[[cells]]\npeer = \"udp\"\nmode = \"one_way\"\nrate_hz = 1000\nseconds = 2\n\
+                     beside = { peer = \"tcp\", payload_bytes = 1000, rate_hz = 50 }\noptions = { x = \"1\" }\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        let cell = &plan.cells[0];
+        let beside = cell.beside.as_deref().unwrap();
+        assert_eq!((beside.peer.as_str(), beside.link.as_str(), beside.payload_bytes), ("tcp", "tcp", 1000));
+        assert!(beside.sending_seconds() > cell.sending_seconds() + 0.9, "{beside:?}");
+        assert!(beside.options.is_empty() && beside.beside.is_none());
+        let crowded =
+            cells.replace("payload_bytes = 1000", "payload_bytes = 70000").replace("\"tcp\"", "\"udp\"");
+        let plan = expand(&crowded, &[0, 1], &Choice::default()).unwrap();
+        assert_eq!(plan.skipped[0].why, "beside: carries at most 65507 B, not 70000 B");
+    }
+
+    #[test]
+    fn an_emulated_link_needs_an_emulator_and_joins_every_node_of_a_fan_out() {
+        let cells =
+            "[[cells]]\npeer = \"noctule\"\nlink = \"link:delay=2ms\"\nmode = \"fan_out\"\nnodes = 5\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        let expected = network::emulator_obstacle("delay=2ms");
+        assert_eq!(plan.skipped.first().map(|skipped| skipped.why.clone()), expected);
+        let Some(cell) = plan.cells.first() else { return };
+        assert_eq!((cell.link.as_str(), cell.hosts, cell.link_word().as_str()), ("udp", 5, "link:delay=2ms"));
     }
 
     #[test]

@@ -176,7 +176,7 @@ pub struct Cell {
     /// Arrivals in another order than sent; `null` where not applicable.
     #[serde(default)]
     pub reordered: Option<u64>,
-    /// Network namespaces the nodes alternate between: 1 or 2.
+    /// Network namespaces the nodes alternate between: 1, 2, or one for each node of an emulated star.
     #[serde(default = "one")]
     pub hosts: u32,
     /// The clock of each host as the scenario says it; empty if all nodes stamp with one clock. Arrivals
@@ -186,6 +186,36 @@ pub struct Cell {
     /// What the first node measured by itself, by name; units end the names.
     #[serde(default)]
     pub facts: BTreeMap<String, f64>,
+    /// Options the scenario gave the peer.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// What flowed beside it, if anything.
+    #[serde(default)]
+    pub beside: Option<Beside>,
+    /// Arrivals per second, at all receivers together, from the first scheduled send to the last arrival.
+    #[serde(default)]
+    pub received_hz: Option<f64>,
+    /// Bytes that all hosts gave to the links between them from warm-up to the end, headers and acknowledgements
+    /// included; `null` on one host.
+    #[serde(default)]
+    pub wire_bytes: Option<u64>,
+}
+
+/// Traffic of another topic while a cell was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Middleware that carried it.
+    pub peer: String,
+    /// Size of one message.
+    pub payload_bytes: u64,
+    /// Messages per second that were asked for; `null` = back to back.
+    pub rate_hz: Option<f64>,
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages that arrived.
+    pub received: u64,
+    /// Arrivals per second.
+    pub received_hz: Option<f64>,
 }
 
 fn one() -> u32 {
@@ -327,7 +357,9 @@ impl Cell {
     /// host, or if their clocks were compared; with two hosts in turn, up to the last on the source's.
     pub fn measured_nodes(&self) -> u32 {
         match (self.hosts, self.mode.as_str()) {
-            (2, "chain") if self.clocks.is_empty() => self.nodes.saturating_sub(1) / 2 * 2 + 1,
+            (2, "chain") if self.clocks.is_empty() && self.link == "link:veth" => {
+                self.nodes.saturating_sub(1) / 2 * 2 + 1
+            }
             _ => self.nodes,
         }
     }
@@ -348,6 +380,12 @@ impl Cell {
             payload_bytes: self.payload_bytes,
             rate_mhz: self.rate_hz.map(|hz| (hz * 1e3).round() as u64),
             clocks: self.clocks.clone(),
+            options: self.options.clone(),
+            beside: self.beside.as_ref().map(|beside| BesideKey {
+                peer: beside.peer.clone(),
+                payload_bytes: beside.payload_bytes,
+                rate_mhz: beside.rate_hz.map(|hz| (hz * 1e3).round() as u64),
+            }),
         }
     }
 }
@@ -375,4 +413,19 @@ pub struct CellKey {
     pub rate_mhz: Option<u64>,
     /// [`Cell::clocks`].
     pub clocks: Vec<String>,
+    /// [`Cell::options`].
+    pub options: BTreeMap<String, String>,
+    /// [`Cell::beside`] without its results.
+    pub beside: Option<BesideKey>,
+}
+
+/// What makes two [`Beside`] the same traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BesideKey {
+    /// [`Beside::peer`].
+    pub peer: String,
+    /// [`Beside::payload_bytes`].
+    pub payload_bytes: u64,
+    /// [`Beside::rate_hz`] in thousandths of a hertz.
+    pub rate_mhz: Option<u64>,
 }

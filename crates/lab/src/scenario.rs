@@ -62,7 +62,8 @@ pub struct Scenario {
 pub struct Group {
     /// Peers, by name.
     pub peer: Many<String>,
-    /// Links; default: the first the peer offers.
+    /// Links; default: the first the peer offers. `link:SPEC`: by UDP or TCP across an emulated link
+    /// between hosts, in a fan-out one for each node.
     pub link: Option<Many<String>>,
     /// `round_trip`, `one_way`, `chain`, `fan_out`.
     #[serde(default = "round_trip")]
@@ -96,6 +97,8 @@ pub struct Group {
     /// stamp with the machine's clock.
     #[serde(default)]
     pub clocks: Vec<String>,
+    /// Traffic of another topic of the same middleware that flows while a cell is measured.
+    pub beside: Option<Traffic>,
     /// A message slower than this is late; default: one period.
     pub deadline_us: Option<f64>,
     /// `may_saturate`: the cell may be invalid without failing the run.
@@ -109,6 +112,19 @@ pub struct Group {
     pub messages: Option<u64>,
     /// Overrides [`Scenario::trials`].
     pub trials: Option<u32>,
+}
+
+/// Messages from one process to another, with the link, wait and placement of their group.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// Of another peer, which then has no options; default: the group's, with its options.
+    pub peer: Option<String>,
+    /// As [`Group::payload_bytes`].
+    pub payload_bytes: u64,
+    /// Messages per second; 0 or absent = back to back.
+    #[serde(default)]
+    pub rate_hz: f64,
 }
 
 /// A bound on one statistic of the cells that match.
@@ -125,9 +141,9 @@ pub struct Threshold {
     pub wait: Option<String>,
     /// Only cells with this placement, as in the group.
     pub placement: Option<String>,
-    /// `p50`, `p90`, `p95`, `p99`, `p99_9`, `max`, `mean`, `loss`, `late`, `ratio_to_floor`.
+    /// `p50`, `p90`, `p95`, `p99`, `p99_9`, `max`, `mean`, `loss`, `late`, `missed` (lost or late), `ratio_to_floor`.
     pub statistic: String,
-    /// Largest value allowed; latencies in microseconds, loss and late as shares of 1.
+    /// Largest value allowed; latencies in microseconds, loss, late and missed as shares of 1.
     pub max: f64,
 }
 
@@ -301,6 +317,10 @@ impl ScenarioFile {
         for &nodes in group.nodes.values() {
             within("nodes", nodes.into(), 1.0, 64.0)?;
         }
+        if let Some(beside) = &group.beside {
+            within("beside.payload_bytes", beside.payload_bytes as f64, 16.0, 4_194_304.0)?;
+            within("beside.rate_hz", beside.rate_hz, 0.0, 1_000_000.0)?;
+        }
         within("hosts", group.hosts.into(), 1.0, 2.0)?;
         if !group.clocks.is_empty() && (group.hosts != 2 || group.clocks.len() != 2) {
             let what = "clocks needs hosts = 2 and one clock for each, such as clocks = [\"\", \"offset=3s,ppm=50\"]";
@@ -325,8 +345,8 @@ impl ScenarioFile {
 }
 
 /// What a threshold may bound.
-const STATISTICS: [&str; 10] =
-    ["p50", "p90", "p95", "p99", "p99_9", "max", "mean", "loss", "late", "ratio_to_floor"];
+const STATISTICS: [&str; 11] =
+    ["p50", "p90", "p95", "p99", "p99_9", "max", "mean", "loss", "late", "missed", "ratio_to_floor"];
 
 fn invalid(path: &str, source: &str, offset: usize, what: String) -> ScenarioError {
     let before = source.as_bytes().get(..offset).unwrap_or(source.as_bytes());

@@ -160,6 +160,7 @@ fn statistic(name: &str, row: &MergedCell) -> Option<f64> {
         "mean" => Some(latency.mean / 1e3),
         "loss" => share(row.lost),
         "late" => share(row.late),
+        "missed" => share(row.lost + row.late),
         "ratio_to_floor" => row.ratio_to_floor,
         _ => None,
     }

@@ -3,7 +3,7 @@
 use crate::fact_table::FactTable;
 use crate::merge::{MergedCell, merge};
 use crate::notation;
-use crate::run::Run;
+use crate::run::{CellKey, Run};
 use crate::samples::CellSamples;
 
 /// Renders the rows of a run, floors first, and what a reader must know to trust them.
@@ -86,10 +86,7 @@ fn cells(row: &MergedCell) -> Vec<String> {
         nodes => format!("{} ({nodes})", key.mode),
     };
     vec![
-        match key.format.as_str() {
-            "raw" | "" => key.peer.clone(),
-            format => format!("{} {format}", key.peer),
-        },
+        experiment(key),
         key.link.clone(),
         mode,
         key.payload_bytes.to_string(),
@@ -109,10 +106,22 @@ fn cells(row: &MergedCell) -> Vec<String> {
     ]
 }
 
+/// The peer, and what of its experiment has no column.
+fn experiment(key: &CellKey) -> String {
+    let format = Some(key.format.clone()).filter(|format| !["raw", ""].contains(&format.as_str()));
+    let beside = key.beside.as_ref().map(|beside| format!("beside {}", beside.peer));
+    let words = [Some(key.peer.clone()), format, notation::options(key), beside];
+    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 /// What peers measured by themselves, with what was published beside it; nothing if they did not.
 fn facts(run: &Run, merged: &[MergedCell]) -> String {
     let label = |row: &MergedCell| {
-        format!("{} {} {}", row.key.peer, row.key.format, notation::size(row.key.payload_bytes))
+        let way = match row.key.mode.as_str() {
+            "round_trip" => String::new(),
+            mode => format!(" {} {}", mode.replace('_', " "), row.key.wait),
+        };
+        format!("{} {}{way}", experiment(&row.key), notation::size(row.key.payload_bytes))
     };
     let table = FactTable::of(run, merged, &merged.iter().map(label).collect::<Vec<_>>());
     if table.rows.is_empty() {

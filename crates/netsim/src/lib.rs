@@ -15,18 +15,29 @@
 //! - [`random`]: the generator and the distributions.
 //! - [`clock`]: a clock that is fast, breathes with temperature, wanders, is slewed, and steps.
 //! - [`delay`]: how long one message takes; modelled or recorded.
+//! - [`serial`]: one direction of a serial line, byte by byte.
 //! - [`scenario`]: the eleven named combinations against which estimators are compared.
 //! - [`exchange`]: round trips over a scenario.
+//! - [`link`]: one direction of a link for whole packets: delay, loss, rate, order, replay.
+//! - [`network`]: endpoints without sockets, joined by links, in virtual time.
 #![forbid(unsafe_code)]
 
 pub mod clock;
 pub mod delay;
 pub mod exchange;
+pub mod link;
+pub mod network;
 pub mod random;
 pub mod scenario;
+pub mod serial;
 
 pub use clock::{Clock, ClockModel};
 pub use delay::{Delay, Path};
 pub use exchange::{RoundTrip, round_trips};
+pub use link::{Link, LinkSpec};
+pub use network::Network;
 pub use random::Random;
 pub use scenario::{SCENARIOS, Scenario};
+
+/// Marker of the clock links act on: a simulation's true time, or the machine's own when live.
+pub enum Truth {}

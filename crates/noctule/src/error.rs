@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use noctule_discovery::NameError;
+use noctule_discovery::{NameError, NodeId};
+use noctule_formats::FormatError;
 use noctule_shm_ring::{LayoutError, ReadError};
 
 use crate::swarm_key::SwarmKeyError;
@@ -22,6 +23,9 @@ pub enum NodeError {
     /// The swarm key.
     #[error(transparent)]
     Key(#[from] SwarmKeyError),
+    /// A format that the type does not have.
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// A name.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -87,6 +91,14 @@ pub enum PublishError {
         /// Longest possible.
         most_bytes: usize,
     },
+    /// A value that its format cannot express.
+    #[error("topic {topic}: {cause}")]
+    Format {
+        /// The topic.
+        topic: String,
+        /// Why.
+        cause: FormatError,
+    },
 }
 
 /// Why nothing was taken although something may be there.
@@ -97,4 +109,22 @@ pub struct TakeError {
     pub topic: String,
     /// Why.
     pub cause: ReadError,
+}
+
+/// Why a value was not received although something came. The next call goes on with the next sample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReceiveError {
+    /// As for bytes.
+    #[error(transparent)]
+    Take(#[from] TakeError),
+    /// The sample is no value of the type.
+    #[error("topic {topic}, a sample of node {publisher}: {cause}")]
+    Format {
+        /// The topic.
+        topic: String,
+        /// Who published it.
+        publisher: NodeId,
+        /// Why.
+        cause: FormatError,
+    },
 }

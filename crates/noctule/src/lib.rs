@@ -18,6 +18,36 @@
 //! # }
 //! ```
 //!
+//! Values of a Rust type travel in one of eleven [`formats`]; name and definition of the type go along, so that two
+//! programs that disagree are told so:
+//!
+//! ```no_run
+//! use serde::{Deserialize, Serialize};
+//!
+//! noctule::message! {
+//!     /// Where the robot is.
+//!     #[derive(Debug, Serialize, Deserialize)]
+//!     pub struct Pose: "demo/Pose" {
+//!         /// East, north, up.
+//!         pub position_m: [f64; 3],
+//!         /// Of the map.
+//!         pub frame: String,
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let node = noctule::Node::new("localisation")?;
+//! let mut publisher = node.publisher("pose").typed::<Pose>().open()?;
+//! publisher.publish(&Pose { position_m: [1.0, 2.0, 0.5], frame: "map".into() })?;
+//!
+//! let mut subscriber = node.subscriber("pose").typed::<Pose>().open()?;
+//! while let Some(pose) = subscriber.receive(None)? {
+//!     println!("{:?} in {}, {:?} old", pose.position_m, pose.frame, pose.age());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Cores (`noctule-discovery`, `noctule-time-sync`, `noctule-shm-ring`) decide and never see a socket;
 //! this crate has the sockets, the clock and one thread per node.
 #![forbid(unsafe_code)]
@@ -26,6 +56,8 @@ pub mod envelope;
 pub mod swarm_key;
 pub mod sync;
 
+mod age_histogram;
+mod dispatcher;
 mod error;
 mod node;
 mod notice;
@@ -33,24 +65,37 @@ mod publisher;
 mod sample;
 mod statistics;
 mod subscriber;
+mod topic_formats;
 
 /// The clock of a process: the machine's own, or an artificial one.
 pub use noctule_local_clock as clock;
 
-pub use error::{NodeError, PublishError, TakeError};
+/// Serialization: what values of a type become, see [`PublisherBuilder::typed`].
+pub use noctule_formats as formats;
+
+pub use age_histogram::{AGE_HISTOGRAM_BYTES, AgeHistogram};
+pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
+pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use noctule_discovery::{
     Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason, Reliability, incompatible,
 };
+pub use noctule_formats::{Format, FormatError, Message, message};
 /// Terms of the transport that notices and counters speak in.
 pub use noctule_prrt::{ReceivedCounters, SentCounters, plan::Infeasible};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::Exchange;
 pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, PINGS_LIMIT, PingError};
 pub use notice::Notice;
-pub use publisher::{PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder};
+pub use publisher::{
+    PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
+    TypedPublisherBuilder,
+};
 pub use sample::{Age, Route, Sample, SampleInfo};
-pub use statistics::{SubscriberStatistics, WindowStatistics};
-pub use subscriber::{Subscriber, SubscriberBuilder, SubscriberCounters, Wait};
+pub use statistics::{SubscriberCounters, SubscriberStatistics, TopicStatistics, WindowStatistics};
+pub use subscriber::{
+    InPlace, Ready, Subscriber, SubscriberBuilder, TypedSample, TypedSubscriber, TypedSubscriberBuilder,
+    Wait, WaitSet, Waker,
+};
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.
 #[doc(hidden)]

@@ -396,7 +396,7 @@ impl Shared {
     }
 
     pub(crate) fn readers_of(&self, id: EndpointId) -> usize {
-        self.lock().partners.get(&id).map_or(0, Vec::len)
+        self.lock().readers_of(id)
     }
 
     /// Delivers a change of sources: that of one writer of one of our readers is gone.

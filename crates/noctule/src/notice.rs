@@ -6,6 +6,7 @@ use noctule_discovery::{Incompatible, NodeId, Reason};
 use noctule_prrt::plan::Infeasible;
 
 use crate::envelope::Refused;
+use crate::topic_formats::names;
 
 /// Something worth telling. Printed to standard error unless the node was given another way.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +60,12 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Notice::Mismatch { topic, node, why: Incompatible::Format { writer, reader } } => write!(
+                f,
+                "topic {topic}, with node {node}: the writer uses {}, the reader understands {}; choose a format both have",
+                names(*writer),
+                names(*reader)
+            ),
             Notice::Mismatch { topic, node, why } => write!(f, "topic {topic}, with node {node}: {why}"),
             Notice::Gone { node, reason: Reason::Restarted } => write!(f, "node {node} was restarted"),
             Notice::Gone { node, .. } => write!(f, "node {node} is silent; it counts as gone"),

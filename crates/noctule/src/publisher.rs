@@ -1,10 +1,15 @@
 //! The writing end of a topic.
 
+mod typed;
+
+pub use typed::{TypedPublisher, TypedPublisherBuilder};
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
+use noctule_formats::Format;
 use noctule_prrt::{Class, SentCounters};
 use noctule_shm_ring::{Loan, Origin, Writer};
 use noctule_sys::clock::{now_ns, sleep_until};
@@ -13,7 +18,9 @@ use noctule_timebase::{Instant, Span};
 
 use crate::error::{NodeError, PublishError};
 use crate::node::Shared;
-use crate::node::offer::{Offer, RAW_FORMATS};
+use crate::node::offer::Offer;
+use crate::sample::pack_widths;
+use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 
 /// Largest sample unless a topic says otherwise: 64 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
@@ -29,6 +36,30 @@ pub struct Publisher {
     topic: Arc<PublishedTopic>,
     writer: Option<Writer>,
     sequence: u64,
+}
+
+/// When a sample was true, on the publisher's clock, and how far that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceTime {
+    /// The time.
+    pub time: Instant<Local>,
+    /// Proven: the truth is within plus or minus this. `None`: nothing is proven.
+    pub bound: Option<Span>,
+    /// The standard error. `None`: not known.
+    pub sigma: Option<Span>,
+}
+
+/// When a sample was true, as readers of this host and of others are told.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    here: Origin,
+    elsewhere: Instant<Local>,
+}
+
+impl Source {
+    fn exactly(time: Instant<Local>) -> Source {
+        Source { here: Origin { source_time_ns: time.ns(), user: 0 }, elsewhere: time }
+    }
 }
 
 /// A publisher's state that the node's thread shares.
@@ -55,6 +86,8 @@ pub struct PublisherBuilder {
     pub(crate) shared: Arc<Shared>,
     pub(crate) endpoint: Endpoint,
     pub(crate) pins: u32,
+    /// Chosen by the user.
+    format: Option<Format>,
 }
 
 impl PublisherBuilder {
@@ -69,12 +102,26 @@ impl PublisherBuilder {
             payload_bytes_max: PAYLOAD_BYTES_DEFAULT,
             qos: Qos::default(),
         };
-        PublisherBuilder { shared, endpoint, pins: 7 }
+        PublisherBuilder { shared, endpoint, pins: 7, format: None }
     }
 
     /// Name and layout hash of the type; a reader that expects another is told so. Default `bytes`.
     pub fn type_name(mut self, name: &str, hash: u64) -> Self {
         (self.endpoint.type_name, self.endpoint.type_hash) = (name.to_owned(), hash);
+        self
+    }
+
+    /// The format that samples are written in, for all readers. Default: bytes in no format; and see
+    /// [`typed`](PublisherBuilder::typed).
+    pub fn format(mut self, format: Format) -> Self {
+        self.endpoint.formats = TopicFormats::only(Some(format)).bits();
+        self.format = Some(format);
+        self
+    }
+
+    /// All of QoS at once.
+    pub fn qos(mut self, qos: Qos) -> Self {
+        self.endpoint.qos = qos;
         self
     }
 
@@ -135,9 +182,13 @@ impl PublisherBuilder {
     /// # Errors
     /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
     pub fn open(self) -> Result<Publisher, NodeError> {
-        let PublisherBuilder { shared, endpoint, pins } = self;
+        let PublisherBuilder { shared, endpoint, pins, .. } = self;
         let topic = shared.add_publisher(endpoint, pins)?;
         Ok(Publisher { shared, topic, writer: None, sequence: 0 })
+    }
+
+    fn keeps_history(&self) -> bool {
+        self.endpoint.qos.durability == Durability::TransientLocal
     }
 }
 
@@ -157,29 +208,66 @@ impl Publisher {
     /// Longer than the topic allows.
     #[inline]
     pub fn publish_at(&mut self, bytes: &[u8], source_time: Instant<Local>) -> Result<(), PublishError> {
-        let most_bytes = self.topic.offer.payload_bytes_max;
-        if bytes.len() > most_bytes {
-            self.topic.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(PublishError::TooLong {
-                topic: self.topic.name.clone(),
-                bytes: bytes.len(),
-                most_bytes,
-            });
-        }
-        self.sequence += 1;
-        self.topic.published.store(self.sequence, Ordering::Relaxed);
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
         }
-        if let Some(writer) = &mut self.writer {
-            let origin = Origin { source_time_ns: source_time.ns(), user: 0 };
+        self.put(Some(bytes), Some(bytes), Source::exactly(source_time))
+    }
+
+    /// Publishes a copy of `bytes` that came from elsewhere, such as from a board with a clock of its own:
+    /// true at `source.time`, as far as that is known. Readers on this host see `source` as it is. To
+    /// other hosts no widths travel, so their readers see `known_since`: when the sample reached this node.
+    ///
+    /// # Errors
+    /// Longer than the topic allows.
+    pub fn publish_uncertain(
+        &mut self,
+        bytes: &[u8],
+        source: SourceTime,
+        known_since: Instant<Local>,
+    ) -> Result<(), PublishError> {
+        if self.topic.is_fresh.load(Ordering::Acquire) {
+            self.fetch_ring();
+        }
+        let user = pack_widths(source.bound, source.sigma);
+        let here = Origin { source_time_ns: source.time.ns(), user };
+        self.put(Some(bytes), Some(bytes), Source { here, elsewhere: known_since })
+    }
+
+    /// Whether samples are read on this host, and on others.
+    fn readers_where(&mut self) -> (bool, bool) {
+        if self.topic.is_fresh.load(Ordering::Acquire) {
+            self.fetch_ring();
+        }
+        (self.writer.is_some(), self.topic.remote_readers.load(Ordering::Relaxed) > 0)
+    }
+
+    /// Publishes a sample as it is for readers of this host, and as it is for those of others.
+    #[inline]
+    fn put(
+        &mut self,
+        here: Option<&[u8]>,
+        elsewhere: Option<&[u8]>,
+        source: Source,
+    ) -> Result<(), PublishError> {
+        let most_bytes = self.topic.offer.payload_bytes_max;
+        let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
+        if bytes > most_bytes {
+            self.topic.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(PublishError::TooLong { topic: self.topic.name.clone(), bytes, most_bytes });
+        }
+        self.sequence += 1;
+        self.topic.published.store(self.sequence, Ordering::Relaxed);
+        if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
             // Its length was checked above, so this does not fail.
-            if let Ok(wake) = writer.copy_in(bytes, origin) {
+            if let Ok(wake) = writer.copy_in(bytes, source.here) {
                 writer.wake(wake);
             }
         }
-        if self.topic.remote_readers.load(Ordering::Relaxed) > 0 {
-            self.shared.send(&self.topic, (self.sequence, source_time), bytes);
+        if self.topic.remote_readers.load(Ordering::Relaxed) > 0
+            && let Some(bytes) = elsewhere
+        {
+            self.shared.send(&self.topic, (self.sequence, source.elsewhere), bytes);
         }
         Ok(())
     }
@@ -223,7 +311,8 @@ impl Publisher {
         }
     }
 
-    /// Readers matched now, on this host and on others.
+    /// Readers that get what is published from now on: those on this host that have been let in, and those
+    /// of other hosts that are known.
     pub fn readers(&self) -> usize {
         self.shared.readers_of(self.topic.id)
     }

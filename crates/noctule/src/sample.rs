@@ -3,6 +3,7 @@
 use std::fmt;
 
 use noctule_discovery::NodeId;
+use noctule_formats::Format;
 use noctule_shm_ring::Borrowed;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
@@ -60,6 +61,8 @@ pub struct SampleInfo {
     pub publisher: NodeId,
     /// How it came.
     pub route: Route,
+    /// The format of its bytes; `None` if its publisher names none.
+    pub format: Option<Format>,
 }
 
 impl SampleInfo {

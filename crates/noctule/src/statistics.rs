@@ -1,25 +1,123 @@
-//! How many samples, how old, how many lost: one topic over a sliding window.
+//! What a subscriber has seen of its topic: counts, and ages with their bound.
 //!
-//! The window is a few slices of time with a histogram of ages each (HdrHistogram, within 1 %); the oldest is
-//! emptied when a new one begins. So memory is constant, 90 kB, whatever the rate. Sans-IO: samples come in
+//! Every subscriber keeps them since it was opened ([`Subscriber::statistics`](crate::Subscriber::statistics)). A live table
+//! wants the recent past instead: [`SubscriberStatistics`] covers a window of five slices, of which the oldest is
+//! emptied when a new one begins. So memory is constant, 47 kB, whatever the rate. Sans-IO: samples come in
 //! with the time when they were taken, and `now` is an argument.
 
-use hdrhistogram::Histogram;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
+use crate::age_histogram::AgeHistogram;
 use crate::sample::{Route, SampleInfo};
 
 /// Slices of a window.
 const SLICES: i64 = 5;
-/// Older samples count as this old.
-const AGE_MAX: Span = Span::from_s(3600);
-/// Digits of an age that are kept.
-const DIGITS: u8 = 2;
-/// A quantile is told only if so many samples lie beyond it.
-const BEYOND: f64 = 10.0;
 
-/// Collects what a subscriber takes. Recording costs tens of nanoseconds, so it is the user's to do.
+/// What became of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubscriberCounters {
+    /// Taken.
+    pub taken: u64,
+    /// Missing before those that were taken.
+    pub missed: u64,
+    /// Older than LIFESPAN, and dropped.
+    pub expired: u64,
+    /// Taken, but older than the DEADLINE that was requested.
+    pub late: u64,
+    /// Taken by a [`TypedSubscriber`](crate::TypedSubscriber), but no value of its type.
+    pub undecodable: u64,
+    /// Bytes of those that were taken.
+    pub bytes: u64,
+}
+
+/// What a subscriber has seen of its topic since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TopicStatistics {
+    /// What became of samples.
+    pub counters: SubscriberCounters,
+    /// Samples of known age, of which the figures below tell.
+    pub aged: u64,
+    /// Median age when it was taken, within 0.8 %; `None` if fewer than ten samples lie beyond it, as for each quantile.
+    pub age_p50: Option<Span>,
+    /// 90th percentile of ages.
+    pub age_p90: Option<Span>,
+    /// 99th percentile of ages.
+    pub age_p99: Option<Span>,
+    /// 99.9th percentile of ages.
+    pub age_p99_9: Option<Span>,
+    /// The largest age; `None` if no age is known.
+    pub age_max: Option<Span>,
+    /// No age is further from the truth than this. `None` if that is not proven of every sample.
+    pub bound: Option<Span>,
+}
+
+/// Keeps [`TopicStatistics`]; recording costs a few nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    pub(crate) counters: SubscriberCounters,
+    pub(crate) ages: AgeHistogram,
+    bounds: Bounds,
+    age_max: Option<Span>,
+}
+
+/// How well ages are known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bounds {
+    /// Samples of which a bound is proven, and the largest.
+    bounded: u64,
+    bound_max: Option<Span>,
+}
+
+impl Bounds {
+    #[inline]
+    fn record(&mut self, bound: Option<Span>) {
+        self.bounded += u64::from(bound.is_some());
+        self.bound_max = self.bound_max.max(bound);
+    }
+
+    fn add(&mut self, other: Bounds) {
+        self.bounded += other.bounded;
+        self.bound_max = self.bound_max.max(other.bound_max);
+    }
+
+    /// The bound that holds for all of so many samples.
+    fn of_all(self, samples: u64) -> Option<Span> {
+        self.bound_max.filter(|_| self.bounded == samples)
+    }
+}
+
+impl Recorder {
+    /// A sample was taken.
+    #[inline]
+    pub(crate) fn record(&mut self, info: &SampleInfo, deadline: Option<Span>) {
+        self.counters.taken += 1;
+        self.counters.missed = self.counters.missed.saturating_add(info.missed);
+        self.counters.bytes += info.length_bytes as u64;
+        if let Some(age) = info.age() {
+            self.counters.late += u64::from(deadline.is_some_and(|deadline| age.span > deadline));
+            self.ages.record(age.span);
+            self.age_max = self.age_max.max(Some(age.span));
+            self.bounds.record(age.bound);
+        }
+    }
+
+    pub(crate) fn statistics(&self) -> TopicStatistics {
+        let ages = &self.ages;
+        TopicStatistics {
+            counters: self.counters,
+            aged: ages.len(),
+            age_p50: ages.quantile(0.5),
+            age_p90: ages.quantile(0.9),
+            age_p99: ages.quantile(0.99),
+            age_p99_9: ages.quantile(0.999),
+            age_max: self.age_max,
+            bound: self.bounds.of_all(self.counters.taken),
+        }
+    }
+}
+
+/// Collects what a subscriber takes over a window of time; its user records each sample.
 #[derive(Clone, Debug)]
 pub struct SubscriberStatistics {
     slice: Span,
@@ -32,7 +130,7 @@ pub struct SubscriberStatistics {
 struct Slice {
     /// Its number since the clock's zero, `None` before the first sample.
     number: Option<i64>,
-    ages: Histogram<u32>,
+    ages: AgeHistogram,
     sums: Sums,
 }
 
@@ -41,9 +139,8 @@ struct Sums {
     samples: u64,
     missed: u64,
     bytes: u64,
-    /// Ages of which a bound is proven, and the largest bound.
-    bounded: u64,
-    bound_max: Option<Span>,
+    age_max: Option<Span>,
+    bounds: Bounds,
     by_shared_memory: bool,
     by_udp: bool,
 }
@@ -97,7 +194,11 @@ impl SubscriberStatistics {
     /// Over the last `window`, 50 ms at least; nothing was taken before `now`.
     pub fn new(window: Span, now: Instant<Local>) -> SubscriberStatistics {
         let slice = Span::from_ns((window.ns() / SLICES).max(10_000_000));
-        let slices = std::array::from_fn(|_| Slice { number: None, ages: ages(), sums: Sums::default() });
+        let slices = std::array::from_fn(|_| Slice {
+            number: None,
+            ages: AgeHistogram::default(),
+            sums: Sums::default(),
+        });
         SubscriberStatistics { slice, since: now, slices }
     }
 
@@ -107,7 +208,7 @@ impl SubscriberStatistics {
         let slice = &mut self.slices[number.rem_euclid(SLICES) as usize];
         if slice.number != Some(number) {
             slice.number = Some(number);
-            slice.ages.reset();
+            slice.ages.clear();
             slice.sums = Sums::default();
         }
         let sums = &mut slice.sums;
@@ -119,10 +220,9 @@ impl SubscriberStatistics {
             Route::Udp => sums.by_udp = true,
         }
         if let Some(age) = info.age() {
-            // Between two clocks an age may come out below zero, within its bound.
-            slice.ages.saturating_record(age.span.ns().max(0) as u64);
-            sums.bounded += u64::from(age.bound.is_some());
-            sums.bound_max = sums.bound_max.max(age.bound);
+            slice.ages.record(age.span);
+            sums.age_max = sums.age_max.max(Some(age.span));
+            sums.bounds.record(age.bound);
         }
     }
 
@@ -131,29 +231,23 @@ impl SubscriberStatistics {
         let last = self.number(now);
         let first = last.saturating_sub(SLICES - 1);
         let begin = Instant::from_ns(first.saturating_mul(self.slice.ns()));
-        let mut all = ages();
+        let mut all = AgeHistogram::default();
         let mut sums = Sums::default();
         let is_inside = |slice: &&Slice| slice.number.is_some_and(|number| (first..=last).contains(&number));
         for slice in self.slices.iter().filter(is_inside) {
-            // Cannot fail: all have the same bounds.
-            let _ = all.add(&slice.ages);
+            all.add(&slice.ages);
             sums.add(&slice.sums);
         }
-        let known = all.len() as f64;
-        let quantile = |q: f64| {
-            let is_told = known * (1.0 - q) >= BEYOND - 1e-6;
-            is_told.then(|| Span::from_ns(all.value_at_quantile(q) as i64))
-        };
         let routes = [(Route::SharedMemory, sums.by_shared_memory), (Route::Udp, sums.by_udp)];
         WindowStatistics {
             duration: now - begin.max(self.since),
             samples: sums.samples,
             missed: sums.missed,
             bytes: sums.bytes,
-            age_p50: quantile(0.5),
-            age_p99: quantile(0.99),
-            age_max: (!all.is_empty()).then(|| Span::from_ns(all.max() as i64)),
-            bound: sums.bound_max.filter(|_| sums.bounded == sums.samples),
+            age_p50: all.quantile(0.5),
+            age_p99: all.quantile(0.99),
+            age_max: sums.age_max,
+            bound: sums.bounds.of_all(sums.samples),
             routes: routes.into_iter().filter_map(|(route, seen)| seen.then_some(route)).collect(),
         }
     }
@@ -168,18 +262,11 @@ impl Sums {
         self.samples += other.samples;
         self.missed = self.missed.saturating_add(other.missed);
         self.bytes += other.bytes;
-        self.bounded += other.bounded;
-        self.bound_max = self.bound_max.max(other.bound_max);
+        self.age_max = self.age_max.max(other.age_max);
+        self.bounds.add(other.bounds);
         self.by_shared_memory |= other.by_shared_memory;
         self.by_udp |= other.by_udp;
     }
-}
-
-fn ages() -> Histogram<u32> {
-    let most = AGE_MAX.ns() as u64;
-    // The bounds are constants that it takes; without them it would grow to the oldest sample.
-    Histogram::new_with_bounds(1, most, DIGITS)
-        .unwrap_or_else(|_| unreachable!("1 to {most} ns, {DIGITS} digits"))
 }
 
 #[cfg(test)]
@@ -200,6 +287,7 @@ mod tests {
             length_bytes: 100,
             publisher: NodeId([0; 16]),
             route: Route::Udp,
+            format: None,
         }
     }
 
@@ -218,9 +306,9 @@ mod tests {
         assert_eq!(window.bound, Some(Span::from_us(99)));
         assert_eq!(window.routes, [Route::Udp]);
         let ms = |span: Option<Span>| span.unwrap().ns() as f64 / 1e6;
-        assert!((ms(window.age_p50) - 49.0).abs() < 0.6, "{window:?}");
-        assert!((ms(window.age_p99) - 98.0).abs() < 1.1, "{window:?}");
-        assert!((ms(window.age_max) - 99.0).abs() < 1.1, "{window:?}");
+        assert!((ms(window.age_p50) - 50.0).abs() < 0.4, "{window:?}");
+        assert!((ms(window.age_p99) - 99.0).abs() < 0.8, "{window:?}");
+        assert_eq!(window.age_max, Some(Span::from_ms(99)));
     }
 
     #[test]
@@ -259,5 +347,22 @@ mod tests {
         statistics.record(&SampleInfo { source_time: None, bound: None, ..sample(1, 5, 0) });
         let window = statistics.window(at(20));
         assert_eq!((window.samples, window.age_max, window.bound), (1, None, None));
+    }
+
+    #[test]
+    fn a_recorder_knows_what_was_late_lost_and_how_old() {
+        let mut recorder = Recorder::default();
+        (0..1000).for_each(|number| {
+            let info = sample(number, number % 100, u64::from(number == 7));
+            recorder.record(&info, Some(Span::from_ms(89)));
+        });
+        let statistics = recorder.statistics();
+        let SubscriberCounters { taken, missed, late, bytes, .. } = statistics.counters;
+        assert_eq!((taken, missed, late, bytes), (1000, 1, 100, 100_000));
+        assert_eq!((statistics.aged, statistics.age_max), (1000, Some(Span::from_ms(99))));
+        assert_eq!((statistics.bound, statistics.age_p99_9), (Some(Span::from_us(99)), None));
+        let near =
+            |span: Option<Span>, ms: i64| (span.unwrap().ns() - ms * 1_000_000).abs() * 128 <= ms * 1_000_000;
+        assert!(near(statistics.age_p50, 50) && near(statistics.age_p90, 90), "{statistics:?}");
     }
 }

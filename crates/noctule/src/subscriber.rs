@@ -4,11 +4,18 @@
 //! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and
 //! waiting know one thing only.
 
+mod typed;
+mod wait_set;
+
+pub use typed::{InPlace, TypedSample, TypedSubscriber, TypedSubscriberBuilder};
+pub use wait_set::{Ready, WaitSet, Waker};
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant as Timer};
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
+use noctule_formats::{Format, FormatError};
 use noctule_prrt::ReceivedCounters;
 use noctule_shm_ring::{Alarm, ReadError, Reader, Sample as RingSample};
 use noctule_sys::clock::now_ns;
@@ -16,11 +23,13 @@ use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
-use crate::error::{NodeError, TakeError};
+use crate::age_histogram::AgeHistogram;
+use crate::error::{NodeError, ReceiveError, TakeError};
 use crate::node::Shared;
-use crate::node::offer::ANY_FORMAT;
 use crate::publisher::span;
 use crate::sample::{Bytes, Route, Sample, SampleInfo, unpack_widths};
+use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
+use crate::topic_formats::{ANY_FORMAT, TopicFormats};
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
@@ -51,20 +60,10 @@ pub struct Subscriber {
     turn: usize,
     wait: Wait,
     lifespan: Option<Span>,
-    counters: SubscriberCounters,
+    deadline: Option<Span>,
+    recorder: Recorder,
     /// For datagrams, if this subscriber reads the socket.
     datagram: Vec<u8>,
-}
-
-/// What became of samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SubscriberCounters {
-    /// Taken.
-    pub taken: u64,
-    /// Missing before those that were taken.
-    pub missed: u64,
-    /// Older than LIFESPAN, and dropped.
-    pub expired: u64,
 }
 
 /// One publisher.
@@ -74,6 +73,8 @@ pub(crate) struct Source {
     pub(crate) writer: EndpointId,
     pub(crate) reader: Reader,
     route: Route,
+    /// `None`: bytes in no format.
+    format: Option<Format>,
     /// Its publisher has gone.
     has_ended: bool,
     /// Value of the ring's word with which to go to sleep.
@@ -176,6 +177,18 @@ impl SubscriberBuilder {
         self
     }
 
+    /// The formats that are understood, besides which a publisher may use none. Default: any.
+    pub fn formats(mut self, formats: &[Format]) -> Self {
+        self.endpoint.formats = formats.iter().fold(0, |bits, format| bits | format.bit());
+        self
+    }
+
+    /// All of QoS at once.
+    pub fn qos(mut self, qos: Qos) -> Self {
+        self.endpoint.qos = qos;
+        self
+    }
+
     /// RELIABILITY that is requested. Default best effort, which every publisher offers.
     pub fn reliability(mut self, reliability: Reliability) -> Self {
         self.endpoint.qos.reliability = reliability;
@@ -217,7 +230,7 @@ impl SubscriberBuilder {
     /// # Errors
     /// A name that cannot travel, or no room for another endpoint.
     pub fn open(self) -> Result<Subscriber, NodeError> {
-        let lifespan = self.endpoint.qos.lifespan;
+        let Qos { lifespan, deadline, .. } = self.endpoint.qos;
         let topic = self.shared.add_subscriber(self.endpoint, self.pins)?;
         Ok(Subscriber {
             shared: self.shared,
@@ -227,7 +240,8 @@ impl SubscriberBuilder {
             turn: 0,
             wait: self.wait,
             lifespan,
-            counters: SubscriberCounters::default(),
+            deadline,
+            recorder: Recorder::default(),
             datagram: Vec::new(),
         })
     }
@@ -294,7 +308,17 @@ impl Subscriber {
 
     /// What became of samples so far.
     pub fn counters(&self) -> SubscriberCounters {
-        self.counters
+        self.recorder.counters
+    }
+
+    /// What was seen of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
+    pub fn statistics(&self) -> TopicStatistics {
+        self.recorder.statistics()
+    }
+
+    /// How often which age. Takes no memory before there is a publisher.
+    pub fn ages(&self) -> &AgeHistogram {
+        &self.recorder.ages
     }
 
     /// What came of this topic from each node of another host that writes it
@@ -316,16 +340,15 @@ impl Subscriber {
             match read(&mut self.sources[at]) {
                 Ok(None) => passed += 1,
                 Ok(Some((sample, rest))) => {
-                    let Source { node, route, .. } = self.sources[at];
-                    let info = self.describe(&sample, node, route);
+                    let Source { node, route, format, .. } = self.sources[at];
+                    let info = SampleInfo { format, ..self.describe(&sample, node, route) };
                     if self.is_expired(&info) {
-                        self.counters.expired += 1;
+                        self.recorder.counters.expired += 1;
                         continue;
                     }
                     // Stays with a source as long as it alone has something: one look per sample.
                     self.turn = if count > 1 { (at + 1) % count } else { 0 };
-                    self.counters.taken += 1;
-                    self.counters.missed += info.missed;
+                    self.recorder.record(&info, self.deadline);
                     return Ok(Some((info, rest)));
                 }
                 Err(cause) => return Err(TakeError { topic: self.topic().to_owned(), cause }),
@@ -355,7 +378,14 @@ impl Subscriber {
             length_bytes: sample.length_bytes,
             publisher,
             route,
+            format: None,
         }
+    }
+
+    /// Counts a sample that is no value, and says whose it was.
+    fn undecodable(&mut self, info: &SampleInfo, cause: FormatError) -> ReceiveError {
+        self.recorder.counters.undecodable += 1;
+        ReceiveError::Format { topic: self.topic().to_owned(), publisher: info.publisher, cause }
     }
 
     fn is_expired(&self, info: &SampleInfo) -> bool {
@@ -370,7 +400,11 @@ impl Subscriber {
             self.topic.changes.lock().map(|mut list| std::mem::take(&mut *list)).unwrap_or_default();
         for change in changes {
             match change {
-                Change::Came(source) => self.sources.push(*source),
+                Change::Came(source) => {
+                    // Now, and not on the way of the first sample.
+                    self.recorder.ages.allocate();
+                    self.sources.push(*source);
+                }
                 Change::Went(node, writer) => {
                     self.end(|source| (source.node, source.writer) == (node, writer))
                 }
@@ -399,16 +433,7 @@ impl Subscriber {
 
     /// One wait within `timeout`, which counts from the first call with the same `end`.
     fn wait_until(&mut self, timeout: Option<Duration>, end: &mut Option<Timer>) -> bool {
-        let left = match timeout {
-            None => None,
-            Some(timeout) => {
-                let end = *end.get_or_insert_with(|| Timer::now() + timeout);
-                match end.checked_duration_since(Timer::now()) {
-                    Some(left) if !left.is_zero() => Some(left),
-                    _ => return false,
-                }
-            }
-        };
+        let Some(left) = left(timeout, end) else { return false };
         if self.wait == Wait::Spin {
             if self.sources.iter().any(|source| source.route == Route::Udp) {
                 self.shared.try_receive(&mut self.datagram);
@@ -491,10 +516,21 @@ impl Subscriber {
     }
 }
 
+/// What is left of `timeout`, which counts from the first call with the same `end`; `None` if nothing is.
+fn left(timeout: Option<Duration>, end: &mut Option<Timer>) -> Option<Option<Duration>> {
+    let Some(timeout) = timeout else { return Some(None) };
+    let now = Timer::now();
+    // So far away that the clock cannot say it is for ever.
+    let Some(this_end) = end.or_else(|| now.checked_add(timeout)) else { return Some(None) };
+    *end = Some(this_end);
+    this_end.checked_duration_since(now).filter(|left| !left.is_zero()).map(Some)
+}
+
 impl Source {
     /// A source of samples from a writer of `node`.
-    pub(crate) fn new((node, writer): (NodeId, EndpointId), reader: Reader, route: Route) -> Source {
-        Source { node, writer, reader, route, has_ended: false, sleeps_on: 0 }
+    pub(crate) fn new((node, writer): (NodeId, &Endpoint), reader: Reader, route: Route) -> Source {
+        let format = TopicFormats::from_bits(writer.formats).on(route);
+        Source { node, writer: writer.id, reader, route, format, has_ended: false, sleeps_on: 0 }
     }
 
     /// The next sample, lent if it can be.
@@ -522,6 +558,12 @@ impl Source {
         let expected = self.reader.begin_wait();
         self.sleeps_on = expected.unwrap_or_default();
         expected.is_some()
+    }
+}
+
+impl AsMut<Subscriber> for Subscriber {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        self
     }
 }
 

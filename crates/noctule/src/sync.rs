@@ -13,7 +13,7 @@ pub mod wire;
 use std::io;
 use std::net::UdpSocket;
 
-pub use arrival::{ArrivalCounters, SLEW_LIMIT_PPM};
+pub use arrival::{ArrivalCounters, Arrivals, SLEW_LIMIT_PPM};
 pub use prober::{Measured, Prober, ProberCounters};
 pub use server::{Server, ServerCounters};
 

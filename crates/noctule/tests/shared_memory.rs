@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use noctule::{Node, Notice, Publisher, Reliability, Subscriber};
+use noctule::{Node, Notice, Publisher, Reliability, Subscriber, TopicStatistics};
 use noctule_timebase::Span;
 
 /// Tests of one machine run at the same time; each has a domain of its own.
@@ -47,6 +47,25 @@ fn publisher_and_subscriber_of_one_node_find_each_other() {
     let mut subscriber = node.subscriber("loop").open().unwrap();
     let mut publisher = node.publisher("loop").open().unwrap();
     assert_eq!(until_received(&mut publisher, &mut subscriber, b"x").to_vec(), b"x");
+}
+
+#[test]
+fn the_first_sample_after_a_reader_counts_reaches_it() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("once").keep_last(1).open().unwrap();
+    for round in 0..20u8 {
+        let mut subscriber = b.subscriber("once").open().unwrap();
+        while publisher.readers() == 0 {
+            std::thread::yield_now();
+        }
+        publisher.publish(&[round]).unwrap();
+        let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("the one sample");
+        assert_eq!((sample.to_vec(), sample.info().missed), (vec![round], 0));
+        drop((sample, subscriber));
+        while publisher.readers() > 0 {
+            std::thread::yield_now();
+        }
+    }
 }
 
 #[test]
@@ -197,4 +216,31 @@ fn a_subscriber_left_with_one_silent_publisher_still_hears_of_a_new_one() {
     };
     assert_eq!(sample.to_vec(), b"new");
     drop((silent, new.join().unwrap()));
+}
+
+#[test]
+fn a_subscriber_keeps_counts_and_ages_of_its_topic() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("imu").keep_last(64).deadline(Duration::from_millis(10)).open().unwrap();
+    let builder = b.subscriber("imu").deadline(Duration::from_millis(10)).lifespan(Duration::from_secs(3));
+    let mut subscriber = builder.open().unwrap();
+    assert_eq!(subscriber.statistics(), TopicStatistics::default());
+    drop(until_received(&mut publisher, &mut subscriber, b"sample"));
+    while subscriber.take().unwrap().is_some() {}
+    let before = subscriber.statistics();
+    let now = a.now();
+    let age = |ms| now - Span::from_ms(ms);
+    // In time, late, and too old to be taken.
+    for (ms, count) in [(0, 25), (1000, 25), (10_000, 5)] {
+        (0..count).for_each(|_| publisher.publish_at(b"sample", age(ms)).unwrap());
+    }
+    while subscriber.take().unwrap().is_some() {}
+    let after = subscriber.statistics();
+    let (was, is) = (before.counters, after.counters);
+    assert_eq!((is.taken - was.taken, is.expired - was.expired), (50, 5));
+    assert_eq!(is.bytes - was.bytes, 300);
+    assert!(is.late - was.late >= 25, "{after:?}");
+    assert_eq!((after.aged, after.bound), (is.taken, Some(Span::ZERO)));
+    assert!(after.age_max >= Some(Span::from_ms(1000)) && after.age_p50.is_some(), "{after:?}");
+    assert_eq!(subscriber.ages().len(), after.aged);
 }

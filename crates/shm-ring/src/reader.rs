@@ -30,6 +30,15 @@ pub enum StartAt {
     Newest,
     /// With the first message published from now on.
     Next,
+    /// With the message at `position`, the first published after the writer let this reader in
+    /// ([`Roster::next_position`](crate::Roster::next_position)), and before it with the last `history`
+    /// messages of then, as far as they are still there.
+    From {
+        /// As the writer said; one that is not there yet is not believed.
+        position: u64,
+        /// How many messages before it.
+        history: u32,
+    },
 }
 
 /// A message without its bytes.
@@ -389,19 +398,32 @@ impl Shared {
         match start {
             StartAt::Oldest => (self.layout.oldest(newest), 0),
             StartAt::Last(count) => {
-                // Positions that were passed over hold no message.
-                let there = |position: &u64| self.stamp(*position) == Stamp::complete(*position);
-                let kept = (self.layout.oldest(newest)..=newest).rev().filter(there);
-                (kept.take(count.max(1) as usize).last().unwrap_or(newest.max(1)), 0)
+                (self.before(newest, newest + 1, count.max(1)).unwrap_or(newest.max(1)), 0)
             }
             StartAt::Newest => (newest.max(1), 0),
-            StartAt::Next if newest == 0 => (1, 1),
             StartAt::Next => (newest + 1, self.number_after(newest)),
+            StartAt::From { position, history } => {
+                let position = position.clamp(1, newest + 1);
+                match self.before(newest, position, history) {
+                    Some(older) => (older, 0),
+                    None => (position, self.number_after(position - 1)),
+                }
+            }
         }
+    }
+
+    /// The oldest of the last `count` messages before `position` that are still there.
+    fn before(&self, newest: u64, position: u64, count: u32) -> Option<u64> {
+        // Positions that were passed over hold no message.
+        let there = |position: &u64| self.stamp(*position) == Stamp::complete(*position);
+        (self.layout.oldest(newest)..position).rev().filter(there).take(count as usize).last()
     }
 
     /// One more than the number of a message, if it is still there.
     fn number_after(&self, position: u64) -> u64 {
+        if position == 0 {
+            return 1;
+        }
         let complete = Stamp::complete(position);
         if self.stamp(position) != complete {
             return 0;

@@ -3,7 +3,7 @@
 //! Readers come and go through another thread than the one that publishes. The list is behind a
 //! lock; a version beside it, which the writer reads after its fence, tells whether to look.
 
-use crate::layout::{CONTROL_BYTES, Layout, LayoutError, PINS_PER_READER};
+use crate::layout::{CONTROL_BYTES, Layout, LayoutError, PINS_PER_READER, PUBLISHED};
 use crate::memory::Memory;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
@@ -40,6 +40,7 @@ pub struct Roster(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     version: AtomicU64,
+    data: Memory,
     pins_max: u32,
     list: Mutex<List>,
 }
@@ -60,9 +61,15 @@ pub(crate) struct Attached {
 }
 
 impl Roster {
-    pub(crate) fn new(layout: &Layout) -> Self {
+    pub(crate) fn new(layout: &Layout, data: Memory) -> Self {
         let list = Mutex::new(List::default());
-        Self(Arc::new(Shared { version: AtomicU64::new(0), pins_max: layout.pins(), list }))
+        Self(Arc::new(Shared { version: AtomicU64::new(0), data, pins_max: layout.pins(), list }))
+    }
+
+    /// The position at or after which everything lies that is published from now on: where a reader that
+    /// was just attached begins ([`StartAt::From`](crate::StartAt::From)).
+    pub fn next_position(&self) -> u64 {
+        self.0.data.word(PUBLISHED).load(Ordering::Acquire) + 1
     }
 
     /// Makes the writer heed a control page from its next message on. Call it before the reader is

@@ -52,6 +52,27 @@ fn text(borrowed: &Borrowed) -> String {
 }
 
 #[test]
+fn a_reader_begins_where_its_writer_let_it_in_however_late_it_opens() {
+    let mut pair = Pair::new(CONFIG);
+    pair.put_numbers(5);
+    let position = pair.writer.roster().next_position();
+    pair.put_numbers(2);
+    let (mut coming, ..) = pair.reader(0, StartAt::From { position, history: 0 });
+    let (mut whole, ..) = pair.reader(0, StartAt::From { position, history: 2 });
+    assert_eq!(next(&mut coming), Some(("message 6".to_owned(), 0)));
+    assert_eq!(next(&mut whole), Some(("message 4".to_owned(), 0)));
+    // One that was overtaken meanwhile knows how many it has missed.
+    let position = pair.writer.roster().next_position();
+    pair.put_numbers(30);
+    let (mut late, ..) = pair.reader(0, StartAt::From { position, history: 0 });
+    let (_, missed) = next(&mut late).unwrap();
+    assert_eq!((missed, late.counters().missed), (0, 0), "its predecessor is gone, so nothing is known");
+    // What a hostile writer makes up is not waited for.
+    let (mut fooled, ..) = pair.reader(0, StartAt::From { position: u64::MAX, history: u32::MAX });
+    assert!(next(&mut fooled).is_some());
+}
+
+#[test]
 fn messages_of_every_length_arrive_as_they_were_sent() {
     let mut pair = Pair::new(CONFIG);
     let (mut reader, ..) = pair.reader(1, StartAt::Next);

@@ -90,10 +90,11 @@ impl Writer {
         let open = 1;
         memory.word(layout.slot(open) + STAMP).store(Stamp::open(open).0, Ordering::Relaxed);
         fence(Ordering::Release);
+        let roster = Roster::new(&layout, memory.clone());
         Ok(Self {
             memory,
             layout,
-            roster: Roster::new(&layout),
+            roster,
             readers: Vec::new(),
             roster_version: 0,
             open,

@@ -54,6 +54,11 @@ pub fn process_cpu_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
 }
 
+/// Processor time used by the calling thread, in nanoseconds. Costs a system call.
+pub fn thread_cpu_ns() -> i64 {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 /// Sleeps until `CLOCK_MONOTONIC` reads `at_ns`; returns at once if it already does.
 ///
 /// Absolute, so that being interrupted or preempted before the call does not lengthen the sleep.

@@ -97,6 +97,20 @@ pub fn set_address(name: &str, address_v4: [u8; 4], prefix_bits: u32) -> io::Res
     control(&socket, libc::SIOCSIFNETMASK, &mut request)
 }
 
+/// Sets the longest packet an interface carries, in bytes.
+pub fn set_mtu(name: &str, mtu_bytes: u16) -> io::Result<()> {
+    let mut request = named_request(name)?;
+    request.ifr_ifru.ifru_mtu = libc::c_int::from(mtu_bytes);
+    control(&control_socket()?, libc::SIOCSIFMTU, &mut request)
+}
+
+/// Sets how many packets an interface keeps for a driver that is late.
+pub fn set_queue_length(name: &str, packets: u32) -> io::Result<()> {
+    let mut request = named_request(name)?;
+    request.ifr_ifru.ifru_metric = libc::c_int::try_from(packets).unwrap_or(libc::c_int::MAX);
+    control(&control_socket()?, libc::SIOCSIFTXQLEN, &mut request)
+}
+
 fn control_socket() -> io::Result<std::os::fd::OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
@@ -112,7 +126,7 @@ fn interface_name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     Ok(bytes)
 }
 
-fn named_request(name: &str) -> io::Result<libc::ifreq> {
+pub(crate) fn named_request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: ifreq is a plain C struct for which all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     request.ifr_name = interface_name(name)?;

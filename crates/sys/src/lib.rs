@@ -15,4 +15,6 @@ pub mod pulse;
 pub mod random;
 pub mod scheduling;
 pub mod sealed_memory;
+pub mod serial;
 pub mod shared_memory;
+pub mod tun;

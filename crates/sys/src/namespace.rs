@@ -37,11 +37,25 @@ impl NetworkNamespace {
         Ok(Self { descriptor })
     }
 
+    /// A namespace by its descriptor, as another process handed it out.
+    pub fn from_descriptor(descriptor: std::os::fd::OwnedFd) -> Self {
+        Self { descriptor: descriptor.into() }
+    }
+
+    /// Moves the calling thread into the namespace for good: for a process that becomes another
+    /// program there.
+    ///
+    /// # Errors
+    /// `EPERM` without `CAP_SYS_ADMIN`; `EINVAL` if the descriptor is of no network namespace.
+    pub fn enter(&self) -> io::Result<()> {
+        Ok(move_into_link_name_space(self.descriptor.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+
     /// Runs `work` on a fresh thread inside the namespace. Sockets it opens and processes it starts
     /// belong to the namespace.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_thread(|| {
-            move_into_link_name_space(self.descriptor.as_fd(), Some(LinkNameSpaceType::Network))?;
+            self.enter()?;
             work()
         })
     }

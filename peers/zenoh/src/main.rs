@@ -7,8 +7,9 @@
 //! Links: `tcp` and `udp` are Zenoh's transports of those names, `shm` its shared-memory buffers with
 //! TCP to tell of them. Over UDP a message is sent as a burst of datagrams of up to 64 KiB, and Zenoh
 //! cannot enlarge the receive buffer of its socket: beyond `net.core.rmem_default` bursts are lost.
-//! Options: `congestion=block|drop` (what a full transmission queue does to a
-//! message), `express=1` (never wait to batch messages).
+//! Options: `reliability=reliable|best_effort` (Zenoh's own word for a publisher. It chooses a link where there are
+//! several; what is lost is repaired by TCP alone, never over `udp`), `congestion=block|drop` (what a full transmission queue
+//! does to a message), `express=1` (never wait to batch messages). Zenoh knows no deadline.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +23,7 @@ use zenoh::Wait as _;
 use zenoh::handlers::{FifoChannel, FifoChannelHandler};
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::{Publisher, Subscriber};
-use zenoh::qos::CongestionControl;
+use zenoh::qos::{CongestionControl, Reliability};
 use zenoh::sample::Sample;
 use zenoh::shm::{BlockOn, GarbageCollect, PosixShmProviderBackend, ShmProvider, ShmProviderBuilder};
 use zenoh::{Config, Session};
@@ -177,6 +178,7 @@ impl Live {
                 .session
                 .declare_publisher(key(open, topic))
                 .congestion_control(congestion_control(open)?)
+                .reliability(reliability(open)?)
                 .express(open.options.get("express").is_some_and(|value| value == "1"))
                 .wait();
             live.publisher = Some(publisher.map_err(|e| PeerError::of("no publisher", e))?);
@@ -228,6 +230,14 @@ fn congestion_control(open: &Open) -> Result<CongestionControl, PeerError> {
     }
 }
 
+fn reliability(open: &Open) -> Result<Reliability, PeerError> {
+    match open.options.get("reliability").map_or("reliable", String::as_str) {
+        "reliable" => Ok(Reliability::Reliable),
+        "best_effort" => Ok(Reliability::BestEffort),
+        other => Err(PeerError(format!("option.reliability={other} is neither reliable nor best_effort"))),
+    }
+}
+
 impl Transport for Endpoints {
     fn address(&self) -> Option<String> {
         self.open.subscribe.as_ref().map(|_| self.address.clone())
@@ -250,6 +260,7 @@ impl Transport for Endpoints {
         Ok(BTreeMap::from([
             ("transport".into(), if self.open.link == "udp" { "udp" } else { "tcp" }.into()),
             ("shared_memory".into(), (self.open.link == "shm").to_string()),
+            ("reliability".into(), option("reliability", "reliable")),
             ("congestion".into(), option("congestion", "block")),
             ("express".into(), option("express", "0")),
             ("queue_messages".into(), self.open.window.to_string()),

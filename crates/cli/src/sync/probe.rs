@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 
 use noctule::clock::{self, LocalClock, Raw};
 use noctule::sync::wire::MalformedCounters;
-use noctule::sync::{ArrivalCounters, Measured, Prober, ProberCounters, StampSource};
+use noctule::sync::{ArrivalCounters, Measured, Prober, ProberCounters};
 use noctule_time_sync::{BoundedConfig, Estimate, EstimatorKind, ExchangerConfig};
 use noctule_timebase::{Instant, Span};
 use serde_json::{Value, json};
 
-use super::{clock as clock_argument, interruption, stop_with_input};
+use super::{EndArguments, clock as clock_argument};
 use crate::Outcome;
 
 /// A server that has never answered is given up after this long.
@@ -27,9 +27,8 @@ const REDRAW_EVERY: Span = Span::from_ms(200);
 pub(crate) struct ProbeArguments {
     /// Who is asked, as HOST:PORT
     server: String,
-    /// Stamp with an artificial clock: offset=5s,ppm=50,step=20ms@30s[,since=NS]
-    #[arg(long, value_name = "SPEC", value_parser = clock_argument, default_value = "")]
-    clock: LocalClock,
+    #[command(flatten)]
+    end: EndArguments,
     /// The clock of a server on this machine, as it printed it: the error is then known, and shown
     #[arg(long, value_name = "SPEC", value_parser = clock_argument)]
     server_clock: Option<LocalClock>,
@@ -52,22 +51,13 @@ pub(crate) struct ProbeArguments {
     /// Write every exchange to this CSV file, for `sync replay`
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Stamp replies in this process only, not in the kernel
-    #[arg(long)]
-    process_stamps: bool,
     /// Print one JSON object at the end instead of the table
     #[arg(long)]
     json: bool,
-    /// End when standard input does
-    #[arg(long, hide = true)]
-    until_input_ends: bool,
 }
 
 pub(crate) fn run(arguments: ProbeArguments) -> Result<Outcome, Box<dyn Error>> {
-    let stop = interruption()?;
-    if arguments.until_input_ends {
-        stop_with_input(&stop);
-    }
+    let stop = arguments.end.interruption()?;
     let server = resolve(&arguments.server)?;
     if arguments.server_clock.as_ref().is_some_and(LocalClock::depends_on_start) {
         return Err("--server-clock does not say from when it counts; give it as `sync serve` prints it, \
@@ -110,14 +100,13 @@ pub(crate) fn run(arguments: ProbeArguments) -> Result<Outcome, Box<dyn Error>> 
 fn connect(server: SocketAddr, arguments: &ProbeArguments) -> Result<Prober, String> {
     let config = BoundedConfig { max_drift_ppm: arguments.max_drift_ppm, ..BoundedConfig::default() };
     let estimator = Box::new(arguments.estimator.build(config));
-    let stamps = if arguments.process_stamps { StampSource::Process } else { StampSource::Kernel };
     let mut rhythm = ExchangerConfig::default();
     if let Some(ms) = arguments.every_ms {
         rhythm.slowest_interval = Span::from_ms(ms);
         rhythm.fastest_interval = rhythm.fastest_interval.min(rhythm.slowest_interval);
         rhythm.burst_interval = rhythm.burst_interval.min(rhythm.slowest_interval);
     }
-    Prober::connect(server, arguments.clock.clone(), stamps, rhythm, estimator)
+    Prober::connect(server, arguments.end.clock.clone(), arguments.end.stamps(), rhythm, estimator)
         .map_err(|error| format!("cannot ask {server}: {error}; name a host that this one can reach"))
 }
 

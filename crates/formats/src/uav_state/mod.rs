@@ -166,9 +166,9 @@ message! {
 
 fn schema(format: Format) -> Option<Codec<UavState>> {
     match format {
-        Format::Plain => Some(Codec { encode: plain::encode, decode: plain::decode }),
-        Format::Protobuf => Some(Codec { encode: protobuf::encode, decode: protobuf::decode }),
-        Format::FlatBuffers => Some(Codec { encode: flat_buffers::encode, decode: flat_buffers::decode }),
+        Format::Plain => Some(Codec::new(plain::encode, plain::decode)),
+        Format::Protobuf => Some(Codec::new(protobuf::encode, protobuf::decode)),
+        Format::FlatBuffers => Some(Codec::new(flat_buffers::encode, flat_buffers::decode)),
         _ => None,
     }
 }

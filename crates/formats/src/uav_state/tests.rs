@@ -138,3 +138,9 @@ fn bytes_are_those_that_other_languages_are_tested_with() {
         assert_eq!(bytes(format, &UavState::realistic(1024, 1)), recorded, "{format}: run the example again");
     }
 }
+
+#[test]
+fn the_hash_of_the_definition_is_that_of_other_languages() {
+    // Also in python/tests/test_typed.py.
+    assert_eq!(<UavState as crate::Definition>::HASH, 0x167d_357f_bf8d_5942);
+}

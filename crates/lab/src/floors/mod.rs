@@ -6,9 +6,10 @@
 mod mailbox;
 mod memcpy;
 mod pty;
-pub(crate) mod socket;
+mod socket;
 mod stream;
 mod tcp;
+pub(crate) mod tcp_streams;
 mod udp;
 mod unix;
 

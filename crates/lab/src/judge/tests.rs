@@ -16,6 +16,8 @@ fn plan(mode: &str, nodes: u32, rate_hz: Option<f64>) -> CellPlan {
         touch: "header".into(),
         hosts: 1,
         clocks: vec![],
+        beside: None,
+        across: None,
         deadline_ns: rate_hz.map(|hz| (1e9 / hz) as u64),
         expect: None,
         options: Default::default(),
@@ -66,7 +68,7 @@ fn edit(node: NodeResult, edit: impl Fn(usize, &mut Slot)) -> NodeResult {
 }
 
 fn reasons(plan: &CellPlan, nodes: Vec<NodeResult>) -> Vec<String> {
-    let (cell, _) = judge(plan, 0, Ok(Trial { nodes, clocks: None }));
+    let (cell, _) = judge(plan, 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!(cell.valid, cell.why_invalid.is_empty());
     assert_eq!(cell.valid, cell.latency_ns.is_some(), "a summary exactly if valid");
     cell.why_invalid
@@ -86,7 +88,8 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
         }
     });
     let nodes = vec![honest(node(true, None)), honest(lossy)];
-    let (cell, samples) = judge(&plan("one_way", 2, Some(1000.0)), 4, Ok(Trial { nodes, clocks: None }));
+    let (cell, samples) =
+        judge(&plan("one_way", 2, Some(1000.0)), 4, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!(cell.why_invalid, Vec::<String>::new());
     assert_eq!((cell.sent, cell.received, cell.lost, cell.late, cell.duplicated), (100, 99, 1, 1, 2));
     assert_eq!((cell.trial, samples.len()), (4, 99));
@@ -98,7 +101,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
 #[test]
 fn fan_out_counts_deliveries() {
     let nodes = vec![honest(node(true, None)), honest(node(false, Some(10))), honest(node(false, Some(30)))];
-    let (cell, _) = judge(&plan("fan_out", 3, None), 0, Ok(Trial { nodes, clocks: None }));
+    let (cell, _) = judge(&plan("fan_out", 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!((cell.sent, cell.received, cell.hops.len()), (200, 200, 2));
 }
 
@@ -107,7 +110,7 @@ fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
     // The forwarder sends a little after it has received.
     let forwarder = edit(node(true, Some(10_000)), |_, slot| slot.sent_ns = slot.received_ns + 5);
     let nodes = vec![honest(node(true, None)), honest(forwarder), honest(node(false, Some(35_000)))];
-    let (cell, _) = judge(&plan("chain", 3, None), 0, Ok(Trial { nodes, clocks: None }));
+    let (cell, _) = judge(&plan("chain", 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     let hops: Vec<_> = cell.hops.iter().map(|hop| hop.latency_ns.unwrap().max).collect();
     assert_eq!(hops, [10_000, 25_000]);
@@ -121,7 +124,7 @@ fn two_hosts_are_measured_by_stamps_of_one() {
     let forward = |after| honest(edit(node(true, Some(after)), |_, slot| slot.sent_ns = slot.received_ns));
     let nodes =
         vec![honest(node(true, None)), forward(10), forward(20), forward(30), honest(node(false, Some(44)))];
-    let (cell, samples) = judge(&plan, 0, Ok(Trial { nodes, clocks: None }));
+    let (cell, samples) = judge(&plan, 0, Ok(Trial { nodes, ..Trial::default() }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     assert_eq!(cell.link, "link:veth");
     assert!(samples.iter().all(|sample| sample.node % 2 == 0));
@@ -217,8 +220,11 @@ fn a_hiccup_that_was_caught_up_with_is_late_not_invalid() {
         }
     }));
     let sink = honest(node(false, Some(5_900_000)));
-    let (cell, _) =
-        judge(&plan("one_way", 2, Some(1000.0)), 0, Ok(Trial { nodes: vec![hiccup, sink], clocks: None }));
+    let (cell, _) = judge(
+        &plan("one_way", 2, Some(1000.0)),
+        0,
+        Ok(Trial { nodes: vec![hiccup, sink], ..Trial::default() }),
+    );
     assert!(cell.valid, "{:?}", cell.why_invalid);
     assert_eq!(cell.late, 100);
     assert_eq!(cell.send_lag_ns.unwrap().max, 5_000_000);
@@ -258,7 +264,7 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
             remote: remote.parse().unwrap(),
             local: "offset=1s,since=0".parse().unwrap(),
         };
-        judge(&plan, 0, Ok(Trial { nodes, clocks: Some(clocks) })).0
+        judge(&plan, 0, Ok(Trial { nodes, clocks: Some(clocks), ..Trial::default() })).0
     };
     let cell = judged("since=0");
     assert_eq!(cell.why_invalid, Vec::<String>::new());
@@ -279,7 +285,45 @@ fn facts_are_those_of_the_first_node_and_only_numbers() {
         initiator.done.with("fact.encode_ns", 12.5).with("fact.note", "fast").with("fact.rate", "inf");
     echo.done = echo.done.with("fact.encode_ns", 99);
     let nodes = vec![initiator, echo];
-    let (cell, _) = judge(&plan("round_trip", 2, None), 0, Ok(Trial { nodes, clocks: None }));
+    let (cell, _) = judge(&plan("round_trip", 2, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!(cell.why_invalid, [""; 0]);
     assert_eq!(cell.facts.into_iter().collect::<Vec<_>>(), [("encode_ns".to_owned(), 12.5)]);
+}
+
+#[test]
+fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
+    let mut measured = plan("one_way", 2, Some(1000.0));
+    measured.beside = Some(Box::new(CellPlan { payload_bytes: 1000, ..measured.clone() }));
+    let nodes = || vec![honest(node(true, None)), honest(node(false, Some(10)))];
+    let judged = |other: Vec<NodeResult>| {
+        let trial = Trial { nodes: nodes(), beside: Some(other), ..Trial::default() };
+        judge(&measured, 0, Ok(trial)).0
+    };
+    let cell = judged(nodes());
+    assert_eq!(cell.why_invalid, Vec::<String>::new());
+    let beside = cell.beside.unwrap();
+    assert_eq!((beside.payload_bytes, beside.sent, beside.received), (1000, 100, 100));
+    let stopped = edit(node(true, None), |index, slot| {
+        if index >= 40 {
+            *slot = Slot::default();
+        }
+    });
+    let heard = edit(node(false, Some(10)), |index, slot| {
+        if index >= 40 {
+            *slot = Slot::default();
+        }
+    });
+    let cell = judged(vec![honest(stopped), honest(heard)]);
+    assert_eq!(cell.why_invalid, ["beside it: the rate was not held: 40 of 100 messages were sent"]);
+    assert_eq!(cell.latency_ns, None);
+}
+
+#[test]
+fn across_an_emulated_link_all_stamps_are_of_one_clock() {
+    let mut plan = plan("one_way", 2, None);
+    (plan.hosts, plan.across) = (2, Some("wifi".into()));
+    let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
+    let trial = Trial { nodes, wire_bytes: Some(12_800), ..Trial::default() };
+    let (cell, _) = judge(&plan, 0, Ok(trial));
+    assert_eq!((cell.link.as_str(), cell.received, cell.wire_bytes), ("link:wifi", 100, Some(12_800)));
 }

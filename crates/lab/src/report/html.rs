@@ -1,6 +1,6 @@
 //! `report.html`: one file that opens anywhere, without a network, and can be shown to a colleague.
 //!
-//! This module decides what is said; the template `web/report.html` where it stands, `web/report.css`
+//! This module decides what is said; the templates `web/page.html` and `web/report.html` where it stands, `web/report.css`
 //! how it looks, `web/report.js` which charts are drawn from [`Charts`], `web/plot.js` how. Tables are complete
 //! without JavaScript. Chart material is embedded as JSON with `<` escaped, so that no name of a peer
 //! can end the script element; everything else goes through the template's HTML escaping.
@@ -37,6 +37,7 @@ pub fn write(path: &Path, run: &Run, merged: &[MergedCell], charts: &Charts) -> 
 
 fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
+    environment.add_template("page.html", super::PAGE)?;
     environment.add_template("report.html", include_str!("web/report.html"))?;
     let axis = RangeAxis::of(merged);
     let labels: Vec<&str> = charts.cells.iter().map(|cell| cell.label.as_str()).collect();

@@ -24,6 +24,8 @@ use crate::samples::CellSamples;
 pub const RUN_FILE: &str = "run.json";
 /// Name of the raw samples in an output directory.
 pub const SAMPLES_FILE: &str = "samples.mcap";
+/// What every page of the lab has around its content: head, title, scripts.
+pub(crate) const PAGE: &str = include_str!("web/page.html");
 /// Name of the page in an output directory.
 pub const PAGE_FILE: &str = "report.html";
 /// Name of the directory of pictures in an output directory.

@@ -67,7 +67,7 @@ pub fn measure(
 ) -> Result<Vec<LiveRun>, String> {
     let cannot = |error: io::Error| format!("{} cannot be written: {error}", directory.display());
     std::fs::create_dir_all(directory).map_err(cannot)?;
-    let network = Network::create(2)?;
+    let network = Network::create(2, None)?;
     let mut runs = Vec::new();
     for &load in loads {
         let _ = writeln!(io::stderr(), "{load}, {seconds} s");

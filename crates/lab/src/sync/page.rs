@@ -1,7 +1,7 @@
 //! A replayed trace as one self-contained page, or as one picture.
 //!
-//! What is drawn is decided in [`super::panels`]; the template is `report/web/sync.html`, its look and its
-//! plots are those of the lab's report.
+//! What is drawn is decided in [`super::panels`]; the template is `report/web/sync.html`; its frame, its
+//! look and its plots are those of the lab's report.
 
 use std::io;
 use std::path::Path;
@@ -42,6 +42,7 @@ pub fn write_picture(path: &Path, heading: &Heading, panels: &[Panel]) -> io::Re
 
 fn render(heading: &Heading, accuracy: &Accuracy, panels: &[Panel]) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
+    environment.add_template("page.html", crate::report::PAGE)?;
     environment.add_template("sync.html", include_str!("../report/web/sync.html"))?;
     let (kind, word, sentence) = verdict(accuracy);
     environment.get_template("sync.html")?.render(context! {

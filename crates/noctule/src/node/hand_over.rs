@@ -29,7 +29,13 @@ pub(super) enum Packet {
         history: bool,
     },
     /// "Here it is"; two descriptors come along: data and control.
-    Grant { writer: EndpointId, reader: EndpointId, pins: u32 },
+    Grant {
+        writer: EndpointId,
+        reader: EndpointId,
+        pins: u32,
+        /// Where in the ring the reader begins: nothing published after this answer lies before.
+        position: u64,
+    },
     /// "No, because."
     Refuse { writer: EndpointId, reader: EndpointId, why: String },
     /// "My reader is done."
@@ -39,25 +45,31 @@ pub(super) enum Packet {
 impl Packet {
     /// As bytes, said by node `from`.
     pub(super) fn encode(&self, from: NodeId) -> Vec<u8> {
-        let (kind, writer, reader, number, flag, text) = match self {
-            Packet::Ask { writer, reader, pins, history } => (ASK, writer, reader, *pins, *history, ""),
-            Packet::Grant { writer, reader, pins } => (GRANT, writer, reader, *pins, false, ""),
-            Packet::Refuse { writer, reader, why } => (REFUSE, writer, reader, 0, false, why.as_str()),
-            Packet::Release { writer, reader } => (RELEASE, writer, reader, 0, false, ""),
+        let (kind, writer, reader, number, flag) = match self {
+            Packet::Ask { writer, reader, pins, history } => (ASK, writer, reader, *pins, *history),
+            Packet::Grant { writer, reader, pins, .. } => (GRANT, writer, reader, *pins, false),
+            Packet::Refuse { writer, reader, .. } => (REFUSE, writer, reader, 0, false),
+            Packet::Release { writer, reader } => (RELEASE, writer, reader, 0, false),
         };
         let mut bytes = MAGIC.to_vec();
         bytes.extend([VERSION, kind, u8::from(flag), 0]);
         bytes.extend(from.0);
         [writer.0, reader.0, number].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
-        let room = PACKET_BYTES_MAX - bytes.len();
-        let end = (0..=text.len().min(room)).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        bytes.extend(&text.as_bytes()[..end]);
+        match self {
+            Packet::Grant { position, .. } => bytes.extend(position.to_le_bytes()),
+            Packet::Refuse { why, .. } => {
+                let room = PACKET_BYTES_MAX - bytes.len();
+                let end = (0..=why.len().min(room)).rfind(|end| why.is_char_boundary(*end)).unwrap_or(0);
+                bytes.extend(&why.as_bytes()[..end]);
+            }
+            Packet::Ask { .. } | Packet::Release { .. } => {}
+        }
         bytes
     }
 
     /// Who says it, and what; `None` for what no node of this version says.
     pub(super) fn decode(bytes: &[u8]) -> Option<(NodeId, Packet)> {
-        let (head, text) = bytes.split_first_chunk::<36>()?;
+        let (head, rest) = bytes.split_first_chunk::<36>()?;
         let from = NodeId(*head[8..].first_chunk()?);
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let [version, kind, flag, zero] = [head[4], head[5], head[6], head[7]];
@@ -66,14 +78,17 @@ impl Packet {
             return None;
         }
         let (writer, reader, number) = (EndpointId(word(24)), EndpointId(word(28)), word(32));
-        let packet = match (kind, number, flag, text.is_empty()) {
-            (ASK, pins, flag, true) => Some(Packet::Ask { writer, reader, pins, history: flag == 1 }),
-            (GRANT, pins, 0, true) => Some(Packet::Grant { writer, reader, pins }),
-            (REFUSE, 0, 0, _) => {
-                let why = std::str::from_utf8(text).ok()?.to_owned();
+        let packet = match (kind, number, flag, rest) {
+            (ASK, pins, flag, []) => Some(Packet::Ask { writer, reader, pins, history: flag == 1 }),
+            (GRANT, pins, 0, rest) => {
+                let position = u64::from_le_bytes(rest.try_into().ok()?);
+                Some(Packet::Grant { writer, reader, pins, position })
+            }
+            (REFUSE, 0, 0, why) => {
+                let why = std::str::from_utf8(why).ok()?.to_owned();
                 Some(Packet::Refuse { writer, reader, why })
             }
-            (RELEASE, 0, 0, true) => Some(Packet::Release { writer, reader }),
+            (RELEASE, 0, 0, []) => Some(Packet::Release { writer, reader }),
             _ => None,
         };
         Some((from, packet?))
@@ -100,7 +115,7 @@ mod tests {
     fn every_kind_comes_back_as_it_went() {
         for packet in [
             Packet::Ask { writer: WRITER, reader: READER, pins: 7, history: false },
-            Packet::Grant { writer: WRITER, reader: READER, pins: 3 },
+            Packet::Grant { writer: WRITER, reader: READER, pins: 3, position: 1 << 40 },
             Packet::Refuse { writer: WRITER, reader: READER, why: "full".into() },
             Packet::Release { writer: WRITER, reader: READER },
         ] {

@@ -75,10 +75,12 @@ impl Lead {
         self.followers.load(Ordering::Relaxed) > 0
     }
 
-    /// Marks the caller as one that waits for another to read, as long as `sleep` lasts.
-    pub(super) fn follow(&self, sleep: impl FnOnce()) {
+    /// Marks the caller as one that waits for another to read, until [`end_following`](Lead::end_following).
+    pub(super) fn begin_following(&self) {
         self.followers.fetch_add(1, Ordering::Relaxed);
-        sleep();
+    }
+
+    pub(super) fn end_following(&self) {
         self.followers.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -142,11 +144,11 @@ mod tests {
         assert!(lead.want());
         assert_eq!(lead.duty(at(0)), Duty::LetGo);
         assert!(lead.take());
-        lead.follow(|| {
-            assert!(lead.leave(at(1)), "the other would wait in vain");
-            assert_eq!(lead.duty(at(1)), Duty::TakeBack);
-            assert!(!lead.want(), "as long as another waits");
-        });
+        lead.begin_following();
+        assert!(lead.leave(at(1)), "the other would wait in vain");
+        assert_eq!(lead.duty(at(1)), Duty::TakeBack);
+        assert!(!lead.want(), "as long as another waits");
+        lead.end_following();
         assert!(lead.want());
     }
 }

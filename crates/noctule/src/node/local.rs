@@ -247,8 +247,8 @@ impl Incoming {
         }
         let granted = topic.offer.attach(pins)?;
         self.attached.push((writer, reader, granted.reader));
-        let pins = granted.pins;
-        let answer = Packet::Grant { writer, reader, pins }.encode(shared.id);
+        let (pins, position) = (granted.pins, granted.position);
+        let answer = Packet::Grant { writer, reader, pins, position }.encode(shared.id);
         let descriptors = [granted.data.as_fd(), granted.control.as_fd()];
         // If it fails the connection is at its end, and that detaches.
         let _ = self.socket.send(&answer, &descriptors);
@@ -261,9 +261,9 @@ impl Outgoing {
     fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
         match take(&self.socket, buffer) {
             Arrival::Nothing => true,
-            Arrival::Packet(_, Packet::Grant { writer, reader, pins }, descriptors) => {
+            Arrival::Packet(_, Packet::Grant { writer, reader, pins, position }, descriptors) => {
                 let Some(endpoint) = self.asked.remove(&(writer, reader)) else { return true };
-                if let Err(why) = self.begin(&endpoint, (reader, pins), descriptors, shared) {
+                if let Err(why) = self.begin(&endpoint, (reader, pins, position), descriptors, shared) {
                     shared.note(Notice::Refused { topic: endpoint.topic.clone(), why });
                 }
                 self.ask(shared);
@@ -297,19 +297,20 @@ impl Outgoing {
     fn begin(
         &self,
         endpoint: &Endpoint,
-        (reader, pins): (EndpointId, u32),
+        (reader, pins, position): (EndpointId, u32, u64),
         descriptors: Vec<OwnedFd>,
         shared: &Shared,
     ) -> Result<(), String> {
         let [data, control] =
             <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| "it sent no memory".to_owned())?;
         let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return Ok(()) };
-        let start = match topic.endpoint.qos.durability {
-            Durability::TransientLocal => StartAt::Last(endpoint.qos.depth),
-            Durability::Volatile => StartAt::Next,
+        let history = match topic.endpoint.qos.durability {
+            Durability::TransientLocal => endpoint.qos.depth,
+            Durability::Volatile => 0,
         };
+        let start = StartAt::From { position, history };
         let ring = open_ring((data, control), pins, endpoint.type_hash, start)?;
-        let source = Source::new((self.node, endpoint.id), ring, Route::SharedMemory);
+        let source = Source::new((self.node, endpoint), ring, Route::SharedMemory);
         topic.change(Change::Came(Box::new(source)));
         Ok(())
     }

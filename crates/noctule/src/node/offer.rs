@@ -10,11 +10,6 @@ use noctule_shm_ring::{
 };
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 
-/// The bit of plain bytes among the formats of a topic.
-pub(crate) const RAW_FORMATS: u32 = 1;
-/// The formats of a reader that takes any.
-pub(crate) const ANY_FORMAT: u32 = u32::MAX;
-
 /// What a publisher offers to readers of this host.
 #[derive(Debug)]
 pub(crate) struct Offer {
@@ -43,6 +38,8 @@ pub(crate) struct Granted {
     pub(crate) reader: ReaderId,
     /// Samples that it may borrow at once; fewer than it asked for if there are no more.
     pub(crate) pins: u32,
+    /// Where it begins: what is published from now on lies there or later.
+    pub(crate) position: u64,
 }
 
 impl Offer {
@@ -95,7 +92,8 @@ impl Offer {
             attached => (attached, pins),
         };
         let reader = reader.map_err(|error| error.to_string())?;
-        Ok(Granted { data, control: descriptor, reader, pins })
+        let position = made.roster.next_position();
+        Ok(Granted { data, control: descriptor, reader, pins, position })
     }
 
     /// The last `depth` samples in the ring; nothing if there is no ring.
@@ -114,6 +112,11 @@ impl Offer {
         }
         self.detach(granted.reader);
         samples
+    }
+
+    /// Readers of this host to whom all that is published from now on comes.
+    pub(crate) fn readers(&self) -> usize {
+        self.lock().as_ref().map_or(0, |made| made.roster.len())
     }
 
     /// Forgets a reader.

@@ -37,7 +37,19 @@ impl Shared {
 
     /// Counts the caller among those that wait for another to read, while `sleep` lasts.
     pub(crate) fn follow(&self, sleep: impl FnOnce()) {
-        self.lead.follow(sleep);
+        self.begin_following();
+        sleep();
+        self.end_following();
+    }
+
+    /// As [`follow`](Shared::follow), for who waits on several nodes.
+    pub(crate) fn begin_following(&self) {
+        self.lead.begin_following();
+    }
+
+    /// Ends what [`begin_following`](Shared::begin_following) began.
+    pub(crate) fn end_following(&self) {
+        self.lead.end_following();
     }
 
     /// Takes in one datagram that is there, if nobody else reads.
@@ -55,7 +67,7 @@ impl Shared {
     }
 
     /// Ends the sleep of a subscriber that reads the socket: it is to look round.
-    pub(super) fn wake_reader(&self) {
+    pub(crate) fn wake_reader(&self) {
         if self.lead.is_taken() {
             // An empty datagram from ourselves.
             let to = (self.sockets.own_address(), self.sockets.port);

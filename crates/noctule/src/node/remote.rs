@@ -135,7 +135,7 @@ impl Remote {
         };
         let reader = inbound.reader(topic.pins, writer.type_hash)?;
         inbound.readers += 1;
-        topic.change(Change::Came(Box::new(Source::new((node, writer.id), reader, Route::Udp))));
+        topic.change(Change::Came(Box::new(Source::new((node, writer), reader, Route::Udp))));
         Ok(())
     }
 
@@ -224,7 +224,8 @@ impl Inbound {
     fn reader(&self, pins: u32, type_hash: u64) -> Result<Reader, String> {
         let granted = self.offer.attach(pins)?;
         // What this host received before it was wanted by anybody is not there; what comes from now on is.
-        open_ring((granted.data, granted.control), granted.pins, type_hash, StartAt::Next)
+        let start = StartAt::From { position: granted.position, history: 0 };
+        open_ring((granted.data, granted.control), granted.pins, type_hash, start)
     }
 
     fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>) {

@@ -302,6 +302,13 @@ impl State {
         self.remotes.values().any(|remote| remote.is_sending(writer))
     }
 
+    /// Readers to whom what is published from now on goes: on this host those that have been given the
+    /// ring, on others those that are known.
+    pub(super) fn readers_of(&self, writer: EndpointId) -> usize {
+        let Some(topic) = self.publishers.get(&writer) else { return 0 };
+        topic.offer.readers() + topic.remote_readers.load(Ordering::Relaxed) as usize
+    }
+
     /// Takes an endpoint back.
     pub(super) fn remove(&mut self, id: EndpointId, now: Instant<Raw>) {
         self.discovery.remove(id, discovery_clock(now));

@@ -45,23 +45,31 @@ pub struct ArrivalCounters {
 
 /// Converts stamps of one socket, datagram by datagram.
 #[derive(Debug)]
-pub(crate) struct Arrivals {
+pub struct Arrivals {
     before: ThreeClocks,
     counters: ArrivalCounters,
 }
 
+impl Default for Arrivals {
+    fn default() -> Arrivals {
+        Arrivals::new()
+    }
+}
+
 impl Arrivals {
-    pub(crate) fn new() -> Arrivals {
+    /// For a socket that stamps from now on.
+    pub fn new() -> Arrivals {
         Arrivals { before: three_clocks(), counters: ArrivalCounters::default() }
     }
 
-    pub(super) fn counters(&self) -> ArrivalCounters {
+    /// How arrivals were stamped so far.
+    pub fn counters(&self) -> ArrivalCounters {
         self.counters
     }
 
     /// When the datagram arrived that was received just now, by the kernel's stamp if it has one
     /// that can be believed.
-    pub(crate) fn handle(&mut self, stamp_realtime_ns: Option<i64>) -> Instant<Raw> {
+    pub fn handle(&mut self, stamp_realtime_ns: Option<i64>) -> Instant<Raw> {
         let after = three_clocks();
         let converted = stamp_realtime_ns.map(|stamp_ns| latest_raw_ns(stamp_ns, &self.before, &after));
         self.before = after;

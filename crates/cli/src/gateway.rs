@@ -1,0 +1,193 @@
+//! `noctule gateway`
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use noctule::Node;
+use noctule_gateway::ages::Stamping;
+use noctule_gateway::{BAUD_DEFAULT, ClientStatus, Gateway, LineStatus, References};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::stop::Stop;
+use crate::swarm::seconds;
+
+/// Between two reports, unless another time is asked for.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+/// Notices are looked for this often.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[derive(clap::Args)]
+pub(crate) struct GatewayArguments {
+    /// UDP port to listen on; 8888 if no line is named at all, 0 takes a free one; repeatable
+    #[arg(long, value_name = "PORT")]
+    udp: Vec<u16>,
+    /// Serial device, with its speed if it is not 921600; repeatable
+    #[arg(long, value_name = "DEV[:BAUD]", value_parser = device)]
+    serial: Vec<(PathBuf, u32)>,
+    /// TCP port to listen on; repeatable
+    #[arg(long, value_name = "PORT")]
+    tcp: Vec<u16>,
+    /// Put all clients into this domain of the bus; by default each is in the DDS domain it names
+    #[arg(long, value_name = "N")]
+    domain: Option<u32>,
+    /// XML file of profiles that clients refer to by name
+    #[arg(long, value_name = "FILE")]
+    refs: Option<PathBuf>,
+    /// Report on each client this often
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    every: Option<Duration>,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// Print JSON: one line at the start with the ports, one per report, one per notice
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error>> {
+    let stop = Stop::after(arguments.seconds)?;
+    let gateway = open(arguments)?;
+    if arguments.json {
+        let ports = gateway.ports().iter().map(|(kind, port)| json!({ "kind": kind, "port": port }));
+        anstream::println!("{}", json!({ "listening": ports.collect::<Vec<_>>() }));
+    } else {
+        for (kind, port) in gateway.ports() {
+            anstream::println!("listening on {kind} {port}");
+        }
+    }
+    let every = arguments.every.unwrap_or(REPORT_EVERY);
+    let mut report_at = Instant::now() + every;
+    loop {
+        while let Some(notice) = gateway.poll_notice() {
+            match arguments.json {
+                true => anstream::println!("{}", json!({ "notice": notice })),
+                false => anstream::eprintln!("noctule: {notice}"),
+            }
+        }
+        if stop.is_due() || Instant::now() >= report_at {
+            report(&gateway.status(), arguments.json);
+            report_at = Instant::now() + every;
+        }
+        if stop.is_due() {
+            return Ok(Outcome::Done);
+        }
+        stop.wait_until(report_at.min(Instant::now() + LOOK));
+    }
+}
+
+fn open(arguments: &GatewayArguments) -> Result<Gateway, Box<dyn Error>> {
+    let mut builder = Gateway::builder();
+    let has_line = !(arguments.udp.is_empty() && arguments.tcp.is_empty() && arguments.serial.is_empty());
+    let udp = if has_line { &arguments.udp[..] } else { &[8888] };
+    builder = udp.iter().fold(builder, |builder, port| builder.udp(*port));
+    builder = arguments.tcp.iter().fold(builder, |builder, port| builder.tcp(*port));
+    for (path, baud) in &arguments.serial {
+        builder = builder.serial(path, *baud);
+    }
+    if let Some(file) = &arguments.refs {
+        let name = file.display();
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("{name} cannot be read: {error}; name a file of XML profiles"))?;
+        let references = References::from_xml(&text).map_err(|error| format!("{name}: {error}"))?;
+        if references.is_empty() {
+            return Err(
+                format!("{name} has no element with a profile_name; clients can refer to nothing").into()
+            );
+        }
+        builder = builder.references(references);
+    }
+    Ok(match arguments.domain {
+        None => builder.open()?,
+        Some(domain) => builder.attach(&Arc::new(Node::builder("noctule gateway").domain(domain).open()?))?,
+    })
+}
+
+/// `DEV` or `DEV:BAUD`.
+fn device(text: &str) -> Result<(PathBuf, u32), String> {
+    let Some((path, baud)) = text.rsplit_once(':') else { return Ok((text.into(), BAUD_DEFAULT)) };
+    // A colon may belong to the path, as in /dev/serial/by-path.
+    match baud.parse() {
+        Ok(0) => Err(format!("{path} cannot run at 0 baud; write e.g. {path}:921600")),
+        Ok(baud) => Ok((path.into(), baud)),
+        Err(_) if baud.chars().all(|digit| digit.is_ascii_digit()) => {
+            Err(format!("\"{baud}\" is no speed; write e.g. {path}:921600"))
+        }
+        Err(_) => Ok((text.into(), BAUD_DEFAULT)),
+    }
+}
+
+fn report(lines: &[LineStatus], as_json: bool) {
+    if as_json {
+        let lines: Vec<Value> = lines.iter().map(line_json).collect();
+        return anstream::println!("{}", json!({ "lines": lines }));
+    }
+    for line in lines {
+        let counters = &line.counters;
+        anstream::println!(
+            "{}: {} received, {} sent, {} lost, {} malformed",
+            line.name,
+            counters.received,
+            counters.sent,
+            counters.lost,
+            counters.malformed
+        );
+        for client in &line.clients {
+            let state = if client.figures.is_silent { "silent" } else { "here" };
+            anstream::println!(
+                "  {} {} {:?} {state}: {} samples in, {} out, {} objects, {}",
+                client.figures.key,
+                client.figures.address,
+                client.name,
+                client.samples_in,
+                client.samples_out,
+                client.figures.objects,
+                stamping(client)
+            );
+        }
+    }
+}
+
+fn stamping(client: &ClientStatus) -> String {
+    match client.stamping {
+        Stamping::Arrival => "ages from arrival".into(),
+        Stamping::Client => "client-stamped, bound unknown".into(),
+        Stamping::Proven(bound) => format!("client-stamped, proven within {:.0} us", bound.ns() as f64 / 1e3),
+    }
+}
+
+fn line_json(line: &LineStatus) -> Value {
+    let clients = line.clients.iter().map(|client| {
+        let (stamping, bound_ns) = match client.stamping {
+            Stamping::Arrival => ("arrival", None),
+            Stamping::Client => ("client", None),
+            Stamping::Proven(bound) => ("client", Some(bound.ns())),
+        };
+        json!({
+            "key": client.figures.key.to_string(),
+            "address": client.figures.address.to_string(),
+            "name": client.name,
+            "silent": client.figures.is_silent,
+            "silent_for_ns": client.silent_for.ns(),
+            "messages_in": client.figures.messages_in,
+            "messages_out": client.figures.messages_out,
+            "samples_in": client.samples_in,
+            "samples_out": client.samples_out,
+            "objects": client.figures.objects,
+            "stamped_by": stamping,
+            "bound_ns": bound_ns,
+        })
+    });
+    let c = &line.counters;
+    json!({
+        "name": line.name,
+        "clients": clients.collect::<Vec<_>>(),
+        "received": c.received, "sent": c.sent, "malformed": c.malformed, "unknown_session": c.unknown_session,
+        "over_budget": c.over_budget, "lost": c.lost, "repeated": c.repeated, "beyond": c.beyond,
+        "held_back": c.held_back, "too_large": c.too_large + line.too_large, "undeliverable": c.undeliverable,
+        "replaced": c.replaced, "answers_dropped": c.answers_dropped, "events_dropped": c.events_dropped,
+        "refused_full": c.refused_full,
+    })
+}

@@ -1,0 +1,229 @@
+//! The bus side of a line: a publisher for each writer of its clients, a subscriber for each reader.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use noctule::{Format, Node, NodeError, Publisher, Reliability, Subscriber};
+use noctule_sys::clock::raw_ns;
+use noctule_timebase::Instant;
+use noctule_xrce::{Direction, Endpoint, EndpointId, Sample};
+
+use crate::ages::{Source, Stamped};
+use crate::line::Line;
+use crate::names::{bus_topic, bus_type};
+
+/// Nodes that a gateway makes for the DDS domains of its clients.
+const DOMAINS_MAX: usize = 16;
+/// Largest sample of a client on the bus, in bytes.
+const PAYLOAD_BYTES_MAX: u32 = 256 << 10;
+/// A thread that waits for samples looks this often whether it should end.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// CDR in version 1, big-endian and little-endian (DDSI-RTPS 2.3, 10.5): what clients write and read.
+const CDR_BE: [u8; 4] = [0, 0, 0, 0];
+const CDR_LE: [u8; 4] = [0, 1, 0, 0];
+
+/// Where clients' domains are.
+#[derive(Debug)]
+pub(crate) enum Nodes {
+    /// All of them at one node.
+    One(Arc<Node>),
+    /// Each at a node of its own, of the same domain, made when it is needed.
+    EachDomain(Mutex<HashMap<u16, Arc<Node>>>),
+}
+
+impl Nodes {
+    fn of_domain(&self, domain: u16) -> Result<Arc<Node>, NodeError> {
+        match self {
+            Nodes::One(node) => Ok(Arc::clone(node)),
+            Nodes::EachDomain(nodes) => {
+                let mut nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(node) = nodes.get(&domain) {
+                    return Ok(Arc::clone(node));
+                }
+                if nodes.len() == DOMAINS_MAX {
+                    return Err(NodeError::Full);
+                }
+                let node = Arc::new(Node::builder("noctule gateway").domain(domain.into()).open()?);
+                nodes.insert(domain, Arc::clone(&node));
+                Ok(node)
+            }
+        }
+    }
+}
+
+/// Endpoints of a line's clients on the bus.
+#[derive(Debug)]
+pub(crate) struct Bus {
+    nodes: Arc<Nodes>,
+    outlets: HashMap<EndpointId, Outlet>,
+    /// Set to end the thread that waits for samples.
+    inlets: HashMap<EndpointId, Arc<AtomicBool>>,
+}
+
+/// A client's writer on the bus.
+#[derive(Debug)]
+struct Outlet {
+    node: Arc<Node>,
+    publisher: Publisher,
+    stamped: Stamped,
+    /// For the payload with its encapsulation header.
+    payload: Vec<u8>,
+}
+
+impl Bus {
+    pub(crate) fn new(nodes: Arc<Nodes>) -> Bus {
+        Bus { nodes, outlets: HashMap::new(), inlets: HashMap::new() }
+    }
+
+    /// Puts an endpoint of a client of `line` on the bus.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub(crate) fn open(&mut self, endpoint: &Endpoint, line: &Arc<Line>) -> Result<(), String> {
+        let topic = bus_topic(&endpoint.topic.name);
+        let fault = |error: &dyn std::fmt::Display| format!("topic {topic} is not on the bus: {error}");
+        let node = self.nodes.of_domain(endpoint.domain).map_err(|error| fault(&error))?;
+        match endpoint.direction {
+            Direction::Write => {
+                let publisher = publisher(&node, &topic, endpoint).map_err(|error| fault(&error))?;
+                let stamped = if endpoint.is_service {
+                    Stamped::Not
+                } else {
+                    Stamped::of_type(&endpoint.topic.type_name)
+                };
+                let outlet = Outlet { node, publisher, stamped, payload: Vec::new() };
+                self.outlets.insert(endpoint.id, outlet);
+            }
+            Direction::Read => {
+                let subscriber = subscriber(&node, &topic, endpoint).map_err(|error| fault(&error))?;
+                let ended = Arc::new(AtomicBool::new(false));
+                self.inlets.insert(endpoint.id, Arc::clone(&ended));
+                let (line, id) = (Arc::clone(line), endpoint.id);
+                let spawned = thread::Builder::new()
+                    .name(format!("reads {topic}").chars().take(15).collect())
+                    .spawn(move || pass_on(subscriber, &line, id, &ended));
+                spawned.map_err(|error| fault(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an endpoint off the bus.
+    pub(crate) fn close(&mut self, endpoint: EndpointId, direction: Direction) {
+        match direction {
+            Direction::Write => drop(self.outlets.remove(&endpoint)),
+            Direction::Read => {
+                if let Some(ended) = self.inlets.remove(&endpoint) {
+                    ended.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Takes all endpoints off the bus.
+    pub(crate) fn close_all(&mut self) {
+        self.outlets.clear();
+        self.inlets.drain().for_each(|(_, ended)| ended.store(true, Ordering::Relaxed));
+    }
+
+    /// How samples of this endpoint say when they were measured.
+    pub(crate) fn stamped(&self, endpoint: EndpointId) -> Option<Stamped> {
+        self.outlets.get(&endpoint).map(|outlet| outlet.stamped)
+    }
+
+    /// Publishes a client's sample; false if it is too large.
+    pub(crate) fn publish(
+        &mut self,
+        endpoint: EndpointId,
+        sample: &Sample,
+        source: Source,
+        arrived: Source,
+    ) -> bool {
+        let Some(Outlet { node, publisher, payload, .. }) = self.outlets.get_mut(&endpoint) else {
+            return true;
+        };
+        payload.clear();
+        payload.extend(if sample.is_little_endian { CDR_LE } else { CDR_BE });
+        payload.extend_from_slice(&sample.body);
+        let (node_now, now) = (node.now(), Instant::from_ns(raw_ns()));
+        let (source, arrived) = (source.for_node(node_now, now), arrived.for_node(node_now, now));
+        publisher.publish_uncertain(payload, source, arrived.time).is_ok()
+    }
+}
+
+fn publisher(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Publisher, NodeError> {
+    let qos = &endpoint.qos;
+    let mut builder = node
+        .publisher(topic)
+        .type_name(&bus_type(&endpoint.topic.type_name), 0)
+        .format(Format::Cdr)
+        .payload_bytes_max(PAYLOAD_BYTES_MAX)
+        .borrows(3);
+    if qos.reliable {
+        builder = builder.reliability(Reliability::Reliable);
+    }
+    if qos.transient_local {
+        builder = builder.transient_local();
+    }
+    if let Some(depth) = qos.depth {
+        builder = builder.keep_last(u32::from(depth).max(1));
+    }
+    if let Some(ms) = qos.deadline_ms {
+        builder = builder.deadline(Duration::from_millis(ms.into()));
+    }
+    if let Some(ms) = qos.lifespan_ms {
+        builder = builder.lifespan(Duration::from_millis(ms.into()));
+    }
+    builder.open()
+}
+
+fn subscriber(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Subscriber, NodeError> {
+    let qos = &endpoint.qos;
+    let mut builder = node.subscriber(topic).type_name(&bus_type(&endpoint.topic.type_name), 0);
+    builder = builder.format(Format::Cdr);
+    if qos.reliable {
+        builder = builder.reliability(Reliability::Reliable);
+    }
+    if qos.transient_local {
+        builder = builder.transient_local();
+    }
+    if let Some(ms) = qos.deadline_ms {
+        builder = builder.deadline(Duration::from_millis(ms.into()));
+    }
+    if let Some(ms) = qos.lifespan_ms {
+        builder = builder.lifespan(Duration::from_millis(ms.into()));
+    }
+    builder.open()
+}
+
+/// Hands samples to a line until told to end: the thread that receives one also sends it.
+fn pass_on(mut subscriber: Subscriber, line: &Arc<Line>, endpoint: EndpointId, ended: &AtomicBool) {
+    while !ended.load(Ordering::Relaxed) {
+        match subscriber.receive(Some(LOOK)) {
+            Ok(None) => {}
+            Ok(Some(sample)) => {
+                let bytes = sample.to_vec();
+                drop(sample);
+                let body = match bytes.split_first_chunk::<4>() {
+                    Some(([0, 1, ..], body)) => Some((body, true)),
+                    Some(([0, 0, ..], body)) => Some((body, false)),
+                    _ => None,
+                };
+                match body {
+                    Some((body, is_little_endian)) => {
+                        line.deliver(endpoint, Sample { body: body.into(), is_little_endian });
+                    }
+                    None => line.notice_once(format!(
+                        "topic {} carries samples that are no CDR of version 1, which no client can read",
+                        subscriber.topic()
+                    )),
+                }
+            }
+            Err(error) => line.notice_once(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Lines put together.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use noctule::Node;
+use noctule_timebase::Span;
+use noctule_xrce::{AgentConfig, References};
+
+use crate::bus::Nodes;
+use crate::line::{Line, LineStatus};
+use crate::serial::{Device, SerialDriver, SerialPort, wire_time};
+use crate::tcp::{SharedTcpPort, TcpDriver};
+use crate::udp::UdpDriver;
+
+/// Bytes of a frame that carries time stamps, at least: `docs/spec/xrce.md`.
+const STAMP_FRAME_BYTES: u32 = 39;
+
+/// Why a gateway cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// Nothing to listen on.
+    #[error("a gateway without lines serves nobody; give it --udp, --tcp or --serial")]
+    NoLines,
+    /// A port that cannot be had.
+    #[error("{kind} port {port} cannot be had ({cause}); stop the agent that has it, or choose another")]
+    Port {
+        /// `UDP` or `TCP`.
+        kind: &'static str,
+        /// Its number.
+        port: u16,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// A speed of zero.
+    #[error("{path} cannot run at 0 baud; write e.g. {path}:921600")]
+    Baud {
+        /// The device.
+        path: String,
+    },
+    /// No thread or descriptor is left.
+    #[error("the system gives no more threads or descriptors: {0}")]
+    System(#[from] io::Error),
+}
+
+/// A running gateway. Dropping it ends its threads and takes its clients off the bus.
+#[derive(Debug)]
+pub struct Gateway {
+    lines: Vec<Arc<Line>>,
+    threads: Vec<JoinHandle<()>>,
+    ports: Vec<(&'static str, u16)>,
+}
+
+/// How a gateway is set up.
+#[derive(Clone, Debug, Default)]
+#[must_use = "call attach or open"]
+pub struct GatewayBuilder {
+    udp: Vec<u16>,
+    tcp: Vec<u16>,
+    serial: Vec<Device>,
+    references: References,
+    config: AgentConfig,
+}
+
+impl Gateway {
+    /// Settings of a gateway.
+    pub fn builder() -> GatewayBuilder {
+        GatewayBuilder::default()
+    }
+
+    /// Ports in the order in which they were named, `udp` ones first: those that were given as 0 have
+    /// numbers now.
+    pub fn ports(&self) -> &[(&'static str, u16)] {
+        &self.ports
+    }
+
+    /// Every line with its clients.
+    pub fn status(&self) -> Vec<LineStatus> {
+        self.lines.iter().map(|line| line.status()).collect()
+    }
+
+    /// What the user should know, each once.
+    pub fn poll_notice(&self) -> Option<String> {
+        self.lines.iter().find_map(|line| line.poll_notice())
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.lines.iter().for_each(|line| line.stop());
+        for thread in self.threads.drain(..) {
+            // It panics only by a bug, which has been printed then.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl GatewayBuilder {
+    /// Listens on a UDP port, of all interfaces; also for who asks for agents. 8888 is usual.
+    pub fn udp(mut self, port: u16) -> Self {
+        self.udp.push(port);
+        self
+    }
+
+    /// Listens on a TCP port, of all interfaces.
+    pub fn tcp(mut self, port: u16) -> Self {
+        self.tcp.push(port);
+        self
+    }
+
+    /// Serves a serial device, whenever it is there.
+    pub fn serial(mut self, path: impl Into<PathBuf>, baud: u32) -> Self {
+        self.serial.push(Device { path: path.into(), baud });
+        self
+    }
+
+    /// What clients may refer to by name.
+    pub fn references(mut self, references: References) -> Self {
+        self.references = references;
+        self
+    }
+
+    /// What each line's agent allows.
+    pub fn limits(mut self, config: AgentConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Starts, with all clients at this node, whatever DDS domain they name.
+    ///
+    /// # Errors
+    /// A port that cannot be had. A serial device that is not there is waited for.
+    pub fn attach(self, node: &Arc<Node>) -> Result<Gateway, GatewayError> {
+        self.start(Nodes::One(Arc::clone(node)))
+    }
+
+    /// Starts, with a node of its own for each DDS domain that clients name.
+    ///
+    /// # Errors
+    /// As [`attach`](GatewayBuilder::attach).
+    pub fn open(self) -> Result<Gateway, GatewayError> {
+        self.start(Nodes::EachDomain(Mutex::default()))
+    }
+
+    fn start(self, nodes: Nodes) -> Result<Gateway, GatewayError> {
+        if self.udp.is_empty() && self.tcp.is_empty() && self.serial.is_empty() {
+            return Err(GatewayError::NoLines);
+        }
+        let nodes = Arc::new(nodes);
+        let mut gateway = Gateway { lines: Vec::new(), threads: Vec::new(), ports: Vec::new() };
+        let line =
+            |name, port| Line::new(name, self.config, self.references.clone(), Arc::clone(&nodes), port);
+        for port in &self.udp {
+            let kind = "UDP";
+            let driver =
+                UdpDriver::open(*port).map_err(|cause| GatewayError::Port { kind, port: *port, cause })?;
+            let name = format!("udp {}", driver.port());
+            gateway.ports.push(("udp", driver.port()));
+            let line = line(name, (driver.sender(), Span::ZERO))?;
+            gateway.run(line, move |line| driver.run(line))?;
+        }
+        for port in &self.tcp {
+            let kind = "TCP";
+            let driver =
+                TcpDriver::open(*port).map_err(|cause| GatewayError::Port { kind, port: *port, cause })?;
+            let name = format!("tcp {}", driver.port());
+            gateway.ports.push(("tcp", driver.port()));
+            let sender = SharedTcpPort::default();
+            let line = line(name, (Box::new(sender.clone()), Span::ZERO))?;
+            gateway.run(line, move |line| driver.run(line, &sender))?;
+        }
+        for device in &self.serial {
+            let name = device.path.display().to_string();
+            if device.baud == 0 {
+                return Err(GatewayError::Baud { path: name });
+            }
+            let sender = SerialPort::new(device);
+            let line = line(name, (Box::new(sender.clone()), wire_time(device, STAMP_FRAME_BYTES)))?;
+            let driver = SerialDriver::new(device.clone(), sender);
+            gateway.run(line, move |line| driver.run(line))?;
+        }
+        Ok(gateway)
+    }
+}
+
+impl Gateway {
+    fn run(&mut self, line: Arc<Line>, work: impl FnOnce(&Arc<Line>) + Send + 'static) -> io::Result<()> {
+        self.lines.push(Arc::clone(&line));
+        let thread = thread::Builder::new().name("noctule-line".to_owned()).spawn(move || work(&line))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+//! A serial device: frames, at the pace of the line.
+//!
+//! What is written to a tty waits in the kernel, and nothing newer can overtake it there. So this side
+//! keeps the books of the wire: a message is handed over when the one before is nearly out, and until then
+//! samples wait in the agent, where newer ones replace older.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use noctule_framing::{AGENT_ADDRESS, Decoder, encode, encoded_bytes_max};
+use noctule_sys::clock::{raw_ns, timespec};
+use noctule_sys::serial::set_low_latency;
+use noctule_timebase::Span;
+use noctule_xrce::ClientAddress;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{ControlModes, OptionalActions, tcgetattr, tcsetattr};
+
+use crate::line::{Line, Port, Sent, now};
+
+/// Speed unless another is named: PX4's companion port.
+pub const BAUD_DEFAULT: u32 = 921_600;
+/// Longest message on a serial line.
+const MESSAGE_BYTES_MAX: u16 = 4096;
+/// A message is handed over when no more than this is left of the one before.
+const AHEAD: Span = Span::from_us(500);
+/// A device that is not there is looked for this often.
+const LOOK_AGAIN: Span = Span::from_ms(100);
+/// Bytes read at once.
+const READ_BYTES: usize = 4096;
+/// Bits of a byte on the wire: start, eight of data, stop.
+const BITS_PER_BYTE: u32 = 10;
+
+/// Where and how fast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Device {
+    pub(crate) path: PathBuf,
+    pub(crate) baud: u32,
+}
+
+/// The sending side, shared between the line and its thread.
+#[derive(Clone, Debug)]
+pub(crate) struct SerialPort(Arc<Mutex<Outgoing>>);
+
+#[derive(Debug)]
+struct Outgoing {
+    file: Option<Arc<File>>,
+    /// Duration of a byte on the wire; zero on a pseudo-terminal, which has its own pace.
+    byte: Span,
+    frame: Vec<u8>,
+    /// What the device has not taken yet.
+    unsent: Vec<u8>,
+    /// When the wire will be idle, by the books.
+    idle_ns: i64,
+    blocked: BTreeSet<ClientAddress>,
+}
+
+impl SerialPort {
+    pub(crate) fn new(device: &Device) -> SerialPort {
+        let byte = wire_time(device, 1);
+        SerialPort(Arc::new(Mutex::new(Outgoing {
+            file: None,
+            byte,
+            frame: Vec::new(),
+            unsent: Vec::new(),
+            idle_ns: 0,
+            blocked: BTreeSet::new(),
+        })))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Outgoing) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Port for SerialPort {
+    fn send(&mut self, to: ClientAddress, message: &[u8]) -> Sent {
+        let ClientAddress::Serial(address) = to else { return Sent::Done };
+        self.with(|outgoing| {
+            outgoing.put(address, message);
+            if outgoing.is_free() {
+                return Sent::Done;
+            }
+            outgoing.blocked.insert(to);
+            Sent::Blocked
+        })
+    }
+}
+
+impl Outgoing {
+    fn put(&mut self, address: u8, message: &[u8]) {
+        self.frame.resize(encoded_bytes_max(message.len()), 0);
+        // Agents send nothing longer than their clients take, which is at most 64 KiB.
+        let Ok(length) = encode(AGENT_ADDRESS, address, message, &mut self.frame) else { return };
+        self.unsent.extend_from_slice(&self.frame[..length]);
+        let wire_ns = self.byte.ns() * length as i64;
+        self.idle_ns = self.idle_ns.max(raw_ns()) + wire_ns;
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let Some(file) = &self.file else { return self.unsent.clear() };
+        while !self.unsent.is_empty() {
+            match rustix::io::write(&**file, &self.unsent) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(rustix::io::Errno::INTR) => {}
+                // Full: later. Gone: whoever reads will find out.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Whether another message can be handed over.
+    fn is_free(&self) -> bool {
+        self.unsent.is_empty() && raw_ns() >= self.idle_ns - AHEAD.ns()
+    }
+}
+
+/// What reads a serial device, and looks for it when it is not there.
+#[derive(Debug)]
+pub(crate) struct SerialDriver {
+    device: Device,
+    port: SerialPort,
+    decoder: Decoder,
+    /// Who has been heard on the line.
+    heard: BTreeSet<ClientAddress>,
+}
+
+impl SerialDriver {
+    pub(crate) fn new(device: Device, port: SerialPort) -> SerialDriver {
+        SerialDriver { device, port, decoder: Decoder::new(MESSAGE_BYTES_MAX), heard: BTreeSet::new() }
+    }
+
+    /// Reads until the line is stopped.
+    pub(crate) fn run(mut self, line: &Arc<Line>) {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut is_missing = false;
+        while !line.is_stopped() {
+            match open(&self.device, line) {
+                Ok(file) => {
+                    line.notice(format!("open at {} baud", self.device.baud));
+                    is_missing = false;
+                    self.plug(Some(Arc::new(file)));
+                    self.read_until_gone(line, &mut buffer);
+                    self.plug(None);
+                    for address in std::mem::take(&mut self.heard) {
+                        line.handle_lost(address);
+                    }
+                }
+                Err(fault) if !is_missing => {
+                    is_missing = true;
+                    line.notice(fault);
+                }
+                Err(_) => {}
+            }
+            wait(line, &mut [], Some(LOOK_AGAIN));
+        }
+    }
+
+    fn plug(&mut self, file: Option<Arc<File>>) {
+        self.decoder.reset();
+        self.port.with(|outgoing| {
+            outgoing.file = file;
+            outgoing.unsent.clear();
+            outgoing.idle_ns = 0;
+        });
+    }
+
+    fn read_until_gone(&mut self, line: &Arc<Line>, buffer: &mut [u8]) {
+        let Some(file) = self.port.with(|outgoing| outgoing.file.clone()) else { return };
+        while !line.is_stopped() {
+            let (unblock_after, is_stuck) = self.unblock(line);
+            let flags = if is_stuck { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let came = wait(line, &mut [PollFd::new(&*file, flags)], unblock_after);
+            if came.contains(PollFlags::OUT) {
+                self.port.with(Outgoing::flush);
+            }
+            if came.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+                && !self.read(&file, buffer, line)
+            {
+                return line.notice("unplugged".to_owned());
+            }
+        }
+    }
+
+    /// Lets clients have the line that waited for it; when to look again, and whether the device must first
+    /// take what is left.
+    fn unblock(&self, line: &Arc<Line>) -> (Option<Span>, bool) {
+        let freed = self.port.with(|outgoing| match outgoing.is_free() {
+            true => std::mem::take(&mut outgoing.blocked),
+            false => BTreeSet::new(),
+        });
+        for address in freed {
+            line.handle_unblocked(address);
+        }
+        self.port.with(|outgoing| {
+            let is_stuck = !outgoing.unsent.is_empty();
+            let waits = !outgoing.blocked.is_empty() && !is_stuck;
+            let left = Span::from_ns((outgoing.idle_ns - AHEAD.ns() - raw_ns()).max(0));
+            (waits.then_some(left), is_stuck)
+        })
+    }
+
+    /// Takes what is there; false if the device has gone.
+    fn read(&mut self, file: &File, buffer: &mut [u8], line: &Arc<Line>) -> bool {
+        let count = match rustix::io::read(file, &mut *buffer) {
+            Ok(0) => return false,
+            Ok(count) => count,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return true,
+            Err(_) => return false,
+        };
+        let arrived = now();
+        let mut bytes = &buffer[..count];
+        while let Some(frame) = self.decoder.next_frame(&mut bytes) {
+            if frame.destination != AGENT_ADDRESS {
+                continue;
+            }
+            let from = ClientAddress::Serial(frame.source);
+            self.heard.insert(from);
+            line.handle_message(frame.payload, from, arrived);
+        }
+        true
+    }
+}
+
+/// Waits for a device, a kick, the line's own time-out or `at_most`; what came of the device.
+fn wait(line: &Arc<Line>, device: &mut [PollFd<'_>], at_most: Option<Span>) -> PollFlags {
+    let at_most = at_most.map(|span| timespec(span.ns()));
+    let timeout = [line.tick(), at_most]
+        .into_iter()
+        .flatten()
+        .min_by_key(|time: &Timespec| (time.tv_sec, time.tv_nsec));
+    let kicked = line.kicked();
+    let mut descriptors = vec![PollFd::from_borrowed_fd(kicked, PollFlags::IN)];
+    descriptors.extend(device.iter().cloned());
+    // A signal, or a time-out: look anew.
+    let _ = poll(&mut descriptors, timeout.as_ref());
+    line.take_kick();
+    descriptors.get(1).map_or(PollFlags::empty(), PollFd::revents)
+}
+
+/// What some bytes spend on the wire at least; nothing on a pseudo-terminal.
+pub(crate) fn wire_time(device: &Device, bytes: u32) -> Span {
+    let is_wire = !device.path.canonicalize().is_ok_and(|path| path.starts_with("/dev/pts"));
+    let span =
+        Span::from_ns(i64::from(bytes * BITS_PER_BYTE) * 1_000_000_000 / i64::from(device.baud.max(1)));
+    if is_wire { span } else { Span::ZERO }
+}
+
+/// Opens a device and sets it up: raw, eight bits, no parity, no flow control, low latency.
+///
+/// # Errors
+/// Why not and what to do, for people.
+fn open(device: &Device, line: &Line) -> Result<File, String> {
+    let path = device.path.display();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&device.path, flags, Mode::empty()).map_err(|error| match error {
+        rustix::io::Errno::ACCESS => {
+            format!("may not be opened; let your user: sudo usermod -aG dialout $USER, then log in again")
+        }
+        _ => format!("waiting for it to be there ({error})"),
+    })?;
+    let setting = |error: rustix::io::Errno| {
+        format!("{path} is no serial device ({error}); name one, or a pseudo-terminal")
+    };
+    let mut settings = tcgetattr(&file).map_err(setting)?;
+    settings.make_raw();
+    settings.control_modes |= ControlModes::CLOCAL | ControlModes::CREAD;
+    settings.control_modes -= ControlModes::CRTSCTS | ControlModes::CSTOPB;
+    settings.set_speed(device.baud).map_err(setting)?;
+    tcsetattr(&file, OptionalActions::Flush, &settings).map_err(setting)?;
+    let speed = tcgetattr(&file).map_err(setting)?.output_speed();
+    // More than two per cent beside it no two UARTs understand each other.
+    if speed.abs_diff(device.baud) > device.baud / 50 {
+        return Err(format!("cannot run at {} baud but at {speed}; choose a speed that it can", device.baud));
+    }
+    set_low_latency(file.as_fd())
+        .map_err(|error| format!("low latency cannot be set ({error}); another program may be using it"))?;
+    if let Some(warning) = latency_timer(&device.path) {
+        line.notice_once(warning);
+    }
+    Ok(File::from(file))
+}
+
+/// What to say about an FTDI adapter that keeps bytes back.
+fn latency_timer(path: &Path) -> Option<String> {
+    let name = path.canonicalize().ok()?;
+    let name = name.file_name()?.to_str()?.to_owned();
+    let file = format!("/sys/class/tty/{name}/device/latency_timer");
+    let ms: u32 = std::fs::read_to_string(&file).ok()?.trim().parse().ok()?;
+    (ms > 1).then(|| {
+        format!("the adapter keeps bytes back for up to {ms} ms; end that by: echo 1 | sudo tee {file}")
+    })
+}

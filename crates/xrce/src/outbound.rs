@@ -1,0 +1,306 @@
+//! Messages of one reliable stream to a client: kept until acknowledged, and never more of them than the
+//! client can hold.
+//!
+//! # Problem
+//!
+//! A client drops what is further ahead of the last message it has handled than its history is long, and
+//! does not say how long that is; 4 is the least in use. Two hundred milliseconds are gone then. Worse, a
+//! sample in more pieces than the history holds can never arrive, and blocks the stream for ever.
+//!
+//! # Approach
+//!
+//! No more than [`WINDOW_DEFAULT`] messages are on the way. For a sample in more pieces the last piece is
+//! sent first, alone: only a client whose history reaches so far keeps it, and its ACKNACK says so. Then the
+//! window is known to be that wide. Otherwise the sample is given up before the client holds any of it.
+
+use std::collections::VecDeque;
+
+use noctule_timebase::{Instant, Span};
+
+use crate::Local;
+
+/// Messages on the way to a client of which nothing is known.
+pub const WINDOW_DEFAULT: usize = 4;
+/// Most messages on the way, which is as many as an ACKNACK can name.
+pub const WINDOW_MAX: usize = 16;
+/// Messages that wait to be on the way.
+pub const WAITING_MAX: usize = 64;
+
+/// The client is asked what it has when it was silent for so long; doubled each time …
+const HEARTBEAT_FIRST: Span = Span::from_ms(60);
+/// … up to this.
+const HEARTBEAT_LAST: Span = Span::from_s(1);
+/// A message is not repeated sooner than this, however often it is asked for.
+const REPEAT_LEAST: Span = Span::from_ms(4);
+/// How often the last piece is tried before a sample is given up.
+const PROBES_MAX: u32 = 5;
+
+/// One reliable stream to a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Outbound {
+    /// Number of the first message on the way.
+    first: u16,
+    /// On the way, in order. The beginning of a sample in pieces stays until the last is acknowledged, as
+    /// it does in the client.
+    flight: VecDeque<Message>,
+    /// How many of them, from the first on, are acknowledged.
+    acknowledged: usize,
+    waiting: VecDeque<Waiting>,
+    window: usize,
+    /// The last piece of the flight is on its way alone, this often so far.
+    probes: Option<u32>,
+    heartbeat_at: Option<Instant<Local>>,
+    heartbeat_after: Span,
+    /// A smoothed time from sending to acknowledgement.
+    round_trip: Option<Span>,
+    /// A place beyond ours that the client waits for; believed when it says so twice.
+    leap: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    body: Vec<u8>,
+    /// Another piece of the same sample follows.
+    has_more: bool,
+    sent_at: Option<Instant<Local>>,
+    repeats: u32,
+    is_missed: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Waiting {
+    Single(Vec<u8>),
+    Pieces(Vec<Vec<u8>>),
+}
+
+/// What an ACKNACK brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// A sample was given up because the client cannot hold it.
+    pub(crate) given_up: bool,
+}
+
+impl Outbound {
+    pub(crate) fn new() -> Outbound {
+        Outbound {
+            first: 0,
+            flight: VecDeque::new(),
+            acknowledged: 0,
+            waiting: VecDeque::new(),
+            window: WINDOW_DEFAULT,
+            probes: None,
+            heartbeat_at: None,
+            heartbeat_after: HEARTBEAT_FIRST,
+            round_trip: None,
+            leap: None,
+        }
+    }
+
+    /// Whether a sample would be on its way soon: otherwise it had better wait where newer ones replace it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.waiting.is_empty() && self.flight.len() < self.window && self.probes.is_none()
+    }
+
+    /// Whether another answer can be taken.
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING_MAX
+    }
+
+    /// Takes the submessage that `write` appends, together with others if they fit into `bytes_max`.
+    pub(crate) fn push(&mut self, bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut body = Vec::new();
+        write(&mut body);
+        match self.waiting.back_mut() {
+            Some(Waiting::Single(last)) if last.len().next_multiple_of(4) + body.len() <= bytes_max => {
+                last.resize(last.len().next_multiple_of(4), 0);
+                last.append(&mut body);
+            }
+            _ => self.waiting.push_back(Waiting::Single(body)),
+        }
+    }
+
+    /// Takes a message that nothing may be put behind.
+    pub(crate) fn push_alone(&mut self, body: Vec<u8>) {
+        self.waiting.push_back(Waiting::Pieces(vec![body]));
+    }
+
+    /// Takes the pieces of one submessage, at most [`WINDOW_MAX`].
+    pub(crate) fn push_pieces(&mut self, pieces: Vec<Vec<u8>>) {
+        self.waiting.push_back(Waiting::Pieces(pieces));
+    }
+
+    /// Number and body of the next message to send.
+    pub(crate) fn poll_message(&mut self, now: Instant<Local>) -> Option<(u16, &[u8])> {
+        let repeat_after = self.round_trip.unwrap_or(REPEAT_LEAST).max(REPEAT_LEAST);
+        let is_due = |message: &Message| match message.sent_at {
+            None => true,
+            Some(sent_at) => message.is_missed && now - sent_at >= repeat_after,
+        };
+        let at = match self.probes {
+            Some(_) => self.flight.len().checked_sub(1).filter(|last| is_due(&self.flight[*last])),
+            None => {
+                self.fill_flight();
+                match self.probes {
+                    Some(_) => self.flight.len().checked_sub(1),
+                    None => self.flight.iter().position(is_due),
+                }
+            }
+        }?;
+        if let Some(probes) = &mut self.probes {
+            *probes += 1;
+        }
+        self.heartbeat_at.get_or_insert(now + self.heartbeat_after);
+        let number = self.first.wrapping_add(at as u16);
+        let message = &mut self.flight[at];
+        if message.sent_at.is_some() {
+            message.repeats += 1;
+        }
+        (message.sent_at, message.is_missed) = (Some(now), false);
+        Some((number, &message.body))
+    }
+
+    /// First and last number on the way, if it is time to ask for an acknowledgement.
+    pub(crate) fn poll_heartbeat(&mut self, now: Instant<Local>) -> Option<(u16, u16)> {
+        if self.heartbeat_at? > now {
+            return None;
+        }
+        let sent = self.flight.iter().rposition(|message| message.sent_at.is_some())?;
+        self.heartbeat_after = (self.heartbeat_after + self.heartbeat_after).min(HEARTBEAT_LAST);
+        self.heartbeat_at = Some(now + self.heartbeat_after);
+        let first = self.first.wrapping_add(self.acknowledged as u16);
+        Some((first, self.first.wrapping_add(sent as u16)))
+    }
+
+    /// When something is to be sent although nothing arrives.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant<Local>> {
+        let repeat_after = self.round_trip.unwrap_or(REPEAT_LEAST).max(REPEAT_LEAST);
+        let missed = self.flight.iter().filter(|message| message.is_missed);
+        let repeat_at = missed.filter_map(|message| Some(message.sent_at? + repeat_after)).min();
+        self.heartbeat_at.into_iter().chain(repeat_at).min()
+    }
+
+    /// The client says which number it waits for, and which from there on it misses.
+    pub(crate) fn handle_acknack(&mut self, first: u16, missed: u16, now: Instant<Local>) -> Outcome {
+        let arrived = usize::from(first.wrapping_sub(self.first));
+        if arrived > self.flight.len() {
+            // Old news, or we have begun anew and the client has not.
+            let is_old = arrived > usize::from(u16::MAX / 2);
+            if !is_old && self.leap == Some(first) {
+                self.follow_to(first);
+            } else {
+                self.leap = (!is_old).then_some(first);
+            }
+            return Outcome::default();
+        }
+        self.leap = None;
+        if self.probes.is_some() {
+            return self.judge_probe(first, missed, now);
+        }
+        if arrived > self.acknowledged {
+            self.measure(arrived, now);
+            self.acknowledged = arrived;
+            self.release();
+            self.heartbeat_after = HEARTBEAT_FIRST;
+            self.heartbeat_at = (!self.flight.is_empty()).then(|| now + self.heartbeat_after);
+        }
+        self.mark_missed(first, missed);
+        Outcome::default()
+    }
+
+    /// Lets what may be on the way be so.
+    fn fill_flight(&mut self) {
+        while let Some(next) = self.waiting.front() {
+            let count = match next {
+                Waiting::Single(_) => 1,
+                Waiting::Pieces(pieces) => pieces.len(),
+            };
+            let is_probe = count > self.window && self.flight.is_empty();
+            if !is_probe && self.flight.len() + count > self.window {
+                return;
+            }
+            let pieces = match self.waiting.pop_front() {
+                Some(Waiting::Single(body)) => vec![body],
+                Some(Waiting::Pieces(pieces)) => pieces,
+                None => return,
+            };
+            let last = pieces.len() - 1;
+            let message = |(at, body)| Message {
+                body,
+                has_more: at != last,
+                sent_at: None,
+                repeats: 0,
+                is_missed: false,
+            };
+            self.flight.extend(pieces.into_iter().enumerate().map(message));
+            if is_probe {
+                self.probes = Some(0);
+                return;
+            }
+        }
+    }
+
+    /// Whether the client has kept the last piece that was sent alone.
+    fn judge_probe(&mut self, first: u16, missed: u16, now: Instant<Local>) -> Outcome {
+        let last = self.flight.len() - 1;
+        let is_missed = |at: usize| missed >> at & 1 == 1;
+        if first != self.first || !is_missed(last - 1) {
+            // It says nothing about the last piece.
+            return Outcome::default();
+        }
+        if !is_missed(last) {
+            self.probes = None;
+            self.window = self.flight.len();
+            self.heartbeat_after = HEARTBEAT_FIRST;
+            self.heartbeat_at = Some(now + self.heartbeat_after);
+            return Outcome::default();
+        }
+        // Dropped by the client, or lost on the way: it cannot be told, so it is tried again.
+        self.flight[last].is_missed = true;
+        if self.probes.is_some_and(|probes| probes >= PROBES_MAX) {
+            self.flight.clear();
+            (self.probes, self.heartbeat_at, self.heartbeat_after) = (None, None, HEARTBEAT_FIRST);
+            return Outcome { given_up: true };
+        }
+        Outcome::default()
+    }
+
+    /// Smooths the round trip of the newest acknowledged message, if it was sent but once.
+    fn measure(&mut self, arrived: usize, now: Instant<Local>) {
+        let Some(Message { sent_at: Some(sent_at), repeats: 0, .. }) = self.flight.get(arrived - 1) else {
+            return;
+        };
+        let measured = now - *sent_at;
+        let before = self.round_trip.unwrap_or(measured);
+        self.round_trip = Some(Span::from_ns((before.ns() * 7 + measured.ns()) / 8));
+    }
+
+    /// Forgets what is acknowledged, but for the beginning of a sample whose end is not.
+    fn release(&mut self) {
+        let whole = self.flight.iter().take(self.acknowledged).rposition(|message| !message.has_more);
+        let count = whole.map_or(0, |last| last + 1);
+        self.flight.drain(..count);
+        self.first = self.first.wrapping_add(count as u16);
+        self.acknowledged -= count;
+    }
+
+    fn mark_missed(&mut self, first: u16, missed: u16) {
+        let begin = usize::from(first.wrapping_sub(self.first));
+        for bit in (0..16).filter(|bit| missed >> bit & 1 == 1) {
+            let at = begin + bit;
+            if let Some(message) = self.flight.get_mut(at).filter(|_| at >= self.acknowledged) {
+                message.is_missed = message.sent_at.is_some();
+            }
+        }
+    }
+
+    /// Goes on from the number that the client waits for.
+    fn follow_to(&mut self, first: u16) {
+        (self.first, self.leap, self.acknowledged) = (first, None, 0);
+        for message in &mut self.flight {
+            (message.sent_at, message.is_missed) = (None, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
