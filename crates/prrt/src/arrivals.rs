@@ -13,9 +13,6 @@ pub(crate) const FEEDBACK_DELAY: Span = Span::from_ms(2);
 pub(crate) const LATER_PACKETS: u64 = 3;
 /// After this many datagrams it waits no longer.
 const UNSAID_LIMIT: u32 = 8;
-/// A datagram with a deadline is told of within this part of it, reckoned from the feedback before: slow
-/// streams at once, quick ones bundled.
-const SHARE_OF_DEADLINE: i64 = 64;
 
 /// Packet numbers that arrived: the newest and the [`REACH`] before it.
 #[derive(Debug, Default)]
@@ -32,9 +29,9 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Notes an arrival and whether it was taken, be it the first of its number or not: a repetition may
-    /// mean that feedback was lost.
-    pub(crate) fn record(&mut self, packet: u64, taken: bool, deadline: Option<Span>, arrival: Arrival) {
+    /// Notes an arrival, and whether it was taken, be it the first of its number or not: a repetition may
+    /// mean that feedback was lost. What has a deadline says how long feedback on it may wait after that before.
+    pub(crate) fn record(&mut self, packet: u64, taken: bool, patience: Option<Span>, arrival: Arrival) {
         let now = arrival.now;
         let back = match self.newest {
             Some((newest, _)) if packet <= newest => newest - packet,
@@ -56,10 +53,10 @@ impl Arrivals {
         let recent = (1 << packet.min(LATER_PACKETS)) - 1;
         let in_order = back == 0 && self.earlier & recent == recent;
         self.unsaid += 1;
-        let wait_until = match deadline {
+        let wait_until = match patience {
             _ if !in_order || self.unsaid >= UNSAID_LIMIT => now,
             None => now + FEEDBACK_DELAY,
-            Some(deadline) => self.said_at.map_or(now, |said| now.max(said + deadline / SHARE_OF_DEADLINE)),
+            Some(patience) => self.said_at.map_or(now, |said| now.max(said + patience)),
         };
         self.due = Some(self.due.map_or(wait_until, |due| due.min(wait_until)));
     }

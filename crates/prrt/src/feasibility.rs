@@ -3,7 +3,7 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::flight::Flight;
-use crate::plan::{Demand, Infeasible, Path, Plan, fast};
+use crate::plan::{Demand, Infeasible, LossModel, Path, Plan, fast};
 use crate::stream::{Bound, Local};
 
 /// Between two looks.
@@ -55,7 +55,8 @@ impl Feasibility {
     ) -> Option<Wish> {
         let trip = flight.round_trip().filter(|_| now >= self.look_at)?;
         self.look_at = now + LOOK_AGAIN;
-        let loss = flight.loss().model();
+        let (p, mean_burst) = (flight.loss().share(), flight.loss().mean_burst());
+        let loss = LossModel::Bursts { p, mean_burst };
         let demand = Demand {
             deadline: bound.deadline,
             loss_target: bound.loss_target,

@@ -29,7 +29,7 @@ const DOUBLINGS_LIMIT: u32 = 7;
 /// What has a deadline and was not heard of for this long will not be.
 const STALE: Span = Span::from_s(2);
 /// Beyond the variation of the round trip, before a datagram that feedback does not name is lost.
-const OVERDUE_MARGIN: Span = Span::from_us(500);
+const OVERDUE_MARGIN: Span = Span::from_us(200);
 
 /// What a packet carries: a piece of a sample that may be gone by the time its fate is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,14 @@ use crate::flight::{Flight, WindowLimits};
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, Sending};
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
-use crate::wire::{self, Load, Malformed, Service};
+use crate::wire::{self, Load, Malformed, Place, Service};
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
 /// at most, and what it does not name is sent again.
 pub const BATCH_LIMIT: usize = 64;
+/// A datagram with a deadline is told of within this part of it, reckoned from the feedback before: slow
+/// streams at once, quick ones bundled.
+const SHARE_OF_DEADLINE: i64 = 64;
 /// What every sample held counts against a limit besides its payload.
 pub const SAMPLE_OVERHEAD_BYTES: usize = 256;
 /// Bounds of [`LinkConfig::datagram_bytes_max`]: the datagram that every host must take (RFC 791), and the
@@ -223,7 +226,7 @@ impl Link {
             Load::Parity(parity) => {
                 let room = self.receiving.room();
                 let deadline = self.bound_receiving.handle_parity(parity, arrival, (room, &mut sink));
-                (parity.place.packet, true, deadline)
+                (parity.place.packet, true, deadline.map(|deadline| patience(deadline, parity.place)))
             }
             Load::Fragment(fragment) => match fragment.service {
                 Service::BestEffort => {
@@ -236,7 +239,7 @@ impl Link {
                 Service::Bound(place) => {
                     let room = self.receiving.room();
                     let deadline = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
-                    (place.packet, true, deadline)
+                    (place.packet, true, deadline.map(|deadline| patience(deadline, place)))
                 }
             },
         };
@@ -321,4 +324,10 @@ impl Link {
     pub fn held_bytes(&self) -> (usize, usize) {
         (self.sending.queue_bytes(), self.receiving.held_bytes())
     }
+}
+
+/// How long feedback on a datagram with a deadline may wait, reckoned from the feedback before. None on a repair: the
+/// sender waits for it in order not to send another.
+fn patience(deadline: Span, place: Place) -> Span {
+    if place.attempt > 0 { Span::ZERO } else { deadline / SHARE_OF_DEADLINE }
 }

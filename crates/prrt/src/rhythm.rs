@@ -6,6 +6,8 @@ use crate::stream::Local;
 
 /// A datagram is missed so much later than expected, in parts of the interval, jitter aside.
 const PATIENCE_PARTS: i64 = 16;
+/// At least this much, and more than a sender doubts its knowledge of the round trip: it must believe what it is told.
+const PATIENCE_LEAST: Span = Span::from_us(400);
 /// Silences told of before something arrives again: what was elicited stays in proportion.
 const SILENCES_LIMIT: u32 = 12;
 /// They are told of no more often than this, whatever the source times say.
@@ -73,6 +75,6 @@ impl Rhythm {
     }
 
     fn patience(&self, interval: Span) -> Span {
-        interval / PATIENCE_PARTS + self.jitter * 4
+        (interval / PATIENCE_PARTS).max(PATIENCE_LEAST) + self.jitter * 4
     }
 }
