@@ -14,6 +14,11 @@ use crate::wire::FIRST_PARITY;
 /// Parity symbols of a block at most: as many as there are numbers for.
 const PARITY_MAX: u8 = 127;
 
+/// Of so many symbols that a block needs, one more is sent whenever one is found worth it.
+const DECIDED_AT_ONCE: usize = 8;
+/// News of a block of more symbols than that is looked at together.
+const NEWS_BUNDLED: Span = Span::from_us(500);
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -41,6 +46,8 @@ pub(crate) struct Block {
     arrived_count: usize,
     parities: u8,
     extras: u8,
+    /// Datagrams that were decided on and not sent yet.
+    owed: usize,
     /// Datagrams of unknown fate, in rising order.
     pending: Vec<Pending>,
     /// Data symbols known to be lost.
@@ -88,6 +95,7 @@ impl Block {
             arrived_count: 0,
             parities: 0,
             extras: 0,
+            owed: 0,
             pending: Vec::new(),
             lost: Vec::new(),
             last_sent: now,
@@ -166,6 +174,8 @@ impl Block {
             self.unsent += 1;
         } else {
             self.extras = self.extras.saturating_add(1);
+            // In a long block several are decided on at once, so that what is computed stays in proportion.
+            self.owed = self.owed.checked_sub(1).unwrap_or(self.needed() / DECIDED_AT_ONCE);
         }
         self.pending.push(Pending { packet, sent_at: now });
         (self.last_sent, self.due) = (now, now);
@@ -178,7 +188,7 @@ impl Block {
             self.arrived[usize::from(symbol / 64)] |= 1 << (symbol % 64);
             self.arrived_count += 1;
         }
-        self.due = now;
+        self.due = self.after_news(now);
     }
 
     pub(crate) fn handle_loss(&mut self, symbol: u8, packet: u64, now: Instant<Local>) {
@@ -186,17 +196,25 @@ impl Block {
         if symbol < FIRST_PARITY && !self.has_arrived(symbol) && !self.lost.contains(&symbol) {
             self.lost.push(symbol);
         }
-        self.due = now;
+        self.due = self.after_news(now);
     }
 
     fn has_arrived(&self, symbol: u8) -> bool {
         self.arrived[usize::from(symbol / 64)] >> (symbol % 64) & 1 == 1
     }
 
+    /// When to look again after news of it.
+    fn after_news(&self, now: Instant<Local>) -> Instant<Local> {
+        if self.symbols.len() < DECIDED_AT_ONCE { now } else { now + NEWS_BUNDLED }
+    }
+
     /// Whether to send more for it, now or later.
     pub(crate) fn step(&self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
         if !self.is_closed {
             return Step::Wait(self.close_at.min(self.deadline_at));
+        }
+        if self.owed > 0 && self.needed() > 0 {
+            return Step::Send;
         }
         let prospect = Prospect {
             now,

@@ -118,7 +118,7 @@ const DEBT_SCALE: f64 = 0.1;
 /// Price without debt, in loss targets.
 const PRICE_INITIAL: f64 = 50.0;
 /// Part of the loss target that is aimed at.
-const SHARE_OF_TARGET: f64 = 0.95;
+const SHARE_OF_TARGET: f64 = 0.7;
 /// Failures with which the model's word is weighted against experience, and how slowly that fades.
 const TRUST_FAILURES: f64 = 1.0;
 const TRUST_FADES: f64 = 1.0 / 1_000_000.0;
