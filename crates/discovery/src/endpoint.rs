@@ -73,6 +73,8 @@ pub struct Qos {
     /// DEADLINE: longest time between two samples of the topic, which is also by when a sample must
     /// have arrived if reliability is deadline bound. `None`: no such promise.
     pub deadline: Option<Span>,
+    /// Samples that may miss the deadline if reliability is deadline bound, in a million; not 0. Default 100.
+    pub loss_ppm: u32,
     /// LIFESPAN: a sample older than this is not delivered. `None`: samples do not expire.
     pub lifespan: Option<Span>,
 }
@@ -84,6 +86,7 @@ impl Default for Qos {
             durability: Durability::default(),
             depth: 8,
             deadline: None,
+            loss_ppm: 100,
             lifespan: None,
         }
     }
@@ -195,6 +198,16 @@ pub enum Incompatible {
         /// The reader's.
         requested: Durability,
     },
+    /// Both are deadline bound.
+    #[error(
+        "the writer lets {offered} samples in a million miss the deadline, the reader at most {requested}; tolerate less or more loss"
+    )]
+    Loss {
+        /// The writer's, in a million.
+        offered: u32,
+        /// The reader's, in a million.
+        requested: u32,
+    },
     /// DEADLINE.
     #[error(
         "the writer offers {}, the reader requests a sample every {} ms; offer a shorter deadline or request a longer one",
@@ -214,7 +227,8 @@ fn millis(span: Span) -> f64 {
 }
 
 /// Whether a reader can be served by a writer of the same topic; `None` if it can. The rules are
-/// those of DDS 1.4, section 2.2.3 ("requested versus offered"), in that order of mention.
+/// those of DDS 1.4, section 2.2.3 ("requested versus offered"), in that order of mention, and one for the loss
+/// that deadline-bound samples may suffer.
 pub fn incompatible(writer: &Endpoint, reader: &Endpoint) -> Option<Incompatible> {
     let any_type = reader.type_name.is_empty();
     if !any_type && writer.type_name != reader.type_name {
@@ -237,6 +251,11 @@ pub fn incompatible(writer: &Endpoint, reader: &Endpoint) -> Option<Incompatible
     if offered.durability < requested.durability {
         let (offered, requested) = (offered.durability, requested.durability);
         return Some(Incompatible::Durability { offered, requested });
+    }
+    let both_bound = [offered, requested].iter().all(|qos| qos.reliability == Reliability::DeadlineBound);
+    if both_bound && offered.loss_ppm > requested.loss_ppm {
+        let (offered, requested) = (offered.loss_ppm, requested.loss_ppm);
+        return Some(Incompatible::Loss { offered, requested });
     }
     match (offered.deadline, requested.deadline) {
         (_, None) => None,
@@ -281,12 +300,19 @@ mod tests {
     #[test]
     fn each_rule_is_named() {
         type Change = fn(&mut Endpoint, &mut Endpoint);
-        let cases: [(Change, &str); 6] = [
+        let cases: [(Change, &str); 7] = [
             (|_, reader| reader.type_name = "Other".into(), "expects Other"),
             (|_, reader| reader.type_hash = 8, "definitions differ"),
             (|_, reader| reader.formats = 2, "format"),
             (|_, reader| reader.qos.reliability = Reliability::Reliable, "requests reliable"),
             (|_, reader| reader.qos.durability = Durability::TransientLocal, "requests transient_local"),
+            (
+                |writer, reader| {
+                    writer.qos.reliability = Reliability::DeadlineBound;
+                    reader.qos = Qos { loss_ppm: 10, ..writer.qos };
+                },
+                "100 samples in a million miss the deadline, the reader at most 10",
+            ),
             (
                 |writer, reader| {
                     writer.qos.deadline = Some(Span::from_ms(20));

@@ -25,7 +25,7 @@ const PREFIX_BYTES: usize = 28;
 /// Bytes of a page before its endpoints.
 pub(crate) const PAGE_PREFIX_BYTES: usize = PREFIX_BYTES + 8;
 /// Bytes of an endpoint without its names.
-const ENDPOINT_BYTES: usize = 44;
+const ENDPOINT_BYTES: usize = 48;
 /// Stands for "none" where a duration belongs.
 const NO_SPAN: i64 = i64::MAX;
 
@@ -281,6 +281,7 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
     out.extend_from_slice(&endpoint.type_hash.to_le_bytes());
     out.extend_from_slice(&span(qos.deadline));
     out.extend_from_slice(&span(qos.lifespan));
+    out.extend_from_slice(&qos.loss_ppm.to_le_bytes());
     // Depth last, in 16 bits with the name lengths: more than 65,535 kept samples are no history.
     out.extend_from_slice(&(qos.depth.min(u32::from(u16::MAX)) as u16).to_le_bytes());
     out.push(endpoint.topic.len() as u8);
@@ -313,13 +314,14 @@ fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
     let type_hash = cursor.u64()?;
     let deadline = cursor.span()?;
     let lifespan = cursor.span()?;
+    let loss_ppm = cursor.u32()?;
     let depth = u32::from(cursor.u16()?);
     let [topic_bytes, type_bytes] = cursor.take::<2>()?;
     let topic = cursor.name(topic_bytes.into())?;
     let type_name = cursor.name(type_bytes.into())?;
-    let qos = Qos { reliability, durability, depth, deadline, lifespan };
+    let qos = Qos { reliability, durability, depth, deadline, loss_ppm, lifespan };
     let endpoint = Endpoint { id, kind, topic, type_name, type_hash, formats, payload_bytes_max, qos };
-    if zero != 0 || depth == 0 || endpoint.check_names().is_err() {
+    if zero != 0 || depth == 0 || loss_ppm == 0 || endpoint.check_names().is_err() {
         return Err(Malformed::Value);
     }
     Ok(endpoint)

@@ -48,6 +48,12 @@ pub enum NodeError {
         /// What was asked for.
         depth: u32,
     },
+    /// Deadline bound without a deadline.
+    #[error("topic {topic} is deadline bound but has no deadline; give it one")]
+    NoDeadline {
+        /// The topic.
+        topic: String,
+    },
     /// A domain whose ports do not exist.
     #[error("domain {domain} has no ports of its own; 0 to 5000 have")]
     Domain {

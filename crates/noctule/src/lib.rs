@@ -80,6 +80,8 @@ pub use noctule_discovery::{
     Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason, Reliability, incompatible,
 };
 pub use noctule_formats::{Format, FormatError, Message, message};
+/// Terms of the transport that notices and counters speak in.
+pub use noctule_prrt::{ReceivedCounters, SentCounters, plan::Infeasible};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::Exchange;
 pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, PINGS_LIMIT, PingError};

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use noctule_discovery::{
     Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
-use noctule_prrt::{Outgoing, StreamId};
+use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId};
 use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
 use noctule_time_sync::Local;
@@ -310,6 +310,9 @@ impl Shared {
         endpoint.check_names()?;
         let (topic, qos) = (endpoint.topic.clone(), endpoint.qos);
         let depth = qos.depth;
+        if qos.reliability == Reliability::DeadlineBound && qos.deadline.is_none() {
+            return Err(NodeError::NoDeadline { topic });
+        }
         if depth == 0 || depth > u32::from(u16::MAX) {
             return Err(NodeError::Depth { topic, depth });
         }
@@ -334,7 +337,7 @@ impl Shared {
         let published = Arc::new(PublishedTopic {
             id,
             name: topic,
-            reliable: qos.reliability != Reliability::BestEffort,
+            class: remote::class(&qos),
             depth,
             offer,
             is_fresh: AtomicBool::new(writer.is_some()),
@@ -382,6 +385,16 @@ impl Shared {
         self.lock().is_sending(id)
     }
 
+    /// What was sent of a deadline-bound writer, to each node that reads it.
+    pub(crate) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
+        self.lock().sent(writer)
+    }
+
+    /// What came for a reader, from each deadline-bound writer of another host.
+    pub(crate) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
+        self.lock().received(reader)
+    }
+
     pub(crate) fn readers_of(&self, id: EndpointId) -> usize {
         self.lock().readers_of(id)
     }
@@ -411,7 +424,8 @@ impl Shared {
             writer: StreamId(topic.id.0),
             sequence,
             source_time_ns: source_time.ns(),
-            reliable: topic.reliable,
+            age: self.clock.now() - source_time,
+            class: topic.class,
             depth: topic.depth,
             payload,
         };

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use noctule_discovery::{Incompatible, NodeId, Reason};
+use noctule_prrt::plan::Infeasible;
 
 use crate::envelope::Refused;
 use crate::topic_formats::names;
 
 /// Something worth telling. Printed to standard error unless the node was given another way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
     /// A writer and a reader of one topic do not fit together.
     Mismatch {
@@ -30,6 +31,22 @@ pub enum Notice {
     Seal {
         /// How.
         why: Refused,
+    },
+    /// A deadline-bound topic cannot have what it asks for on the path to a node, as that is now.
+    Infeasible {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
+        /// Why, and what could be had.
+        why: Infeasible,
+    },
+    /// It can again.
+    Feasible {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
     },
     /// A publisher of this host did not let a subscriber read.
     Refused {
@@ -53,6 +70,10 @@ impl fmt::Display for Notice {
             Notice::Gone { node, reason: Reason::Restarted } => write!(f, "node {node} was restarted"),
             Notice::Gone { node, .. } => write!(f, "node {node} is silent; it counts as gone"),
             Notice::Seal { why } => why.fmt(f),
+            Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
+            Notice::Feasible { topic, node } => {
+                write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
+            }
             Notice::Refused { topic, why } => write!(f, "topic {topic}: the publisher refuses: {why}"),
         }
     }

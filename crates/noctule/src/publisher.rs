@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, Qos, Reliability};
+use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_formats::Format;
+use noctule_prrt::{Class, SentCounters};
 use noctule_shm_ring::{Loan, Origin, Writer};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_time_sync::Local;
@@ -66,7 +67,7 @@ impl Source {
 pub(crate) struct PublishedTopic {
     pub(crate) id: EndpointId,
     pub(crate) name: String,
-    pub(crate) reliable: bool,
+    pub(crate) class: Class,
     pub(crate) depth: u32,
     pub(crate) offer: Offer,
     /// The ring, from when it is made until the publisher fetches it.
@@ -142,9 +143,18 @@ impl PublisherBuilder {
         self
     }
 
-    /// DEADLINE: a sample at least this often.
+    /// DEADLINE: a sample at least this often; with [`Reliability::DeadlineBound`] also the time from its
+    /// source time by which each must have arrived.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.endpoint.qos.deadline = Some(span(deadline));
+        self
+    }
+
+    /// Share of samples that may miss the deadline if [`Reliability::DeadlineBound`]; the less, the more
+    /// redundancy is spent. From one in a million to 1; default 0.0001.
+    pub fn tolerable_loss(mut self, share: f64) -> Self {
+        // Saturates, and what is not a number becomes the least.
+        self.endpoint.qos.loss_ppm = ((share * 1e6).round() as u32).clamp(1, 1_000_000);
         self
     }
 
@@ -320,6 +330,12 @@ impl Publisher {
             sleep_until(end_ns.min(now_ns + LOOK_AGAIN_NS));
         }
         true
+    }
+
+    /// What was sent of this topic to each node of another host that reads it, if it is
+    /// [`DeadlineBound`](Reliability::DeadlineBound): repairs, redundancy, and what failed.
+    pub fn deadline_counters(&self) -> Vec<(NodeId, SentCounters)> {
+        self.shared.sent(self.topic.id)
     }
 
     /// The topic's name.

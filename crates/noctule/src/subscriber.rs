@@ -16,6 +16,7 @@ use std::time::{Duration, Instant as Timer};
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_formats::{Format, FormatError};
+use noctule_prrt::ReceivedCounters;
 use noctule_shm_ring::{Alarm, ReadError, Reader, Sample as RingSample};
 use noctule_sys::clock::now_ns;
 use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
@@ -318,6 +319,12 @@ impl Subscriber {
     /// How often which age. Takes no memory before there is a publisher.
     pub fn ages(&self) -> &AgeHistogram {
         &self.recorder.ages
+    }
+
+    /// What came of this topic from each node of another host that writes it
+    /// [`DeadlineBound`](Reliability::DeadlineBound): on time, late, repaired, missed.
+    pub fn deadline_counters(&self) -> Vec<(NodeId, ReceivedCounters)> {
+        self.shared.received(self.topic.endpoint.id)
     }
 
     /// Looks at the sources in turn.

@@ -46,6 +46,33 @@ fn the_age_of_a_sample_is_within_its_bound_of_the_truth() {
 }
 
 #[test]
+fn deadline_bound_samples_arrive_in_time_and_are_counted_on_both_sides() {
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=3s"), node("near", domain, ""));
+    let deadline = Duration::from_millis(500);
+    let builder = far.publisher("command").reliability(Reliability::DeadlineBound);
+    let mut publisher = builder.deadline(deadline).tolerable_loss(1e-5).open().unwrap();
+    let builder = near.subscriber("command").reliability(Reliability::DeadlineBound);
+    let mut subscriber = builder.open().unwrap();
+    while publisher.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    for number in 0..200u8 {
+        publisher.publish(&[number]).unwrap();
+        let sample =
+            subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("nothing is lost here");
+        assert_eq!((sample.to_vec(), sample.info().missed), (vec![number], 0));
+    }
+    assert!(publisher.wait_for_acknowledgments(Duration::from_secs(20)));
+    let [(to, sent)] = publisher.deadline_counters()[..] else { panic!("one reader") };
+    let [(from, received)] = subscriber.deadline_counters()[..] else { panic!("one writer") };
+    assert_eq!((to, from), (near.id(), far.id()));
+    assert_eq!((sent.samples, received.on_time, sent.failed, received.missed), (200, 200, 0, 0));
+    let unbound = far.publisher("none").reliability(Reliability::DeadlineBound).open();
+    assert!(unbound.unwrap_err().to_string().contains("no deadline"));
+}
+
+#[test]
 fn reliable_samples_of_any_size_arrive_once_and_in_order() {
     let domain = domain();
     let (far, near) = (node("far", domain, "offset=1s"), node("near", domain, ""));

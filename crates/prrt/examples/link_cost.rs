@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant as Stopwatch;
 
-use noctule_prrt::{BATCH_LIMIT, Link, LinkConfig, Local, Outgoing, StreamId};
+use noctule_prrt::{Arrival, BATCH_LIMIT, Class, Link, LinkConfig, Local, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 /// Samples each way in one run.
@@ -29,12 +29,16 @@ fn quickest(reliable: bool, payload_bytes: usize) -> f64 {
     (0..RUNS).map(|_| run(reliable, payload_bytes, samples)).fold(f64::INFINITY, f64::min)
 }
 
+fn class(reliable: bool) -> Class {
+    if reliable { Class::Reliable } else { Class::BestEffort }
+}
+
 /// A round trip takes 20 us by the links' clock, which is not the stopwatch's.
 fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
     let mut now = Instant::<Local>::from_ns(0);
     let mut links = [(); 2].map(|()| {
         let mut link = Link::new(LinkConfig::default(), now);
-        link.expect(WRITER, 1 << 20, reliable);
+        link.expect(WRITER, 1 << 20, class(reliable));
         link
     });
     let (payload, mut out) = (vec![7; payload_bytes], Vec::with_capacity(2_000));
@@ -42,7 +46,8 @@ fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
     let start = Stopwatch::now();
     for sequence in 0..samples {
         let (source_time_ns, depth, payload) = (now.ns(), 8, black_box(&payload[..]));
-        let sample = Outgoing { writer: WRITER, sequence, source_time_ns, reliable, depth, payload };
+        let (age, class) = (Span::ZERO, class(reliable));
+        let sample = Outgoing { writer: WRITER, sequence, source_time_ns, age, class, depth, payload };
         for _ in 0..2 {
             links[turn].send(&sample, now);
             let wanted = arrived + 1;
@@ -73,10 +78,14 @@ fn exchange(
             if !links[side].poll_transmit(now, out) {
                 break;
             }
-            let taken = links[1 - side].handle_datagram(black_box(out), now, &mut |sample| {
-                black_box(sample.payload);
-                *arrived += 1;
-            });
+            let taken = links[1 - side].handle_datagram(
+                black_box(out),
+                Arrival { now, own_ns: now.ns(), peer_ns: None },
+                &mut |sample| {
+                    black_box(sample.payload);
+                    *arrived += 1;
+                },
+            );
             assert!(taken.is_ok(), "{taken:?}");
             sent += 1;
         }

@@ -3,38 +3,58 @@
 //! # Problem
 //!
 //! A datagram carries 1,400 bytes and a camera's picture has a megabyte; a command must arrive although a
-//! datagram is lost; and a sender that does not listen drowns the socket buffer of the other side.
+//! datagram is lost, and is worthless once it is late; and a sender that does not listen drowns the socket buffer
+//! of the other side.
 //!
 //! # Approach
 //!
 //! - Samples are cut into pieces of equal length. *Best effort*: sent once, the newest wins. *Reliable*:
 //!   repeated until acknowledged, delivered in order, each once; of a writer that is too fast the oldest
 //!   samples are given up (history, keep last), and the other side is told where not to wait.
-//! - Acknowledgements ride on samples that go the other way, else on a datagram of their own after 2 ms.
+//!   *Deadline bound*: repaired while that can be in time, with the least redundancy that keeps a loss target.
+//! - Feedback rides on samples that go the other way, else on a datagram of its own.
 //! - How much may be on its way follows what arrives (RFC 5681); the rest waits in a queue of limited length.
 //! - Datagrams of another life of either node are told by the session number and dropped.
 //!
 //! [`Link`] is the state machine of one pair of nodes: `handle_*` in, `poll_*` out, `now` an argument. Drain
 //! order after any call: [`poll_transmit`](Link::poll_transmit) until `false`, then wait until
-//! [`poll_timeout`](Link::poll_timeout). After at most [`BATCH_LIMIT`] datagrams taken in a row, drain.
+//! [`poll_timeout`](Link::poll_timeout) and call [`handle_timeout`](Link::handle_timeout). After at most [`BATCH_LIMIT`] datagrams taken in a row, drain.
 //!
-//! Every byte: `docs/spec/link.md`.
+//! Every byte: `docs/spec/prrt.md`; reasons and formulas: `docs/design/prrt.md`.
 #![forbid(unsafe_code)]
 
+pub mod erasure;
+pub mod loss;
+pub mod plan;
+
 mod arrivals;
+mod block;
+mod bound_receiving;
+mod bound_sending;
+mod feasibility;
 mod flight;
 mod fragment_set;
+mod gilbert;
+mod held;
 mod link;
+mod outcome;
 mod receiving;
+mod repair;
+mod repaired;
+mod rhythm;
+mod round_trip;
 mod sending;
+mod stream;
 mod wire;
 
-pub use link::{
-    BATCH_LIMIT, Delivered, Link, LinkConfig, LinkCounters, Local, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId,
-};
+pub use bound_receiving::ReceivedCounters;
+pub use bound_sending::SentCounters;
+pub use feasibility::Wish;
+pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 
 /// The wire format alone, for tools and fuzzing.
 pub mod datagram {
-    pub use crate::wire::{Acknowledgement, Datagram, Fragment, Numbers};
+    pub use crate::wire::{Datagram, Feedback, Fragment, Load, Numbers, Parity, Place, Service};
 }

@@ -3,21 +3,21 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
+use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
+use crate::bound_sending::SentCounters;
+use crate::feasibility::Wish;
 use crate::flight::{Flight, WindowLimits};
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, Sending};
-use crate::wire::{self, Malformed};
-
-/// Marker of the clock that drives a link: any that neither stops nor steps.
-pub enum Local {}
-
-/// Number of a stream of samples within its node: that of its writer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StreamId(pub u32);
+use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
+use crate::wire::{self, Load, Malformed, Place, Service};
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
 /// at most, and what it does not name is sent again.
 pub const BATCH_LIMIT: usize = 64;
+/// A datagram with a deadline is told of within this part of it, reckoned from the feedback before: slow
+/// streams at once, quick ones bundled.
+const SHARE_OF_DEADLINE: i64 = 64;
 /// What every sample held counts against a limit besides its payload.
 pub const SAMPLE_OVERHEAD_BYTES: usize = 256;
 /// Bounds of [`LinkConfig::datagram_bytes_max`]: the datagram that every host must take (RFC 791), and the
@@ -63,38 +63,6 @@ impl Default for LinkConfig {
     }
 }
 
-/// A sample to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing<'a> {
-    /// Who wrote it.
-    pub writer: StreamId,
-    /// Its number, counted by the writer; rises from sample to sample, below 2^64 − 1.
-    pub sequence: u64,
-    /// When it was written, by the sender's clock.
-    pub source_time_ns: i64,
-    /// Repeated until it arrives.
-    pub reliable: bool,
-    /// Samples of this writer that are kept until sent (acknowledged, if reliable); 0 counts as 1.
-    pub depth: u32,
-    /// Its bytes.
-    pub payload: &'a [u8],
-}
-
-/// A sample that has arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered<'a> {
-    /// Who wrote it.
-    pub writer: StreamId,
-    /// Its number, counted by the writer.
-    pub sequence: u64,
-    /// When it was written, by the sender's clock.
-    pub source_time_ns: i64,
-    /// Samples between the one delivered before and this one; 0 for the first.
-    pub missed: u64,
-    /// Its bytes.
-    pub payload: &'a [u8],
-}
-
 /// What came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
@@ -121,8 +89,8 @@ pub struct LinkCounters {
     pub malformed: u64,
     /// Datagrams of another session.
     pub other_session: u64,
-    /// Acknowledgements of what was never sent.
-    pub impossible_acknowledgements: u64,
+    /// Feedback on what was never sent.
+    pub impossible_feedback: u64,
     /// Fragments of writers that are not expected, or expected to be of the other reliability.
     pub unexpected: u64,
     /// Fragments of samples longer than the writer may write.
@@ -140,6 +108,28 @@ pub struct LinkCounters {
     pub held_full: u64,
     /// Samples delivered.
     pub delivered: u64,
+    /// Samples with a deadline given out for sending.
+    pub bound_samples: u64,
+    /// Their datagrams, each counted once.
+    pub bound_data: u64,
+    /// Datagrams sent again for them.
+    pub bound_repeats: u64,
+    /// Parity datagrams sent for them.
+    pub bound_parity: u64,
+    /// Times that one more of either was wanted, but more than their share had been sent.
+    pub extras_refused: u64,
+    /// Of those samples, the ones not known to have arrived in time.
+    pub bound_failed: u64,
+    /// Samples not sent because their deadline had passed.
+    pub expired: u64,
+    /// Datagrams dropped because they came after their deadline.
+    pub after_deadline: u64,
+    /// Samples with a deadline that did not come in time.
+    pub bound_missed: u64,
+    /// Samples delivered thanks to a datagram sent again.
+    pub repaired_by_repeat: u64,
+    /// Pieces recovered from parity.
+    pub repaired_by_parity: u64,
 }
 
 /// Everything between this node and one other, while both live.
@@ -148,7 +138,9 @@ pub struct Link {
     session: u32,
     sending: Sending,
     receiving: Receiving,
+    bound_receiving: BoundReceiving,
     arrivals: Arrivals,
+    stamps: Option<Stamps>,
     counters: LinkCounters,
 }
 
@@ -166,25 +158,34 @@ impl Link {
             session: config.session,
             sending: Sending::new(datagram_bytes_max, config.queue_bytes_max, Flight::new(limits, now)),
             receiving: Receiving::new(&config),
+            bound_receiving: BoundReceiving::default(),
             arrivals: Arrivals::default(),
+            stamps: None,
             counters: LinkCounters::default(),
         }
     }
 
     /// Samples of `writer` of the other node are to be delivered from now on, `payload_bytes_max` long at
     /// most. Others' are dropped, and reliable ones repeated by their sender until they are expected.
-    pub fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, reliable: bool) {
-        self.receiving.expect(writer, payload_bytes_max, reliable);
+    pub fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, class: Class) {
+        if let Class::DeadlineBound(bound) = class {
+            self.receiving.forget(writer);
+            self.bound_receiving.expect(writer, payload_bytes_max, bound);
+        } else {
+            self.bound_receiving.forget(writer, self.receiving.room());
+            self.receiving.expect(writer, payload_bytes_max, class == Class::Reliable);
+        }
     }
 
     /// Samples of `writer` of the other node are no longer wanted.
     pub fn forget(&mut self, writer: StreamId) {
         self.receiving.forget(writer);
+        self.bound_receiving.forget(writer, self.receiving.room());
     }
 
-    /// Queues one sample for the other node. `now` matters to links with deadlines; this one has none.
-    pub fn send(&mut self, sample: &Outgoing<'_>, _now: Instant<Local>) {
-        self.sending.send(sample, &mut self.counters);
+    /// Queues one sample for the other node.
+    pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) {
+        self.sending.send(sample, now, &mut self.counters);
     }
 
     /// The other node no longer wants samples of our `writer`: what is queued of it is given up.
@@ -204,7 +205,7 @@ impl Link {
     pub fn handle_datagram(
         &mut self,
         body: &[u8],
-        now: Instant<Local>,
+        arrival: Arrival,
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) -> Result<(), Malformed> {
         self.counters.received_datagrams += 1;
@@ -213,16 +214,71 @@ impl Link {
             self.counters.other_session += 1;
             return Ok(());
         }
-        if let Some(acknowledgement) = &datagram.acknowledgement {
-            self.sending.handle_acknowledgement(acknowledgement, now, &mut self.counters);
+        if let Some(feedback) = &datagram.feedback
+            && let Some(t1) = self.sending.handle_feedback(feedback, arrival.now, &mut self.counters)
+        {
+            let t3_ns = feedback.arrived_ns.saturating_add(feedback.delay_ns.into());
+            self.stamps = Some(Stamps { t1, t2_ns: feedback.arrived_ns, t3_ns, t4: arrival.now });
         }
-        let Some(fragment) = &datagram.fragment else { return Ok(()) };
+        let Some(load) = &datagram.load else { return Ok(()) };
         let mut sink = Sink { counters: &mut self.counters, deliver };
-        let taken = self.receiving.handle_fragment(fragment, &mut sink);
-        if let Some(numbers) = fragment.reliable {
-            self.arrivals.record(numbers.packet, taken, now);
-        }
+        let (packet, taken, deadline) = match load {
+            Load::Parity(parity) => {
+                let room = self.receiving.room();
+                let deadline = self.bound_receiving.handle_parity(parity, arrival, (room, &mut sink));
+                (parity.place.packet, true, deadline.map(|deadline| patience(deadline, parity.place)))
+            }
+            Load::Fragment(fragment) => match fragment.service {
+                Service::BestEffort => {
+                    self.receiving.handle_fragment(fragment, &mut sink);
+                    return Ok(());
+                }
+                Service::Reliable(numbers) => {
+                    (numbers.packet, self.receiving.handle_fragment(fragment, &mut sink), None)
+                }
+                Service::Bound(place) => {
+                    let room = self.receiving.room();
+                    let deadline = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
+                    (place.packet, true, deadline.map(|deadline| patience(deadline, place)))
+                }
+            },
+        };
+        self.arrivals.record(packet, taken, deadline, arrival);
         Ok(())
+    }
+
+    /// Time has passed: samples that waited for one that will not come any more go to `deliver`.
+    pub fn handle_timeout(&mut self, now: Instant<Local>, deliver: &mut dyn FnMut(Delivered<'_>)) {
+        let mut sink = Sink { counters: &mut self.counters, deliver };
+        let room = self.receiving.room();
+        if self.bound_receiving.handle_timeout(now, (room, &mut sink)) {
+            self.arrivals.demand(now);
+        }
+    }
+
+    /// A wish of one of our streams that cannot be fulfilled as the path is, or can be again; each change once.
+    pub fn poll_wish(&mut self, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+        self.sending.poll_wish(now)
+    }
+
+    /// What was sent of one of our streams with a deadline; `None` if nothing was.
+    pub fn sent(&self, writer: StreamId) -> Option<SentCounters> {
+        self.sending.sent_counters(writer)
+    }
+
+    /// What came of a stream with a deadline that is expected; `None` if it is not.
+    pub fn received(&self, writer: StreamId) -> Option<ReceivedCounters> {
+        self.bound_receiving.counters(writer)
+    }
+
+    /// Share of our numbered datagrams that the path loses, 0 to 1, and the mean number lost in a row.
+    pub fn loss(&self) -> (f64, f64) {
+        self.sending.loss()
+    }
+
+    /// Stamps of the last round trip, each once.
+    pub fn poll_stamps(&mut self) -> Option<Stamps> {
+        self.stamps.take()
     }
 
     /// Appends the next datagram to `out`, in which an envelope's header may already be. Call again until
@@ -230,16 +286,16 @@ impl Link {
     pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
         self.sending.handle_timeout(now, &mut self.counters);
         let before = out.len();
-        let aboard = Aboard { session: self.session, acknowledgement: self.arrivals.acknowledgement(now) };
+        let aboard = Aboard { session: self.session, feedback: self.arrivals.feedback(now) };
         let carries_sample = self.sending.poll_transmit(now, aboard, out, &mut self.counters);
         if !carries_sample {
             if self.arrivals.due().is_none_or(|due| now < due) {
                 return false;
             }
-            let Aboard { session, acknowledgement } = aboard;
-            wire::Datagram { session, acknowledgement, fragment: None }.encode(out);
+            let Aboard { session, feedback } = aboard;
+            wire::Datagram { session, feedback, load: None }.encode(out);
         }
-        self.arrivals.said();
+        self.arrivals.said(now);
         self.counters.sent_datagrams += 1;
         self.counters.sent_bytes += (out.len() - before) as u64;
         true
@@ -248,7 +304,8 @@ impl Link {
     /// When [`poll_transmit`](Link::poll_transmit) may next have something although nothing was sent or
     /// taken in since it said `false`. Earlier is harmless; later delays repetitions.
     pub fn poll_timeout(&self) -> Option<Instant<Local>> {
-        self.sending.timeout().into_iter().chain(self.arrivals.due()).min()
+        let due = [self.sending.timeout(), self.arrivals.due(), self.bound_receiving.timeout()];
+        due.into_iter().flatten().min()
     }
 
     /// What came and went so far.
@@ -259,7 +316,7 @@ impl Link {
     /// Smoothed time from a reliable datagram to its acknowledgement, the other side's waiting taken off;
     /// `None` before the first.
     pub fn round_trip(&self) -> Option<Span> {
-        self.sending.round_trip()
+        self.sending.round_trip().map(|trip| trip.smoothed)
     }
 
     /// Bytes of samples held for sending and for delivery, as counted against
@@ -267,4 +324,10 @@ impl Link {
     pub fn held_bytes(&self) -> (usize, usize) {
         (self.sending.queue_bytes(), self.receiving.held_bytes())
     }
+}
+
+/// How long feedback on a datagram with a deadline may wait, reckoned from the feedback before. None on a repair: the
+/// sender waits for it in order not to send another.
+fn patience(deadline: Span, place: Place) -> Span {
+    if place.attempt > 0 { Span::ZERO } else { deadline / SHARE_OF_DEADLINE }
 }

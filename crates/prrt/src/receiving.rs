@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::StreamId;
-use crate::fragment_set::FragmentSet;
-use crate::wire::Fragment;
-use crate::{Delivered, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::held::{Held, Room};
+use crate::link::{LinkConfig, LinkCounters};
+use crate::stream::{Delivered, StreamId};
+use crate::wire::{Fragment, Service};
 
 /// Where things go.
 pub(crate) struct Sink<'a> {
@@ -22,19 +22,6 @@ pub(crate) struct Sink<'a> {
 pub(crate) struct Receiving {
     readers: BTreeMap<StreamId, Reader>,
     room: Room,
-}
-
-/// What is held of all writers together.
-#[derive(Debug)]
-struct Room {
-    partials_max: usize,
-    samples_max: usize,
-    bytes_max: usize,
-    /// Samples of which pieces are missing.
-    partials: usize,
-    /// Those, and whole ones that wait for their turn.
-    samples: usize,
-    bytes: usize,
 }
 
 /// One expected writer. Its samples are told apart by a key that rises from one to the next: the position
@@ -50,28 +37,9 @@ struct Reader {
     held: BTreeMap<u64, Held>,
 }
 
-#[derive(Debug)]
-struct Held {
-    sequence: u64,
-    source_time_ns: i64,
-    total_bytes: u32,
-    count: u16,
-    arrived: FragmentSet,
-    /// As long as the furthest piece that arrived reaches.
-    payload: Vec<u8>,
-}
-
 impl Receiving {
     pub(crate) fn new(config: &LinkConfig) -> Receiving {
-        let room = Room {
-            partials_max: config.partial_samples_max,
-            samples_max: config.held_samples_max,
-            bytes_max: config.held_bytes_max,
-            partials: 0,
-            samples: 0,
-            bytes: 0,
-        };
-        Receiving { readers: BTreeMap::new(), room }
+        Receiving { readers: BTreeMap::new(), room: Room::new(config) }
     }
 
     pub(crate) fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, reliable: bool) {
@@ -89,16 +57,23 @@ impl Receiving {
         }
     }
 
+    /// Where all that is held is accounted for.
+    pub(crate) fn room(&mut self) -> &mut Room {
+        &mut self.room
+    }
+
     /// Bytes reserved for samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
     pub(crate) fn held_bytes(&self) -> usize {
-        self.room.bytes
+        self.room.bytes()
     }
 
     /// Takes a fragment in. `false` if it was not taken: a reliable one must be sent again.
     pub(crate) fn handle_fragment(&mut self, fragment: &Fragment<'_>, sink: &mut Sink<'_>) -> bool {
         let Receiving { readers, room } = self;
         let expected = readers.get_mut(&fragment.writer);
-        let Some(reader) = expected.filter(|reader| reader.reliable == fragment.reliable.is_some()) else {
+        let Some(reader) =
+            expected.filter(|reader| reader.reliable == matches!(fragment.service, Service::Reliable(_)))
+        else {
             sink.counters.unexpected += 1;
             return false;
         };
@@ -106,7 +81,7 @@ impl Receiving {
             sink.counters.too_long += 1;
             return false;
         }
-        if let Some(numbers) = fragment.reliable {
+        if let Service::Reliable(numbers) = fragment.service {
             reader.skip_to(numbers.oldest(), room, sink);
         }
         let key = fragment.key();
@@ -166,7 +141,7 @@ impl Reader {
             let held = entry.remove();
             room.leave(&held);
             if held.is_whole() {
-                self.deliver(held.sequence, held.source_time_ns, &held.payload, sink);
+                self.deliver(held.sequence, held.source_time_ns, held.payload(), sink);
             } else {
                 sink.counters.incomplete += 1;
             }
@@ -185,7 +160,7 @@ impl Reader {
             let held = entry.remove();
             room.leave(&held);
             self.next = Some(key + 1);
-            self.deliver(held.sequence, held.source_time_ns, &held.payload, sink);
+            self.deliver(held.sequence, held.source_time_ns, held.payload(), sink);
         }
     }
 
@@ -200,80 +175,8 @@ impl Reader {
     /// Puts a piece where it belongs. `false` if it contradicts the others.
     fn hold(&mut self, fragment: &Fragment<'_>, room: &mut Room, counters: &mut LinkCounters) -> bool {
         let held = self.held.entry(fragment.key()).or_insert_with(|| room.enter(fragment));
-        if !held.belongs_to(fragment) {
-            counters.inconsistent += 1;
-            return false;
-        }
-        if !held.arrived.insert(fragment.index) {
-            counters.duplicates += 1;
-            return true;
-        }
-        held.write(fragment.start(), fragment.payload);
-        room.partials -= usize::from(held.is_whole());
-        true
+        held.add(fragment, room, counters)
     }
-}
-
-impl Room {
-    fn fits(&self, fragment: &Fragment<'_>) -> bool {
-        let bytes = reserved_bytes(fragment.total_bytes, fragment.count);
-        let partials = self.partials < self.partials_max || fragment.count == 1;
-        partials && self.samples < self.samples_max && self.bytes + bytes <= self.bytes_max
-    }
-
-    fn enter(&mut self, fragment: &Fragment<'_>) -> Held {
-        let held = Held {
-            sequence: fragment.sequence,
-            source_time_ns: fragment.source_time_ns,
-            total_bytes: fragment.total_bytes,
-            count: fragment.count,
-            arrived: FragmentSet::default(),
-            payload: Vec::new(),
-        };
-        self.partials += 1;
-        self.samples += 1;
-        self.bytes += held.cost();
-        held
-    }
-
-    fn leave(&mut self, held: &Held) {
-        self.partials -= usize::from(!held.is_whole());
-        self.samples -= 1;
-        self.bytes -= held.cost();
-    }
-}
-
-impl Held {
-    fn cost(&self) -> usize {
-        reserved_bytes(self.total_bytes, self.count)
-    }
-
-    fn is_whole(&self) -> bool {
-        self.arrived.len() == u32::from(self.count)
-    }
-
-    fn belongs_to(&self, fragment: &Fragment<'_>) -> bool {
-        (self.sequence, self.source_time_ns, self.total_bytes, self.count)
-            == (fragment.sequence, fragment.source_time_ns, fragment.total_bytes, fragment.count)
-    }
-
-    fn write(&mut self, start: usize, piece: &[u8]) {
-        let end = start + piece.len();
-        if self.payload.capacity() < end {
-            // At most twice what has to be there, and never more than the whole.
-            let capacity = (2 * end).min(self.total_bytes as usize);
-            self.payload.reserve_exact(capacity - self.payload.len());
-        }
-        if self.payload.len() < end {
-            self.payload.resize(end, 0);
-        }
-        self.payload[start..end].copy_from_slice(piece);
-    }
-}
-
-/// What a sample held counts: its payload, a bit for every piece, and the rest.
-fn reserved_bytes(total_bytes: u32, count: u16) -> usize {
-    total_bytes as usize + usize::from(count / 8) + SAMPLE_OVERHEAD_BYTES
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Samples that wait to be sent, and reliable ones until they have arrived.
 //!
-//! Writers take turns, a datagram each, so that a camera does not hold up an inertial sensor. What was lost
+//! Samples with a deadline go first, and repairs among them ([`bound_sending`](crate::bound_sending)). Writers take turns, a datagram each, so that a camera does not hold up an inertial sensor. What was lost
 //! goes before what is new. What was refused (its reader may not be there yet) rests before it is sent again,
 //! so that it cannot fill the line.
 
@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::StreamId;
+use crate::bound_sending::{BoundSending, SentCounters};
+use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight};
 use crate::fragment_set::FragmentSet;
-use crate::link::Local;
-use crate::wire::{Acknowledgement, Datagram, Fragment, HEADER_BYTES_MAX, Numbers, piece_bytes};
-use crate::{LinkCounters, Outgoing, SAMPLE_OVERHEAD_BYTES};
+use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::round_trip::RoundTrip;
+use crate::stream::{Class, Local, Outgoing, StreamId};
+use crate::wire::{Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, Service, piece_bytes};
 
 /// What was refused is sent again after this.
 const REST: Span = Span::from_ms(50);
@@ -22,7 +24,7 @@ const REST: Span = Span::from_ms(50);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aboard {
     pub(crate) session: u32,
-    pub(crate) acknowledgement: Option<Acknowledgement>,
+    pub(crate) feedback: Option<Feedback>,
 }
 
 #[derive(Debug)]
@@ -36,7 +38,10 @@ pub(crate) struct Sending {
     lost: VecDeque<Carried>,
     /// With the time when each has rested enough.
     resting: VecDeque<(Instant<Local>, Carried)>,
+    bound: BoundSending,
     flight: Flight,
+    /// Kept from one parity symbol to the next.
+    parity: Vec<u8>,
 }
 
 /// The samples of one writer, oldest first, numbered by position without gaps.
@@ -71,28 +76,37 @@ impl Sending {
             turns: VecDeque::new(),
             lost: VecDeque::new(),
             resting: VecDeque::new(),
+            bound: BoundSending::default(),
             flight,
+            parity: Vec::new(),
         }
     }
 
     /// Queues a sample, in place of older ones of its writer where a limit says so.
-    pub(crate) fn send(&mut self, sample: &Outgoing<'_>, counters: &mut LinkCounters) {
+    pub(crate) fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>, counters: &mut LinkCounters) {
+        if let Class::DeadlineBound(bound) = sample.class {
+            let room = self.queue_bytes_max.saturating_sub(self.queue_bytes);
+            self.bound.send(sample, bound, (self.piece_bytes_max, room), (now, counters));
+            return;
+        }
+        let reliable = sample.class == Class::Reliable;
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
         let pieces = sample.payload.len().div_ceil(self.piece_bytes_max).max(1);
         let stream = self.streams.entry(sample.writer).or_default();
         let replaceable = || stream.samples.iter().map(Queued::cost).sum::<usize>();
-        let full = self.queue_bytes + cost > self.queue_bytes_max;
+        let queue_bytes_max = self.queue_bytes_max.saturating_sub(self.bound.queue_bytes());
+        let full = self.queue_bytes + cost > queue_bytes_max;
         let Ok(count) = u16::try_from(pieces) else {
             counters.refused_too_long += 1;
             return;
         };
-        if full && self.queue_bytes + cost - replaceable() > self.queue_bytes_max {
+        if full && self.queue_bytes + cost - replaceable() > queue_bytes_max {
             counters.refused_full += 1;
             return;
         }
-        let kept = if stream.reliable == sample.reliable { sample.depth.max(1) as usize - 1 } else { 0 };
-        stream.reliable = sample.reliable;
-        while stream.samples.len() > kept || self.queue_bytes + cost > self.queue_bytes_max {
+        let kept = if stream.reliable == reliable { sample.depth.max(1) as usize - 1 } else { 0 };
+        stream.reliable = reliable;
+        while stream.samples.len() > kept || self.queue_bytes + cost > queue_bytes_max {
             self.queue_bytes -= stream.give_up_oldest(counters);
         }
         self.queue_bytes += cost;
@@ -112,6 +126,7 @@ impl Sending {
 
     /// Drops what is queued of a writer. Its numbering goes on, should it come back.
     pub(crate) fn stop(&mut self, writer: StreamId, counters: &mut LinkCounters) {
+        self.bound.stop(writer);
         let Some(stream) = self.streams.get_mut(&writer) else { return };
         while !stream.samples.is_empty() {
             self.queue_bytes -= stream.give_up_oldest(counters);
@@ -120,31 +135,34 @@ impl Sending {
 
     /// Whether anything of a writer is queued.
     pub(crate) fn holds(&self, writer: StreamId) -> bool {
-        self.streams.get(&writer).is_some_and(|stream| !stream.samples.is_empty())
+        self.bound.holds(writer) || self.streams.get(&writer).is_some_and(|stream| !stream.samples.is_empty())
     }
 
-    pub(crate) fn handle_acknowledgement(
+    /// Gives when the newest datagram that it names had left, if that is news.
+    pub(crate) fn handle_feedback(
         &mut self,
-        acknowledgement: &Acknowledgement,
+        feedback: &Feedback,
         now: Instant<Local>,
         counters: &mut LinkCounters,
-    ) {
-        let Sending { flight, streams, queue_bytes, lost, resting, .. } = self;
-        let known = flight.handle_acknowledgement(acknowledgement, now, &mut |fate, carried| match fate {
-            Fate::Arrived => *queue_bytes -= arrived(streams, carried),
-            Fate::Refused => resting.push_back((now + REST, carried)),
-            Fate::Lost => {
-                counters.lost_packets += 1;
-                lost.push_back(carried);
+    ) -> Option<Instant<Local>> {
+        let Sending { flight, streams, queue_bytes, lost, resting, bound, .. } = self;
+        let known = flight.handle_feedback(feedback, now, &mut |fate, packet, carried| {
+            counters.lost_packets += u64::from(fate == Fate::Lost);
+            match fate {
+                _ if carried.bound => bound.settle(fate, packet, carried, now),
+                Fate::Arrived => *queue_bytes -= arrived(streams, carried),
+                Fate::Refused => resting.push_back((now + REST, carried)),
+                Fate::Lost => lost.push_back(carried),
             }
         });
-        counters.impossible_acknowledgements += u64::from(!known);
+        counters.impossible_feedback += u64::from(known.is_none());
+        known.flatten()
     }
 
     /// Gives up packets whose time-out has passed, wakes fragments that have rested.
     pub(crate) fn handle_timeout(&mut self, now: Instant<Local>, counters: &mut LinkCounters) {
         let Sending { flight, lost, .. } = self;
-        let passed = flight.handle_timeout(now, &mut |_, carried| {
+        let passed = flight.handle_timeout(now, &mut |_, _, carried| {
             counters.lost_packets += 1;
             lost.push_back(carried);
         });
@@ -162,6 +180,13 @@ impl Sending {
         out: &mut Vec<u8>,
         counters: &mut LinkCounters,
     ) -> bool {
+        if let Some(next) = self.bound.next(&self.flight, now, counters) {
+            let Aboard { session, feedback } = aboard;
+            let load = self.bound.load(&next, &mut self.parity);
+            Datagram { session, feedback, load }.encode(out);
+            self.lost.extend(self.flight.sent(next.carried, 0, now));
+            return true;
+        }
         if self.flight.has_room() {
             while let Some(carried) = self.lost.pop_front() {
                 if self.is_wanted(carried) {
@@ -182,7 +207,7 @@ impl Sending {
             if stream.reliable && !self.flight.has_room() {
                 continue;
             }
-            self.transmit(Carried { writer, position, index }, now, aboard, out);
+            self.transmit(Carried { writer, position, index, bound: false }, now, aboard, out);
             self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
             return true;
         }
@@ -192,16 +217,31 @@ impl Sending {
     /// When [`handle_timeout`](Sending::handle_timeout) next has something to do.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         let rested = self.resting.front().map(|(until, _)| *until);
-        self.flight.timeout().into_iter().chain(rested).min()
+        self.flight.timeout().into_iter().chain(rested).chain(self.bound.timeout()).min()
     }
 
-    pub(crate) fn round_trip(&self) -> Option<Span> {
+    pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
         self.flight.round_trip()
+    }
+
+    /// What was sent of a stream with a deadline.
+    pub(crate) fn sent_counters(&self, writer: StreamId) -> Option<SentCounters> {
+        self.bound.counters(writer)
+    }
+
+    /// What can be had of the wishes of streams.
+    pub(crate) fn poll_wish(&mut self, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+        self.bound.poll_wish(&self.flight, now)
+    }
+
+    /// Share of datagrams lost, and the mean number in a row.
+    pub(crate) fn loss(&self) -> (f64, f64) {
+        (self.flight.loss().share(), self.flight.loss().mean_burst())
     }
 
     /// Bytes of the samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
     pub(crate) fn queue_bytes(&self) -> usize {
-        self.queue_bytes
+        self.queue_bytes + self.bound.queue_bytes()
     }
 
     fn is_wanted(&self, carried: Carried) -> bool {
@@ -228,13 +268,14 @@ impl Sending {
             source_time_ns: sample.source_time_ns,
             index: carried.index,
             count: sample.count,
-            reliable: stream.reliable.then_some(numbers),
+            service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
             payload: &sample.payload[start..end],
         };
         let before = out.len();
-        let Aboard { session, acknowledgement } = aboard;
-        Datagram { session, acknowledgement, fragment: Some(fragment) }.encode(out);
+        let Aboard { session, feedback } = aboard;
+        Datagram { session, feedback, load: Some(Load::Fragment(fragment)) }.encode(out);
         if stream.reliable {
+            // There was room for it, so nothing was forgotten.
             self.flight.sent(carried, Flight::cost(out.len() - before), now);
         }
     }

@@ -1,22 +1,30 @@
-//! Bytes of a link's datagrams. Every byte: `docs/spec/link.md`.
+//! Bytes of a link's datagrams. Every byte: `docs/spec/prrt.md`.
 
 use crate::StreamId;
 
-/// Bytes in front of the payload when everything is aboard: prefix, acknowledgement, sample, numbers.
+/// Bytes in front of the payload when everything is aboard: prefix, feedback, sample, numbers.
 pub(crate) const HEADER_BYTES_MAX: usize =
-    PREFIX_BYTES + ACKNOWLEDGEMENT_BYTES + REFUSED_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
+    PREFIX_BYTES + FEEDBACK_BYTES + REFUSED_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
 const PREFIX_BYTES: usize = 12;
-const ACKNOWLEDGEMENT_BYTES: usize = 20;
+const FEEDBACK_BYTES: usize = 28;
 const REFUSED_BYTES: usize = 8;
-const SAMPLE_BYTES: usize = 28;
+const SAMPLE_BYTES: usize = 4 + SYMBOL_HEADER_BYTES;
+/// Of a symbol, in front of the payload: a sample without its writer.
+pub(crate) const SYMBOL_HEADER_BYTES: usize = 24;
+/// Of a reliable sample; those of one with a deadline are fewer.
 const NUMBERS_BYTES: usize = 20;
 
+/// Number of a block's first parity symbol.
+pub(crate) const FIRST_PARITY: u8 = 128;
+
 const MAGIC: [u8; 4] = *b"NCTM";
-const VERSION: u8 = 1;
-const ACKNOWLEDGES: u8 = 1;
+const VERSION: u8 = 2;
+const FEEDBACK: u8 = 1;
 const SAMPLE: u8 = 2;
 const RELIABLE: u8 = 4;
 const REFUSES: u8 = 8;
+const BOUND: u8 = 16;
+const PARITY: u8 = 32;
 
 /// One datagram of a link. Never without content: it acknowledges, or carries a sample, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,21 +32,32 @@ pub struct Datagram<'a> {
     /// Number of the pair of nodes, the same on both sides.
     pub session: u32,
     /// What its sender has received so far.
-    pub acknowledgement: Option<Acknowledgement>,
-    /// A sample, or a piece of one.
-    pub fragment: Option<Fragment<'a>>,
+    pub feedback: Option<Feedback>,
+    /// A sample, a piece of one, or parity over several.
+    pub load: Option<Load<'a>>,
 }
 
-/// Which reliable datagrams have arrived.
+/// What a datagram is sent for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Acknowledgement {
+pub enum Load<'a> {
+    /// A sample, or a piece of one.
+    Fragment(Fragment<'a>),
+    /// What repairs any of several that is lost.
+    Parity(Parity<'a>),
+}
+
+/// Which numbered datagrams have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feedback {
     /// The highest packet number that arrived.
     pub newest: u64,
     /// Bit `i` of the lower 63: packet number `newest − 1 − i` arrived too. The highest bit is 0.
     pub earlier: u64,
     /// Bit `i`: packet number `newest − i` arrived but was not taken; it is to be sent again, later.
     pub refused: u64,
-    /// Time since `newest` arrived; 2^32 − 1 = that long or longer.
+    /// When `newest` arrived, by the clock of the node that received it.
+    pub arrived_ns: i64,
+    /// Time since then; 2^32 − 1 = that long or longer.
     pub delay_ns: u32,
 }
 
@@ -57,10 +76,47 @@ pub struct Fragment<'a> {
     pub index: u16,
     /// Pieces of the sample, at least 1.
     pub count: u16,
-    /// Present if it is to be acknowledged.
-    pub reliable: Option<Numbers>,
+    /// What it carries besides, by its class.
+    pub service: Service,
     /// The piece.
     pub payload: &'a [u8],
+}
+
+/// What a fragment carries besides, by the class of its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Nothing: it is not acknowledged.
+    BestEffort,
+    /// Numbers for order and repetition.
+    Reliable(Numbers),
+    /// Its place in a block.
+    Bound(Place),
+}
+
+/// Where a datagram with a deadline belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Counts the numbered datagrams of a link.
+    pub packet: u64,
+    /// Counts the blocks of the stream.
+    pub block: u32,
+    /// Which symbol of the block this is: data from 0, parity from 128.
+    pub symbol: u8,
+    /// Data symbols of the block, 1 to 128; 0 while it is not known. Never 0 with parity.
+    pub symbols: u8,
+    /// Datagrams sent again or added for the block so far, this one included; 255 stands for more, too.
+    pub attempt: u8,
+}
+
+/// Parity over the data symbols of a block: their datagrams from the total length on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parity<'a> {
+    /// Whose.
+    pub writer: StreamId,
+    /// Which.
+    pub place: Place,
+    /// The symbol.
+    pub symbol: &'a [u8],
 }
 
 /// What a reliable datagram carries besides.
@@ -101,40 +157,41 @@ pub(crate) fn piece_bytes(total_bytes: usize, count: u16) -> usize {
 impl<'a> Datagram<'a> {
     /// Appends the datagram's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let mut content = 0;
-        content |= match self.acknowledgement {
+        let feedback = match self.feedback {
             None => 0,
-            Some(Acknowledgement { refused: 0, .. }) => ACKNOWLEDGES,
-            Some(_) => ACKNOWLEDGES | REFUSES,
+            Some(Feedback { refused: 0, .. }) => FEEDBACK,
+            Some(_) => FEEDBACK | REFUSES,
         };
-        content |= if self.fragment.is_some() { SAMPLE } else { 0 };
-        content |=
-            if self.fragment.is_some_and(|fragment| fragment.reliable.is_some()) { RELIABLE } else { 0 };
-        out.reserve(HEADER_BYTES_MAX + self.fragment.map_or(0, |fragment| fragment.payload.len()));
+        let (load, length) = match &self.load {
+            None => (0, 0),
+            Some(Load::Parity(parity)) => (PARITY, parity.symbol.len()),
+            Some(Load::Fragment(fragment)) => {
+                let class = match fragment.service {
+                    Service::BestEffort => 0,
+                    Service::Reliable(_) => RELIABLE,
+                    Service::Bound(_) => BOUND,
+                };
+                (SAMPLE | class, fragment.payload.len())
+            }
+        };
+        out.reserve(HEADER_BYTES_MAX + length);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, content, 0, 0]);
+        out.extend_from_slice(&[VERSION, feedback | load, 0, 0]);
         out.extend_from_slice(&self.session.to_le_bytes());
-        if let Some(acknowledgement) = &self.acknowledgement {
-            out.extend_from_slice(&acknowledgement.newest.to_le_bytes());
-            out.extend_from_slice(&acknowledgement.earlier.to_le_bytes());
-            out.extend_from_slice(&acknowledgement.delay_ns.to_le_bytes());
-            if acknowledgement.refused != 0 {
-                out.extend_from_slice(&acknowledgement.refused.to_le_bytes());
+        if let Some(feedback) = &self.feedback {
+            feedback.encode(out);
+        }
+        match &self.load {
+            None => {}
+            Some(Load::Fragment(fragment)) => fragment.encode(out),
+            Some(Load::Parity(Parity { writer, place, symbol })) => {
+                out.extend_from_slice(&writer.0.to_le_bytes());
+                place.encode(out);
+                // No symbol is longer than a datagram.
+                out.extend_from_slice(&(symbol.len() as u16).to_le_bytes());
+                out.extend_from_slice(symbol);
             }
         }
-        let Some(fragment) = &self.fragment else { return };
-        out.extend_from_slice(&fragment.writer.0.to_le_bytes());
-        out.extend_from_slice(&fragment.total_bytes.to_le_bytes());
-        out.extend_from_slice(&fragment.sequence.to_le_bytes());
-        out.extend_from_slice(&fragment.source_time_ns.to_le_bytes());
-        out.extend_from_slice(&fragment.index.to_le_bytes());
-        out.extend_from_slice(&fragment.count.to_le_bytes());
-        if let Some(numbers) = &fragment.reliable {
-            out.extend_from_slice(&numbers.packet.to_le_bytes());
-            out.extend_from_slice(&numbers.position.to_le_bytes());
-            out.extend_from_slice(&numbers.behind.to_le_bytes());
-        }
-        out.extend_from_slice(fragment.payload);
     }
 
     /// Reads one datagram.
@@ -150,70 +207,188 @@ impl<'a> Datagram<'a> {
         if version != VERSION {
             return Err(Malformed::Version);
         }
-        if (zero, zero_too) != (0, 0) || !matches!(content, 1 | 2 | 3 | 6 | 7 | 9 | 11 | 15) {
+        let feedback = content & (FEEDBACK | REFUSES);
+        let load = content & !(FEEDBACK | REFUSES);
+        let loads = [0, SAMPLE, SAMPLE | RELIABLE, SAMPLE | BOUND, PARITY];
+        let known = feedback != REFUSES && loads.contains(&load) && content != 0;
+        if (zero, zero_too) != (0, 0) || !known {
             return Err(Malformed::Value);
         }
         let session = cursor.u32()?;
-        let acknowledgement = match content & ACKNOWLEDGES {
+        let feedback = match feedback {
             0 => None,
-            _ => Some(Acknowledgement::decode(&mut cursor, content & REFUSES != 0)?),
+            both => Some(Feedback::decode(&mut cursor, both & REFUSES != 0)?),
         };
-        let fragment = match content & SAMPLE {
+        let load = match load {
             0 if cursor.rest.is_empty() => None,
             0 => return Err(Malformed::Length),
-            _ => Some(Fragment::decode(cursor, content & RELIABLE != 0)?),
+            PARITY => Some(Load::Parity(Parity::decode(cursor)?)),
+            sample => Some(Load::Fragment(Fragment::decode(cursor, sample)?)),
         };
-        Ok(Datagram { session, acknowledgement, fragment })
+        Ok(Datagram { session, feedback, load })
     }
 }
 
-impl Acknowledgement {
-    fn decode(cursor: &mut Cursor<'_>, refuses: bool) -> Result<Acknowledgement, Malformed> {
-        let (newest, earlier, delay_ns) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
+impl Feedback {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.newest.to_le_bytes());
+        out.extend_from_slice(&self.earlier.to_le_bytes());
+        out.extend_from_slice(&self.arrived_ns.to_le_bytes());
+        out.extend_from_slice(&self.delay_ns.to_le_bytes());
+        if self.refused != 0 {
+            out.extend_from_slice(&self.refused.to_le_bytes());
+        }
+    }
+
+    fn decode(cursor: &mut Cursor<'_>, refuses: bool) -> Result<Feedback, Malformed> {
+        let (newest, earlier) = (cursor.u64()?, cursor.u64()?);
+        let (arrived_ns, delay_ns) = (i64::from_le_bytes(cursor.take()?), cursor.u32()?);
         let refused = if refuses { cursor.u64()? } else { 0 };
         // No number lies before 0, and what did not arrive was not refused.
         let impossible = earlier >> newest.min(63) != 0 || refused & !(earlier << 1 | 1) != 0;
         if impossible || refuses && refused == 0 {
             return Err(Malformed::Value);
         }
-        Ok(Acknowledgement { newest, earlier, refused, delay_ns })
+        Ok(Feedback { newest, earlier, refused, arrived_ns, delay_ns })
     }
 }
 
 impl<'a> Fragment<'a> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.writer.0.to_le_bytes());
+        self.encode_symbol_header(out);
+        match &self.service {
+            Service::BestEffort => {}
+            Service::Reliable(numbers) => {
+                out.extend_from_slice(&numbers.packet.to_le_bytes());
+                out.extend_from_slice(&numbers.position.to_le_bytes());
+                out.extend_from_slice(&numbers.behind.to_le_bytes());
+            }
+            Service::Bound(place) => place.encode(out),
+        }
+        out.extend_from_slice(self.payload);
+    }
+
+    fn encode_symbol_header(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.total_bytes.to_le_bytes());
+        out.extend_from_slice(&self.sequence.to_le_bytes());
+        out.extend_from_slice(&self.source_time_ns.to_le_bytes());
+        out.extend_from_slice(&self.index.to_le_bytes());
+        out.extend_from_slice(&self.count.to_le_bytes());
+    }
+
+    /// Appends what parity is computed over: all that cannot be known without the datagram.
+    pub(crate) fn encode_symbol(&self, out: &mut Vec<u8>) {
+        self.encode_symbol_header(out);
+        out.extend_from_slice(self.payload);
+    }
+
+    /// Reads what [`encode_symbol`](Fragment::encode_symbol) wrote.
+    pub(crate) fn decode_symbol(
+        writer: StreamId,
+        place: Place,
+        symbol: &'a [u8],
+    ) -> Result<Fragment<'a>, Malformed> {
+        let mut cursor = Cursor { rest: symbol };
+        let header = SymbolHeader::decode(&mut cursor)?;
+        header.fragment(writer, Service::Bound(place), cursor.rest)
+    }
+
     /// Takes the rest of the datagram.
-    fn decode(mut cursor: Cursor<'a>, reliable: bool) -> Result<Fragment<'a>, Malformed> {
+    fn decode(mut cursor: Cursor<'a>, content: u8) -> Result<Fragment<'a>, Malformed> {
         let writer = StreamId(cursor.u32()?);
-        let total_bytes = cursor.u32()?;
-        let sequence = cursor.u64()?;
-        let source_time_ns = i64::from_le_bytes(cursor.take()?);
-        let (index, count) = (cursor.u16()?, cursor.u16()?);
-        let reliable = if reliable { Some(Numbers::decode(&mut cursor)?) } else { None };
-        let payload = cursor.rest;
-        if index >= count || sequence == u64::MAX {
-            return Err(Malformed::Value);
-        }
-        let total = total_bytes as usize;
-        let piece = piece_bytes(total, count);
-        let start = usize::from(index) * piece;
-        let last_start = usize::from(count - 1) * piece;
-        if count > 1 && last_start >= total {
-            return Err(Malformed::Value);
-        }
-        if payload.len() != piece.min(total - start) {
-            return Err(Malformed::Length);
-        }
-        Ok(Fragment { writer, total_bytes, sequence, source_time_ns, index, count, reliable, payload })
+        let header = SymbolHeader::decode(&mut cursor)?;
+        let service = match content & (RELIABLE | BOUND) {
+            0 => Service::BestEffort,
+            BOUND => {
+                let place = Place::decode(&mut cursor)?;
+                if place.symbol >= FIRST_PARITY || place.symbols != 0 && place.symbol >= place.symbols {
+                    return Err(Malformed::Value);
+                }
+                Service::Bound(place)
+            }
+            _ => Service::Reliable(Numbers::decode(&mut cursor)?),
+        };
+        header.fragment(writer, service, cursor.rest)
     }
 
     /// Rises from one sample of a writer to the next: the position if reliable, else the sequence number.
     pub(crate) fn key(&self) -> u64 {
-        self.reliable.map_or(self.sequence, |numbers| numbers.position)
+        match self.service {
+            Service::Reliable(numbers) => numbers.position,
+            Service::BestEffort | Service::Bound(_) => self.sequence,
+        }
     }
 
     /// Where the piece lies in the sample.
     pub(crate) fn start(&self) -> usize {
         usize::from(self.index) * piece_bytes(self.total_bytes as usize, self.count)
+    }
+}
+
+/// A fragment without its payload, its writer and its service.
+struct SymbolHeader {
+    total_bytes: u32,
+    sequence: u64,
+    source_time_ns: i64,
+    index: u16,
+    count: u16,
+}
+
+impl SymbolHeader {
+    fn decode(cursor: &mut Cursor<'_>) -> Result<SymbolHeader, Malformed> {
+        let (total_bytes, sequence) = (cursor.u32()?, cursor.u64()?);
+        let source_time_ns = i64::from_le_bytes(cursor.take()?);
+        let (index, count) = (cursor.u16()?, cursor.u16()?);
+        if index >= count || sequence == u64::MAX {
+            return Err(Malformed::Value);
+        }
+        Ok(SymbolHeader { total_bytes, sequence, source_time_ns, index, count })
+    }
+
+    fn fragment(self, writer: StreamId, service: Service, payload: &[u8]) -> Result<Fragment<'_>, Malformed> {
+        let SymbolHeader { total_bytes, sequence, source_time_ns, index, count } = self;
+        let total = total_bytes as usize;
+        let piece = piece_bytes(total, count);
+        if count > 1 && usize::from(count - 1) * piece >= total {
+            return Err(Malformed::Value);
+        }
+        if payload.len() != piece.min(total - usize::from(index) * piece) {
+            return Err(Malformed::Length);
+        }
+        Ok(Fragment { writer, total_bytes, sequence, source_time_ns, index, count, service, payload })
+    }
+}
+
+impl Place {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.packet.to_le_bytes());
+        out.extend_from_slice(&self.block.to_le_bytes());
+        out.extend_from_slice(&[self.symbol, self.symbols, self.attempt, 0]);
+    }
+
+    fn decode(cursor: &mut Cursor<'_>) -> Result<Place, Malformed> {
+        let (packet, block) = (cursor.u64()?, cursor.u32()?);
+        let [symbol, symbols, attempt, zero] = cursor.take::<4>()?;
+        if packet == u64::MAX || symbol == u8::MAX || symbols > FIRST_PARITY || zero != 0 {
+            return Err(Malformed::Value);
+        }
+        Ok(Place { packet, block, symbol, symbols, attempt })
+    }
+}
+
+impl<'a> Parity<'a> {
+    /// Takes the rest of the datagram.
+    fn decode(mut cursor: Cursor<'a>) -> Result<Parity<'a>, Malformed> {
+        let writer = StreamId(cursor.u32()?);
+        let place = Place::decode(&mut cursor)?;
+        if place.symbol < FIRST_PARITY || place.symbols == 0 {
+            return Err(Malformed::Value);
+        }
+        if usize::from(cursor.u16()?) != cursor.rest.len() {
+            return Err(Malformed::Length);
+        }
+        Ok(Parity { writer, place, symbol: cursor.rest })
     }
 }
 

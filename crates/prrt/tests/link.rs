@@ -1,12 +1,12 @@
 //! Two links over channels that lose, double, reorder and damage, in a deterministic simulation.
 
 use noctule_netsim::Random;
-use noctule_prrt::{Link, LinkConfig, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId};
+use noctule_prrt::{Class, Link, LinkConfig, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId};
 use noctule_timebase::Span;
 
 mod channel;
 
-use channel::{Channel, Pair};
+use channel::{Channel, Pair, at};
 
 const ALL: u32 = u32::MAX;
 const LIMIT: u32 = 1 << 20;
@@ -23,8 +23,8 @@ const BAD: Channel = Channel {
 fn pair(seed: u64, channel: Channel) -> Pair {
     let mut pair = Pair::new(seed, channel, LinkConfig::default());
     for link in &mut pair.links {
-        link.expect(StreamId(1), LIMIT, true);
-        link.expect(StreamId(2), LIMIT, false);
+        link.expect(StreamId(1), LIMIT, Class::Reliable);
+        link.expect(StreamId(2), LIMIT, Class::BestEffort);
     }
     pair
 }
@@ -83,7 +83,7 @@ fn a_megabyte_crosses_a_socket_buffer_of_two_hundred_kilobytes() {
     for (seed, loss, limit_ms) in [(1, 0.0, 60), (2, 0.01, 400)] {
         let mut pair = pair(seed, Channel { loss, ..narrow });
         for link in &mut pair.links {
-            link.expect(StreamId(100), LIMIT, true);
+            link.expect(StreamId(100), LIMIT, Class::Reliable);
         }
         let start = pair.now;
         pair.send_payload(0, (100, 1), (true, 1), &vec![7; 1_000_000]);
@@ -102,7 +102,7 @@ fn a_megabyte_crosses_a_socket_buffer_of_two_hundred_kilobytes() {
 fn a_small_sample_does_not_wait_for_a_large_one_of_another_writer() {
     let narrow = Channel { bottleneck: Some((11_000, 1_000)), ..Channel::PERFECT };
     let mut pair = pair(1, narrow);
-    pair.links[1].expect(StreamId(100), LIMIT, true);
+    pair.links[1].expect(StreamId(100), LIMIT, Class::Reliable);
     pair.send_payload(0, (100, 1), (true, 1), &vec![7; 1_000_000]);
     pair.send(0, (1, 1), true, 1);
     pair.run(Span::from_s(1));
@@ -121,7 +121,7 @@ fn an_acknowledgement_rides_on_a_sample_and_goes_alone_after_two_milliseconds() 
     }
     let answers = pair.links[1].counters().sent_datagrams;
     let samples: u64 =
-        (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1312).max(1) as u64).sum();
+        (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1304).max(1) as u64).sum();
     // A sample of more than eight pieces is acknowledged on the way.
     assert!(answers - samples < 20, "{answers} datagrams for {samples}");
     assert_eq!(pair.links[0].held_bytes().0, 0);
@@ -152,14 +152,14 @@ fn a_writer_is_sending_until_its_last_reliable_sample_is_acknowledged() {
 #[test]
 fn a_reliable_sample_waits_for_its_reader_without_filling_the_line() {
     let mut pair = Pair::new(1, Channel::PERFECT, LinkConfig::default());
-    pair.links[1].expect(StreamId(2), LIMIT, true);
+    pair.links[1].expect(StreamId(2), LIMIT, Class::Reliable);
     for sequence in 1..=1_000 {
         pair.send(0, (1, sequence), true, 8);
         pair.send(0, (2, sequence), true, 8);
         pair.run(Span::from_ms(1));
     }
     let repeated = pair.links[0].counters().repeated;
-    pair.links[1].expect(StreamId(1), LIMIT, true);
+    pair.links[1].expect(StreamId(1), LIMIT, Class::Reliable);
     pair.run(Span::from_s(2));
     assert_eq!(pair.sequences(1, 1), (993..=1_000).collect::<Vec<u64>>());
     let together = pair.sequences(1, 2).len();
@@ -206,7 +206,7 @@ fn datagrams_of_another_life_are_dropped() {
     let mut old = pair(1, Channel::PERFECT);
     let config = LinkConfig { session: 7, ..LinkConfig::default() };
     old.links[1] = Link::new(config, old.now);
-    old.links[1].expect(StreamId(100), LIMIT, true);
+    old.links[1].expect(StreamId(100), LIMIT, Class::Reliable);
     old.send_payload(0, (100, 1), (true, ALL), b"old");
     old.run(Span::from_ms(5));
     assert!(old.delivered[1].is_empty());
@@ -217,11 +217,11 @@ fn datagrams_of_another_life_are_dropped() {
 fn a_sample_of_too_many_pieces_is_refused_and_counted() {
     let config = LinkConfig { datagram_bytes_max: 0, queue_bytes_max: 1 << 30, ..LinkConfig::default() };
     let mut pair = Pair::new(1, Channel::PERFECT, config);
-    // The shortest datagram there may be carries 424 bytes.
-    pair.send_payload(0, (100, 1), (true, 1), &vec![0; 65_535 * 424 + 1]);
+    // The shortest datagram there may be carries 416 bytes.
+    pair.send_payload(0, (100, 1), (true, 1), &vec![0; 65_535 * 416 + 1]);
     assert_eq!(pair.links[0].counters().refused_too_long, 1);
-    pair.links[1].expect(StreamId(100), u32::MAX, true);
-    pair.send_payload(0, (100, 2), (true, 1), &[0; 425]);
+    pair.links[1].expect(StreamId(100), u32::MAX, Class::Reliable);
+    pair.send_payload(0, (100, 2), (true, 1), &[0; 417]);
     pair.run(Span::from_ms(5));
     assert_eq!((pair.sequences(1, 100), pair.links[0].counters().sent_datagrams), (vec![2], 2));
 }
@@ -231,11 +231,11 @@ fn a_change_of_reliability_starts_afresh() {
     let mut pair = pair(1, Channel { loss: 1.0, ..Channel::PERFECT });
     pair.send(0, (1, 1), true, ALL);
     pair.channel = Channel::PERFECT;
-    pair.links[1].expect(StreamId(1), LIMIT, false);
+    pair.links[1].expect(StreamId(1), LIMIT, Class::BestEffort);
     pair.send(0, (1, 2), false, ALL);
     pair.run(Span::from_s(1));
     assert_eq!(pair.sequences(1, 1), [2]);
-    pair.links[1].expect(StreamId(1), LIMIT, true);
+    pair.links[1].expect(StreamId(1), LIMIT, Class::Reliable);
     pair.send(0, (1, 3), true, ALL);
     pair.run(Span::from_s(1));
     assert_eq!(pair.sequences(1, 1), [2, 3]);
@@ -263,7 +263,8 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
                 writer,
                 sequence: round,
                 source_time_ns: 0,
-                reliable,
+                age: Span::ZERO,
+                class: if reliable { Class::Reliable } else { Class::BestEffort },
                 depth: 8,
                 payload: &payload,
             };
@@ -273,7 +274,7 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
                 assert!(from.poll_transmit(now, &mut out));
             });
             let taking = allocation_counter::measure(|| {
-                to.handle_datagram(&out, now, &mut |_| arrived += 1).unwrap();
+                to.handle_datagram(&out, at(now), &mut |_| arrived += 1).unwrap();
             });
             // Queues grow to their usual length first.
             if round >= 100 {
@@ -289,13 +290,13 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
 fn no_sample_is_lost_that_was_sent_before_its_reader_was_there() {
     for seed in 0..10 {
         let mut pair = Pair::new(seed, BAD, LinkConfig::default());
-        pair.links[1].expect(StreamId(2), LIMIT, true);
+        pair.links[1].expect(StreamId(2), LIMIT, Class::Reliable);
         for sequence in 1..=200 {
             pair.send(0, (2, sequence), true, ALL);
             pair.send(0, (1, sequence), true, ALL);
             pair.run(Span::from_us(100));
         }
-        pair.links[1].expect(StreamId(1), LIMIT, true);
+        pair.links[1].expect(StreamId(1), LIMIT, Class::Reliable);
         pair.run(Span::from_s(30));
         let wanted: Vec<u64> = (1..=200).collect();
         assert_eq!(pair.sequences(1, 2), wanted, "seed {seed}");
@@ -308,25 +309,25 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_sent_again() {
     let mut pair = pair(1, Channel::PERFECT);
     let now = pair.now;
     let [left, right] = &mut pair.links;
-    let (writer, payload) = (StreamId(1), vec![7; 6 * 1_312]);
-    let (sequence, source_time_ns, reliable, depth, payload) = (1, 0, true, 1, &payload[..]);
-    left.send(&Outgoing { writer, sequence, source_time_ns, reliable, depth, payload }, now);
+    let (writer, payload) = (StreamId(1), vec![7; 6 * 1_304]);
+    let (age, class, payload) = (Span::ZERO, Class::Reliable, &payload[..]);
+    left.send(&Outgoing { writer, sequence: 1, source_time_ns: 0, age, class, depth: 1, payload }, now);
     let mut pieces = vec![Vec::new(); 6];
     for piece in &mut pieces {
         assert!(left.poll_transmit(now, piece));
     }
     let (mut lengths, mut answer) = (Vec::new(), Vec::new());
     for piece in [1, 2, 3, 4, 0] {
-        let taken = right.handle_datagram(&pieces[piece], now, &mut |_| {});
+        let taken = right.handle_datagram(&pieces[piece], at(now), &mut |_| {});
         assert_eq!(taken, Ok(()));
         answer.clear();
         if right.poll_transmit(now, &mut answer) {
-            assert_eq!(left.handle_datagram(&answer, now, &mut |_| {}), Ok(()));
+            assert_eq!(left.handle_datagram(&answer, at(now), &mut |_| {}), Ok(()));
         }
     }
     assert_eq!(left.counters().lost_packets, 1);
     assert!(!left.poll_transmit(now, &mut Vec::new()));
     assert_eq!(left.counters().repeated, 0);
-    let taken = right.handle_datagram(&pieces[5], now, &mut |sample| lengths.push(sample.payload.len()));
-    assert_eq!((taken, lengths), (Ok(()), vec![6 * 1_312]));
+    let taken = right.handle_datagram(&pieces[5], at(now), &mut |sample| lengths.push(sample.payload.len()));
+    assert_eq!((taken, lengths), (Ok(()), vec![6 * 1_304]));
 }

@@ -16,6 +16,7 @@ fn endpoint() -> Endpoint {
             durability: Durability::TransientLocal,
             depth: 9,
             deadline: Some(Span::from_ns(1)),
+            loss_ppm: 1,
             lifespan: None,
         },
     }
@@ -38,6 +39,7 @@ fn a_page_has_the_bytes_of_the_specification() {
     wanted.extend([0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]); // hash
     wanted.extend([1, 0, 0, 0, 0, 0, 0, 0]); // deadline
     wanted.extend([255, 255, 255, 255, 255, 255, 255, 127]); // no lifespan
+    wanted.extend([1, 0, 0, 0]); // tolerable loss
     wanted.extend([9, 0, 3, 1, b'i', b'm', b'u', b'I']); // depth, lengths, names
     assert_eq!(bytes, wanted);
     assert_eq!(bytes.len(), PAGE_PREFIX_BYTES + endpoint_bytes(&endpoint()));
@@ -97,7 +99,7 @@ fn every_kind_comes_back_as_it_went() {
 fn impossible_values_are_refused() {
     let page = bytes_of(Body::Page(Page { number: 0, revision: 1, endpoints: vec![endpoint()] }));
     for (at, value) in
-        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 1), (76, 0), (80, 7)]
+        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 1), (76, 0), (80, 0), (84, 7)]
     {
         let mut bytes = page.clone();
         bytes[at] = value;

@@ -6,8 +6,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use noctule_discovery::{Endpoint, EndpointId, NodeId, Reliability};
-use noctule_prrt::{Delivered, Link, LinkConfig, Local as LinkClock, Outgoing, StreamId};
+use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
+use noctule_prrt::{
+    Arrival, Bound, Class, Delivered, Link, LinkConfig, Local as LinkClock, Order, Outgoing,
+    ReceivedCounters, SentCounters, StreamId, Wish,
+};
 use noctule_shm_ring::{Origin, PINS_PER_READER, Reader, RingConfig, StartAt, Writer};
 use noctule_time_sync::{
     Bounded, BoundedConfig, Estimate, Estimator, Exchanger, ExchangerConfig, Local, Remote as RemoteClock,
@@ -46,8 +49,6 @@ struct Inbound {
     writer: Writer,
     offer: Offer,
     readers: u32,
-    /// Newest sequence that was put into the ring.
-    sequence: Option<u64>,
 }
 
 impl Remote {
@@ -84,6 +85,21 @@ impl Remote {
         self.link.stop(StreamId(writer.0));
     }
 
+    /// A wish of one of our writers that cannot be fulfilled, or can be again.
+    pub(super) fn poll_wish(&mut self, now: Instant<Raw>) -> Option<(EndpointId, Wish)> {
+        self.link.poll_wish(link_clock(now)).map(|(writer, wish)| (EndpointId(writer.0), wish))
+    }
+
+    /// What was sent there of one of our deadline-bound writers.
+    pub(super) fn sent(&self, writer: EndpointId) -> Option<SentCounters> {
+        self.link.sent(StreamId(writer.0))
+    }
+
+    /// What came from there of one of its deadline-bound writers.
+    pub(super) fn received(&self, writer: EndpointId) -> Option<ReceivedCounters> {
+        self.link.received(StreamId(writer.0))
+    }
+
     /// Whether it has still to get a sample of one of our writers, or to say that it has.
     pub(super) fn is_sending(&self, writer: EndpointId) -> bool {
         self.link.is_sending(StreamId(writer.0))
@@ -109,12 +125,11 @@ impl Remote {
         writer: &Endpoint,
         topic: &SubscribedTopic,
     ) -> Result<(), String> {
-        let reliable = writer.qos.reliability != Reliability::BestEffort;
         let most_bytes = writer.payload_bytes_max.min(topic.endpoint.payload_bytes_max);
         let inbound = match self.inbound.entry(writer.id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
-                self.link.expect(StreamId(writer.id.0), most_bytes, reliable);
+                self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
                 place.insert(Inbound::new(writer, most_bytes)?)
             }
         };
@@ -145,9 +160,22 @@ impl Remote {
     /// A datagram of the link. `local` is now on this node's clock.
     pub(super) fn handle_datagram(&mut self, body: &[u8], now: Instant<Raw>, local: Instant<Local>) {
         let estimate = self.clock.estimator.estimate(local);
+        let peer_ns = estimate.map(|known| (local + known.offset).ns());
+        let arrival = Arrival { now: link_clock(now), own_ns: local.ns(), peer_ns };
         let inbound = &mut self.inbound;
         // What breaks the specification is counted by the link.
-        let _ = self.link.handle_datagram(body, link_clock(now), &mut |sample| {
+        let _ = self.link.handle_datagram(body, arrival, &mut |sample| {
+            if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
+                inbound.take(&sample, estimate);
+            }
+        });
+    }
+
+    /// Time has passed: samples that waited for one that will not come go to their readers.
+    pub(super) fn handle_timeout(&mut self, now: Instant<Raw>, local: Instant<Local>) {
+        let estimate = self.clock.estimator.estimate(local);
+        let inbound = &mut self.inbound;
+        self.link.handle_timeout(link_clock(now), &mut |sample| {
             if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
                 inbound.take(&sample, estimate);
             }
@@ -190,7 +218,7 @@ impl Inbound {
         };
         let offer = Offer::new(config).map_err(|error| error.to_string())?;
         let writer = offer.make()?.ok_or("the ring is there already")?;
-        Ok(Inbound { writer, offer, readers: 0, sequence: None })
+        Ok(Inbound { writer, offer, readers: 0 })
     }
 
     fn reader(&self, pins: u32, type_hash: u64) -> Result<Reader, String> {
@@ -201,10 +229,7 @@ impl Inbound {
     }
 
     fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>) {
-        if let Some(last) = self.sequence {
-            self.writer.skip_numbers(sample.sequence.saturating_sub(last + 1));
-        }
-        self.sequence = Some(sample.sequence);
+        self.writer.skip_numbers(sample.missed);
         let remote = Instant::<RemoteClock>::from_ns(sample.source_time_ns);
         let (source_time, bound, sigma) = match estimate {
             None => (Instant::MIN, None, None),
@@ -220,6 +245,19 @@ impl Inbound {
 
 /// Nodes of other hosts, by number.
 pub(super) type Remotes = BTreeMap<NodeId, Remote>;
+
+/// How the link serves a writer of these terms.
+pub(crate) fn class(qos: &Qos) -> Class {
+    match (qos.reliability, qos.deadline) {
+        (Reliability::BestEffort, _) => Class::BestEffort,
+        (Reliability::DeadlineBound, Some(deadline)) => {
+            let loss_target = f64::from(qos.loss_ppm) / 1e6;
+            Class::DeadlineBound(Bound { deadline, loss_target, order: Order::Asap })
+        }
+        // Bound by no deadline.
+        (Reliability::DeadlineBound, None) | (Reliability::Reliable, _) => Class::Reliable,
+    }
+}
 
 /// The link has a marker of its own for the clock that drives it, as every core.
 fn link_clock(now: Instant<Raw>) -> Instant<LinkClock> {

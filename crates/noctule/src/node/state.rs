@@ -12,7 +12,8 @@ use noctule_discovery::{
     Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock,
     NodeId, Reason, Via,
 };
-use noctule_prrt::{Outgoing, StreamId};
+use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId, Wish as LinkWish};
+use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
 use super::offer::Past;
@@ -149,6 +150,33 @@ impl State {
     pub(super) fn handle_timeout(&mut self, now: Instant<Raw>) {
         self.discovery.handle_timeout(discovery_clock(now));
         self.handle_events(now);
+        let local = self.clock.at(now);
+        let mut notices = Vec::new();
+        for (node, remote) in &mut self.remotes {
+            remote.handle_timeout(now, local);
+            while let Some((writer, wish)) = remote.poll_wish(now) {
+                let Some(topic) = self.publishers.get(&writer) else { continue };
+                let (topic, node) = (topic.name.clone(), *node);
+                notices.push(match wish {
+                    LinkWish::Infeasible(why) => Notice::Infeasible { topic, node, why },
+                    LinkWish::Feasible => Notice::Feasible { topic, node },
+                });
+            }
+        }
+        notices.into_iter().for_each(|notice| self.note(notice));
+    }
+
+    /// What was sent of a deadline-bound writer, to each node that reads it.
+    pub(super) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
+        self.remotes.iter().filter_map(|(node, remote)| Some((*node, remote.sent(writer)?))).collect()
+    }
+
+    /// What came for a reader, from each deadline-bound writer of another host.
+    pub(super) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
+        let writers = self.partners.get(&reader).into_iter().flatten();
+        writers
+            .filter_map(|(node, writer)| Some((*node, self.remotes.get(node)?.received(*writer)?)))
+            .collect()
     }
 
     /// A sample of one of our publishers for the nodes of other hosts that read it.
@@ -380,12 +408,13 @@ impl State {
         let Some(remote) = self.remotes.get_mut(&node) else { return };
         for Past { sequence, source_time_ns, bytes } in topic.offer.history(qos.depth) {
             if remote.is_newer(local, sequence) {
-                let reliable = topic.reliable;
+                let age = self.clock.at::<Local>(now) - Instant::from_ns(source_time_ns);
                 let sample = Outgoing {
                     writer: StreamId(local.0),
                     sequence,
                     source_time_ns,
-                    reliable,
+                    age,
+                    class: topic.class,
                     depth: qos.depth,
                     payload: &bytes,
                 };

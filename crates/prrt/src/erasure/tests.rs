@@ -20,7 +20,9 @@ fn parities(symbols: &[Vec<u8>], count: u8) -> Vec<Vec<u8>> {
 }
 
 /// A block, how many parities, and an order in which its symbols arrive.
-fn block() -> impl Strategy<Value = (Vec<Vec<u8>>, u8, Vec<usize>)> {
+type Block = (Vec<Vec<u8>>, u8, Vec<usize>);
+
+fn block() -> impl Strategy<Value = Block> {
     (vec(vec(any::<u8>(), 0..40), 1..=DATA_SYMBOLS_MAX), 0..=PARITY_SYMBOLS_MAX as u8).prop_flat_map(
         |(symbols, parities)| {
             let all: Vec<usize> = (0..symbols.len() + usize::from(parities)).collect();

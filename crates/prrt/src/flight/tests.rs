@@ -12,7 +12,7 @@ fn flight() -> Flight {
 }
 
 fn carried(position: u64) -> Carried {
-    Carried { writer: StreamId(1), position, index: 0 }
+    Carried { writer: StreamId(1), position, index: 0, bound: false }
 }
 
 /// Sends packets, with their numbers for positions, until the window is full. Says how many.
@@ -27,9 +27,9 @@ fn fill(flight: &mut Flight, now: Instant<Local>) -> u64 {
 /// Positions that arrived, and that were lost.
 type Settled = (Vec<u64>, Vec<u64>);
 
-fn settling(call: impl FnOnce(&mut dyn FnMut(Fate, Carried))) -> Settled {
+fn settling(call: impl FnOnce(&mut dyn FnMut(Fate, u64, Carried))) -> Settled {
     let (mut arrived, mut lost) = (Vec::new(), Vec::new());
-    call(&mut |fate, carried| match fate {
+    call(&mut |fate, _, carried| match fate {
         Fate::Arrived => arrived.push(carried.position),
         Fate::Lost => lost.push(carried.position),
         Fate::Refused => panic!("nothing was refused"),
@@ -38,8 +38,8 @@ fn settling(call: impl FnOnce(&mut dyn FnMut(Fate, Carried))) -> Settled {
 }
 
 fn acknowledge(flight: &mut Flight, newest: u64, earlier: u64, now: Instant<Local>) -> Settled {
-    let acknowledgement = Acknowledgement { newest, earlier, refused: 0, delay_ns: 0 };
-    settling(|settle| assert!(flight.handle_acknowledgement(&acknowledgement, now, settle)))
+    let feedback = Feedback { newest, earlier, refused: 0, arrived_ns: 0, delay_ns: 0 };
+    settling(|settle| assert!(flight.handle_feedback(&feedback, now, settle).is_some()))
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn what_was_refused_is_neither_lost_nor_on_its_way() {
     let mut flight = flight();
     fill(&mut flight, at(0));
     acknowledge(&mut flight, 3, 0b11, at(1));
-    let acknowledgement = Acknowledgement { newest: 5, earlier: 0b11111, refused: 0b100011, delay_ns: 0 };
+    let feedback = Feedback { newest: 5, earlier: 0b11111, refused: 0b100011, arrived_ns: 0, delay_ns: 0 };
     let (in_flight_bytes, mut refused) = (flight.in_flight_bytes, Vec::new());
-    flight.handle_acknowledgement(&acknowledgement, at(1), &mut |fate, carried| {
+    flight.handle_feedback(&feedback, at(1), &mut |fate, _, carried| {
         assert_eq!(fate, Fate::Refused);
         refused.push(carried.position);
     });
@@ -80,9 +80,8 @@ fn what_was_never_sent_cannot_be_acknowledged() {
     let mut flight = flight();
     let sent = fill(&mut flight, at(0));
     for newest in [sent, u64::MAX] {
-        let acknowledgement = Acknowledgement { newest, earlier: u64::MAX >> 1, refused: 0, delay_ns: 0 };
-        let settled =
-            settling(|settle| assert!(!flight.handle_acknowledgement(&acknowledgement, at(1), settle)));
+        let feedback = Feedback { newest, earlier: u64::MAX >> 1, refused: 0, arrived_ns: 0, delay_ns: 0 };
+        let settled = settling(|settle| assert!(flight.handle_feedback(&feedback, at(1), settle).is_none()));
         assert_eq!(settled, (vec![], vec![]));
     }
 }
@@ -95,7 +94,7 @@ fn the_round_trip_is_smoothed_as_rfc_6298_says() {
         acknowledge(&mut flight, number, 0, at(milliseconds));
     }
     // 80 + 80/8; variation 40, then 3/4·40 + 1/4·80 = 50.
-    assert_eq!(flight.round_trip(), Some(Span::from_ms(90)));
+    assert_eq!(flight.round_trip().map(|trip| trip.smoothed), Some(Span::from_ms(90)));
     assert_eq!(flight.patience(), Span::from_ms(90 + 4 * 50 + 2));
 }
 
@@ -103,13 +102,13 @@ fn the_round_trip_is_smoothed_as_rfc_6298_says() {
 fn the_other_sides_waiting_is_no_part_of_the_round_trip() {
     let mut flight = flight();
     flight.sent(carried(0), COST, at(0));
-    let acknowledgement = Acknowledgement { newest: 0, earlier: 0, refused: 0, delay_ns: 1_500_000 };
-    flight.handle_acknowledgement(&acknowledgement, at(2), &mut |_, _| {});
-    assert_eq!(flight.round_trip(), Some(Span::from_us(500)));
+    let feedback = Feedback { newest: 0, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 1_500_000 };
+    flight.handle_feedback(&feedback, at(2), &mut |_, _, _| {});
+    assert_eq!(flight.round_trip().map(|trip| trip.smoothed), Some(Span::from_us(500)));
     flight.sent(carried(1), COST, at(2));
-    let boasting = Acknowledgement { newest: 1, earlier: 0, refused: 0, delay_ns: u32::MAX };
-    flight.handle_acknowledgement(&boasting, at(3), &mut |_, _| {});
-    assert!(flight.round_trip().unwrap() >= Span::ZERO);
+    let boasting = Feedback { newest: 1, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: u32::MAX };
+    flight.handle_feedback(&boasting, at(3), &mut |_, _, _| {});
+    assert!(flight.round_trip().unwrap().smoothed >= Span::ZERO);
 }
 
 #[test]
@@ -120,17 +119,17 @@ fn the_time_out_doubles_until_something_is_heard_and_has_a_floor() {
     assert_eq!(flight.timeout(), None);
     flight.sent(carried(1), COST, at(10));
     assert_eq!(flight.timeout(), Some(at(20)));
-    assert!(!flight.handle_timeout(at(19), &mut |_, _| {}));
+    assert!(!flight.handle_timeout(at(19), &mut |_, _, _| {}));
     let (_, lost) = settling(|settle| assert!(flight.handle_timeout(at(20), settle)));
     assert_eq!(lost, [1]);
     flight.sent(carried(2), COST, at(20));
     assert_eq!(flight.timeout(), Some(at(40)));
-    flight.handle_timeout(at(40), &mut |_, _| {});
+    flight.handle_timeout(at(40), &mut |_, _, _| {});
     for round in 0..20 {
         flight.sent(carried(3 + round), COST, at(100_000));
         let timeout = flight.timeout().unwrap();
         assert!(timeout <= at(101_000));
-        flight.handle_timeout(at(101_000), &mut |_, _| {});
+        flight.handle_timeout(at(101_000), &mut |_, _, _| {});
     }
     flight.sent(carried(23), COST, at(200_000));
     acknowledge(&mut flight, 23, 0, at(200_001));
@@ -159,7 +158,7 @@ fn the_window_doubles_halves_once_a_round_trip_and_grows_by_one_packet() {
 fn a_time_out_leaves_a_window_of_two() {
     let mut flight = flight();
     fill(&mut flight, at(0));
-    flight.handle_timeout(at(1_000), &mut |_, _| {});
+    flight.handle_timeout(at(1_000), &mut |_, _, _| {});
     assert_eq!((flight.in_flight_bytes, fill(&mut flight, at(1_000))), (0, 2));
 }
 
@@ -178,7 +177,7 @@ fn packets_of_a_peer_that_never_answers_are_forgotten_at_the_limit() {
     let mut flight = flight();
     for round in 0..5_000 {
         fill(&mut flight, at(round * 1_000));
-        flight.handle_timeout(at(round * 1_000 + 1_000), &mut |_, _| {});
+        flight.handle_timeout(at(round * 1_000 + 1_000), &mut |_, _, _| {});
     }
     assert_eq!(flight.packets.len(), PACKETS_LIMIT);
     assert!(flight.first > 0);

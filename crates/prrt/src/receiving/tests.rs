@@ -1,4 +1,5 @@
 use super::*;
+use crate::SAMPLE_OVERHEAD_BYTES;
 use crate::wire::Numbers;
 
 /// A receiving side with what it has delivered: sequence, missed, length.
@@ -39,8 +40,8 @@ impl Bench {
 
     /// The same of a reliable sample, at the position of its sequence number.
     fn reliable(&mut self, sequence: u64, behind: u32, index: u16, count: u16) -> bool {
-        let reliable = Some(Numbers { packet: 0, position: sequence, behind });
-        self.take(&Fragment { reliable, ..piece(WRITER, sequence, index, count) })
+        let service = Service::Reliable(Numbers { packet: 0, position: sequence, behind });
+        self.take(&Fragment { service, ..piece(WRITER, sequence, index, count) })
     }
 
     fn sequences(&self) -> Vec<u64> {
@@ -64,7 +65,7 @@ fn piece(writer: StreamId, sequence: u64, index: u16, count: u16) -> Fragment<'s
         source_time_ns: sequence as i64,
         index,
         count,
-        reliable: None,
+        service: Service::BestEffort,
         payload,
     }
 }
@@ -226,10 +227,10 @@ fn an_announced_length_reserves_no_memory_before_it_arrives() {
     let mut bench = Bench::new(true);
     bench.receiving.expect(WRITER, u32::MAX, true);
     let long = Fragment { total_bytes: 65_535 * 100, count: 65_535, ..piece(WRITER, 1, 0, 1) };
-    let reliable = Some(Numbers { packet: 0, position: 1, behind: 0 });
+    let service = Service::Reliable(Numbers { packet: 0, position: 1, behind: 0 });
     let memory = allocation_counter::measure(|| {
-        bench.take(&Fragment { reliable, ..long });
-        bench.take(&Fragment { reliable, index: 1, ..long });
+        bench.take(&Fragment { service, ..long });
+        bench.take(&Fragment { service, index: 1, ..long });
     });
     assert!(memory.bytes_max < 4_096, "{} bytes for 200", memory.bytes_max);
 }

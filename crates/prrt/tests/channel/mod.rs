@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use noctule_netsim::Random;
-use noctule_prrt::{BATCH_LIMIT, Delivered, Link, LinkConfig, Local, Outgoing, StreamId};
+use noctule_prrt::{Arrival, BATCH_LIMIT, Class, Delivered, Link, LinkConfig, Local, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 /// What the channel does to datagrams. Probabilities are per datagram.
@@ -97,7 +97,9 @@ impl Pair {
     ) {
         let source_time_ns = -(sequence as i64);
         let writer = StreamId(writer);
-        let sample = Outgoing { writer, sequence, source_time_ns, reliable, depth, payload };
+        let class = if reliable { Class::Reliable } else { Class::BestEffort };
+        let age = Span::ZERO;
+        let sample = Outgoing { writer, sequence, source_time_ns, age, class, depth, payload };
         self.links[from].send(&sample, self.now);
         self.drain();
     }
@@ -185,7 +187,7 @@ impl Pair {
                 delivered.push(Sample { at: now, writer, sequence, missed });
             };
             // What is malformed is counted.
-            let _ = self.links[to].handle_datagram(&bytes, now, &mut deliver);
+            let _ = self.links[to].handle_datagram(&bytes, at(now), &mut deliver);
         }
     }
 }
@@ -196,4 +198,9 @@ pub fn payload(writer: u32, sequence: u64) -> Vec<u8> {
     let length = if random.chance(0.5) { random.bits() % 64 } else { random.bits() % 12_000 };
     let pattern = random.bits().to_le_bytes();
     (0..length as usize).map(|byte| pattern[byte % 8] ^ byte as u8).collect()
+}
+
+/// A datagram arrives, on nodes whose clocks are not compared.
+pub fn at(now: Instant<Local>) -> Arrival {
+    Arrival { now, own_ns: now.ns(), peer_ns: None }
 }

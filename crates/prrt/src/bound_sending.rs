@@ -1,0 +1,434 @@
+//! Samples with a deadline on their way out.
+//!
+//! Every sample is sent at once. Then its block is looked at whenever something is heard of it, and when its
+//! [`repair`](crate::repair) rule says so, until it has arrived or its time is over.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use noctule_timebase::{Instant, Span};
+
+use crate::block::{Block, Path};
+use crate::erasure;
+use crate::feasibility::{Feasibility, Wish};
+use crate::flight::{Carried, Fate, Flight};
+use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::repair::{Price, Step};
+use crate::stream::{Bound, Local, Outgoing, StreamId};
+use crate::wire::{FIRST_PARITY, Fragment, Load, Parity, Place, SYMBOL_HEADER_BYTES, Service, piece_bytes};
+
+/// Data symbols of a block at most; a long sample is several blocks.
+const BLOCK_SYMBOLS_MAX: usize = 64;
+/// Blocks of one stream that wait for their fate or their deadline.
+const BLOCKS_LIMIT: usize = 65_536;
+/// Before a round trip has been measured it is believed to be this long.
+const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
+/// Added to the time that a datagram takes: threads wake late.
+const REACTION: Span = Span::from_us(300);
+
+/// After the deadline a block is kept for so many round trips: feedback on it may have been lost, and what became of
+/// it is what the price of redundancy is learned from.
+const ROUNDS_FOR_THE_FATE: i64 = 4;
+
+/// Samples of so many datagrams are sent without a pause (RFC 6928 has ten).
+const AT_ONCE: usize = 16;
+/// Extras that a stream may send for every datagram of data, on average: the worst channel that is worth a try. Where the
+/// wish cannot be fulfilled all the same, more would only take the line from others.
+const EXTRAS_PER_DATAGRAM: f64 = 4.0;
+const EXTRAS_PER_DATAGRAM_INFEASIBLE: f64 = 0.5;
+/// Extras that may be saved up.
+const EXTRAS_SAVED_LIMIT: f64 = 128.0;
+
+/// Streams with deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct BoundSending {
+    streams: BTreeMap<StreamId, BoundStream>,
+    queue_bytes: usize,
+}
+
+#[derive(Debug)]
+struct BoundStream {
+    bound: Bound,
+    /// Numbered from `first` without gaps.
+    blocks: VecDeque<Block>,
+    first: u64,
+    /// No block is to be looked at before this.
+    due: Instant<Local>,
+    /// Time between two samples, smoothed; `None` before the second.
+    interval: Option<Span>,
+    last_at: Option<Instant<Local>>,
+    /// A sample fails if any of its blocks does.
+    blocks_per_sample: f64,
+    /// Number of the sample that failed last.
+    failed_last: Option<u64>,
+    /// A round trip, as last known.
+    round: Span,
+    price: Price,
+    /// Extras that may be sent.
+    allowance: f64,
+    feasibility: Feasibility,
+    counters: SentCounters,
+}
+
+/// What was sent of a stream with a deadline, to one other node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentCounters {
+    /// Samples.
+    pub samples: u64,
+    /// Datagrams that carried them, each counted once.
+    pub datagrams: u64,
+    /// Datagrams sent again.
+    pub repeats: u64,
+    /// Parity datagrams.
+    pub parity: u64,
+    /// Samples not known to have arrived in time.
+    pub failed: u64,
+    /// Samples not sent because their deadline had passed before.
+    pub expired: u64,
+}
+
+impl SentCounters {
+    /// Datagrams sent beyond those that carry each sample once, per one of those; 0 before the first.
+    pub fn redundancy(&self) -> f64 {
+        if self.datagrams == 0 { 0.0 } else { (self.repeats + self.parity) as f64 / self.datagrams as f64 }
+    }
+}
+
+/// A datagram to send.
+pub(crate) struct Next {
+    pub(crate) carried: Carried,
+    place: Place,
+}
+
+impl BoundSending {
+    /// Queues a sample; its deadline is counted from its source time.
+    pub(crate) fn send(
+        &mut self,
+        sample: &Outgoing<'_>,
+        bound: Bound,
+        (piece_bytes_max, queue_bytes_max): (usize, usize),
+        (now, counters): (Instant<Local>, &mut LinkCounters),
+    ) {
+        let piece_bytes_max = piece_bytes_max.min(erasure::SYMBOL_BYTES_MAX - SYMBOL_HEADER_BYTES);
+        let pieces = sample.payload.len().div_ceil(piece_bytes_max).max(1);
+        let Ok(count) = u16::try_from(pieces) else {
+            counters.refused_too_long += 1;
+            return;
+        };
+        let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + pieces * SYMBOL_HEADER_BYTES;
+        let deadline_at = now + (bound.deadline - sample.age);
+        let stream = self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(bound, now));
+        let blocks = pieces.div_ceil(BLOCK_SYMBOLS_MAX);
+        if self.queue_bytes + cost > queue_bytes_max || stream.blocks.len() + blocks > BLOCKS_LIMIT {
+            counters.refused_full += 1;
+            return;
+        }
+        if deadline_at < now {
+            counters.expired += 1;
+            stream.counters.expired += 1;
+            return;
+        }
+        counters.bound_samples += 1;
+        stream.counters.samples += 1;
+        stream.bound = bound;
+        stream.observe(now);
+        stream.due = now;
+        if pieces == 1 && (stream.feasibility.block() > 1 || stream.has_open_block()) {
+            self.queue_bytes += stream.join((sample.sequence, symbol(sample, 0, 1)), deadline_at, now);
+            return;
+        }
+        stream.blocks_per_sample = blocks as f64;
+        let spacing = stream.spacing(pieces, deadline_at, now);
+        for number in 0..blocks {
+            let mut block = Block::new(sample.sequence, deadline_at, now);
+            let first = pieces * number / blocks;
+            (block.begin, block.spacing) = (now + spacing * first as i64, spacing);
+            block.samples = 1;
+            for index in first..pieces * (number + 1) / blocks {
+                block.add(symbol(sample, index as u16, count));
+            }
+            block.close();
+            self.queue_bytes += block.bytes() + SAMPLE_OVERHEAD_BYTES;
+            stream.blocks.push_back(block);
+        }
+    }
+
+    /// Drops what is queued of a writer.
+    pub(crate) fn stop(&mut self, writer: StreamId) {
+        if let Some(stream) = self.streams.remove(&writer) {
+            self.queue_bytes -= stream.blocks.iter().map(cost).sum::<usize>();
+        }
+    }
+
+    /// Whether anything of a writer may still be sent.
+    pub(crate) fn holds(&self, writer: StreamId) -> bool {
+        self.streams.get(&writer).is_some_and(|stream| stream.blocks.iter().any(|block| !block.is_done()))
+    }
+
+    pub(crate) fn queue_bytes(&self) -> usize {
+        self.queue_bytes
+    }
+
+    /// What became of a datagram.
+    pub(crate) fn settle(&mut self, fate: Fate, packet: u64, carried: Carried, now: Instant<Local>) {
+        let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
+        let Some(place) = carried.position.checked_sub(stream.first) else { return };
+        let Some(block) = stream.blocks.get_mut(place as usize) else { return };
+        let symbol = carried.index as u8;
+        stream.due = now;
+        match fate {
+            Fate::Arrived | Fate::Refused => block.handle_arrival(symbol, packet, now),
+            Fate::Lost => block.handle_loss(symbol, packet, now),
+        }
+    }
+
+    /// The next datagram to send, if one is due.
+    pub(crate) fn next(
+        &mut self,
+        flight: &Flight,
+        now: Instant<Local>,
+        counters: &mut LinkCounters,
+    ) -> Option<Next> {
+        let path = path(flight);
+        for (writer, stream) in &mut self.streams {
+            self.queue_bytes -= stream.retire(path.round, now, counters);
+            if let Some((position, symbol)) = stream.next(&path, now, counters) {
+                let carried = Carried { writer: *writer, position, index: symbol.into(), bound: true };
+                let block = &mut stream.blocks[(position - stream.first) as usize];
+                let attempt = block.sent(symbol, flight.next_number(), now);
+                let place = Place {
+                    packet: flight.next_number(),
+                    block: position as u32,
+                    symbol,
+                    symbols: if block.is_closed() { block.symbols() } else { 0 },
+                    attempt,
+                };
+                return Some(Next { carried, place });
+            }
+        }
+        None
+    }
+
+    /// What a datagram carries. `parity` is where parity is computed.
+    pub(crate) fn load<'a>(&'a self, next: &Next, parity: &'a mut Vec<u8>) -> Option<Load<'a>> {
+        let Carried { writer, position, .. } = next.carried;
+        let stream = self.streams.get(&writer)?;
+        let block = stream.blocks.get(position.checked_sub(stream.first)? as usize)?;
+        let place = next.place;
+        if place.symbol < FIRST_PARITY {
+            let fragment = Fragment::decode_symbol(writer, place, block.symbol(place.symbol)?).ok()?;
+            return Some(Load::Fragment(fragment));
+        }
+        erasure::parity_of(place.symbol - FIRST_PARITY, block.data(), parity).ok()?;
+        Some(Load::Parity(Parity { writer, place, symbol: parity }))
+    }
+
+    /// What came of a stream so far.
+    pub(crate) fn counters(&self, writer: StreamId) -> Option<SentCounters> {
+        self.streams.get(&writer).map(|stream| stream.counters)
+    }
+
+    /// A wish that cannot be fulfilled, or can be again: each change once.
+    pub(crate) fn poll_wish(&mut self, flight: &Flight, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+        self.streams.iter_mut().find_map(|(writer, stream)| {
+            let interval = stream.interval?;
+            stream.feasibility.poll(&stream.bound, interval, flight, now).map(|wish| (*writer, wish))
+        })
+    }
+
+    /// When [`next`](BoundSending::next) may have something although nothing was heard.
+    pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
+        self.streams.values().filter(|stream| !stream.blocks.is_empty()).map(|stream| stream.due).min()
+    }
+}
+
+impl BoundStream {
+    fn new(bound: Bound, now: Instant<Local>) -> BoundStream {
+        BoundStream {
+            bound,
+            blocks: VecDeque::new(),
+            first: 0,
+            due: now,
+            interval: None,
+            last_at: None,
+            blocks_per_sample: 1.0,
+            failed_last: None,
+            round: ROUND_TRIP_PRIOR / 4,
+            price: Price::new(),
+            allowance: EXTRAS_SAVED_LIMIT,
+            feasibility: Feasibility::new(now),
+            counters: SentCounters::default(),
+        }
+    }
+
+    /// Time between the datagrams of a long sample: it is spread over what its deadline and the next sample leave,
+    /// so that it does not fill the queues of the path at once; a round trip is kept for repairs.
+    fn spacing(&self, pieces: usize, deadline_at: Instant<Local>, now: Instant<Local>) -> Span {
+        if pieces <= AT_ONCE {
+            return Span::ZERO;
+        }
+        let until_deadline = deadline_at - now - self.round - self.round / 2;
+        let interval = self.interval.unwrap_or(until_deadline);
+        let time = until_deadline.min(interval - interval / 8).max(Span::ZERO);
+        time / pieces as i64
+    }
+
+    fn has_open_block(&self) -> bool {
+        self.blocks.back().is_some_and(|block| !block.is_closed())
+    }
+
+    /// Adds a sample of one datagram to a block of several. Gives what that costs.
+    fn join(
+        &mut self,
+        (sequence, symbol): (u64, Vec<u8>),
+        deadline_at: Instant<Local>,
+        now: Instant<Local>,
+    ) -> usize {
+        let size = self.feasibility.block();
+        let mut added = symbol.len();
+        if !self.has_open_block() {
+            let mut block = Block::new(sequence, deadline_at, now);
+            let interval = self.interval.unwrap_or(Span::ZERO);
+            block.close_at = now + interval * i64::from(size) - interval / 2;
+            self.blocks.push_back(block);
+            added += SAMPLE_OVERHEAD_BYTES;
+        }
+        if let Some(block) = self.blocks.back_mut() {
+            block.add(symbol);
+            block.samples += 1;
+            if block.symbols() >= size {
+                block.close();
+            }
+        }
+        added
+    }
+
+    fn observe(&mut self, now: Instant<Local>) {
+        if let Some(last) = self.last_at.replace(now) {
+            let latest = now - last;
+            self.interval = Some(self.interval.map_or(latest, |smoothed| smoothed + (latest - smoothed) / 8));
+        }
+    }
+
+    /// Forgets blocks whose fate is known or no longer matters. Gives their cost.
+    fn retire(&mut self, round: Span, now: Instant<Local>, counters: &mut LinkCounters) -> usize {
+        let mut freed = 0;
+        while let Some(block) = self.blocks.front() {
+            if !block.is_done() && now < block.deadline_at + round * ROUNDS_FOR_THE_FATE {
+                break;
+            }
+            freed += cost(block);
+            let failed = !block.is_done();
+            let is_new = failed && self.failed_last.replace(block.sequence) != Some(block.sequence);
+            let samples = if is_new { u64::from(block.samples) } else { 0 };
+            counters.bound_failed += samples;
+            self.counters.failed += samples;
+            self.price.settle(block.risk, failed, self.bound.loss_target / self.blocks_per_sample);
+            self.blocks.pop_front();
+            self.first += 1;
+        }
+        freed
+    }
+
+    fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
+        if now < self.due {
+            return None;
+        }
+        let price = self.price.now(self.bound.loss_target / self.blocks_per_sample);
+        self.round = path.round;
+        let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
+        for (position, block) in (self.first..).zip(&mut self.blocks) {
+            if block.is_done() {
+                continue;
+            }
+            if let Some(symbol) = block.next_unsent() {
+                if block.unsent_at() > now {
+                    block.due = block.unsent_at();
+                    continue;
+                }
+                counters.bound_data += 1;
+                self.counters.datagrams += 1;
+                let earned = if self.feasibility.is_infeasible() {
+                    EXTRAS_PER_DATAGRAM_INFEASIBLE
+                } else {
+                    EXTRAS_PER_DATAGRAM
+                };
+                self.allowance = (self.allowance + earned).min(EXTRAS_SAVED_LIMIT);
+                return Some((position, symbol));
+            }
+            if block.due > now {
+                continue;
+            }
+            if block.close_at <= now {
+                block.close();
+            }
+            match block.step(path, interval, price, now) {
+                Step::Send if self.allowance < 1.0 => {
+                    counters.extras_refused += 1;
+                    block.due = now + interval;
+                }
+                Step::Send => {
+                    let Some(symbol) = block.next_extra() else {
+                        block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
+                        continue;
+                    };
+                    let parity = symbol >= FIRST_PARITY;
+                    counters.bound_parity += u64::from(parity);
+                    counters.bound_repeats += u64::from(!parity);
+                    self.allowance -= 1.0;
+                    self.counters.parity += u64::from(parity);
+                    self.counters.repeats += u64::from(!parity);
+                    return Some((position, symbol));
+                }
+                Step::Wait(until) => block.due = until,
+                Step::Risk(risk, until) => {
+                    block.risk = risk;
+                    block.due = if now < until {
+                        until
+                    } else {
+                        block.deadline_at + path.round * ROUNDS_FOR_THE_FATE
+                    };
+                }
+                Step::Rest => block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE,
+            }
+        }
+        // Blocks that are done wait for older ones only.
+        let waiting = self.blocks.iter().filter(|block| !block.is_done());
+        self.due = waiting.map(|block| block.due).min().unwrap_or(Instant::MAX);
+        None
+    }
+}
+
+fn cost(block: &Block) -> usize {
+    block.bytes() + SAMPLE_OVERHEAD_BYTES
+}
+
+/// How the path is, with what can be relied on: half the round trip and its variation one way.
+fn path(flight: &Flight) -> Path {
+    let (one_way, round) = match flight.round_trip() {
+        None => (ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR),
+        Some(trip) => {
+            (trip.smoothed / 2 + trip.variation * 2 + REACTION, trip.smoothed + trip.variation * 4 + REACTION)
+        }
+    };
+    let (known, next, heard_at) = (flight.known(), flight.next_number(), flight.heard_at());
+    Path { one_way, round, known, next, heard_at, channel: flight.channel() }
+}
+
+fn symbol(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8> {
+    let piece = piece_bytes(sample.payload.len(), count);
+    let start = usize::from(index) * piece;
+    let payload = &sample.payload[start..(start + piece).min(sample.payload.len())];
+    let fragment = Fragment {
+        writer: sample.writer,
+        total_bytes: sample.payload.len() as u32,
+        sequence: sample.sequence,
+        source_time_ns: sample.source_time_ns,
+        index,
+        count,
+        service: Service::BestEffort,
+        payload,
+    };
+    let mut symbol = Vec::with_capacity(SYMBOL_HEADER_BYTES + payload.len());
+    fragment.encode_symbol(&mut symbol);
+    symbol
+}

@@ -1,0 +1,146 @@
+//! A sample that is held, in part or whole, and the room for all of them.
+//!
+//! What is held grows with what arrives; what counts against the limits is what was announced.
+
+use crate::fragment_set::FragmentSet;
+use crate::link::{LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::wire::Fragment;
+
+/// What is held of all writers together.
+#[derive(Debug)]
+pub(crate) struct Room {
+    partials_max: usize,
+    samples_max: usize,
+    bytes_max: usize,
+    /// Samples of which pieces are missing.
+    pub(crate) partials: usize,
+    /// Those, and whole ones that wait for their turn.
+    samples: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) sequence: u64,
+    pub(crate) source_time_ns: i64,
+    total_bytes: u32,
+    count: u16,
+    arrived: FragmentSet,
+    /// As long as the furthest piece that arrived reaches.
+    payload: Vec<u8>,
+}
+
+impl Room {
+    pub(crate) fn new(config: &LinkConfig) -> Room {
+        Room {
+            partials_max: config.partial_samples_max,
+            samples_max: config.held_samples_max,
+            bytes_max: config.held_bytes_max,
+            partials: 0,
+            samples: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Bytes reserved for samples held, with [`SAMPLE_OVERHEAD_BYTES`] each.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Takes bytes besides samples, if they fit.
+    pub(crate) fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.bytes + bytes <= self.bytes_max;
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    /// Gives them back.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+    }
+
+    pub(crate) fn fits(&self, fragment: &Fragment<'_>) -> bool {
+        let bytes = reserved_bytes(fragment.total_bytes, fragment.count);
+        let partials = self.partials < self.partials_max || fragment.count == 1;
+        partials && self.samples < self.samples_max && self.bytes + bytes <= self.bytes_max
+    }
+
+    pub(crate) fn enter(&mut self, fragment: &Fragment<'_>) -> Held {
+        let held = Held {
+            sequence: fragment.sequence,
+            source_time_ns: fragment.source_time_ns,
+            total_bytes: fragment.total_bytes,
+            count: fragment.count,
+            arrived: FragmentSet::default(),
+            payload: Vec::new(),
+        };
+        self.partials += 1;
+        self.samples += 1;
+        self.bytes += held.cost();
+        held
+    }
+
+    pub(crate) fn leave(&mut self, held: &Held) {
+        self.partials -= usize::from(!held.is_whole());
+        self.samples -= 1;
+        self.bytes -= held.cost();
+    }
+}
+
+impl Held {
+    /// Puts a piece where it belongs. `false` if it contradicts the others.
+    pub(crate) fn add(
+        &mut self,
+        fragment: &Fragment<'_>,
+        room: &mut Room,
+        counters: &mut LinkCounters,
+    ) -> bool {
+        if !self.belongs_to(fragment) {
+            counters.inconsistent += 1;
+            return false;
+        }
+        if !self.arrived.insert(fragment.index) {
+            counters.duplicates += 1;
+            return true;
+        }
+        self.write(fragment.start(), fragment.payload);
+        room.partials -= usize::from(self.is_whole());
+        true
+    }
+
+    /// Its bytes, once it is whole.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    fn cost(&self) -> usize {
+        reserved_bytes(self.total_bytes, self.count)
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.arrived.len() == u32::from(self.count)
+    }
+
+    fn belongs_to(&self, fragment: &Fragment<'_>) -> bool {
+        (self.sequence, self.source_time_ns, self.total_bytes, self.count)
+            == (fragment.sequence, fragment.source_time_ns, fragment.total_bytes, fragment.count)
+    }
+
+    fn write(&mut self, start: usize, piece: &[u8]) {
+        let end = start + piece.len();
+        if self.payload.capacity() < end {
+            // At most twice what has to be there, and never more than the whole.
+            let capacity = (2 * end).min(self.total_bytes as usize);
+            self.payload.reserve_exact(capacity - self.payload.len());
+        }
+        if self.payload.len() < end {
+            self.payload.resize(end, 0);
+        }
+        self.payload[start..end].copy_from_slice(piece);
+    }
+}
+
+/// What a sample held counts: its payload, a bit for every piece, and the rest.
+fn reserved_bytes(total_bytes: u32, count: u16) -> usize {
+    total_bytes as usize + usize::from(count / 8) + SAMPLE_OVERHEAD_BYTES
+}

@@ -1,0 +1,80 @@
+//! When the next sample of a stream should be here.
+
+use noctule_timebase::{Instant, Span};
+
+use crate::stream::Local;
+
+/// A datagram is missed so much later than expected, in parts of the interval, jitter aside.
+const PATIENCE_PARTS: i64 = 16;
+/// At least this much, and more than a sender doubts its knowledge of the round trip: it must believe what it is told.
+const PATIENCE_LEAST: Span = Span::from_us(400);
+/// Silences told of before something arrives again: what was elicited stays in proportion.
+const SILENCES_LIMIT: u32 = 12;
+/// They are told of no more often than this, whatever the source times say.
+const SILENCE_LEAST: Span = Span::from_us(500);
+
+/// The time between samples, by their source times, and how irregularly they arrive (RFC 3550, section 6.4.1).
+#[derive(Debug, Default)]
+pub(crate) struct Rhythm {
+    newest: Option<Newest>,
+    interval: Option<Span>,
+    jitter: Span,
+    expected_at: Option<Instant<Local>>,
+    /// Told of since something arrived.
+    silences: u32,
+}
+
+/// The newest sample of which a datagram arrived.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    sequence: u64,
+    source_time_ns: i64,
+    arrived: Instant<Local>,
+}
+
+impl Rhythm {
+    /// A datagram of a sample has arrived.
+    pub(crate) fn observe(&mut self, sequence: u64, source_time_ns: i64, now: Instant<Local>) {
+        if let Some(newest) = self.newest {
+            if sequence <= newest.sequence {
+                return;
+            }
+            let samples = (sequence - newest.sequence).min(1 << 32) as i64;
+            let apart = Span::from_ns(source_time_ns.saturating_sub(newest.source_time_ns).max(0));
+            let interval = apart / samples;
+            let smoothed = self.interval.unwrap_or(interval);
+            self.interval = Some(smoothed + (interval - smoothed) / 8);
+            let irregular = ((now - newest.arrived) - apart).abs();
+            self.jitter += (irregular - self.jitter) / 16;
+        }
+        self.newest = Some(Newest { sequence, source_time_ns, arrived: now });
+        self.silences = 0;
+        self.expected_at =
+            self.interval.map(|interval| now + interval.max(SILENCE_LEAST) + self.patience(interval));
+    }
+
+    /// Whether one that was expected by now is not here; then the next is expected in turn, for one deadline.
+    pub(crate) fn is_overdue(&mut self, now: Instant<Local>, deadline: Span) -> bool {
+        let (Some(expected), Some(interval), Some(newest)) = (self.expected_at, self.interval, self.newest)
+        else {
+            return false;
+        };
+        if now < expected {
+            return false;
+        }
+        self.silences += 1;
+        let next = expected.max(now - interval) + interval.max(SILENCE_LEAST);
+        // When it is silent for longer, whatever it could help is over.
+        let goes_on = next - newest.arrived <= deadline && self.silences < SILENCES_LIMIT;
+        self.expected_at = goes_on.then_some(next);
+        interval < deadline
+    }
+
+    pub(crate) fn expected_at(&self) -> Option<Instant<Local>> {
+        self.expected_at
+    }
+
+    fn patience(&self, interval: Span) -> Span {
+        (interval / PATIENCE_PARTS).max(PATIENCE_LEAST) + self.jitter * 4
+    }
+}

@@ -1,0 +1,26 @@
+//! How long a datagram and the feedback on it take.
+
+use noctule_timebase::Span;
+
+/// Smoothed round trip and its variation (RFC 6298, sections 2.2 and 2.3), the other side's waiting taken off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundTrip {
+    pub(crate) smoothed: Span,
+    pub(crate) variation: Span,
+    /// The shortest so far that is not yet old: it creeps up by a 1,024th with every measurement, so that a
+    /// path that has become longer is believed after some thousands.
+    pub(crate) least: Span,
+}
+
+impl RoundTrip {
+    pub(crate) fn measure(place: &mut Option<RoundTrip>, sample: Span) {
+        *place = Some(match *place {
+            None => RoundTrip { smoothed: sample, variation: sample / 2, least: sample },
+            Some(RoundTrip { smoothed, variation, least }) => RoundTrip {
+                smoothed: smoothed + (sample - smoothed) / 8,
+                variation: variation + ((sample - smoothed).abs() - variation) / 4,
+                least: sample.min(least + least / 1024),
+            },
+        });
+    }
+}

@@ -1,0 +1,115 @@
+//! What goes in and what comes out: samples of a stream, each sent with the service of its stream.
+
+use noctule_timebase::{Instant, Span};
+
+/// Marker of the clock that drives a link: any that neither stops nor steps.
+pub enum Local {}
+
+/// Number of a stream of samples within its node: that of its writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(pub u32);
+
+/// In which order a reader gets samples that have a deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Each as soon as it is there, so that a lost one holds up no other.
+    #[default]
+    Asap,
+    /// Each after the one before it, or after the deadline of the one before it.
+    InOrder,
+}
+
+/// By when samples must be there, and how many need not be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// From the source time to the arrival.
+    pub deadline: Span,
+    /// Share of samples that may fail to arrive by then, above 0.
+    pub loss_target: f64,
+    /// Order of delivery.
+    pub order: Order,
+}
+
+/// How hard the link tries.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Class {
+    /// Sent once; the newest sample wins.
+    #[default]
+    BestEffort,
+    /// Repaired with the least redundancy that keeps the loss target, as long as it can still be in time;
+    /// never delivered later.
+    DeadlineBound(Bound),
+    /// Sent again until it arrives; delivered in order.
+    Reliable,
+}
+
+impl Class {
+    /// Its terms, if it has a deadline.
+    pub fn bound(&self) -> Option<Bound> {
+        match self {
+            Class::DeadlineBound(bound) => Some(*bound),
+            Class::BestEffort | Class::Reliable => None,
+        }
+    }
+}
+
+/// A sample to send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outgoing<'a> {
+    /// Who wrote it.
+    pub writer: StreamId,
+    /// Its number, counted by the writer; rises from sample to sample, below 2^64 − 1.
+    pub sequence: u64,
+    /// When it was written, by the sender's clock.
+    pub source_time_ns: i64,
+    /// Time since then, by the same clock: a deadline counts from the source time.
+    pub age: Span,
+    /// How hard to try.
+    pub class: Class,
+    /// Samples of this writer that are kept until sent (acknowledged, if reliable); 0 counts as 1. Those
+    /// with a deadline are kept until then.
+    pub depth: u32,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+/// A sample that has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered<'a> {
+    /// Who wrote it.
+    pub writer: StreamId,
+    /// Its number, counted by the writer.
+    pub sequence: u64,
+    /// When it was written, by the sender's clock.
+    pub source_time_ns: i64,
+    /// Samples that will not come any more and were not counted with an earlier one. In order these are the
+    /// ones between the sample before and this one; 0 for the first.
+    pub missed: u64,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+/// When a datagram arrived, by the clocks concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// By the clock that drives the link.
+    pub now: Instant<Local>,
+    /// By this node's clock, the one that source times are given in.
+    pub own_ns: i64,
+    /// By the other node's clock, as far as this one knows it. Without it a sample that is late cannot be
+    /// told, and is delivered.
+    pub peer_ns: Option<i64>,
+}
+
+/// Four stamps of one round trip: the clocks of both sides compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// A datagram left.
+    pub t1: Instant<Local>,
+    /// It arrived, by the other node's clock.
+    pub t2_ns: i64,
+    /// The feedback on it left, by the same.
+    pub t3_ns: i64,
+    /// That arrived.
+    pub t4: Instant<Local>,
+}

@@ -1,0 +1,312 @@
+//! A stream of samples with a deadline over a channel that loses in bursts, in simulated time.
+#![allow(missing_docs, unreachable_pub, dead_code)]
+
+use std::collections::BTreeMap;
+
+use noctule_netsim::Random;
+use noctule_prrt::{
+    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Outgoing, StreamId, Wish,
+};
+use noctule_timebase::{Instant, Span};
+
+pub const WRITER: StreamId = StreamId(1);
+
+/// One cell of the grid.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    pub loss: f64,
+    /// Mean length of bursts in packets; 1 for independent losses.
+    pub burst: f64,
+    pub round_trip: Span,
+    /// Uniform, up to this much more each way.
+    pub jitter: Span,
+    pub deadline: Span,
+    pub interval: Span,
+    pub payload_bytes: usize,
+    pub loss_target: f64,
+    pub order: Order,
+    /// Bytes a second, and bytes that fit in front of it.
+    pub bottleneck: Option<(u64, u64)>,
+    /// Probabilities per datagram: it comes twice; a byte of it is changed.
+    pub duplication: f64,
+    pub corruption: f64,
+    /// The receiver starts anew in the middle, and the sender with it.
+    pub restarts: bool,
+    /// The sender's clock steps in the middle, and the receiver learns of it later.
+    pub clock_steps: bool,
+}
+
+impl Cell {
+    /// DESIGN's lossy link: 20 ms round trip, 5 % in bursts of mean 3, 115 B at 200 Hz, 60 ms.
+    pub const LOSSY: Cell = Cell {
+        loss: 0.05,
+        burst: 3.0,
+        round_trip: Span::from_ms(20),
+        jitter: Span::ZERO,
+        deadline: Span::from_ms(60),
+        interval: Span::from_ms(5),
+        payload_bytes: 115,
+        loss_target: 1e-4,
+        order: Order::Asap,
+        bottleneck: None,
+        duplication: 0.0,
+        corruption: 0.0,
+        restarts: false,
+        clock_steps: false,
+    };
+
+    fn class(&self) -> Class {
+        let Cell { deadline, loss_target, order, .. } = *self;
+        Class::DeadlineBound(Bound { deadline, loss_target, order })
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    pub sent: u64,
+    pub on_time: u64,
+    pub late: u64,
+    pub twice: u64,
+    pub out_of_order: u64,
+    pub held_bytes_max: usize,
+    /// Times that the sender said that the wish cannot be fulfilled, and whether it did last.
+    pub infeasible: u64,
+    pub ends_infeasible: bool,
+    pub datagrams: u64,
+    pub feedback: u64,
+    pub latency_max: Span,
+    pub sender: LinkCounters,
+    pub receiver: LinkCounters,
+}
+
+impl Outcome {
+    pub fn residual(&self) -> f64 {
+        1.0 - self.on_time as f64 / self.sent as f64
+    }
+
+    /// Datagrams beyond those that carry each sample once.
+    pub fn redundancy(&self) -> f64 {
+        (self.sender.bound_repeats + self.sender.bound_parity) as f64 / self.sender.bound_data as f64
+    }
+}
+
+/// Gilbert's channel, a step per datagram.
+struct Direction {
+    random: Random,
+    is_bad: bool,
+    begins: f64,
+    ends: f64,
+    free_at: Instant<Local>,
+}
+
+impl Direction {
+    fn new(cell: &Cell, seed: u64, part: u64) -> Direction {
+        let independent = cell.burst <= 1.0;
+        let ends = if independent { 1.0 - cell.loss } else { 1.0 / cell.burst };
+        let begins = if independent { cell.loss } else { ends * cell.loss / (1.0 - cell.loss) };
+        let random = Random::for_part(seed, part);
+        Direction { random, is_bad: false, begins, ends, free_at: Instant::MIN }
+    }
+
+    /// When a datagram arrives, if it does.
+    fn pass(&mut self, cell: &Cell, bytes: usize, now: Instant<Local>) -> Option<Instant<Local>> {
+        let changes = self.random.chance(if self.is_bad { self.ends } else { self.begins });
+        self.is_bad ^= changes;
+        let jitter = Span::from_ns((self.random.unit() * cell.jitter.ns() as f64) as i64);
+        let mut leaves = now;
+        if let Some((bytes_per_s, room_bytes)) = cell.bottleneck {
+            let waiting = (self.free_at - now).ns().max(0) as u64 * bytes_per_s / 1_000_000_000;
+            if waiting + bytes as u64 > room_bytes {
+                return None;
+            }
+            let takes = Span::from_ns((bytes as u64 * 1_000_000_000 / bytes_per_s) as i64);
+            leaves = self.free_at.max(now) + takes;
+            self.free_at = leaves;
+        }
+        (!self.is_bad).then(|| leaves + cell.round_trip / 2 + jitter)
+    }
+}
+
+/// Sends `samples` samples and lets all deadlines pass.
+pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
+    let mut simulation = Simulation::new(cell, samples, seed);
+    while simulation.step() {}
+    simulation.outcome.sender = simulation.links[0].counters();
+    simulation.outcome.receiver = simulation.links[1].counters();
+    simulation.outcome
+}
+
+/// A datagram on its way.
+struct Datagram {
+    to: usize,
+    bytes: Vec<u8>,
+}
+
+struct Simulation {
+    cell: Cell,
+    samples: u64,
+    seed: u64,
+    now: Instant<Local>,
+    links: [Link; 2],
+    directions: [Direction; 2],
+    damage: Random,
+    /// By time of arrival, and a number of their own.
+    in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
+    datagrams: u64,
+    /// What each node's clock is ahead of the simulation's, and what the other believes.
+    clocks_ns: [i64; 2],
+    believed_ns: [i64; 2],
+    next_sample: Instant<Local>,
+    payload: Vec<u8>,
+    seen: Vec<bool>,
+    newest: u64,
+    outcome: Outcome,
+}
+
+const START: Instant<Local> = Instant::from_ns(1_000_000_000);
+
+impl Simulation {
+    fn new(cell: Cell, samples: u64, seed: u64) -> Simulation {
+        let clocks_ns = [0, 77_000_000_000];
+        Simulation {
+            cell,
+            samples,
+            seed,
+            now: START,
+            links: links(&cell, 0, START),
+            directions: [0, 1].map(|part| Direction::new(&cell, seed, part)),
+            damage: Random::for_part(seed, 2),
+            in_transit: BTreeMap::new(),
+            datagrams: 0,
+            clocks_ns,
+            believed_ns: clocks_ns,
+            next_sample: START,
+            payload: vec![7; cell.payload_bytes],
+            seen: vec![false; samples as usize + 1],
+            newest: 0,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// What happens now, and on to when something next does. False at the end.
+    fn step(&mut self) -> bool {
+        let more = self.outcome.sent < self.samples;
+        if more && self.next_sample <= self.now {
+            self.publish();
+        }
+        self.arrive();
+        self.drain();
+        let sample = (self.outcome.sent < self.samples).then_some(self.next_sample);
+        let arrival = self.in_transit.first_key_value().map(|((at, _), _)| *at);
+        let timeouts = self.links.iter().filter_map(Link::poll_timeout);
+        let Some(next) = timeouts.chain(arrival).chain(sample).min() else { return false };
+        let stands = next <= self.now && sample != Some(next) && arrival != Some(next);
+        assert!(!stands, "seed {}: time stands still", self.seed);
+        self.now = self.now.max(next);
+        let cell = &self.cell;
+        let end = START + cell.interval * self.samples as i64 + cell.deadline + cell.round_trip * 8;
+        self.now <= end
+    }
+
+    fn publish(&mut self) {
+        self.outcome.sent += 1;
+        let sample = Outgoing {
+            writer: WRITER,
+            sequence: self.outcome.sent,
+            source_time_ns: self.now.ns() + self.clocks_ns[0],
+            age: Span::ZERO,
+            class: self.cell.class(),
+            depth: 1,
+            payload: &self.payload,
+        };
+        self.links[0].send(&sample, self.now);
+        self.next_sample = START + self.cell.interval * self.outcome.sent as i64;
+        if self.outcome.sent == self.samples / 2 {
+            if self.cell.restarts {
+                self.links = links(&self.cell, 1, self.now);
+            }
+            if self.cell.clock_steps {
+                self.clocks_ns[0] += 50_000_000;
+            }
+        }
+        if self.outcome.sent == self.samples * 3 / 4 {
+            self.believed_ns = self.clocks_ns;
+        }
+    }
+
+    /// Hands over what has arrived, and says that time has passed.
+    fn arrive(&mut self) {
+        let Simulation { cell, seed, now, outcome, payload, seen, newest, .. } = self;
+        let now = *now;
+        let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
+            let written = START + cell.interval * (sample.sequence as i64 - 1);
+            let latency = now - written;
+            outcome.out_of_order += u64::from(sample.sequence < *newest);
+            *newest = sample.sequence.max(*newest);
+            outcome.latency_max = outcome.latency_max.max(latency);
+            assert_eq!(sample.payload, payload, "seed {seed}: a sample is damaged");
+            let twice = std::mem::replace(&mut seen[sample.sequence as usize], true);
+            outcome.twice += u64::from(twice);
+            outcome.late += u64::from(latency > cell.deadline);
+            outcome.on_time += u64::from(latency <= cell.deadline && !twice);
+        };
+        while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= now) {
+            let Datagram { to, bytes } = entry.remove();
+            let arrival = Arrival {
+                now,
+                own_ns: now.ns() + self.clocks_ns[to],
+                peer_ns: Some(now.ns() + self.believed_ns[1 - to]),
+            };
+            // What is damaged and malformed is counted.
+            let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);
+            assert!(cell.corruption > 0.0 || taken.is_ok(), "seed {seed}: {taken:?}");
+        }
+        self.links.iter_mut().for_each(|link| link.handle_timeout(now, &mut deliver));
+    }
+
+    fn drain(&mut self) {
+        let mut out = Vec::new();
+        for from in 0..2 {
+            while let Some((_, wish)) = self.links[from].poll_wish(self.now) {
+                self.outcome.ends_infeasible = wish != Wish::Feasible;
+                self.outcome.infeasible += u64::from(wish != Wish::Feasible);
+            }
+            for turn in 0.. {
+                out.clear();
+                if !self.links[from].poll_transmit(self.now, &mut out) {
+                    break;
+                }
+                assert!(turn < 100_000, "seed {}: a link that always has something more", self.seed);
+                self.transmit(from, &out);
+            }
+            let (queued, held) = self.links[from].held_bytes();
+            self.outcome.held_bytes_max = self.outcome.held_bytes_max.max(queued).max(held);
+        }
+    }
+
+    fn transmit(&mut self, from: usize, datagram: &[u8]) {
+        self.outcome.datagrams += u64::from(from == 0);
+        self.outcome.feedback += u64::from(from == 1);
+        let passed = self.directions[from].pass(&self.cell, datagram.len() + 28, self.now);
+        let Some(arrives) = passed else { return };
+        let copies = 1 + u32::from(self.damage.chance(self.cell.duplication));
+        for _ in 0..copies {
+            let mut bytes = datagram.to_vec();
+            if self.damage.chance(self.cell.corruption) {
+                // A checksum lets no other damage through.
+                bytes.truncate(self.damage.bits() as usize % bytes.len());
+            }
+            self.datagrams += 1;
+            self.in_transit.insert((arrives, self.datagrams), Datagram { to: 1 - from, bytes });
+        }
+    }
+}
+
+/// Two links of a new life.
+fn links(cell: &Cell, session: u32, now: Instant<Local>) -> [Link; 2] {
+    let config = LinkConfig { session, ..LinkConfig::default() };
+    let mut links = [Link::new(config, now), Link::new(config, now)];
+    links[1].expect(WRITER, 1 << 24, cell.class());
+    links
+}
