@@ -25,13 +25,19 @@ pub(crate) fn whole(name: &str, value: i64, range: RangeInclusive<u32>) -> PyRes
 }
 
 /// What a publisher offers or a subscriber requests; of a subscriber's history nothing is asked.
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
 pub(crate) fn qos(
     reliability: &str,
     keep_last: Option<i64>,
     transient_local: bool,
     deadline: Option<f64>,
     lifespan: Option<f64>,
+    tolerable_loss: f64,
 ) -> PyResult<Qos> {
+    if !(1e-6..=1.0).contains(&tolerable_loss) {
+        let text = format!("tolerable_loss is {tolerable_loss}; a share from 0.000001 to 1 is possible");
+        return Err(PyValueError::new_err(text));
+    }
     let depth = keep_last.map(|keep_last| whole("keep_last", keep_last, 1..=65535)).transpose()?;
     Ok(Qos {
         reliability: self::reliability(reliability)?,
@@ -39,6 +45,7 @@ pub(crate) fn qos(
         depth: depth.unwrap_or(Qos::default().depth),
         deadline: span("deadline", deadline)?,
         lifespan: span("lifespan", lifespan)?,
+        loss_ppm: (tolerable_loss * 1e6).round() as u32,
     })
 }
 

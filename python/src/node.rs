@@ -49,13 +49,13 @@ impl Node {
     ///
     /// The settings are those of DDS and ROS 2. ``type_name`` and ``type_hash``: a reader that expects another type is
     /// told so. ``format``: what the bytes are, ``"cdr"``, ``"json"``, ``"msgpack"`` and so on, for typed readers. ``reliability``: ``"best_effort"`` (sent once), ``"deadline_bound"`` (repaired as long as it can still
-    /// arrive by its deadline) or ``"reliable"``. ``keep_last``: samples that a reader may lag behind, 1 to 65535.
+    /// arrive by its deadline, but for the share ``tolerable_loss``) or ``"reliable"``. ``keep_last``: samples that a reader may lag behind, 1 to 65535.
     /// ``transient_local``: late joiners get the history first. ``deadline``: a sample at least this often, seconds.
     /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
     /// samples that all readers of this host together may hold at once.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, format=None, reliability="best_effort", keep_last=8,
-        transient_local=false, deadline=None, lifespan=None, payload_bytes_max=65536, borrows=7))]
+        transient_local=false, deadline=None, tolerable_loss=0.0001, lifespan=None, payload_bytes_max=65536, borrows=7))]
     fn publisher(
         &self,
         topic: &str,
@@ -66,6 +66,7 @@ impl Node {
         keep_last: i64,
         transient_local: bool,
         deadline: Option<f64>,
+        tolerable_loss: f64,
         lifespan: Option<f64>,
         payload_bytes_max: i64,
         borrows: i64,
@@ -74,7 +75,14 @@ impl Node {
         let mut builder = node
             .publisher(topic)
             .type_name(type_name, type_hash)
-            .qos(argument::qos(reliability, Some(keep_last), transient_local, deadline, lifespan)?)
+            .qos(argument::qos(
+                reliability,
+                Some(keep_last),
+                transient_local,
+                deadline,
+                lifespan,
+                tolerable_loss,
+            )?)
             .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 0..=u32::MAX)?)
             .borrows(argument::whole("borrows", borrows, 0..=u32::MAX)?);
         if let Some(name) = format {
@@ -93,7 +101,7 @@ impl Node {
     /// (poll for 50 µs, then sleep). ``borrows``: samples of one publisher that may be held at once, 1 to 7.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name=None, type_hash=0, formats=None, reliability="best_effort", transient_local=false,
-        deadline=None, lifespan=None, wait="block", borrows=2))]
+        deadline=None, tolerable_loss=0.0001, lifespan=None, wait="block", borrows=2))]
     fn subscriber(
         &self,
         topic: &str,
@@ -103,6 +111,7 @@ impl Node {
         reliability: &str,
         transient_local: bool,
         deadline: Option<f64>,
+        tolerable_loss: f64,
         lifespan: Option<f64>,
         wait: &str,
         borrows: i64,
@@ -110,7 +119,7 @@ impl Node {
         let node = self.node()?;
         let mut builder = node
             .subscriber(topic)
-            .qos(argument::qos(reliability, None, transient_local, deadline, lifespan)?)
+            .qos(argument::qos(reliability, None, transient_local, deadline, lifespan, tolerable_loss)?)
             .wait(argument::wait(wait)?)
             .borrows(argument::whole("borrows", borrows, 1..=7)?);
         if let Some(name) = type_name {

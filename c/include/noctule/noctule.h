@@ -92,6 +92,7 @@ typedef struct {
     bool transient_local; /* DURABILITY: late joiners get the history first. */
     int64_t deadline_ns;  /* DEADLINE: a sample at least this often. Default: no promise. */
     int64_t lifespan_ns;  /* LIFESPAN: older samples are not delivered. Default: they do not expire. */
+    uint32_t tolerable_loss_ppm; /* NOCTULE_DEADLINE_BOUND: samples in a million that may miss the deadline. Default 100. */
 } noctule_qos_t;
 
 /* ---- Publisher ---- */

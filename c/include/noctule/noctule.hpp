@@ -146,10 +146,11 @@ struct Qos {
     bool transient_local = false;
     std::optional<nanoseconds> deadline = std::nullopt;
     std::optional<nanoseconds> lifespan = std::nullopt;
+    std::uint32_t tolerable_loss_ppm = 100;
 
     noctule_qos_t given() const noexcept {
         return {static_cast<int>(reliability), keep_last, transient_local, detail::count(deadline),
-                detail::count(lifespan)};
+                detail::count(lifespan), tolerable_loss_ppm};
     }
 };
 

@@ -106,6 +106,7 @@ pub(crate) struct QosOptions {
     transient_local: u8,
     deadline_ns: i64,
     lifespan_ns: i64,
+    tolerable_loss_ppm: u32,
 }
 
 /// Of which zero is the default.
@@ -128,6 +129,15 @@ pub(crate) fn qos(options: &QosOptions) -> Result<Qos, Failure> {
         depth: if options.keep_last > 0 { options.keep_last } else { by_default.depth },
         deadline: span(options.deadline_ns, "deadline_ns")?,
         lifespan: span(options.lifespan_ns, "lifespan_ns")?,
+        loss_ppm: match options.tolerable_loss_ppm {
+            0 => by_default.loss_ppm,
+            1..=1_000_000 => options.tolerable_loss_ppm,
+            more => {
+                return Err(Failure::argument(format!(
+                    "tolerable_loss_ppm is {more}; at most 1000000 is all"
+                )));
+            }
+        },
     })
 }
 
