@@ -4,6 +4,8 @@
 //! The client publishes numbers reliably and subscribes to the same topic reliably; the test stands for the
 //! bus and hands back what was published. `NOCTULE_XRCE_MESSAGES` and `NOCTULE_XRCE_SEED` make it longer.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
 mod model_client;
 
 use std::collections::BTreeMap;
@@ -42,13 +44,16 @@ enum To {
     Client,
 }
 
+/// When something arrives, and its number.
+type Arrival = (Instant<Local>, u64);
+
 struct World {
     agent: Agent,
     client: ModelClient,
     random: Random,
     weather: Weather,
     now: Instant<Local>,
-    on_the_way: BTreeMap<(Instant<Local>, u64), (To, Vec<u8>)>,
+    on_the_way: BTreeMap<Arrival, (To, Vec<u8>)>,
     sent: u64,
     reader: Option<EndpointId>,
     /// The last number published in this life of the client.

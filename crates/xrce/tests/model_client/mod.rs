@@ -193,7 +193,7 @@ impl ModelClient {
             return;
         }
         if stream == 0 {
-            return self.handle_submessages(&message[4..].to_vec());
+            return self.handle_submessages(&message[4..]);
         }
         self.handle_reliable(sequence, &message[4..]);
         self.acknowledge();
