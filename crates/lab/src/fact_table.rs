@@ -197,10 +197,11 @@ mod tests {
     #[test]
     fn across_a_link_every_message_of_every_trial_counts_and_the_warm_up_as_payload_too() {
         let trial = |trial, lost, wire_bytes| {
-            let (mut cell, samples) = fixture::round_trip("srt", trial, &(1..=5_000).collect::<Vec<_>>());
+            let (mut cell, mut samples) = fixture::round_trip("srt", trial, &(1..=5_000).collect::<Vec<_>>());
             (cell.link, cell.mode, cell.payload_bytes) = ("link:loss=5%".into(), "one_way".into(), 100);
             (cell.deadline_ns, cell.warm_up_sent, cell.wire_bytes) = (Some(1), Some(10), Some(wire_bytes));
             (cell.sent, cell.lost, cell.late) = (5_000 + lost, lost, 20);
+            samples.iter_mut().for_each(|sample| sample.node = 1);
             (cell, samples)
         };
         let mut run = vec![trial(0, 10, 550_000), trial(1, 10, 550_000), trial(2, 60, 710_000)];

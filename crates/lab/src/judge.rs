@@ -80,6 +80,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     check_neighbours(plan, &nodes, &mut why);
     check_rate(plan, &nodes, &mut why);
     check_latencies(plan, &samples, &mut why);
+    check_way(&cell, link.is_some(), &mut why);
     why.extend(link.iter().flat_map(LinkRecord::faults));
     cell.emulated_link = link;
     why.extend(Translation::faults(&translation));
@@ -297,6 +298,20 @@ fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
         why.push(format!(
             "the rate was not held: {rate_hz} Hz were asked for, {held_hz:.0} Hz achieved (the last messages left {:.1} ms late)",
             lag_ns / 1e6
+        ));
+    }
+}
+
+/// Hosts of one machine share its memory, and a middleware that notices does not need the link.
+fn check_way(cell: &Cell, across: bool, why: &mut Vec<String>) {
+    let Some(wire_bytes) = cell.wire_bytes.filter(|_| across) else { return };
+    let fan = if cell.mode == "fan_out" { u64::from(cell.nodes.max(2) - 1) } else { 1 };
+    // To a group one packet is enough for all receivers.
+    let least_bytes = (cell.received / fan).saturating_mul(cell.payload_bytes);
+    if wire_bytes < least_bytes {
+        why.push(format!(
+            "the messages took another way than the link: it saw {wire_bytes} B, what arrived has {least_bytes} B; switch \
+             off the peer's shared memory"
         ));
     }
 }

@@ -40,12 +40,14 @@ pub struct OfSent {
 impl OfSent {
     /// `latencies` of the messages that arrived, sorted.
     fn of(latencies: &[i64], sent: u64) -> Self {
+        let lost = sent.saturating_sub(latencies.len() as u64);
         let at = |per_mille: u64| {
             let index = (u128::from(sent) * u128::from(per_mille) / 1000) as u64;
+            let beyond = sent.saturating_sub(index + 1);
             match latencies.get(index as usize) {
-                _ if sent.saturating_sub(index) <= SAMPLES_BEYOND as u64 => Arrival::TooFew,
-                Some(&latency_ns) => Arrival::Within(latency_ns),
-                None => Arrival::Never,
+                Some(&latency_ns) if beyond >= SAMPLES_BEYOND as u64 => Arrival::Within(latency_ns),
+                None if lost >= SAMPLES_BEYOND as u64 => Arrival::Never,
+                _ => Arrival::TooFew,
             }
         };
         Self { p99: at(990), p99_9: at(999) }

@@ -142,6 +142,9 @@ pub struct Threshold {
     pub wait: Option<String>,
     /// Only cells with this placement, as in the group.
     pub placement: Option<String>,
+    /// Only cells with these options, and perhaps others.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
     /// `p50`, `p90`, `p95`, `p99`, `p99_9`, `max`, `mean`, `loss`, `late`, `missed` (lost or late), `ratio_to_floor`.
     pub statistic: String,
     /// Largest value allowed; latencies in microseconds, loss, late and missed as shares of 1.

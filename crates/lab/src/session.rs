@@ -129,6 +129,7 @@ fn judge(threshold: &Threshold, run: &Run, merged: &[MergedCell]) -> ThresholdRe
             && is(&threshold.mode, &key.mode)
             && is(&threshold.wait, &key.wait)
             && is(&threshold.placement, &key.placement)
+            && threshold.options.iter().all(|(name, value)| key.options.get(name) == Some(value))
             && threshold.payload_bytes.is_none_or(|wanted| wanted == key.payload_bytes)
     };
     let rows: Vec<&MergedCell> = merged.iter().filter(matches).collect();
@@ -136,11 +137,12 @@ fn judge(threshold: &Threshold, run: &Run, merged: &[MergedCell]) -> ThresholdRe
     let found = values.and_then(|values| values.into_iter().reduce(f64::max));
     let held = found.is_some_and(|found| found <= threshold.max) && !run.partial;
     let unit = match threshold.statistic.as_str() {
-        "loss" | "late" | "ratio_to_floor" => "",
+        "loss" | "late" | "missed" | "ratio_to_floor" => "",
         _ => " µs",
     };
     let filters = [&threshold.peer, &threshold.mode, &threshold.wait, &threshold.placement];
-    let filters: Vec<&str> = filters.into_iter().flatten().map(String::as_str).collect();
+    let options = threshold.options.values();
+    let filters: Vec<&str> = filters.into_iter().flatten().chain(options).map(String::as_str).collect();
     let what = format!("{} {} ≤ {}{unit}", filters.join(" "), threshold.statistic, threshold.max);
     ThresholdResult { what: what.trim().to_owned(), found, held }
 }
@@ -163,5 +165,36 @@ fn statistic(name: &str, row: &MergedCell) -> Option<f64> {
         "missed" => share(row.lost + row.late),
         "ratio_to_floor" => row.ratio_to_floor,
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_threshold_may_ask_for_some_options_of_a_peer_and_not_for_others() {
+        let with = |trial, reliability: &str, lost| {
+            let (mut cell, samples) = fixture::round_trip("noctule", trial, &[1_000; 100]);
+            cell.options.insert("reliability".into(), reliability.into());
+            (cell.sent, cell.lost) = (100 + lost, lost);
+            (cell, samples)
+        };
+        let (run, samples) = fixture::run(vec![
+            with(0, "reliable", 60),
+            with(1, "deadline_bound", 0),
+            with(2, "best_effort", 5),
+        ]);
+        let merged = merge(&run, &samples);
+        let found = |options: &str| {
+            let text = format!("peer = \"noctule\"\nstatistic = \"missed\"\nmax = 0.1\n{options}");
+            let result = judge(&toml::from_str(&text).unwrap(), &run, &merged);
+            (result.what, result.found, result.held)
+        };
+        let bound = found("options = { reliability = \"deadline_bound\" }");
+        assert_eq!(bound, ("noctule deadline_bound missed ≤ 0.1".to_owned(), Some(0.0), true));
+        assert_eq!(found("").1, Some(0.375), "the worst of all");
+        assert_eq!(found("options = { reliability = \"none\" }").2, false);
     }
 }

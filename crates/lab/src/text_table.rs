@@ -36,7 +36,7 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
     }
     for threshold in &run.thresholds {
         let verdict = if threshold.held { "held" } else { "MISSED" };
-        let found = threshold.found.map_or("no valid cell matches".into(), |found| format!("{found:.3}"));
+        let found = threshold.found.map_or("no valid cell matches".into(), notation::three_digits);
         text += &format!("threshold {verdict}: {} (found {found})\n", threshold.what);
     }
     let recorder: Vec<f64> = run.cells.iter().filter_map(|cell| cell.recorder_ns).collect();

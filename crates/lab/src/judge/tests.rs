@@ -327,3 +327,21 @@ fn across_an_emulated_link_all_stamps_are_of_one_clock() {
     let (cell, _) = judge(&plan, 0, Ok(trial));
     assert_eq!((cell.link.as_str(), cell.received, cell.wire_bytes), ("link:wifi", 100, Some(12_800)));
 }
+
+#[test]
+fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
+    let mut plan = plan("one_way", 2, None);
+    (plan.hosts, plan.across) = (2, Some("wifi".into()));
+    let judged = |wire_bytes, refused| {
+        let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
+        let link = Some(LinkRecord { refused, ..LinkRecord::default() });
+        judge(&plan, 0, Ok(Trial { nodes, wire_bytes: Some(wire_bytes), link, ..Trial::default() })).0
+    };
+    assert_eq!(judged(6_400, 0).why_invalid, Vec::<String>::new());
+    assert_eq!(judged(6_400, 0).emulated_link, Some(LinkRecord::default()));
+    let round = judged(6_399, 0);
+    assert!(round.why_invalid[0].starts_with("the messages took another way than the link"), "{round:?}");
+    let faulty = judged(6_400, 3);
+    assert!(faulty.why_invalid[0].contains("overflowed: 3 packets"), "{faulty:?}");
+    assert_eq!((faulty.valid, faulty.latency_ns), (false, None));
+}
