@@ -1,4 +1,5 @@
 //! Publishes values of a type on the topic `pose`, and is called back with the first that comes.
+#![allow(clippy::print_stdout)] // that is what it is for
 
 use std::time::Duration;
 
