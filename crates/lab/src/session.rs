@@ -195,6 +195,6 @@ mod tests {
         let bound = found("options = { reliability = \"deadline_bound\" }");
         assert_eq!(bound, ("noctule deadline_bound missed ≤ 0.1".to_owned(), Some(0.0), true));
         assert_eq!(found("").1, Some(0.375), "the worst of all");
-        assert_eq!(found("options = { reliability = \"none\" }").2, false);
+        assert!(!found("options = { reliability = \"none\" }").2);
     }
 }

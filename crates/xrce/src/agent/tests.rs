@@ -255,7 +255,7 @@ fn a_client_of_ours_is_greeted_as_such_and_its_fourth_stamp_makes_an_exchange() 
     assert_eq!(sent, [bytes("81 00 00 00 04 01 0B 00 00 00 58 52 43 45 01 00 4E 43 00")]);
     let asked = bench.now;
     let sent = bench.client_says(HERE, &bytes("81 00 00 00 0E 01 08 00 01 00 00 00 00 65 CD 1D"));
-    bench.now = bench.now + Span::from_ms(3);
+    bench.now += Span::from_ms(3);
     let mut fourth = bytes("81 00 00 00 0F 01 18 00 02 00 00 00 01 00 00 00 02 00 00 00 00 00 00 00");
     fourth.extend_from_slice(&sent[0][8..16]);
     bench.client_says(HERE, &fourth);
