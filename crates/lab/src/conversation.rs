@@ -19,8 +19,10 @@ use crate::plan::CellPlan;
 /// Discovery of a foreign middleware may take seconds; nothing healthy takes this long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Beyond the time it was given, a node may need this long to finish and write its record.
+/// Beyond the time it was given, a node may need this long to finish and write its record …
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
+/// … and across an emulated link, where megabytes in a sender's buffers take their time.
+const FINISH_TIMEOUT_ACROSS: Duration = Duration::from_secs(30);
 
 /// What a node says of its settings, by name.
 pub(crate) type NodeSettings = Vec<(String, String)>;
@@ -169,7 +171,8 @@ impl<'a> Conversation<'a> {
     /// Waits for the sender, stops the receivers, ends all processes; returns what each node left behind.
     pub(crate) fn finish(mut self) -> Result<Vec<NodeResult>, NodeFault> {
         let reply_timeout = Duration::from_millis(self.around.settings.reply_timeout_ms);
-        let limit = Duration::from_secs_f64(self.cell.sending_seconds()) + reply_timeout * 2 + FINISH_TIMEOUT;
+        let finish_timeout = if self.cell.across.is_some() { FINISH_TIMEOUT_ACROSS } else { FINISH_TIMEOUT };
+        let limit = Duration::from_secs_f64(self.cell.sending_seconds()) + reply_timeout * 2 + finish_timeout;
         let interrupted = self.around.interrupted;
         let (sender, receivers) = self.nodes.split_at_mut(1);
         let mut done = vec![sender[0].expect("done", "sending", limit, interrupted)?];
@@ -178,7 +181,7 @@ impl<'a> Conversation<'a> {
             node.tell(&Line::new("stop").with("messages", &messages))?;
         }
         for node in receivers {
-            done.push(node.expect("done", "receiving", FINISH_TIMEOUT, interrupted)?);
+            done.push(node.expect("done", "receiving", finish_timeout, interrupted)?);
         }
         let mut results = Vec::new();
         for (number, (done, settings)) in done.into_iter().zip(std::mem::take(&mut self.settings)).enumerate()

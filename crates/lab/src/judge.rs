@@ -81,7 +81,12 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     check_rate(plan, &nodes, &mut why);
     check_latencies(plan, &samples, &mut why);
     check_way(&cell, link.is_some(), &mut why);
-    why.extend(link.iter().flat_map(LinkRecord::faults));
+    let faults: Vec<String> = link.iter().flat_map(LinkRecord::faults).collect();
+    if !faults.is_empty() {
+        // A peer may saturate, the tool may not.
+        cell.expect = None;
+    }
+    why.extend(faults);
     cell.emulated_link = link;
     why.extend(Translation::faults(&translation));
     if cell.received == 0 {
@@ -137,7 +142,12 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
         clocks: plan.clocks.clone(),
         facts: Default::default(),
         options: plan.options.clone(),
-        beside: None,
+        beside: plan.beside.as_deref().map(|beside| Beside {
+            peer: beside.peer.clone(),
+            payload_bytes: beside.payload_bytes,
+            rate_hz: beside.rate_hz,
+            ..Beside::default()
+        }),
         received_hz: None,
         wire_bytes: None,
         warm_up_sent: plan.warm_up_sent(),
@@ -310,8 +320,8 @@ fn check_way(cell: &Cell, across: bool, why: &mut Vec<String>) {
     let least_bytes = (cell.received / fan).saturating_mul(cell.payload_bytes);
     if wire_bytes < least_bytes {
         why.push(format!(
-            "the messages took another way than the link: it saw {wire_bytes} B, what arrived has {least_bytes} B; switch \
-             off the peer's shared memory"
+            "the messages took another way than the link: it saw {wire_bytes} B, what arrived has {least_bytes} B, so \
+             switch off the peer's shared memory"
         ));
     }
 }

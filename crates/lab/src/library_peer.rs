@@ -12,6 +12,8 @@ use noctule_timebase::Span;
 
 use crate::floors;
 
+/// How long a full history may take.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
 /// How long all nodes may take to find each other.
 const PARTNERS_WITHIN_NS: i64 = 10_000_000_000;
 /// Messages that a slow reader may be behind, at least.
@@ -34,6 +36,9 @@ struct Ends {
     publisher: Option<Publisher>,
     subscriber: Option<Subscriber>,
     readers: usize,
+    /// Publishes so many before it waits until all of them have arrived; `None`: the newest win.
+    batch: Option<u32>,
+    in_batch: u32,
     in_place: bool,
     sealed: bool,
     spins: bool,
@@ -91,6 +96,9 @@ impl Peer for Noctule {
             subscriber: subscriber.transpose().map_err(fault)?,
             _node: node,
             readers: open.readers as usize,
+            batch: (open.options.get("history").map(String::as_str) == Some("keep_all"))
+                .then(|| HISTORY.max(open.window)),
+            in_batch: 0,
             in_place: open.options.get("read").is_some_and(|way| way == "in_place"),
             sealed: open.options.contains_key("key"),
             spins: open.wait == Wait::Spin,
@@ -143,6 +151,12 @@ impl Transport for Ends {
     #[inline]
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
+        if let Some(batch) = self.batch {
+            if self.in_batch >= batch && !publisher.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN) {
+                return Err(PeerError("a full history was not acknowledged within 10 s".into()));
+            }
+            self.in_batch = self.in_batch % batch + 1;
+        }
         let sent = if self.in_place && message.touch() == Touch::Header {
             let length = message.payload_bytes();
             let bytes = message.bytes();

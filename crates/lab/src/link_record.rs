@@ -7,6 +7,8 @@ use noctule_link_emulator::Report;
 use noctule_link_emulator::report::{Lateness, NodeReport};
 use serde::{Deserialize, Serialize};
 
+/// Of fewer packets than this nobody knows when one in a thousand is handed over: ten lie beyond.
+const LATENESS_P99_9_PACKETS_MIN: u64 = 10_000;
 /// One packet in a hundred may be handed over this much later than due: a tenth of the shortest way that the lab's own
 /// scenarios model.
 const LATENESS_P99_MAX_NS: u64 = 1_000_000;
@@ -18,7 +20,7 @@ const LATENESS_P99_9_MAX_NS: u64 = 5_000_000;
 pub struct LinkRecord {
     /// Of its random numbers; the same for every peer in the same trial.
     pub seed: u64,
-    /// The congestion control of the kernel's TCP on it.
+    /// The congestion control of whoever uses the kernel's TCP and does not choose.
     pub tcp_congestion_control: String,
     /// Core the forwarder was pinned to, apart from all nodes; `null`: it shared the nodes' cores.
     pub core: Option<u32>,
@@ -102,16 +104,15 @@ impl LinkRecord {
     /// Why the trial says nothing about the peer, one sentence each.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut why = Vec::new();
-        let limits = [
-            ("1 %", self.lateness_ns.p99, LATENESS_P99_MAX_NS),
-            ("0.1 %", self.lateness_ns.p99_9, LATENESS_P99_9_MAX_NS),
-        ];
+        let lateness = self.lateness_ns;
+        let p99_9 = lateness.p99_9.filter(|_| lateness.count >= LATENESS_P99_9_PACKETS_MIN);
+        let limits = [("1 %", lateness.p99, LATENESS_P99_MAX_NS), ("0.1 %", p99_9, LATENESS_P99_9_MAX_NS)];
         for (share, found, limit) in limits {
             if let Some(found_ns) = found.filter(|&ns| ns > limit) {
                 let (found_ms, limit_ms) = (found_ns as f64 / 1e6, limit / 1_000_000);
                 why.push(format!(
                     "the link emulator was late: {share} of its packets more than {found_ms:.1} ms ({limit_ms} ms are \
-                     tolerated); give the machine less to do"
+                     tolerated), so give the machine less to do"
                 ));
             }
         }
@@ -122,7 +123,7 @@ impl LinkRecord {
             (self.refused, "were refused by a host's interface"),
         ];
         for (count, what) in overflows.into_iter().filter(|(count, _)| *count > 0) {
-            why.push(format!("the link emulator overflowed: {count} packets {what}; offer less at once"));
+            why.push(format!("the link emulator overflowed: {count} packets {what}, so offer less at once"));
         }
         why
     }
@@ -160,7 +161,7 @@ mod tests {
     fn losses_are_the_experiment_and_lateness_or_overflow_a_fault() {
         let mut record = LinkRecord {
             lateness_ns: Lateness {
-                count: 1_000,
+                count: LATENESS_P99_9_PACKETS_MIN,
                 p99: Some(LATENESS_P99_MAX_NS),
                 p99_9: Some(LATENESS_P99_9_MAX_NS),
                 ..Lateness::default()
@@ -174,6 +175,8 @@ mod tests {
         let said = record.faults();
         assert!(said[0].contains("1 % of its packets more than 2.3 ms (1 ms are tolerated)"), "{said:?}");
         assert!(said[1].contains("0.1 % of its packets more than 7.0 ms"), "{said:?}");
+        record.lateness_ns.count -= 1;
+        assert_eq!(record.faults().len(), 1, "ten packets make no p99.9");
         record.lateness_ns = Lateness::default();
         record.directions[0].flight_full = 7;
         (record.unread, record.refused) = (8, 9);

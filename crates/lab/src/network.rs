@@ -23,8 +23,6 @@ const ADDRESSES: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
 const PREFIX_BITS: u32 = 24;
 const INTERFACES: [&str; 2] = ["noctule0", "noctule1"];
 
-/// What TCP does on an emulated link, whatever the machine prefers: what most networks meet.
-const CONGESTION_CONTROL: &str = "cubic";
 /// Of the calling thread's namespace.
 const CONGESTION_CONTROL_PATH: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const DEVICES_PATH: &str = "/proc/thread-self/net/dev";
@@ -78,10 +76,6 @@ impl Network {
     pub(crate) fn emulated(hosts: u32, emulation: Emulation<'_>) -> Result<Self, String> {
         let spec = source::read(emulation.spec).map_err(|error| error.to_string())?;
         let hosts = namespaces(hosts)?;
-        for host in &hosts {
-            // Where it cannot be chosen, the record says what it is.
-            let _ = host.run(|| std::fs::write(CONGESTION_CONTROL_PATH, CONGESTION_CONTROL));
-        }
         let settings = ForwarderSettings {
             core: emulation.core,
             elapsed: emulation.elapsed,

@@ -313,6 +313,7 @@ impl Expander<'_> {
             other.options.clear();
             other.link = cell.link_by(&entry.description.links);
         }
+        other.options.extend(traffic.options.clone());
         expander.settle(&mut other);
         // It is there from the start, and nothing is asked of its latency.
         (other.warm_up_messages, other.deadline_ns) = (0, None);
@@ -477,13 +478,14 @@ mod tests {
     #[test]
     fn what_flows_beside_lasts_longer_than_the_cell_and_may_be_another_peers() {
         let cells = "[[cells]]\npeer = \"udp\"\nmode = \"one_way\"\nrate_hz = 1000\nseconds = 2\n\
-                     beside = { peer = \"tcp\", payload_bytes = 1000, rate_hz = 50 }\noptions = { x = \"1\" }\n";
+                     beside = { peer = \"tcp\", payload_bytes = 1000, rate_hz = 50, options = { y = \"2\" } }\noptions = { x = \"1\" }\n";
         let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
         let cell = &plan.cells[0];
         let beside = cell.beside.as_deref().unwrap();
         assert_eq!((beside.peer.as_str(), beside.link.as_str(), beside.payload_bytes), ("tcp", "tcp", 1000));
         assert!(beside.sending_seconds() > cell.sending_seconds() + 0.9, "{beside:?}");
-        assert!(beside.options.is_empty() && beside.beside.is_none());
+        assert_eq!(beside.options, BTreeMap::from([("y".to_owned(), "2".to_owned())]));
+        assert!(beside.beside.is_none());
         let crowded =
             cells.replace("payload_bytes = 1000", "payload_bytes = 70000").replace("\"tcp\"", "\"udp\"");
         let plan = expand(&crowded, &[0, 1], &Choice::default()).unwrap();

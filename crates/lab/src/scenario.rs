@@ -119,8 +119,11 @@ pub struct Group {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Of another peer, which then has no options; default: the group's, with its options.
+    /// Of another peer, which then has no options but those below; default: the group's, with its options.
     pub peer: Option<String>,
+    /// Options beside or instead of the group's.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
     /// As [`Group::payload_bytes`].
     pub payload_bytes: u64,
     /// Messages per second; 0 or absent = back to back.

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use noctule_peer::{Open, PeerError};
+use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 
 use super::socket::{readable, receive, start_pulse, try_receive};
 
@@ -17,10 +18,12 @@ pub(crate) struct Streams {
     inbound: Option<TcpStream>,
     outbound: Vec<TcpStream>,
     nodelay: bool,
+    congestion: Option<String>,
 }
 
 impl Streams {
-    /// Listens if the node subscribes. Option `nodelay`: 1, or 0 for Nagle's algorithm (RFC 896).
+    /// Listens if the node subscribes. Options: `nodelay`, 1 or 0 for Nagle's algorithm (RFC 896); `congestion`, the kernel's
+    /// name of a congestion control (`cubic`, `reno`, `bbr`), else the machine's.
     pub(crate) fn open(open: &Open) -> Result<Self, PeerError> {
         let bind = |_: &String| TcpListener::bind((open.bind_address.as_str(), 0));
         let listener = open.subscribe.as_ref().map(bind).transpose();
@@ -31,7 +34,8 @@ impl Streams {
             Some("0") => false,
             Some(other) => return Err(PeerError(format!("option.nodelay={other} is neither 1 nor 0"))),
         };
-        Ok(Self { listener, inbound: None, outbound: Vec::new(), nodelay })
+        let congestion = open.options.get("congestion").cloned();
+        Ok(Self { listener, inbound: None, outbound: Vec::new(), nodelay, congestion })
     }
 
     /// Where a writer reaches this node.
@@ -46,6 +50,10 @@ impl Streams {
             let failed = |e| PeerError::of(&format!("cannot connect to {reader}"), e);
             let stream = TcpStream::connect(reader).map_err(failed)?;
             stream.set_nodelay(self.nodelay).map_err(failed)?;
+            if let Some(name) = &self.congestion {
+                let failed = |e| PeerError::of(&format!("option.congestion={name} cannot be had"), e);
+                set_tcp_congestion(&stream, name).map_err(failed)?;
+            }
             self.outbound.push(stream);
         }
         if let Some(listener) = &self.listener {
@@ -56,7 +64,10 @@ impl Streams {
             self.inbound = Some(stream);
         }
         start_pulse()?;
-        Ok(BTreeMap::from([("nodelay".into(), u8::from(self.nodelay).to_string())]))
+        let mut settings = BTreeMap::from([("nodelay".into(), u8::from(self.nodelay).to_string())]);
+        let control = self.outbound.first().and_then(|stream| tcp_congestion(stream).ok());
+        settings.extend(control.map(|name| ("congestion".into(), name)));
+        Ok(settings)
     }
 
     /// Writes to all readers; waits while a connection is full.

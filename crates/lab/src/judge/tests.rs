@@ -134,8 +134,14 @@ fn two_hosts_are_measured_by_stamps_of_one() {
 
 #[test]
 fn failed_trial_is_a_cell_with_its_reason() {
-    let (cell, samples) =
-        judge(&plan("one_way", 2, None), 0, Err("node 1 (x) exited with code 3 while sending".into()));
+    let mut planned = plan("one_way", 2, None);
+    planned.beside = Some(Box::new(plan("one_way", 2, Some(50.0))));
+    let (cell, samples) = judge(&planned, 0, Err("node 1 (x) exited with code 3 while sending".into()));
+    assert_eq!(
+        cell.key().beside.map(|beside| beside.rate_mhz),
+        Some(Some(50_000)),
+        "still its own experiment"
+    );
     assert!(!cell.valid && samples.is_empty() && cell.latency_ns.is_none());
     assert_eq!(cell.why_invalid, ["node 1 (x) exited with code 3 while sending"]);
 }
@@ -331,7 +337,7 @@ fn across_an_emulated_link_all_stamps_are_of_one_clock() {
 #[test]
 fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
     let mut plan = plan("one_way", 2, None);
-    (plan.hosts, plan.across) = (2, Some("wifi".into()));
+    (plan.hosts, plan.across, plan.expect) = (2, Some("wifi".into()), Some("may_saturate".into()));
     let judged = |wire_bytes, refused| {
         let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
         let link = Some(LinkRecord { refused, ..LinkRecord::default() });
@@ -344,4 +350,9 @@ fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
     let faulty = judged(6_400, 3);
     assert!(faulty.why_invalid[0].contains("overflowed: 3 packets"), "{faulty:?}");
     assert_eq!((faulty.valid, faulty.latency_ns), (false, None));
+    assert_eq!(
+        (round.expect.is_some(), faulty.expect),
+        (true, None),
+        "a peer may saturate, the tool may not"
+    );
 }
