@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use noctule::{Node, Publisher, Reliability, Subscriber, SubscriberBuilder, Wait as LibraryWait};
+use noctule::{Node, Publisher, Qos, Reliability, Subscriber, SubscriberBuilder, Wait as LibraryWait};
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Touch, Transport, Wait};
 use noctule_sys::clock;
 use noctule_timebase::Span;
@@ -26,7 +26,7 @@ const EDGE_BYTES: usize = 16;
 /// As scenarios call it.
 pub(crate) const NAME: &str = "noctule";
 /// What the option `reliability` may be.
-pub(crate) const RELIABILITIES: [&str; 2] = ["best_effort", "reliable"];
+pub(crate) const RELIABILITIES: [&str; 3] = ["best_effort", "deadline_bound", "reliable"];
 
 /// The peer `noctule`.
 pub(crate) struct Noctule;
@@ -76,21 +76,15 @@ impl Peer for Noctule {
         }
         let node = builder.open().map_err(fault)?;
         let topic = |name: &String| format!("{}/{name}", open.session);
-        let reliability = match open.options.get("reliability").map(String::as_str) {
-            None | Some("best_effort") => Reliability::BestEffort,
-            Some("reliable") => Reliability::Reliable,
-            Some(other) => {
-                return Err(PeerError(format!("reliability {other}: say best_effort or reliable")));
-            }
-        };
+        let qos = qos(open)?;
         let publisher = open.publish.as_ref().map(|name| {
-            let builder = node.publisher(&topic(name)).keep_last(HISTORY.max(open.window));
-            builder.payload_bytes_max(open.payload_bytes as u32).reliability(reliability).open()
+            let builder = node.publisher(&topic(name)).qos(qos);
+            builder.payload_bytes_max(open.payload_bytes as u32).open()
         });
         let subscriber = open
             .subscribe
             .as_ref()
-            .map(|name| waiting(node.subscriber(&topic(name)), open.wait).reliability(reliability).open());
+            .map(|name| waiting(node.subscriber(&topic(name)), open.wait).qos(qos).open());
         Ok(Box::new(Ends {
             publisher: publisher.transpose().map_err(fault)?,
             subscriber: subscriber.transpose().map_err(fault)?,
@@ -105,6 +99,28 @@ impl Peer for Noctule {
             buffer: vec![0; open.payload_bytes],
             age_sum: Span::ZERO,
         }))
+    }
+}
+
+/// What publisher offers and subscriber requests: the deadline is the cell's.
+fn qos(open: &Open) -> Result<Qos, PeerError> {
+    let qos = Qos { depth: HISTORY.max(open.window), ..Qos::default() };
+    match open.options.get("reliability").map(String::as_str) {
+        None | Some("best_effort") => Ok(qos),
+        Some("reliable") => Ok(Qos { reliability: Reliability::Reliable, ..qos }),
+        Some("deadline_bound") => {
+            let wrong = || PeerError("deadline_bound needs a deadline in the cell (deadline_us)".into());
+            let deadline_ns = open.deadline_ns.and_then(|ns| i64::try_from(ns).ok()).ok_or_else(wrong)?;
+            let loss = match open.options.get("loss").map(|text| text.parse::<f64>()) {
+                None => f64::from(qos.loss_ppm) / 1e6,
+                Some(Ok(share)) if (1e-6..=1.0).contains(&share) => share,
+                Some(_) => return Err(PeerError("loss: say a share from 0.000001 to 1".into())),
+            };
+            let reliability = Reliability::DeadlineBound;
+            let loss_ppm = (loss * 1e6).round() as u32;
+            Ok(Qos { reliability, deadline: Some(Span::from_ns(deadline_ns)), loss_ppm, ..qos })
+        }
+        Some(other) => Err(PeerError(format!("reliability {other}: say {}", RELIABILITIES.join(", ")))),
     }
 }
 
@@ -125,6 +141,19 @@ fn waiting(builder: SubscriberBuilder, wait: Wait) -> SubscriberBuilder {
 }
 
 impl Transport for Ends {
+    fn facts(&self) -> BTreeMap<String, f64> {
+        let sent = self.publisher.iter().flat_map(Publisher::deadline_counters);
+        let (mut datagrams, mut extra) = (0, 0);
+        for (_, counters) in sent {
+            datagrams += counters.datagrams;
+            extra += counters.repeats + counters.parity;
+        }
+        match datagrams {
+            0 => BTreeMap::new(),
+            _ => BTreeMap::from([("redundancy".into(), extra as f64 / datagrams as f64)]),
+        }
+    }
+
     fn connect(&mut self, _: &[String]) -> Result<BTreeMap<String, String>, PeerError> {
         let until_ns = clock::now_ns() + PARTNERS_WITHIN_NS;
         loop {
