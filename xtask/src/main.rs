@@ -1,5 +1,6 @@
 //! Every developer command: `cargo xtask …`. CI calls the same door.
 
+mod autopilot;
 mod bench;
 mod browser;
 mod c_library;

@@ -1,7 +1,8 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
 use crate::{
-    browser, c_library, examples, fuzz, microcontroller, peers, python, readers, readme, setup, shell, tidy,
+    autopilot, browser, c_library, examples, fuzz, microcontroller, peers, python, readers, readme, setup,
+    shell, tidy,
 };
 
 type Step = (&'static str, fn() -> Result<(), String>);
@@ -28,6 +29,7 @@ const TEST: &[Step] = &[
     ("peers in the lab", || {
         shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")
     }),
+    ("foreign autopilot", autopilot::run),
     ("README", readme::run),
     ("report of README", browser::of_readme),
 ];
