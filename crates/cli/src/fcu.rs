@@ -84,7 +84,7 @@ enum Role {
 
 /// What both sides must know.
 #[derive(Clone, clap::Args)]
-struct Flight {
+pub(crate) struct Flight {
     /// What is spoken
     #[arg(long, value_enum, default_value = "xrce")]
     protocol: ProtocolName,
@@ -114,8 +114,9 @@ struct Flight {
     json: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum ProtocolName {
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ProtocolName {
     /// DDS-XRCE, by the C client that boards run
     Xrce,
     /// MAVLink
@@ -123,7 +124,7 @@ enum ProtocolName {
 }
 
 impl ProtocolName {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             ProtocolName::Xrce => "xrce",
             ProtocolName::Mavlink => "mavlink",
@@ -205,35 +206,66 @@ fn accompany(
     Companion::new(config, &node)?.run(&|| stop.is_due())
 }
 
-/// A controller and a companion as processes, and the line between in this one.
+impl Flight {
+    /// A flight over a line of its own, with the usual rates.
+    pub(crate) fn of(
+        protocol: ProtocolName,
+        clock: LocalClock,
+        (warm_up, seconds): (Duration, Duration),
+        seed: u64,
+    ) -> Flight {
+        let pipeline = Span::from_ms(30);
+        Flight { protocol, clock, imu_hz: 200, pose_hz: 30, pipeline, warm_up, seconds, seed, json: true }
+    }
+}
+
+/// What came of a whole loop.
+pub(crate) struct Flown {
+    /// Reports of line, controller and companion.
+    pub(crate) value: Value,
+    /// Whether both heard of each other.
+    pub(crate) valid: bool,
+}
+
+/// The usual loop: a line without faults.
+pub(crate) fn fly_both(flight: &Flight) -> Result<Flown, Box<dyn Error>> {
+    fly_over(flight, SerialSpec { baud: BAUD_DEFAULT, ..SerialSpec::default() })
+}
+
 fn both(arguments: &FcuArguments) -> Result<Outcome, Box<dyn Error>> {
-    let flight = &arguments.flight;
-    let folder = std::env::temp_dir().join(format!("noctule-fcu-{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
+    let adapter = |latency_timer| Adapter { latency_timer, frame: Span::from_ms(1) };
     let spec = SerialSpec {
         baud: arguments.baud,
-        adapter: arguments.ftdi.map(|latency_timer| Adapter { latency_timer, frame: Span::from_ms(1) }),
+        adapter: arguments.ftdi.map(adapter),
         noise: arguments.noise,
         ..SerialSpec::default()
     };
-    let ends = [folder.join("board"), folder.join("companion")];
+    let flown = fly_over(&arguments.flight, spec)?;
+    print(arguments.flight.json, &flown.value, || loop_text(&flown.value));
+    Ok(validity(flown.valid))
+}
+
+/// A controller and a companion as processes, and the line between in this one.
+fn fly_over(flight: &Flight, spec: SerialSpec) -> Result<Flown, Box<dyn Error>> {
+    let folder = std::env::temp_dir().join(format!("noctule-fcu-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let (baud, ends) = (spec.baud, [folder.join("board"), folder.join("companion")]);
     let pump = SerialPump::start(spec, flight.seed, ends.clone())?;
-    let result = processes(flight, &ends, arguments.baud);
+    let result = processes(flight, &ends, baud);
     let line = pump.stop();
     let _ = std::fs::remove_dir_all(&folder);
     let [board, companion] = result?;
-    let line = line?;
-    let bytes = line.directions.map(|direction| direction.sent);
+    let bytes = line?.directions.map(|direction| direction.sent);
+    let fused = board["fusion"]
+        .as_array()
+        .is_some_and(|lines| lines.iter().any(|line| line["fused"].as_u64().is_some_and(|fused| fused > 0)));
+    let valid = fused && companion["imu_received"].as_u64() > Some(0);
     let value = json!({
-        "protocol": flight.protocol.word(), "baud": arguments.baud,
+        "protocol": flight.protocol.word(), "baud": baud,
         "line": { "board_to_companion_bytes": bytes[0], "companion_to_board_bytes": bytes[1] },
         "board": board, "companion": companion,
     });
-    print(flight.json, &value, || loop_text(&value));
-    let fused = value["board"]["fusion"]
-        .as_array()
-        .is_some_and(|lines| lines.iter().any(|line| line["fused"].as_u64().is_some_and(|fused| fused > 0)));
-    Ok(validity(fused && value["companion"]["imu_received"].as_u64() > Some(0)))
+    Ok(Flown { value, valid })
 }
 
 fn processes(flight: &Flight, ends: &[PathBuf; 2], baud: u32) -> Result<[Value; 2], Box<dyn Error>> {

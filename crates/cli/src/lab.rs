@@ -1,5 +1,7 @@
 //! `noctule lab …`
 
+mod flights;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -82,6 +84,10 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
             run_scenarios(&[Request { file, choice: Choice::default() }], &output)
         }
         Command::Run { scenario, versus, peers, smoke, output } => {
+            if let Some(text) = flights::read(&scenario) {
+                prepare(&output.out)?;
+                return flights::run(&text, smoke, &output);
+            }
             let choice = Choice { peers, smoke };
             let request = |path: &PathBuf| -> Result<Request, Box<dyn Error>> {
                 Ok(Request { file: ScenarioFile::read(path)?, choice: choice.clone() })

@@ -138,7 +138,7 @@ fn facts(run: &Run, merged: &[MergedCell]) -> String {
 }
 
 /// Pads columns; a rule under the headings and one after `ruled_rows` rows.
-fn align(lines: &[Vec<String>], ruled_rows: usize, left: &[bool]) -> String {
+pub fn align(lines: &[Vec<String>], ruled_rows: usize, left: &[bool]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..left.len()).map(width).collect();
     let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1)) + "\n";
