@@ -120,7 +120,8 @@ std::shared_ptr<eprosima::fastdds::rtps::TransportDescriptorInterface> transport
         return shm;
     }
     auto udp = std::make_shared<UDPv4TransportDescriptor>();
-    udp->interfaceWhiteList.push_back(node->bind_address);
+    // With a white list, a group's port is bound to the interface's own address, where no group is heard.
+    if (strcmp(noctule_option(node, "multicast", "0"), "1") != 0) udp->interfaceWhiteList.push_back(node->bind_address);
     udp->maxInitialPeersRange = MAX_PARTICIPANTS;
     udp->sendBufferSize = udp->receiveBufferSize = SOCKET_BUFFER_BYTES;
     noctule_setting(node, "socket_buffer_bytes", "%u", SOCKET_BUFFER_BYTES);
