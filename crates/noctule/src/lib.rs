@@ -57,6 +57,7 @@ pub mod swarm_key;
 pub mod sync;
 
 mod age_histogram;
+mod deadline;
 mod dispatcher;
 mod error;
 mod node;
@@ -74,6 +75,7 @@ pub use noctule_local_clock as clock;
 pub use noctule_formats as formats;
 
 pub use age_histogram::{AGE_HISTOGRAM_BYTES, AgeHistogram};
+pub use deadline::DeadlineMissed;
 pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
 pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use noctule_discovery::{

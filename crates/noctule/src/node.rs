@@ -2,6 +2,7 @@
 
 pub(crate) mod offer;
 
+mod deadlines;
 mod driver;
 mod hand_over;
 mod lead;
@@ -31,12 +32,14 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 use crate::clock::{self, LocalClock};
+use crate::deadline::DeadlineMissed;
 use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
 use crate::swarm_key::SwarmKey;
+use deadlines::Topic;
 use lead::Lead;
 use offer::Offer;
 pub use ping::{PINGS_LIMIT, PingError};
@@ -345,8 +348,12 @@ impl Shared {
             remote_readers: AtomicU32::new(0),
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            has_deadline: qos.deadline.is_some(),
+            last_ns: AtomicI64::new(0),
         });
         state.publishers.insert(id, Arc::clone(&published));
+        let watched = Topic::Published(Arc::clone(&published));
+        state.deadlines.add(id, watched, qos.deadline, clock::now());
         state.settle(id, clock::now());
         drop(state);
         self.kick();
@@ -362,8 +369,10 @@ impl Shared {
         let mut state = self.lock();
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
         endpoint.id = id;
+        let deadline = endpoint.qos.deadline;
         let subscribed = Arc::new(SubscribedTopic::new(endpoint, pins));
         state.subscribers.insert(id, Arc::clone(&subscribed));
+        state.deadlines.add(id, Topic::Subscribed(Arc::clone(&subscribed)), deadline, clock::now());
         state.settle(id, clock::now());
         drop(state);
         self.kick();
@@ -393,6 +402,10 @@ impl Shared {
     /// What came for a reader, from each deadline-bound writer of another host.
     pub(crate) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
         self.lock().received(reader)
+    }
+
+    pub(crate) fn deadline_missed(&self, id: EndpointId) -> DeadlineMissed {
+        self.lock().deadline_missed(id)
     }
 
     pub(crate) fn readers_of(&self, id: EndpointId) -> usize {
