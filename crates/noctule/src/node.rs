@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use noctule_discovery::{
-    Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
+    Counters, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
 use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId};
 use noctule_shm_ring::RingConfig;
@@ -33,7 +33,7 @@ use rustix::fd::OwnedFd;
 
 use crate::clock::{self, LocalClock};
 use crate::deadline::DeadlineMissed;
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, RefusedCounters};
 use crate::error::NodeError;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
@@ -242,6 +242,11 @@ impl Node {
         self.shared.lock().poll_notice()
     }
 
+    /// What came over the network that was not believed or not understood, beside discovery's own traffic.
+    pub fn counters(&self) -> NodeCounters {
+        self.shared.lock().counters()
+    }
+
     /// Every other node, by number.
     pub fn nodes(&self) -> Vec<KnownNode> {
         let state = self.shared.lock();
@@ -265,6 +270,17 @@ impl Node {
         });
         known.collect()
     }
+}
+
+/// What a node's sockets have brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeCounters {
+    /// Discovery; what nobody could make sense of is malformed there.
+    pub discovery: Counters,
+    /// Datagrams that the seal did not let through, by reason.
+    pub refused: RefusedCounters,
+    /// Datagrams of a link or of the clock exchange from nodes that are not known.
+    pub strangers: u64,
 }
 
 /// Another node.

@@ -60,6 +60,13 @@ pub enum Notice {
         /// Periods missed so far.
         total: u64,
     },
+    /// What a publisher sends cannot be taken in on this side.
+    Unreadable {
+        /// The topic.
+        topic: String,
+        /// Why, and the way out.
+        why: String,
+    },
     /// A publisher of this host did not let a subscriber read.
     Refused {
         /// The topic.
@@ -97,6 +104,7 @@ impl fmt::Display for Notice {
                     "topic {topic}: nothing was {what} for {ms} ms, the deadline it {whose} here ({total} missed so far)"
                 )
             }
+            Notice::Unreadable { topic, why } => write!(f, "topic {topic}: cannot be read here: {why}"),
             Notice::Refused { topic, why } => write!(f, "topic {topic}: the publisher refuses: {why}"),
         }
     }

@@ -131,8 +131,9 @@ impl Remote {
         let inbound = match self.inbound.entry(writer.id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
+                let inbound = Inbound::new(writer, most_bytes)?;
                 self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
-                place.insert(Inbound::new(writer, most_bytes)?)
+                place.insert(inbound)
             }
         };
         let reader = inbound.reader(topic.pins, writer.type_hash)?;

@@ -16,6 +16,7 @@ use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId, Wish as L
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
+use super::NodeCounters;
 use super::deadlines::Deadlines;
 use super::offer::Past;
 use super::ping::Pings;
@@ -61,6 +62,7 @@ pub(super) struct State {
     same_host: BTreeMap<NodeId, bool>,
     remotes: Remotes,
     pub(super) deadlines: Deadlines,
+    strangers: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
     clock: LocalClock,
     arrivals: Arrivals,
@@ -93,6 +95,7 @@ impl State {
             same_host: BTreeMap::new(),
             remotes: Remotes::new(),
             deadlines: Deadlines::default(),
+            strangers: 0,
             by_address: BTreeMap::new(),
             clock,
             arrivals: Arrivals::new(),
@@ -130,7 +133,10 @@ impl State {
             Some(b"NCTS\x01\x02") => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
-                let (Ok(reply), Some(sender)) = (Reply::decode(body), sender) else { return };
+                let (Ok(reply), Some(sender)) = (Reply::decode(body), sender) else {
+                    self.strangers = self.strangers.saturating_add(1);
+                    return;
+                };
                 if !self.pings.handle_reply(sender, &reply, arrived)
                     && let Some(remote) = self.remotes.get_mut(&sender)
                 {
@@ -141,6 +147,8 @@ impl State {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
                     remote.handle_datagram(body, now, local);
+                } else {
+                    self.strangers = self.strangers.saturating_add(1);
                 }
             }
             _ => {
@@ -264,6 +272,14 @@ impl State {
 
     pub(super) fn note(&mut self, notice: Notice) {
         push_notice(&mut self.notices, notice);
+    }
+
+    pub(super) fn counters(&self) -> NodeCounters {
+        NodeCounters {
+            discovery: self.discovery.counters(),
+            refused: self.envelope.counters(),
+            strangers: self.strangers,
+        }
     }
 
     /// How often the DEADLINE of one of our endpoints was missed.
@@ -401,7 +417,7 @@ impl State {
                 } else if let Some(topic) = self.subscribers.get(&local)
                     && let Err(why) = other.subscribe(node, &remote, topic)
                 {
-                    self.note(Notice::Refused { topic: remote.topic.clone(), why });
+                    self.note(Notice::Unreadable { topic: remote.topic.clone(), why });
                 }
             }
         }
