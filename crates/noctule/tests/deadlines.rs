@@ -16,7 +16,7 @@ fn nodes(domain: u32, clock: &str) -> (Node, Node) {
 }
 
 fn joined(a: &Node, b: &Node) -> (Publisher, Subscriber) {
-    let mut publisher = a.publisher("imu").deadline(PERIOD).open().unwrap();
+    let publisher = a.publisher("imu").deadline(PERIOD).open().unwrap();
     let mut subscriber = b.subscriber("imu").deadline(2 * PERIOD).open().unwrap();
     while publisher.readers() == 0 || subscriber.publishers() == 0 {
         subscriber.wait(Some(Duration::from_millis(5)));

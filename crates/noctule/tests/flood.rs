@@ -1,5 +1,5 @@
 //! Garbage at the full rate of loopback at the sockets of both nodes: real traffic goes on, and counters show what came.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)] // tests and what they share
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;

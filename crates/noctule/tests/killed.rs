@@ -4,7 +4,7 @@
 //! `NOCTULE_KILLS` (default 12) kills from seed `NOCTULE_SEED` (default 1), half of them of readers,
 //! half of writers. The processes are this test binary itself, started again with a role.
 
-#![allow(clippy::unwrap_used)] // a test, roles included
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test, roles included
 
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};

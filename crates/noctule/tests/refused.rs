@@ -1,7 +1,7 @@
 //! A reader that may not read, and memory that cannot be had: each is told in a sentence, and the node lives on.
 //!
 //! Children are this test binary itself, started again with a role; what they were told they print to standard error.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
