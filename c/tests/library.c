@@ -249,7 +249,7 @@ static void a_wait_set_finds_the_topic_that_has_a_sample(void) {
     noctule_statistics_t statistics;
     CHECK(noctule_subscriber_statistics(subscribers[0], &statistics) == NOCTULE_OK);
     CHECK(statistics.taken >= 6 && statistics.aged == statistics.taken && statistics.bound_ns == 0);
-    CHECK(statistics.age_max_ns >= 0 && statistics.late == 0 && statistics.bytes >= 17);
+    CHECK(statistics.age_max_ns >= 0 && statistics.late == 0 && statistics.deadline_missed == 0 && statistics.bytes >= 17);
     CHECK(statistics.age_p99_9_ns == INT64_MIN);
     CHECK_FAILS(noctule_subscriber_statistics(NULL, &statistics), NOCTULE_ERROR_ARGUMENT, "subscriber is NULL");
 

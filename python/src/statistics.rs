@@ -21,6 +21,8 @@ pub(crate) struct Statistics {
     expired: u64,
     /// Taken, but older than the ``deadline`` that was requested.
     late: u64,
+    /// Periods of that ``deadline`` in which nothing came.
+    deadline_missed: u64,
     /// Bytes of those that were taken.
     bytes: u64,
     /// Taken, and of known age.
@@ -47,6 +49,7 @@ impl From<TopicStatistics> for Statistics {
             missed: from.counters.missed,
             expired: from.counters.expired,
             late: from.counters.late,
+            deadline_missed: from.deadline_missed,
             bytes: from.counters.bytes,
             aged: from.aged,
             age_p50_ns: ns(from.age_p50),

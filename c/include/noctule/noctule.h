@@ -184,6 +184,7 @@ typedef struct {
     uint64_t missed;       /* Missing before those: lost on the way, or overwritten unread. */
     uint64_t expired;      /* Older than LIFESPAN, and dropped. */
     uint64_t late;         /* Taken, but older than the DEADLINE that was requested. */
+    uint64_t deadline_missed; /* Periods of that DEADLINE in which nothing came. */
     uint64_t bytes;        /* Of those that were taken. */
     uint64_t aged;         /* Taken, and of known age. */
     int64_t age_p50_ns;

@@ -214,7 +214,7 @@ private:
 
 // As noctule_statistics_t; none: not known.
 struct Statistics {
-    std::uint64_t taken, missed, expired, late, bytes, aged;
+    std::uint64_t taken, missed, expired, late, deadline_missed, bytes, aged;
     std::optional<nanoseconds> age_p50, age_p90, age_p99, age_p99_9, age_max, bound;
 };
 
@@ -244,8 +244,8 @@ public:
         noctule_statistics_t from;
         detail::check(noctule_subscriber_statistics(subscriber_.get(), &from));
         const auto age = [](std::int64_t ns) { return detail::known(ns, INT64_MIN); };
-        return {from.taken,           from.missed,          from.expired,         from.late,
-                from.bytes,           from.aged,            age(from.age_p50_ns), age(from.age_p90_ns),
+        return {from.taken,           from.missed,            from.expired,         from.late,
+                from.deadline_missed, from.bytes,             from.aged,            age(from.age_p50_ns), age(from.age_p90_ns),
                 age(from.age_p99_ns), age(from.age_p99_9_ns), age(from.age_max_ns), detail::known(from.bound_ns, -1)};
     }
 

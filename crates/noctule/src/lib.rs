@@ -57,6 +57,7 @@ pub mod swarm_key;
 pub mod sync;
 
 mod age_histogram;
+mod deadline;
 mod dispatcher;
 mod error;
 mod node;
@@ -74,17 +75,19 @@ pub use noctule_local_clock as clock;
 pub use noctule_formats as formats;
 
 pub use age_histogram::{AGE_HISTOGRAM_BYTES, AgeHistogram};
+pub use deadline::DeadlineMissed;
 pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
 pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use noctule_discovery::{
-    Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason, Reliability, incompatible,
+    Counters as DiscoveryCounters, Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason,
+    Reliability, incompatible,
 };
 pub use noctule_formats::{Format, FormatError, Message, message};
 /// Terms of the transport that notices and counters speak in.
 pub use noctule_prrt::{ReceivedCounters, SentCounters, plan::Infeasible};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::Exchange;
-pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, PINGS_LIMIT, PingError};
+pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError};
 pub use notice::Notice;
 pub use publisher::{
     PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,

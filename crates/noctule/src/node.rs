@@ -2,6 +2,7 @@
 
 pub(crate) mod offer;
 
+mod deadlines;
 mod driver;
 mod hand_over;
 mod lead;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use noctule_discovery::{
-    Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
+    Counters, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
 use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId};
 use noctule_shm_ring::RingConfig;
@@ -31,12 +32,14 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 use crate::clock::{self, LocalClock};
-use crate::envelope::Envelope;
+use crate::deadline::DeadlineMissed;
+use crate::envelope::{Envelope, RefusedCounters};
 use crate::error::NodeError;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
 use crate::swarm_key::SwarmKey;
+use deadlines::Topic;
 use lead::Lead;
 use offer::Offer;
 pub use ping::{PINGS_LIMIT, PingError};
@@ -239,6 +242,11 @@ impl Node {
         self.shared.lock().poll_notice()
     }
 
+    /// What came over the network that was not believed or not understood, beside discovery's own traffic.
+    pub fn counters(&self) -> NodeCounters {
+        self.shared.lock().counters()
+    }
+
     /// Every other node, by number.
     pub fn nodes(&self) -> Vec<KnownNode> {
         let state = self.shared.lock();
@@ -262,6 +270,17 @@ impl Node {
         });
         known.collect()
     }
+}
+
+/// What a node's sockets have brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeCounters {
+    /// Discovery; what nobody could make sense of is malformed there.
+    pub discovery: Counters,
+    /// Datagrams that the seal did not let through, by reason.
+    pub refused: RefusedCounters,
+    /// Datagrams of a link or of the clock exchange from nodes that are not known.
+    pub strangers: u64,
 }
 
 /// Another node.
@@ -345,8 +364,12 @@ impl Shared {
             remote_readers: AtomicU32::new(0),
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            has_deadline: qos.deadline.is_some(),
+            last_ns: AtomicI64::new(0),
         });
         state.publishers.insert(id, Arc::clone(&published));
+        let watched = Topic::Published(Arc::clone(&published));
+        state.deadlines.add(id, watched, qos.deadline, clock::now());
         state.settle(id, clock::now());
         drop(state);
         self.kick();
@@ -362,8 +385,10 @@ impl Shared {
         let mut state = self.lock();
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
         endpoint.id = id;
+        let deadline = endpoint.qos.deadline;
         let subscribed = Arc::new(SubscribedTopic::new(endpoint, pins));
         state.subscribers.insert(id, Arc::clone(&subscribed));
+        state.deadlines.add(id, Topic::Subscribed(Arc::clone(&subscribed)), deadline, clock::now());
         state.settle(id, clock::now());
         drop(state);
         self.kick();
@@ -393,6 +418,10 @@ impl Shared {
     /// What came for a reader, from each deadline-bound writer of another host.
     pub(crate) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
         self.lock().received(reader)
+    }
+
+    pub(crate) fn deadline_missed(&self, id: EndpointId) -> DeadlineMissed {
+        self.lock().deadline_missed(id)
     }
 
     pub(crate) fn readers_of(&self, id: EndpointId) -> usize {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use noctule_discovery::{Incompatible, NodeId, Reason};
+use noctule_discovery::{EndpointKind, Incompatible, NodeId, Reason};
 use noctule_prrt::plan::Infeasible;
+use noctule_timebase::Span;
 
 use crate::envelope::Refused;
 use crate::topic_formats::names;
@@ -48,6 +49,24 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
     },
+    /// No sample for longer than DEADLINE. Told at the first miss after a sample, once a second at most.
+    DeadlineMissed {
+        /// The topic.
+        topic: String,
+        /// Writer: the publisher's promise was broken; reader: the subscriber's demand was not met.
+        kind: EndpointKind,
+        /// The deadline.
+        period: Span,
+        /// Periods missed so far.
+        total: u64,
+    },
+    /// What a publisher sends cannot be taken in on this side.
+    Unreadable {
+        /// The topic.
+        topic: String,
+        /// Why, and the way out.
+        why: String,
+    },
     /// A publisher of this host did not let a subscriber read.
     Refused {
         /// The topic.
@@ -74,6 +93,18 @@ impl fmt::Display for Notice {
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
             }
+            Notice::DeadlineMissed { topic, kind, period, total } => {
+                let (what, whose) = match kind {
+                    EndpointKind::Writer => ("published", "offers"),
+                    EndpointKind::Reader => ("received", "requests"),
+                };
+                let ms = period.ns() as f64 / 1e6;
+                write!(
+                    f,
+                    "topic {topic}: nothing was {what} for {ms} ms, the deadline it {whose} here ({total} missed so far)"
+                )
+            }
+            Notice::Unreadable { topic, why } => write!(f, "topic {topic}: cannot be read here: {why}"),
             Notice::Refused { topic, why } => write!(f, "topic {topic}: the publisher refuses: {why}"),
         }
     }

@@ -4,7 +4,7 @@ mod typed;
 
 pub use typed::{TypedPublisher, TypedPublisherBuilder};
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
+use crate::deadline::DeadlineMissed;
 use crate::error::{NodeError, PublishError};
 use crate::node::Shared;
 use crate::node::offer::Offer;
@@ -77,6 +78,9 @@ pub(crate) struct PublishedTopic {
     pub(crate) remote_readers: AtomicU32,
     pub(crate) published: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) has_deadline: bool,
+    /// When the last sample was published, on the crystal, if there is a deadline; 0 before.
+    pub(crate) last_ns: AtomicI64,
 }
 
 /// Settings of a publisher, in the words of DDS and ROS 2.
@@ -256,8 +260,7 @@ impl Publisher {
             self.topic.refused.fetch_add(1, Ordering::Relaxed);
             return Err(PublishError::TooLong { topic: self.topic.name.clone(), bytes, most_bytes });
         }
-        self.sequence += 1;
-        self.topic.published.store(self.sequence, Ordering::Relaxed);
+        self.count();
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
             // Its length was checked above, so this does not fail.
             if let Ok(wake) = writer.copy_in(bytes, source.here) {
@@ -287,28 +290,25 @@ impl Publisher {
         }
         let source_time_ns = self.shared.clock.now::<Local>().ns();
         let alone = self.topic.remote_readers.load(Ordering::Relaxed) == 0;
-        match &mut self.writer {
-            Some(writer) if alone && length_bytes <= self.topic.offer.payload_bytes_max => {
-                self.sequence += 1;
-                self.topic.published.store(self.sequence, Ordering::Relaxed);
-                // Its length was checked above, so this does not fail.
-                if let Ok(mut loan) = writer.loan(length_bytes) {
-                    fill(&mut Place(Where::Ring(&mut loan)));
-                    let wake = loan.commit(Origin { source_time_ns, user: 0 });
-                    writer.wake(wake);
-                }
-                Ok(())
+        let most_bytes = self.topic.offer.payload_bytes_max;
+        if alone && length_bytes <= most_bytes && self.writer.is_some() {
+            self.count();
+            // Its length was checked above, so this does not fail.
+            if let Some(writer) = &mut self.writer
+                && let Ok(mut loan) = writer.loan(length_bytes)
+            {
+                fill(&mut Place(Where::Ring(&mut loan)));
+                let wake = loan.commit(Origin { source_time_ns, user: 0 });
+                writer.wake(wake);
             }
-            // Nobody here, or others elsewhere: the bytes are needed twice, or not at all.
-            _ => {
-                let length = length_bytes.min(self.topic.offer.payload_bytes_max.saturating_add(1));
-                let mut bytes = vec![0; length];
-                if length == length_bytes {
-                    fill(&mut Place(Where::Heap(&mut bytes)));
-                }
-                self.publish_at(&bytes, Instant::from_ns(source_time_ns))
-            }
+            return Ok(());
         }
+        // Nobody here, or others elsewhere: the bytes are needed twice, or not at all.
+        let mut bytes = vec![0; length_bytes.min(most_bytes.saturating_add(1))];
+        if bytes.len() == length_bytes {
+            fill(&mut Place(Where::Heap(&mut bytes)));
+        }
+        self.publish_at(&bytes, Instant::from_ns(source_time_ns))
     }
 
     /// Readers that get what is published from now on: those on this host that have been let in, and those
@@ -338,6 +338,11 @@ impl Publisher {
         self.shared.sent(self.topic.id)
     }
 
+    /// How often the DEADLINE offered was missed: nothing was published in time.
+    pub fn deadline_missed(&self) -> DeadlineMissed {
+        self.shared.deadline_missed(self.topic.id)
+    }
+
     /// The topic's name.
     pub fn topic(&self) -> &str {
         &self.topic.name
@@ -346,6 +351,20 @@ impl Publisher {
     /// Samples published so far.
     pub fn published(&self) -> u64 {
         self.sequence
+    }
+
+    /// One more sample.
+    #[inline]
+    fn count(&mut self) {
+        self.sequence += 1;
+        self.topic.published.store(self.sequence, Ordering::Relaxed);
+        if self.topic.has_deadline {
+            let now_ns = now_ns();
+            self.topic.last_ns.store(now_ns, Ordering::Relaxed);
+            if let Some(writer) = &self.writer {
+                writer.stamp(now_ns);
+            }
+        }
     }
 
     #[cold]

@@ -36,6 +36,8 @@ pub struct SubscriberCounters {
 pub struct TopicStatistics {
     /// What became of samples.
     pub counters: SubscriberCounters,
+    /// Periods of the DEADLINE that was requested in which nothing came.
+    pub deadline_missed: u64,
     /// Samples of known age, of which the figures below tell.
     pub aged: u64,
     /// Median age when it was taken, within 0.8 %; `None` if fewer than ten samples lie beyond it, as for each quantile.
@@ -106,6 +108,7 @@ impl Recorder {
         let ages = &self.ages;
         TopicStatistics {
             counters: self.counters,
+            deadline_missed: 0,
             aged: ages.len(),
             age_p50: ages.quantile(0.5),
             age_p90: ages.quantile(0.9),

@@ -4,6 +4,7 @@
 //! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and
 //! waiting know one thing only.
 
+mod rhythms;
 mod typed;
 mod wait_set;
 
@@ -24,12 +25,14 @@ use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
 use crate::age_histogram::AgeHistogram;
+use crate::deadline::DeadlineMissed;
 use crate::error::{NodeError, ReceiveError, TakeError};
 use crate::node::Shared;
 use crate::publisher::span;
 use crate::sample::{Bytes, Route, Sample, SampleInfo, unpack_widths};
 use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
 use crate::topic_formats::{ANY_FORMAT, TopicFormats};
+use rhythms::Rhythms;
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
@@ -96,6 +99,8 @@ pub(crate) struct SubscribedTopic {
     seen: AtomicU32,
     /// Wakes a subscriber that sleeps on its one source.
     alarm: Mutex<Option<Alarm>>,
+    /// When its publishers last wrote, if it has a deadline.
+    rhythms: Mutex<Rhythms>,
 }
 
 impl SubscribedTopic {
@@ -109,17 +114,28 @@ impl SubscribedTopic {
             version: AtomicU32::new(0),
             seen: AtomicU32::new(0),
             alarm: Mutex::new(None),
+            rhythms: Mutex::default(),
         }
     }
 
     /// Hands a change to the subscriber and wakes it.
     pub(crate) fn change(&self, change: Change) {
+        if self.endpoint.qos.deadline.is_some()
+            && let Ok(mut rhythms) = self.rhythms.lock()
+        {
+            rhythms.change(&change);
+        }
         // Only a panic of the subscriber's thread poisons it, and then nobody looks.
         if let Ok(mut changes) = self.changes.lock() {
             changes.push(change);
         }
         self.version.fetch_add(1, Ordering::Release);
         self.wake();
+    }
+
+    /// When the last sample came, on the crystal; 0 for none. Only if there is a deadline.
+    pub(crate) fn newest_ns(&self) -> i64 {
+        self.rhythms.lock().map_or(0, |rhythms| rhythms.newest_ns())
     }
 
     /// Whether the subscriber has not seen all changes. It may just have fallen asleep when it was woken,
@@ -301,6 +317,11 @@ impl Subscriber {
         self.sources.iter().filter(|source| !source.has_ended).count()
     }
 
+    /// How often the DEADLINE requested was missed: nothing came in time, from any publisher.
+    pub fn deadline_missed(&self) -> DeadlineMissed {
+        self.shared.deadline_missed(self.topic.id)
+    }
+
     /// The topic's name.
     pub fn topic(&self) -> &str {
         &self.topic.endpoint.topic
@@ -313,7 +334,8 @@ impl Subscriber {
 
     /// What was seen of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
     pub fn statistics(&self) -> TopicStatistics {
-        self.recorder.statistics()
+        let deadline_missed = self.deadline.map_or(0, |_| self.deadline_missed().total);
+        TopicStatistics { deadline_missed, ..self.recorder.statistics() }
     }
 
     /// How often which age. Takes no memory before there is a publisher.

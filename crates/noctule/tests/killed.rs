@@ -4,9 +4,10 @@
 //! `NOCTULE_KILLS` (default 12) kills from seed `NOCTULE_SEED` (default 1), half of them of readers,
 //! half of writers. The processes are this test binary itself, started again with a role.
 
-#![allow(clippy::unwrap_used)] // a test, roles included
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test, roles included
 
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use noctule::{Node, Publisher, Sample, Subscriber};
 
@@ -105,46 +106,77 @@ impl Random {
     }
 }
 
+/// How long it took that a started process was seen, and that a killed one was no longer.
+#[derive(Default)]
+struct Delays {
+    joined: Vec<Duration>,
+    gone: Vec<Duration>,
+}
+
+impl Delays {
+    fn print(&mut self, whose: &str) {
+        for (what, delays) in [("joined", &mut self.joined), ("gone", &mut self.gone)] {
+            delays.sort_unstable();
+            let at = |share: usize| delays.get(delays.len() * share / 100).or(delays.last());
+            println!("{whose} {what}: median {:?}, 99 % {:?}, longest {:?}", at(50), at(99), delays.last());
+        }
+    }
+}
+
 fn kill_readers(count: u64, domain: &str, random: &mut Random) {
     let (ours, faithful_node) = (node(domain), node(domain));
     let mut publisher = publisher(&ours);
     let mut faithful = subscriber(&faithful_node);
-    let (mut held, mut heard) = (None, 0);
+    let (mut held, mut heard, mut delays) = (None, 0, Delays::default());
     for _ in 0..count {
+        let started = Instant::now();
         let child = start("read", domain);
         while publisher.readers() < 2 {
             publish(&mut publisher);
             heard += read(&mut faithful, &mut held);
         }
+        delays.joined.push(started.elapsed());
         for _ in 0..random.below(20_000) {
             publish(&mut publisher);
         }
+        let killed = Instant::now();
         kill(child);
         while publisher.readers() > 1 {
             publish(&mut publisher);
         }
+        delays.gone.push(killed.elapsed());
         heard += read(&mut faithful, &mut held);
     }
     assert!(heard >= count);
+    delays.print("readers");
 }
 
 fn kill_writers(count: u64, domain: &str, random: &mut Random) {
     let ours = node(domain);
     let mut subscriber = subscriber(&ours);
+    let mut delays = Delays::default();
     for _ in 0..count {
+        let started = Instant::now();
         let child = start("write", domain);
         let (mut held, mut heard) = (None, 0);
         let enough = random.below(5_000);
+        while heard == 0 {
+            heard += read(&mut subscriber, &mut held);
+        }
+        delays.joined.push(started.elapsed());
         while heard <= enough {
             heard += read(&mut subscriber, &mut held);
         }
+        let killed = Instant::now();
         kill(child);
         while subscriber.publishers() > 0 {
             subscriber.wait(None);
         }
+        delays.gone.push(killed.elapsed());
         // What it left can still be read, and is whole.
         read(&mut subscriber, &mut held);
     }
+    delays.print("writers");
 }
 
 fn open_descriptors() -> usize {

@@ -20,6 +20,8 @@ const VERSION: u64 = 1;
 
 /// Number of the last position published; its low half is the futex. Alone in its pair of lines.
 pub(crate) const PUBLISHED: usize = 128;
+/// When that was, if the writer keeps it; the writer has the line at hand then.
+pub(crate) const WRITTEN: usize = 136;
 const SLOTS: usize = 256;
 
 // Within a slot.

@@ -36,6 +36,7 @@
 mod layout;
 mod memory;
 mod reader;
+mod rhythm;
 mod roster;
 mod sync;
 mod writer;
@@ -54,5 +55,6 @@ pub use memory::Memory;
 #[cfg(not(loom))]
 pub use reader::Alarm;
 pub use reader::{Borrowed, ReadError, Reader, ReaderCounters, Sample, StartAt};
+pub use rhythm::Rhythm;
 pub use roster::{AttachError, READERS_MAX, ReaderId, Roster};
 pub use writer::{Loan, Origin, Wake, WriteError, Writer, WriterCounters};

@@ -11,6 +11,7 @@ use crate::layout::{
     PUBLISHED, SOURCE_TIME, STAMP, Stamp, WAITING,
 };
 use crate::memory::Memory;
+use crate::rhythm::Rhythm;
 use crate::sync::{Arc, AtomicU32, Ordering, fence};
 use crate::writer::Origin;
 
@@ -246,6 +247,11 @@ impl Reader {
     #[cfg(not(loom))]
     pub fn alarm(&self) -> Alarm {
         Alarm(self.shared.data.clone())
+    }
+
+    /// Keeps watch over the writer from another thread.
+    pub fn rhythm(&self) -> Rhythm {
+        Rhythm(self.shared.data.clone())
     }
 
     #[inline]

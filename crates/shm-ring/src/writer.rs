@@ -8,7 +8,7 @@
 
 use crate::layout::{
     LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PUBLISHED, RingConfig, SOURCE_TIME, STAMP, Stamp,
-    WAITING,
+    WAITING, WRITTEN,
 };
 use crate::memory::Memory;
 use crate::roster::{Attached, READERS_MAX, Roster};
@@ -123,6 +123,13 @@ impl Writer {
     /// count them as missed.
     pub fn skip_numbers(&mut self, count: u64) {
         self.number = self.number.saturating_add(count);
+    }
+
+    /// Says that the next message is published at `now_ns` of the host's `CLOCK_MONOTONIC`, for who keeps watch
+    /// ([`Rhythm`](crate::Rhythm)).
+    #[inline]
+    pub fn stamp(&self, now_ns: i64) {
+        self.memory.word(WRITTEN).store(now_ns as u64, Ordering::Relaxed);
     }
 
     /// Publishes a copy of `bytes`.

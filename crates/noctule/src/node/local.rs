@@ -63,6 +63,8 @@ struct Outgoing {
     asked: BTreeMap<(EndpointId, EndpointId), Arc<Endpoint>>,
     /// What will be.
     to_ask: VecDeque<Question>,
+    /// The other side said that it will grant nothing.
+    is_refused: bool,
 }
 
 impl Connections {
@@ -114,8 +116,11 @@ impl Connections {
         } else if let Some(outgoing) = self.outgoing.get_mut(&token)
             && !outgoing.receive(&mut buffer, shared)
         {
-            let node = outgoing.node;
+            let (node, is_refused) = (outgoing.node, outgoing.is_refused);
             self.outgoing.remove(&token);
+            if is_refused {
+                return;
+            }
             shared.sources_went(node);
             shared.lock().handle_death(node, clock::now());
         }
@@ -176,7 +181,13 @@ impl Connections {
                 let token = self.watch(&socket, epoll)?;
                 self.outgoing.insert(
                     token,
-                    Outgoing { node, socket, asked: BTreeMap::new(), to_ask: VecDeque::new() },
+                    Outgoing {
+                        node,
+                        socket,
+                        asked: BTreeMap::new(),
+                        to_ask: VecDeque::new(),
+                        is_refused: false,
+                    },
                 );
                 token
             }
@@ -264,19 +275,34 @@ impl Outgoing {
             Arrival::Packet(_, Packet::Grant { writer, reader, pins, position }, descriptors) => {
                 let Some(endpoint) = self.asked.remove(&(writer, reader)) else { return true };
                 if let Err(why) = self.begin(&endpoint, (reader, pins, position), descriptors, shared) {
-                    shared.note(Notice::Refused { topic: endpoint.topic.clone(), why });
+                    shared.note(Notice::Unreadable { topic: endpoint.topic.clone(), why });
+                    // The writer need not keep anything for it.
+                    let _ = self.socket.send(&Packet::Release { writer, reader }.encode(shared.id), &[]);
                 }
                 self.ask(shared);
                 true
             }
             Arrival::Packet(_, Packet::Refuse { writer, reader, why }, _) => {
-                let asked = self.asked.remove(&(writer, reader));
-                let topic = asked.map_or_else(|| "(all)".to_owned(), |endpoint| endpoint.topic.clone());
-                shared.note(Notice::Refused { topic, why });
-                self.ask(shared);
+                match self.asked.remove(&(writer, reader)) {
+                    Some(endpoint) => {
+                        shared.note(Notice::Refused { topic: endpoint.topic.clone(), why });
+                        self.ask(shared);
+                    }
+                    None => self.refuse_all(&why, shared),
+                }
                 true
             }
             Arrival::Packet(..) | Arrival::End => false,
+        }
+    }
+
+    /// The other node lets this one read nothing, and ends the connection; that is not its end.
+    fn refuse_all(&mut self, why: &str, shared: &Shared) {
+        self.is_refused = true;
+        let asked = std::mem::take(&mut self.asked);
+        let to_ask = std::mem::take(&mut self.to_ask).into_iter().map(|(.., writer)| writer);
+        for writer in asked.into_values().chain(to_ask) {
+            shared.note(Notice::Refused { topic: writer.topic.clone(), why: why.to_owned() });
         }
     }
 
@@ -286,6 +312,11 @@ impl Outgoing {
             && let Some((question, reader, writer)) = self.to_ask.pop_front()
         {
             if let Err(error) = self.socket.send(&question.encode(shared.id), &[]) {
+                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
+                    // It has hung up. Why, if it said so, lies in the socket and is taken next.
+                    self.to_ask.push_front((question, reader, writer));
+                    return;
+                }
                 let why = format!("its process does not answer on this host ({error})");
                 shared.note(Notice::Refused { topic: writer.topic.clone(), why });
                 continue;

@@ -142,8 +142,13 @@ pub(super) fn open_ring(
     type_hash: u64,
     start: StartAt,
 ) -> Result<Reader, String> {
-    let data = SealedMemory::open(data, WrittenBy::Creator).map_err(|error| error.to_string())?;
-    let control = SealedMemory::open(control, WrittenBy::Holder).map_err(|error| error.to_string())?;
+    let unmapped = |error: io::Error| {
+        format!(
+            "its shared memory cannot be mapped ({error}); lower the publisher's keep_last or payload_bytes_max, or raise this process's limit"
+        )
+    };
+    let data = SealedMemory::open(data, WrittenBy::Creator).map_err(unmapped)?;
+    let control = SealedMemory::open(control, WrittenBy::Holder).map_err(unmapped)?;
     Reader::open(Memory::from(data), Memory::from(control), pins, type_hash, start)
         .map_err(|error| error.to_string())
 }

@@ -49,6 +49,8 @@ struct Inbound {
     writer: Writer,
     offer: Offer,
     readers: u32,
+    /// Who watches the deadline asks when the last came.
+    has_deadline: bool,
 }
 
 impl Remote {
@@ -129,8 +131,9 @@ impl Remote {
         let inbound = match self.inbound.entry(writer.id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
+                let inbound = Inbound::new(writer, most_bytes)?;
                 self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
-                place.insert(Inbound::new(writer, most_bytes)?)
+                place.insert(inbound)
             }
         };
         let reader = inbound.reader(topic.pins, writer.type_hash)?;
@@ -166,7 +169,7 @@ impl Remote {
         // What breaks the specification is counted by the link.
         let _ = self.link.handle_datagram(body, arrival, &mut |sample| {
             if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
-                inbound.take(&sample, estimate);
+                inbound.take(&sample, estimate, now);
             }
         });
     }
@@ -177,7 +180,7 @@ impl Remote {
         let inbound = &mut self.inbound;
         self.link.handle_timeout(link_clock(now), &mut |sample| {
             if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
-                inbound.take(&sample, estimate);
+                inbound.take(&sample, estimate, now);
             }
         });
     }
@@ -216,9 +219,10 @@ impl Inbound {
             payload_bytes_max: most_bytes as usize,
             type_hash: writer.type_hash,
         };
+        let has_deadline = writer.qos.deadline.is_some();
         let offer = Offer::new(config).map_err(|error| error.to_string())?;
         let writer = offer.make()?.ok_or("the ring is there already")?;
-        Ok(Inbound { writer, offer, readers: 0 })
+        Ok(Inbound { writer, offer, readers: 0, has_deadline })
     }
 
     fn reader(&self, pins: u32, type_hash: u64) -> Result<Reader, String> {
@@ -228,7 +232,7 @@ impl Inbound {
         open_ring((granted.data, granted.control), granted.pins, type_hash, start)
     }
 
-    fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>) {
+    fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>, now: Instant<Raw>) {
         self.writer.skip_numbers(sample.missed);
         let remote = Instant::<RemoteClock>::from_ns(sample.source_time_ns);
         let (source_time, bound, sigma) = match estimate {
@@ -236,6 +240,9 @@ impl Inbound {
             Some(known) => (remote.translate::<Local>(Span::ZERO - known.offset), known.bound, known.sigma),
         };
         let origin = Origin { source_time_ns: source_time.ns(), user: pack_widths(bound, sigma) };
+        if self.has_deadline {
+            self.writer.stamp(now.ns());
+        }
         // Longer ones were not expected, so the link has not let them through.
         if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
             self.writer.wake(wake);

@@ -16,10 +16,13 @@ use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId, Wish as L
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
+use super::NodeCounters;
+use super::deadlines::Deadlines;
 use super::offer::Past;
 use super::ping::Pings;
 use super::remote::{Remote, Remotes};
 use crate::clock::{LocalClock, Raw};
+use crate::deadline::DeadlineMissed;
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
 use crate::publisher::PublishedTopic;
@@ -58,6 +61,8 @@ pub(super) struct State {
     /// Nodes whose memory we share, or not.
     same_host: BTreeMap<NodeId, bool>,
     remotes: Remotes,
+    pub(super) deadlines: Deadlines,
+    strangers: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
     clock: LocalClock,
     arrivals: Arrivals,
@@ -89,6 +94,8 @@ impl State {
             partners: BTreeMap::new(),
             same_host: BTreeMap::new(),
             remotes: Remotes::new(),
+            deadlines: Deadlines::default(),
+            strangers: 0,
             by_address: BTreeMap::new(),
             clock,
             arrivals: Arrivals::new(),
@@ -126,7 +133,10 @@ impl State {
             Some(b"NCTS\x01\x02") => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
-                let (Ok(reply), Some(sender)) = (Reply::decode(body), sender) else { return };
+                let (Ok(reply), Some(sender)) = (Reply::decode(body), sender) else {
+                    self.strangers = self.strangers.saturating_add(1);
+                    return;
+                };
                 if !self.pings.handle_reply(sender, &reply, arrived)
                     && let Some(remote) = self.remotes.get_mut(&sender)
                 {
@@ -137,6 +147,8 @@ impl State {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
                     remote.handle_datagram(body, now, local);
+                } else {
+                    self.strangers = self.strangers.saturating_add(1);
                 }
             }
             _ => {
@@ -164,6 +176,8 @@ impl State {
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));
+        let notices = &mut self.notices;
+        self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
     }
 
     /// What was sent of a deadline-bound writer, to each node that reads it.
@@ -237,6 +251,7 @@ impl State {
     /// When something is to be done again.
     pub(super) fn poll_timeout(&self, now: Instant<Raw>) -> Instant<Raw> {
         let mut earliest = Instant::from_ns(self.discovery.poll_timeout().ns());
+        earliest = self.deadlines.poll_timeout().map_or(earliest, |at| earliest.min(at));
         for remote in self.remotes.values() {
             // By this node's clock, which may be artificial: it is the distance that counts.
             let exchange = remote.poll_exchange_timeout().map(|at| now + (at - self.clock.at(now)));
@@ -256,10 +271,20 @@ impl State {
     }
 
     pub(super) fn note(&mut self, notice: Notice) {
-        if self.notices.len() >= NOTICES_LIMIT {
-            self.notices.pop_front();
+        push_notice(&mut self.notices, notice);
+    }
+
+    pub(super) fn counters(&self) -> NodeCounters {
+        NodeCounters {
+            discovery: self.discovery.counters(),
+            refused: self.envelope.counters(),
+            strangers: self.strangers,
         }
-        self.notices.push_back(notice);
+    }
+
+    /// How often the DEADLINE of one of our endpoints was missed.
+    pub(super) fn deadline_missed(&self, id: EndpointId) -> DeadlineMissed {
+        self.deadlines.missed(id, &self.clock)
     }
 
     /// Announces an endpoint; `None` if there is no room. Then put its topic into `publishers` or
@@ -321,6 +346,7 @@ impl State {
         }
         self.publishers.remove(&id);
         self.subscribers.remove(&id);
+        self.deadlines.remove(id);
     }
 
     fn match_local(&mut self, node: NodeId, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
@@ -391,7 +417,7 @@ impl State {
                 } else if let Some(topic) = self.subscribers.get(&local)
                     && let Err(why) = other.subscribe(node, &remote, topic)
                 {
-                    self.note(Notice::Refused { topic: remote.topic.clone(), why });
+                    self.note(Notice::Unreadable { topic: remote.topic.clone(), why });
                 }
             }
         }
@@ -460,6 +486,13 @@ impl State {
             self.note(Notice::Seal { why });
         }
     }
+}
+
+fn push_notice(notices: &mut VecDeque<Notice>, notice: Notice) {
+    if notices.len() >= NOTICES_LIMIT {
+        notices.pop_front();
+    }
+    notices.push_back(notice);
 }
 
 /// The node that a datagram comes from: by its seal, or by where it came from.

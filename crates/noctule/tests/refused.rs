@@ -1,0 +1,208 @@
+//! A reader that may not read, and memory that cannot be had: each is told in a sentence, and the node lives on.
+//!
+//! Children are this test binary itself, started again with a role; what they were told they print to standard error.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use noctule::clock::LocalClock;
+use noctule::{Node, Notice, Publisher, Subscriber};
+use rustix::process::{Resource, Rlimit, getuid, setrlimit};
+
+const ROLE: &str = "NOCTULE_REFUSED_ROLE";
+/// Who may do nothing: `nobody`.
+const STRANGER: u32 = 65_534;
+/// Of address space that a starved process may have beyond what it has: less than the ring below, more than all else.
+const SPARE_BYTES: u64 = 256 << 20;
+/// Eight of these and some more are a ring.
+const LARGE_BYTES: u32 = 100 << 20;
+
+fn node(domain: u32, clock: &str) -> Node {
+    let clock: LocalClock = clock.parse().unwrap();
+    Node::builder("refused").domain(domain).clock(clock).keep_notices().open().unwrap()
+}
+
+fn domain(number: u32) -> u32 {
+    4200 + (std::process::id() % 100) * 8 + number
+}
+
+/// The next notice that speaks of memory or permission.
+fn told(node: &Node, subscriber: &mut Subscriber) -> String {
+    loop {
+        match node.poll_notice() {
+            Some(notice @ (Notice::Refused { .. } | Notice::Unreadable { .. })) => return notice.to_string(),
+            Some(_) => {}
+            None => _ = subscriber.wait(Some(Duration::from_millis(5))),
+        }
+    }
+}
+
+fn until_received(publisher: &mut Publisher, subscriber: &mut Subscriber) {
+    while subscriber.take().unwrap().is_none() {
+        publisher.publish(b"small").unwrap();
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+}
+
+/// Leaves this process little address space.
+fn starve() {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = status.split(' ').next().unwrap().parse().unwrap();
+    let most = pages * rustix::param::page_size() as u64 + SPARE_BYTES;
+    setrlimit(Resource::As, Rlimit { current: Some(most), maximum: Some(most) }).unwrap();
+}
+
+fn large(node: &Node) -> noctule::PublisherBuilder {
+    node.publisher("large").payload_bytes_max(LARGE_BYTES)
+}
+
+/// Not a test by itself: what a started process does.
+#[test]
+fn role_of_a_started_process() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let mut words = role.split(' ');
+    let (role, domain, clock) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+    let node = node(domain.parse().unwrap(), clock);
+    match role {
+        "read" => {
+            let mut subscriber = node.subscriber("secret").open().unwrap();
+            eprintln!("TOLD {}", told(&node, &mut subscriber));
+            // Refused once, it neither reads nor asks for ever.
+            assert_eq!((subscriber.publishers(), subscriber.take().unwrap().is_none()), (0, true));
+            eprintln!("TOLD knows {}", node.nodes().len());
+        }
+        "publish_starved" => {
+            starve();
+            let history = large(&node).transient_local().open().unwrap_err();
+            eprintln!("TOLD {history}");
+            let _large = large(&node).open().unwrap();
+            let mut small = node.publisher("small").open().unwrap();
+            loop {
+                small.publish(b"small").unwrap();
+                std::thread::yield_now();
+            }
+        }
+        _ => {
+            starve();
+            let mut unread = node.subscriber("large").open().unwrap();
+            eprintln!("TOLD {}", told(&node, &mut unread));
+            let mut small = node.subscriber("small").open().unwrap();
+            while small.take().unwrap().is_none() {
+                small.wait(Some(Duration::from_millis(5)));
+            }
+            eprintln!("TOLD small came");
+        }
+    }
+}
+
+struct Told {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStderr>>,
+}
+
+impl Told {
+    fn start(role: &str, uid: u32) -> Told {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "role_of_a_started_process", "--nocapture"])
+            .env(ROLE, role)
+            .uid(uid)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        Told { child, lines }
+    }
+
+    fn next(&mut self) -> String {
+        let mut others = String::new();
+        for line in self.lines.by_ref() {
+            let line = line.unwrap();
+            if let Some(words) = line.strip_prefix("TOLD ") {
+                return words.to_owned();
+            }
+            others += &line;
+        }
+        panic!("it ended by itself: {others}");
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_reader_of_another_user_is_told_why_it_reads_nothing() {
+    if std::env::var(ROLE).is_ok() || !getuid().is_root() {
+        return; // Only root can become another user.
+    }
+    let domain = domain(0);
+    let ours = node(domain, "offset=0s");
+    let publisher = ours.publisher("secret").open().unwrap();
+    let mut stranger = Told::start(&format!("read {domain} offset=0s"), STRANGER);
+    let words = stranger.next();
+    assert!(words.contains("topic secret") && words.contains("runs as another user"), "{words}");
+    assert!(words.contains("name a group"), "{words}");
+    // It was refused, not lost: the node is still there for it.
+    assert_eq!(stranger.next(), "knows 1");
+    assert_eq!(publisher.readers(), 0);
+}
+
+#[test]
+fn a_publisher_without_memory_says_so_on_both_sides_and_goes_on_with_others() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = domain(1);
+    let mut starved = Told::start(&format!("publish_starved {domain} offset=0s"), getuid().as_raw());
+    let words = starved.next();
+    assert!(words.contains("bytes of shared memory cannot be had"), "{words}");
+    assert!(words.contains("lower keep_last"), "{words}");
+    let ours = node(domain, "offset=0s");
+    let mut subscriber = ours.subscriber("large").open().unwrap();
+    let words = told(&ours, &mut subscriber);
+    assert!(words.contains("topic large") && words.contains("shared memory cannot be had"), "{words}");
+    let mut small = ours.subscriber("small").open().unwrap();
+    while small.take().unwrap().is_none() {
+        small.wait(Some(Duration::from_millis(5)));
+    }
+}
+
+fn a_starved_subscriber_says_so(number: u32, its_clock: &str, says: &str) {
+    let domain = domain(number);
+    let ours = node(domain, "offset=0s");
+    let _large = large(&ours).open().unwrap();
+    let mut small = ours.publisher("small").open().unwrap();
+    let mut starved = Told::start(&format!("read_starved {domain} {its_clock}"), getuid().as_raw());
+    let words = starved.next();
+    assert!(words.contains("topic large: cannot be read here") && words.contains(says), "{words}");
+    assert!(words.contains("lower"), "{words}");
+    // It holds nothing of ours, and other topics are not touched.
+    let mut ear = ours.subscriber("small").open().unwrap();
+    until_received(&mut small, &mut ear);
+    while small.readers() < 2 {
+        std::thread::yield_now();
+    }
+    small.publish(b"small").unwrap();
+    assert_eq!(starved.next(), "small came");
+}
+
+#[test]
+fn a_subscriber_without_memory_for_the_ring_of_its_host_says_so() {
+    if std::env::var(ROLE).is_err() {
+        a_starved_subscriber_says_so(2, "offset=0s", "cannot be mapped");
+    }
+}
+
+#[test]
+fn a_subscriber_without_memory_for_a_topic_of_another_host_says_so() {
+    if std::env::var(ROLE).is_err() {
+        a_starved_subscriber_says_so(3, "offset=5s", "shared memory cannot be had");
+    }
+}
