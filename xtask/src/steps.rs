@@ -83,7 +83,7 @@ pub fn sweep(core: &str) -> Result<(), String> {
     }
 }
 
-/// The long runs; what they found last stands in docs/design.
+/// The long runs; what they found last stands in benchmarks/soak.md.
 pub fn soak() -> Result<(), String> {
     shell::run("cargo run --release --quiet -p noctule-lab --example soak_time_sync")?;
     shell::run(
