@@ -184,7 +184,7 @@ fn publisher(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Publisher,
 fn subscriber(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Subscriber, NodeError> {
     let qos = &endpoint.qos;
     let mut builder = node.subscriber(topic).type_name(&bus_type(&endpoint.topic.type_name), 0);
-    builder = builder.format(Format::Cdr);
+    builder = builder.formats(&[Format::Cdr]);
     if qos.reliable {
         builder = builder.reliability(Reliability::Reliable);
     }
