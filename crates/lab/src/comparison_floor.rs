@@ -34,6 +34,9 @@ fn floor_medians(cells: &[Cell]) -> BTreeMap<CellKey, i64> {
     medians.into_iter().map(|(key, trials)| (key, middle(trials))).collect()
 }
 
+/// Options that a floor must share, where a cell has them: they make the link another one, or the machine.
+const LINE_OPTIONS: [&str; 4] = ["baud", "ftdi", "noise", "load"];
+
 /// Names of the floors of a link, the right one first, then what stands in for it.
 fn candidates(key: &CellKey) -> &'static [&'static str] {
     match (key.link.as_str(), key.wait.as_str()) {
@@ -41,7 +44,8 @@ fn candidates(key: &CellKey) -> &'static [&'static str] {
         ("shm", _) => &["cache_line"],
         ("tcp", _) => &["tcp"],
         ("unix", _) => &["unix"],
-        ("pty" | "serial", _) => &["pty"],
+        ("pty", _) => &["pty"],
+        ("serial", _) => &["serial_pump"],
         ("memory", _) => &["memcpy"],
         // Beyond the largest datagram, TCP is the least that moves the same bytes through the kernel.
         ("udp", _) if key.payload_bytes > 65_507 => &["tcp"],
@@ -59,6 +63,7 @@ fn closest(floors: &BTreeMap<CellKey, i64>, key: &CellKey, name: &str) -> Option
             && (floor.link == key.link || !key.link.starts_with("link:"))
             && (floor.wait == key.wait || key.wait == "hybrid" || key.link == "shm")
             && (floor.payload_bytes == key.payload_bytes || carries_no_body)
+            && LINE_OPTIONS.iter().all(|name| floor.options.get(*name) == key.options.get(*name))
     };
     // The same rate if it was measured; an idle machine is slower to wake, and so is its floor.
     let (floor, &p50_ns) = floors.iter().filter(|(floor, _)| fits(floor)).min_by_key(|(floor, _)| {

@@ -16,7 +16,7 @@
 //! the test with every message.
 
 use noctule::clock::LocalClock;
-use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Local, Remote};
+use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Exchange, Local, Remote};
 use noctule_timebase::Instant;
 
 use crate::notation::duration;
@@ -107,6 +107,21 @@ impl ForeignClock {
     }
 }
 
+/// Exchanges that the sender made, as the receiver knows them: the reply to one and the request of the next are an
+/// exchange begun by the receiver, which the sender answers as late as its next request leaves.
+pub(crate) fn turned(exchanges: &[TraceRow]) -> Vec<TraceRow> {
+    let turn = |pair: &[TraceRow]| {
+        let [before, after] = pair else { return None };
+        let (before, after) = (before.exchange, after.exchange);
+        let stamps = [before.t3.ns(), before.t4.ns(), after.t1.ns(), after.t2.ns()];
+        // A request that left before the last reply came was on its way together with it.
+        let [t1, t2, t3, t4] = stamps;
+        let exchange = (t2 <= t3 && t1 <= t4).then(|| Exchange::from_ns(t1, t2, t3, t4))?;
+        Some(TraceRow { exchange, offset_true_ns: None, step_in_flight: false })
+    };
+    exchanges.windows(2).filter_map(turn).collect()
+}
+
 /// A sender's clock that is fast by one in this many (200 ppm, the premise of every bound) measures
 /// its own seconds rightly, and not the crystal's.
 const STRETCH: i64 = 5_000;
@@ -185,6 +200,25 @@ mod tests {
             assert!(error_ns.unsigned_abs() <= translation.bound_ns, "{error_ns}");
         }
         assert!(translation.faults().is_empty());
+    }
+
+    #[test]
+    fn exchanges_that_the_sender_made_prove_as_much_to_the_receiver() {
+        let own = foreign("since=0", "offset=-3s,ppm=50,since=0");
+        // The same, asked from the other side: its local clock is the sender's.
+        let asked = foreign("offset=-3s,ppm=50,since=0", "since=0");
+        let clock =
+            ForeignClock { exchanges: turned(&asked.exchanges), remote: own.remote, local: own.local };
+        assert_eq!(clock.exchanges.len(), 99);
+        let mut samples = samples(&clock);
+        let translation = clock.translate(&mut samples);
+        assert_eq!((translation.count, translation.unbounded, translation.wrong), (800, 0, 0));
+        assert!((15_000..80_000).contains(&translation.bound_ns), "{translation:?}");
+        assert!(
+            samples
+                .iter()
+                .all(|sample| (sample.latency_ns() - 70_000).unsigned_abs() <= translation.bound_ns)
+        );
     }
 
     #[test]

@@ -130,6 +130,7 @@ pub struct Endpoint {
     pending: VecDeque<i64>,
     bounded: Bounded,
     ema: Ema,
+    last_exchange: Option<Exchange>,
     counters: EndpointCounters,
 }
 
@@ -148,6 +149,7 @@ impl Endpoint {
             pending: VecDeque::new(),
             bounded: Bounded::new(BoundedConfig::default()),
             ema: Ema::new(EmaPreset::Mavros),
+            last_exchange: None,
             counters: EndpointCounters::default(),
         }
     }
@@ -236,6 +238,11 @@ impl Endpoint {
         self.ema.estimate(now)
     }
 
+    /// The newest exchange that told something; [`EndpointCounters::exchanges`] says whether it is a new one.
+    pub fn last_exchange(&self) -> Option<Exchange> {
+        self.last_exchange
+    }
+
     /// System and component of the other side, while it is heard.
     pub fn peer(&self) -> Option<(u8, u8)> {
         self.peer.map(|peer| (peer.system, peer.component))
@@ -303,7 +310,10 @@ impl Endpoint {
         let exchange = Exchange { t1: Instant::from_ns(sync.ts1), t2: answered, t3: answered, t4: arrived };
         // The filter refuses much; the bounded estimator's word counts.
         let _ = self.ema.handle_exchange(&exchange);
-        self.counters.exchanges += u64::from(self.bounded.handle_exchange(&exchange).is_ok());
+        if self.bounded.handle_exchange(&exchange).is_ok() {
+            self.counters.exchanges += 1;
+            self.last_exchange = Some(exchange);
+        }
     }
 
     fn request(&mut self, now: Instant<Local>) -> MavMessage {

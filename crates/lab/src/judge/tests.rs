@@ -46,7 +46,12 @@ fn node(sends: bool, received_after_ns: Option<i64>) -> NodeResult {
             arrivals: received_after_ns.is_some().into(),
         })
         .collect();
-    NodeResult { done: Line::new("done"), table: Table::from_slots(slots), settings: vec![] }
+    NodeResult {
+        done: Line::new("done"),
+        table: Table::from_slots(slots),
+        settings: vec![],
+        exchanges: vec![],
+    }
 }
 
 fn honest(mut node: NodeResult) -> NodeResult {
