@@ -481,6 +481,30 @@ mod tests {
     }
 
     #[test]
+    fn an_option_may_be_a_list_of_texts_and_numbers_of_which_the_short_form_keeps_some() {
+        let cells = "[[cells]]\npeer = \"serial_pump\"\noptions = { baud = [9600, \"19200\"], load = [\"none\", \"all\"] }\n\
+                     [smoke]\noptions = { baud = 9600 }\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        let said = |cell: &CellPlan| format!("{} {}", cell.options["baud"], cell.options["load"]);
+        let all: Vec<String> = plan.cells.iter().map(said).collect();
+        assert_eq!(all, ["9600 none", "9600 all", "19200 none", "19200 all"]);
+        let short = expand(cells, &[0, 1], &Choice { smoke: true, ..Choice::default() }).unwrap();
+        assert_eq!(short.cells.iter().map(said).collect::<Vec<_>>(), ["9600 none", "9600 all"]);
+    }
+
+    #[test]
+    fn a_wrong_option_of_a_line_is_a_fault_of_its_group_and_not_a_cell_less() {
+        let fault = |options: &str| {
+            let cells = format!("[[cells]]\npeer = \"xrce\"\noptions = {{ {options} }}\n");
+            expand(&cells, &[0, 1], &Choice::default()).unwrap_err().to_string()
+        };
+        assert!(fault("board = 1").starts_with("s.toml:2:1: a serial line needs a speed"));
+        assert!(fault("baud = [9600, 1]").contains("baud = \"1\" is not between 50 and 12000000"));
+        assert!(fault("baud = 9600, load = \"7\"").contains("load: core 7 is not one this process may use"));
+        assert!(fault("baud = 9600, priority = \"30,100\"").contains("no list of numbers from 0 to 99"));
+    }
+
+    #[test]
     fn unknown_peer_is_an_error_that_points_to_its_group() {
         let error = expand("\n[[cells]]\npeer = \"ucp\"\n", &[0], &Choice::default()).unwrap_err();
         assert!(

@@ -465,7 +465,10 @@ mod tests {
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\npayload_bytes = [64, 8]\n");
         assert_eq!(text, "s.toml:2:1: payload_bytes = 8 is not between 16 and 4194304");
         let clocks = |keys: &str| fault(&format!("name = \"x\"\n[[cells]]\npeer = \"udp\"\n{keys}\n"));
-        assert!(clocks("clocks = [\"\", \"\"]").contains("clocks needs hosts = 2 and one clock for each"));
+        assert!(
+            clocks("clocks = [\"\", \"\"]")
+                .contains("clocks needs hosts = 2, or link = \"serial\", and a clock for each side")
+        );
         assert!(clocks("hosts = 2\nclocks = [\"\"]").contains("clocks needs hosts = 2"));
         assert!(clocks("hosts = 2\nclocks = [\"\", \"ppm=x\"]").contains("clocks: ppm=x is no rate"));
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\nplacement = \"left\"\n");

@@ -1,7 +1,8 @@
 //! A speaker with a port and a clock: what a board's main loop is.
 //!
-//! Whoever waits for messages drives the port itself, so that nothing is handed from thread to thread. A node
-//! that only sends does not wait; for it a thread answers what arrives meanwhile, clock exchanges above all.
+//! Whoever waits for messages drives the port itself, so that nothing is handed from thread to thread. Until
+//! somebody does, and for good in a node that only sends, a thread answers what arrives, clock exchanges above all:
+//! a reply that is read late proves little.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -81,8 +82,16 @@ impl Driver {
         self.shared.as_ref().ok_or_else(|| PeerError("not connected yet; send connect first".into()))
     }
 
+    /// Ends the thread that answered until now; what it failed of, if it did.
+    fn take_over(&mut self) -> Result<(), PeerError> {
+        let Some(thread) = self.thread.take_if(|_| !self.only_sends) else { return Ok(()) };
+        self.shared()?.stop.store(true, Ordering::Relaxed);
+        thread.join().unwrap_or_else(|_| Err(PeerError("the thread of the line panicked".into())))
+    }
+
     /// Reads what is there, unless it is not yet time to look, and delivers what it comes to.
     fn look(&mut self, deliver: &mut Deliver<'_>) -> Result<usize, PeerError> {
+        self.take_over()?;
         let now_ns = clock::now_ns();
         if let Some(spin_delay_ns) = self.sides.spin_delay_ns {
             if now_ns < self.next_look_ns {
@@ -182,11 +191,9 @@ impl Transport for Driver {
             }
             shared.port.wait(shared.idle_ns());
         }
-        if self.only_sends {
-            let answering = Arc::clone(&shared);
-            let thread = std::thread::Builder::new().name("line".into()).spawn(move || answering.answer());
-            self.thread = Some(thread.map_err(|e| PeerError::of("cannot start a thread", e))?);
-        }
+        let answering = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("line".into()).spawn(move || answering.answer());
+        self.thread = Some(thread.map_err(|e| PeerError::of("cannot start a thread", e))?);
         self.shared = Some(shared);
         Ok(self.sides.settings())
     }

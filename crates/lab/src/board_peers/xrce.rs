@@ -4,7 +4,9 @@
 
 use noctule_board::{Client, ClientConfig, Endpoint, Line, State};
 use noctule_peer::{Description, Open, Peer, PeerError, Transport, Wait};
+use noctule_sys::clock::three_clocks;
 use noctule_time_sync::Exchange;
+use noctule_timebase::Span;
 
 use super::companion::Companion;
 use super::driver::{Driver, OpenPort};
@@ -110,6 +112,14 @@ impl Board {
     }
 }
 
+/// An agent stamps with the time of day, as XRCE has it; what the lab compares runs on the machine's crystal. Both
+/// clocks are of this machine, so the one is told in the other as of now, some milliseconds later.
+fn on_crystal(exchange: Exchange) -> Exchange {
+    let clocks = three_clocks();
+    let ahead = Span::from_ns(clocks.realtime_ns - clocks.raw_before_ns);
+    Exchange { t2: exchange.t2 - ahead, t3: exchange.t3 - ahead, ..exchange }
+}
+
 impl Speaker for Board {
     fn handle_bytes(&mut self, bytes: &[u8], arrived_ns: i64) {
         if self.is_datagram {
@@ -144,7 +154,7 @@ impl Speaker for Board {
     }
 
     fn poll_exchange(&mut self) -> Option<Exchange> {
-        self.client.poll_exchange()
+        self.client.poll_exchange().map(on_crystal)
     }
 
     fn is_ready(&self) -> bool {
