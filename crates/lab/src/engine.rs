@@ -23,7 +23,7 @@ use crate::node_process::NodeFault;
 use crate::plan::{CellPlan, Plan};
 use crate::run::Cell;
 use crate::samples::CellSamples;
-use crate::serial_line::SerialLine;
+use crate::serial_line::{self, SerialLine};
 use crate::sync::TraceRow;
 
 /// Clocks of a trial count from this long after the first exchange: until then their drift is settled
@@ -227,7 +227,8 @@ impl<'a> Engine<'a> {
         };
         if cell.link == "serial" {
             // They are compared over the line, by what speaks there.
-            return Ok(Some(TrialClocks { pair: None, each, start }));
+            let wire = serial_line::exchange_wire(&cell.options);
+            return Ok(Some(TrialClocks { pair: None, each, start, wire }));
         }
         let plan = PairPlan {
             noctule: &self.directory.noctule,
@@ -238,7 +239,7 @@ impl<'a> Engine<'a> {
             trace: self.scratch.path().join(format!("{session}-clocks.csv")),
         };
         let pair = ClockPair::start(network, plan).map_err(NodeFault::Failed)?;
-        Ok(Some(TrialClocks { pair: Some(pair), each, start }))
+        Ok(Some(TrialClocks { pair: Some(pair), each, start, wire: Span::ZERO }))
     }
 }
 
@@ -250,6 +251,8 @@ struct TrialClocks {
     each: Vec<LocalClock>,
     /// When their rates and steps begin to count.
     start: noctule_timebase::Instant<noctule::clock::Raw>,
+    /// What an exchange spends on the wire at least, each way.
+    wire: Span,
 }
 
 impl TrialClocks {
@@ -260,7 +263,7 @@ impl TrialClocks {
         };
         let mut each = self.each.into_iter();
         match (each.next(), each.next()) {
-            (Some(remote), Some(local)) => Ok(ForeignClock { exchanges, remote, local }),
+            (Some(remote), Some(local)) => Ok(ForeignClock { exchanges, remote, local, wire: self.wire }),
             _ => Err("there is not one clock for each of two hosts".into()),
         }
     }

@@ -17,7 +17,7 @@
 
 use noctule::clock::LocalClock;
 use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Exchange, Local, Remote};
-use noctule_timebase::Instant;
+use noctule_timebase::{Instant, Span};
 
 use crate::notation::duration;
 use crate::samples::Sample;
@@ -32,6 +32,8 @@ pub(crate) struct ForeignClock {
     pub(crate) remote: LocalClock,
     /// The receiver's.
     pub(crate) local: LocalClock,
+    /// What an exchange spends on the wire at least, each way; zero where that is not known.
+    pub(crate) wire: Span,
 }
 
 /// How well the arrivals of one trial could be translated.
@@ -57,7 +59,9 @@ impl ForeignClock {
         let mut arrivals: Vec<&mut Sample> =
             samples.iter_mut().filter(|sample| sample.node % 2 == 1).collect();
         arrivals.sort_by_key(|sample| sample.received_ns);
-        let mut bounded = Bounded::new(BoundedConfig::default());
+        let wire =
+            BoundedConfig { wire_forward: self.wire, wire_back: self.wire, ..BoundedConfig::default() };
+        let mut bounded = Bounded::new(wire);
         let mut exchanges = self.exchanges.iter().peekable();
         let mut translation = Translation::default();
         for sample in arrivals {
@@ -173,7 +177,7 @@ mod tests {
         };
         let row =
             |number| TraceRow { exchange: exchange(number), offset_true_ns: None, step_in_flight: false };
-        ForeignClock { exchanges: (0..100).map(row).collect(), remote, local }
+        ForeignClock { exchanges: (0..100).map(row).collect(), remote, local, wire: Span::ZERO }
     }
 
     /// A message every 10 ms from the second second on, with a latency of 70 µs, at node 1.
@@ -207,8 +211,7 @@ mod tests {
         let own = foreign("since=0", "offset=-3s,ppm=50,since=0");
         // The same, asked from the other side: its local clock is the sender's.
         let asked = foreign("offset=-3s,ppm=50,since=0", "since=0");
-        let clock =
-            ForeignClock { exchanges: turned(&asked.exchanges), remote: own.remote, local: own.local };
+        let clock = ForeignClock { exchanges: turned(&asked.exchanges), ..own };
         assert_eq!(clock.exchanges.len(), 99);
         let mut samples = samples(&clock);
         let translation = clock.translate(&mut samples);
@@ -219,6 +222,16 @@ mod tests {
                 .iter()
                 .all(|sample| (sample.latency_ns() - 70_000).unsigned_abs() <= translation.bound_ns)
         );
+    }
+
+    #[test]
+    fn a_known_time_on_the_wire_narrows_the_bound_and_it_still_holds() {
+        let mut clock = foreign("since=0", "offset=-3s,ppm=50,since=0");
+        let loose = clock.translate(&mut samples(&clock));
+        clock.wire = Span::from_us(10);
+        let tight = clock.translate(&mut samples(&clock));
+        assert_eq!((tight.unbounded, tight.wrong), (0, 0));
+        assert!(tight.bound_ns + 5_000 < loose.bound_ns, "{tight:?} {loose:?}");
     }
 
     #[test]

@@ -49,6 +49,16 @@ pub(crate) fn spec(options: &BTreeMap<String, String>) -> Result<SerialSpec, Str
     })
 }
 
+/// What an exchange of clocks spends on this line at least, each way. The shortest message of any is
+/// XRCE's TIMESTAMP of 23 bytes (`docs/spec/xrce.md`); MAVLink's TIMESYNC has 25 or more.
+pub(crate) fn exchange_wire(options: &BTreeMap<String, String>) -> Span {
+    const BYTES: i64 = 23;
+    const BITS_PER_BYTE: i64 = 10;
+    spec(options).map_or(Span::ZERO, |spec| {
+        Span::from_ns(BYTES * BITS_PER_BYTE * 1_000_000_000 / i64::from(spec.baud))
+    })
+}
+
 /// A line at work for one trial.
 pub(crate) struct SerialLine {
     pump: SerialPump,
@@ -152,6 +162,7 @@ mod tests {
         assert_eq!(spec.adapter.unwrap().latency_timer, Span::from_ms(16));
         assert_ne!(spec.noise, Noise::default());
         assert_eq!(self::spec(&options(&[("baud", "9600")])).unwrap().adapter, None);
+        assert_eq!(exchange_wire(&options(&[("baud", "115200")])), Span::from_ns(1_996_527));
     }
 
     #[test]

@@ -268,6 +268,7 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
             exchanges: (0..30).map(exchange).collect(),
             remote: remote.parse().unwrap(),
             local: "offset=1s,since=0".parse().unwrap(),
+            wire: noctule_timebase::Span::ZERO,
         };
         judge(&plan, 0, Ok(Trial { nodes, clocks: Some(clocks), ..Trial::default() })).0
     };
