@@ -39,7 +39,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("local-clock", &["timebase", "sys"]),
     ("link-emulator", &["timebase", "netsim", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
-    ("lab", &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "link-emulator"]),
+    (
+        "lab",
+        &[
+            "timebase",
+            "time-sync",
+            "netsim",
+            "formats",
+            "sys",
+            "noctule",
+            "peer",
+            "link-emulator",
+            // For the peers that are a board and its companion.
+            "board",
+            "gateway",
+        ],
+    ),
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",

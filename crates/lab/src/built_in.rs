@@ -2,11 +2,16 @@
 
 use noctule_peer::Peer;
 
-use crate::{floors, formats_peer, library_peer};
+use crate::{board_peers, floors, formats_peer, library_peer};
 
 /// All built-in peers but the [`floors`].
 pub fn all() -> Vec<Box<dyn Peer>> {
-    vec![Box::new(library_peer::Noctule), Box::new(formats_peer::Formats)]
+    vec![
+        Box::new(library_peer::Noctule),
+        Box::new(formats_peer::Formats),
+        Box::new(board_peers::Xrce),
+        Box::new(board_peers::Mavlink),
+    ]
 }
 
 /// The floor or built-in peer of that name.

@@ -34,6 +34,9 @@ fn floor_medians(cells: &[Cell]) -> BTreeMap<CellKey, i64> {
     medians.into_iter().map(|(key, trials)| (key, middle(trials))).collect()
 }
 
+/// Options that a floor must share, where a cell has them: they make the link another one, or the machine.
+const LINE_OPTIONS: [&str; 4] = ["baud", "ftdi", "noise", "load"];
+
 /// Names of the floors of a link, the right one first, then what stands in for it.
 fn candidates(key: &CellKey) -> &'static [&'static str] {
     match (key.link.as_str(), key.wait.as_str()) {
@@ -41,7 +44,8 @@ fn candidates(key: &CellKey) -> &'static [&'static str] {
         ("shm", _) => &["cache_line"],
         ("tcp", _) => &["tcp"],
         ("unix", _) => &["unix"],
-        ("pty" | "serial", _) => &["pty"],
+        ("pty", _) => &["pty"],
+        ("serial", _) => &["serial_pump"],
         ("memory", _) => &["memcpy"],
         // Beyond the largest datagram, TCP is the least that moves the same bytes through the kernel.
         ("udp", _) if key.payload_bytes > 65_507 => &["tcp"],
@@ -59,6 +63,7 @@ fn closest(floors: &BTreeMap<CellKey, i64>, key: &CellKey, name: &str) -> Option
             && (floor.link == key.link || !key.link.starts_with("link:"))
             && (floor.wait == key.wait || key.wait == "hybrid" || key.link == "shm")
             && (floor.payload_bytes == key.payload_bytes || carries_no_body)
+            && LINE_OPTIONS.iter().all(|name| option(floor, name) == option(key, name))
     };
     // The same rate if it was measured; an idle machine is slower to wake, and so is its floor.
     let (floor, &p50_ns) = floors.iter().filter(|(floor, _)| fits(floor)).min_by_key(|(floor, _)| {
@@ -66,6 +71,11 @@ fn closest(floors: &BTreeMap<CellKey, i64>, key: &CellKey, name: &str) -> Option
         (other, floor.options.len())
     })?;
     Some(Floor { name: floor.peer.clone(), p50_ns })
+}
+
+/// `none` is as good as nothing.
+fn option<'a>(key: &'a CellKey, name: &str) -> Option<&'a String> {
+    key.options.get(name).filter(|value| *value != "none")
 }
 
 #[cfg(test)]
@@ -104,6 +114,28 @@ mod tests {
         assert_eq!(floor(7), Some(("futex", 5)));
         assert_eq!(floor(8), None, "4096 B were not measured on raw UDP");
         assert_eq!(floor(0), None, "a floor has none");
+    }
+
+    #[test]
+    fn a_line_is_compared_with_a_pump_of_its_own_speed() {
+        let line = |peer: &str, baud: &str, p50: i64| {
+            let mut cell = cell(peer, "serial", "block", 16, p50);
+            cell.is_floor = peer == "serial_pump";
+            cell.options.insert("baud".into(), baud.into());
+            cell
+        };
+        let mut cells = vec![
+            line("serial_pump", "9600", 40),
+            line("serial_pump", "115200", 4),
+            line("xrce", "9600", 60),
+            line("xrce", "460800", 3),
+            line("xrce", "9600", 80),
+        ];
+        cells[4].options.insert("ftdi".into(), "none".into());
+        assign(&mut cells);
+        assert_eq!(cells[2].ratio_to_floor, Some(1.5));
+        assert_eq!(cells[4].ratio_to_floor, Some(2.0));
+        assert_eq!(cells[3].floor, None, "no pump ran at 460800 baud");
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::judge::NodeResult;
 use crate::network::Network;
 use crate::node_process::{NodeFault, NodeProcess, Program};
 use crate::plan::CellPlan;
+use crate::serial_line::SerialLine;
+use crate::sync::trace::read_csv;
 
 /// Discovery of a foreign middleware may take seconds; nothing healthy takes this long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -35,12 +37,14 @@ pub(crate) struct Circumstances<'a> {
     /// Where nodes write their records.
     pub(crate) scratch: &'a Path,
     pub(crate) interrupted: &'a AtomicBool,
+    /// The line between two nodes, if that is their link.
+    pub(crate) line: Option<&'a SerialLine>,
 }
 
 /// The nodes of one cell.
 pub(crate) struct Conversation<'a> {
     cell: &'a CellPlan,
-    /// One per host; empty if all nodes stamp with the machine's.
+    /// One per host, or side of a line; empty if all nodes stamp with the machine's.
     clocks: &'a [LocalClock],
     around: Circumstances<'a>,
     session: String,
@@ -81,12 +85,13 @@ impl<'a> Conversation<'a> {
     /// Returns each node's address, if it has one.
     fn open(&mut self) -> Result<Vec<Option<String>>, NodeFault> {
         for number in 0..self.cell.nodes {
-            let Circumstances { network, settings, .. } = self.around;
+            let Circumstances { network, settings, line, .. } = self.around;
             let line = self
                 .open_line(number)
                 .with("session", &self.session)
                 .with("bind_address", network.address(number))
-                .with("priority", settings.priority)
+                .with("priority", self.priority(number))
+                .with_some("device", line.map(|line| line.device(number)))
                 .with("lock_memory", u8::from(settings.lock_memory));
             self.nodes[number as usize].tell(&line)?;
         }
@@ -96,6 +101,12 @@ impl<'a> Conversation<'a> {
             addresses.push(opened.word("address").map(str::to_owned));
         }
         Ok(addresses)
+    }
+
+    /// The cell's own if it has some, which have been checked by then.
+    fn priority(&self, node: u32) -> u32 {
+        let own = self.cell.priorities().ok().flatten().filter(|own| !own.is_empty());
+        own.map_or(self.around.settings.priority, |own| own[node as usize % own.len()])
     }
 
     fn open_line(&self, node: u32) -> Line {
@@ -160,7 +171,7 @@ impl<'a> Conversation<'a> {
     pub(crate) fn begin(&mut self) -> Result<(), NodeFault> {
         // Receivers first: the sender's first message must find them.
         for number in (1..self.nodes.len()).chain([0]) {
-            let line = self.run_line(&self.record(number));
+            let line = self.run_line(&self.record(number), &self.exchanges(number));
             let node = &mut self.nodes[number];
             node.tell(&line)?;
             node.expect("running", "starting to run", OPEN_TIMEOUT, self.around.interrupted)?;
@@ -190,7 +201,11 @@ impl<'a> Conversation<'a> {
             let label = format!("node {number} ({})", self.cell.peer);
             let table = Table::read(&record).map_err(|e| NodeFault::Failed(format!("{label}: {e}")))?;
             let _ = std::fs::remove_file(&record);
-            results.push(NodeResult { done, table, settings });
+            let exchanges = match std::fs::File::open(self.exchanges(number)) {
+                Ok(file) => read_csv(file).map_err(|e| NodeFault::Failed(format!("{label}: {e}")))?,
+                Err(_) => Vec::new(),
+            };
+            results.push(NodeResult { done, table, settings, exchanges });
         }
         self.nodes.into_iter().try_for_each(NodeProcess::close)?;
         Ok(results)
@@ -200,7 +215,11 @@ impl<'a> Conversation<'a> {
         self.around.scratch.join(format!("{}-{node}.rec", self.session))
     }
 
-    fn run_line(&self, record: &Path) -> Line {
+    fn exchanges(&self, node: usize) -> PathBuf {
+        self.around.scratch.join(format!("{}-{node}.csv", self.session))
+    }
+
+    fn run_line(&self, record: &Path, exchanges: &Path) -> Line {
         let cell = self.cell;
         Line::new("run")
             .with("messages", cell.messages)
@@ -211,6 +230,7 @@ impl<'a> Conversation<'a> {
             .with("reply_timeout_ms", self.around.settings.reply_timeout_ms)
             .with("touch", &cell.touch)
             .with("record", record.display())
+            .with_some("exchanges", (!self.clocks.is_empty()).then(|| exchanges.display()))
     }
 }
 

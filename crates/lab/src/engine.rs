@@ -12,16 +12,19 @@ use noctule::clock::{LocalClock, now};
 use noctule_sys::{clock, scheduling};
 use noctule_timebase::Span;
 
+use crate::busy_cores::{self, BusyCores};
 use crate::clock_pair::{ClockPair, PairPlan, Side};
 use crate::conversation::{Circumstances, Conversation};
 use crate::directory::Directory;
-use crate::foreign_clock::ForeignClock;
-use crate::judge::{Trial, judge};
+use crate::foreign_clock::{self, ForeignClock};
+use crate::judge::{NodeResult, Trial, judge};
 use crate::network::{Emulation, Network};
 use crate::node_process::NodeFault;
 use crate::plan::{CellPlan, Plan};
 use crate::run::Cell;
 use crate::samples::CellSamples;
+use crate::serial_line::{self, SerialLine};
+use crate::sync::TraceRow;
 
 /// Clocks of a trial count from this long after the first exchange: until then their drift is settled
 /// and, where all is well, all nodes are connected.
@@ -159,11 +162,13 @@ impl<'a> Engine<'a> {
         self.sessions += 1;
         let session = format!("s{:x}x{:x}", std::process::id(), self.sessions);
         let clocks = self.start_clocks(cell, network, &session)?;
+        let line = self.start_line(cell, &session)?;
         let around = Circumstances {
             network,
             settings: &self.settings,
             scratch: self.scratch.path(),
             interrupted: &self.interrupted,
+            line: line.as_ref(),
         };
         let shown = clocks.as_ref().map_or(&[][..], |clocks| &clocks.each);
         let beside = cell.beside.as_deref().map(|beside| {
@@ -180,14 +185,35 @@ impl<'a> Engine<'a> {
             beside.begin()?;
             clock::sleep_until(clock::now_ns() + BESIDE_LEAD_NS);
         }
+        let busy = self.load(cell).map_err(NodeFault::Failed)?;
         let sent_before = network.sent_bytes();
+        let line_before = line.as_ref().map_or(Ok(0), SerialLine::sent_bytes).map_err(NodeFault::Failed)?;
         conversation.begin()?;
         let nodes = conversation.finish()?;
+        drop(busy);
         let wire_bytes = network.sent_bytes().zip(sent_before).map(|(after, before)| after - before);
         let beside = beside.map(Conversation::finish).transpose()?;
-        let clocks = clocks.map(TrialClocks::stop).transpose().map_err(NodeFault::Failed)?;
+        let clocks = clocks.map(|clocks| clocks.stop(&nodes)).transpose().map_err(NodeFault::Failed)?;
         let link = network.link_record().map_err(NodeFault::Failed)?;
-        Ok(Trial { nodes, beside, clocks, wire_bytes, link })
+        let line = line.map(|line| line.stop(line_before)).transpose().map_err(NodeFault::Failed)?;
+        let wire_bytes = line.as_ref().map(|line| line.wire_bytes).or(wire_bytes);
+        Ok(Trial { nodes, beside, clocks, wire_bytes, link, line: line.unwrap_or_default() })
+    }
+
+    /// The line between the nodes, if that is their link; its noise is another one each trial.
+    fn start_line(&self, cell: &CellPlan, session: &str) -> Result<Option<SerialLine>, NodeFault> {
+        if cell.link != "serial" {
+            return Ok(None);
+        }
+        let place = (self.scratch.path(), session);
+        SerialLine::start(&cell.options, u64::from(self.sessions), place).map(Some).map_err(NodeFault::Failed)
+    }
+
+    /// Keeps cores busy, if the cell says so.
+    fn load(&self, cell: &CellPlan) -> Result<BusyCores, String> {
+        let allowed = scheduling::allowed_cores().map_err(|error| error.to_string())?;
+        let load = cell.options.get("load").map(String::as_str);
+        BusyCores::start(&busy_cores::cores(load, &allowed)?)
     }
 
     /// If the hosts of a cell have clocks of their own: starts to compare them.
@@ -210,6 +236,11 @@ impl<'a> Engine<'a> {
         let [sender, receiver] = each.as_slice() else {
             return Err(NodeFault::Failed("there is not one clock for each of two hosts".into()));
         };
+        if cell.link == "serial" {
+            // They are compared over the line, by what speaks there.
+            let wire = serial_line::exchange_wire(&cell.options);
+            return Ok(Some(TrialClocks { pair: None, each, start, wire }));
+        }
         let plan = PairPlan {
             noctule: &self.directory.noctule,
             server: Side { node: 0, clock: sender },
@@ -219,7 +250,7 @@ impl<'a> Engine<'a> {
             trace: self.scratch.path().join(format!("{session}-clocks.csv")),
         };
         let pair = ClockPair::start(network, plan).map_err(NodeFault::Failed)?;
-        Ok(Some(TrialClocks { pair, each, start }))
+        Ok(Some(TrialClocks { pair: Some(pair), each, start, wire: Span::ZERO }))
     }
 }
 
@@ -233,21 +264,36 @@ fn spare_core(cell: &CellPlan) -> Option<u32> {
 
 /// The clocks of one trial, and the exchange between them.
 struct TrialClocks {
-    pair: ClockPair,
+    /// `None`: the nodes compare them themselves.
+    pair: Option<ClockPair>,
     /// One per host.
     each: Vec<LocalClock>,
     /// When their rates and steps begin to count.
     start: noctule_timebase::Instant<noctule::clock::Raw>,
+    /// What an exchange spends on the wire at least, each way.
+    wire: Span,
 }
 
 impl TrialClocks {
-    fn stop(self) -> Result<ForeignClock, String> {
-        let exchanges = self.pair.stop()?.rows;
+    fn stop(self, nodes: &[NodeResult]) -> Result<ForeignClock, String> {
+        let exchanges = match self.pair {
+            Some(pair) => pair.stop()?.rows,
+            None => line_exchanges(nodes),
+        };
         let mut each = self.each.into_iter();
         match (each.next(), each.next()) {
-            (Some(remote), Some(local)) => Ok(ForeignClock { exchanges, remote, local }),
+            (Some(remote), Some(local)) => Ok(ForeignClock { exchanges, remote, local, wire: self.wire }),
             _ => Err("there is not one clock for each of two hosts".into()),
         }
+    }
+}
+
+/// The exchanges over a line as the receiver knows them: its own, or else those of the sender, turned round.
+fn line_exchanges(nodes: &[NodeResult]) -> Vec<TraceRow> {
+    match nodes {
+        [_, receiver, ..] if !receiver.exchanges.is_empty() => receiver.exchanges.clone(),
+        [sender, ..] => foreign_clock::turned(&sender.exchanges),
+        [] => Vec::new(),
     }
 }
 

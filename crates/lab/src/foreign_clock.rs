@@ -16,8 +16,8 @@
 //! the test with every message.
 
 use noctule::clock::LocalClock;
-use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Local, Remote};
-use noctule_timebase::Instant;
+use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Exchange, Local, Remote};
+use noctule_timebase::{Instant, Span};
 
 use crate::notation::duration;
 use crate::samples::Sample;
@@ -32,6 +32,8 @@ pub(crate) struct ForeignClock {
     pub(crate) remote: LocalClock,
     /// The receiver's.
     pub(crate) local: LocalClock,
+    /// What an exchange spends on the wire at least, each way; zero where that is not known.
+    pub(crate) wire: Span,
 }
 
 /// How well the arrivals of one trial could be translated.
@@ -57,7 +59,9 @@ impl ForeignClock {
         let mut arrivals: Vec<&mut Sample> =
             samples.iter_mut().filter(|sample| sample.node % 2 == 1).collect();
         arrivals.sort_by_key(|sample| sample.received_ns);
-        let mut bounded = Bounded::new(BoundedConfig::default());
+        let wire =
+            BoundedConfig { wire_forward: self.wire, wire_back: self.wire, ..BoundedConfig::default() };
+        let mut bounded = Bounded::new(wire);
         let mut exchanges = self.exchanges.iter().peekable();
         let mut translation = Translation::default();
         for sample in arrivals {
@@ -105,6 +109,21 @@ impl ForeignClock {
         let stretch_ns = true_ns.saturating_abs() / STRETCH + 2;
         Some(error_ns.signum() * (error_ns.saturating_abs() - stretch_ns).max(0))
     }
+}
+
+/// Exchanges that the sender made, as the receiver knows them: the reply to one and the request of the next are an
+/// exchange begun by the receiver, which the sender answers as late as its next request leaves.
+pub(crate) fn turned(exchanges: &[TraceRow]) -> Vec<TraceRow> {
+    let turn = |pair: &[TraceRow]| {
+        let [before, after] = pair else { return None };
+        let (before, after) = (before.exchange, after.exchange);
+        let stamps = [before.t3.ns(), before.t4.ns(), after.t1.ns(), after.t2.ns()];
+        // A request that left before the last reply came was on its way together with it.
+        let [t1, t2, t3, t4] = stamps;
+        let exchange = (t2 <= t3 && t1 <= t4).then(|| Exchange::from_ns(t1, t2, t3, t4))?;
+        Some(TraceRow { exchange, offset_true_ns: None, step_in_flight: false })
+    };
+    exchanges.windows(2).filter_map(turn).collect()
 }
 
 /// A sender's clock that is fast by one in this many (200 ppm, the premise of every bound) measures
@@ -158,7 +177,7 @@ mod tests {
         };
         let row =
             |number| TraceRow { exchange: exchange(number), offset_true_ns: None, step_in_flight: false };
-        ForeignClock { exchanges: (0..100).map(row).collect(), remote, local }
+        ForeignClock { exchanges: (0..100).map(row).collect(), remote, local, wire: Span::ZERO }
     }
 
     /// A message every 10 ms from the second second on, with a latency of 70 µs, at node 1.
@@ -185,6 +204,34 @@ mod tests {
             assert!(error_ns.unsigned_abs() <= translation.bound_ns, "{error_ns}");
         }
         assert!(translation.faults().is_empty());
+    }
+
+    #[test]
+    fn exchanges_that_the_sender_made_prove_as_much_to_the_receiver() {
+        let own = foreign("since=0", "offset=-3s,ppm=50,since=0");
+        // The same, asked from the other side: its local clock is the sender's.
+        let asked = foreign("offset=-3s,ppm=50,since=0", "since=0");
+        let clock = ForeignClock { exchanges: turned(&asked.exchanges), ..own };
+        assert_eq!(clock.exchanges.len(), 99);
+        let mut samples = samples(&clock);
+        let translation = clock.translate(&mut samples);
+        assert_eq!((translation.count, translation.unbounded, translation.wrong), (800, 0, 0));
+        assert!((15_000..80_000).contains(&translation.bound_ns), "{translation:?}");
+        assert!(
+            samples
+                .iter()
+                .all(|sample| (sample.latency_ns() - 70_000).unsigned_abs() <= translation.bound_ns)
+        );
+    }
+
+    #[test]
+    fn a_known_time_on_the_wire_narrows_the_bound_and_it_still_holds() {
+        let mut clock = foreign("since=0", "offset=-3s,ppm=50,since=0");
+        let loose = clock.translate(&mut samples(&clock));
+        clock.wire = Span::from_us(10);
+        let tight = clock.translate(&mut samples(&clock));
+        assert_eq!((tight.unbounded, tight.wrong), (0, 0));
+        assert!(tight.bound_ns + 5_000 < loose.bound_ns, "{tight:?} {loose:?}");
     }
 
     #[test]

@@ -14,7 +14,9 @@ use crate::link_record::LinkRecord;
 use crate::plan::CellPlan;
 use crate::run::{Beside, Cell};
 use crate::samples::{CellSamples, Sample};
+use crate::serial_line::LineFigures;
 use crate::statistics::{LatencySummary, order_statistic};
+use crate::sync::TraceRow;
 
 /// A sender may end this much later than scheduled, as a share of the trial's length …
 const RATE_TOLERANCE: f64 = 0.01;
@@ -30,6 +32,8 @@ pub(crate) struct NodeResult {
     pub(crate) table: Table,
     /// Its settings.
     pub(crate) settings: NodeSettings,
+    /// Exchanges of clocks that its middleware made.
+    pub(crate) exchanges: Vec<TraceRow>,
 }
 
 /// What one trial left behind.
@@ -45,12 +49,14 @@ pub(crate) struct Trial {
     pub(crate) link: Option<LinkRecord>,
     /// How the hosts' clocks compared, if they have clocks of their own.
     pub(crate) clocks: Option<ForeignClock>,
+    /// What happened on the line, if there was one.
+    pub(crate) line: LineFigures,
 }
 
 /// Judges one trial. `outcome` is the sentence of the fault if the trial did not complete.
 pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>) -> (Cell, CellSamples) {
     let mut cell = empty_cell(plan, trial);
-    let Trial { nodes, beside, wire_bytes, link, clocks } = match outcome {
+    let Trial { nodes, beside, wire_bytes, link, clocks, line } = match outcome {
         Ok(trial) => trial,
         Err(why) => {
             cell.why_invalid.push(why);
@@ -63,7 +69,8 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     cell.clock_sigma_ns = translation.sigma_ns;
     fill(&mut cell, plan, &nodes, &samples);
     cell.wire_bytes = wire_bytes;
-    let mut why = Vec::new();
+    cell.facts.extend(line.facts);
+    let mut why = line.faults;
     if let (Some(plan), Some(nodes)) = (plan.beside.as_deref(), beside) {
         let (other, _) = judge(plan, cell.trial, Ok(Trial { nodes, ..Trial::default() }));
         why.extend(other.why_invalid.iter().map(|why| format!("beside it: {why}")));

@@ -5,7 +5,9 @@
 //! joins it all into a [`run`] with its raw [`samples`], and [`report`] makes files of them.
 //! [`statistics`] and [`cell_statistics`] are the rules from samples to figures, [`merge`] joins trials.
 
+mod board_peers;
 pub mod built_in;
+mod busy_cores;
 pub mod cell_statistics;
 mod clock_pair;
 pub mod compare;
@@ -36,6 +38,7 @@ pub mod report;
 pub mod run;
 pub mod samples;
 pub mod scenario;
+mod serial_line;
 pub mod session;
 pub mod statistics;
 pub mod sync;

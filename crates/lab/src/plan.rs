@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::directory::{Directory, Entry};
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
-use crate::{library_peer, network};
+use crate::{busy_cores, library_peer, network, serial_line};
 
 /// Warm-up messages of a closed loop, at most.
 const WARM_UP_MESSAGES: u64 = 2_000;
@@ -82,6 +82,15 @@ impl CellPlan {
     pub fn core(&self, node: u32) -> Option<u32> {
         let turn = node as usize % self.cores.len().max(1);
         self.cores.get(turn).copied()
+    }
+
+    /// The option `priority`: SCHED_FIFO priorities of the nodes, in turn; `None` if it is not there.
+    pub(crate) fn priorities(&self) -> Result<Option<Vec<u32>>, String> {
+        let Some(listed) = self.options.get("priority") else { return Ok(None) };
+        let each = listed.split(',').map(|one| one.trim().parse().ok().filter(|one| *one <= 99));
+        let priorities: Option<Vec<u32>> = each.collect();
+        let wrong = || format!("priority = \"{listed}\" is no list of numbers from 0 to 99 such as \"30,0\"");
+        priorities.map(Some).ok_or_else(wrong)
     }
 
     /// The link as `run.json` says it.
@@ -189,7 +198,7 @@ impl Plan {
                         return Err(file.fault(group.span().start, what));
                     }
                 };
-                expander.expand(&mut plan);
+                expander.expand(&mut plan).map_err(|what| file.fault(group.span().start, what))?;
             }
         }
         Ok(plan)
@@ -215,7 +224,8 @@ struct Expander<'a> {
 }
 
 impl Expander<'_> {
-    fn expand(&self, plan: &mut Plan) {
+    /// Adds the cells of a group; or says what is wrong with its options.
+    fn expand(&self, plan: &mut Plan) -> Result<(), String> {
         let group = self.group;
         let default_link = self.entry.description.links.get(..1).unwrap_or_default();
         let links = group.link.as_ref().map_or(default_link, |links| links.values());
@@ -233,8 +243,20 @@ impl Expander<'_> {
         vary(&mut cells, group.wait.values(), |cell, wait| cell.wait = wait.clone());
         vary(&mut cells, group.format.values(), |cell, format| cell.format = format.clone());
         vary(&mut cells, group.placement.values(), |cell, placement| cell.cores = self.cores_of(placement));
+        for (name, values) in &group.options {
+            let values = values.values().to_vec();
+            let limit = limits.options.get(name).map(|values| values.values().to_vec());
+            let kept: Vec<_> = values
+                .into_iter()
+                .filter(|value| limit.as_ref().is_none_or(|limit| limit.contains(value)))
+                .collect();
+            vary(&mut cells, &kept, |cell, value| {
+                cell.options.insert(name.clone(), value.to_string());
+            });
+        }
         for mut cell in cells {
             self.settle(&mut cell);
+            check_options(&cell, self.cores)?;
             let beside = self.beside(&cell);
             let obstacle = self.obstacle(&cell).or_else(|| beside.as_ref().err().cloned());
             cell.beside = beside.ok().flatten().map(Box::new);
@@ -244,6 +266,7 @@ impl Expander<'_> {
                 None => plan.cells.push(cell),
             }
         }
+        Ok(())
     }
 
     /// The cell with everything that is not varied.
@@ -266,7 +289,7 @@ impl Expander<'_> {
             across: None,
             deadline_ns: None,
             expect: group.expect.clone(),
-            options: group.options.clone(),
+            options: BTreeMap::new(),
             seconds: limits.seconds.or(group.seconds).unwrap_or(scenario.seconds),
             messages: limits.messages.or(group.messages).unwrap_or(scenario.messages),
             trials: limits.trials.or(group.trials).unwrap_or(scenario.trials).max(1),
@@ -391,6 +414,15 @@ impl Expander<'_> {
     }
 }
 
+/// The options that are the lab's and not the peer's.
+fn check_options(cell: &CellPlan, cores: &[u32]) -> Result<(), String> {
+    if cell.link == "serial" {
+        serial_line::spec(&cell.options)?;
+    }
+    busy_cores::cores(cell.options.get("load").map(String::as_str), cores)?;
+    cell.priorities().map(drop)
+}
+
 /// Replaces every cell by one per value.
 fn vary<T>(cells: &mut Vec<CellPlan>, values: &[T], set: impl Fn(&mut CellPlan, &T)) {
     let with = |cell: &CellPlan, value: &T| {
@@ -456,6 +488,30 @@ mod tests {
                 "cache_line: carries at most 16 B, not 100000 B",
             ]
         );
+    }
+
+    #[test]
+    fn an_option_may_be_a_list_of_texts_and_numbers_of_which_the_short_form_keeps_some() {
+        let cells = "[[cells]]\npeer = \"serial_pump\"\noptions = { baud = [9600, \"19200\"], load = [\"none\", \"all\"] }\n\
+                     [smoke]\noptions = { baud = 9600 }\n";
+        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
+        let said = |cell: &CellPlan| format!("{} {}", cell.options["baud"], cell.options["load"]);
+        let all: Vec<String> = plan.cells.iter().map(said).collect();
+        assert_eq!(all, ["9600 none", "9600 all", "19200 none", "19200 all"]);
+        let short = expand(cells, &[0, 1], &Choice { smoke: true, ..Choice::default() }).unwrap();
+        assert_eq!(short.cells.iter().map(said).collect::<Vec<_>>(), ["9600 none", "9600 all"]);
+    }
+
+    #[test]
+    fn a_wrong_option_of_a_line_is_a_fault_of_its_group_and_not_a_cell_less() {
+        let fault = |options: &str| {
+            let cells = format!("[[cells]]\npeer = \"xrce\"\noptions = {{ {options} }}\n");
+            expand(&cells, &[0, 1], &Choice::default()).unwrap_err().to_string()
+        };
+        assert!(fault("board = 1").starts_with("s.toml:2:1: a serial line needs a speed"));
+        assert!(fault("baud = [9600, 1]").contains("baud = \"1\" is not between 50 and 12000000"));
+        assert!(fault("baud = 9600, load = \"7\"").contains("load: core 7 is not one this process may use"));
+        assert!(fault("baud = 9600, priority = \"30,100\"").contains("no list of numbers from 0 to 99"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! types below; `docs/guide/scenarios.md` explains them by example.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display};
 use std::path::Path;
 
 use noctule::clock::LocalClock;
@@ -104,9 +105,10 @@ pub struct Group {
     pub deadline_us: Option<f64>,
     /// `may_saturate`: the cell may be invalid without failing the run.
     pub expect: Option<String>,
-    /// Free options for the peer.
+    /// Free options for the peer. `baud`, `ftdi` and `noise` make a serial line; `load` and `priority` are the
+    /// lab's.
     #[serde(default)]
-    pub options: BTreeMap<String, String>,
+    pub options: BTreeMap<String, Many<OptionValue>>,
     /// Overrides [`Scenario::seconds`].
     pub seconds: Option<f64>,
     /// Overrides [`Scenario::messages`].
@@ -173,6 +175,34 @@ pub struct Smoke {
     pub nodes: Option<Vec<u32>>,
     /// Keeps only these peers.
     pub peer: Option<Vec<String>>,
+    /// Of an option that a group has, keeps only these values.
+    #[serde(default)]
+    pub options: BTreeMap<String, Many<OptionValue>>,
+}
+
+/// The value of an option: text, or a number or truth value that is passed on as text.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected a text or a number")]
+pub enum OptionValue {
+    /// As it stands.
+    Text(String),
+    /// A whole number.
+    Whole(i64),
+    /// Another number.
+    Number(f64),
+    /// `true` or `false`.
+    Truth(bool),
+}
+
+impl Display for OptionValue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => out.write_str(text),
+            Self::Whole(number) => write!(out, "{number}"),
+            Self::Number(number) => write!(out, "{number}"),
+            Self::Truth(truth) => write!(out, "{truth}"),
+        }
+    }
 }
 
 /// One value or a list of values.
@@ -329,8 +359,10 @@ impl ScenarioFile {
             within("beside.rate_hz", beside.rate_hz, 0.0, 1_000_000.0)?;
         }
         within("hosts", group.hosts.into(), 1.0, 2.0)?;
-        if !group.clocks.is_empty() && (group.hosts != 2 || group.clocks.len() != 2) {
-            let what = "clocks needs hosts = 2 and one clock for each, such as clocks = [\"\", \"offset=3s,ppm=50\"]";
+        let is_line =
+            group.link.as_ref().is_some_and(|links| links.values().iter().all(|link| link == "serial"));
+        if !group.clocks.is_empty() && (!(group.hosts == 2 || is_line) || group.clocks.len() != 2) {
+            let what = "clocks needs hosts = 2, or link = \"serial\", and a clock for each side, such as clocks = [\"\", \"offset=3s,ppm=50\"]";
             return Err(self.fault(start, what));
         }
         let links = group.link.as_ref().map_or(&[][..], Many::values);
@@ -455,7 +487,10 @@ mod tests {
         let text = fault("name = \"x\"\n[[cells]]\npeer = \"udp\"\npayload_bytes = [64, 8]\n");
         assert_eq!(text, "s.toml:2:1: payload_bytes = 8 is not between 16 and 4194304");
         let clocks = |keys: &str| fault(&format!("name = \"x\"\n[[cells]]\npeer = \"udp\"\n{keys}\n"));
-        assert!(clocks("clocks = [\"\", \"\"]").contains("clocks needs hosts = 2 and one clock for each"));
+        assert!(
+            clocks("clocks = [\"\", \"\"]")
+                .contains("clocks needs hosts = 2, or link = \"serial\", and a clock for each side")
+        );
         assert!(clocks("hosts = 2\nclocks = [\"\"]").contains("clocks needs hosts = 2"));
         assert!(clocks("hosts = 2\nclocks = [\"\", \"ppm=x\"]").contains("clocks: ppm=x is no rate"));
         let link = |keys: &str| fault(&format!("name = \"x\"\n[[cells]]\npeer = \"udp\"\n{keys}\n"));

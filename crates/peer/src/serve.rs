@@ -1,7 +1,7 @@
 //! The life of a peer process: answer the lab's lines until it closes.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use noctule_sys::scheduling;
@@ -145,13 +145,27 @@ fn run(opened: &mut Opened, line: &Line, control: &mut Control) -> io::Result<Re
         Err(error) => return Ok(Err(error)),
     };
     let record: PathBuf = line.word("record").unwrap_or_default().into();
+    let exchanges: Option<PathBuf> = line.word("exchanges").map(Into::into);
     let mut node = Node::new(&opened.open, plan);
     control.reply(&Line::new("running"))?;
     let outcome = node.run(opened.transport.as_mut(), control);
     Ok(outcome.and_then(|counts| {
         node.table().write(&record).map_err(|e| PeerError::of("cannot write the record file", e))?;
+        let made = opened.transport.exchanges();
+        if let Some(path) = exchanges.filter(|_| !made.is_empty()) {
+            write_exchanges(&path, &made).map_err(|e| PeerError::of("cannot write the exchanges", e))?;
+        }
         Ok(counts)
     }))
+}
+
+/// The columns that `noctule sync replay` reads.
+fn write_exchanges(path: &Path, exchanges: &[[i64; 4]]) -> io::Result<()> {
+    let mut text = String::from("t1_ns,t2_ns,t3_ns,t4_ns\n");
+    for [t1, t2, t3, t4] in exchanges {
+        text += &format!("{t1},{t2},{t3},{t4}\n");
+    }
+    std::fs::write(path, text)
 }
 
 fn plan(line: &Line) -> Result<Plan, PeerError> {

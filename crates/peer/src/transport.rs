@@ -45,6 +45,12 @@ pub trait Transport {
     /// were; returns 0 after `timeout`, or earlier.
     fn receive(&mut self, timeout: Duration, deliver: &mut Deliver<'_>) -> Result<usize, PeerError>;
 
+    /// The exchanges of clocks that the middleware made with the other node, in the order in which their replies
+    /// arrived: t1, t4 by this node's clock, t2, t3 by the other's, in nanoseconds. Asked for once, at the end.
+    fn exchanges(&self) -> Vec<[i64; 4]> {
+        Vec::new()
+    }
+
     /// What this node has measured by itself while it ran, by name; units end the names. Asked for once, at the end.
     fn facts(&self) -> BTreeMap<String, f64> {
         BTreeMap::new()
@@ -154,6 +160,8 @@ pub struct Open {
     pub lock_memory: bool,
     /// IPv4 address to bind to and announce.
     pub bind_address: String,
+    /// This node's end of a serial line.
+    pub device: Option<String>,
     /// Stamp with this clock instead of `CLOCK_MONOTONIC`; the harness does, transports need not care.
     pub clock: Option<LocalClock>,
     /// Free options of the scenario for this peer.
@@ -188,6 +196,7 @@ impl Open {
             priority: line.read("priority", "a priority from 0 to 99")?.unwrap_or(0),
             lock_memory: line.word("lock_memory") == Some("1"),
             bind_address: line.read("bind_address", "an address")?.unwrap_or_else(|| "127.0.0.1".into()),
+            device: line.word("device").map(str::to_owned),
             clock: line.read("clock", "a clock such as offset=5s,ppm=50,since=0")?,
             options: line.with_prefix("option."),
         })

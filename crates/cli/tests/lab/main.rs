@@ -11,6 +11,7 @@ mod faulty_peers;
 mod foreign_clocks;
 mod interruption;
 mod recorded;
+mod serial_lines;
 mod topologies;
 
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@
 mod mailbox;
 mod memcpy;
 mod pty;
+mod serial_pump;
 mod socket;
 mod stream;
 mod tcp;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Box<dyn Peer>> {
         Box::new(udp::Udp),
         Box::new(tcp::Tcp),
         Box::new(pty::Pty),
+        Box::new(serial_pump::SerialPump),
     ]
 }
 

@@ -46,7 +46,12 @@ fn node(sends: bool, received_after_ns: Option<i64>) -> NodeResult {
             arrivals: received_after_ns.is_some().into(),
         })
         .collect();
-    NodeResult { done: Line::new("done"), table: Table::from_slots(slots), settings: vec![] }
+    NodeResult {
+        done: Line::new("done"),
+        table: Table::from_slots(slots),
+        settings: vec![],
+        exchanges: vec![],
+    }
 }
 
 fn honest(mut node: NodeResult) -> NodeResult {
@@ -269,6 +274,7 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
             exchanges: (0..30).map(exchange).collect(),
             remote: remote.parse().unwrap(),
             local: "offset=1s,since=0".parse().unwrap(),
+            wire: noctule_timebase::Span::ZERO,
         };
         judge(&plan, 0, Ok(Trial { nodes, clocks: Some(clocks), ..Trial::default() })).0
     };
