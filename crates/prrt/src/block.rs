@@ -39,6 +39,8 @@ pub(crate) struct Block {
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
     is_closed: bool,
+    /// What was not sent will not be.
+    is_abandoned: bool,
     /// Data symbols never sent yet begin here.
     unsent: usize,
     /// Symbols that arrived, by number.
@@ -75,6 +77,10 @@ pub(crate) struct Path {
     /// When the last feedback came.
     pub(crate) heard_at: Instant<Local>,
     pub(crate) channel: Gilbert,
+    /// It bears less than was offered.
+    pub(crate) is_limited: bool,
+    /// One way without a queue.
+    pub(crate) soonest: Span,
 }
 
 impl Block {
@@ -90,6 +96,7 @@ impl Block {
             risk: 0.0,
             symbols: Vec::new(),
             is_closed: false,
+            is_abandoned: false,
             unsent: 0,
             arrived: [0; 4],
             arrived_count: 0,
@@ -134,7 +141,21 @@ impl Block {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.is_closed && self.needed() == 0
+        self.is_abandoned || self.is_closed && self.needed() == 0
+    }
+
+    /// It is too late for what was not sent.
+    pub(crate) fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.is_abandoned
+    }
+
+    /// A symbol of it has been sent.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.unsent > 0
     }
 
     fn needed(&self) -> usize {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use noctule_timebase::{Instant, Span};
 
 use crate::block::{Block, Path};
+use crate::budget::Budget;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight};
@@ -31,18 +32,20 @@ const ROUNDS_FOR_THE_FATE: i64 = 4;
 
 /// Samples of so many datagrams are sent without a pause (RFC 6928 has ten).
 const AT_ONCE: usize = 16;
-/// Extras that a stream may send for every datagram of data, on average: the worst channel that is worth a try. Where the
-/// wish cannot be fulfilled all the same, more would only take the line from others.
-const EXTRAS_PER_DATAGRAM: f64 = 4.0;
-const EXTRAS_PER_DATAGRAM_INFEASIBLE: f64 = 0.5;
-/// Extras that may be saved up.
-const EXTRAS_SAVED_LIMIT: f64 = 128.0;
+/// An extra that the budget does not allow is asked for again after an interval, or this.
+const EXTRAS_PAUSE: Span = Span::from_us(500);
+/// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
+const PRICE_UNDER_LIMIT: f64 = 0.5;
 
 /// Streams with deadlines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BoundSending {
     streams: BTreeMap<StreamId, BoundStream>,
     queue_bytes: usize,
+    /// Who sent last: under a limit streams take turns.
+    turn: StreamId,
+    /// The pace lets nothing leave before this.
+    ready_at: Instant<Local>,
 }
 
 #[derive(Debug)]
@@ -58,13 +61,16 @@ struct BoundStream {
     last_at: Option<Instant<Local>>,
     /// A sample fails if any of its blocks does.
     blocks_per_sample: f64,
-    /// Number of the sample that failed last.
+    /// Numbers of the samples that failed, and that were never sent, last.
     failed_last: Option<u64>,
+    expired_last: Option<u64>,
+    /// The path bears less than was offered, as last known; the sample that is being sent.
+    is_limited: bool,
+    current: Option<u64>,
     /// A round trip, as last known.
     round: Span,
     price: Price,
-    /// Extras that may be sent.
-    allowance: f64,
+    budget: Budget,
     feasibility: Feasibility,
     counters: SentCounters,
 }
@@ -100,6 +106,11 @@ pub(crate) struct Next {
 }
 
 impl BoundSending {
+    pub(crate) fn new() -> BoundSending {
+        let (turn, ready_at) = (StreamId(0), Instant::MIN);
+        BoundSending { streams: BTreeMap::new(), queue_bytes: 0, turn, ready_at }
+    }
+
     /// Queues a sample; its deadline is counted from its source time.
     pub(crate) fn send(
         &mut self,
@@ -132,7 +143,8 @@ impl BoundSending {
         stream.bound = bound;
         stream.observe(now);
         stream.due = now;
-        if pieces == 1 && (stream.feasibility.block() > 1 || stream.has_open_block()) {
+        stream.feasibility.count_offered();
+        if pieces == 1 && !stream.is_limited && (stream.feasibility.block() > 1 || stream.has_open_block()) {
             self.queue_bytes += stream.join((sample.sequence, symbol(sample, 0, 1)), deadline_at, now);
             return;
         }
@@ -171,6 +183,9 @@ impl BoundSending {
     /// What became of a datagram.
     pub(crate) fn settle(&mut self, fate: Fate, packet: u64, carried: Carried, now: Instant<Local>) {
         let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
+        if fate != Fate::Lost {
+            stream.budget.arrived(stream.feasibility.is_infeasible());
+        }
         let Some(place) = carried.position.checked_sub(stream.first) else { return };
         let Some(block) = stream.blocks.get_mut(place as usize) else { return };
         let symbol = carried.index as u8;
@@ -189,9 +204,15 @@ impl BoundSending {
         counters: &mut LinkCounters,
     ) -> Option<Next> {
         let path = path(flight);
-        for (writer, stream) in &mut self.streams {
-            self.queue_bytes -= stream.retire(path.round, now, counters);
-            if let Some((position, symbol)) = stream.next(&path, now, counters) {
+        self.ready_at = flight.pace().ready_at();
+        let turn = self.turn;
+        for after in [true, false] {
+            for (writer, stream) in self.streams.iter_mut().filter(|(writer, _)| (**writer > turn) == after) {
+                self.queue_bytes -= stream.retire(path.round, now, counters);
+                if now < self.ready_at {
+                    continue;
+                }
+                let Some((position, symbol)) = stream.next(&path, now, counters) else { continue };
                 let carried = Carried { writer: *writer, position, index: symbol.into(), bound: true };
                 let block = &mut stream.blocks[(position - stream.first) as usize];
                 let attempt = block.sent(symbol, flight.next_number(), now);
@@ -202,6 +223,7 @@ impl BoundSending {
                     symbols: if block.is_closed() { block.symbols() } else { 0 },
                     attempt,
                 };
+                self.turn = *writer;
                 return Some(Next { carried, place });
             }
         }
@@ -237,7 +259,8 @@ impl BoundSending {
 
     /// When [`next`](BoundSending::next) may have something although nothing was heard.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
-        self.streams.values().filter(|stream| !stream.blocks.is_empty()).map(|stream| stream.due).min()
+        let waiting = self.streams.values().filter(|stream| !stream.blocks.is_empty());
+        waiting.map(|stream| stream.due.max(self.ready_at)).min()
     }
 }
 
@@ -252,9 +275,12 @@ impl BoundStream {
             last_at: None,
             blocks_per_sample: 1.0,
             failed_last: None,
+            expired_last: None,
+            is_limited: false,
+            current: None,
             round: ROUND_TRIP_PRIOR / 4,
             price: Price::new(),
-            allowance: EXTRAS_SAVED_LIMIT,
+            budget: Budget::new(),
             feasibility: Feasibility::new(now),
             counters: SentCounters::default(),
         }
@@ -317,12 +343,25 @@ impl BoundStream {
                 break;
             }
             freed += cost(block);
-            let failed = !block.is_done();
+            if block.is_abandoned() && !block.has_begun() {
+                let is_new = self.expired_last.replace(block.sequence) != Some(block.sequence)
+                    && self.failed_last != Some(block.sequence);
+                let samples = if is_new { block.samples } else { 0 };
+                counters.expired += u64::from(samples);
+                self.counters.expired += u64::from(samples);
+                self.feasibility.count_starved(samples);
+                self.blocks.pop_front();
+                self.first += 1;
+                continue;
+            }
+            let failed = !block.is_done() || block.is_abandoned();
             let is_new = failed && self.failed_last.replace(block.sequence) != Some(block.sequence);
             let samples = if is_new { u64::from(block.samples) } else { 0 };
             counters.bound_failed += samples;
             self.counters.failed += samples;
-            self.price.settle(block.risk, failed, self.bound.loss_target / self.blocks_per_sample);
+            if !block.is_abandoned() {
+                self.price.settle(block.risk, failed, self.bound.loss_target / self.blocks_per_sample);
+            }
             self.blocks.pop_front();
             self.first += 1;
         }
@@ -330,29 +369,55 @@ impl BoundStream {
     }
 
     fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
+        self.is_limited = path.is_limited;
         if now < self.due {
             return None;
         }
-        let price = self.price.now(self.bound.loss_target / self.blocks_per_sample);
         self.round = path.round;
+        if let Some(extra_or_data) = self.next_begun(path, now, counters) {
+            return Some(extra_or_data);
+        }
+        if let Some(place) = self.newest_waiting() {
+            self.current = Some(self.blocks[place].sequence);
+            self.count_data(counters);
+            return Some((self.first + place as u64, 0));
+        }
+        // Blocks that are done wait for older ones only.
+        let waiting = self.blocks.iter().filter(|block| !block.is_done());
+        self.due = waiting.map(|block| block.due).min().unwrap_or(Instant::MAX);
+        None
+    }
+
+    /// Without a limit whatever is due, oldest first; under one, of samples that are not yet being sent only those that
+    /// are too late are looked at.
+    fn next_begun(
+        &mut self,
+        path: &Path,
+        now: Instant<Local>,
+        counters: &mut LinkCounters,
+    ) -> Option<(u64, u8)> {
+        let price = self.price.now(self.bound.loss_target / self.blocks_per_sample);
+        let price = if path.is_limited { price.max(PRICE_UNDER_LIMIT) } else { price };
         let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
         for (position, block) in (self.first..).zip(&mut self.blocks) {
             if block.is_done() {
                 continue;
             }
             if let Some(symbol) = block.next_unsent() {
-                if block.unsent_at() > now {
+                if path.is_limited {
+                    if now > block.deadline_at - path.soonest.min(self.bound.deadline / 2) {
+                        block.abandon();
+                        continue;
+                    }
+                    if !block.has_begun() && self.current != Some(block.sequence) {
+                        continue;
+                    }
+                } else if block.unsent_at() > now {
                     block.due = block.unsent_at();
                     continue;
                 }
-                counters.bound_data += 1;
-                self.counters.datagrams += 1;
-                let earned = if self.feasibility.is_infeasible() {
-                    EXTRAS_PER_DATAGRAM_INFEASIBLE
-                } else {
-                    EXTRAS_PER_DATAGRAM
-                };
-                self.allowance = (self.allowance + earned).min(EXTRAS_SAVED_LIMIT);
+                self.current = Some(block.sequence);
+                self.count_data(counters);
                 return Some((position, symbol));
             }
             if block.due > now {
@@ -361,20 +426,21 @@ impl BoundStream {
             if block.close_at <= now {
                 block.close();
             }
+            let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
             match block.step(path, interval, price, now) {
-                Step::Send if self.allowance < 1.0 => {
+                Step::Send if !self.budget.allows() => {
                     counters.extras_refused += 1;
-                    block.due = now + interval;
+                    block.due = now + interval.max(EXTRAS_PAUSE);
                 }
                 Step::Send => {
                     let Some(symbol) = block.next_extra() else {
-                        block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
+                        block.due = at_the_end;
                         continue;
                     };
                     let parity = symbol >= FIRST_PARITY;
                     counters.bound_parity += u64::from(parity);
                     counters.bound_repeats += u64::from(!parity);
-                    self.allowance -= 1.0;
+                    self.budget.spend();
                     self.counters.parity += u64::from(parity);
                     self.counters.repeats += u64::from(!parity);
                     return Some((position, symbol));
@@ -382,19 +448,28 @@ impl BoundStream {
                 Step::Wait(until) => block.due = until,
                 Step::Risk(risk, until) => {
                     block.risk = risk;
-                    block.due = if now < until {
-                        until
-                    } else {
-                        block.deadline_at + path.round * ROUNDS_FOR_THE_FATE
-                    };
+                    block.due = if now < until { until } else { at_the_end };
                 }
-                Step::Rest => block.due = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE,
+                Step::Rest => block.due = at_the_end,
             }
         }
-        // Blocks that are done wait for older ones only.
-        let waiting = self.blocks.iter().filter(|block| !block.is_done());
-        self.due = waiting.map(|block| block.due).min().unwrap_or(Instant::MAX);
         None
+    }
+
+    /// Where the newest sample begins that is not being sent: under a limit it goes before older ones.
+    fn newest_waiting(&self) -> Option<usize> {
+        if !self.is_limited {
+            return None;
+        }
+        let waits = |block: &&Block| !block.is_done() && !block.has_begun() && block.next_unsent().is_some();
+        let newest = self.blocks.iter().rev().find(waits)?.sequence;
+        self.blocks.iter().position(|block| waits(&block) && block.sequence == newest)
+    }
+
+    fn count_data(&mut self, counters: &mut LinkCounters) {
+        counters.bound_data += 1;
+        self.counters.datagrams += 1;
+        self.budget.sent(self.feasibility.is_infeasible());
     }
 }
 
@@ -411,7 +486,17 @@ fn path(flight: &Flight) -> Path {
         }
     };
     let (known, next, heard_at) = (flight.known(), flight.next_number(), flight.heard_at());
-    Path { one_way, round, known, next, heard_at, channel: flight.channel() }
+    let is_limited = flight.pace().limit_bytes_per_s().is_some();
+    Path {
+        one_way,
+        round,
+        known,
+        next,
+        heard_at,
+        channel: flight.channel(),
+        is_limited,
+        soonest: flight.pace().floor() / 2,
+    }
 }
 
 fn symbol(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::flight::Flight;
-use crate::plan::{Demand, Infeasible, LossModel, Path, Plan, fast};
+use crate::plan::{Demand, Feasible, Infeasible, LossModel, Path, Plan, fast};
 use crate::stream::{Bound, Local};
 
 /// Between two looks.
@@ -28,11 +28,14 @@ pub(crate) struct Feasibility {
     look_at: Instant<Local>,
     is_infeasible: bool,
     block: u8,
+    /// Samples since the last look, and those of them for which the path had no room before their deadline.
+    offered: u32,
+    starved: u32,
 }
 
 impl Feasibility {
     pub(crate) fn new(now: Instant<Local>) -> Feasibility {
-        Feasibility { look_at: now + LOOK_FIRST, is_infeasible: false, block: 1 }
+        Feasibility { look_at: now + LOOK_FIRST, is_infeasible: false, block: 1, offered: 0, starved: 0 }
     }
 
     /// Samples of a block, if they are of one datagram each.
@@ -43,6 +46,16 @@ impl Feasibility {
     /// Whether the wish could not be fulfilled when last looked at.
     pub(crate) fn is_infeasible(&self) -> bool {
         self.is_infeasible
+    }
+
+    /// A sample is to be sent.
+    pub(crate) fn count_offered(&mut self) {
+        self.offered = self.offered.saturating_add(1);
+    }
+
+    /// So many samples were never sent.
+    pub(crate) fn count_starved(&mut self, samples: u32) {
+        self.starved = self.starved.saturating_add(samples);
     }
 
     /// Looks, if it is time to; a change is told once.
@@ -74,7 +87,14 @@ impl Feasibility {
             transmit: Span::from_us(10),
             reaction: Span::from_us(300),
         };
-        let planned = fast(&demand, &path);
+        let starved = f64::from(self.starved) / f64::from(self.offered.max(1));
+        (self.offered, self.starved) = (0, 0);
+        let planned = if starved > bound.loss_target {
+            let feasible = Feasible { deadline: None, loss_target: Some(starved.min(1.0)) };
+            Err(Infeasible::BeyondCapacity { feasible })
+        } else {
+            fast(&demand, &path)
+        };
         let was_infeasible = std::mem::replace(&mut self.is_infeasible, planned.is_err());
         // With time for news a sample is repaired by itself: it never waits for the end of a block.
         let has_news = path.one_way * 2 + path.news_delay() <= bound.deadline;

@@ -13,6 +13,7 @@ use noctule_timebase::{Instant, Span};
 use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
 use crate::gilbert::Gilbert;
 use crate::loss::LossEstimator;
+use crate::pace::Pace;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Local, StreamId};
 use crate::wire::Feedback;
@@ -83,6 +84,8 @@ pub(crate) struct Flight {
     /// Fates are recorded in the order of sending, up to here.
     recorded: u64,
     loss: LossEstimator,
+    /// Of what has a deadline.
+    pace: Pace,
     /// The fate recorded last was a loss.
     in_burst: bool,
     doublings: u32,
@@ -93,6 +96,8 @@ pub(crate) struct Flight {
 #[derive(Debug)]
 struct Packet {
     carried: Carried,
+    bytes: usize,
+    /// What it counts against the window.
     cost_bytes: usize,
     sent_at: Instant<Local>,
     state: State,
@@ -124,6 +129,7 @@ impl Flight {
             overtaken: 0,
             recorded: 0,
             loss: LossEstimator::new(),
+            pace: Pace::new(now),
             in_burst: false,
             doublings: 0,
             progress_at: now,
@@ -167,12 +173,15 @@ impl Flight {
                 forgotten = Some(packet.carried);
             }
         }
-        let cost_bytes = if carried.bound { 0 } else { cost_bytes };
+        let (bytes, cost_bytes) = (cost_bytes, if carried.bound { 0 } else { cost_bytes });
+        if carried.bound {
+            self.pace.sent(bytes, now);
+        }
         if self.in_flight_bytes == 0 {
             self.progress_at = now;
         }
         self.in_flight_bytes += cost_bytes;
-        self.packets.push_back(Packet { carried, cost_bytes, sent_at: now, state: State::InFlight });
+        self.packets.push_back(Packet { carried, bytes, cost_bytes, sent_at: now, state: State::InFlight });
         forgotten
     }
 
@@ -209,6 +218,9 @@ impl Flight {
                 // What was sent before a decrease says nothing of the window after it.
                 arrived_bytes += if number < self.decreased_at { 0 } else { packet.cost_bytes };
             }
+            if packet.carried.bound {
+                self.pace.arrived(packet.bytes);
+            }
             packet.state = State::Settled;
             match (refused, was_lost) {
                 (false, _) => settle(Fate::Arrived, number, packet.carried),
@@ -220,6 +232,7 @@ impl Flight {
                 left = Some(packet.sent_at);
                 let sample = now - packet.sent_at - Span::from_ns(feedback.delay_ns.into());
                 RoundTrip::measure(&mut self.round_trip, sample.max(Span::ZERO));
+                self.pace.measure(sample.max(Span::ZERO), packet.sent_at);
             }
             (self.progress_at, self.doublings) = (now, 0);
         }
@@ -234,6 +247,7 @@ impl Flight {
         }
         self.record_fates();
         self.forget_settled(now);
+        self.pace.handle_feedback(now);
         Some(left)
     }
 
@@ -284,6 +298,11 @@ impl Flight {
         self.heard_at
     }
 
+    /// How fast what has a deadline may leave.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
     /// How the channel loses, with what the fates so far leave uncertain.
     pub(crate) fn loss(&self) -> &LossEstimator {
         &self.loss
@@ -327,7 +346,9 @@ impl Flight {
             if packet.state == State::InFlight && is_lost {
                 packet.state = State::Lost;
                 self.in_flight_bytes -= packet.cost_bytes;
-                if !packet.carried.bound {
+                if packet.carried.bound {
+                    self.pace.lost();
+                } else {
                     newest_lost = Some(number);
                 }
                 settle(Fate::Lost, number, packet.carried);
@@ -360,6 +381,7 @@ impl Flight {
             if packet.state == State::InFlight && packet.carried.bound {
                 packet.state = State::Lost;
                 self.known = self.known.max((number, true));
+                self.pace.lost();
                 settle(Fate::Lost, number, packet.carried);
             }
         }

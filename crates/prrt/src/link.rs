@@ -18,6 +18,10 @@ pub const BATCH_LIMIT: usize = 64;
 /// A datagram with a deadline is told of within this part of it, reckoned from the feedback before: slow
 /// streams at once, quick ones bundled.
 const SHARE_OF_DEADLINE: i64 = 64;
+/// Feedback is no more than so many bytes for each byte that came from the other side (RFC 9000, section 8.1): who forges
+/// an address must gain nothing. What is left over may be saved up to the limit.
+const FEEDBACK_SHARE: usize = 3;
+const FEEDBACK_SAVED_LIMIT_BYTES: usize = 64 << 10;
 /// What every sample held counts against a limit besides its payload.
 pub const SAMPLE_OVERHEAD_BYTES: usize = 256;
 /// Bounds of [`LinkConfig::datagram_bytes_max`]: the datagram that every host must take (RFC 791), and the
@@ -91,6 +95,8 @@ pub struct LinkCounters {
     pub other_session: u64,
     /// Feedback on what was never sent.
     pub impossible_feedback: u64,
+    /// Feedback not sent because it would have been more than three times what came.
+    pub feedback_withheld: u64,
     /// Fragments of writers that are not expected, or expected to be of the other reliability.
     pub unexpected: u64,
     /// Fragments of samples longer than the writer may write.
@@ -141,6 +147,8 @@ pub struct Link {
     bound_receiving: BoundReceiving,
     arrivals: Arrivals,
     stamps: Option<Stamps>,
+    /// Bytes of feedback that may be sent on their own.
+    feedback_bytes: usize,
     counters: LinkCounters,
 }
 
@@ -161,6 +169,7 @@ impl Link {
             bound_receiving: BoundReceiving::default(),
             arrivals: Arrivals::default(),
             stamps: None,
+            feedback_bytes: 0,
             counters: LinkCounters::default(),
         }
     }
@@ -214,6 +223,8 @@ impl Link {
             self.counters.other_session += 1;
             return Ok(());
         }
+        self.feedback_bytes =
+            (self.feedback_bytes + FEEDBACK_SHARE * body.len()).min(FEEDBACK_SAVED_LIMIT_BYTES);
         if let Some(feedback) = &datagram.feedback
             && let Some(t1) = self.sending.handle_feedback(feedback, arrival.now, &mut self.counters)
         {
@@ -294,6 +305,13 @@ impl Link {
             }
             let Aboard { session, feedback } = aboard;
             wire::Datagram { session, feedback, load: None }.encode(out);
+            let Some(left) = self.feedback_bytes.checked_sub(out.len() - before) else {
+                self.counters.feedback_withheld += 1;
+                self.arrivals.said(now);
+                out.truncate(before);
+                return false;
+            };
+            self.feedback_bytes = left;
         }
         self.arrivals.said(now);
         self.counters.sent_datagrams += 1;

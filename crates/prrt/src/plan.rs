@@ -145,7 +145,7 @@ pub enum Infeasible {
         feasible: Feasible,
     },
     /// Messages arrive in time, but too many are lost for the target, whatever is spent.
-    #[error("the path loses too much for this loss target at this deadline; {:.1e} is the least", .feasible.loss_target.unwrap_or(1.0))]
+    #[error("the path loses too much, or bears too little, for this loss target at this deadline; {:.1e} is the least", .feasible.loss_target.unwrap_or(1.0))]
     BeyondCapacity {
         /// What would be possible.
         feasible: Feasible,

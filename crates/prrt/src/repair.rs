@@ -73,12 +73,12 @@ impl Prospect<'_> {
 
     /// Nothing more will be known in time.
     fn insure(&self) -> Step {
-        let (risk, gain) = self.risk();
-        if gain <= self.price {
-            return Step::Risk(risk, self.latest);
-        }
         let spaced = self.last_sent + self.interval.min((self.latest - self.now) / 2);
-        if self.now < spaced { Step::Wait(spaced) } else { Step::Send }
+        if self.now < spaced {
+            return Step::Wait(spaced);
+        }
+        let (risk, gain) = self.risk();
+        if gain > self.price { Step::Send } else { Step::Risk(risk, self.latest) }
     }
 
     /// Probability that too few of the pending datagrams arrive, and by how much one more would lower it.

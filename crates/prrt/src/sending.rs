@@ -76,7 +76,7 @@ impl Sending {
             turns: VecDeque::new(),
             lost: VecDeque::new(),
             resting: VecDeque::new(),
-            bound: BoundSending::default(),
+            bound: BoundSending::new(),
             flight,
             parity: Vec::new(),
         }
@@ -183,8 +183,9 @@ impl Sending {
         if let Some(next) = self.bound.next(&self.flight, now, counters) {
             let Aboard { session, feedback } = aboard;
             let load = self.bound.load(&next, &mut self.parity);
+            let before = out.len();
             Datagram { session, feedback, load }.encode(out);
-            self.lost.extend(self.flight.sent(next.carried, 0, now));
+            self.lost.extend(self.flight.sent(next.carried, out.len() - before, now));
             return true;
         }
         if self.flight.has_room() {

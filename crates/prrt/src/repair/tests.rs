@@ -14,6 +14,8 @@ fn path() -> Path {
         next: 15,
         heard_at: at(19),
         channel: Gilbert::new(0.05, 3.0),
+        is_limited: false,
+        soonest: Span::ZERO,
     }
 }
 

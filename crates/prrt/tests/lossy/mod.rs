@@ -75,6 +75,9 @@ pub struct Outcome {
     pub ends_infeasible: bool,
     pub datagrams: u64,
     pub feedback: u64,
+    /// Bytes that the sender gave out after the first second, and the time in which.
+    pub settled_bytes: u64,
+    pub settled_for: Span,
     pub latency_max: Span,
     pub sender: LinkCounters,
     pub receiver: LinkCounters,
@@ -128,10 +131,17 @@ impl Direction {
     }
 }
 
+/// Moments of a simulation for every sample at most; more are a link that does not rest.
+const STEPS_PER_SAMPLE: u64 = 10_000;
+
 /// Sends `samples` samples and lets all deadlines pass.
 pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
     let mut simulation = Simulation::new(cell, samples, seed);
-    while simulation.step() {}
+    let mut steps = 0;
+    while simulation.step() {
+        steps += 1;
+        assert!(steps < samples * STEPS_PER_SAMPLE, "seed {seed}: {steps} steps, {cell:?}");
+    }
     simulation.outcome.sender = simulation.links[0].counters();
     simulation.outcome.receiver = simulation.links[1].counters();
     simulation.outcome
@@ -288,6 +298,10 @@ impl Simulation {
     fn transmit(&mut self, from: usize, datagram: &[u8]) {
         self.outcome.datagrams += u64::from(from == 0);
         self.outcome.feedback += u64::from(from == 1);
+        if from == 0 && self.now >= START + Span::from_s(1) {
+            self.outcome.settled_bytes += datagram.len() as u64 + 28;
+            self.outcome.settled_for = self.now - START - Span::from_s(1);
+        }
         let passed = self.directions[from].pass(&self.cell, datagram.len() + 28, self.now);
         let Some(arrives) = passed else { return };
         let copies = 1 + u32::from(self.damage.chance(self.cell.duplication));

@@ -1,0 +1,31 @@
+//! The lossy link of the design over several seeds: what is late or lost, and what it costs.
+//!
+//! `cargo run --release -p noctule-prrt --example lossy_cell -- [SAMPLES [FIRST_SEED LAST_SEED]]`
+
+#[path = "../tests/lossy/mod.rs"]
+mod lossy;
+
+use lossy::{Cell, run};
+
+#[allow(clippy::print_stdout)] // a table on standard output is what this program is for
+fn main() {
+    let numbers: Vec<u64> = std::env::args().skip(1).map_while(|text| text.parse().ok()).collect();
+    let samples = numbers.first().copied().unwrap_or(200_000);
+    let (first, last) = (numbers.get(1).copied().unwrap_or(2), numbers.get(2).copied().unwrap_or(7));
+    println!("20 ms round trip, 5 % in bursts of 3, feedback alike, 115 B at 200 Hz, 60 ms, target 1e-4.\n");
+    println!("| seed | samples | not in time | residual | redundancy |");
+    println!("|---:|---:|---:|---:|---:|");
+    let (mut sent, mut failed, mut data, mut extras) = (0, 0, 0, 0);
+    for seed in first..=last {
+        let outcome = run(Cell::LOSSY, samples, seed);
+        let missing = outcome.sent - outcome.on_time;
+        let (residual, redundancy) = (outcome.residual(), outcome.redundancy());
+        println!("| {seed} | {samples} | {missing} | {residual:.2e} | {redundancy:.4} |");
+        sent += outcome.sent;
+        failed += missing;
+        data += outcome.sender.bound_data;
+        extras += outcome.sender.bound_repeats + outcome.sender.bound_parity;
+    }
+    let (residual, redundancy) = (failed as f64 / sent as f64, extras as f64 / data as f64);
+    println!("| all | {sent} | {failed} | {residual:.2e} | {redundancy:.4} |");
+}
