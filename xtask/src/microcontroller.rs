@@ -305,7 +305,7 @@ fn board_on_gateway() -> Result<(), String> {
     let mut echo =
         start(&format!("{noctule} echo /board/up_fast --domain {domain} --count 200 --seconds 30 --json"))?;
     let _down = start(&format!(
-        "{noctule} pub /board/down --domain {domain} --reliable --type std_msgs/msg/UInt32 --hex 0001000005000000 --rate 50 --count 1500 --json"
+        "{noctule} pub /board/down --domain {domain} --reliable --type std_msgs/msg/UInt32 --format cdr --hex 0001000005000000 --rate 50 --count 1500 --json"
     ))?;
     let mut board = start(&format!("{FOLDER}/board udp 127.0.0.1 {port} 100 8"))?;
     let board_says = counts(board.0.stdout.take().ok_or("no standard output")?, "board")?;

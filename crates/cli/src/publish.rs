@@ -43,6 +43,9 @@ pub(crate) struct PubArguments {
     /// The name of the type
     #[arg(long = "type", value_name = "NAME", default_value = "bytes")]
     type_name: String,
+    /// What format the bytes are in, e.g. cdr for boards and ROS 2; readers that understand another are told
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<noctule::Format>,
     /// Repeat samples until they arrive on other hosts
     #[arg(long)]
     reliable: bool,
@@ -161,6 +164,9 @@ fn open(arguments: &PubArguments, content: &Content, node: &Node) -> Result<Publ
         .type_name(&arguments.type_name, 0)
         .keep_last(arguments.keep_last)
         .payload_bytes_max(most);
+    if let Some(format) = arguments.format {
+        builder = builder.format(format);
+    }
     if arguments.reliable {
         builder = builder.reliability(Reliability::Reliable);
     }
