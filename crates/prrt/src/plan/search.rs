@@ -18,6 +18,8 @@ const EARLY_EXTRAS: [u8; 4] = [1, 2, 3, 6];
 const CLIMB_STEPS_MAX: usize = 20;
 /// Local searches of one fast plan; more only until one of them meets the target.
 const CLIMBS: usize = 3;
+/// Local searches where the deadline leaves no time for news.
+const CLIMBS_BLIND: usize = 12;
 /// A plan this close to capacity is good enough not to look at larger blocks.
 const CAPACITY_MARGIN: f64 = 1.1;
 /// Above any redundancy: a schedule that misses the loss target.
@@ -117,10 +119,12 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        // Without news every schedule is proactive: they differ little and a block is cheap to follow.
+        let climbs = if frames.iter().all(|frame| frame.chain.is_empty()) { CLIMBS_BLIND } else { CLIMBS };
         starts.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (climbed, (_, frame, rounds)) in starts.into_iter().enumerate() {
             // What looks bad at first may still be the only way to meet the target.
-            if climbed >= CLIMBS && self.best.is_some() {
+            if climbed >= climbs && self.best.is_some() {
                 break;
             }
             self.climb(frame, rounds);

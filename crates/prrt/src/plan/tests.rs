@@ -339,13 +339,11 @@ fn a_message_of_many_datagrams_is_a_block_and_is_lost_as_a_whole() {
 #[test]
 fn no_input_makes_planning_panic() {
     let nan = f64::NAN;
-    for loss in [independent(nan), bursts(0.999, 1e300)] {
-        for span in [Span::MIN, Span::ZERO, Span::MAX] {
-            let (demand, path) = lossy_cell(1e-4);
-            let demand = Demand { deadline: span, interval: span, datagrams_per_message: 0, ..demand };
-            let _ = fast(&demand, &Path { loss, round_trip: span, transmit: span, ..path });
-            let _ =
-                fast(&Demand { interval: Span::ZERO, loss_target: nan, ..demand }, &Path { loss, ..path });
-        }
+    for (loss, span) in [(bursts(0.999, 1e300), Span::MAX), (independent(nan), Span::MIN)] {
+        let (demand, path) = lossy_cell(1e-4);
+        let odd = Demand { deadline: span, interval: span, datagrams_per_message: 0, ..demand };
+        let _ = fast(&odd, &Path { loss, round_trip: span, transmit: span, ..path });
     }
+    let (demand, path) = lossy_cell(nan);
+    let _ = fast(&Demand { interval: Span::ZERO, ..demand }, &path);
 }
