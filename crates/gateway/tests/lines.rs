@@ -49,6 +49,41 @@ impl Wire for Udp {
     }
 }
 
+/// A client that repeats what is not answered, as all do whose datagrams can be lost.
+struct Persistent {
+    udp: Udp,
+    last: Vec<u8>,
+}
+
+impl Persistent {
+    /// As often as real clients ask for a session.
+    const TRIES: usize = 10;
+
+    fn to(port: u16) -> Persistent {
+        let udp = Udp::to(port);
+        udp.0.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        Persistent { udp, last: Vec::new() }
+    }
+}
+
+impl Wire for Persistent {
+    fn send(&mut self, message: &[u8]) {
+        self.last = message.to_vec();
+        self.udp.send(message);
+    }
+
+    fn receive(&mut self) -> Vec<u8> {
+        let mut buffer = [0; 1024];
+        for _ in 0..Self::TRIES {
+            if let Ok(length) = self.udp.0.recv(&mut buffer) {
+                return buffer[..length].to_vec();
+            }
+            self.udp.send(&self.last);
+        }
+        panic!("no answer to {} attempts", Self::TRIES);
+    }
+}
+
 struct Tcp(TcpStream);
 
 impl Wire for Tcp {
@@ -240,5 +275,5 @@ fn garbage_and_a_flood_do_not_keep_another_client_from_the_bus() {
         // What the socket does not take is lost, as it would be anywhere.
         let _ = noisy.0.send(&[&garbage[..], &[number as u8; 20][..(number % 20) as usize]].concat());
     }
-    speaks_over(&mut Udp::to(port), &node);
+    speaks_over(&mut Persistent::to(port), &node);
 }
