@@ -268,8 +268,9 @@ fn board_in_qemu() -> Result<(), String> {
     shell::run(&format!("{CROSS} {BARE} {LINK} {sources} -o {program}"))?;
     let line = format!("{FOLDER}/qemu_tty_{}", std::process::id());
     let (_agent, agent_says) = start_agent(&format!("serial {line} 8 50 100 1 deaf"))?;
+    // Without `timeout` between: it would be killed at the end, and the emulator live on.
     let qemu = format!(
-        "timeout 60 {QEMU} -chardev serial,id=line,path=$(readlink {line}) -serial chardev:line -kernel {program}"
+        "{QEMU} -chardev serial,id=line,path=$(readlink {line}) -serial chardev:line -kernel {program}"
     );
     let _qemu = start(&qemu)?;
     let says = counts(agent_says, "agent")?;
