@@ -3,8 +3,8 @@
 //! Samples of one of its writers go into a ring, as if the writer were on this host, with the source time
 //! already in this node's clock. So subscribers know one kind of source only.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
 use noctule_prrt::{
@@ -48,7 +48,8 @@ struct Clock {
 struct Inbound {
     writer: Writer,
     offer: Offer,
-    readers: u32,
+    /// Those of our subscribers that read it.
+    readers: BTreeSet<EndpointId>,
     /// Who watches the deadline asks when the last came.
     has_deadline: bool,
 }
@@ -137,16 +138,16 @@ impl Remote {
             }
         };
         let reader = inbound.reader(topic.pins, writer.type_hash)?;
-        inbound.readers += 1;
+        inbound.readers.insert(topic.id);
         topic.change(Change::Came(Box::new(Source::new((node, writer), reader, Route::Udp))));
         Ok(())
     }
 
-    /// One subscriber less.
-    pub(super) fn unsubscribe(&mut self, writer: EndpointId) {
+    /// One subscriber less; it may be one that never came to read.
+    pub(super) fn unsubscribe(&mut self, writer: EndpointId, reader: EndpointId) {
         let Some(inbound) = self.inbound.get_mut(&writer) else { return };
-        inbound.readers = inbound.readers.saturating_sub(1);
-        if inbound.readers == 0 {
+        inbound.readers.remove(&reader);
+        if inbound.readers.is_empty() {
             self.inbound.remove(&writer);
             self.link.forget(StreamId(writer.0));
         }
@@ -222,7 +223,7 @@ impl Inbound {
         let has_deadline = writer.qos.deadline.is_some();
         let offer = Offer::new(config).map_err(|error| error.to_string())?;
         let writer = offer.make()?.ok_or("the ring is there already")?;
-        Ok(Inbound { writer, offer, readers: 0, has_deadline })
+        Ok(Inbound { writer, offer, readers: BTreeSet::new(), has_deadline })
     }
 
     fn reader(&self, pins: u32, type_hash: u64) -> Result<Reader, String> {

@@ -455,7 +455,7 @@ impl State {
             // Of this host or not: the subscriber lets go of the source.
             self.wishes.push_back(Wish::Release { node, writer: remote, reader: local });
             if let Some(other) = self.remotes.get_mut(&node) {
-                other.unsubscribe(remote);
+                other.unsubscribe(remote, local);
             }
         } else if let Some(topic) = self.publishers.get(&local)
             && let Some(other) = self.remotes.get_mut(&node)
