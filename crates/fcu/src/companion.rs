@@ -15,12 +15,14 @@ use noctule::{Format, Node, Publisher, Sample, Subscriber};
 use noctule_flight::sensors::Odometry;
 use noctule_flight::{Camera, CameraModel, Trajectory};
 use noctule_gateway::mavlink::ros::{self, Time};
+use noctule_gateway::names::{bus_topic, bus_type};
 use noctule_local_clock::{Raw, now};
 use noctule_sys::clock::three_clocks;
 use noctule_timebase::{Instant, Span};
 use serde::Serialize;
 
 use crate::messages::pose_message;
+use crate::protocol::{IMU_TOPIC, IMU_TYPE, ODOMETRY_TOPIC, ODOMETRY_TYPE};
 use crate::simulator::{path, quantile};
 
 /// Pictures whose pose is being worked out.
@@ -96,22 +98,16 @@ impl Companion {
     ///
     /// A topic that cannot be had.
     pub fn new(config: CompanionConfig, node: &Arc<Node>) -> Result<Companion, noctule::NodeError> {
-        let (pose_topic, pose_type, imu_topic, imu_type) = match config.topics {
-            Topics::Px4 => (
-                "/fmu/in/vehicle_visual_odometry",
-                "px4_msgs/msg/VehicleOdometry",
-                "/fmu/out/sensor_combined",
-                "px4_msgs/msg/SensorCombined",
-            ),
-            Topics::Mavros => (
-                "/mavros/odometry/out",
-                "nav_msgs/msg/Odometry",
-                "/mavros/imu/data_raw",
-                "sensor_msgs/msg/Imu",
-            ),
+        let poses = match config.topics {
+            Topics::Px4 => (bus_topic(ODOMETRY_TOPIC), bus_type(ODOMETRY_TYPE)),
+            Topics::Mavros => ("/mavros/odometry/out".into(), "nav_msgs/msg/Odometry".into()),
         };
-        let poses = node.publisher(pose_topic).type_name(pose_type, 0).format(Format::Cdr).open()?;
-        let imu = node.subscriber(imu_topic).type_name(imu_type, 0).formats(&[Format::Cdr]).open()?;
+        let imu = match config.topics {
+            Topics::Px4 => (bus_topic(IMU_TOPIC), bus_type(IMU_TYPE)),
+            Topics::Mavros => ("/mavros/imu/data_raw".into(), "sensor_msgs/msg/Imu".into()),
+        };
+        let poses = node.publisher(&poses.0).type_name(&poses.1, 0).format(Format::Cdr).open()?;
+        let imu = node.subscriber(&imu.0).type_name(&imu.1, 0).formats(&[Format::Cdr]).open()?;
         Ok(Companion {
             node: Arc::clone(node),
             poses,

@@ -182,11 +182,6 @@ impl Fusion {
         };
         self.lanes.iter().map(result).collect()
     }
-
-    /// The state at the last inertial sample under the first correction named.
-    pub fn state(&self) -> Option<&State> {
-        self.lanes.first().map(|lane| lane.estimator.state())
-    }
 }
 
 #[cfg(test)]

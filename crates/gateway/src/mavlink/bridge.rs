@@ -360,7 +360,6 @@ impl Outlets {
             MavMessage::HIGHRES_IMU(imu) => {
                 self.has_highres = true;
                 let source = source(imu.time_usec, known, arrived);
-                self.bytes.clear();
                 let imu = ros::imu_from_highres(&imu, wall_clock(source.time, arrived));
                 put(&mut self.imu, &imu, &mut self.bytes, (source, arrived));
             }
