@@ -58,6 +58,17 @@ impl Catalogue {
         Some(endpoint)
     }
 
+    /// Says whether a reader is relayed; whether that is new.
+    pub(crate) fn set_relayed(&mut self, id: EndpointId, relayed: bool) -> bool {
+        let Some((place, endpoint)) = self.by_id.get_mut(&id) else { return false };
+        let is_new = std::mem::replace(&mut endpoint.relayed, relayed) != relayed;
+        let place = *place;
+        if is_new {
+            self.touch(place);
+        }
+        is_new
+    }
+
     pub(crate) fn endpoint(&self, id: EndpointId) -> Option<&Endpoint> {
         self.by_id.get(&id).map(|(_, endpoint)| endpoint)
     }
@@ -122,6 +133,7 @@ mod tests {
             formats: 1,
             payload_bytes_max: 0,
             qos: Qos::default(),
+            relayed: false,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The state machine.
 
+mod matching;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::catalogue::Catalogue;
 use crate::config::{DiscoveryConfig, Identity};
-use crate::endpoint::{Endpoint, EndpointId, EndpointKind, incompatible};
+use crate::endpoint::{Endpoint, EndpointId, EndpointKind};
 use crate::event::{Counters, Destination, Event, Reason, Via};
 use crate::neighbour::{About, Difference, Neighbour, Query};
 use crate::paced::{Bucket, Jitter};
@@ -51,6 +53,12 @@ const PROBE_BEFORE: Span = Span::from_ms(1_600);
 const PROBE_AGAIN: Span = Span::from_ms(200);
 /// A hello that promises a longer life than this is believed no longer.
 const LIFETIME_MAX: Span = Span::from_s(60);
+/// Of more nodes than this …
+const FEW_NODES: usize = 8;
+/// … a node is believed longer by this part of its lifetime for each doubling.
+const LIFETIME_PART: i64 = 12;
+/// A timer is put off when it has less than this left.
+const TIMER_SLACK: Span = Span::from_s(1);
 
 /// Endpoints of other nodes on one topic.
 type RemoteEndpoints = BTreeMap<(NodeId, EndpointId), Arc<Endpoint>>;
@@ -67,8 +75,8 @@ pub struct Discovery {
     remote_topics: BTreeMap<String, RemoteEndpoints>,
     matched: BTreeSet<(EndpointId, NodeId, EndpointId)>,
     mismatched: BTreeSet<(EndpointId, NodeId, EndpointId)>,
-    expiries: BTreeSet<(Instant<Local>, NodeId)>,
-    queries: BTreeSet<(Instant<Local>, NodeId)>,
+    /// One of each neighbour.
+    timers: BTreeSet<(Instant<Local>, NodeId)>,
     pages_held: usize,
     started: Instant<Local>,
     start_hellos: usize,
@@ -110,8 +118,7 @@ impl Discovery {
             remote_topics: BTreeMap::new(),
             matched: BTreeSet::new(),
             mismatched: BTreeSet::new(),
-            expiries: BTreeSet::new(),
-            queries: BTreeSet::new(),
+            timers: BTreeSet::new(),
             pages_held: 0,
             started: now,
             start_hellos: 0,
@@ -164,6 +171,13 @@ impl Discovery {
         self.announce(now);
     }
 
+    /// Says of a reader of this node whether another process of its host hands it the samples of other hosts.
+    pub fn set_relayed(&mut self, id: EndpointId, relayed: bool, now: Instant<Local>) {
+        if self.catalogue.set_relayed(id, relayed) {
+            self.announce(now);
+        }
+    }
+
     /// Says goodbye with the next [`poll_transmit`](Discovery::poll_transmit), and nothing after it.
     pub fn leave(&mut self) {
         self.leaving = true;
@@ -210,11 +224,12 @@ impl Discovery {
 
     /// Time has passed: who was silent too long is gone.
     pub fn handle_timeout(&mut self, now: Instant<Local>) {
-        while let Some(&(at, node)) = self.expiries.first() {
-            if at > now {
-                break;
+        let fired: Vec<NodeId> = self.fired(now).collect();
+        for node in fired {
+            match self.neighbours.get(&node) {
+                Some(neighbour) if neighbour.expires <= now => self.forget(node, Reason::Silent),
+                _ => self.set_timer(node, now),
             }
-            self.forget(node, Reason::Silent);
         }
     }
 
@@ -236,11 +251,11 @@ impl Discovery {
     /// When [`poll_transmit`](Discovery::poll_transmit) or
     /// [`handle_timeout`](Discovery::handle_timeout) next have something to do.
     pub fn poll_timeout(&self) -> Instant<Local> {
-        let expiry = self.expiries.first().map(|(at, _)| *at);
-        let query = self.queries.first().map(|(at, _)| *at);
+        // A question has to be paid; who is to be given up waits for as long, a few milliseconds.
+        let timer = self.timers.first().map(|(at, _)| (*at).max(self.budget.ready_at(QUERY_BYTES)));
         let pages = self.pages_due.zip(self.next_page());
         let pages = pages.map(|(at, page)| at.max(self.budget.ready_at(self.catalogue.page_bytes(page))));
-        [expiry, query, pages].into_iter().flatten().fold(self.hello_at(), Instant::min)
+        [timer, pages].into_iter().flatten().fold(self.hello_at(), Instant::min)
     }
 
     /// Addresses that get by unicast what the group gets: the static peers, and nodes whose hello
@@ -260,9 +275,36 @@ impl Discovery {
 
     /// Every other node known: number, name, locator, whether it is on this host.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &str, Locator, bool)> {
-        self.neighbours.iter().map(|(id, neighbour)| {
-            (*id, neighbour.hello.name.as_str(), neighbour.locator, neighbour.hello.host == self.me.host)
-        })
+        self.neighbours
+            .iter()
+            .map(|(id, neighbour)| (*id, neighbour.hello.name.as_str(), neighbour.locator, self.is_here(*id)))
+    }
+
+    /// Readers of other nodes of this host on the topic of one of our endpoints.
+    pub fn readers_beside(&self, local: EndpointId) -> impl Iterator<Item = (NodeId, &Arc<Endpoint>)> {
+        let topic = self.catalogue.endpoint(local).and_then(|ours| self.remote_topics.get(&ours.topic));
+        let readers = topic.into_iter().flatten().filter(|(_, other)| other.kind == EndpointKind::Reader);
+        readers.map(|((node, _), other)| (*node, other)).filter(|(node, _)| self.is_here(*node))
+    }
+
+    /// An endpoint of another node on the topic of one of ours.
+    pub fn remote(&self, local: EndpointId, (node, id): (NodeId, EndpointId)) -> Option<&Arc<Endpoint>> {
+        self.remote_topics.get(&self.catalogue.endpoint(local)?.topic)?.get(&(node, id))
+    }
+
+    /// The number of a node's host.
+    pub fn host(&self, node: NodeId) -> Option<u64> {
+        self.neighbours.get(&node).map(|neighbour| neighbour.hello.host)
+    }
+
+    /// Whether another node, which is known, is on this host.
+    pub fn is_here(&self, node: NodeId) -> bool {
+        self.host(node) == Some(self.me.host)
+    }
+
+    /// The name of a node.
+    pub fn name(&self, node: NodeId) -> Option<&str> {
+        self.neighbours.get(&node).map(|neighbour| neighbour.hello.name.as_str())
     }
 
     /// Where a node's data socket is.
@@ -289,7 +331,7 @@ impl Discovery {
         via: Via,
         now: Instant<Local>,
     ) {
-        let expires = now + hello.lifetime.min(LIFETIME_MAX);
+        let expires = now + self.believed(hello.lifetime);
         let (new_here, same_host) = (hello.new_here, hello.host == self.me.host);
         let known = self.neighbours.contains_key(&from);
         if !known {
@@ -309,13 +351,19 @@ impl Discovery {
         }
         neighbour.locator = locator;
         neighbour.unicast |= via == Via::Unicast;
-        self.expiries.remove(&(neighbour.expires, from));
         neighbour.expires = expires;
-        self.expiries.insert((expires, from));
         self.plan_query(from, now);
         if new_here || !known {
             self.answer_newcomer(now);
         }
+    }
+
+    /// How long a node counts as present. The more nodes, the likelier one of them misses several hellos of
+    /// another in a row; with a constant lifetime the questions of each would grow with their number.
+    fn believed(&self, lifetime: Span) -> Span {
+        let doublings = (self.neighbours.len() / FEW_NODES).max(1).ilog2();
+        let lifetime = lifetime.min(LIFETIME_MAX);
+        lifetime + lifetime / LIFETIME_PART * i64::from(doublings)
     }
 
     /// A node that now answers at the address of another has replaced it.
@@ -414,13 +462,16 @@ impl Discovery {
             return;
         }
         let before = neighbour.pages_held();
-        let Difference { gone, new } = neighbour.apply(page);
+        let Difference { gone, new, changed } = neighbour.apply(page);
         self.pages_held += neighbour.pages_held() - before;
         for endpoint in gone {
             self.drop_remote(from, &endpoint);
         }
         for endpoint in new {
             self.take_remote(from, endpoint);
+        }
+        for endpoint in changed {
+            self.change_remote(from, endpoint);
         }
         self.plan_query(from, now);
     }
@@ -430,17 +481,36 @@ impl Discovery {
     fn plan_query(&mut self, node: NodeId, now: Instant<Local>) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         let whole = neighbour.check_complete();
-        let planned = neighbour.query;
-        let query = match planned {
+        let query = match neighbour.query {
             _ if whole => Query { at: neighbour.expires - PROBE_BEFORE, asked: 0, about: About::Presence },
-            Some(Query { about: About::Pages, .. }) => return,
+            Some(Query { about: About::Pages, .. }) => return self.set_timer(node, now),
             _ => Query { at: now + PATIENCE + self.jitter.up_to(PATIENCE), asked: 0, about: About::Pages },
         };
         neighbour.query = Some(query);
-        if let Some(planned) = planned {
-            self.queries.remove(&(planned.at, node));
+        self.set_timer(node, now);
+    }
+
+    /// What is due for a node moves back with each of its hellos: its timer follows only when it has to, or
+    /// timers would cost more than all else a hello does.
+    fn set_timer(&mut self, node: NodeId, now: Instant<Local>) {
+        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        let due = neighbour.due();
+        if due < neighbour.timer || neighbour.timer < now + TIMER_SLACK {
+            self.timers.remove(&(neighbour.timer, node));
+            neighbour.timer = due;
+            self.timers.insert((due, node));
         }
-        self.queries.insert((query.at, node));
+    }
+
+    /// Nodes whose timer has fired.
+    fn fired(&self, now: Instant<Local>) -> impl Iterator<Item = NodeId> {
+        self.timers.range(..=(now, NodeId([255; 16]))).map(|(_, node)| *node)
+    }
+
+    /// A node that is to be asked now.
+    fn query_due(&self, now: Instant<Local>) -> Option<NodeId> {
+        let is_due = |query: Query| query.at <= now;
+        self.fired(now).find(|node| self.neighbours.get(node).and_then(|node| node.query).is_some_and(is_due))
     }
 
     // — what is due —
@@ -451,16 +521,15 @@ impl Discovery {
             self.next_hello = Instant::MAX;
             self.early = false;
             self.pages_to_send.clear();
-            self.queries.clear();
+            self.timers.clear();
             return Some((Body::Bye, Destination::Everyone));
         }
         if self.next_hello <= now && (!self.early || self.budget.take(HELLO_COST, now)) {
             return Some((self.hello(now), Destination::Everyone));
         }
-        if let Some((at, node)) = self.queries.first().copied()
-            && at <= now
+        if let Some(node) = self.query_due(now)
+            && self.budget.take(QUERY_BYTES, now)
         {
-            self.queries.pop_first();
             return self.query(node, now);
         }
         if self.pages_due.is_some_and(|due| due <= now)
@@ -492,63 +561,19 @@ impl Discovery {
         };
         query.asked += 1;
         query.at = now + wait + self.jitter.up_to(wait);
-        self.queries.insert((query.at, node));
         let body = Body::Query {
             to: node,
             since: neighbour.complete(),
             except: neighbour.received_since_complete(),
         };
-        Some((body, Destination::One(neighbour.locator)))
-    }
-
-    // — matching —
-
-    fn take_remote(&mut self, node: NodeId, endpoint: Arc<Endpoint>) {
-        let ids = self.local_topics.get(&endpoint.topic).cloned().unwrap_or_default();
-        ids.into_iter().for_each(|id| self.pair(id, node, &endpoint));
-        let topic = self.remote_topics.entry(endpoint.topic.clone()).or_default();
-        topic.insert((node, endpoint.id), endpoint);
-    }
-
-    fn drop_remote(&mut self, node: NodeId, endpoint: &Endpoint) {
-        if let Some(topic) = self.remote_topics.get_mut(&endpoint.topic) {
-            topic.remove(&(node, endpoint.id));
-            if topic.is_empty() {
-                self.remote_topics.remove(&endpoint.topic);
-            }
-        }
-        for local in self.local_topics.get(&endpoint.topic).cloned().unwrap_or_default() {
-            let pair = (local, node, endpoint.id);
-            self.mismatched.remove(&pair);
-            if self.matched.remove(&pair) {
-                self.report(Event::Unmatched { local, node, remote: endpoint.id });
-            }
-        }
-    }
-
-    fn pair(&mut self, local: EndpointId, node: NodeId, remote: &Arc<Endpoint>) {
-        let Some(ours) = self.catalogue.endpoint(local) else { return };
-        let verdict = match (ours.kind, remote.kind) {
-            (EndpointKind::Writer, EndpointKind::Reader) => incompatible(ours, remote),
-            (EndpointKind::Reader, EndpointKind::Writer) => incompatible(remote, ours),
-            _ => return,
-        };
-        let (pair, remote) = ((local, node, remote.id), Arc::clone(remote));
-        match verdict {
-            None if self.matched.insert(pair) => self.report(Event::Matched { local, node, remote }),
-            Some(why) if self.mismatched.insert(pair) => {
-                self.report(Event::Mismatched { local, node, remote, why });
-            }
-            _ => {}
-        }
+        let locator = neighbour.locator;
+        self.set_timer(node, now);
+        Some((body, Destination::One(locator)))
     }
 
     fn forget(&mut self, node: NodeId, reason: Reason) {
         let Some(neighbour) = self.neighbours.remove(&node) else { return };
-        self.expiries.remove(&(neighbour.expires, node));
-        if let Some(query) = neighbour.query {
-            self.queries.remove(&(query.at, node));
-        }
+        self.timers.remove(&(neighbour.timer, node));
         self.pages_held -= neighbour.pages_held();
         for endpoint in neighbour.endpoints() {
             self.drop_remote(node, endpoint);
@@ -567,6 +592,8 @@ impl Discovery {
 
 /// About what a hello takes.
 const HELLO_COST: usize = 128;
+/// What a question takes.
+const QUERY_BYTES: usize = 80;
 
 fn count(counter: &mut u64) {
     *counter = counter.saturating_add(1);

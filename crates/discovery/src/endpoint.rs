@@ -77,6 +77,9 @@ pub struct Qos {
     pub loss_ppm: u32,
     /// LIFESPAN: a sample older than this is not delivered. `None`: samples do not expire.
     pub lifespan: Option<Span>,
+    /// Of a writer, best effort or deadline bound: readers on other hosts are served together, by multicast, as far as
+    /// that reaches them. Default no.
+    pub multicast: bool,
 }
 
 impl Default for Qos {
@@ -88,6 +91,7 @@ impl Default for Qos {
             deadline: None,
             loss_ppm: 100,
             lifespan: None,
+            multicast: false,
         }
     }
 }
@@ -112,6 +116,9 @@ pub struct Endpoint {
     pub payload_bytes_max: u32,
     /// Offered or requested.
     pub qos: Qos,
+    /// Of a reader: another process of its host hands it the samples of other hosts
+    /// ([`receivers`](crate::receivers)). Of a writer: never.
+    pub relayed: bool,
 }
 
 /// Why a name cannot be used.
@@ -278,6 +285,7 @@ mod tests {
             formats: 1,
             payload_bytes_max: 64,
             qos: Qos::default(),
+            relayed: false,
         };
         let reader = Endpoint { kind: EndpointKind::Reader, formats: 3, ..writer.clone() };
         (writer, reader)

@@ -76,6 +76,20 @@ pub enum Event {
         /// The partner.
         remote: EndpointId,
     },
+    /// A partner, a reader, is relayed now, or no longer.
+    Changed {
+        /// Ours.
+        local: EndpointId,
+        /// The partner's node.
+        node: NodeId,
+        /// The partner.
+        remote: Arc<Endpoint>,
+    },
+    /// A reader of another node beside one of ours, on the same topic, has come, gone or changed.
+    Beside {
+        /// Ours, a reader.
+        local: EndpointId,
+    },
     /// An endpoint of the same topic does not fit to ours. Reported once for a pair; the other node
     /// reports the same.
     Mismatched {

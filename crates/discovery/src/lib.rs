@@ -32,6 +32,7 @@ mod endpoint;
 mod event;
 mod neighbour;
 mod paced;
+mod relay;
 mod wire;
 
 pub use config::{DiscoveryConfig, Identity};
@@ -41,6 +42,7 @@ pub use endpoint::{
     Reliability, incompatible,
 };
 pub use event::{Counters, Destination, Event, Reason, Via};
+pub use relay::{can_be_handed_on, stands_for};
 pub use wire::{DATAGRAM_BYTES_MAX, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT};
 
 /// The wire format alone, for tools and fuzzing.

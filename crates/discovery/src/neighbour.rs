@@ -22,6 +22,8 @@ pub(crate) struct Neighbour {
     pub(crate) expires: Instant<Local>,
     /// The next question to it.
     pub(crate) query: Option<Query>,
+    /// When to look whether it is to be asked or given up: not after either.
+    pub(crate) timer: Instant<Local>,
     pages: Vec<HeldPage>,
     /// The newest revision held completely.
     complete: u32,
@@ -56,11 +58,27 @@ struct HeldPage {
 pub(crate) struct Difference {
     pub(crate) gone: Vec<Arc<Endpoint>>,
     pub(crate) new: Vec<Arc<Endpoint>>,
+    /// Readers that are relayed now, or no longer; as they are now.
+    pub(crate) changed: Vec<Arc<Endpoint>>,
 }
 
 impl Neighbour {
     pub(crate) fn new(hello: Hello, locator: Locator, expires: Instant<Local>) -> Neighbour {
-        Neighbour { hello, locator, unicast: false, expires, query: None, pages: Vec::new(), complete: 0 }
+        Neighbour {
+            hello,
+            locator,
+            unicast: false,
+            expires,
+            query: None,
+            timer: Instant::MAX,
+            pages: Vec::new(),
+            complete: 0,
+        }
+    }
+
+    /// When it is to be asked or given up.
+    pub(crate) fn due(&self) -> Instant<Local> {
+        self.query.map_or(self.expires, |query| query.at.min(self.expires))
     }
 
     /// All its pages are held; if so, remembers the revision.
@@ -109,10 +127,16 @@ impl Neighbour {
         let old = std::mem::take(&mut held.endpoints);
         let new: Vec<_> = page.endpoints.into_iter().map(Arc::new).collect();
         *held = HeldPage { revision: page.revision, endpoints: new.clone() };
-        Difference {
-            gone: old.iter().filter(|endpoint| !new.contains(endpoint)).cloned().collect(),
-            new: new.into_iter().filter(|endpoint| !old.contains(endpoint)).collect(),
-        }
+        let only_relayed_differs = |endpoint: &Arc<Endpoint>| {
+            let before = Endpoint { relayed: !endpoint.relayed, ..Endpoint::clone(endpoint) };
+            old.iter().any(|known| **known == before)
+        };
+        let (changed, new): (Vec<_>, Vec<_>) =
+            new.into_iter().filter(|endpoint| !old.contains(endpoint)).partition(only_relayed_differs);
+        let is_left = |endpoint: &Arc<Endpoint>| held.endpoints.iter().any(|now| now.id == endpoint.id);
+        let is_other = |endpoint: &Arc<Endpoint>| new.iter().any(|now| now.id == endpoint.id);
+        let gone = old.iter().filter(|endpoint| !is_left(endpoint) || is_other(endpoint));
+        Difference { gone: gone.cloned().collect(), new, changed }
     }
 
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {

@@ -275,7 +275,10 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
     });
     out.push(qos.reliability as u8);
     out.push(qos.durability as u8);
-    out.push(0);
+    out.push(match endpoint.kind {
+        EndpointKind::Writer => u8::from(qos.multicast),
+        EndpointKind::Reader => u8::from(endpoint.relayed),
+    });
     out.extend_from_slice(&endpoint.formats.to_le_bytes());
     out.extend_from_slice(&endpoint.payload_bytes_max.to_le_bytes());
     out.extend_from_slice(&endpoint.type_hash.to_le_bytes());
@@ -292,7 +295,7 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
 
 fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
     let id = EndpointId(cursor.u32()?);
-    let [kind, reliability, durability, zero] = cursor.take::<4>()?;
+    let [kind, reliability, durability, flag] = cursor.take::<4>()?;
     let kind = match kind {
         0 => EndpointKind::Writer,
         1 => EndpointKind::Reader,
@@ -309,6 +312,11 @@ fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
         1 => Durability::TransientLocal,
         _ => return Err(Malformed::Value),
     };
+    if flag > 1 {
+        return Err(Malformed::Value);
+    }
+    let (multicast, relayed) =
+        (flag == 1 && kind == EndpointKind::Writer, flag == 1 && kind == EndpointKind::Reader);
     let formats = cursor.u32()?;
     let payload_bytes_max = cursor.u32()?;
     let type_hash = cursor.u64()?;
@@ -319,9 +327,10 @@ fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
     let [topic_bytes, type_bytes] = cursor.take::<2>()?;
     let topic = cursor.name(topic_bytes.into())?;
     let type_name = cursor.name(type_bytes.into())?;
-    let qos = Qos { reliability, durability, depth, deadline, loss_ppm, lifespan };
-    let endpoint = Endpoint { id, kind, topic, type_name, type_hash, formats, payload_bytes_max, qos };
-    if zero != 0 || depth == 0 || loss_ppm == 0 || endpoint.check_names().is_err() {
+    let qos = Qos { reliability, durability, depth, deadline, loss_ppm, lifespan, multicast };
+    let endpoint =
+        Endpoint { id, kind, topic, type_name, type_hash, formats, payload_bytes_max, qos, relayed };
+    if depth == 0 || loss_ppm == 0 || endpoint.check_names().is_err() {
         return Err(Malformed::Value);
     }
     Ok(endpoint)

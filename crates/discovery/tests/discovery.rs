@@ -23,6 +23,7 @@ fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
         formats: 1,
         payload_bytes_max: 64,
         qos: Qos::default(),
+        relayed: false,
     }
 }
 
@@ -192,17 +193,21 @@ fn the_node_limit_refuses_more_and_counts_them() {
 
 #[test]
 fn bytes_per_second_do_not_grow_with_the_swarm() {
-    let steady_bytes_per_s = |nodes: usize| {
+    let steady_bytes_per_s = |nodes: usize, loss: f64| {
         let mut swarm = Swarm::new(10);
+        swarm.loss = loss;
         let all: Vec<_> = (0..nodes).map(|_| swarm.start("n")).collect();
         all.iter().for_each(|node| {
             swarm.add(*node, writer("state"));
         });
+        let sent = |swarm: &Swarm| all.iter().map(|node| swarm.counters(*node).sent_bytes).sum::<u64>();
         swarm.run(Span::from_s(5));
-        let before = swarm.counters(all[0]).sent_bytes;
+        let before = sent(&swarm);
         swarm.run(Span::from_s(20));
-        (swarm.counters(all[0]).sent_bytes - before) as f64 / 20.0
+        (sent(&swarm) - before) as f64 / (20.0 * nodes as f64)
     };
-    let (few, many) = (steady_bytes_per_s(3), steady_bytes_per_s(60));
-    assert!((many / few - 1.0).abs() < 0.1, "{few} against {many} bytes per second");
+    for (loss, growth) in [(0.0, 0.1), (0.2, 0.3)] {
+        let (few, many) = (steady_bytes_per_s(5, loss), steady_bytes_per_s(60, loss));
+        assert!((many / few - 1.0).abs() < growth, "{few} against {many} bytes per second, {loss} lost");
+    }
 }

@@ -18,7 +18,9 @@ fn endpoint() -> Endpoint {
             deadline: Some(Span::from_ns(1)),
             loss_ppm: 1,
             lifespan: None,
+            multicast: false,
         },
+        relayed: true,
     }
 }
 
@@ -35,7 +37,7 @@ fn a_page_has_the_bytes_of_the_specification() {
     wanted.extend([0xaa; 16]);
     wanted.extend([2, 0, 0, 0]); // domain
     wanted.extend([1, 0, 1, 0, 7, 0, 0, 0]); // page, endpoints, revision
-    wanted.extend([3, 0, 0, 0, 1, 2, 1, 0, 5, 0, 0, 0, 0, 1, 0, 0]); // id … payload
+    wanted.extend([3, 0, 0, 0, 1, 2, 1, 1, 5, 0, 0, 0, 0, 1, 0, 0]); // id … payload
     wanted.extend([0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]); // hash
     wanted.extend([1, 0, 0, 0, 0, 0, 0, 0]); // deadline
     wanted.extend([255, 255, 255, 255, 255, 255, 255, 127]); // no lifespan
@@ -43,6 +45,27 @@ fn a_page_has_the_bytes_of_the_specification() {
     wanted.extend([9, 0, 3, 1, b'i', b'm', b'u', b'I']); // depth, lengths, names
     assert_eq!(bytes, wanted);
     assert_eq!(bytes.len(), PAGE_PREFIX_BYTES + endpoint_bytes(&endpoint()));
+}
+
+#[test]
+fn one_byte_says_of_a_writer_that_it_multicasts_and_of_a_reader_that_it_is_relayed() {
+    let page = |kind| {
+        let qos = Qos { multicast: true, ..endpoint().qos };
+        let endpoint = Endpoint { kind, qos, relayed: false, ..endpoint() };
+        bytes_of(Body::Page(Page { number: 1, revision: 7, endpoints: vec![endpoint] }))
+    };
+    let flag = PAGE_PREFIX_BYTES + 7;
+    for (kind, multicast, relayed) in
+        [(EndpointKind::Writer, true, false), (EndpointKind::Reader, false, true)]
+    {
+        let mut bytes = page(kind);
+        assert_eq!(bytes[flag], u8::from(multicast));
+        bytes[flag] = 1;
+        let Ok(Datagram { body: Body::Page(read), .. }) = Datagram::decode(&bytes) else { panic!("a page") };
+        assert_eq!((read.endpoints[0].qos.multicast, read.endpoints[0].relayed), (multicast, relayed));
+        bytes[flag] = 2;
+        assert_eq!(Datagram::decode(&bytes), Err(Malformed::Value));
+    }
 }
 
 #[test]
@@ -99,7 +122,7 @@ fn every_kind_comes_back_as_it_went() {
 fn impossible_values_are_refused() {
     let page = bytes_of(Body::Page(Page { number: 0, revision: 1, endpoints: vec![endpoint()] }));
     for (at, value) in
-        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 1), (76, 0), (80, 0), (84, 7)]
+        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 2), (76, 0), (80, 0), (84, 7)]
     {
         let mut bytes = page.clone();
         bytes[at] = value;

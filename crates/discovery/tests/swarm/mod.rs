@@ -237,7 +237,7 @@ impl Swarm {
                 Event::Unmatched { .. } => node.matches -= 1,
                 Event::Mismatched { why, .. } => node.mismatches.push(why.to_string()),
                 Event::Gone { reason, .. } => node.gone.push(reason),
-                Event::Joined { .. } => {}
+                Event::Joined { .. } | Event::Changed { .. } | Event::Beside { .. } => {}
             }
         }
     }

@@ -1,0 +1,76 @@
+//! Which of our endpoints and those of others belong together.
+
+use std::sync::Arc;
+
+use super::Discovery;
+use crate::endpoint::{Endpoint, EndpointId, EndpointKind, incompatible};
+use crate::event::Event;
+use crate::wire::NodeId;
+
+impl Discovery {
+    pub(super) fn take_remote(&mut self, node: NodeId, endpoint: Arc<Endpoint>) {
+        self.report_beside(&endpoint);
+        let ids = self.local_topics.get(&endpoint.topic).cloned().unwrap_or_default();
+        ids.into_iter().for_each(|id| self.pair(id, node, &endpoint));
+        let topic = self.remote_topics.entry(endpoint.topic.clone()).or_default();
+        topic.insert((node, endpoint.id), endpoint);
+    }
+
+    pub(super) fn change_remote(&mut self, node: NodeId, endpoint: Arc<Endpoint>) {
+        self.report_beside(&endpoint);
+        for local in self.local_topics.get(&endpoint.topic).cloned().unwrap_or_default() {
+            if self.matched.contains(&(local, node, endpoint.id)) {
+                self.report(Event::Changed { local, node, remote: Arc::clone(&endpoint) });
+            }
+        }
+        if let Some(topic) = self.remote_topics.get_mut(&endpoint.topic) {
+            topic.insert((node, endpoint.id), endpoint);
+        }
+    }
+
+    /// To our readers of the topic of another.
+    fn report_beside(&mut self, other: &Endpoint) {
+        if other.kind != EndpointKind::Reader {
+            return;
+        }
+        for local in self.local_topics.get(&other.topic).cloned().unwrap_or_default() {
+            if self.catalogue.endpoint(local).is_some_and(|ours| ours.kind == EndpointKind::Reader) {
+                self.report(Event::Beside { local });
+            }
+        }
+    }
+
+    pub(super) fn drop_remote(&mut self, node: NodeId, endpoint: &Endpoint) {
+        self.report_beside(endpoint);
+        if let Some(topic) = self.remote_topics.get_mut(&endpoint.topic) {
+            topic.remove(&(node, endpoint.id));
+            if topic.is_empty() {
+                self.remote_topics.remove(&endpoint.topic);
+            }
+        }
+        for local in self.local_topics.get(&endpoint.topic).cloned().unwrap_or_default() {
+            let pair = (local, node, endpoint.id);
+            self.mismatched.remove(&pair);
+            if self.matched.remove(&pair) {
+                self.report(Event::Unmatched { local, node, remote: endpoint.id });
+            }
+        }
+    }
+
+    pub(super) fn pair(&mut self, local: EndpointId, node: NodeId, remote: &Arc<Endpoint>) {
+        let Some(ours) = self.catalogue.endpoint(local) else { return };
+        let verdict = match (ours.kind, remote.kind) {
+            (EndpointKind::Writer, EndpointKind::Reader) => incompatible(ours, remote),
+            (EndpointKind::Reader, EndpointKind::Writer) => incompatible(remote, ours),
+            _ => return,
+        };
+        let (pair, remote) = ((local, node, remote.id), Arc::clone(remote));
+        match verdict {
+            None if self.matched.insert(pair) => self.report(Event::Matched { local, node, remote }),
+            Some(why) if self.mismatched.insert(pair) => {
+                self.report(Event::Mismatched { local, node, remote, why });
+            }
+            _ => {}
+        }
+    }
+}
