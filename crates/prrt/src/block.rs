@@ -7,16 +7,15 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::gilbert::Gilbert;
-use crate::repair::{Prospect, Step};
+use crate::repair::{Prospect, Stake, Step};
 use crate::stream::Local;
 use crate::wire::FIRST_PARITY;
 
 /// Parity symbols of a block at most: as many as there are numbers for.
 const PARITY_MAX: u8 = 127;
 
-/// Of so many symbols that a block needs, one more is sent whenever one is found worth it.
-const DECIDED_AT_ONCE: usize = 8;
-/// News of a block of more symbols than that is looked at together.
+/// News of a block of so many symbols is looked at together.
+const MANY_SYMBOLS: usize = 8;
 const NEWS_BUNDLED: Span = Span::from_us(500);
 
 /// See the module.
@@ -29,12 +28,14 @@ pub(crate) struct Block {
     pub(crate) samples: u32,
     /// When to look at it again.
     pub(crate) due: Instant<Local>,
+    /// After this nothing arrives in time, as last reckoned.
+    latest: Instant<Local>,
     /// When it is closed although symbols are missing.
     pub(crate) close_at: Instant<Local>,
     /// Its first datagram goes at this time, each further one so much later.
     pub(crate) begin: Instant<Local>,
     pub(crate) spacing: Span,
-    /// Probability that it fails, as last computed.
+    /// Samples lost with it on average, as last computed.
     pub(crate) risk: f64,
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
@@ -48,8 +49,6 @@ pub(crate) struct Block {
     arrived_count: usize,
     parities: u8,
     extras: u8,
-    /// Datagrams that were decided on and not sent yet.
-    owed: usize,
     /// Datagrams of unknown fate, in rising order.
     pending: Vec<Pending>,
     /// Data symbols known to be lost.
@@ -62,6 +61,8 @@ pub(crate) struct Block {
 pub(crate) struct Pending {
     pub(crate) packet: u64,
     pub(crate) sent_at: Instant<Local>,
+    /// The receiver waits for it, and says so if it does not come.
+    pub(crate) is_expected: bool,
 }
 
 /// How the path is at the moment.
@@ -79,8 +80,14 @@ pub(crate) struct Path {
     pub(crate) channel: Gilbert,
     /// It bears less than was offered.
     pub(crate) is_limited: bool,
+    /// It may do.
+    pub(crate) is_doubtful: bool,
     /// One way without a queue.
     pub(crate) soonest: Span,
+    /// What it carries, if that is known.
+    pub(crate) capacity_bytes_per_s: Option<f64>,
+    /// How much later than asked for threads wake.
+    pub(crate) lateness: Span,
 }
 
 impl Block {
@@ -90,6 +97,7 @@ impl Block {
             sequence,
             samples: 0,
             due: now,
+            latest: deadline_at,
             close_at: Instant::MAX,
             begin: now,
             spacing: Span::ZERO,
@@ -102,7 +110,6 @@ impl Block {
             arrived_count: 0,
             parities: 0,
             extras: 0,
-            owed: 0,
             pending: Vec::new(),
             lost: Vec::new(),
             last_sent: now,
@@ -129,6 +136,11 @@ impl Block {
     /// Bytes of its symbols.
     pub(crate) fn bytes(&self) -> usize {
         self.symbols.iter().map(Vec::len).sum()
+    }
+
+    /// Bytes of the longest of them.
+    pub(crate) fn longest(&self) -> usize {
+        self.symbols.iter().map(Vec::len).max().unwrap_or(0)
     }
 
     pub(crate) fn symbol(&self, number: u8) -> Option<&[u8]> {
@@ -191,14 +203,15 @@ impl Block {
 
     /// A symbol is sent in the datagram `packet`. Gives how often extra ones were before, if it is one.
     pub(crate) fn sent(&mut self, symbol: u8, packet: u64, now: Instant<Local>) -> u8 {
-        if usize::from(symbol) == self.unsent {
+        let is_first = usize::from(symbol) == self.unsent;
+        // It knows when samples come, not of how many pieces they are nor what is sent again.
+        let is_expected = is_first && self.samples as usize == self.symbols.len();
+        if is_first {
             self.unsent += 1;
         } else {
             self.extras = self.extras.saturating_add(1);
-            // In a long block several are decided on at once, so that what is computed stays in proportion.
-            self.owed = self.owed.checked_sub(1).unwrap_or(self.needed() / DECIDED_AT_ONCE);
         }
-        self.pending.push(Pending { packet, sent_at: now });
+        self.pending.push(Pending { packet, sent_at: now, is_expected });
         (self.last_sent, self.due) = (now, now);
         self.extras
     }
@@ -224,29 +237,55 @@ impl Block {
         self.arrived[usize::from(symbol / 64)] >> (symbol % 64) & 1 == 1
     }
 
-    /// When to look again after news of it.
+    /// When to look again after news of it: more of the same may come, but not for ever.
     fn after_news(&self, now: Instant<Local>) -> Instant<Local> {
-        if self.symbols.len() < DECIDED_AT_ONCE { now } else { now + NEWS_BUNDLED }
+        let bundled = if self.symbols.len() < MANY_SYMBOLS { now } else { now + NEWS_BUNDLED };
+        bundled.min(self.due).min(self.latest.max(now))
     }
 
     /// Whether to send more for it, now or later.
-    pub(crate) fn step(&self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
+    pub(crate) fn step(&mut self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
+        self.latest = self.deadline_at - path.one_way;
         if !self.is_closed {
             return Step::Wait(self.close_at.min(self.deadline_at));
         }
-        if self.owed > 0 && self.needed() > 0 {
-            return Step::Send;
-        }
         let prospect = Prospect {
             now,
-            latest: self.deadline_at - path.one_way,
+            latest: self.latest,
+            // Behind a queue nothing takes the shortest way.
+            hopeless: if path.is_limited { self.latest } else { self.deadline_at - path.soonest },
             path,
             interval,
             needed: self.needed(),
             pending: &self.pending,
             last_sent: self.last_sent,
+            stake: self.stake(),
             price,
         };
         prospect.step()
+    }
+
+    /// Samples lost with it, as far as is known.
+    pub(crate) fn failed(&self) -> u32 {
+        match self.stake() {
+            _ if self.needed() == 0 => 0,
+            Stake::Sample => 1,
+            Stake::Symbols { .. } => (self.symbols.len() - self.data_arrived()) as u32,
+        }
+    }
+
+    fn stake(&self) -> Stake {
+        if self.samples <= 1 {
+            return Stake::Sample;
+        }
+        // A data symbol that is neither there nor lost is pending.
+        let pending = self.symbols.len().saturating_sub(self.data_arrived() + self.lost.len());
+        let share = pending as f64 / self.pending.len().max(1) as f64;
+        Stake::Symbols { lost: self.lost.len(), pending: share.min(1.0) }
+    }
+
+    fn data_arrived(&self) -> usize {
+        let data = &self.arrived[..usize::from(FIRST_PARITY) / 64];
+        data.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 }

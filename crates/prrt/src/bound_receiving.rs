@@ -121,6 +121,24 @@ impl BoundReceiving {
         Some(reader.bound.deadline)
     }
 
+    /// Takes in a piece that came another way than by the link, so that neither its blocks nor its rhythm matter.
+    pub(crate) fn handle_piece(
+        &mut self,
+        fragment: &Fragment<'_>,
+        is_repaired: bool,
+        arrival: Arrival,
+        (room, sink): World<'_, '_>,
+    ) {
+        let Some(reader) = self.readers.get_mut(&fragment.writer) else { return };
+        if fragment.total_bytes > reader.payload_bytes_max {
+            sink.counters.too_long += 1;
+            return;
+        }
+        sink.counters.repaired_by_parity += u64::from(is_repaired);
+        reader.counters.repaired_by_parity += u64::from(is_repaired);
+        reader.take(fragment, arrival, (room, sink));
+    }
+
     /// Takes parity in. Gives the deadline of its stream, if it is expected.
     pub(crate) fn handle_parity(
         &mut self,
@@ -305,11 +323,16 @@ impl Reader {
         (sink.deliver)(Delivered { writer: self.writer, sequence, source_time_ns, missed, payload });
     }
 
+    /// What is held is settled after all before it, whose deadlines may be later: the other clock may have stepped.
     fn timeout(&self) -> Option<Instant<Local>> {
-        let waiting = self.seen.iter().find(|(_, seen)| matches!(seen.sample, Sample::Held(_)));
-        let released = waiting.map(|(sequence, seen)| match &seen.sample {
-            Sample::Held(held) if held.is_whole() => self.released_at(*sequence, seen),
-            _ => seen.deadline_at,
+        let mut before = Instant::MIN;
+        let released = self.seen.iter().find_map(|(sequence, seen)| {
+            let is_held = matches!(seen.sample, Sample::Held(_));
+            before = before.max(match &seen.sample {
+                Sample::Held(held) if held.is_whole() => self.released_at(*sequence, seen),
+                _ => seen.deadline_at,
+            });
+            is_held.then_some(before)
         });
         released.into_iter().chain(self.rhythm.expected_at()).min()
     }

@@ -11,20 +11,27 @@ use crate::block::{Block, Path};
 use crate::budget::Budget;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
-use crate::flight::{Carried, Fate, Flight};
+use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::repair::{Price, Step};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
-use crate::wire::{FIRST_PARITY, Fragment, Load, Parity, Place, SYMBOL_HEADER_BYTES, Service, piece_bytes};
+use crate::wire::{FIRST_PARITY, Fragment, Load, Parity, Place, SYMBOL_HEADER_BYTES, symbol_of};
 
-/// Data symbols of a block at most; a long sample is several blocks.
-const BLOCK_SYMBOLS_MAX: usize = 64;
+/// Data symbols of a block at most; a long sample is several blocks. The more a block has, the less parity is as safe: near the
+/// deadline, five for each 128 at 1 % loss, four for each 64.
+const BLOCK_SYMBOLS_MAX: usize = erasure::DATA_SYMBOLS_MAX;
 /// Blocks of one stream that wait for their fate or their deadline.
 const BLOCKS_LIMIT: usize = 65_536;
 /// Before a round trip has been measured it is believed to be this long.
 const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
-/// Added to the time that a datagram takes: threads wake late.
-const REACTION: Span = Span::from_us(300);
+/// Threads wake late, by as much at least.
+const LATENESS_LEAST: Span = Span::from_us(300);
+/// Who sleeps for longer was stopped, and it says nothing of the next time.
+const LATENESS_LIMIT: Span = Span::from_ms(3);
+/// One wake in twenty is later than what is reckoned with, found by counting: a step of this part down with every wake, so many up with
+/// a later one. The latest of all would tell what another process did a second ago, and being late costs a block no more than its last copy.
+const LATENESS_STEPS: i64 = 64;
+const LATENESS_ODDS: i64 = 19;
 
 /// After the deadline a block is kept for so many round trips: feedback on it may have been lost, and what became of
 /// it is what the price of redundancy is learned from.
@@ -32,6 +39,11 @@ const ROUNDS_FOR_THE_FATE: i64 = 4;
 
 /// Samples of so many datagrams are sent without a pause (RFC 6928 has ten).
 const AT_ONCE: usize = 16;
+/// A long sample that needs all of its path leaves so much faster than the path is believed to take it: what waits in front
+/// of the line keeps it busy while a thread wakes late, and while the belief is too low.
+const OVER_CAPACITY: f64 = 1.03;
+/// What a datagram carries besides its piece: prefix, sample and place.
+pub(crate) const HEADER_BYTES: usize = 56;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
@@ -46,6 +58,9 @@ pub(crate) struct BoundSending {
     turn: StreamId,
     /// The pace lets nothing leave before this.
     ready_at: Instant<Local>,
+    /// When `next` was to be asked again, and how late that is at most 19 times in 20.
+    wake_at: Option<Instant<Local>>,
+    lateness: Span,
 }
 
 #[derive(Debug)]
@@ -69,6 +84,7 @@ struct BoundStream {
     current: Option<u64>,
     /// A round trip, as last known.
     round: Span,
+    capacity_bytes_per_s: Option<f64>,
     price: Price,
     budget: Budget,
     feasibility: Feasibility,
@@ -93,6 +109,19 @@ pub struct SentCounters {
 }
 
 impl SentCounters {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: SentCounters) -> SentCounters {
+        SentCounters {
+            samples: self.samples + other.samples,
+            datagrams: self.datagrams + other.datagrams,
+            repeats: self.repeats + other.repeats,
+            parity: self.parity + other.parity,
+            failed: self.failed + other.failed,
+            expired: self.expired + other.expired,
+        }
+    }
+
     /// Datagrams sent beyond those that carry each sample once, per one of those; 0 before the first.
     pub fn redundancy(&self) -> f64 {
         if self.datagrams == 0 { 0.0 } else { (self.repeats + self.parity) as f64 / self.datagrams as f64 }
@@ -107,8 +136,14 @@ pub(crate) struct Next {
 
 impl BoundSending {
     pub(crate) fn new() -> BoundSending {
-        let (turn, ready_at) = (StreamId(0), Instant::MIN);
-        BoundSending { streams: BTreeMap::new(), queue_bytes: 0, turn, ready_at }
+        BoundSending {
+            streams: BTreeMap::new(),
+            queue_bytes: 0,
+            turn: StreamId(0),
+            ready_at: Instant::MIN,
+            wake_at: None,
+            lateness: LATENESS_LEAST,
+        }
     }
 
     /// Queues a sample; its deadline is counted from its source time.
@@ -145,18 +180,18 @@ impl BoundSending {
         stream.due = now;
         stream.feasibility.count_offered();
         if pieces == 1 && !stream.is_limited && (stream.feasibility.block() > 1 || stream.has_open_block()) {
-            self.queue_bytes += stream.join((sample.sequence, symbol(sample, 0, 1)), deadline_at, now);
+            self.queue_bytes += stream.join((sample.sequence, symbol_of(sample, 0, 1)), deadline_at, now);
             return;
         }
         stream.blocks_per_sample = blocks as f64;
-        let spacing = stream.spacing(pieces, deadline_at, now);
+        let spacing = stream.spacing(pieces, sample.payload.len(), deadline_at, now);
         for number in 0..blocks {
             let mut block = Block::new(sample.sequence, deadline_at, now);
             let first = pieces * number / blocks;
             (block.begin, block.spacing) = (now + spacing * first as i64, spacing);
             block.samples = 1;
             for index in first..pieces * (number + 1) / blocks {
-                block.add(symbol(sample, index as u16, count));
+                block.add(symbol_of(sample, index as u16, count));
             }
             block.close();
             self.queue_bytes += block.bytes() + SAMPLE_OVERHEAD_BYTES;
@@ -168,6 +203,16 @@ impl BoundSending {
     pub(crate) fn stop(&mut self, writer: StreamId) {
         if let Some(stream) = self.streams.remove(&writer) {
             self.queue_bytes -= stream.blocks.iter().map(cost).sum::<usize>();
+        }
+    }
+
+    /// Pieces are no longer than this from now on: what is longer cannot arrive, and there is no time to begin anew.
+    pub(crate) fn give_up_longer(&mut self, piece_bytes_max: usize) {
+        for stream in self.streams.values_mut() {
+            let too_long = |block: &&mut Block| block.longest() > SYMBOL_HEADER_BYTES + piece_bytes_max;
+            for block in stream.blocks.iter_mut().filter(|block| !block.is_done()).filter(too_long) {
+                block.abandon();
+            }
         }
     }
 
@@ -184,7 +229,7 @@ impl BoundSending {
     pub(crate) fn settle(&mut self, fate: Fate, packet: u64, carried: Carried, now: Instant<Local>) {
         let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
         if fate != Fate::Lost {
-            stream.budget.arrived(stream.feasibility.is_infeasible());
+            stream.budget.arrived(stream.feasibility.is_hopeless());
         }
         let Some(place) = carried.position.checked_sub(stream.first) else { return };
         let Some(block) = stream.blocks.get_mut(place as usize) else { return };
@@ -203,7 +248,8 @@ impl BoundSending {
         now: Instant<Local>,
         counters: &mut LinkCounters,
     ) -> Option<Next> {
-        let path = path(flight);
+        self.note_wake(now);
+        let path = path(flight, self.lateness);
         self.ready_at = flight.pace().ready_at();
         let turn = self.turn;
         for after in [true, false] {
@@ -213,7 +259,7 @@ impl BoundSending {
                     continue;
                 }
                 let Some((position, symbol)) = stream.next(&path, now, counters) else { continue };
-                let carried = Carried { writer: *writer, position, index: symbol.into(), bound: true };
+                let carried = Carried { writer: *writer, position, index: symbol.into(), kind: Kind::Symbol };
                 let block = &mut stream.blocks[(position - stream.first) as usize];
                 let attempt = block.sent(symbol, flight.next_number(), now);
                 let place = Place {
@@ -227,7 +273,17 @@ impl BoundSending {
                 return Some(Next { carried, place });
             }
         }
+        self.wake_at = self.timeout();
         None
+    }
+
+    fn note_wake(&mut self, now: Instant<Local>) {
+        if let Some(wake_at) = self.wake_at.take_if(|at| *at <= now) {
+            let step = self.lateness / LATENESS_STEPS;
+            let was_later = now - wake_at > self.lateness;
+            let moved = if was_later { step * LATENESS_ODDS } else { Span::ZERO - step };
+            self.lateness = (self.lateness + moved).clamp(LATENESS_LEAST, LATENESS_LIMIT);
+        }
     }
 
     /// What a datagram carries. `parity` is where parity is computed.
@@ -279,6 +335,7 @@ impl BoundStream {
             is_limited: false,
             current: None,
             round: ROUND_TRIP_PRIOR / 4,
+            capacity_bytes_per_s: None,
             price: Price::new(),
             budget: Budget::new(),
             feasibility: Feasibility::new(now),
@@ -287,15 +344,20 @@ impl BoundStream {
     }
 
     /// Time between the datagrams of a long sample: it is spread over what its deadline and the next sample leave,
-    /// so that it does not fill the queues of the path at once; a round trip is kept for repairs.
-    fn spacing(&self, pieces: usize, deadline_at: Instant<Local>, now: Instant<Local>) -> Span {
+    /// so that it does not fill the queues of the path at once; a round trip is kept for repairs. But not faster than the
+    /// path takes it, if that can still be in time.
+    fn spacing(&self, pieces: usize, bytes: usize, deadline_at: Instant<Local>, now: Instant<Local>) -> Span {
         if pieces <= AT_ONCE {
             return Span::ZERO;
         }
-        let until_deadline = deadline_at - now - self.round - self.round / 2;
+        let until_deadline = deadline_at - now - self.round / 2;
         let interval = self.interval.unwrap_or(until_deadline);
-        let time = until_deadline.min(interval - interval / 8).max(Span::ZERO);
-        time / pieces as i64
+        let time = (until_deadline - self.round).min(interval - interval / 8).max(Span::ZERO);
+        let on_the_line = self.capacity_bytes_per_s.map_or(Span::ZERO, |capacity| {
+            let rate = capacity * OVER_CAPACITY;
+            Span::from_ns(((bytes + pieces * HEADER_BYTES) as f64 / rate * 1e9) as i64)
+        });
+        time.max(on_the_line.min(until_deadline)) / pieces as i64
     }
 
     fn has_open_block(&self) -> bool {
@@ -354,13 +416,15 @@ impl BoundStream {
                 self.first += 1;
                 continue;
             }
-            let failed = !block.is_done() || block.is_abandoned();
-            let is_new = failed && self.failed_last.replace(block.sequence) != Some(block.sequence);
-            let samples = if is_new { u64::from(block.samples) } else { 0 };
+            let failed = block.failed();
+            let is_new = failed > 0 && self.failed_last.replace(block.sequence) != Some(block.sequence);
+            let samples = if is_new { u64::from(failed) } else { 0 };
             counters.bound_failed += samples;
             self.counters.failed += samples;
             if !block.is_abandoned() {
-                self.price.settle(block.risk, failed, self.bound.loss_target / self.blocks_per_sample);
+                let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
+                let risk = self.price.settle(block.risk, failed.into(), (allowed, block.samples));
+                self.feasibility.settle(risk, allowed);
             }
             self.blocks.pop_front();
             self.first += 1;
@@ -374,6 +438,7 @@ impl BoundStream {
             return None;
         }
         self.round = path.round;
+        self.capacity_bytes_per_s = path.capacity_bytes_per_s;
         if let Some(extra_or_data) = self.next_begun(path, now, counters) {
             return Some(extra_or_data);
         }
@@ -396,8 +461,8 @@ impl BoundStream {
         now: Instant<Local>,
         counters: &mut LinkCounters,
     ) -> Option<(u64, u8)> {
-        let price = self.price.now(self.bound.loss_target / self.blocks_per_sample);
-        let price = if path.is_limited { price.max(PRICE_UNDER_LIMIT) } else { price };
+        let price = (self.price.now(self.bound.loss_target) * self.budget.scarcity()).min(1.0);
+        let price = if path.is_limited || path.is_doubtful { price.max(PRICE_UNDER_LIMIT) } else { price };
         let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
         for (position, block) in (self.first..).zip(&mut self.blocks) {
             if block.is_done() {
@@ -423,16 +488,18 @@ impl BoundStream {
             if block.due > now {
                 continue;
             }
-            if block.close_at <= now {
+            if block.close_at.min(block.deadline_at) <= now {
                 block.close();
             }
             let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
             match block.step(path, interval, price, now) {
-                Step::Send if !self.budget.allows() => {
+                Step::Send(risk) if !self.budget.allows() => {
                     counters.extras_refused += 1;
+                    block.risk = risk;
                     block.due = now + interval.max(EXTRAS_PAUSE);
                 }
-                Step::Send => {
+                Step::Send(_) => {
+                    block.risk = 0.0;
                     let Some(symbol) = block.next_extra() else {
                         block.due = at_the_end;
                         continue;
@@ -469,7 +536,7 @@ impl BoundStream {
     fn count_data(&mut self, counters: &mut LinkCounters) {
         counters.bound_data += 1;
         self.counters.datagrams += 1;
-        self.budget.sent(self.feasibility.is_infeasible());
+        self.budget.sent(self.feasibility.is_hopeless());
     }
 }
 
@@ -478,11 +545,11 @@ fn cost(block: &Block) -> usize {
 }
 
 /// How the path is, with what can be relied on: half the round trip and its variation one way.
-fn path(flight: &Flight) -> Path {
+fn path(flight: &Flight, lateness: Span) -> Path {
     let (one_way, round) = match flight.round_trip() {
         None => (ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR),
         Some(trip) => {
-            (trip.smoothed / 2 + trip.variation * 2 + REACTION, trip.smoothed + trip.variation * 4 + REACTION)
+            (trip.smoothed / 2 + trip.variation * 2 + lateness, trip.smoothed + trip.variation * 4 + lateness)
         }
     };
     let (known, next, heard_at) = (flight.known(), flight.next_number(), flight.heard_at());
@@ -495,25 +562,9 @@ fn path(flight: &Flight) -> Path {
         heard_at,
         channel: flight.channel(),
         is_limited,
+        is_doubtful: flight.pace().is_doubtful(flight.capacity_bytes_per_s()),
         soonest: flight.pace().floor() / 2,
+        capacity_bytes_per_s: flight.capacity_bytes_per_s(),
+        lateness,
     }
-}
-
-fn symbol(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8> {
-    let piece = piece_bytes(sample.payload.len(), count);
-    let start = usize::from(index) * piece;
-    let payload = &sample.payload[start..(start + piece).min(sample.payload.len())];
-    let fragment = Fragment {
-        writer: sample.writer,
-        total_bytes: sample.payload.len() as u32,
-        sequence: sample.sequence,
-        source_time_ns: sample.source_time_ns,
-        index,
-        count,
-        service: Service::BestEffort,
-        payload,
-    };
-    let mut symbol = Vec::with_capacity(SYMBOL_HEADER_BYTES + payload.len());
-    fragment.encode_symbol(&mut symbol);
-    symbol
 }

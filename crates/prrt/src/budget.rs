@@ -11,8 +11,11 @@ const EXTRAS_PER_ARRIVAL: f64 = 1.25;
 /// The same where the wish cannot be fulfilled anyway: more would only take the line from others.
 const EXTRAS_PER_DATAGRAM_INFEASIBLE: f64 = 0.5;
 const EXTRAS_PER_ARRIVAL_INFEASIBLE: f64 = 0.25;
-/// Extras that may be saved up.
+/// Extras that may be saved up, and those to begin with: nobody knows yet what the path bears.
 const EXTRAS_SAVED_LIMIT: f64 = 128.0;
+const EXTRAS_SAVED_FIRST: f64 = 32.0;
+/// While so many are left they are spent freely.
+const EXTRAS_PLENTY: f64 = 64.0;
 
 /// See the module.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new() -> Budget {
-        Budget { by_data: EXTRAS_SAVED_LIMIT, by_arrivals: EXTRAS_SAVED_LIMIT }
+        Budget { by_data: EXTRAS_SAVED_FIRST, by_arrivals: EXTRAS_SAVED_FIRST }
     }
 
     /// A datagram of data has been sent.
@@ -41,6 +44,11 @@ impl Budget {
     /// Whether one more extra may be sent.
     pub(crate) fn allows(&self) -> bool {
         self.by_data >= 1.0 && self.by_arrivals >= 1.0
+    }
+
+    /// By how much more than usual an extra must be worth, so that a few samples do not spend what many need.
+    pub(crate) fn scarcity(&self) -> f64 {
+        (EXTRAS_PLENTY / self.by_data.min(self.by_arrivals).max(1.0)).max(1.0).powi(2)
     }
 
     /// It has been.
@@ -77,7 +85,17 @@ mod tests {
 
     #[test]
     fn nobody_there_costs_what_was_saved_and_no_more() {
-        assert_eq!(extras(10_000, u32::MAX, false), EXTRAS_SAVED_LIMIT as u32);
+        assert_eq!(extras(10_000, u32::MAX, false), EXTRAS_SAVED_FIRST as u32);
+    }
+
+    #[test]
+    fn extras_become_dearer_as_they_become_few() {
+        let mut budget = Budget { by_data: EXTRAS_SAVED_LIMIT, by_arrivals: EXTRAS_SAVED_LIMIT };
+        assert_eq!(budget.scarcity(), 1.0);
+        (0..96).for_each(|_| budget.spend());
+        assert_eq!(budget.scarcity(), 4.0);
+        (0..32).for_each(|_| budget.spend());
+        assert_eq!(budget.scarcity(), EXTRAS_PLENTY * EXTRAS_PLENTY);
     }
 
     #[test]

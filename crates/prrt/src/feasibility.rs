@@ -1,4 +1,10 @@
 //! Whether what is asked of a stream can be had, and in blocks of how many samples.
+//!
+//! The model of [`plan`](crate::plan) says what could be had in its class of schedules on a path like this. The repair rule
+//! is not in that class and does better or, on paths that are not like the model, worse. So its own word counts: the
+//! risk that it had to leave its blocks with. Where that stays beyond the target the wish is infeasible; the model says
+//! what would be possible instead, and its doubt makes the verdict quicker. What is missed narrowly is still pursued; what is
+//! hopeless is not, for it would only take the line from others, and is tried again ever more seldom.
 
 use noctule_timebase::{Instant, Span};
 
@@ -9,9 +15,20 @@ use crate::stream::{Bound, Local};
 /// Between two looks.
 const LOOK_AGAIN: Span = Span::from_s(1);
 /// The path must have been seen for so long before anything is said of it.
-const LOOK_FIRST: Span = Span::from_ms(500);
+const LOOK_FIRST: Span = Span::from_ms(200);
 /// Extras per datagram beyond which a wish counts as infeasible.
 const REDUNDANCY_MAX: f64 = 4.0;
+/// Risk left, in parts of the target, that is too much if the model says so, too, and if not; in how many looks in a row.
+const BEYOND: [f64; 2] = [1.5, 3.0];
+const BEYOND_LOOKS: u32 = 2;
+/// What is kept of earlier looks.
+const KEPT: f64 = 0.8;
+/// The same for what is not worth trying.
+const HOPELESS: f64 = 30.0;
+const HOPELESS_LOOKS: [u32; 2] = [2, 4];
+/// That is tried again after this, then after twice as long each time.
+const TRY_AGAIN: Span = Span::from_s(4);
+const TRY_AGAIN_LIMIT: Span = Span::from_s(64);
 
 /// What became of the wish of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,16 +43,60 @@ pub enum Wish {
 #[derive(Debug)]
 pub(crate) struct Feasibility {
     look_at: Instant<Local>,
-    is_infeasible: bool,
+    effort: Effort,
+    try_after: Span,
+    /// The application was told that it is infeasible.
+    is_told: bool,
     block: u8,
-    /// Samples since the last look, and those of them for which the path had no room before their deadline.
+    /// Since the last look: samples, and those of them for which the path had no room before their deadline.
     offered: u32,
     starved: u32,
+    now: Left,
+    average: Left,
+    /// Looks in a row that found too much risk left on average, that were hopeless, and that were not.
+    beyond: u32,
+    hopeless: u32,
+    hopeful: u32,
+}
+
+/// Samples lost on average as blocks were left, and those that the target allows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Left {
+    risk: f64,
+    allowed: f64,
+}
+
+impl Left {
+    /// In parts of what is allowed.
+    fn share(&self) -> f64 {
+        if self.allowed > 0.0 { self.risk / self.allowed } else { 0.0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effort {
+    Full,
+    /// Until it is tried again.
+    Little(Instant<Local>),
+    Trying,
 }
 
 impl Feasibility {
     pub(crate) fn new(now: Instant<Local>) -> Feasibility {
-        Feasibility { look_at: now + LOOK_FIRST, is_infeasible: false, block: 1, offered: 0, starved: 0 }
+        Feasibility {
+            look_at: now + LOOK_FIRST,
+            effort: Effort::Full,
+            try_after: TRY_AGAIN,
+            is_told: false,
+            block: 1,
+            offered: 0,
+            starved: 0,
+            now: Left::default(),
+            average: Left::default(),
+            beyond: 0,
+            hopeless: 0,
+            hopeful: 0,
+        }
     }
 
     /// Samples of a block, if they are of one datagram each.
@@ -43,9 +104,9 @@ impl Feasibility {
         self.block
     }
 
-    /// Whether the wish could not be fulfilled when last looked at.
-    pub(crate) fn is_infeasible(&self) -> bool {
-        self.is_infeasible
+    /// Whether the wish is not worth trying for.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        matches!(self.effort, Effort::Little(_))
     }
 
     /// A sample is to be sent.
@@ -58,6 +119,12 @@ impl Feasibility {
         self.starved = self.starved.saturating_add(samples);
     }
 
+    /// A block is over that was left with `risk` and entitled to `allowed`, in samples.
+    pub(crate) fn settle(&mut self, risk: f64, allowed: f64) {
+        self.now.risk += risk;
+        self.now.allowed += allowed;
+    }
+
     /// Looks, if it is time to; a change is told once.
     pub(crate) fn poll(
         &mut self,
@@ -66,46 +133,109 @@ impl Feasibility {
         flight: &Flight,
         now: Instant<Local>,
     ) -> Option<Wish> {
-        let trip = flight.round_trip().filter(|_| now >= self.look_at)?;
+        let (demand, path) = model(bound, interval, flight).filter(|_| now >= self.look_at)?;
         self.look_at = now + LOOK_AGAIN;
-        let (p, mean_burst) = (flight.loss().share(), flight.loss().mean_burst());
-        let loss = LossModel::Bursts { p, mean_burst };
-        let demand = Demand {
-            deadline: bound.deadline,
-            loss_target: bound.loss_target,
-            interval,
-            datagrams_per_message: 1,
-            redundancy_max: REDUNDANCY_MAX,
-            steady: interval < bound.deadline,
-        };
-        let path = Path {
-            one_way: trip.smoothed / 2 + trip.variation,
-            round_trip: trip.smoothed,
-            round_trip_jitter: trip.variation * 4,
-            loss,
-            feedback_loss: loss,
-            transmit: Span::from_us(10),
-            reaction: Span::from_us(300),
-        };
-        let starved = f64::from(self.starved) / f64::from(self.offered.max(1));
-        (self.offered, self.starved) = (0, 0);
-        let planned = if starved > bound.loss_target {
-            let feasible = Feasible { deadline: None, loss_target: Some(starved.min(1.0)) };
-            Err(Infeasible::BeyondCapacity { feasible })
-        } else {
-            fast(&demand, &path)
-        };
-        let was_infeasible = std::mem::replace(&mut self.is_infeasible, planned.is_err());
+        let planned = fast(&demand, &path);
         // With time for news a sample is repaired by itself: it never waits for the end of a block.
         let has_news = path.one_way * 2 + path.news_delay() <= bound.deadline;
-        self.block = match &planned {
-            Ok(Plan { block, .. }) if !has_news => *block,
-            _ => 1,
-        };
-        match (planned, was_infeasible) {
-            (Err(why), false) => Some(Wish::Infeasible(why)),
-            (Ok(_), true) => Some(Wish::Feasible),
+        match &planned {
+            _ if has_news => self.block = 1,
+            Ok(Plan { block, .. }) => self.block = *block,
+            Err(_) => {}
+        }
+        self.judge(planned, bound.loss_target, now)
+    }
+
+    fn judge(&mut self, planned: Result<Plan, Infeasible>, target: f64, now: Instant<Local>) -> Option<Wish> {
+        let starved = f64::from(self.starved) / f64::from(self.offered.max(1));
+        (self.offered, self.starved) = (0, 0);
+        let is_doubted = usize::from(planned.is_ok());
+        self.weigh(BEYOND[is_doubted]);
+        let left = self.average.share() * target;
+        let at_once = match planned {
+            Err(why @ Infeasible::BelowDelay { .. }) => Some(why),
+            _ if starved > target => Some(beyond_capacity(None, starved)),
             _ => None,
+        };
+        self.adjust(at_once.is_some() || self.hopeless >= HOPELESS_LOOKS[is_doubted], now);
+        let is_infeasible = self.effort != Effort::Full || self.beyond >= BEYOND_LOOKS;
+        if std::mem::replace(&mut self.is_told, is_infeasible) == is_infeasible {
+            return None;
+        }
+        if !is_infeasible {
+            return Some(Wish::Feasible);
+        }
+        Some(Wish::Infeasible(at_once.unwrap_or(match planned {
+            Err(Infeasible::BeyondCapacity { feasible }) => {
+                beyond_capacity(feasible.deadline, feasible.loss_target.unwrap_or(0.0).max(left))
+            }
+            _ => beyond_capacity(None, left),
+        })))
+    }
+
+    /// What blocks were left with since the last look.
+    fn weigh(&mut self, beyond: f64) {
+        let Left { risk, allowed } = std::mem::take(&mut self.now);
+        if allowed == 0.0 {
+            return;
+        }
+        let Left { risk: before, allowed: allowed_before } = self.average;
+        self.average = Left { risk: before * KEPT + risk, allowed: allowed_before * KEPT + allowed };
+        let is_hopeless = risk > HOPELESS * allowed;
+        self.hopeless = if is_hopeless { self.hopeless + 1 } else { 0 };
+        self.hopeful = if is_hopeless { 0 } else { self.hopeful + 1 };
+        match self.average.share() {
+            share if share > beyond => self.beyond += 1,
+            share if share <= 1.0 => self.beyond = 0,
+            _ => {}
         }
     }
+
+    fn adjust(&mut self, is_hopeless: bool, now: Instant<Local>) {
+        self.effort = match self.effort {
+            Effort::Full if is_hopeless => Effort::Little(now + self.try_after),
+            Effort::Trying if is_hopeless => {
+                self.try_after = (self.try_after * 2).min(TRY_AGAIN_LIMIT);
+                Effort::Little(now + self.try_after)
+            }
+            Effort::Little(until) if now >= until => {
+                (self.hopeless, self.hopeful) = (0, 0);
+                Effort::Trying
+            }
+            Effort::Trying if self.hopeful >= HOPELESS_LOOKS[0] => {
+                (self.average, self.beyond, self.try_after) = (Left::default(), 0, TRY_AGAIN);
+                Effort::Full
+            }
+            effort => effort,
+        };
+    }
+}
+
+fn beyond_capacity(deadline: Option<Span>, loss_target: f64) -> Infeasible {
+    Infeasible::BeyondCapacity { feasible: Feasible { deadline, loss_target: Some(loss_target.min(1.0)) } }
+}
+
+/// What the model is asked; `None` before the first round trip.
+fn model(bound: &Bound, interval: Span, flight: &Flight) -> Option<(Demand, Path)> {
+    let trip = flight.round_trip()?;
+    let (p, mean_burst) = (flight.loss().share(), flight.loss().mean_burst());
+    let loss = LossModel::Bursts { p, mean_burst };
+    let demand = Demand {
+        deadline: bound.deadline,
+        loss_target: bound.loss_target,
+        interval,
+        datagrams_per_message: 1,
+        redundancy_max: REDUNDANCY_MAX,
+        steady: interval < bound.deadline,
+    };
+    let path = Path {
+        one_way: trip.smoothed / 2 + trip.variation * 2,
+        round_trip: trip.smoothed,
+        round_trip_jitter: trip.variation * 4,
+        loss,
+        feedback_loss: loss,
+        transmit: Span::from_us(10),
+        reaction: Span::from_us(300),
+    };
+    Some((demand, path))
 }

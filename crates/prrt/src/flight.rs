@@ -1,21 +1,23 @@
 //! Numbered datagrams on their way: which are lost, how long the way is, how many it bears.
 //!
 //! Every repetition is a packet of its own, so an acknowledgement never leaves open which of two it means.
-//! A reliable packet is lost when one sent three later has arrived, or when nothing was heard for the time-out. One
-//! with a deadline is lost when any later one has arrived (more, once that has proven wrong), or when feedback
-//! that must have seen it does not name it. Time-out and smoothed round trip: RFC 6298, with a shorter floor. Window: slow start, then additive increase
-//! and multiplicative decrease (RFC 5681), in bytes, at most one decrease a round trip.
+//! A packet is lost when any later one has arrived (the second or third, once that has proven wrong), or when feedback
+//! that must have seen it does not name it; a reliable one also when nothing was heard for the time-out. Time-out and
+//! smoothed round trip: RFC 6298, with a shorter floor. How many may be on their way: [window](crate::window).
 
 use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
+use crate::dispersion::{Dispersion, Passage};
 use crate::gilbert::Gilbert;
 use crate::loss::LossEstimator;
 use crate::pace::Pace;
+use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Local, StreamId};
+use crate::window::{Arrived, Window, WindowLimits};
 use crate::wire::Feedback;
 
 /// About what a small datagram costs the buffer of a socket besides its own bytes.
@@ -29,7 +31,12 @@ const TIMEOUT_INITIAL: Span = Span::from_ms(100);
 const DOUBLINGS_LIMIT: u32 = 7;
 /// What has a deadline and was not heard of for this long will not be.
 const STALE: Span = Span::from_s(2);
-/// Beyond the variation of the round trip, before a datagram that feedback does not name is lost.
+/// Variations of the round trip after which a datagram that feedback does not name is lost (RFC 6298, section 2.3).
+const TIMEOUT_VARIATIONS: i64 = 4;
+/// The same before a deadline: more leave fewer rounds, and what is bought in advance for that costs more than a repeat
+/// in vain.
+const OVERDUE_VARIATIONS: i64 = 2;
+/// Beyond that, before a datagram that feedback does not name is lost.
 const OVERDUE_MARGIN: Span = Span::from_us(200);
 
 /// What a packet carries: a piece of a sample that may be gone by the time its fate is known.
@@ -38,8 +45,23 @@ pub(crate) struct Carried {
     pub(crate) writer: StreamId,
     pub(crate) position: u64,
     pub(crate) index: u16,
-    /// It has a deadline: `position` is a block and `index` a symbol.
-    pub(crate) bound: bool,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A piece of a reliable sample that was cut into so many.
+    Piece { count: u16 },
+    /// With a deadline: `position` is a block and `index` a symbol.
+    Symbol,
+    /// Of the path: it carries nothing, and its loss teaches nothing but that.
+    Probe,
+}
+
+impl Carried {
+    fn is_piece(&self) -> bool {
+        matches!(self.kind, Kind::Piece { .. })
+    }
 }
 
 /// What became of a packet.
@@ -52,15 +74,6 @@ pub(crate) enum Fate {
     Lost,
 }
 
-/// Bounds of the window, in bytes as [`Flight::cost`] counts them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WindowLimits {
-    /// Cost of the largest datagram.
-    pub(crate) packet_bytes: usize,
-    pub(crate) initial_bytes: usize,
-    pub(crate) max_bytes: usize,
-}
-
 #[derive(Debug)]
 pub(crate) struct Flight {
     limits: WindowLimits,
@@ -69,13 +82,13 @@ pub(crate) struct Flight {
     first: u64,
     newest_arrived: u64,
     in_flight_bytes: usize,
-    window_bytes: usize,
-    threshold_bytes: usize,
-    /// A loss of a packet before this one has had its decrease already.
-    decreased_at: u64,
+    window: Window,
+    dispersion: Dispersion,
+    /// Bytes of all packets that arrived.
+    arrived_bytes: u64,
     round_trip: Option<RoundTrip>,
-    /// Later packets that must have arrived before one with a deadline counts as lost.
-    bound_later: u64,
+    /// Later packets that must have arrived before one counts as lost.
+    later: u64,
     /// The newest packet whose fate is known, and whether it was lost.
     known: (u64, bool),
     heard_at: Instant<Local>,
@@ -86,6 +99,7 @@ pub(crate) struct Flight {
     loss: LossEstimator,
     /// Of what has a deadline.
     pace: Pace,
+    path_mtu: PathMtu,
     /// The fate recorded last was a loss.
     in_burst: bool,
     doublings: u32,
@@ -108,28 +122,31 @@ enum State {
     InFlight,
     /// Given up for lost; an acknowledgement may still prove otherwise.
     Lost,
+    /// Given up, and no feedback that could have named it came: it says nothing of the path.
+    Untold,
     Settled,
 }
 
 impl Flight {
-    pub(crate) fn new(limits: WindowLimits, now: Instant<Local>) -> Flight {
+    pub(crate) fn new(limits: WindowLimits, path_mtu: PathMtu, now: Instant<Local>) -> Flight {
         Flight {
             limits,
             packets: VecDeque::new(),
             first: 0,
             newest_arrived: 0,
             in_flight_bytes: 0,
-            window_bytes: limits.initial_bytes.max(2 * limits.packet_bytes),
-            threshold_bytes: limits.max_bytes,
-            decreased_at: 0,
+            window: Window::new(limits, now),
+            dispersion: Dispersion::default(),
+            arrived_bytes: 0,
             round_trip: None,
-            bound_later: 1,
+            later: 1,
             known: (0, false),
             heard_at: now,
             overtaken: 0,
             recorded: 0,
             loss: LossEstimator::new(),
             pace: Pace::new(now),
+            path_mtu,
             in_burst: false,
             doublings: 0,
             progress_at: now,
@@ -141,9 +158,14 @@ impl Flight {
         datagram_bytes + PACKET_OVERHEAD_BYTES
     }
 
-    /// Whether one more packet may be sent. One always may if none is on its way.
-    pub(crate) fn has_room(&self) -> bool {
-        let fits = self.in_flight_bytes + self.limits.packet_bytes <= self.window_bytes;
+    /// When one more packet may be sent, in the past if at once; `None` while the window is full. One always fits if
+    /// none is on its way.
+    pub(crate) fn ready_at(&self) -> Option<Instant<Local>> {
+        self.has_room().then(|| self.window.ready_at())
+    }
+
+    fn has_room(&self) -> bool {
+        let fits = self.in_flight_bytes + self.limits.packet_bytes <= self.window.bytes();
         let remembered = self.packets.len() < PACKETS_LIMIT
             || self.packets.front().is_some_and(|packet| packet.state != State::InFlight);
         remembered && (fits || self.in_flight_bytes == 0)
@@ -156,26 +178,23 @@ impl Flight {
 
     /// The packet [`next_number`](Flight::next_number) has been sent. What has a deadline does not count
     /// against the window. Gives a reliable packet that had to be forgotten: it is to be sent again.
-    pub(crate) fn sent(
-        &mut self,
-        carried: Carried,
-        cost_bytes: usize,
-        now: Instant<Local>,
-    ) -> Option<Carried> {
+    pub(crate) fn sent(&mut self, carried: Carried, bytes: usize, now: Instant<Local>) -> Option<Carried> {
         let mut forgotten = None;
         if self.packets.len() >= PACKETS_LIMIT
             && let Some(packet) = self.packets.pop_front()
         {
             self.first += 1;
             self.recorded = self.recorded.max(self.first);
-            if packet.state == State::InFlight && !packet.carried.bound {
+            if packet.state == State::InFlight && packet.carried.is_piece() {
                 self.in_flight_bytes -= packet.cost_bytes;
                 forgotten = Some(packet.carried);
             }
         }
-        let (bytes, cost_bytes) = (cost_bytes, if carried.bound { 0 } else { cost_bytes });
-        if carried.bound {
-            self.pace.sent(bytes, now);
+        let cost_bytes = if carried.is_piece() { Flight::cost(bytes) } else { 0 };
+        match carried.kind {
+            Kind::Piece { .. } => self.window.sent(cost_bytes, now),
+            Kind::Symbol => self.pace.sent(bytes, now),
+            Kind::Probe => {}
         }
         if self.in_flight_bytes == 0 {
             self.progress_at = now;
@@ -199,8 +218,7 @@ impl Flight {
         }
         self.heard_at = now;
         let mut left = None;
-        let was_used = self.in_flight_bytes * 2 >= self.window_bytes;
-        let mut arrived_bytes = 0;
+        let (in_flight_bytes, mut arrived) = (self.in_flight_bytes, Arrived::default());
         for number in self.first.max(newest.saturating_sub(REACH))..=newest {
             let named = number == newest || feedback.earlier >> (newest - number - 1) & 1 == 1;
             let packet = &mut self.packets[(number - self.first) as usize];
@@ -209,19 +227,28 @@ impl Flight {
             }
             let back = newest - number;
             let refused = feedback.refused >> back & 1 == 1;
-            let was_lost = packet.state == State::Lost;
-            if was_lost && packet.carried.bound {
-                self.bound_later = (self.bound_later + 1).min(LATER_PACKETS);
+            let was_lost = matches!(packet.state, State::Lost | State::Untold);
+            packet.state = State::Settled;
+            self.path_mtu.arrived(number, packet.bytes, now);
+            if packet.carried.kind == Kind::Probe {
+                continue;
             }
-            if !was_lost {
+            if was_lost {
+                // One that merely took long has not been overtaken.
+                self.later = (self.later + u64::from(number < self.newest_arrived)).min(LATER_PACKETS);
+            } else {
                 self.in_flight_bytes -= packet.cost_bytes;
                 // What was sent before a decrease says nothing of the window after it.
-                arrived_bytes += if number < self.decreased_at { 0 } else { packet.cost_bytes };
+                let is_after = number >= self.window.decreased_at();
+                arrived.cost_bytes += if is_after { packet.cost_bytes } else { 0 };
             }
-            if packet.carried.bound {
+            if packet.carried.is_piece() {
+                arrived.datagram_bytes += packet.bytes;
+                arrived.packets += 1;
+            } else {
                 self.pace.arrived(packet.bytes);
             }
-            packet.state = State::Settled;
+            self.arrived_bytes += packet.bytes as u64;
             match (refused, was_lost) {
                 (false, _) => settle(Fate::Arrived, number, packet.carried),
                 (true, false) => settle(Fate::Refused, number, packet.carried),
@@ -229,10 +256,9 @@ impl Flight {
                 (true, true) => {}
             }
             if number == newest {
-                left = Some(packet.sent_at);
-                let sample = now - packet.sent_at - Span::from_ns(feedback.delay_ns.into());
-                RoundTrip::measure(&mut self.round_trip, sample.max(Span::ZERO));
-                self.pace.measure(sample.max(Span::ZERO), packet.sent_at);
+                let sent_at = packet.sent_at;
+                left = Some(sent_at);
+                self.measure(sent_at, feedback, now);
             }
             (self.progress_at, self.doublings) = (now, 0);
         }
@@ -240,15 +266,24 @@ impl Flight {
             self.known = (newest, false);
         }
         self.newest_arrived = self.newest_arrived.max(newest);
-        let decreased = self.give_up_overtaken(settle);
+        self.window.arrived(arrived, in_flight_bytes, now);
+        self.give_up_overtaken(now, settle);
         self.give_up_overdue(newest, now, settle);
-        if was_used && !decreased {
-            self.widen(arrived_bytes);
-        }
-        self.record_fates();
+        self.window.handle_feedback(self.next_number(), now);
+        self.record_fates(now);
         self.forget_settled(now);
-        self.pace.handle_feedback(now);
+        self.pace.handle_feedback(self.dispersion.bytes_per_s(), now);
         Some(left)
+    }
+
+    /// The newest packet that feedback names has been there and back.
+    fn measure(&mut self, sent_at: Instant<Local>, feedback: &Feedback, now: Instant<Local>) {
+        let sample = (now - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
+        let trip = RoundTrip::measure(&mut self.round_trip, sample);
+        self.pace.measure(sample, sent_at);
+        self.window.measure(trip, feedback.newest, now);
+        let (packet, arrived_ns, arrived_bytes) = (feedback.newest, feedback.arrived_ns, self.arrived_bytes);
+        self.dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes });
     }
 
     /// Gives up what the time-out has passed for.
@@ -257,24 +292,26 @@ impl Flight {
         now: Instant<Local>,
         settle: &mut dyn FnMut(Fate, u64, Carried),
     ) -> bool {
+        self.path_mtu.handle_timeout(now);
         if self.timeout().is_none_or(|at| now < at) {
             return false;
         }
-        let earliest = now - self.patience();
+        let round_trip = self.smoothed();
+        // However long it is waited, what left so long ago will not be heard of.
+        let earliest = now - self.patience_once();
         for (number, packet) in (self.first..).zip(&mut self.packets) {
             if packet.sent_at > earliest {
                 break;
             }
-            if packet.state == State::InFlight && !packet.carried.bound {
+            if packet.state == State::InFlight && packet.carried.is_piece() {
                 packet.state = State::Lost;
                 self.in_flight_bytes -= packet.cost_bytes;
+                self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
                 settle(Fate::Lost, number, packet.carried);
             }
         }
-        self.threshold_bytes = (self.window_bytes / 2).max(self.least_window());
-        self.window_bytes = self.least_window();
-        self.decreased_at = self.next_number();
         self.doublings = (self.doublings + 1).min(DOUBLINGS_LIMIT);
+        self.window.timed_out(self.doublings, self.next_number(), now);
         self.progress_at = now;
         true
     }
@@ -288,6 +325,26 @@ impl Flight {
         self.round_trip
     }
 
+    fn smoothed(&self) -> Span {
+        self.round_trip.map_or(Span::ZERO, |trip| trip.smoothed)
+    }
+
+    /// How long datagrams may be.
+    pub(crate) fn path_mtu(&self) -> &PathMtu {
+        &self.path_mtu
+    }
+
+    /// The same, to be changed; call [`resize`](Flight::resize) when the length has changed.
+    pub(crate) fn path_mtu_mut(&mut self) -> &mut PathMtu {
+        &mut self.path_mtu
+    }
+
+    /// Datagrams are of another length at most from now on: the window is reckoned in them.
+    pub(crate) fn resize(&mut self) {
+        self.limits.packet_bytes = Flight::cost(self.path_mtu.datagram_bytes());
+        self.window.resize(self.limits.packet_bytes);
+    }
+
     /// The newest packet whose fate is known, and whether it was lost.
     pub(crate) fn known(&self) -> (u64, bool) {
         self.known
@@ -298,70 +355,49 @@ impl Flight {
         self.heard_at
     }
 
+    /// The application has so many bytes with a deadline to send.
+    pub(crate) fn offer(&mut self, bytes: usize, now: Instant<Local>) {
+        self.pace.offer(bytes, now);
+    }
+
     /// How fast what has a deadline may leave.
     pub(crate) fn pace(&self) -> &Pace {
         &self.pace
     }
 
-    /// How the channel loses, with what the fates so far leave uncertain.
+    /// Bytes of datagrams a second that the path carried while it was full; `None` if it never was.
+    pub(crate) fn capacity_bytes_per_s(&self) -> Option<f64> {
+        self.window.capacity_bytes_per_s().into_iter().chain(self.dispersion.bytes_per_s()).reduce(f64::max)
+    }
+
+    /// How the channel loses.
     pub(crate) fn loss(&self) -> &LossEstimator {
         &self.loss
     }
 
-    /// What the fates so far tell of the channel.
+    /// What the fates so far tell of the channel, and what they leave uncertain.
     pub(crate) fn channel(&self) -> Gilbert {
-        Gilbert::new(self.loss.share(), self.loss.mean_burst())
+        Gilbert::new(&self.loss.model())
     }
 
     fn patience(&self) -> Span {
-        let once = self
-            .round_trip
-            .map_or(TIMEOUT_INITIAL, |measured| measured.smoothed + measured.variation * 4 + FEEDBACK_DELAY);
-        (once.max(TIMEOUT_FLOOR) * (1 << self.doublings)).min(TIMEOUT_LIMIT)
+        (self.patience_once() * (1 << self.doublings)).min(TIMEOUT_LIMIT)
     }
 
-    fn least_window(&self) -> usize {
-        2 * self.limits.packet_bytes
+    fn patience_once(&self) -> Span {
+        let once = self.round_trip.map_or(TIMEOUT_INITIAL, |measured| {
+            measured.smoothed + measured.variation * TIMEOUT_VARIATIONS + FEEDBACK_DELAY
+        });
+        once.max(TIMEOUT_FLOOR)
     }
 
-    fn widen(&mut self, arrived_bytes: usize) {
-        let more = if self.window_bytes < self.threshold_bytes {
-            arrived_bytes
-        } else {
-            self.limits.packet_bytes * arrived_bytes / self.window_bytes
-        };
-        self.window_bytes = (self.window_bytes + more).min(self.limits.max_bytes).max(self.least_window());
-    }
-
-    /// Whether the window was decreased for it.
-    fn give_up_overtaken(&mut self, settle: &mut dyn FnMut(Fate, u64, Carried)) -> bool {
-        let overtaken = (self.newest_arrived + 1).saturating_sub(self.bound_later);
+    fn give_up_overtaken(&mut self, now: Instant<Local>, settle: &mut dyn FnMut(Fate, u64, Carried)) {
+        let overtaken = (self.newest_arrived + 1).saturating_sub(self.later);
         let from = self.overtaken.max(self.first);
-        let count = overtaken.saturating_sub(from) as usize;
-        let place = (from - self.first) as usize;
-        let mut newest_lost = None;
-        for (number, packet) in (from..).zip(self.packets.iter_mut().skip(place).take(count)) {
-            let later = self.newest_arrived - number;
-            let is_lost = later >= LATER_PACKETS || packet.carried.bound;
-            if packet.state == State::InFlight && is_lost {
-                packet.state = State::Lost;
-                self.in_flight_bytes -= packet.cost_bytes;
-                if packet.carried.bound {
-                    self.pace.lost();
-                } else {
-                    newest_lost = Some(number);
-                }
-                settle(Fate::Lost, number, packet.carried);
-            }
+        for number in from..overtaken {
+            self.give_up((number - self.first) as usize, now, settle);
         }
         self.overtaken = self.overtaken.max((self.newest_arrived + 1).saturating_sub(LATER_PACKETS));
-        let decrease = newest_lost.is_some_and(|number| number >= self.decreased_at);
-        if decrease {
-            self.window_bytes = (self.window_bytes / 2).max(self.least_window());
-            self.threshold_bytes = self.window_bytes;
-            self.decreased_at = self.next_number();
-        }
-        decrease
     }
 
     /// Feedback that was said after a packet must have arrived does not name it.
@@ -372,41 +408,87 @@ impl Flight {
         settle: &mut dyn FnMut(Fate, u64, Carried),
     ) {
         let Some(RoundTrip { smoothed, variation, .. }) = self.round_trip else { return };
-        let earliest = now - (smoothed + variation * 4 + OVERDUE_MARGIN);
-        let from = (newest + 1).saturating_sub(self.first) as usize;
-        for (number, packet) in (self.first..).zip(&mut self.packets).skip(from) {
-            if packet.sent_at > earliest {
+        let [bound, reliable] = [OVERDUE_VARIATIONS, TIMEOUT_VARIATIONS]
+            .map(|variations| now - (smoothed + variation * variations + OVERDUE_MARGIN));
+        // Those too that wait for a second or third later one: time tells as well (RFC 8985).
+        let from = self.overtaken.min(newest + 1).saturating_sub(self.first) as usize;
+        for place in from..self.packets.len() {
+            let packet = &self.packets[place];
+            if packet.sent_at > bound {
                 break;
             }
-            if packet.state == State::InFlight && packet.carried.bound {
-                packet.state = State::Lost;
-                self.known = self.known.max((number, true));
-                self.pace.lost();
-                settle(Fate::Lost, number, packet.carried);
+            if packet.carried.kind != Kind::Symbol && packet.sent_at > reliable {
+                continue;
+            }
+            if self.give_up(place, now, settle) {
+                self.known = self.known.max((self.first + place as u64, true));
             }
         }
     }
 
-    fn record_fates(&mut self) {
+    /// Gives up the packet at this place. False if its fate was known, or says nothing of the channel.
+    fn give_up(
+        &mut self,
+        place: usize,
+        now: Instant<Local>,
+        settle: &mut dyn FnMut(Fate, u64, Carried),
+    ) -> bool {
+        let (number, next, round_trip) = (self.first + place as u64, self.next_number(), self.smoothed());
+        let later = self.newest_arrived.saturating_sub(number);
+        let Some(packet) = self.packets.get_mut(place).filter(|packet| packet.state == State::InFlight)
+        else {
+            return false;
+        };
+        packet.state = if later > REACH { State::Untold } else { State::Lost };
+        self.in_flight_bytes -= packet.cost_bytes;
+        if packet.state == State::Lost {
+            self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
+        }
+        match packet.carried.kind {
+            Kind::Piece { .. } => self.window.lost(number, next, now),
+            Kind::Symbol => self.pace.lost(),
+            Kind::Probe => return false,
+        }
+        settle(Fate::Lost, number, packet.carried);
+        true
+    }
+
+    fn record_fates(&mut self, now: Instant<Local>) {
         self.recorded = self.recorded.max(self.first);
+        let round = self.round_trip.map_or(STALE, |trip| trip.smoothed + trip.variation * TIMEOUT_VARIATIONS);
+        let certain_before = now - round * 2;
         while let Some(packet) = self.packets.get((self.recorded - self.first) as usize) {
-            if packet.state == State::InFlight {
+            if packet.carried.kind == Kind::Probe {
+                self.recorded += 1;
+                continue;
+            }
+            // What was overtaken may still arrive, and is not a loss then.
+            let is_certain = packet.state != State::Lost
+                || self.recorded + REACH < self.newest_arrived
+                || packet.sent_at < certain_before;
+            if packet.state == State::InFlight || !is_certain {
                 break;
+            }
+            self.recorded += 1;
+            if packet.state == State::Untold {
+                continue;
             }
             let lost = packet.state == State::Lost;
             let begins = lost && !self.in_burst;
             self.loss.handle_report(u32::from(!lost), u32::from(lost), u32::from(begins));
-            (self.in_burst, self.recorded) = (lost, self.recorded + 1);
+            self.in_burst = lost;
         }
     }
 
     fn forget_settled(&mut self, now: Instant<Local>) {
         while let Some(packet) = self.packets.front() {
             let out_of_reach = self.first + REACH < self.newest_arrived;
-            let is_stale = packet.carried.bound && packet.sent_at + STALE < now;
+            let is_recorded = self.first < self.recorded;
+            let is_stale = !packet.carried.is_piece() && packet.sent_at + STALE < now;
             match packet.state {
                 State::InFlight if !is_stale => break,
-                State::Lost if !out_of_reach => break,
+                State::Lost | State::Untold if !out_of_reach => break,
+                _ if !is_recorded && packet.state != State::InFlight => break,
                 _ => {}
             }
             self.packets.pop_front();

@@ -121,6 +121,13 @@ impl Held {
         self.arrived.len() == u32::from(self.count)
     }
 
+    /// Whether `fragment` is of the same sample, cut into more pieces since.
+    pub(crate) fn is_cut_again_by(&self, fragment: &Fragment<'_>) -> bool {
+        (self.sequence, self.source_time_ns, self.total_bytes)
+            == (fragment.sequence, fragment.source_time_ns, fragment.total_bytes)
+            && self.count < fragment.count
+    }
+
     fn belongs_to(&self, fragment: &Fragment<'_>) -> bool {
         (self.sequence, self.source_time_ns, self.total_bytes, self.count)
             == (fragment.sequence, fragment.source_time_ns, fragment.total_bytes, fragment.count)

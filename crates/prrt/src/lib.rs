@@ -12,9 +12,13 @@
 //!   repeated until acknowledged, delivered in order, each once; of a writer that is too fast the oldest
 //!   samples are given up (history, keep last), and the other side is told where not to wait.
 //!   *Deadline bound*: repaired while that can be in time, with the least redundancy that keeps a loss target.
+//! - Datagrams are as long as the path carries: probes find out while samples need several.
 //! - Feedback rides on samples that go the other way, else on a datagram of its own.
-//! - How much may be on its way follows what arrives (RFC 5681); the rest waits in a queue of limited length.
+//! - How much may be on its way follows what arrives: short queues, a fair share beside CUBIC TCP, and no fear of losses
+//!   by chance. The rest waits in a queue of limited length.
 //! - Datagrams of another life of either node are told by the session number and dropped.
+//!
+//! A stream that several nodes read can go to all of them at once: [`group`].
 //!
 //! [`Link`] is the state machine of one pair of nodes: `handle_*` in, `poll_*` out, `now` an argument. Drain
 //! order after any call: [`poll_transmit`](Link::poll_transmit) until `false`, then wait until
@@ -24,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod erasure;
+pub mod group;
 pub mod loss;
 pub mod plan;
 
@@ -31,7 +36,10 @@ mod arrivals;
 mod block;
 mod bound_receiving;
 mod bound_sending;
+mod bucket;
 mod budget;
+mod cubic;
+mod dispersion;
 mod feasibility;
 mod flight;
 mod fragment_set;
@@ -40,6 +48,7 @@ mod held;
 mod link;
 mod outcome;
 mod pace;
+mod path_mtu;
 mod receiving;
 mod repair;
 mod repaired;
@@ -47,6 +56,7 @@ mod rhythm;
 mod round_trip;
 mod sending;
 mod stream;
+mod window;
 mod wire;
 
 pub use bound_receiving::ReceivedCounters;
@@ -58,5 +68,5 @@ pub use wire::Malformed;
 
 /// The wire format alone, for tools and fuzzing.
 pub mod datagram {
-    pub use crate::wire::{Datagram, Feedback, Fragment, Load, Numbers, Parity, Place, Service};
+    pub use crate::wire::{Datagram, Feedback, Fragment, Load, Numbers, Parity, Place, Probe, Service};
 }

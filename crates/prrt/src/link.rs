@@ -6,11 +6,13 @@ use crate::arrivals::Arrivals;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::bound_sending::SentCounters;
 use crate::feasibility::Wish;
-use crate::flight::{Flight, WindowLimits};
+use crate::flight::Flight;
+use crate::path_mtu::{PathMtu, Sizes};
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, Sending};
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
-use crate::wire::{self, Load, Malformed, Place, Service};
+use crate::window::WindowLimits;
+use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
 /// at most, and what it does not name is sent again.
@@ -36,8 +38,15 @@ pub struct LinkConfig {
     pub session: u32,
     /// Longest datagram, header included. Default 1,400; between 512 and 65,507.
     pub datagram_bytes_max: usize,
+    /// Datagrams that every path carries. Longer ones are sent once a probe has found that the path carries them
+    /// (RFC 8899), and no more if they do not arrive. Default 1,400, at most the longest: then nothing is probed.
+    pub datagram_bytes_base: usize,
+    /// What the path is believed to carry before anything is known. Default 1,400; between base and longest.
+    pub datagram_bytes_initial: usize,
+    /// What an envelope adds to each datagram: the sizes of well-known lines are those of the whole. Default 0.
+    pub envelope_bytes: usize,
     /// Reliable bytes on their way before anything is known of the other side, 512 added for every
-    /// datagram. Default 64 KiB.
+    /// datagram. Default 20 KiB, about the ten packets of RFC 6928.
     pub window_bytes_initial: usize,
     /// The same once much is known. Default 4 MiB.
     pub window_bytes_max: usize,
@@ -57,7 +66,10 @@ impl Default for LinkConfig {
         LinkConfig {
             session: 0,
             datagram_bytes_max: 1400,
-            window_bytes_initial: 64 << 10,
+            datagram_bytes_base: 1400,
+            datagram_bytes_initial: 1400,
+            envelope_bytes: 0,
+            window_bytes_initial: 20 << 10,
             window_bytes_max: 4 << 20,
             queue_bytes_max: 64 << 20,
             partial_samples_max: 64,
@@ -74,6 +86,10 @@ pub struct LinkCounters {
     pub sent_datagrams: u64,
     /// Their bytes, without what an envelope adds.
     pub sent_bytes: u64,
+    /// Of those, the ones that only asked whether the path carries their length.
+    pub path_probes: u64,
+    /// Times that the path was found to carry less than before.
+    pub path_narrowed: u64,
     /// Fragments sent again.
     pub repeated: u64,
     /// Reliable datagrams given up for lost.
@@ -155,16 +171,19 @@ pub struct Link {
 impl Link {
     /// A link on which nothing is expected yet.
     pub fn new(config: LinkConfig, now: Instant<Local>) -> Link {
-        let datagram_bytes_max =
-            config.datagram_bytes_max.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
+        let max_bytes = config.datagram_bytes_max.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
+        let base_bytes = config.datagram_bytes_base.clamp(*DATAGRAM_BYTES.start(), max_bytes);
+        let initial_bytes = config.datagram_bytes_initial.clamp(base_bytes, max_bytes);
+        let sizes = Sizes { base_bytes, initial_bytes, max_bytes, envelope_bytes: config.envelope_bytes };
         let limits = WindowLimits {
-            packet_bytes: Flight::cost(datagram_bytes_max),
+            packet_bytes: Flight::cost(initial_bytes),
             initial_bytes: config.window_bytes_initial,
             max_bytes: config.window_bytes_max,
         };
+        let flight = Flight::new(limits, PathMtu::new(sizes, now), now);
         Link {
             session: config.session,
-            sending: Sending::new(datagram_bytes_max, config.queue_bytes_max, Flight::new(limits, now)),
+            sending: Sending::new(config.queue_bytes_max, flight),
             receiving: Receiving::new(&config),
             bound_receiving: BoundReceiving::default(),
             arrivals: Arrivals::default(),
@@ -234,6 +253,7 @@ impl Link {
         let Some(load) = &datagram.load else { return Ok(()) };
         let mut sink = Sink { counters: &mut self.counters, deliver };
         let (packet, taken, deadline) = match load {
+            Load::Probe(probe) => (probe.packet, true, None),
             Load::Parity(parity) => {
                 let room = self.receiving.room();
                 let deadline = self.bound_receiving.handle_parity(parity, arrival, (room, &mut sink));
@@ -258,6 +278,25 @@ impl Link {
         Ok(())
     }
 
+    /// Takes in a piece of an expected stream that came another way, such as to a [`group`](crate::group); `is_repaired` if
+    /// it was recovered. However its pieces come, a sample is delivered once and counts once.
+    pub fn handle_piece(
+        &mut self,
+        fragment: &Fragment<'_>,
+        is_repaired: bool,
+        arrival: Arrival,
+        deliver: &mut dyn FnMut(Delivered<'_>),
+    ) {
+        let mut sink = Sink { counters: &mut self.counters, deliver };
+        if self.bound_receiving.counters(fragment.writer).is_some() {
+            let room = self.receiving.room();
+            self.bound_receiving.handle_piece(fragment, is_repaired, arrival, (room, &mut sink));
+        } else {
+            let whole = Fragment { service: Service::BestEffort, ..*fragment };
+            self.receiving.handle_fragment(&whole, &mut sink);
+        }
+    }
+
     /// Time has passed: samples that waited for one that will not come any more go to `deliver`.
     pub fn handle_timeout(&mut self, now: Instant<Local>, deliver: &mut dyn FnMut(Delivered<'_>)) {
         let mut sink = Sink { counters: &mut self.counters, deliver };
@@ -265,6 +304,22 @@ impl Link {
         if self.bound_receiving.handle_timeout(now, (room, &mut sink)) {
             self.arrivals.demand(now);
         }
+    }
+
+    /// Datagrams to the other node go another way from now on: nothing is known of what it carries.
+    pub fn handle_new_path(&mut self, now: Instant<Local>) {
+        self.sending.path_mtu_mut().restart(now);
+    }
+
+    /// This host would not send a datagram of so many bytes, without what an envelope adds: its line does not carry it
+    /// (`EMSGSIZE`).
+    pub fn handle_too_long(&mut self, datagram_bytes: usize, now: Instant<Local>) {
+        self.sending.path_mtu_mut().handle_too_long(datagram_bytes, now);
+    }
+
+    /// The longest datagram that is sent at present, but for those that ask whether the path carries longer ones.
+    pub fn datagram_bytes(&self) -> usize {
+        self.sending.path_mtu().datagram_bytes()
     }
 
     /// A wish of one of our streams that cannot be fulfilled as the path is, or can be again; each change once.
@@ -285,6 +340,12 @@ impl Link {
     /// Share of our numbered datagrams that the path loses, 0 to 1, and the mean number lost in a row.
     pub fn loss(&self) -> (f64, f64) {
         self.sending.loss()
+    }
+
+    /// What the path to the other node bears of this link's traffic: bytes of datagrams a second that arrived while its
+    /// queue was not empty, or that samples with a deadline are limited to; `None` until there was one.
+    pub fn capacity_bytes_per_s(&self) -> Option<f64> {
+        self.sending.capacity_bytes_per_s()
     }
 
     /// Stamps of the last round trip, each once.

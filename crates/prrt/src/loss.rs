@@ -1,54 +1,7 @@
-//! Loss of packets in bursts: the model, and its estimate from what the receiver reports.
+//! Loss of packets in bursts, estimated from what the receiver reports.
 
-/// The largest share of lost packets the models distinguish.
-const LOSS_MAX: f64 = 0.999;
-
-/// How one direction of a path loses packets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LossModel {
-    /// Each packet is lost with probability `p`, whatever became of those before.
-    Independent {
-        /// Share of lost packets, 0 to 1.
-        p: f64,
-    },
-    /// A Gilbert chain that advances with each packet (E. N. Gilbert, "Capacity of a burst-noise channel",
-    /// Bell System Technical Journal 39, 1960; with a bad state that loses everything).
-    Bursts {
-        /// Share of lost packets, 0 to 1.
-        p: f64,
-        /// Mean number of packets lost in a row, at least 1.
-        mean_burst: f64,
-    },
-}
-
-/// The two-state chain of one direction, advanced per packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gilbert {
-    /// Long-run share of lost packets.
-    pub(crate) loss: f64,
-    /// Probability that the packet after a delivered one is lost.
-    pub(crate) begins: f64,
-    /// Probability that the packet after a lost one is delivered.
-    pub(crate) ends: f64,
-}
-
-impl Gilbert {
-    pub(crate) fn new(model: &LossModel) -> Gilbert {
-        let (loss, mean_burst) = match *model {
-            LossModel::Independent { p } => (p, None),
-            LossModel::Bursts { p, mean_burst } => (p, Some(mean_burst)),
-        };
-        // Not a number counts as no loss; a link that loses everything as one that loses almost everything.
-        let loss = if loss.is_nan() { 0.0 } else { loss.clamp(0.0, LOSS_MAX) };
-        let mean_burst = match mean_burst {
-            None => 1.0 / (1.0 - loss),
-            // No burst is shorter than one, nor are the gaps between bursts.
-            Some(mean_burst) => mean_burst.max(1.0).max(loss / (1.0 - loss)),
-        };
-        let ends = 1.0 / mean_burst;
-        Gilbert { loss, begins: loss * ends / (1.0 - loss), ends }
-    }
-}
+use crate::gilbert::LOSS_MAX;
+pub use crate::gilbert::LossModel;
 
 /// Estimates [`LossModel`] from runs of lost and of delivered packets, as receivers report them.
 ///
@@ -58,16 +11,12 @@ impl Gilbert {
 /// Approach: counts, not rates. Packets, losses and bursts are counted with a memory of [`MEMORY_PACKETS`];
 /// the prior below is worth a few of each. Losses come in bursts and are not independent evidence, so the
 /// uncertainty of the share is that of the number of *bursts*, which is about Poisson: the share used for
-/// planning is that of one standard error more bursts than were seen. When more messages miss their deadline
-/// than the plan said, the difference is a *debt* that inflates the share until it is paid (Miodek, Böhmer and
-/// Herfet, ECRTS 2026, name the idea; the rule here is ours: `docs/design/prrt.md`, section "Loss").
+/// planning is that of one standard error more bursts than were seen.
 #[derive(Clone, Debug)]
 pub struct LossEstimator {
     packets: f64,
     lost: f64,
     bursts: f64,
-    /// Messages lost beyond plan.
-    debt: f64,
 }
 
 /// Packets after which a count weighs 1/e; at 200 Hz, 100 s.
@@ -76,12 +25,6 @@ pub const MEMORY_PACKETS: f64 = 20_000.0;
 const PRIOR_PACKETS: f64 = 400.0;
 const PRIOR_LOST: f64 = 4.0;
 const PRIOR_BURSTS: f64 = 2.0;
-/// Share of the debt that is kept with each message settled as planned.
-const DEBT_KEPT: f64 = 0.999;
-/// Messages lost beyond plan that double the share planned for.
-const DEBT_DOUBLING: f64 = 4.0;
-/// More debt than this changes nothing more: the share planned for is at most four times the estimate.
-const DEBT_MAX: f64 = 3.0 * DEBT_DOUBLING;
 
 impl Default for LossEstimator {
     fn default() -> LossEstimator {
@@ -92,7 +35,7 @@ impl Default for LossEstimator {
 impl LossEstimator {
     /// Of a path of which nothing is known.
     pub fn new() -> LossEstimator {
-        LossEstimator { packets: PRIOR_PACKETS, lost: PRIOR_LOST, bursts: PRIOR_BURSTS, debt: 0.0 }
+        LossEstimator { packets: PRIOR_PACKETS, lost: PRIOR_LOST, bursts: PRIOR_BURSTS }
     }
 
     /// A report about packets not reported before: `delivered` and `lost`, of which `bursts` is the number of
@@ -103,14 +46,6 @@ impl LossEstimator {
         self.packets = self.packets * kept + packets;
         self.lost = self.lost * kept + f64::from(lost);
         self.bursts = self.bursts * kept + f64::from(bursts.min(lost));
-    }
-
-    /// Messages whose deadline has passed: how many there were, how many of them were not there, and the share
-    /// that the plan in force had expected.
-    pub fn handle_settled(&mut self, messages: u32, missed: u32, expected_loss: f64) {
-        let surplus = f64::from(missed) - f64::from(messages) * expected_loss.clamp(0.0, 1.0);
-        let kept = DEBT_KEPT.powi(messages.min(1_000_000) as i32);
-        self.debt = (self.debt * kept + surplus).clamp(0.0, DEBT_MAX);
     }
 
     /// Share of lost packets, as counted: 0 to 1.
@@ -132,15 +67,9 @@ impl LossEstimator {
         (self.bursts * (2.0 * length * length - length)).sqrt() / self.packets
     }
 
-    /// Messages lost beyond plan, as far as not forgotten.
-    pub fn debt(&self) -> f64 {
-        self.debt
-    }
-
-    /// What to plan with: one standard error more loss than counted, more by the debt, in bursts of the
-    /// length counted.
+    /// What to plan with: one standard error more loss than counted, in bursts of the length counted.
     pub fn model(&self) -> LossModel {
-        let p = (self.share() + self.share_error()) * (1.0 + self.debt / DEBT_DOUBLING);
+        let p = self.share() + self.share_error();
         LossModel::Bursts { p: p.min(LOSS_MAX), mean_burst: self.mean_burst() }
     }
 }
@@ -150,6 +79,7 @@ mod tests {
     use noctule_netsim::random::Random;
 
     use super::*;
+    use crate::gilbert::Gilbert;
 
     /// `reports` of 50 packets each of a Gilbert channel.
     fn observe(estimator: &mut LossEstimator, model: LossModel, reports: usize, seed: u64) {
@@ -219,23 +149,6 @@ mod tests {
         observe(&mut estimator, LossModel::Bursts { p: 0.2, mean_burst: 3.0 }, 2_000, 1);
         observe(&mut estimator, LossModel::Independent { p: 0.0 }, 1_200, 2);
         assert!(estimator.share() < 0.02, "{estimator:?}");
-    }
-
-    #[test]
-    fn messages_lost_beyond_plan_raise_the_share_and_those_as_planned_lower_it_again() {
-        let mut estimator = LossEstimator::new();
-        let LossModel::Bursts { p: before, .. } = estimator.model() else { panic!() };
-        estimator.handle_settled(100, 4, 0.0001);
-        let LossModel::Bursts { p: indebted, .. } = estimator.model() else { panic!() };
-        assert!((indebted / before - 2.0).abs() < 0.02, "{indebted} from {before}");
-        estimator.handle_settled(u32::MAX, u32::MAX, 0.0);
-        let LossModel::Bursts { p: worst, .. } = estimator.model() else { panic!() };
-        assert!(worst <= 4.0 * before + 1e-12);
-        for _ in 0..100 {
-            estimator.handle_settled(100, 0, 0.0001);
-        }
-        let LossModel::Bursts { p: after, .. } = estimator.model() else { panic!() };
-        assert!((after / before - 1.0).abs() < 0.01, "{after} from {before}");
     }
 
     #[test]

@@ -22,7 +22,7 @@
 
 use noctule_timebase::Span;
 
-use crate::loss::Gilbert;
+use crate::gilbert::Gilbert;
 use crate::plan::{Demand, Path};
 
 /// Extras of the last round at most.

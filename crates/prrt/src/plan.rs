@@ -21,7 +21,7 @@
 use noctule_timebase::Span;
 use thiserror::Error;
 
-pub use crate::loss::LossModel;
+pub use crate::gilbert::LossModel;
 pub use crate::outcome::Trigger;
 use crate::outcome::{Round, TAIL_EXTRAS_MAX, walk};
 

@@ -90,6 +90,14 @@ impl Receiving {
             *count += 1;
             return true;
         }
+        if let Some(held) = reader.held.get(&key).filter(|held| held.is_cut_again_by(fragment)) {
+            if held.is_whole() {
+                sink.counters.duplicates += 1;
+                return true;
+            }
+            room.leave(held);
+            reader.held.remove(&key);
+        }
         let in_order = !reader.reliable || reader.next == Some(key);
         let is_new = !reader.held.contains_key(&key);
         if in_order && is_new && fragment.count == 1 {

@@ -20,17 +20,23 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::block::{Path, Pending};
+use crate::gilbert::Shortfall;
+use crate::rhythm::patience;
 use crate::stream::Local;
 
 /// Feedback is missing when it comes so much later than expected, in parts of the interval.
 const LATENESS_PARTS: i64 = 4;
 
+/// Datagrams that are weighed together at most.
+const MORE_LIMIT: usize = 64;
+
 /// What is known of a block and of its chances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prospect<'a> {
     pub(crate) now: Instant<Local>,
-    /// After this nothing arrives in time.
+    /// What is sent by then arrives in time, as far as can be relied on; after `hopeless`, nothing does.
     pub(crate) latest: Instant<Local>,
+    pub(crate) hopeless: Instant<Local>,
     pub(crate) path: &'a Path,
     /// Until the next datagram, and the next feedback.
     pub(crate) interval: Span,
@@ -40,18 +46,28 @@ pub(crate) struct Prospect<'a> {
     pub(crate) pending: &'a [Pending],
     /// When a datagram was last sent for it.
     pub(crate) last_sent: Instant<Local>,
-    /// Risk that a datagram must take off to be sent.
+    pub(crate) stake: Stake,
+    /// Samples that a datagram must save on average to be sent.
     pub(crate) price: f64,
+}
+
+/// What is lost with a block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stake {
+    /// A sample.
+    Sample,
+    /// A sample with every data symbol: so many that are known to be lost, and of the pending datagrams this share.
+    Symbols { lost: usize, pending: f64 },
 }
 
 /// What to do for a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// One more datagram, now; then ask again.
-    Send,
+    /// One more datagram, now; then ask again. Without it so many samples are lost on average.
+    Send(f64),
     /// Nothing before this, unless something is heard.
     Wait(Instant<Local>),
-    /// The same, and the block fails with this probability if nothing more is done.
+    /// The same, and so many samples are lost on average if nothing more is done.
     Risk(f64, Instant<Local>),
     /// Nothing any more.
     Rest,
@@ -59,11 +75,11 @@ pub(crate) enum Step {
 
 impl Prospect<'_> {
     pub(crate) fn step(&self) -> Step {
-        if self.needed == 0 || self.now > self.latest {
+        if self.needed == 0 || self.now > self.hopeless {
             return Step::Rest;
         }
         if self.needed > self.pending.len() {
-            return Step::Send;
+            return Step::Send(self.samples(Shortfall { probability: 1.0, lost: 0.0 }));
         }
         let answer = self.last_sent + self.path.round;
         // Feedback is lost, too: what the next one says is waited for, if that is not too late.
@@ -73,38 +89,63 @@ impl Prospect<'_> {
 
     /// Nothing more will be known in time.
     fn insure(&self) -> Step {
-        let spaced = self.last_sent + self.interval.min((self.latest - self.now) / 2);
-        if self.now < spaced {
+        let spacing = self.interval.min((self.latest - self.now) / 2);
+        let spaced = self.last_sent + spacing;
+        // Who wakes late must not find that it is too late for the rest.
+        if self.now < spaced && spacing >= self.path.lateness {
             return Step::Wait(spaced);
         }
         let (risk, gain) = self.risk();
-        if gain > self.price { Step::Send } else { Step::Risk(risk, self.latest) }
+        if gain > self.price { Step::Send(risk) } else { Step::Risk(risk, self.latest) }
     }
 
-    /// Probability that too few of the pending datagrams arrive, and by how much one more would lower it.
+    /// Samples lost on average as things stand, and how many of them each of some more datagrams would save. One
+    /// alone may save nothing where several lack: the number is taken that is worth most.
     fn risk(&self) -> (f64, f64) {
         let Path { channel, known, next, .. } = *self.path;
         // Feedback that would have named a datagram is as often lost as one after one that came, or did not.
         let is_silent = self.now > self.path.heard_at + self.interval + self.interval / LATENESS_PARTS;
         let feedback_lost = channel.lost_after(1, is_silent);
         let overdue = self.now - self.path.round;
-        let mut sent: Vec<(u64, f64)> = Vec::with_capacity(self.pending.len() + 1);
-        sent.extend(
-            self.pending.iter().map(|pending| {
-                (pending.packet, if pending.sent_at <= overdue { feedback_lost } else { 1.0 })
-            }),
-        );
-        let risk = channel.shortfall(&sent, self.needed, known);
-        sent.push((next, 1.0));
-        (risk, risk - channel.shortfall(&sent, self.needed, known))
+        // By then the receiver has missed what it expected: silence means lost feedback, whatever became of the datagram.
+        let missed =
+            overdue - patience(self.interval) - (self.path.round - self.path.soonest * 2).max(Span::ZERO);
+        let silence = |pending: &Pending| {
+            let is_told = pending.sent_at > overdue || pending.is_expected && pending.sent_at <= missed;
+            if is_told { 1.0 } else { feedback_lost }
+        };
+        let mut sent: Vec<(u64, f64)> = Vec::with_capacity(self.pending.len() + MORE_LIMIT);
+        sent.extend(self.pending.iter().map(|pending| (pending.packet, silence(pending))));
+        let risk = self.samples(channel.shortfall(&sent, self.needed, known));
+        // Of a block of one the first is worth most.
+        let limit = if self.needed == 1 { 1 } else { MORE_LIMIT };
+        let (mut more, mut gain) = (1, 0.0_f64);
+        while more <= limit && gain <= self.price && risk > self.price * more as f64 {
+            while sent.len() < self.pending.len() + more {
+                sent.push((next + (sent.len() - self.pending.len()) as u64, 1.0));
+            }
+            gain =
+                gain.max((risk - self.samples(channel.shortfall(&sent, self.needed, known))) / more as f64);
+            more += more.div_ceil(3);
+        }
+        (risk, gain)
+    }
+
+    fn samples(&self, shortfall: Shortfall) -> f64 {
+        match self.stake {
+            Stake::Sample => shortfall.probability,
+            Stake::Symbols { lost, pending } => {
+                shortfall.probability * lost as f64 + shortfall.lost * pending
+            }
+        }
     }
 }
 
 /// What a datagram in the last phase must be worth, so that on the whole the loss target is kept at least cost.
 ///
 /// One price for all blocks spends where it helps most. It falls while more risk is left than the target allows
-/// and rises while less is: the *debt* of the stream. Blocks that fail more often than their risks said
-/// count for more.
+/// and rises while less is: the *debt* of the stream, in samples. Streams that fail more often than their risks said
+/// pay for it with every risk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Price {
     debt: f64,
@@ -116,30 +157,45 @@ pub(crate) struct Price {
 /// Debt that changes the price by a factor of e.
 const DEBT_SCALE: f64 = 0.1;
 /// Price without debt, in loss targets.
-const PRICE_INITIAL: f64 = 50.0;
-/// Part of the loss target that is aimed at.
-const SHARE_OF_TARGET: f64 = 0.7;
+const PRICE_UNINDEBTED: f64 = 50.0;
+/// Price of a stream of which nothing is known, and the lowest, in loss targets: a stream whose every block is left to chance
+/// saves less than its target with each datagram beyond.
+const PRICE_INITIAL: f64 = 2.0;
+const PRICE_LEAST: f64 = 1.0 / 60.0;
+/// The highest, in loss targets; one sample is more than a datagram can save.
+const PRICE_MOST: f64 = 10_000.0;
+/// Part of the loss target that is aimed at; in blocks of several samples, which are lost together, chance weighs more.
+const SHARE_OF_TARGET: f64 = 0.5;
+const SHARE_OF_TARGET_BLOCKS: f64 = 0.35;
 /// Failures with which the model's word is weighted against experience, and how slowly that fades.
 const TRUST_FAILURES: f64 = 1.0;
 const TRUST_FADES: f64 = 1.0 / 1_000_000.0;
 
 impl Price {
     pub(crate) fn new() -> Price {
-        Price { debt: 0.0, foreseen: 0.0, failed: 0.0 }
+        Price { debt: debt_at(PRICE_INITIAL), foreseen: 0.0, failed: 0.0 }
     }
 
     pub(crate) fn now(&self, loss_target: f64) -> f64 {
-        (PRICE_INITIAL * loss_target * (-self.debt / DEBT_SCALE).exp()).min(0.5)
+        (PRICE_UNINDEBTED * loss_target * (-self.debt / DEBT_SCALE).exp()).min(1.0)
     }
 
-    /// A block is over that was left with `risk`, and failed or did not.
-    pub(crate) fn settle(&mut self, risk: f64, failed: bool, loss_target: f64) {
+    /// A block of some samples is over that was left with `risk`, of which `failed` came true, where it was entitled to
+    /// `allowed`: all in samples. Gives the risk as experience has it.
+    pub(crate) fn settle(&mut self, risk: f64, failed: f64, (allowed, samples): (f64, u32)) -> f64 {
+        let share = if samples > 1 { SHARE_OF_TARGET_BLOCKS } else { SHARE_OF_TARGET };
         self.foreseen += risk - self.foreseen * TRUST_FADES;
-        self.failed += f64::from(u8::from(failed)) - self.failed * TRUST_FADES;
+        self.failed += failed - self.failed * TRUST_FADES;
         let experience = (self.failed + TRUST_FAILURES) / (self.foreseen + TRUST_FAILURES);
-        let left = risk * experience - loss_target * SHARE_OF_TARGET;
-        self.debt = (self.debt + left).clamp(-DEBT_SCALE * 4.0, DEBT_SCALE * 12.0);
+        let debt = self.debt + risk * experience - allowed * share;
+        self.debt = debt.clamp(debt_at(PRICE_MOST), debt_at(PRICE_LEAST));
+        risk * experience
     }
+}
+
+/// The debt with which the price is so many loss targets.
+fn debt_at(price: f64) -> f64 {
+    (PRICE_UNINDEBTED / price).ln() * DEBT_SCALE
 }
 
 #[cfg(test)]

@@ -18,16 +18,17 @@ pub(crate) struct Repairs {
     blocks: BTreeMap<u32, Symbols>,
 }
 
+/// The symbols of one block that are here, until there are enough.
 #[derive(Debug)]
-struct Symbols {
-    expires_at: Instant<Local>,
+pub(crate) struct Symbols {
+    pub(crate) expires_at: Instant<Local>,
     /// Data symbols of the block, once known.
-    count: Option<u8>,
+    pub(crate) count: Option<u8>,
     data: Vec<(u8, Vec<u8>)>,
     parity: Vec<(u8, Vec<u8>)>,
     bytes: usize,
     /// Nothing more is needed of it.
-    is_done: bool,
+    pub(crate) is_done: bool,
 }
 
 impl Repairs {
@@ -84,34 +85,51 @@ impl Repairs {
         {
             room.give_back(oldest.bytes);
         }
-        let block = self.blocks.entry(place.block).or_insert(Symbols {
-            expires_at,
-            count: None,
-            data: Vec::new(),
-            parity: Vec::new(),
-            bytes: 0,
-            is_done: false,
-        });
-        let list = if place.symbol < FIRST_PARITY { &mut block.data } else { &mut block.parity };
-        let is_known = list.iter().any(|(number, _)| *number == place.symbol);
-        if block.is_done || is_known || !room.take(symbol.len()) {
-            return Vec::new();
-        }
-        block.bytes += symbol.len();
-        list.push((place.symbol, symbol));
+        let block = self.blocks.entry(place.block).or_insert_with(|| Symbols::new(expires_at));
         if place.symbols != 0 {
             block.count = Some(place.symbols);
         }
-        let repaired = block.repair();
-        if block.is_done {
-            room.give_back(std::mem::take(&mut block.bytes));
-            (block.data, block.parity) = (Vec::new(), Vec::new());
-        }
-        repaired
+        block.add(place.symbol, symbol, room)
     }
 }
 
 impl Symbols {
+    pub(crate) fn new(expires_at: Instant<Local>) -> Symbols {
+        Symbols { expires_at, count: None, data: Vec::new(), parity: Vec::new(), bytes: 0, is_done: false }
+    }
+
+    /// Keeps a symbol, numbered as on the wire, while it may be needed. Gives those that are thereby repaired.
+    pub(crate) fn add(&mut self, number: u8, symbol: Vec<u8>, room: &mut Room) -> Vec<Vec<u8>> {
+        let list = if number < FIRST_PARITY { &mut self.data } else { &mut self.parity };
+        let is_known = list.iter().any(|(known, _)| *known == number);
+        if self.is_done || is_known || !room.take(symbol.len()) {
+            return Vec::new();
+        }
+        self.bytes += symbol.len();
+        list.push((number, symbol));
+        let repaired = self.repair();
+        if self.is_done {
+            self.leave(room);
+        }
+        repaired
+    }
+
+    /// Forgets what is held.
+    pub(crate) fn leave(&mut self, room: &mut Room) {
+        room.give_back(std::mem::take(&mut self.bytes));
+        (self.data, self.parity) = (Vec::new(), Vec::new());
+    }
+
+    /// Different symbols that are here.
+    pub(crate) fn held(&self) -> usize {
+        self.data.len() + self.parity.len()
+    }
+
+    /// The last data symbol below `count` that is not here.
+    pub(crate) fn last_missing(&self, count: u8) -> Option<u8> {
+        (0..count).rev().find(|number| self.data.iter().all(|(known, _)| known != number))
+    }
+
     /// The symbols that are missing, if there is enough to repair them all.
     fn repair(&mut self) -> Vec<Vec<u8>> {
         let Some(count) = self.count else { return Vec::new() };

@@ -75,6 +75,11 @@ impl Rhythm {
     }
 
     fn patience(&self, interval: Span) -> Span {
-        (interval / PATIENCE_PARTS).max(PATIENCE_LEAST) + self.jitter * 4
+        patience(interval) + self.jitter * 4
     }
+}
+
+/// How much later than expected a sample is missed where none comes irregularly.
+pub(crate) fn patience(interval: Span) -> Span {
+    (interval / PATIENCE_PARTS).max(PATIENCE_LEAST)
 }

@@ -7,20 +7,24 @@ use noctule_timebase::Span;
 pub(crate) struct RoundTrip {
     pub(crate) smoothed: Span,
     pub(crate) variation: Span,
+    pub(crate) latest: Span,
     /// The shortest so far that is not yet old: it creeps up by a 1,024th with every measurement, so that a
     /// path that has become longer is believed after some thousands.
     pub(crate) least: Span,
 }
 
 impl RoundTrip {
-    pub(crate) fn measure(place: &mut Option<RoundTrip>, sample: Span) {
-        *place = Some(match *place {
-            None => RoundTrip { smoothed: sample, variation: sample / 2, least: sample },
-            Some(RoundTrip { smoothed, variation, least }) => RoundTrip {
+    /// Gives what is known with this sample.
+    pub(crate) fn measure(place: &mut Option<RoundTrip>, sample: Span) -> RoundTrip {
+        let measured = match *place {
+            None => RoundTrip { smoothed: sample, variation: sample / 2, latest: sample, least: sample },
+            Some(RoundTrip { smoothed, variation, least, .. }) => RoundTrip {
                 smoothed: smoothed + (sample - smoothed) / 8,
                 variation: variation + ((sample - smoothed).abs() - variation) / 4,
+                latest: sample,
                 least: sample.min(least + least / 1024),
             },
-        });
+        };
+        *place.insert(measured)
     }
 }

@@ -8,14 +8,17 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::bound_sending::{BoundSending, SentCounters};
+use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES, SentCounters};
 use crate::feasibility::Wish;
-use crate::flight::{Carried, Fate, Flight};
+use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::fragment_set::FragmentSet;
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Class, Local, Outgoing, StreamId};
-use crate::wire::{Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, Service, piece_bytes};
+use crate::wire::{
+    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, Probe, Service, piece_bytes, piece_range,
+};
 
 /// What was refused is sent again after this.
 const REST: Span = Span::from_ms(50);
@@ -40,6 +43,8 @@ pub(crate) struct Sending {
     resting: VecDeque<(Instant<Local>, Carried)>,
     bound: BoundSending,
     flight: Flight,
+    /// Something reliable waits for its turn in time or for the window.
+    paced: bool,
     /// Kept from one parity symbol to the next.
     parity: Vec<u8>,
 }
@@ -66,10 +71,10 @@ struct Queued {
 }
 
 impl Sending {
-    /// `datagram_bytes_max` must leave room for a header and a byte.
-    pub(crate) fn new(datagram_bytes_max: usize, queue_bytes_max: usize, flight: Flight) -> Sending {
+    /// The flight's datagrams must leave room for a header and a byte.
+    pub(crate) fn new(queue_bytes_max: usize, flight: Flight) -> Sending {
         Sending {
-            piece_bytes_max: datagram_bytes_max - HEADER_BYTES_MAX,
+            piece_bytes_max: flight.path_mtu().datagram_bytes() - HEADER_BYTES_MAX,
             queue_bytes_max,
             queue_bytes: 0,
             streams: BTreeMap::new(),
@@ -78,28 +83,36 @@ impl Sending {
             resting: VecDeque::new(),
             bound: BoundSending::new(),
             flight,
+            paced: false,
             parity: Vec::new(),
         }
     }
 
     /// Queues a sample, in place of older ones of its writer where a limit says so.
     pub(crate) fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>, counters: &mut LinkCounters) {
+        self.flight.path_mtu_mut().demand(sample.payload.len() + HEADER_BYTES_MAX, now);
+        self.follow_path(counters);
         if let Class::DeadlineBound(bound) = sample.class {
+            let pieces = sample.payload.len() / self.piece_bytes_max + 1;
+            self.flight.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, now);
             let room = self.queue_bytes_max.saturating_sub(self.queue_bytes);
             self.bound.send(sample, bound, (self.piece_bytes_max, room), (now, counters));
             return;
         }
         let reliable = sample.class == Class::Reliable;
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
+        // As many as there would be at most, should the path become narrower.
+        let pieces_max =
+            sample.payload.len().div_ceil(self.flight.path_mtu().base_bytes() - HEADER_BYTES_MAX);
         let pieces = sample.payload.len().div_ceil(self.piece_bytes_max).max(1);
         let stream = self.streams.entry(sample.writer).or_default();
         let replaceable = || stream.samples.iter().map(Queued::cost).sum::<usize>();
         let queue_bytes_max = self.queue_bytes_max.saturating_sub(self.bound.queue_bytes());
         let full = self.queue_bytes + cost > queue_bytes_max;
-        let Ok(count) = u16::try_from(pieces) else {
+        if u16::try_from(pieces_max).is_err() {
             counters.refused_too_long += 1;
             return;
-        };
+        }
         if full && self.queue_bytes + cost - replaceable() > queue_bytes_max {
             counters.refused_full += 1;
             return;
@@ -113,7 +126,7 @@ impl Sending {
         stream.samples.push_back(Queued {
             sequence: sample.sequence,
             source_time_ns: sample.source_time_ns,
-            count,
+            count: pieces as u16,
             payload: sample.payload.to_vec(),
             arrived: FragmentSet::default(),
         });
@@ -149,7 +162,7 @@ impl Sending {
         let known = flight.handle_feedback(feedback, now, &mut |fate, packet, carried| {
             counters.lost_packets += u64::from(fate == Fate::Lost);
             match fate {
-                _ if carried.bound => bound.settle(fate, packet, carried, now),
+                _ if carried.kind == Kind::Symbol => bound.settle(fate, packet, carried, now),
                 Fate::Arrived => *queue_bytes -= arrived(streams, carried),
                 Fate::Refused => resting.push_back((now + REST, carried)),
                 Fate::Lost => lost.push_back(carried),
@@ -170,6 +183,32 @@ impl Sending {
         while self.resting.front().is_some_and(|(until, _)| *until <= now) {
             self.lost.extend(self.resting.pop_front().map(|(_, carried)| carried));
         }
+        self.follow_path(counters);
+    }
+
+    /// Datagrams are as long as the path carries from now on.
+    fn follow_path(&mut self, counters: &mut LinkCounters) {
+        let piece_bytes_max = self.flight.path_mtu().datagram_bytes() - HEADER_BYTES_MAX;
+        if piece_bytes_max == self.piece_bytes_max {
+            return;
+        }
+        counters.path_narrowed += u64::from(piece_bytes_max < self.piece_bytes_max);
+        self.piece_bytes_max = piece_bytes_max;
+        self.flight.resize();
+        self.bound.give_up_longer(piece_bytes_max);
+        for (writer, stream) in &mut self.streams {
+            stream.cut_again(*writer, piece_bytes_max, &mut self.lost);
+        }
+    }
+
+    /// How long datagrams may be.
+    pub(crate) fn path_mtu(&self) -> &PathMtu {
+        self.flight.path_mtu()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn path_mtu_mut(&mut self) -> &mut PathMtu {
+        self.flight.path_mtu_mut()
     }
 
     /// Appends the next datagram to `out`, if one may be sent.
@@ -188,7 +227,15 @@ impl Sending {
             self.lost.extend(self.flight.sent(next.carried, out.len() - before, now));
             return true;
         }
-        if self.flight.has_room() {
+        let packet = self.flight.next_number();
+        if let Some(bytes) = self.flight.path_mtu_mut().poll_probe(packet, now) {
+            counters.path_probes += 1;
+            self.transmit_probe(bytes, now, aboard, out);
+            return true;
+        }
+        let may_send = self.flight.ready_at().is_some_and(|ready| ready <= now);
+        self.paced = !may_send && !self.lost.is_empty();
+        if may_send {
             while let Some(carried) = self.lost.pop_front() {
                 if self.is_wanted(carried) {
                     counters.repeated += 1;
@@ -205,10 +252,12 @@ impl Sending {
                 continue;
             };
             self.turns.push_back(writer);
-            if stream.reliable && !self.flight.has_room() {
+            if stream.reliable && !may_send {
+                self.paced = true;
                 continue;
             }
-            self.transmit(Carried { writer, position, index, bound: false }, now, aboard, out);
+            let count = stream.sample(position).map_or(0, |sample| sample.count);
+            self.transmit(Carried { writer, position, index, kind: Kind::Piece { count } }, now, aboard, out);
             self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
             return true;
         }
@@ -218,7 +267,15 @@ impl Sending {
     /// When [`handle_timeout`](Sending::handle_timeout) next has something to do.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         let rested = self.resting.front().map(|(until, _)| *until);
-        self.flight.timeout().into_iter().chain(rested).chain(self.bound.timeout()).min()
+        let paced = self.flight.ready_at().filter(|_| self.paced);
+        self.flight
+            .timeout()
+            .into_iter()
+            .chain(rested)
+            .chain(paced)
+            .chain(self.bound.timeout())
+            .chain(self.path_mtu().timeout())
+            .min()
     }
 
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
@@ -235,6 +292,11 @@ impl Sending {
         self.bound.poll_wish(&self.flight, now)
     }
 
+    /// What the path carried while it was full.
+    pub(crate) fn capacity_bytes_per_s(&self) -> Option<f64> {
+        self.flight.capacity_bytes_per_s()
+    }
+
     /// Share of datagrams lost, and the mean number in a row.
     pub(crate) fn loss(&self) -> (f64, f64) {
         (self.flight.loss().share(), self.flight.loss().mean_burst())
@@ -247,7 +309,20 @@ impl Sending {
 
     fn is_wanted(&self, carried: Carried) -> bool {
         let sample = self.streams.get(&carried.writer).and_then(|stream| stream.sample(carried.position));
-        sample.is_some_and(|sample| !sample.has_arrived() && !sample.arrived.contains(carried.index))
+        sample.is_some_and(|sample| {
+            carried.kind == sample.kind() && !sample.has_arrived() && !sample.arrived.contains(carried.index)
+        })
+    }
+
+    fn transmit_probe(&mut self, bytes: usize, now: Instant<Local>, aboard: Aboard, out: &mut Vec<u8>) {
+        let Aboard { session, feedback } = aboard;
+        let before = out.len();
+        let probe = Probe { packet: self.flight.next_number(), zeros: 0 };
+        Datagram { session, feedback, load: Some(Load::Probe(probe)) }.encode(out);
+        // What fills it is zeros.
+        out.resize(before + bytes, 0);
+        let carried = Carried { writer: StreamId(0), position: 0, index: 0, kind: Kind::Probe };
+        self.lost.extend(self.flight.sent(carried, bytes, now));
     }
 
     fn transmit(&mut self, carried: Carried, now: Instant<Local>, aboard: Aboard, out: &mut Vec<u8>) {
@@ -259,9 +334,6 @@ impl Sending {
             // Every sample held costs more than a byte, so there are never 2^32.
             behind: (carried.position - stream.first_position()) as u32,
         };
-        let piece = piece_bytes(sample.payload.len(), sample.count);
-        let start = usize::from(carried.index) * piece;
-        let end = (start + piece).min(sample.payload.len());
         let fragment = Fragment {
             writer: carried.writer,
             total_bytes: sample.payload.len() as u32,
@@ -270,14 +342,14 @@ impl Sending {
             index: carried.index,
             count: sample.count,
             service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
-            payload: &sample.payload[start..end],
+            payload: &sample.payload[piece_range(sample.payload.len(), sample.count, carried.index)],
         };
         let before = out.len();
         let Aboard { session, feedback } = aboard;
         Datagram { session, feedback, load: Some(Load::Fragment(fragment)) }.encode(out);
         if stream.reliable {
             // There was room for it, so nothing was forgotten.
-            self.flight.sent(carried, Flight::cost(out.len() - before), now);
+            self.flight.sent(carried, out.len() - before, now);
         }
     }
 }
@@ -290,6 +362,29 @@ impl Stream {
     fn sample(&self, position: u64) -> Option<&Queued> {
         let place = position.checked_sub(self.first_position())?;
         self.samples.get(usize::try_from(place).ok()?)
+    }
+
+    /// Pieces are to be no longer than this. What has not begun, or does not pass any more, is cut anew; of what had begun,
+    /// all pieces are to be sent again.
+    fn cut_again(&mut self, writer: StreamId, piece_bytes_max: usize, lost: &mut VecDeque<Carried>) {
+        let first = self.first_position();
+        let (unsent, begun) = self.unsent;
+        for (position, sample) in (first..).zip(&mut self.samples) {
+            let length = sample.payload.len();
+            let has_begun = position < unsent || position == unsent && begun > 0;
+            if sample.has_arrived() || has_begun && piece_bytes(length, sample.count) <= piece_bytes_max {
+                continue;
+            }
+            // Longer ones than can be cut so were refused.
+            sample.count = length.div_ceil(piece_bytes_max).clamp(1, u16::MAX.into()) as u16;
+            sample.arrived = FragmentSet::default();
+            if position == unsent {
+                self.unsent = (unsent, 0);
+            } else if has_begun {
+                let kind = sample.kind();
+                lost.extend((0..sample.count).map(|index| Carried { writer, position, index, kind }));
+            }
+        }
     }
 
     /// Gives the cost of what it drops.
@@ -327,6 +422,11 @@ impl Queued {
     fn has_arrived(&self) -> bool {
         self.arrived.len() == u32::from(self.count)
     }
+
+    /// Of the datagrams that carry its pieces.
+    fn kind(&self) -> Kind {
+        Kind::Piece { count: self.count }
+    }
 }
 
 /// A fragment has arrived. Gives the bytes that need no longer be kept.
@@ -334,7 +434,7 @@ fn arrived(streams: &mut BTreeMap<StreamId, Stream>, carried: Carried) -> usize 
     let Some(stream) = streams.get_mut(&carried.writer) else { return 0 };
     let Some(place) = carried.position.checked_sub(stream.first_position()) else { return 0 };
     let Some(sample) = stream.samples.get_mut(place as usize) else { return 0 };
-    if !sample.arrived.insert(carried.index) || !sample.has_arrived() {
+    if carried.kind != sample.kind() || !sample.arrived.insert(carried.index) || !sample.has_arrived() {
         return 0;
     }
     let mut freed_bytes = std::mem::take(&mut sample.payload).len();

@@ -1,6 +1,9 @@
 //! Bytes of a link's datagrams. Every byte: `docs/spec/prrt.md`.
 
+use std::ops::Range;
+
 use crate::StreamId;
+use crate::stream::Outgoing;
 
 /// Bytes in front of the payload when everything is aboard: prefix, feedback, sample, numbers.
 pub(crate) const HEADER_BYTES_MAX: usize =
@@ -25,6 +28,7 @@ const RELIABLE: u8 = 4;
 const REFUSES: u8 = 8;
 const BOUND: u8 = 16;
 const PARITY: u8 = 32;
+const PROBE: u8 = 64;
 
 /// One datagram of a link. Never without content: it acknowledges, or carries a sample, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,17 @@ pub enum Load<'a> {
     Fragment(Fragment<'a>),
     /// What repairs any of several that is lost.
     Parity(Parity<'a>),
+    /// Nothing: the datagram is sent for its length.
+    Probe(Probe),
+}
+
+/// Asks whether the path carries a datagram of this length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Counts the numbered datagrams of a link.
+    pub packet: u64,
+    /// Zeros that fill the datagram.
+    pub zeros: usize,
 }
 
 /// Which numbered datagrams have arrived.
@@ -154,6 +169,30 @@ pub(crate) fn piece_bytes(total_bytes: usize, count: u16) -> usize {
     total_bytes.div_ceil(usize::from(count.max(1)))
 }
 
+/// Where a piece lies in such a sample.
+pub(crate) fn piece_range(total_bytes: usize, count: u16, index: u16) -> Range<usize> {
+    let length = piece_bytes(total_bytes, count);
+    let start = usize::from(index) * length;
+    start..(start + length).min(total_bytes)
+}
+
+/// A piece of a sample as parity is computed over it.
+pub(crate) fn symbol_of(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8> {
+    let fragment = Fragment {
+        writer: sample.writer,
+        total_bytes: sample.payload.len() as u32,
+        sequence: sample.sequence,
+        source_time_ns: sample.source_time_ns,
+        index,
+        count,
+        service: Service::BestEffort,
+        payload: &sample.payload[piece_range(sample.payload.len(), count, index)],
+    };
+    let mut symbol = Vec::with_capacity(SYMBOL_HEADER_BYTES + fragment.payload.len());
+    fragment.encode_symbol(&mut symbol);
+    symbol
+}
+
 impl<'a> Datagram<'a> {
     /// Appends the datagram's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -165,6 +204,7 @@ impl<'a> Datagram<'a> {
         let (load, length) = match &self.load {
             None => (0, 0),
             Some(Load::Parity(parity)) => (PARITY, parity.symbol.len()),
+            Some(Load::Probe(probe)) => (PROBE, probe.zeros),
             Some(Load::Fragment(fragment)) => {
                 let class = match fragment.service {
                     Service::BestEffort => 0,
@@ -184,6 +224,10 @@ impl<'a> Datagram<'a> {
         match &self.load {
             None => {}
             Some(Load::Fragment(fragment)) => fragment.encode(out),
+            Some(Load::Probe(Probe { packet, zeros })) => {
+                out.extend_from_slice(&packet.to_le_bytes());
+                out.resize(out.len() + zeros, 0);
+            }
             Some(Load::Parity(Parity { writer, place, symbol })) => {
                 out.extend_from_slice(&writer.0.to_le_bytes());
                 place.encode(out);
@@ -209,7 +253,7 @@ impl<'a> Datagram<'a> {
         }
         let feedback = content & (FEEDBACK | REFUSES);
         let load = content & !(FEEDBACK | REFUSES);
-        let loads = [0, SAMPLE, SAMPLE | RELIABLE, SAMPLE | BOUND, PARITY];
+        let loads = [0, SAMPLE, SAMPLE | RELIABLE, SAMPLE | BOUND, PARITY, PROBE];
         let known = feedback != REFUSES && loads.contains(&load) && content != 0;
         if (zero, zero_too) != (0, 0) || !known {
             return Err(Malformed::Value);
@@ -223,6 +267,7 @@ impl<'a> Datagram<'a> {
             0 if cursor.rest.is_empty() => None,
             0 => return Err(Malformed::Length),
             PARITY => Some(Load::Parity(Parity::decode(cursor)?)),
+            PROBE => Some(Load::Probe(Probe::decode(cursor)?)),
             sample => Some(Load::Fragment(Fragment::decode(cursor, sample)?)),
         };
         Ok(Datagram { session, feedback, load })
@@ -389,6 +434,15 @@ impl<'a> Parity<'a> {
             return Err(Malformed::Length);
         }
         Ok(Parity { writer, place, symbol: cursor.rest })
+    }
+}
+
+impl Probe {
+    /// Takes the rest of the datagram.
+    fn decode(mut cursor: Cursor<'_>) -> Result<Probe, Malformed> {
+        let packet = cursor.u64()?;
+        let is_filled = packet != u64::MAX && cursor.rest.iter().all(|byte| *byte == 0);
+        if is_filled { Ok(Probe { packet, zeros: cursor.rest.len() }) } else { Err(Malformed::Value) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Samples with a deadline over channels that lose in bursts, in a deterministic simulation.
 
-use noctule_netsim::Random;
+use noctule_netsim::{Random, seeds};
 use noctule_prrt::Order;
 use noctule_timebase::Span;
 
@@ -23,6 +23,17 @@ fn over_the_lossy_link_samples_are_in_time_at_little_more_than_what_was_lost() {
     assert!(outcome.residual() <= 2e-4, "{:.2e}", outcome.residual());
     assert!(outcome.redundancy() <= 0.12, "{}", outcome.redundancy());
     assert_eq!(outcome.sender.bound_failed, outcome.sent - outcome.on_time, "the sender knows");
+}
+
+#[test]
+fn threads_that_are_held_up_now_and_then_cost_no_redundancy_all_the_time() {
+    let (jitter, wake_late) = (Span::from_us(60), Span::from_us(100));
+    let busy = Cell { jitter, wake_late, stalls: 0.005, stall: Span::from_ms(8), ..Cell::LOSSY };
+    let outcome = run(busy, 60_000, 5);
+    check(&outcome, 5);
+    println!("residual {:.2e}, redundancy {:.4}", outcome.residual(), outcome.redundancy());
+    assert!(outcome.residual() <= 2e-4, "{:.2e}", outcome.residual());
+    assert!(outcome.redundancy() <= 0.11, "{}", outcome.redundancy());
 }
 
 #[test]
@@ -112,38 +123,49 @@ fn nobody_there_costs_the_data_and_the_extras_that_were_saved() {
     let outcome = run(Cell { bottleneck: Some((1, 0)), ..Cell::LOSSY }, 5_000, 15);
     let sender = outcome.sender;
     assert_eq!(outcome.on_time, 0, "seed 15");
-    assert!(sender.bound_repeats + sender.bound_parity <= 128, "{sender:?}");
+    assert!(sender.bound_repeats + sender.bound_parity <= 32, "{sender:?}");
 }
 
-/// `PRRT_SESSIONS` for more than the usual 25.
+/// And those that failed once.
 #[test]
 fn random_sessions_deliver_nothing_late_twice_or_damaged() {
-    let sessions = std::env::var("PRRT_SESSIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
-    for seed in 0..sessions {
-        let mut random = Random::for_part(seed, 77);
-        let round_trip = Span::from_us(200 + (random.bits() % 100_000) as i64);
-        let cell = Cell {
-            loss: random.uniform(0.0, 0.4),
-            burst: random.uniform(1.0, 8.0),
-            round_trip,
-            jitter: Span::from_ns((random.unit() * round_trip.ns() as f64 / 4.0) as i64),
-            deadline: Span::from_ns((random.uniform(0.4, 8.0) * round_trip.ns() as f64) as i64),
-            interval: Span::from_us(1_000 + (random.bits() % 50_000) as i64),
-            payload_bytes: if random.chance(0.2) { (random.bits() % 40_000) as usize } else { 100 },
-            loss_target: 10f64.powf(-random.uniform(1.0, 6.0)),
-            order: if random.chance(0.5) { Order::Asap } else { Order::InOrder },
-            duplication: random.uniform(0.0, 0.1),
-            corruption: random.uniform(0.0, 0.1),
-            restarts: random.chance(0.2),
-            clock_steps: random.chance(0.2),
-            bottleneck: None,
-        };
-        let outcome = run(cell, 200, seed);
-        // A clock that steps makes late what is not, and the other way round, until it is known again.
-        if !cell.clock_steps {
-            assert_eq!(outcome.late, 0, "seed {seed}: late, {cell:?}");
-        }
-        assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}");
-        assert!(outcome.held_bytes_max < 64 << 20, "seed {seed}: {} bytes held", outcome.held_bytes_max);
+    let seeds = seeds(0, 25);
+    let (mut sent, mut on_time, mut held_bytes_max) = (0, 0, 0);
+    for seed in seeds.clone().chain([7_730]) {
+        let outcome = session(seed);
+        (sent, on_time) = (sent + outcome.sent, on_time + outcome.on_time);
+        held_bytes_max = outcome.held_bytes_max.max(held_bytes_max);
     }
+    println!("seeds {seeds:?}: {on_time} of {sent} on time, {held_bytes_max} bytes held at most");
+    assert!(on_time > sent / 4, "{on_time} of {sent}");
+}
+
+/// A stream over a path of whatever kind.
+fn session(seed: u64) -> Outcome {
+    let mut random = Random::for_part(seed, 77);
+    let round_trip = Span::from_us(200 + (random.bits() % 100_000) as i64);
+    let cell = Cell {
+        loss: random.uniform(0.0, 0.4),
+        burst: random.uniform(1.0, 8.0),
+        round_trip,
+        jitter: Span::from_ns((random.unit() * round_trip.ns() as f64 / 4.0) as i64),
+        deadline: Span::from_ns((random.uniform(0.4, 8.0) * round_trip.ns() as f64) as i64),
+        interval: Span::from_us(1_000 + (random.bits() % 50_000) as i64),
+        payload_bytes: if random.chance(0.2) { (random.bits() % 40_000) as usize } else { 100 },
+        loss_target: 10f64.powf(-random.uniform(1.0, 6.0)),
+        order: if random.chance(0.5) { Order::Asap } else { Order::InOrder },
+        duplication: random.uniform(0.0, 0.1),
+        corruption: random.uniform(0.0, 0.1),
+        restarts: random.chance(0.2),
+        clock_steps: random.chance(0.2),
+        ..Cell::LOSSY
+    };
+    let outcome = run(cell, 200, seed);
+    // A clock that steps makes late what is not, and the other way round, until it is known again.
+    if !cell.clock_steps {
+        assert_eq!(outcome.late, 0, "seed {seed}: late, {cell:?}");
+    }
+    assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}");
+    assert!(outcome.held_bytes_max < 64 << 20, "seed {seed}: {} bytes held", outcome.held_bytes_max);
+    outcome
 }

@@ -17,6 +17,7 @@ const BAD: Channel = Channel {
     delay: Span::from_ms(1),
     jitter: Span::from_ms(2),
     bottleneck: None,
+    mtu_bytes: usize::MAX,
 };
 
 /// A pair that expects writer 1 reliable and writer 2 at best effort, both ways.

@@ -1,6 +1,6 @@
 //! The search for the best schedule.
 
-use crate::loss::Gilbert;
+use crate::gilbert::Gilbert;
 
 use super::{
     Demand, Feasible, Infeasible, Path, Plan, ROUNDS_MAX, Round, Span, TAIL_EXTRAS_MAX, Timing, Trigger, walk,

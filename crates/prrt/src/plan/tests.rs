@@ -3,7 +3,7 @@
 use noctule_netsim::random::Random;
 
 use super::*;
-use crate::loss::Gilbert;
+use crate::gilbert::Gilbert;
 use crate::outcome::Tail;
 
 const SEED: u64 = 1;

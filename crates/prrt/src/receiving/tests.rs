@@ -158,6 +158,30 @@ fn a_piece_that_contradicts_the_others_is_not_taken() {
 }
 
 #[test]
+fn a_sample_that_is_cut_into_more_pieces_begins_anew_and_one_that_is_whole_does_not() {
+    let mut bench = Bench::new(true);
+    let cut = |bench: &mut Bench, sequence: u64, index, count| {
+        let service =
+            Service::Reliable(Numbers { packet: 0, position: sequence, behind: sequence as u32 - 1 });
+        let payload = &[sequence as u8; 60][..60 / usize::from(count)];
+        bench.take(&Fragment { service, total_bytes: 60, payload, ..piece(WRITER, sequence, index, count) })
+    };
+    cut(&mut bench, 1, 0, 2);
+    for index in 0..3 {
+        cut(&mut bench, 2, index, 3);
+    }
+    assert!(cut(&mut bench, 1, 1, 4));
+    assert!(!cut(&mut bench, 1, 1, 2), "of the cut before");
+    assert!(cut(&mut bench, 2, 0, 4), "it is whole and waits");
+    for index in [0, 2, 3] {
+        assert!(bench.delivered.is_empty());
+        assert!(cut(&mut bench, 1, index, 4));
+    }
+    assert_eq!(bench.delivered, [(1, 0, 60), (2, 0, 60)]);
+    assert_eq!((bench.counters.inconsistent, bench.counters.duplicates), (1, 1));
+}
+
+#[test]
 fn unexpected_writers_lengths_and_reliabilities_are_counted_and_not_acknowledged() {
     let mut bench = Bench::new(true);
     assert!(!bench.piece(1, 0, 1));

@@ -99,6 +99,19 @@ fn parity_has_the_bytes_of_the_specification_and_places_that_cannot_be_are_refus
 }
 
 #[test]
+fn a_probe_is_a_number_and_zeros() {
+    let probe =
+        |packet| Datagram { session: 1, feedback: None, load: Some(Load::Probe(Probe { packet, zeros: 3 })) };
+    let mut bytes = bytes_of(&probe(6));
+    assert_eq!(bytes, b"NCTM\x02\x40\0\0\x01\0\0\0\x06\0\0\0\0\0\0\0\0\0\0");
+    assert_eq!(Datagram::decode(&bytes), Ok(probe(6)));
+    assert_eq!(Datagram::decode(&bytes[..19]), Err(Malformed::Length));
+    assert_eq!(Datagram::decode(&bytes_of(&probe(u64::MAX))), Err(Malformed::Value));
+    bytes[22] = 1;
+    assert_eq!(Datagram::decode(&bytes), Err(Malformed::Value));
+}
+
+#[test]
 fn a_datagram_of_any_other_length_is_refused() {
     let mut bytes = bytes_of(&datagram());
     for length in 0..bytes.len() {
@@ -113,7 +126,7 @@ fn a_datagram_of_any_other_length_is_refused() {
 
 #[test]
 fn each_rule_has_its_reason() {
-    let cases: [(usize, u8, Malformed); 13] = [
+    let cases: [(usize, u8, Malformed); 14] = [
         (0, b'X', Malformed::Magic),
         (4, 1, Malformed::Version),
         (5, 0, Malformed::Value),  // neither
@@ -121,7 +134,8 @@ fn each_rule_has_its_reason() {
         (5, 8, Malformed::Value),  // refuses without an feedback
         (5, 16, Malformed::Value), // bound without a sample
         (5, 34, Malformed::Value), // a sample and parity
-        (5, 64, Malformed::Value),
+        (5, 66, Malformed::Value), // a sample and a probe
+        (5, 128, Malformed::Value),
         (7, 1, Malformed::Value),
         (40, 0, Malformed::Value), // refuses nothing
         (40, 8, Malformed::Value), // refuses number −1
@@ -165,7 +179,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_refused_or_encode_to_themselves(
         tail in proptest::collection::vec(any::<u8>(), 0..120),
-        content in 0u8..40,
+        content in 0u8..80,
         framed in any::<bool>(),
     ) {
         let mut bytes = if framed { vec![b'N', b'C', b'T', b'M', 2, content, 0, 0] } else { Vec::new() };

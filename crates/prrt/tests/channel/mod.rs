@@ -19,6 +19,8 @@ pub struct Channel {
     pub jitter: Span,
     /// A bottleneck: nanoseconds per datagram, and datagrams that fit in front of it.
     pub bottleneck: Option<(i64, usize)>,
+    /// Longer datagrams are dropped.
+    pub mtu_bytes: usize,
 }
 
 impl Channel {
@@ -29,6 +31,7 @@ impl Channel {
         delay: Span::from_us(50),
         jitter: Span::ZERO,
         bottleneck: None,
+        mtu_bytes: usize::MAX,
     };
 }
 
@@ -60,6 +63,8 @@ pub struct Pair {
     /// When each bottleneck is free again.
     free_at: [Instant<Local>; 2],
     pub dropped_at_bottleneck: u64,
+    /// Datagrams longer than the channel carries, probes apart.
+    pub too_long: [u64; 2],
     /// Most bytes that any of the two held for sending, and for delivery.
     pub held_bytes_max: (usize, usize),
 }
@@ -78,6 +83,7 @@ impl Pair {
             datagrams: 0,
             free_at: [now; 2],
             dropped_at_bottleneck: 0,
+            too_long: [0; 2],
             held_bytes_max: (0, 0),
         }
     }
@@ -114,6 +120,9 @@ impl Pair {
             let Some(next) = timeouts.chain(arrival).min().filter(|next| *next <= end) else { break };
             assert!(next > self.now || arrival == Some(next), "seed {}: time stands still", self.seed);
             self.now = self.now.max(next);
+            for link in &mut self.links {
+                link.handle_timeout(self.now, &mut |sample| panic!("{sample:?} had waited"));
+            }
             self.arrive();
         }
         self.now = end;
@@ -143,6 +152,13 @@ impl Pair {
 
     fn transmit(&mut self, to: usize, datagram: &[u8]) {
         let channel = self.channel;
+        let is_probe = datagram[5] & 64 != 0;
+        let (length, allowed) = (datagram.len(), self.links[1 - to].datagram_bytes());
+        assert!(is_probe || length <= allowed, "seed {}: {length} bytes, {allowed} confirmed", self.seed);
+        if length > channel.mtu_bytes {
+            self.too_long[1 - to] += u64::from(!is_probe);
+            return;
+        }
         let mut leaves = self.now;
         if let Some((each_ns, room)) = channel.bottleneck {
             let waiting = (self.free_at[to] - self.now).ns().max(0) / each_ns;

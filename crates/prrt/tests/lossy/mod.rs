@@ -20,6 +20,12 @@ pub struct Cell {
     pub round_trip: Span,
     /// Uniform, up to this much more each way.
     pub jitter: Span,
+    /// Threads sleep for whole multiples of this, the next above what was asked for; and then uniformly up to this much longer.
+    pub sleep_unit: Span,
+    pub wake_late: Span,
+    /// Probability that whatever arrives or wakes is held up, and uniformly for up to how long; what comes behind it waits.
+    pub stalls: f64,
+    pub stall: Span,
     pub deadline: Span,
     pub interval: Span,
     pub payload_bytes: usize,
@@ -43,6 +49,10 @@ impl Cell {
         burst: 3.0,
         round_trip: Span::from_ms(20),
         jitter: Span::ZERO,
+        sleep_unit: Span::ZERO,
+        wake_late: Span::ZERO,
+        stalls: 0.0,
+        stall: Span::ZERO,
         deadline: Span::from_ms(60),
         interval: Span::from_ms(5),
         payload_bytes: 115,
@@ -79,6 +89,8 @@ pub struct Outcome {
     pub settled_bytes: u64,
     pub settled_for: Span,
     pub latency_max: Span,
+    /// Samples that were not in time, by eighths of the run.
+    pub missed_by_eighth: [u64; 8],
     pub sender: LinkCounters,
     pub receiver: LinkCounters,
 }
@@ -101,6 +113,8 @@ struct Direction {
     begins: f64,
     ends: f64,
     free_at: Instant<Local>,
+    /// Behind a stall.
+    held_until: Instant<Local>,
 }
 
 impl Direction {
@@ -109,7 +123,7 @@ impl Direction {
         let ends = if independent { 1.0 - cell.loss } else { 1.0 / cell.burst };
         let begins = if independent { cell.loss } else { ends * cell.loss / (1.0 - cell.loss) };
         let random = Random::for_part(seed, part);
-        Direction { random, is_bad: false, begins, ends, free_at: Instant::MIN }
+        Direction { random, is_bad: false, begins, ends, free_at: Instant::MIN, held_until: Instant::MIN }
     }
 
     /// When a datagram arrives, if it does.
@@ -127,8 +141,18 @@ impl Direction {
             leaves = self.free_at.max(now) + takes;
             self.free_at = leaves;
         }
-        (!self.is_bad).then(|| leaves + cell.round_trip / 2 + jitter)
+        let mut arrives = leaves + cell.round_trip / 2 + jitter;
+        if cell.stalls > 0.0 {
+            arrives = (arrives + stalled(cell, &mut self.random)).max(self.held_until);
+            self.held_until = arrives;
+        }
+        (!self.is_bad).then_some(arrives)
     }
+}
+
+fn stalled(cell: &Cell, random: &mut Random) -> Span {
+    let (is_stalled, share) = (random.chance(cell.stalls), random.unit());
+    if is_stalled { Span::from_ns((share * cell.stall.ns() as f64) as i64) } else { Span::ZERO }
 }
 
 /// Moments of a simulation for every sample at most; more are a link that does not rest.
@@ -141,6 +165,9 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
     while simulation.step() {
         steps += 1;
         assert!(steps < samples * STEPS_PER_SAMPLE, "seed {seed}: {steps} steps, {cell:?}");
+    }
+    for (place, _) in simulation.seen[1..].iter().enumerate().filter(|(_, seen)| !**seen) {
+        simulation.outcome.missed_by_eighth[place * 8 / samples as usize] += 1;
     }
     simulation.outcome.sender = simulation.links[0].counters();
     simulation.outcome.receiver = simulation.links[1].counters();
@@ -161,6 +188,9 @@ struct Simulation {
     links: [Link; 2],
     directions: [Direction; 2],
     damage: Random,
+    /// When each node's thread wakes although nothing arrives, and how late.
+    wakes: [Option<Instant<Local>>; 2],
+    lateness: Random,
     /// By time of arrival, and a number of their own.
     in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
     datagrams: u64,
@@ -187,6 +217,8 @@ impl Simulation {
             links: links(&cell, 0, START),
             directions: [0, 1].map(|part| Direction::new(&cell, seed, part)),
             damage: Random::for_part(seed, 2),
+            wakes: [None; 2],
+            lateness: Random::for_part(seed, 3),
             in_transit: BTreeMap::new(),
             datagrams: 0,
             clocks_ns,
@@ -202,21 +234,40 @@ impl Simulation {
     /// What happens now, and on to when something next does. False at the end.
     fn step(&mut self) -> bool {
         let more = self.outcome.sent < self.samples;
+        let mut is_awake = self.wakes.map(|wake| wake.is_some_and(|at| at <= self.now));
         if more && self.next_sample <= self.now {
             self.publish();
+            is_awake[0] = true;
         }
-        self.arrive();
-        self.drain();
+        self.arrive(&mut is_awake);
+        for node in (0..2).filter(|node| is_awake[*node]) {
+            self.drain(node);
+            self.wakes[node] = self.links[node].poll_timeout().map(|at| self.wake(at));
+        }
         let sample = (self.outcome.sent < self.samples).then_some(self.next_sample);
         let arrival = self.in_transit.first_key_value().map(|((at, _), _)| *at);
-        let timeouts = self.links.iter().filter_map(Link::poll_timeout);
-        let Some(next) = timeouts.chain(arrival).chain(sample).min() else { return false };
+        let timeouts = self.wakes;
+        let Some(next) = timeouts.into_iter().flatten().chain(arrival).chain(sample).min() else {
+            return false;
+        };
         let stands = next <= self.now && sample != Some(next) && arrival != Some(next);
-        assert!(!stands, "seed {}: time stands still", self.seed);
+        let (seed, now, cell) = (self.seed, self.now, self.cell);
+        assert!(!stands, "seed {seed}: time stands still at {now:?}, timeouts {timeouts:?}, {cell:?}");
         self.now = self.now.max(next);
         let cell = &self.cell;
         let end = START + cell.interval * self.samples as i64 + cell.deadline + cell.round_trip * 8;
         self.now <= end
+    }
+
+    /// When who sleeps until `at` wakes.
+    fn wake(&mut self, at: Instant<Local>) -> Instant<Local> {
+        let (unit, late) = (self.cell.sleep_unit.ns(), self.cell.wake_late.ns());
+        let asleep = (at - self.now).clamp(Span::ZERO, Span::from_s(10)).ns();
+        let rounded = if unit == 0 { asleep } else { (asleep + unit - 1) / unit * unit };
+        let late = if late == 0 { 0 } else { (self.lateness.unit() * late as f64) as i64 };
+        let stalled =
+            if self.cell.stalls > 0.0 { stalled(&self.cell, &mut self.lateness) } else { Span::ZERO };
+        self.now + Span::from_ns(rounded + late) + stalled
     }
 
     fn publish(&mut self) {
@@ -246,7 +297,7 @@ impl Simulation {
     }
 
     /// Hands over what has arrived, and says that time has passed.
-    fn arrive(&mut self) {
+    fn arrive(&mut self, is_awake: &mut [bool; 2]) {
         let Simulation { cell, seed, now, outcome, payload, seen, newest, .. } = self;
         let now = *now;
         let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
@@ -263,6 +314,7 @@ impl Simulation {
         };
         while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= now) {
             let Datagram { to, bytes } = entry.remove();
+            is_awake[to] = true;
             let arrival = Arrival {
                 now,
                 own_ns: now.ns() + self.clocks_ns[to],
@@ -272,27 +324,27 @@ impl Simulation {
             let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);
             assert!(cell.corruption > 0.0 || taken.is_ok(), "seed {seed}: {taken:?}");
         }
-        self.links.iter_mut().for_each(|link| link.handle_timeout(now, &mut deliver));
+        for (link, _) in self.links.iter_mut().zip(is_awake).filter(|(_, is_awake)| **is_awake) {
+            link.handle_timeout(now, &mut deliver);
+        }
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self, from: usize) {
         let mut out = Vec::new();
-        for from in 0..2 {
-            while let Some((_, wish)) = self.links[from].poll_wish(self.now) {
-                self.outcome.ends_infeasible = wish != Wish::Feasible;
-                self.outcome.infeasible += u64::from(wish != Wish::Feasible);
-            }
-            for turn in 0.. {
-                out.clear();
-                if !self.links[from].poll_transmit(self.now, &mut out) {
-                    break;
-                }
-                assert!(turn < 100_000, "seed {}: a link that always has something more", self.seed);
-                self.transmit(from, &out);
-            }
-            let (queued, held) = self.links[from].held_bytes();
-            self.outcome.held_bytes_max = self.outcome.held_bytes_max.max(queued).max(held);
+        while let Some((_, wish)) = self.links[from].poll_wish(self.now) {
+            self.outcome.ends_infeasible = wish != Wish::Feasible;
+            self.outcome.infeasible += u64::from(wish != Wish::Feasible);
         }
+        for turn in 0.. {
+            out.clear();
+            if !self.links[from].poll_transmit(self.now, &mut out) {
+                break;
+            }
+            assert!(turn < 100_000, "seed {}: a link that always has something more", self.seed);
+            self.transmit(from, &out);
+        }
+        let (queued, held) = self.links[from].held_bytes();
+        self.outcome.held_bytes_max = self.outcome.held_bytes_max.max(queued).max(held);
     }
 
     fn transmit(&mut self, from: usize, datagram: &[u8]) {

@@ -1,0 +1,253 @@
+//! The receivers of a group as their reports show them: who hears it, how long it takes, how much is lost.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use noctule_timebase::{Instant, Span};
+
+use super::shortfall::expected;
+use super::wire::{Report, ahead};
+use super::{DRAG_MAX, GUARD_LEAST, MEMBERS_LIMIT, MemberId, Membership, ROUND_TRIP_PRIOR};
+use crate::stream::Local;
+
+/// Reports come once a second; who has not answered for so long does not hear the group.
+const SILENCE: Span = Span::from_ms(3_500);
+/// Datagrams that a share of losses remembers.
+const MEMORY_PACKETS: f64 = 2_000.0;
+/// What is believed of the loss before anything is known, and how many datagrams that is worth.
+const LOSS_PRIOR: (f64, f64) = (0.01, 50.0);
+/// A share counts against a receiver only when it has been seen over so many datagrams.
+const JUDGED_PACKETS: f64 = 300.0;
+/// Who was set apart stays so for this long at least.
+const APART_LEAST: Span = Span::from_s(10);
+/// Changes that nobody has fetched.
+const EVENTS_LIMIT: usize = 64;
+/// A round trip counts as no more than the smoothed one and so many variations and a guard above: reports come once a second, and one
+/// thread that was late must not make blocks short for all others for the next five. What has really become longer is soon believed.
+const OUTLIER_VARIATIONS: i64 = 4;
+/// Packets of which the time of sending is remembered.
+const TIMES_LIMIT: usize = 4_096;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    members: BTreeMap<MemberId, Member>,
+    events: VecDeque<Membership>,
+    /// When each of the last packets was sent; the next one's number.
+    times: VecDeque<Instant<Local>>,
+    next_packet: u32,
+}
+
+#[derive(Debug)]
+struct Member {
+    state: State,
+    /// The first datagram since its last report.
+    unanswered_since: Option<Instant<Local>>,
+    newest: u32,
+    received: u32,
+    lost: f64,
+    packets: f64,
+    trip: Option<(Span, Span)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// Has not reported, or no longer does.
+    Silent,
+    Hears,
+    /// Costs the others too much.
+    Apart {
+        until: Instant<Local>,
+    },
+}
+
+impl Member {
+    fn loss(&self) -> f64 {
+        self.lost / self.packets
+    }
+
+    fn round(&self) -> Span {
+        self.trip.map_or(ROUND_TRIP_PRIOR, |(smoothed, variation)| smoothed + variation * 2)
+    }
+}
+
+impl Members {
+    /// One more; false if there are too many.
+    pub(super) fn join(&mut self, id: MemberId) -> bool {
+        if !self.members.contains_key(&id) && self.members.len() >= MEMBERS_LIMIT {
+            return false;
+        }
+        self.members.entry(id).or_insert(Member {
+            state: State::Silent,
+            unanswered_since: None,
+            newest: self.next_packet,
+            received: 0,
+            lost: LOSS_PRIOR.0 * LOSS_PRIOR.1,
+            packets: LOSS_PRIOR.1,
+            trip: None,
+        });
+        true
+    }
+
+    pub(super) fn leave(&mut self, id: MemberId) {
+        self.members.remove(&id);
+    }
+
+    /// Whether it is served with the others.
+    pub(super) fn hears(&self, id: MemberId) -> bool {
+        self.members.get(&id).is_some_and(|member| member.state == State::Hears)
+    }
+
+    /// Whether anybody is served.
+    pub(super) fn anybody(&self) -> bool {
+        self.served().next().is_some()
+    }
+
+    /// Whether nobody's first report is missing.
+    pub(super) fn all_hear(&self) -> bool {
+        self.members.values().all(|member| member.state != State::Silent)
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<Membership> {
+        self.events.pop_front()
+    }
+
+    /// A datagram is sent; gives its number.
+    pub(super) fn sent(&mut self, now: Instant<Local>) -> u32 {
+        if self.times.len() >= TIMES_LIMIT {
+            self.times.pop_front();
+        }
+        self.times.push_back(now);
+        for member in self.members.values_mut() {
+            let since = *member.unanswered_since.get_or_insert(now);
+            if now - since > SILENCE {
+                member.state = State::Silent;
+            }
+        }
+        let packet = self.next_packet;
+        self.next_packet = packet.wrapping_add(1);
+        packet
+    }
+
+    /// A report; false from who is no member, and of what was never sent.
+    pub(super) fn handle_report(
+        &mut self,
+        id: MemberId,
+        report: &Report,
+        block: usize,
+        now: Instant<Local>,
+    ) -> bool {
+        let sent_at = self.sent_at(report.newest);
+        let (Some(member), Some(sent_at)) = (self.members.get_mut(&id), sent_at) else { return false };
+        let first = member.state == State::Silent;
+        let packets = ahead(report.newest, member.newest);
+        // Of the first report only the numbers count: what went before it joined is no loss.
+        if packets > 0 && !first {
+            let received = ahead(report.received, member.received).clamp(0, packets);
+            let kept = (1.0 - f64::from(packets) / MEMORY_PACKETS).max(0.0);
+            member.lost = member.lost * kept + f64::from(packets - received);
+            member.packets = member.packets * kept + f64::from(packets);
+        }
+        if packets > 0 || first {
+            (member.newest, member.received) = (report.newest, report.received);
+        }
+        let trip = now - sent_at - Span::from_ns(report.delay_ns.into());
+        if report.delay_ns != u32::MAX && trip >= Span::ZERO {
+            let (smoothed, variation) = member.trip.unwrap_or((trip, trip / 4));
+            let trip = trip.min(smoothed + variation * OUTLIER_VARIATIONS + GUARD_LEAST);
+            member.trip = Some((
+                smoothed + (trip - smoothed) / 8,
+                variation + ((trip - smoothed).abs() - variation) / 4,
+            ));
+        }
+        member.unanswered_since = None;
+        if first {
+            member.state = State::Hears;
+        }
+        self.judge(id, block, now);
+        true
+    }
+
+    /// The longest round trip to who is served, with its variation; `None` before any is known.
+    pub(super) fn round_trip(&self) -> Option<Span> {
+        self.served().filter(|member| member.trip.is_some()).map(Member::round).max()
+    }
+
+    /// Shares that those lose who are served.
+    pub(super) fn losses(&self) -> Vec<f64> {
+        self.served().map(Member::loss).collect()
+    }
+
+    /// The share that one loses.
+    pub(super) fn loss(&self, id: MemberId) -> f64 {
+        self.members.get(&id).map_or(0.0, Member::loss)
+    }
+
+    fn served(&self) -> impl Iterator<Item = &Member> {
+        self.members.values().filter(|member| member.state == State::Hears)
+    }
+
+    fn sent_at(&self, packet: u32) -> Option<Instant<Local>> {
+        let back = usize::try_from(ahead(self.next_packet, packet)).ok()?;
+        // Zero back is what has not been sent.
+        (back > 0).then(|| self.times.len().checked_sub(back).and_then(|at| self.times.get(at)).copied())?
+    }
+
+    /// Sets apart who costs the others too much, and takes back who no longer would.
+    fn judge(&mut self, id: MemberId, block: usize, now: Instant<Local>) {
+        let Some(member) = self.members.get(&id) else { return };
+        let others =
+            self.members.iter().filter(|(other, member)| **other != id && member.state == State::Hears);
+        let mut losses: Vec<f64> = others.map(|(_, member)| member.loss()).collect();
+        let without = expected(&losses, block);
+        let (state, loss, packets) = (member.state, member.loss(), member.packets);
+        losses.push(loss);
+        let drag = (expected(&losses, block) - without) / block.max(1) as f64;
+        let event = match state {
+            // Alone it costs only itself.
+            State::Hears if losses.len() > 1 && packets >= JUDGED_PACKETS && drag > DRAG_MAX => {
+                Membership::Apart { member: id, loss }
+            }
+            State::Apart { until } if now >= until && drag <= DRAG_MAX / 2.0 => {
+                Membership::Back { member: id }
+            }
+            _ => return,
+        };
+        if let Some(member) = self.members.get_mut(&id) {
+            member.state = match event {
+                Membership::Apart { .. } => State::Apart { until: now + APART_LEAST },
+                Membership::Back { .. } => State::Hears,
+            };
+        }
+        if self.events.len() >= EVENTS_LIMIT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many reports a second apart, each after a round trip of so many milliseconds.
+    fn report(members: &mut Members, reports: u32, round_trip_ms: i64) {
+        for _ in 0..reports {
+            let sent_at = Instant::from_ns(i64::from(members.next_packet) * 1_000_000_000);
+            let newest = members.sent(sent_at);
+            let report = Report { newest, received: newest + 1, delay_ns: 0, asks: Vec::new() };
+            let now = sent_at + Span::from_ms(round_trip_ms);
+            assert!(members.handle_report(MemberId(1), &report, 1, now));
+        }
+    }
+
+    #[test]
+    fn one_late_report_makes_no_round_trip_longer_and_a_longer_path_does_within_ten() {
+        let mut members = Members::default();
+        assert!(members.join(MemberId(1)));
+        report(&mut members, 30, 10);
+        report(&mut members, 1, 40);
+        assert!(members.round_trip().unwrap() < Span::from_us(11_000), "{members:?}");
+        report(&mut members, 10, 40);
+        assert!(members.round_trip().unwrap() > Span::from_ms(39), "{members:?}");
+    }
+}

@@ -1,0 +1,481 @@
+//! One stream of a group on its way in.
+
+use std::collections::VecDeque;
+
+use noctule_timebase::{Instant, Span};
+
+use super::wire::{ASKS_MAX, Ask, Body, Datagram, Report, Symbol, SymbolKind, ahead};
+use super::{GUARD_LEAST, GroupConfig, ROUND_TRIP_PRIOR};
+use crate::held::Room;
+use crate::link::LinkConfig;
+use crate::repaired::Symbols;
+use crate::stream::{Arrival, Local, StreamId};
+use crate::wire::{FIRST_PARITY, Fragment, Place};
+
+/// Blocks remembered at once.
+const BLOCKS_LIMIT: usize = 64;
+/// Bytes of symbols held for repair.
+const HELD_BYTES_MAX: usize = 16 << 20;
+/// Blocks in a row of which nothing arrived that are asked for; more are taken for an interruption.
+const GAP_BLOCKS_MAX: i32 = 4;
+/// Numbers of packets further apart are believed when a second one agrees (RFC 3550, appendix A.1).
+const JUMP_PACKETS_MAX: u32 = 3_000;
+/// Requests for one block.
+const ASKS_PER_BLOCK_MAX: u8 = 8;
+/// The first reports follow each other by this, then by twice as much each time.
+const REPORT_FIRST: Span = Span::from_ms(50);
+/// And in the long run by this.
+const REPORT_INTERVAL: Span = Span::from_s(1);
+/// Reports are no more than so many bytes for each that arrived (RFC 9000, section 8.1), saved up to the limit.
+const REPORT_SHARE: usize = 3;
+const REPORT_SAVED_LIMIT_BYTES: usize = 64 << 10;
+
+/// What a receiver has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverCounters {
+    /// Datagrams taken in, each counted once.
+    pub datagrams: u64,
+    /// Of another life of the sender, or of another stream.
+    pub other_session: u64,
+    /// Symbols that were repaired.
+    pub repaired: u64,
+    /// Symbols that are none: somebody forged parity.
+    pub inconsistent: u64,
+    /// Reports given out.
+    pub reports: u64,
+    /// Their bytes, without what an envelope adds.
+    pub bytes: u64,
+    /// Requests in them.
+    pub asks: u64,
+    /// Blocks that lacked something when it could no longer come.
+    pub given_up: u64,
+    /// Reports not sent because they would have been more than three times what came.
+    pub withheld: u64,
+}
+
+/// The receiving end of a stream to a group. See [`group`](crate::group).
+#[derive(Debug)]
+pub struct GroupReceiver {
+    session: u32,
+    writer: StreamId,
+    deadline: Option<Span>,
+    /// Numbered from `first` without gaps.
+    blocks: VecDeque<Block>,
+    first: u32,
+    /// Far from the others: believed when it comes again.
+    stray: Option<u32>,
+    room: Room,
+    packets: Packets,
+    round_trip: Span,
+    jitter: Span,
+    report_at: Option<Instant<Local>>,
+    report_interval: Span,
+    has_news: bool,
+    /// The sender asked who hears it.
+    is_hailed: bool,
+    saved_bytes: usize,
+    random: u64,
+    counters: ReceiverCounters,
+}
+
+/// Which datagrams have arrived.
+#[derive(Debug, Default)]
+struct Packets {
+    /// The highest number, and when it arrived.
+    newest: Option<(u32, Instant<Local>)>,
+    /// Bit `i`: the number `i` below has arrived.
+    window: u64,
+    received: u32,
+    /// Far from the others: believed when the next one agrees.
+    stray: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Block {
+    symbols: Symbols,
+    /// Data symbols, as known: what was planned until parity says how many there are.
+    count: u8,
+    is_counted: bool,
+    /// Parity symbols announced.
+    decided: u8,
+    /// When the last data symbol is expected; between two; when the last can no longer come in time.
+    ends_at: Instant<Local>,
+    step: Span,
+    expires_at: Instant<Local>,
+    stage: Stage,
+    asks: u8,
+}
+
+/// What a block waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// Symbols that are on their way.
+    Arriving(Instant<Local>),
+    /// Others to ask for the same.
+    Holding(Instant<Local>),
+    /// Its turn in the next report.
+    Asking(Instant<Local>),
+    Rest,
+}
+
+/// Takes a piece: as it arrived, or repaired.
+pub type TakePiece<'a> = dyn FnMut(&Fragment<'_>, bool) + 'a;
+
+impl GroupReceiver {
+    /// Of a stream that has not been heard yet. `random` spreads what receivers say at the same time.
+    pub fn new(config: GroupConfig, random: u64) -> GroupReceiver {
+        GroupReceiver {
+            session: config.session,
+            writer: config.writer,
+            deadline: config.bound.map(|bound| bound.deadline),
+            blocks: VecDeque::new(),
+            first: 0,
+            stray: None,
+            room: Room::new(&LinkConfig { held_bytes_max: HELD_BYTES_MAX, ..LinkConfig::default() }),
+            packets: Packets::default(),
+            round_trip: ROUND_TRIP_PRIOR,
+            jitter: Span::ZERO,
+            report_at: None,
+            report_interval: REPORT_FIRST,
+            has_news: false,
+            is_hailed: false,
+            saved_bytes: 0,
+            random,
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// Takes in a datagram of `length_bytes`; its piece, and those that it repairs, go to `take`.
+    pub fn handle_datagram(
+        &mut self,
+        datagram: &Datagram<'_>,
+        length_bytes: usize,
+        arrival: Arrival,
+        take: &mut TakePiece<'_>,
+    ) {
+        let Body::Symbol(symbol) = &datagram.body else { return };
+        if (datagram.session, datagram.writer) != (self.session, self.writer) {
+            self.counters.other_session += 1;
+            return;
+        }
+        let now = arrival.now;
+        self.saved_bytes = (self.saved_bytes + REPORT_SHARE * length_bytes).min(REPORT_SAVED_LIMIT_BYTES);
+        if self.packets.record(symbol.packet, now) {
+            self.counters.datagrams += 1;
+            self.has_news = true;
+            self.report_at.get_or_insert(now);
+        }
+        self.round_trip = if symbol.round_trip > Span::ZERO { symbol.round_trip } else { ROUND_TRIP_PRIOR };
+        match symbol.kind {
+            SymbolKind::Data { planned: 0, .. } if symbol.bytes.is_empty() => {
+                (self.is_hailed, self.report_at) = (true, Some(now));
+            }
+            SymbolKind::Data { index, planned } => {
+                let place = Place { packet: 0, block: symbol.block, symbol: index, symbols: 1, attempt: 0 };
+                // What is no sample is no symbol either.
+                let Ok(fragment) = Fragment::decode_symbol(self.writer, place, symbol.bytes) else {
+                    self.counters.inconsistent += 1;
+                    return;
+                };
+                take(&fragment, false);
+                let age = arrival.peer_ns.map(|peer| peer.saturating_sub(fragment.source_time_ns));
+                let age = age.map_or(self.round_trip / 2, |ns| Span::from_ns(ns.max(0)));
+                if planned > 0 && self.deadline.is_some() {
+                    self.handle_data(symbol, (index, planned), (now, age), take);
+                }
+            }
+            SymbolKind::Parity { index, symbols } if self.deadline.is_some() => {
+                self.handle_parity(symbol, (index, symbols), now, take);
+            }
+            SymbolKind::Parity { .. } => {}
+        }
+    }
+
+    /// Appends the next report for the sender. Call again until `false`.
+    pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
+        self.handle_timeout(now);
+        let Some((newest, arrived)) = self.packets.newest else { return false };
+        let asks = self.asks(now);
+        let is_due = self.has_news && self.report_at.is_some_and(|at| at <= now);
+        if asks.is_empty() && !is_due {
+            return false;
+        }
+        let delay_ns = u32::try_from((now - arrived).ns().max(0)).unwrap_or(u32::MAX);
+        let count = asks.len() as u64;
+        let report = Report { newest, received: self.packets.received, delay_ns, asks };
+        let before = out.len();
+        let (session, writer) = (self.session, self.writer);
+        Datagram { session, writer, body: Body::Report(report) }.encode(out);
+        if std::mem::take(&mut self.is_hailed) {
+            // It may be lost, or its sender not be known yet: the first sample is answered at once all the same.
+            self.report_at = None;
+        } else {
+            let spread = 0.75 + self.unit() / 2.0;
+            self.report_at = Some(now + scaled(self.report_interval, spread));
+            self.report_interval = (self.report_interval * 2).min(REPORT_INTERVAL);
+        }
+        self.has_news = false;
+        let Some(left) = self.saved_bytes.checked_sub(out.len() - before) else {
+            out.truncate(before);
+            self.counters.withheld += 1;
+            return false;
+        };
+        self.saved_bytes = left;
+        self.counters.reports += 1;
+        self.counters.asks += count;
+        self.counters.bytes += (out.len() - before) as u64;
+        true
+    }
+
+    /// When [`poll_transmit`](GroupReceiver::poll_transmit) may have something although nothing came.
+    pub fn poll_timeout(&self) -> Option<Instant<Local>> {
+        let blocks = self.blocks.iter().filter_map(|block| match block.stage {
+            Stage::Arriving(at) | Stage::Holding(at) | Stage::Asking(at) => Some(at),
+            Stage::Rest => None,
+        });
+        blocks.chain(self.report_at.filter(|_| self.has_news)).min()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    /// Bytes held for repair.
+    pub fn held_bytes(&self) -> usize {
+        self.room.bytes()
+    }
+
+    fn handle_data(
+        &mut self,
+        symbol: &Symbol<'_>,
+        (index, planned): (u8, u8),
+        (now, age): (Instant<Local>, Span),
+        take: &mut TakePiece<'_>,
+    ) {
+        let Some(deadline) = self.deadline else { return };
+        let follow = planned - index - 1;
+        // A stranger's times cannot overflow: an age is at most half of all there is.
+        let expires_at = now + (deadline - age).max(Span::ZERO) + symbol.left;
+        let is_first = self.blocks.is_empty();
+        let Some(place) = self.place(symbol.block, planned, (now, expires_at)) else { return };
+        let guard = self.guard();
+        let block = &mut self.blocks[place];
+        if is_first && index > 0 {
+            // Of what was sent before it listened nothing is asked for.
+            block.stage = Stage::Rest;
+            block.asks = ASKS_PER_BLOCK_MAX;
+        }
+        if !block.is_counted {
+            block.count = planned;
+            block.symbols.count = Some(planned);
+        }
+        let ends_at = now + symbol.left;
+        if block.symbols.held() > 0 {
+            let wandered = (ends_at - block.ends_at).abs();
+            self.jitter += (wandered - self.jitter) / 16;
+        }
+        (block.ends_at, block.expires_at) = (ends_at, expires_at);
+        if follow > 0 {
+            block.step = symbol.left / i64::from(follow);
+        }
+        block.announce(symbol.decided, Stage::Arriving(ends_at + guard));
+        self.add(place, index, symbol.bytes, take);
+    }
+
+    fn handle_parity(
+        &mut self,
+        symbol: &Symbol<'_>,
+        (index, symbols): (u8, u8),
+        now: Instant<Local>,
+        take: &mut TakePiece<'_>,
+    ) {
+        let Some(deadline) = self.deadline else { return };
+        if self.blocks.is_empty() {
+            // Of a block of which it heard nothing else; what it is of was sent before.
+            return;
+        }
+        let expires_at = now + deadline - self.round_trip / 2;
+        let Some(place) = self.place(symbol.block, symbols, (now, expires_at)) else { return };
+        let guard = self.guard();
+        let block = &mut self.blocks[place];
+        (block.count, block.is_counted) = (symbols, true);
+        block.symbols.count = Some(symbols);
+        block.announce(symbol.decided, Stage::Arriving(now + guard));
+        self.add(place, FIRST_PARITY.saturating_add(index), symbol.bytes, take);
+    }
+
+    fn add(&mut self, place: usize, number: u8, bytes: &[u8], take: &mut TakePiece<'_>) {
+        let block = &mut self.blocks[place];
+        for symbol in block.symbols.add(number, bytes.to_vec(), &mut self.room) {
+            let piece = Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0 };
+            match Fragment::decode_symbol(self.writer, piece, &symbol) {
+                Ok(fragment) => {
+                    self.counters.repaired += 1;
+                    take(&fragment, true);
+                }
+                Err(_) => self.counters.inconsistent += 1,
+            }
+        }
+        if block.symbols.is_done {
+            block.stage = Stage::Rest;
+        }
+    }
+
+    /// Where a block is; it is made, and those that were skipped before it, if it is new. `None` if it is over.
+    fn place(
+        &mut self,
+        number: u32,
+        count: u8,
+        (now, expires_at): (Instant<Local>, Instant<Local>),
+    ) -> Option<usize> {
+        let known = self.blocks.len() as i32;
+        let mut offset = if known == 0 { 0 } else { ahead(number, self.first) };
+        if known == 0 {
+            self.first = number;
+        }
+        let is_far = offset > known + GAP_BLOCKS_MAX || offset < -(BLOCKS_LIMIT as i32);
+        if is_far && self.stray.replace(number) != Some(number) || !is_far && offset < 0 {
+            return None;
+        }
+        if is_far {
+            // It was away for longer than anything could be repaired.
+            self.blocks.iter_mut().for_each(|block| block.symbols.leave(&mut self.room));
+            self.blocks.clear();
+            self.first = number;
+            offset = 0;
+        }
+        let guard = self.guard();
+        while (self.blocks.len() as i32) <= offset {
+            let mut symbols = Symbols::new(expires_at);
+            symbols.count = Some(count);
+            self.blocks.push_back(Block {
+                symbols,
+                count,
+                is_counted: false,
+                decided: 0,
+                ends_at: now,
+                step: Span::ZERO,
+                expires_at,
+                stage: Stage::Arriving(now + guard),
+                asks: 0,
+            });
+        }
+        while self.blocks.len() > BLOCKS_LIMIT {
+            if let Some(mut oldest) = self.blocks.pop_front() {
+                oldest.symbols.leave(&mut self.room);
+            }
+            self.first = self.first.wrapping_add(1);
+        }
+        usize::try_from(ahead(number, self.first)).ok()
+    }
+
+    fn handle_timeout(&mut self, now: Instant<Local>) {
+        let (guard, round_trip) = (self.guard(), self.round_trip);
+        for place in 0..self.blocks.len() {
+            let unit = self.unit();
+            let block = &mut self.blocks[place];
+            match block.stage {
+                Stage::Arriving(at) if at <= now => {
+                    let lacking = usize::from(block.count).saturating_sub(block.symbols.held());
+                    let spare = block.repairable_until() - now - round_trip;
+                    block.stage = if lacking == 0 || block.asks >= ASKS_PER_BLOCK_MAX || spare < Span::ZERO {
+                        self.counters.given_up += u64::from(lacking > 0);
+                        Stage::Rest
+                    } else {
+                        // Who lacks most asks first, which may be enough for others.
+                        let window = (round_trip * 2).min((spare - guard).max(Span::ZERO) / 4);
+                        Stage::Holding(now + scaled(window, unit) / lacking as i64)
+                    };
+                }
+                Stage::Holding(at) if at <= now => block.stage = Stage::Asking(at),
+                _ => {}
+            }
+        }
+        while self.blocks.len() > 1
+            && let Some(oldest) = self.blocks.front_mut().filter(|block| block.expires_at <= now)
+        {
+            oldest.symbols.leave(&mut self.room);
+            self.blocks.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+
+    /// Requests that are due; each block then waits for the answer.
+    fn asks(&mut self, now: Instant<Local>) -> Vec<Ask> {
+        let (first, answer) = (self.first, now + self.round_trip + self.guard());
+        let asking =
+            self.blocks.iter_mut().enumerate().filter(|(_, block)| matches!(block.stage, Stage::Asking(_)));
+        let asks = asking.take(ASKS_MAX).map(|(place, block)| {
+            block.asks += 1;
+            block.stage = Stage::Arriving(answer);
+            let held = block.symbols.held().min(u8::MAX.into()) as u8;
+            Ask { block: first.wrapping_add(place as u32), held, settled: block.decided }
+        });
+        asks.collect()
+    }
+
+    fn guard(&self) -> Span {
+        (self.jitter * 4).max(GUARD_LEAST)
+    }
+
+    /// A number from 0 to 1 (SplitMix64).
+    fn unit(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+impl Block {
+    /// More parity may follow than was known; `stage` waits for it unless nothing is lacking.
+    fn announce(&mut self, decided: u8, stage: Stage) {
+        self.decided = self.decided.max(decided);
+        if self.asks < ASKS_PER_BLOCK_MAX && !self.symbols.is_done {
+            self.stage = stage;
+        }
+    }
+
+    /// When the last symbol that is missing can no longer come in time.
+    fn repairable_until(&self) -> Instant<Local> {
+        let missing = self.symbols.last_missing(self.count).unwrap_or(0);
+        let behind = i64::from(self.count.saturating_sub(missing + 1));
+        self.expires_at - self.step * behind
+    }
+}
+
+impl Packets {
+    /// A datagram has arrived; false if it had before, or is too old to tell.
+    fn record(&mut self, packet: u32, now: Instant<Local>) -> bool {
+        let Some((newest, _)) = self.newest else {
+            (self.newest, self.window, self.received) = (Some((packet, now)), 1, 1);
+            return true;
+        };
+        let forward = ahead(packet, newest);
+        if forward.unsigned_abs() > JUMP_PACKETS_MAX {
+            let agrees = self.stray.is_some_and(|stray| (1..=64).contains(&ahead(packet, stray)));
+            self.stray = Some(packet);
+            if !agrees {
+                return false;
+            }
+            (self.newest, self.window) = (Some((packet, now)), 1);
+        } else if forward > 0 {
+            self.window = self.window.checked_shl(forward.unsigned_abs()).unwrap_or(0) | 1;
+            self.newest = Some((packet, now));
+        } else {
+            let bit = 1_u64.checked_shl(forward.unsigned_abs()).unwrap_or(0);
+            if bit == 0 || self.window & bit != 0 {
+                return false;
+            }
+            self.window |= bit;
+        }
+        self.received = self.received.wrapping_add(1);
+        true
+    }
+}
+
+fn scaled(span: Span, factor: f64) -> Span {
+    Span::from_ns((span.ns() as f64 * factor) as i64)
+}

@@ -1,0 +1,309 @@
+//! A stream to a group, on a simulated network with a known truth.
+#![allow(clippy::unwrap_used, clippy::panic)] // tests and what they share
+
+use noctule_netsim::link::LinkSpec;
+use noctule_netsim::{Random, seeds};
+use noctule_prrt::group::{
+    Body, DRAG_MAX, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId, Membership,
+};
+use noctule_prrt::{Arrival, Local, StreamId};
+use noctule_timebase::{Instant, Span};
+
+mod swarm;
+
+use swarm::{Swarm, Terms};
+
+fn spec(text: &str) -> LinkSpec {
+    text.parse().unwrap()
+}
+
+/// Runs for so many samples, and until the last one's time is over.
+fn publish(swarm: &mut Swarm, samples: i64, interval: Span) {
+    let now = swarm.network.local_now(0);
+    swarm.writer().stops_at = now + interval * samples;
+    swarm.run(interval * samples + Span::from_s(1));
+}
+
+#[test]
+fn two_to_sixteen_receivers_get_what_was_asked_for_at_little_more_than_one_copy() {
+    for (receivers, limit) in [(2, 1.27), (4, 1.29), (8, 1.32), (16, 1.35)] {
+        for seed in [1, 2] {
+            let terms = Terms::of(receivers, seed);
+            let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=5%"));
+            publish(&mut swarm, 12_000, terms.interval);
+            let mut residuals = Vec::new();
+            for number in 1..=receivers {
+                // The first second is discovery's: nobody has reported.
+                let outcome = swarm.outcome(number, 200);
+                assert_eq!((outcome.late, outcome.damaged), (0, 0), "seed {seed}, reader {number}");
+                assert_eq!(outcome.twice, 0, "seed {seed}, reader {number}");
+                residuals.push(outcome.residual);
+            }
+            let (worst, wire) = (residuals.iter().copied().fold(0.0, f64::max), swarm.wire_per_payload());
+            let mean = residuals.iter().sum::<f64>() / receivers as f64;
+            let counters = swarm.sender_counters();
+            println!(
+                "{receivers} receivers, seed {seed}: wire per payload {wire:.3}, residual {mean:.1e}, worst {worst:.1e}"
+            );
+            println!("{counters:?}");
+            assert!(worst <= terms.loss_target, "{receivers} receivers, seed {seed}: {residuals:?}");
+            assert!(wire <= limit, "{receivers} receivers, seed {seed}: {wire}");
+        }
+    }
+}
+
+/// A reader's outcome, which must be in time, whole and once.
+fn check(swarm: &mut Swarm, number: usize, from: u64, seed: u64) -> f64 {
+    let outcome = swarm.outcome(number, from);
+    let faults = (outcome.late, outcome.twice, outcome.damaged);
+    assert_eq!(faults, (0, 0, 0), "seed {seed}, reader {number}: late, twice, damaged");
+    outcome.residual
+}
+
+#[test]
+fn who_joins_is_asked_before_there_is_a_sample_and_who_answers_is_served_from_the_first_on() {
+    let config = GroupConfig { session: 1, writer: StreamId(7), bound: None, datagram_bytes_max: 1_400 };
+    let at = |ms: i64| Instant::<Local>::from_ns(ms * 1_000_000);
+    let (mut sender, mut receiver) = (GroupSender::new(config, at(0)), GroupReceiver::new(config, 1));
+    assert!(sender.join(MemberId(1)) && sender.join(MemberId(2)));
+    let mut lost = Vec::new();
+    assert!(sender.poll_transmit(at(0), &mut lost));
+    assert!(!sender.poll_transmit(at(0), &mut lost));
+    assert_eq!(sender.poll_timeout(), Some(at(50)));
+    let mut bytes = Vec::new();
+    assert!(sender.poll_transmit(at(50), &mut bytes));
+    let arrival = Arrival { now: at(55), own_ns: 0, peer_ns: None };
+    let datagram = Datagram::decode(&bytes).unwrap();
+    receiver.handle_datagram(&datagram, bytes.len(), arrival, &mut |_, _| panic!("there is no sample"));
+    assert_eq!(receiver.counters().inconsistent, 0);
+    let mut bytes = Vec::new();
+    assert!(receiver.poll_transmit(at(55), &mut bytes));
+    let Body::Report(report) = Datagram::decode(&bytes).unwrap().body else { panic!("no report") };
+    sender.handle_report(MemberId(1), &report, at(60));
+    assert_eq!([1, 2].map(|member| sender.serves(MemberId(member))), [true, false]);
+    // The other one never answers, and is not asked for ever.
+    let asked = (60..60_000).filter(|ms| sender.poll_transmit(at(*ms), &mut Vec::new())).count();
+    assert_eq!((asked, sender.poll_timeout()), (4, None));
+}
+
+#[test]
+fn without_loss_nothing_but_the_samples_and_a_report_a_second_is_sent() {
+    let terms = Terms::of(4, 3);
+    let mut swarm = Swarm::new(terms, &spec("delay=2ms"));
+    publish(&mut swarm, 4_000, terms.interval);
+    for number in 1..=4 {
+        assert_eq!(check(&mut swarm, number, 1, 3), 0.0);
+    }
+    let counters = swarm.sender_counters();
+    // The last block ends early, which receivers must be told.
+    assert!(counters.parity_unasked <= 1 && counters.parity_asked == 0, "{counters:?}");
+    assert!(counters.reports < 4 * 30, "{counters:?}");
+}
+
+#[test]
+fn lost_feedback_is_made_up_for_by_the_next() {
+    for seed in [4, 5] {
+        let terms = Terms::of(8, seed);
+        let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=5%; b>a: loss=30%"));
+        publish(&mut swarm, 6_000, terms.interval);
+        for number in 1..=8 {
+            let residual = check(&mut swarm, number, 200, seed);
+            println!("seed {seed}, reader {number}: residual {residual:.1e}");
+            assert!(residual <= 3e-3, "seed {seed}, reader {number}: {residual}");
+        }
+        assert!(swarm.wire_per_payload() < 1.45, "seed {seed}: {}", swarm.wire_per_payload());
+    }
+}
+
+#[test]
+fn losses_in_bursts_reordering_and_duplicates_harm_nothing_but_the_samples_lost() {
+    for seed in 6..10 {
+        let terms = Terms { loss_target: 1e-2, ..Terms::of(5, seed) };
+        let text = "delay=5ms jitter=2ms loss=5% burst=3 duplicate=5% reorder=2%/3ms";
+        let mut swarm = Swarm::new(terms, &spec(text));
+        publish(&mut swarm, 3_000, terms.interval);
+        for number in 1..=5 {
+            let residual = check(&mut swarm, number, 200, seed);
+            assert!(residual < 1e-2, "seed {seed}, reader {number}: {residual}");
+        }
+    }
+}
+
+#[test]
+fn who_joins_late_asks_for_nothing_from_before_and_who_leaves_costs_nothing_any_more() {
+    let terms = Terms::of(3, 11);
+    let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=5%"));
+    swarm.leave(3);
+    swarm.reader(3).is_off = true;
+    swarm.run(Span::from_ms(5_017));
+    swarm.reader(3).is_off = false;
+    swarm.join(3);
+    let joined = swarm.writer().published.len() as u64;
+    swarm.run(Span::from_s(10));
+    swarm.leave(2);
+    swarm.reader(2).is_off = true;
+    publish(&mut swarm, 1_000, terms.interval);
+    let late = swarm.outcome(3, joined + 200);
+    assert!(late.residual <= 3e-3, "{late:?}");
+    // What came before the first report came by a link; nothing is missing in between.
+    assert!(swarm.outcome(3, joined + 1).residual < 0.01, "{:?}", swarm.outcome(3, joined + 1));
+    assert!(check(&mut swarm, 1, 200, 11) <= 3e-3);
+    assert!(!swarm.writer().group.serves(noctule_prrt::group::MemberId(2)));
+}
+
+#[test]
+fn a_sender_that_starts_again_is_understood_and_its_old_datagrams_are_not() {
+    let terms = Terms::of(4, 12);
+    let mut swarm = Swarm::new(terms, &spec("delay=20ms loss=5%"));
+    swarm.run(Span::from_s(5));
+    swarm.restart_writer();
+    let first = swarm.writer().published.len() as u64 + 1;
+    publish(&mut swarm, 2_000, terms.interval);
+    for number in 1..=4 {
+        let residual = check(&mut swarm, number, first + 200, 12);
+        assert!(residual <= 5e-3, "reader {number}: {residual}");
+        assert!(swarm.outcome(number, first).counters.other_session > 0, "reader {number}");
+    }
+}
+
+#[test]
+fn who_does_not_hear_the_group_is_served_by_its_link_all_the_time() {
+    let terms = Terms::of(4, 13);
+    let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
+    swarm.reader(2).loss = 1.0;
+    publish(&mut swarm, 3_000, terms.interval);
+    for number in 1..=4 {
+        let residual = check(&mut swarm, number, 200, 13);
+        assert!(residual <= 2e-3, "reader {number}: {residual}");
+    }
+    assert!(swarm.wire_per_payload() < 2.5, "{}", swarm.wire_per_payload());
+}
+
+#[test]
+fn who_hears_the_group_no_longer_falls_back_to_its_link_within_seconds() {
+    let terms = Terms::of(3, 14);
+    let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
+    swarm.run(Span::from_s(5));
+    swarm.reader(2).loss = 1.0;
+    swarm.run(Span::from_s(5));
+    let from = swarm.writer().published.len() as u64;
+    publish(&mut swarm, 1_000, terms.interval);
+    assert!(check(&mut swarm, 2, from, 14) <= 2e-3);
+}
+
+#[test]
+fn who_loses_far_more_than_the_others_is_set_apart_and_taken_back_when_it_recovers() {
+    let terms = Terms::of(6, 15);
+    let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
+    swarm.reader(4).loss = 0.45;
+    swarm.run(Span::from_s(20));
+    let [Membership::Apart { member, loss }] = swarm.writer().changes[..] else {
+        panic!("{:?}", swarm.writer().changes)
+    };
+    assert_eq!(member.0, 4);
+    assert!((0.3..0.6).contains(&loss), "{loss}");
+    let from = swarm.writer().published.len() as u64;
+    let parity_before = swarm.sender_counters();
+    swarm.run(Span::from_s(5));
+    let counters = swarm.sender_counters();
+    let parity = counters.parity_asked + counters.parity_unasked
+        - parity_before.parity_asked
+        - parity_before.parity_unasked;
+    let share = parity as f64 / (counters.datagrams - parity_before.datagrams) as f64;
+    assert!(share < DRAG_MAX, "{share} parity per datagram for those that are left");
+    swarm.reader(4).loss = 0.0;
+    swarm.run(Span::from_s(40));
+    assert!(
+        matches!(swarm.writer().changes[..], [_, Membership::Back { .. }]),
+        "{:?}",
+        swarm.writer().changes
+    );
+    publish(&mut swarm, 10, terms.interval);
+    for number in 1..=6 {
+        // By its link or by the group, it gets its samples.
+        assert!(check(&mut swarm, number, from, 15) <= 2e-3, "reader {number}");
+    }
+}
+
+#[test]
+fn a_picture_in_pieces_is_repaired_for_all_at_once() {
+    let interval = Span::from_ms(50);
+    let terms = Terms { payload_bytes: 40_000, interval, loss_target: 1e-2, ..Terms::of(8, 16) };
+    let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=3%"));
+    publish(&mut swarm, 1_000, interval);
+    for number in 1..=8 {
+        let residual = check(&mut swarm, number, 40, 16);
+        assert!(residual <= 1e-2, "reader {number}: {residual}");
+    }
+    println!("wire per payload {}", swarm.wire_per_payload());
+    assert!(swarm.wire_per_payload() < 1.35, "{}", swarm.wire_per_payload());
+}
+
+#[test]
+fn without_time_to_ask_parity_goes_before_the_loss() {
+    let terms = Terms { deadline: Span::from_ms(50), loss_target: 1e-2, ..Terms::of(4, 17) };
+    let mut swarm = Swarm::new(terms, &spec("delay=30ms loss=5%"));
+    publish(&mut swarm, 4_000, terms.interval);
+    for number in 1..=4 {
+        let residual = check(&mut swarm, number, 400, 17);
+        println!("reader {number}: {residual:.1e}");
+        assert!(residual <= 1e-2, "reader {number}: {residual}");
+    }
+    assert!(swarm.wire_per_payload() < 2.6, "{}", swarm.wire_per_payload());
+}
+
+#[test]
+fn irregular_samples_and_pauses_end_blocks_early_and_are_repaired_all_the_same() {
+    let terms = Terms::of(6, 18);
+    let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=5%"));
+    for samples in [1, 7, 200, 3, 400, 2, 2, 900] {
+        publish(&mut swarm, samples, terms.interval);
+    }
+    for number in 1..=6 {
+        let residual = check(&mut swarm, number, 20, 18);
+        assert!(residual <= 5e-3, "reader {number}: {residual}");
+    }
+}
+
+#[test]
+fn random_groups_deliver_nothing_late_twice_or_damaged() {
+    for seed in seeds(0, 12) {
+        let mut random = Random::for_part(seed, 78);
+        let receivers = 2 + (random.bits() % 6) as usize;
+        let delay_us = 100 + random.bits() % 40_000;
+        let terms = Terms {
+            payload_bytes: if random.chance(0.3) { 1 + (random.bits() % 20_000) as usize } else { 300 },
+            interval: Span::from_us(4_000 + (random.bits() % 50_000) as i64),
+            deadline: Span::from_us((random.uniform(0.8, 8.0) * delay_us as f64) as i64 + 2_000),
+            loss_target: 10f64.powf(-random.uniform(1.0, 5.0)),
+            ..Terms::of(receivers, seed)
+        };
+        let text = format!(
+            "delay={delay_us}us jitter={}us loss={}% burst={} duplicate=3% reorder=2%/3ms",
+            random.bits() % (delay_us / 4 + 1),
+            random.bits() % 40,
+            1 + random.bits() % 6,
+        );
+        let mut swarm = Swarm::new(terms, &spec(&text));
+        let mut held_bytes_max = 0;
+        for _ in 0..12 {
+            swarm.run(Span::from_us((random.bits() % 800_000) as i64));
+            let number = 1 + (random.bits() % receivers as u64) as usize;
+            match random.bits() % 5 {
+                0 => swarm.restart_writer(),
+                1 => swarm.leave(number),
+                2 => swarm.join(number),
+                3 => swarm.reader(number).loss = random.unit(),
+                _ => swarm.reader(number).is_off = random.chance(0.5),
+            }
+            held_bytes_max = held_bytes_max.max(swarm.held_bytes_max());
+        }
+        for number in 1..=receivers {
+            check(&mut swarm, number, 1, seed);
+        }
+        let counters = swarm.sender_counters();
+        let parity = counters.parity_asked + counters.parity_unasked;
+        assert!(parity <= counters.datagrams + 64, "seed {seed}: {counters:?}");
+        assert!(held_bytes_max <= 16 << 20, "seed {seed}: {held_bytes_max} bytes held");
+    }
+}
