@@ -801,6 +801,7 @@ static int32_t transmit_reliable(noctule_client_t *self, int64_t now_ns, uint8_t
             self->counts.resent_messages++;
             message->flags |= RESENT;
         }
+        if (number == self->out_first && !(message->flags & SENT)) self->progress_ns = now_ns;
         message->flags = (uint8_t)((message->flags | SENT) & ~MISSED);
         message->sent_ns = self->heartbeat_ns = now_ns;
         return transmit(self, slot_bytes(self, number), message->length, out);
@@ -808,9 +809,16 @@ static int32_t transmit_reliable(noctule_client_t *self, int64_t now_ns, uint8_t
     return 0;
 }
 
+/* Whether something reliable waits for its acknowledgement. */
+static bool is_waiting(const noctule_client_t *self) {
+    return in_flight(self) > 0 && self->out[self->out_first & (self->config.slots_out - 1)].flags & SENT;
+}
+
 static bool session_is_over(const noctule_client_t *self, int64_t now_ns) {
+    const bool is_creating = self->state == NOCTULE_CREATING;
+    const int64_t patience_ns = is_creating ? NOCTULE_CLIENT_CREATE_NS : NOCTULE_CLIENT_STALL_NS;
     return self->restart || now_ns - self->heard_ns >= NOCTULE_CLIENT_SILENCE_NS ||
-           (self->state == NOCTULE_CREATING && now_ns - self->progress_ns >= NOCTULE_CLIENT_CREATE_NS);
+           ((is_creating || is_waiting(self)) && now_ns - self->progress_ns >= patience_ns);
 }
 
 int32_t noctule_client_poll_transmit(noctule_client_t *self, int64_t now_ns, uint8_t *out, size_t capacity) {
@@ -921,6 +929,7 @@ static bool handle_acknack(noctule_client_t *self, const uint8_t *body, uint32_t
         if (!(done->flags & SENT)) return false;
         if (!(done->flags & RESENT)) measure_round_trip(self, now_ns - done->sent_ns);
         self->counts.acknowledged += done->samples;
+        self->progress_ns = now_ns;
     }
     for (bit = 0; bit < 16; bit++) {
         const uint16_t number = (uint16_t)(first + bit);

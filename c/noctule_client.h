@@ -55,9 +55,13 @@ extern "C" {
 #ifndef NOCTULE_CLIENT_HEARTBEAT_NS
 #define NOCTULE_CLIENT_HEARTBEAT_NS INT64_C(50000000)
 #endif
-/* A session whose objects are not all answered for is given up after so long without an answer. */
+/* A session whose objects are not all answered for is given up after so long without an answer or acknowledgement. */
 #ifndef NOCTULE_CLIENT_CREATE_NS
 #define NOCTULE_CLIENT_CREATE_NS INT64_C(3000000000)
+#endif
+/* So is one in which nothing reliable is acknowledged for so long, though the agent is heard. */
+#ifndef NOCTULE_CLIENT_STALL_NS
+#define NOCTULE_CLIENT_STALL_NS INT64_C(10000000000)
 #endif
 
 /* Topics a client may have. Object identifiers have 12 bits. */

@@ -10,12 +10,13 @@
 
 enum { UP, UP_FAST, PONG, TASKS, DOWN, DOWN_FAST, PING };
 
+/* Histories: what comes in one go when a line that was cut for a moment is there again. */
 static const noctule_endpoint_t endpoints[] = {
-    {"rt/board/up", UINT32_TYPE, NOCTULE_PUBLISH | NOCTULE_RELIABLE, 0},
+    {"rt/board/up", UINT32_TYPE, NOCTULE_PUBLISH | NOCTULE_RELIABLE, 64},
     {"rt/board/up_fast", UINT32_TYPE, NOCTULE_PUBLISH | NOCTULE_STAMPED, 0},
     {"rt/board/pong", "std_msgs::msg::dds_::UInt8MultiArray_", NOCTULE_PUBLISH, 0},
     {"rt/board/tasks", NOCTULE_TASK_STATISTICS_TYPE, NOCTULE_PUBLISH, 0},
-    {"rt/board/down", UINT32_TYPE, NOCTULE_SUBSCRIBE | NOCTULE_RELIABLE, 0},
+    {"rt/board/down", UINT32_TYPE, NOCTULE_SUBSCRIBE | NOCTULE_RELIABLE, 32},
     {"rt/board/down_fast", UINT32_TYPE, NOCTULE_SUBSCRIBE, 0},
     {"rt/board/ping", "std_msgs::msg::dds_::UInt8MultiArray_", NOCTULE_SUBSCRIBE, 0},
 };
@@ -101,4 +102,46 @@ void board_report(board_t *self, int64_t now_ns, float idle_share, uint32_t stac
 
 int64_t board_next_timeout(const board_t *self) {
     return self->period_ns > 0 && self->publish_ns < self->report_ns ? self->publish_ns : self->report_ns;
+}
+
+void board_end(board_t *self, int64_t now_ns) {
+    self->period_ns = 0;
+    if (self->end_ns == 0) self->end_ns = now_ns + SECOND_NS;
+    if (noctule_client_unacknowledged(&self->client) == 0 || now_ns >= self->end_ns)
+        noctule_client_close(&self->client, now_ns);
+}
+
+/* Without printf: on a board that would be more code than the client. */
+static char *describe(char *text, const char *name, uint32_t number) {
+    char digits[10];
+    int count = 0;
+    if (number == 0) digits[count++] = '0';
+    for (; number > 0; number /= 10) digits[count++] = (char)('0' + number % 10);
+    *text++ = '"';
+    while (*name != 0) *text++ = *name++;
+    *text++ = '"';
+    *text++ = ':';
+    while (count > 0) *text++ = digits[--count];
+    *text++ = ',';
+    return text;
+}
+
+void board_describe(const board_t *self, char text[BOARD_DESCRIPTION_BYTES]) {
+    const noctule_client_counts_t *c = noctule_client_counts(&self->client);
+    const struct {
+        const char *name;
+        uint32_t number;
+    } counts[] = {
+        {"up", self->up}, {"up_fast", self->up_fast}, {"pings", self->pings}, {"reports", self->reports},
+        {"down", self->down.received}, {"down_missing", self->down.missing}, {"down_next", self->down.next},
+        {"down_fast", self->down_fast.received}, {"down_fast_missing", self->down_fast.missing},
+        {"down_fast_next", self->down_fast.next}, {"published", c->published}, {"acknowledged", c->acknowledged},
+        {"abandoned", c->abandoned}, {"refused", c->refused_samples}, {"received", c->received},
+        {"lost_messages", c->lost_messages}, {"resent", c->resent_messages}, {"frame_errors", c->frame_errors},
+        {"malformed", c->malformed}, {"sessions", c->sessions}, {"exchanges", c->exchanges},
+        {"bytes_in", c->bytes_in}, {"bytes_out", c->bytes_out},
+    };
+    size_t i;
+    for (i = 0; i < sizeof counts / sizeof *counts; i++) text = describe(text, counts[i].name, counts[i].number);
+    text[-1] = 0;
 }

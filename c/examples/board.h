@@ -22,6 +22,7 @@ enum {
     BOARD_SLOTS_OUT = 8,
     BOARD_SLOTS_IN = 4,
     BOARD_MEMORY_BYTES = NOCTULE_CLIENT_MEMORY_BYTES(BOARD_MESSAGE_BYTES, BOARD_SLOTS_OUT, BOARD_SLOTS_IN, 0),
+    BOARD_DESCRIPTION_BYTES = 1024,
     BOARD_TRANSMIT_BYTES = NOCTULE_CLIENT_TRANSMIT_BYTES(BOARD_MESSAGE_BYTES)
 };
 
@@ -34,7 +35,7 @@ typedef struct {
     noctule_client_t client;
     uint8_t memory[BOARD_MEMORY_BYTES];
     uint8_t transmit[BOARD_TRANSMIT_BYTES];
-    int64_t period_ns, publish_ns, report_ns;
+    int64_t period_ns, publish_ns, report_ns, end_ns;
     uint32_t up, up_fast, pings, reports;
     board_stream_t down, down_fast;
     noctule_exchange_t exchange; /* the last */
@@ -48,6 +49,13 @@ bool board_step(board_t *self, int64_t now_ns);
 
 /* Publishes a report. */
 void board_report(board_t *self, int64_t now_ns, float idle_share, uint32_t stack_unused_bytes);
+
+/* Stops publishing, and takes leave as soon as the agent has all reliable samples, or after a second. To be called again
+ * and again until the client is NOCTULE_CLOSED. */
+void board_end(board_t *self, int64_t now_ns);
+
+/* Writes all counts as the members of a JSON object, without its braces. */
+void board_describe(const board_t *self, char text[BOARD_DESCRIPTION_BYTES]);
 
 /* When to call board_step next. */
 int64_t board_next_timeout(const board_t *self);

@@ -32,15 +32,10 @@ static long memory_kib(void) {
 }
 
 static void print_counts(const board_t *board, float idle_share, uint32_t opened, long grown_kib) {
-    const noctule_client_counts_t *c = noctule_client_counts(&board->client);
-    printf("{\"up\":%u,\"up_fast\":%u,\"pings\":%u,\"reports\":%u,\"down\":%u,\"down_missing\":%u,\"down_fast\":%u,"
-           "\"down_fast_missing\":%u,\"published\":%u,\"acknowledged\":%u,\"abandoned\":%u,\"refused\":%u,"
-           "\"received\":%u,\"lost_messages\":%u,\"resent\":%u,\"frame_errors\":%u,\"malformed\":%u,\"sessions\":%u,"
-           "\"exchanges\":%u,\"bytes_in\":%u,\"bytes_out\":%u,\"opened\":%u,\"memory_growth_kib\":%ld,\"idle_share\":%.4f}\n",
-           board->up, board->up_fast, board->pings, board->reports, board->down.received, board->down.missing,
-           board->down_fast.received, board->down_fast.missing, c->published, c->acknowledged, c->abandoned,
-           c->refused_samples, c->received, c->lost_messages, c->resent_messages, c->frame_errors, c->malformed,
-           c->sessions, c->exchanges, c->bytes_in, c->bytes_out, opened, grown_kib, (double)idle_share);
+    char text[BOARD_DESCRIPTION_BYTES];
+    board_describe(board, text);
+    printf("{%s,\"opened\":%u,\"memory_growth_kib\":%ld,\"idle_share\":%.4f}\n", text, opened, grown_kib,
+           (double)idle_share);
 }
 
 int main(int argc, char **argv) {
@@ -82,12 +77,7 @@ int main(int argc, char **argv) {
             /* By then every page was touched once. */
             if (board.reports == 2) settled_kib = memory_kib();
         }
-        if (seconds > 0 && now_ns - start_ns >= seconds * INT64_C(1000000000)) {
-            /* The last reliable samples get a second to arrive. */
-            board.period_ns = 0;
-            if (noctule_client_unacknowledged(&board.client) == 0 || now_ns - start_ns >= (seconds + 1) * INT64_C(1000000000))
-                noctule_client_close(&board.client, now_ns);
-        }
+        if (seconds > 0 && now_ns - start_ns >= seconds * INT64_C(1000000000)) board_end(&board, now_ns);
         noctule_posix_turn(&line, &board.client, board.transmit, sizeof board.transmit,
                            closing ? INT64_MAX : board_next_timeout(&board));
     }

@@ -235,6 +235,27 @@ static void a_lost_agent_is_looked_for_after_the_silence(void) {
     free(self);
 }
 
+static void an_agent_that_is_heard_but_acknowledges_nothing_is_greeted_anew(void) {
+    bench_t *self = bench();
+    int64_t now = 0;
+    connect(self, false);
+    /* An hour without samples is no stall. */
+    for (; now < 3600 * INT64_C(1000) * MS; now += 1000 * MS) give(self, now, "81 02 00 00 | 0B 01 05 00 | 00 00 00 00 80");
+    CHECK(noctule_client_state(&self->client) == NOCTULE_READY);
+    CHECK(noctule_client_publish(&self->client, 0, (const uint8_t *)"abc", 3, now) == NOCTULE_CLIENT_OK);
+    {
+        const int64_t begin = now;
+        while (noctule_client_state(&self->client) == NOCTULE_READY && now < begin + 60 * INT64_C(1000) * MS) {
+            give(self, now, "81 00 00 00 | 0B 01 05 00 | 00 00 00 00 80");
+            while (noctule_client_poll_transmit(&self->client, now, self->out, sizeof self->out) > 0) {}
+            now += 100 * MS;
+        }
+        CHECK(now >= begin + NOCTULE_CLIENT_STALL_NS && now <= begin + NOCTULE_CLIENT_STALL_NS + 200 * MS);
+    }
+    CHECK(noctule_client_state(&self->client) == NOCTULE_CONNECTING && noctule_client_counts(&self->client)->abandoned == 1);
+    free(self);
+}
+
 static void a_frame_is_the_captured_one(void) {
     bench_t *self = bench();
     uint8_t bytes[100];
@@ -546,6 +567,7 @@ int main(int argc, char **argv) {
     a_stamp_goes_before_its_sample_to_noctule_only();
     pings_and_leave_are_those_of_stock_clients();
     a_lost_agent_is_looked_for_after_the_silence();
+    an_agent_that_is_heard_but_acknowledges_nothing_is_greeted_anew();
     a_frame_is_the_captured_one();
     the_checksum_is_the_captured_one();
     four_stamps_are_matched_by_the_first_and_the_fourth_returned();
@@ -557,6 +579,6 @@ int main(int argc, char **argv) {
     numbers_wrap_without_a_trace();
     cdr_aligns_like_every_other_cdr();
     hostile_bytes_do_no_harm(seed, rounds);
-    printf("client: all of 16 tests passed\n");
+    printf("client: all of 17 tests passed\n");
     return 0;
 }

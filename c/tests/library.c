@@ -176,6 +176,8 @@ static void bad_calls_are_refused_with_a_sentence(void) {
     CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "70000");
     offered = (noctule_publisher_options_t){.qos = {.reliability = 3}};
     CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "reliability");
+    offered = (noctule_publisher_options_t){.qos = {.reliability = NOCTULE_RELIABLE}, .multicast = true};
+    CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "multicast");
     offered = (noctule_publisher_options_t){.qos = {.deadline_ns = -1}};
     CHECK_FAILS(noctule_publisher_open(node, "t", &offered, &publisher), NOCTULE_ERROR_ARGUMENT, "deadline_ns");
     offered = (noctule_publisher_options_t){.qos = {.lifespan_ns = -1}};

@@ -12,7 +12,10 @@
  * MaxMessageSize), nack_delay_ms=N (how long a reader waits before it asks for what is missing; 100), heartbeat_ms=N (how
  * often a writer asks what is missing; 100), lifespan_ms=N (the deadline, as DDS can say it: older data is neither
  * repaired nor delivered; DDS's DEADLINE only reports that nothing came), multicast=1 (data too, to several readers; not
- * on a loopback address). */
+ * on a loopback address).
+ *
+ * To meet what others have made: domain=N, and topic=NAME with type=NAME. A message is then octet[payload_bytes]
+ * under these very names, so that CDR is the message and nothing else, as a board publishes it. */
 #include "../harness/noctule_peer.h"
 
 #include "message.h"
@@ -25,6 +28,7 @@
 
 static struct {
     dds_entity_t domain, participant, writer, reader, condition, waitset;
+    bool named; /* a message is the sample itself, not a sequence in one */
 } dds;
 
 static const char *cyclone_version(void) { return DDS_VERSION; } /* it offers none at run time */
@@ -55,7 +59,8 @@ static int create_domain(struct noctule_node *node) {
              "<HeartbeatInterval>%sms</HeartbeatInterval></Internal>",
              node->bind_address, loopback ? "false" : multicast ? "true" : "spdp", fragment, message, MAX_PARTICIPANTS - 1, peers, nack_ms,
              heartbeat_ms);
-    dds_domainid_t id = domain_of(node->session);
+    const char *given = noctule_option(node, "domain", NULL);
+    dds_domainid_t id = given ? (dds_domainid_t)strtoul(given, NULL, 10) : domain_of(node->session);
     dds.domain = dds_create_domain(id, xml);
     dds.participant = dds.domain < 0 ? dds.domain : dds_create_participant(id, NULL, NULL);
     if (dds.participant < 0)
@@ -90,8 +95,25 @@ static dds_qos_t *qos_of(struct noctule_node *node) {
     return qos;
 }
 
+/* The topic that the options name, of as many octets as a message has: what idlc makes of
+ * `@final struct S { octet bytes[N]; };` for an N that is known only now. */
+static dds_entity_t named_topic(struct noctule_node *node, const char *name) {
+    static uint32_t operations[] = { DDS_OP_ADR | DDS_OP_TYPE_ARR | DDS_OP_SUBTYPE_1BY, 0, 0, DDS_OP_RTS };
+    operations[2] = (uint32_t)node->payload_bytes;
+    const char *type = noctule_option(node, "type", NULL);
+    if (!type) return noctule_fail(node, "option.topic=%.100s needs option.type=NAME beside it", name);
+    const dds_topic_descriptor_t descriptor = {
+        .m_size = (uint32_t)node->payload_bytes, .m_align = 1, .m_flagset = DDS_TOPIC_FIXED_SIZE,
+        .m_typename = type, .m_nops = 2, .m_ops = operations, .m_meta = "",
+    };
+    return dds_create_topic(dds.participant, &descriptor, name, NULL, NULL);
+}
+
 static dds_entity_t topic_of(struct noctule_node *node, const char *name) {
     char full[512];
+    const char *given = noctule_option(node, "topic", NULL);
+    dds.named = given != NULL;
+    if (given) return named_topic(node, given);
     snprintf(full, sizeof full, "%s/%s", node->session, name);
     return dds_create_topic(dds.participant, &Message_desc, full, NULL, NULL);
 }
@@ -135,7 +157,7 @@ static int cyclone_send(struct noctule_node *node, const void *message, size_t l
     sample.bytes._maximum = sample.bytes._length = (uint32_t)length;
     sample.bytes._buffer = (uint8_t *)message; /* only read */
     sample.bytes._release = false;
-    dds_return_t result = dds_write(dds.writer, &sample);
+    dds_return_t result = dds_write(dds.writer, dds.named ? message : &sample);
     if (result == DDS_RETCODE_OK) return 0;
     return noctule_fail(node, "dds_write: %s%s", dds_strretcode(result),
                         result == DDS_RETCODE_TIMEOUT ? " (the reader did not keep up for 1 s)" : "");
@@ -150,7 +172,8 @@ static int cyclone_try_receive(struct noctule_node *node) {
     for (int i = 0; i < taken; i++) {
         if (!information[i].valid_data) continue; /* only news about the writer */
         const Message *sample = (const Message *)samples[i];
-        noctule_deliver(node, sample->bytes._buffer, sample->bytes._length);
+        if (dds.named) noctule_deliver(node, samples[i], node->payload_bytes);
+        else noctule_deliver(node, sample->bytes._buffer, sample->bytes._length);
         delivered++;
     }
     if (taken > 0) dds_return_loan(dds.reader, samples, taken);

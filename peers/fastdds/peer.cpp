@@ -13,7 +13,9 @@
 // reliable writer asks what is missing; Fast DDS's own 3,000 repairs a lost last message only then),
 // nack_response_us=N (how long it gathers requests before it answers; 5,000), lifespan_ms=N (the deadline, as DDS can
 // say it: older data is neither repaired nor delivered; DDS's DEADLINE only reports that nothing came), multicast=1
-// (readers take data on a group; not on a loopback address).
+// (readers take data on a group; not on a loopback address), message_bytes=N (longest datagram; Fast DDS's own 65,500 are
+// cut by IP on any other line than loopback, and one lost fragment then loses all 44), flow_bytes_per_s=N (a flow
+// controller, each 10 ms, with asynchronous publishing; without one a message leaves in one burst).
 #include "../harness/noctule_peer.h"
 
 #include <algorithm>
@@ -45,6 +47,8 @@ constexpr uint64_t MEMORY_BYTES = 256u << 20;  // histories and segments grow wi
 constexpr uint32_t SOCKET_BUFFER_BYTES = 4u << 20;
 constexpr uint32_t MAX_PARTICIPANTS = 64;  // on this host and domain: bounds the ports that discovery probes
 constexpr uint32_t TAKE_AT_ONCE = 8;
+constexpr const char *FLOW = "lab";
+constexpr uint64_t FLOW_PERIOD_MS = 10;
 constexpr const char *MULTICAST_GROUP = "239.255.0.3";  // administratively scoped, RFC 2365
 constexpr uint32_t MULTICAST_PORT = 17900;
 
@@ -124,6 +128,8 @@ std::shared_ptr<eprosima::fastdds::rtps::TransportDescriptorInterface> transport
     if (strcmp(noctule_option(node, "multicast", "0"), "1") != 0) udp->interfaceWhiteList.push_back(node->bind_address);
     udp->maxInitialPeersRange = MAX_PARTICIPANTS;
     udp->sendBufferSize = udp->receiveBufferSize = SOCKET_BUFFER_BYTES;
+    udp->maxMessageSize = static_cast<uint32_t>(atoi(noctule_option(node, "message_bytes", "65500")));
+    noctule_setting(node, "message_bytes", "%u", udp->maxMessageSize);
     noctule_setting(node, "socket_buffer_bytes", "%u", SOCKET_BUFFER_BYTES);
     return udp;
 }
@@ -146,6 +152,13 @@ int create_participant(noctule_node *node) {
         qos.wire_protocol().default_multicast_locator_list.push_back(group);
         noctule_setting(node, "multicast", "%s:%u", MULTICAST_GROUP, MULTICAST_PORT);
     }
+    if (uint64_t flow = strtoull(noctule_option(node, "flow_bytes_per_s", "0"), nullptr, 10)) {
+        auto controller = std::make_shared<eprosima::fastdds::rtps::FlowControllerDescriptor>();
+        controller->name = FLOW;
+        controller->period_ms = FLOW_PERIOD_MS;
+        controller->max_bytes_per_period = static_cast<int32_t>(flow * FLOW_PERIOD_MS / 1000);
+        qos.flow_controllers().push_back(controller);
+    }
     fast.participant = fdds::DomainParticipantFactory::get_instance()->create_participant(domain, qos);
     noctule_setting(node, "domain", "%u", domain);
     noctule_setting(node, "discovery", "%s", shm ? "shared memory" : loopback ? "unicast" : "multicast");
@@ -165,6 +178,12 @@ void settle_repair(noctule_node *node, fdds::DataWriterQos &qos) {
     times.nackResponseDelay = eprosima::fastrtps::Duration_t(0, static_cast<uint32_t>(atoi(response)) * 1000u);
     noctule_setting(node, "heartbeat_ms", "%s", heartbeat);
     noctule_setting(node, "nack_response_us", "%s", response);
+    const char *flow = noctule_option(node, "flow_bytes_per_s", "0");
+    if (strcmp(flow, "0") != 0) {
+        qos.publish_mode().kind = fdds::ASYNCHRONOUS_PUBLISH_MODE;
+        qos.publish_mode().flow_controller_name = FLOW;
+    }
+    noctule_setting(node, "flow_bytes_per_s", "%s", flow);
 }
 
 /// The part of the QoS that writers and readers have in common.

@@ -178,8 +178,13 @@ static void peer_facts(struct noctule_node *node) {
 }
 
 static void peer_close(struct noctule_node *node) {
+    /* By then the receivers have ended: what has not left, which may be seconds of megabytes, is wanted by nobody. */
+    struct linger none = { .l_onoff = 1, .l_linger = 0 };
     (void)node;
-    for (size_t i = 0; i < srt.readers; i++) srt_close(srt.reader[i]);
+    for (size_t i = 0; i < srt.readers; i++) {
+        srt_setsockflag(srt.reader[i], SRTO_LINGER, &none, sizeof none);
+        srt_close(srt.reader[i]);
+    }
     if (srt.inbound != SRT_INVALID_SOCK) srt_close(srt.inbound);
     if (srt.listener != SRT_INVALID_SOCK) srt_close(srt.listener);
     srt_cleanup();

@@ -50,6 +50,7 @@ class Node:
         lifespan: float | None = None,
         payload_bytes_max: int = 65536,
         borrows: int = 7,
+        multicast: bool = False,
     ) -> Publisher: ...
     def subscriber(
         self,

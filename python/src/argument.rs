@@ -46,6 +46,7 @@ pub(crate) fn qos(
         deadline: span("deadline", deadline)?,
         lifespan: span("lifespan", lifespan)?,
         loss_ppm: (tolerable_loss * 1e6).round() as u32,
+        ..Qos::default()
     })
 }
 

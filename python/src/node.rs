@@ -52,10 +52,12 @@ impl Node {
     /// arrive by its deadline, but for the share ``tolerable_loss``) or ``"reliable"``. ``keep_last``: samples that a reader may lag behind, 1 to 65535.
     /// ``transient_local``: late joiners get the history first. ``deadline``: a sample at least this often, seconds.
     /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
-    /// samples that all readers of this host together may hold at once.
+    /// samples that all readers of this host together may hold at once. ``multicast``: readers of other hosts are sent each
+    /// datagram once, to a group; not for ``"reliable"``.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, format=None, reliability="best_effort", keep_last=8,
-        transient_local=false, deadline=None, tolerable_loss=0.0001, lifespan=None, payload_bytes_max=65536, borrows=7))]
+        transient_local=false, deadline=None, tolerable_loss=0.0001, lifespan=None, payload_bytes_max=65536, borrows=7,
+        multicast=false))]
     fn publisher(
         &self,
         topic: &str,
@@ -70,6 +72,7 @@ impl Node {
         lifespan: Option<f64>,
         payload_bytes_max: i64,
         borrows: i64,
+        multicast: bool,
     ) -> PyResult<Publisher> {
         let node = self.node()?;
         let mut builder = node
@@ -84,7 +87,8 @@ impl Node {
                 tolerable_loss,
             )?)
             .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 0..=u32::MAX)?)
-            .borrows(argument::whole("borrows", borrows, 0..=u32::MAX)?);
+            .borrows(argument::whole("borrows", borrows, 0..=u32::MAX)?)
+            .multicast(multicast);
         if let Some(name) = format {
             builder = builder.format(argument::format(name)?);
         }

@@ -174,7 +174,9 @@ def test_another_thread_ends_a_wait(node, wait):
 
 
 WAITER = """
-import sys, noctule
+import signal, sys, noctule
+# Who starts this in the background may have it ignore interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     with noctule.Node("waiter", domain=int(sys.argv[1])) as node, node.subscriber("t") as subscriber:
         print("ready", flush=True)
@@ -232,6 +234,7 @@ def test_a_node_that_cannot_be_is_refused(arguments, word):
         ({"lifespan": -1}, "lifespan is -1"),
         ({"payload_bytes_max": -1}, "payload_bytes_max is -1"),
         ({"borrows": -1}, "borrows is -1"),
+        ({"reliability": "reliable", "multicast": True}, "leave multicast out"),
     ],
 )
 def test_a_publisher_that_cannot_be_is_refused(node, arguments, word):

@@ -4,6 +4,7 @@ mod autopilot;
 mod bench;
 mod browser;
 mod c_library;
+mod dds;
 mod examples;
 mod fuzz;
 mod microcontroller;
@@ -64,6 +65,17 @@ enum Command {
         #[arg(long, conflicts_with = "names")]
         smoke: bool,
     },
+    /// Replay random simulated runs of a core from their seeds; a failure prints the seed to give here
+    Sim {
+        /// `discovery`, `group`, `prrt`, `relay`, `time-sync` or `xrce`
+        core: String,
+        /// The first seed
+        #[arg(long)]
+        seed: u64,
+        /// How many seeds, from that on
+        #[arg(long, default_value_t = 1)]
+        count: u64,
+    },
     /// Simulate a core over its grid and rewrite the committed table
     Sweep {
         /// `time-sync`
@@ -71,9 +83,21 @@ enum Command {
     },
     /// Model-check the ring in shared memory
     Loom,
+    /// The tests of the library and of the ring under the address and the thread sanitizer
+    Sanitizers {
+        /// Only this one: `address` or `thread`
+        name: Option<String>,
+    },
     /// The long runs: 10,000 simulated seeds, 1,000 kills, sanitizers, every parser fuzzed for ten
-    /// minutes
-    Soak,
+    /// minutes, boards on a bad line
+    Soak {
+        /// Only boards through the gateway, on a line with 1 % noise that is unplugged three times
+        #[arg(long)]
+        boards: bool,
+        /// How long the boards
+        #[arg(long, default_value_t = 10)]
+        minutes: u32,
+    },
     /// Fuzz a parser (all of them if none is named)
     Fuzz {
         /// A file of fuzz/fuzz_targets
@@ -87,10 +111,9 @@ enum Command {
     /// Benchmarks that compare with a program outside the workspace
     Bench {
         /// `floors`: the lab's floors against a minimal C program; `unchanged`,
-        /// `slowed`: does `lab compare` cry wolf, and see one; `sync`: the clock exchange live over UDP;
-        /// `microcontroller`: its client on a line with 1 % noise that is unplugged three times
+        /// `slowed`: does `lab compare` cry wolf, and see one; `sync`: the clock exchange live over UDP
         name: String,
-        /// `sync`: length of each of its four runs; `microcontroller`: of its one
+        /// `sync`: length of each of its four runs
         #[arg(long, default_value_t = 600)]
         seconds: u32,
         /// `sync`: where its evidence goes
@@ -111,13 +134,17 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
+        Command::Sim { core, seed, count } => steps::sim(&core, seed, count),
         Command::Sweep { core } => steps::sweep(&core),
         Command::Loom => steps::loom(),
-        Command::Soak => steps::soak(),
+        Command::Sanitizers { name } => steps::sanitizers(name.as_deref()),
+        Command::Soak { boards: true, minutes } => microcontroller::soak(60 * minutes, 3, true),
+        Command::Soak { minutes, .. } => {
+            steps::soak().and_then(|()| microcontroller::soak(60 * minutes, 3, true))
+        }
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),
         Command::Bench { name, seconds, out } if name == "sync" => bench::sync(seconds, &out),
-        Command::Bench { name, seconds, .. } if name == "microcontroller" => microcontroller::soak(seconds),
         Command::Bench { name, .. } => bench::run(&name),
     };
     match result {

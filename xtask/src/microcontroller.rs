@@ -1,6 +1,6 @@
 //! The microcontroller client: its tests on this machine, plain and with the sanitizers, its size on
 //! Cortex-M3, M4 and M7 against its budget, its cost in instructions, and the board example on a pty
-//! and in QEMU against the scripted agent.
+//! and in QEMU, against the scripted agent and through the gateway.
 
 use std::collections::HashMap;
 use std::fs;
@@ -43,7 +43,8 @@ pub fn test() -> Result<(), String> {
     instructions()?;
     board_on_pty()?;
     board_in_qemu()?;
-    board_on_gateway()
+    board_on_gateway()?;
+    soak(12, 2, false)
 }
 
 fn on_host() -> Result<(), String> {
@@ -226,14 +227,45 @@ fn board_on_pty() -> Result<(), String> {
     board_on_noisy_line(10, 1000, 2)
 }
 
-/// The long run: the board at 100 Hz on a line that garbles one byte in a hundred and is unplugged three
-/// times.
-pub fn soak(seconds: u32) -> Result<(), String> {
+/// The board through `noctule gateway` at 100 Hz for so many seconds, on a line that garbles one byte in a hundred and is
+/// unplugged now and then; on this machine and in QEMU, at the same time. Every sample is accounted for by
+/// `crates/lab/examples/soak_boards.rs`, whose line of JSON each leaves in the folder.
+pub fn soak(seconds: u32, unplugs: u32, is_release: bool) -> Result<(), String> {
     fs::create_dir_all(shell::root().join(FOLDER)).map_err(|e| format!("cannot make {FOLDER}: {e}"))?;
+    // So long after this program's last sample the board goes on.
+    let board_seconds = seconds + 6;
     let sources =
         "c/examples/board_posix.c c/examples/board.c c/ports/posix/noctule_posix.c c/noctule_client.c";
-    shell::run(&format!("gcc -std=c99 {WARNINGS} -O2 {sources} -o {FOLDER}/board"))?;
-    board_on_noisy_line(seconds, 10_000, 3)
+    shell::run(&format!("gcc -std=c99 {WARNINGS} -O2 {sources} -o {FOLDER}/board_line"))?;
+    let sources = "c/examples/board_mps2.c c/examples/board.c c/noctule_client.c";
+    let program = format!("{FOLDER}/board_line.elf");
+    shell::run(&format!("{CROSS} {BARE} {LINK} -DSECONDS={board_seconds} {sources} -o {program}"))?;
+    let heap =
+        shell::output(&format!("arm-none-eabi-nm {program} | grep -cwE 'malloc|_malloc_r|_sbrk' || true"));
+    require(heap.as_deref() == Some("0"), "the board in QEMU has no heap")?;
+    let (profile, folder) = if is_release { ("--release", "release") } else { ("", "debug") };
+    shell::run(&format!(
+        "cargo build --quiet {profile} -p noctule-cli -p noctule-lab --bin noctule --example soak_boards"
+    ))?;
+    let soak = format!("target/{folder}/examples/soak_boards target/{folder}/noctule {seconds} {unplugs}");
+    let seed = std::process::id();
+    let on_host = format!("{FOLDER}/board_line serial {{}} 921600 100 {board_seconds}");
+    let in_qemu = format!(
+        "{QEMU} -chardev serial,id=line,path=$(readlink {{}}) -serial chardev:line -chardev file,id=said,path=/dev/stdout -semihosting-config enable=on,target=native,chardev=said -kernel {program}"
+    );
+    // A cable pulled at the host takes its device away; the board's own UART stays.
+    let lines = [("pty", "both", on_host), ("qemu", "first", in_qemu)];
+    let runs = lines.map(|(name, ends, board)| {
+        println!("board on a bad line, {name}: {seconds} s, unplugged {unplugs} times, seed {seed}");
+        start(&format!("{soak} {ends} {seed} '{board}' > {FOLDER}/soak_{name}.json")).map(|run| (name, run))
+    });
+    for run in runs {
+        let (name, mut run) = run?;
+        let status = run.0.wait().map_err(|e| format!("soak_boards: {e}"))?;
+        println!("{name}: {}", shell::output(&format!("cat {FOLDER}/soak_{name}.json")).unwrap_or_default());
+        require(status.success(), &format!("every sample of the board is accounted for ({name})"))?;
+    }
+    Ok(())
 }
 
 /// `noise` in bytes of a million. Every sample is accounted for: what the agent misses of a reliable

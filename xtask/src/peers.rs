@@ -94,7 +94,8 @@ fn build_one(folder: &Path) -> Result<(), String> {
     if program.is_file() { Ok(()) } else { Err(format!("the build left no {}", program.display())) }
 }
 
-fn is_installed(package: &str) -> bool {
+/// Whether this Debian package is there.
+pub fn is_installed(package: &str) -> bool {
     let query = format!("dpkg-query -W -f '${{Status}}' '{package}'");
     shell::output(&query).is_some_and(|status| status == "install ok installed")
 }

@@ -1,8 +1,8 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
 use crate::{
-    autopilot, browser, c_library, examples, fuzz, microcontroller, peers, python, readers, readme, setup,
-    shell, tidy,
+    autopilot, browser, c_library, dds, examples, fuzz, microcontroller, peers, python, readers, readme,
+    setup, shell, tidy,
 };
 
 type Step = (&'static str, fn() -> Result<(), String>);
@@ -30,6 +30,7 @@ const TEST: &[Step] = &[
         shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")
     }),
     ("foreign autopilot", autopilot::run),
+    ("dds", dds::test),
     ("README", readme::run),
     ("report of README", browser::of_readme),
 ];
@@ -64,6 +65,30 @@ pub fn ci() -> Result<(), String> {
     run("ci", &[&CHECK[..3], TEST])
 }
 
+/// Runs a core's random simulation from `count` seeds, `first` the first.
+pub fn sim(core: &str, first: u64, count: u64) -> Result<(), String> {
+    let test = match core {
+        "discovery" => "-p noctule-discovery --test random_swarms",
+        "prrt" => "-p noctule-prrt --test deadline random_sessions",
+        "relay" => "-p noctule --lib node::seats",
+        "group" => "-p noctule-prrt --test group random_groups",
+        "xrce" => "-p noctule-xrce --test simulation",
+        "time-sync" => {
+            return shell::run(&format!(
+                "cargo run --release --quiet -p noctule-lab --example soak_time_sync {first} {count}"
+            ));
+        }
+        other => {
+            return Err(format!(
+                "no simulation is called \"{other}\"; there are discovery, group, prrt, relay, time-sync and xrce"
+            ));
+        }
+    };
+    shell::run(&format!(
+        "NOCTULE_SEED={first} NOCTULE_SEEDS={count} cargo test --quiet {test} -- --nocapture"
+    ))
+}
+
 /// Rewrites the committed table of a core's simulation.
 pub fn sweep(core: &str) -> Result<(), String> {
     match core {
@@ -86,13 +111,17 @@ pub fn sweep(core: &str) -> Result<(), String> {
 /// The long runs; what they found last stands in benchmarks/soak.md.
 pub fn soak() -> Result<(), String> {
     shell::run("cargo run --release --quiet -p noctule-lab --example soak_time_sync")?;
+    shell::run("NOCTULE_SEEDS=10000 cargo test --release -p noctule-discovery --test random_swarms")?;
+    shell::run("NOCTULE_SEEDS=1000 cargo test --release -p noctule-prrt --test group random_groups")?;
     shell::run(
         "NOCTULE_XRCE_MESSAGES=10000000 cargo test --release -p noctule-xrce --test simulation -- --nocapture",
     )?;
+    shell::run(
+        "NOCTULE_SEEDS=10000 cargo test --release -p noctule-prrt --test deadline random -- --nocapture",
+    )?;
     loom()?;
     shell::run("NOCTULE_KILLS=1000 cargo test --release -p noctule --test killed")?;
-    sanitizer("thread")?;
-    sanitizer("address")?;
+    sanitizers(None)?;
     fuzz::run(None, 600)
 }
 
@@ -101,6 +130,15 @@ pub fn loom() -> Result<(), String> {
     shell::run(
         "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --release --quiet -p noctule-shm-ring --lib",
     )
+}
+
+/// Both sanitizers, or the one that is named.
+pub fn sanitizers(only: Option<&str>) -> Result<(), String> {
+    match only {
+        None => sanitizer("thread").and_then(|()| sanitizer("address")),
+        Some(name @ ("thread" | "address")) => sanitizer(name),
+        Some(other) => Err(format!("no sanitizer is called \"{other}\"; there are address and thread")),
+    }
 }
 
 /// Real threads under a sanitizer of the nightly compiler. The standard library is built along:

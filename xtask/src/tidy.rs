@@ -31,6 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
     ("board", &["timebase", "time-sync"]),
     ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
+    // For discovery's words, and the gateway's names of topics and types.
+    ("dds", &["timebase", "time-sync", "discovery", "sys", "noctule", "gateway"]),
     (
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],
@@ -81,7 +83,8 @@ const BANNED_NAMES: &[&str] =
     &["util", "utils", "common", "manager", "helper", "helpers", "misc", "base", "data", "core", "stuff"];
 
 /// Crates that may hold unsafe code.
-const UNSAFE_CRATES: &[&str] = &["crates/sys", "crates/shm-ring", "crates/ffi", "crates/board", "python"];
+const UNSAFE_CRATES: &[&str] =
+    &["crates/sys", "crates/shm-ring", "crates/ffi", "crates/board", "crates/dds", "python"];
 
 /// Text that must not be in a source file.
 struct Banned {

@@ -106,6 +106,7 @@ typedef struct {
     noctule_qos_t qos;          /* That is offered. */
     uint32_t payload_bytes_max; /* Longest sample. Default 65536. */
     uint32_t borrows;           /* Samples that all readers of this host together may borrow at once. Default 7. */
+    bool multicast;             /* Readers of other hosts are sent each datagram once, to a group. Not with NOCTULE_RELIABLE. */
 } noctule_publisher_options_t;
 
 /* Opens a topic (1 to 255 bytes) for writing and tells the others. Errors: ARGUMENT, SYSTEM. */

@@ -162,6 +162,7 @@ struct PublisherOptions {
     Qos qos = {};
     std::uint32_t payload_bytes_max = 65536;
     std::uint32_t borrows = 7;
+    bool multicast = false;
 };
 
 // As noctule_subscriber_options_t, and with its defaults.
@@ -354,6 +355,7 @@ public:
         given.qos = options.qos.given();
         given.payload_bytes_max = options.payload_bytes_max;
         given.borrows = options.borrows;
+        given.multicast = options.multicast;
         noctule_publisher_t *publisher = nullptr;
         detail::check(noctule_publisher_open(node_.get(), topic.c_str(), &given, &publisher));
         return Publisher(publisher);

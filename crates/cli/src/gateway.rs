@@ -1,5 +1,8 @@
 //! `noctule gateway`
 
+pub(crate) mod bridge;
+mod dds;
+
 use std::error::Error;
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
@@ -14,6 +17,7 @@ use noctule_gateway::{
 };
 use serde_json::{Value, json};
 
+use self::dds::{Dds, DdsArguments};
 use crate::Outcome;
 use crate::stop::Stop;
 use crate::swarm::seconds;
@@ -25,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
 pub(crate) struct GatewayArguments {
-    /// UDP port to listen on; 8888 if no line is named at all, 0 takes a free one; repeatable
+    /// UDP port to listen on; 8888 if no line and no --dds is named at all, 0 takes a free one; repeatable
     #[arg(long, value_name = "PORT")]
     udp: Vec<u16>,
     /// Serial device, with its speed if it is not 921600; repeatable
@@ -44,6 +48,8 @@ pub(crate) struct GatewayArguments {
     /// Put all clients into this domain of the bus; by default each is in the DDS domain it names
     #[arg(long, value_name = "N")]
     domain: Option<u32>,
+    #[command(flatten)]
+    dds: DdsArguments,
     /// XML file of profiles that clients refer to by name
     #[arg(long, value_name = "FILE")]
     refs: Option<PathBuf>,
@@ -60,6 +66,11 @@ pub(crate) struct GatewayArguments {
 
 pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error>> {
     let stop = Stop::after(arguments.seconds)?;
+    let every = arguments.every.unwrap_or(REPORT_EVERY);
+    let mut dds = Dds::start(&arguments.dds, arguments.domain, every, arguments.json)?;
+    if let (false, Some(dds)) = (has_line(arguments), &mut dds) {
+        return bridge_alone(dds, &stop, arguments.json);
+    }
     let gateway = open(arguments)?;
     if arguments.json {
         let ports = gateway.ports().iter().map(|(kind, port)| json!({ "kind": kind, "port": port }));
@@ -69,14 +80,13 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error
             anstream::println!("listening on {kind} {port}");
         }
     }
-    let every = arguments.every.unwrap_or(REPORT_EVERY);
     let mut report_at = Instant::now() + every;
     loop {
         while let Some(notice) = gateway.poll_notice() {
-            match arguments.json {
-                true => anstream::println!("{}", json!({ "notice": notice })),
-                false => anstream::eprintln!("noctule: {notice}"),
-            }
+            tell(&notice, arguments.json);
+        }
+        if let Some(notice) = dds.as_mut().map(Dds::look_after).transpose()?.flatten() {
+            tell(&notice, arguments.json);
         }
         if stop.is_due() || Instant::now() >= report_at {
             report(&gateway, arguments.json);
@@ -89,13 +99,32 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error
     }
 }
 
+fn tell(notice: &str, json: bool) {
+    match json {
+        true => anstream::println!("{}", json!({ "notice": notice })),
+        false => anstream::eprintln!("noctule: {notice}"),
+    }
+}
+
+/// Without a line for boards there is nothing else to do than to look after the bridge.
+fn bridge_alone(dds: &mut Dds, stop: &Stop, json: bool) -> Result<Outcome, Box<dyn Error>> {
+    while !stop.is_due() {
+        if let Some(notice) = dds.look_after()? {
+            tell(&notice, json);
+        }
+        stop.wait_until(Instant::now() + LOOK);
+    }
+    Ok(Outcome::Done)
+}
+
+fn has_line(arguments: &GatewayArguments) -> bool {
+    let GatewayArguments { udp, tcp, serial, mavlink, .. } = arguments;
+    !(udp.is_empty() && tcp.is_empty() && serial.is_empty() && mavlink.is_empty())
+}
+
 fn open(arguments: &GatewayArguments) -> Result<Gateway, Box<dyn Error>> {
     let mut builder = Gateway::builder();
-    let has_line = !(arguments.udp.is_empty()
-        && arguments.tcp.is_empty()
-        && arguments.serial.is_empty()
-        && arguments.mavlink.is_empty());
-    let udp = if has_line { &arguments.udp[..] } else { &[8888] };
+    let udp = if has_line(arguments) { &arguments.udp[..] } else { &[8888] };
     builder = udp.iter().fold(builder, |builder, port| builder.udp(*port));
     builder = arguments.tcp.iter().fold(builder, |builder, port| builder.tcp(*port));
     for (path, baud) in &arguments.serial {
@@ -263,10 +292,11 @@ fn line_json(line: &LineStatus) -> Value {
     json!({
         "name": line.name,
         "clients": clients.collect::<Vec<_>>(),
+        "samples_in": line.samples_in, "samples_out": line.samples_out,
         "received": c.received, "sent": c.sent, "malformed": c.malformed, "unknown_session": c.unknown_session,
         "over_budget": c.over_budget, "lost": c.lost, "repeated": c.repeated, "beyond": c.beyond,
         "held_back": c.held_back, "too_large": c.too_large + line.too_large, "undeliverable": c.undeliverable,
-        "replaced": c.replaced, "answers_dropped": c.answers_dropped, "events_dropped": c.events_dropped,
+        "replaced": c.replaced, "missed": line.missed, "answers_dropped": c.answers_dropped, "events_dropped": c.events_dropped,
         "refused_full": c.refused_full,
     })
 }

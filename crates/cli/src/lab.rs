@@ -12,9 +12,10 @@ use noctule_lab::peers::{self, manifest};
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
 use noctule_lab::session::Request;
-use noctule_lab::{built_in, engine, report, session, text_table};
+use noctule_lab::{DDS_BRIDGE, built_in, engine, report, session, text_table};
 
 use crate::Outcome;
+use crate::gateway::bridge;
 use crate::lab_report;
 use crate::progress::Progress;
 
@@ -122,7 +123,14 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
     };
     // Before measuring: a minute's work must not end at an unwritable directory.
     folders.iter().try_for_each(|folder| prepare(folder))?;
-    let directory = directory()?;
+    let mut directory = directory()?;
+    let wants_dds = requests.iter().any(|request| request.file.has_option("gateway", "dds"));
+    if wants_dds && directory.missing_for_dds().is_none() {
+        // Now, for it takes longer than a node may take to open.
+        if let Err(why) = bridge::program() {
+            directory.add_missing(DDS_BRIDGE, format!("is not there: {why}"));
+        }
+    }
     let interrupted = engine::interrupt_flag()?;
     let mut progress = Progress::new();
     let results = session::run(requests, &directory, interrupted, &mut progress)?;

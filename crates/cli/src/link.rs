@@ -250,17 +250,17 @@ fn row(node: &NodeReport, channel: &ChannelReport) -> Vec<String> {
         node.queue_full,
         node.down,
         node.too_long,
-        channel.lost,
-        channel.delivered,
-        channel.duplicated,
-        channel.corrupted,
+        channel.counts.lost,
+        channel.counts.delivered,
+        channel.counts.duplicated,
+        channel.counts.corrupted,
     ];
     let way = format!("{}>{}", node.name, channel.name);
     [way].into_iter().chain(counts.map(|count| count.to_string())).collect()
 }
 
 fn flight_full(report: &Report) -> u64 {
-    report.nodes.iter().flat_map(|node| &node.to).map(|channel| channel.flight_full).sum()
+    report.nodes.iter().flat_map(|node| &node.to).map(|channel| channel.counts.flight_full).sum()
 }
 
 fn check(count: u32, spin: Span, json: bool) -> Result<(), Box<dyn Error>> {

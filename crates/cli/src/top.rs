@@ -4,12 +4,14 @@
 //! topics on other hosts it doubles the traffic to this one. A thread per topic takes the samples where they
 //! lie, without copying them. What this process is too slow to read it counts as missed, too.
 
+mod recorded;
 mod screen;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -34,7 +36,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args)]
 pub(crate) struct TopArguments {
-    /// Only these topics
+    /// Only these topics; a name that ends in .mcap is a file, and the topics are those recorded in it
     topics: Vec<String>,
     /// Stop after this many seconds; 5 with --json
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -63,6 +65,12 @@ pub(crate) enum Order {
 }
 
 pub(crate) fn run(arguments: &TopArguments) -> Result<Outcome, Box<dyn Error>> {
+    let mut files = arguments.topics.iter().filter(|name| name.ends_with(".mcap"));
+    match (files.next(), files.next()) {
+        (None, _) => {}
+        (Some(file), None) => return recorded::run(Path::new(file), arguments),
+        (Some(_), Some(_)) => return Err("one file at a time".into()),
+    }
     let at_most = arguments.seconds.or(arguments.json.then_some(Duration::from_secs(5)));
     let stop = Stop::after(at_most)?;
     let node = arguments.swarm.join_quietly("top")?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mavlink::dialects::common::ODOMETRY_DATA;
-use noctule::formats::encode_value;
+use noctule::formats::encode_cdr;
 use noctule::{Format, Node, Publisher, Sample, Subscriber};
 use noctule_flight::sensors::Odometry;
 use noctule_flight::{Camera, CameraModel, Trajectory};
@@ -165,11 +165,9 @@ impl Companion {
         match self.config.topics {
             Topics::Px4 => {
                 let message = pose_message(pose, (taken_ns / 1_000) as u64, (sent_ns / 1_000) as u64);
-                encode_value(Format::Cdr, &message, &mut bytes)?;
+                encode_cdr(&message, &mut bytes)?;
             }
-            Topics::Mavros => {
-                encode_value(Format::Cdr, &ros_odometry(pose, Time::from_ns(taken_ns)), &mut bytes)?
-            }
+            Topics::Mavros => encode_cdr(&ros_odometry(pose, Time::from_ns(taken_ns)), &mut bytes)?,
         }
         let source = self.node.now() - (sent - taken);
         self.poses.publish_at(&bytes, source)?;

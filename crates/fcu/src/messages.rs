@@ -125,17 +125,17 @@ fn floats(vector: &Vector) -> [f32; 3] {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use noctule_formats::{Format, decode_value, encode_value};
+    use noctule_formats::{decode_cdr, encode_cdr};
 
     use super::*;
 
     #[test]
     fn messages_are_as_long_as_the_autopilots() {
         let mut bytes = Vec::new();
-        encode_value(Format::Cdr, &SensorCombined::default(), &mut bytes).unwrap();
+        encode_cdr(&SensorCombined::default(), &mut bytes).unwrap();
         assert_eq!(bytes.len(), 4 + 48);
         bytes.clear();
-        encode_value(Format::Cdr, &VehicleOdometry::default(), &mut bytes).unwrap();
+        encode_cdr(&VehicleOdometry::default(), &mut bytes).unwrap();
         assert_eq!(bytes.len(), 4 + 114);
     }
 
@@ -149,8 +149,8 @@ mod tests {
             attitude_std_rad: 0.25,
         };
         let mut bytes = Vec::new();
-        encode_value(Format::Cdr, &pose_message(&pose, 7, 9), &mut bytes).unwrap();
-        let read: VehicleOdometry = decode_value(Format::Cdr, &bytes).unwrap();
+        encode_cdr(&pose_message(&pose, 7, 9), &mut bytes).unwrap();
+        let read: VehicleOdometry = decode_cdr(&bytes).unwrap();
         assert_eq!((read.timestamp_sample, read.timestamp), (7, 9));
         let back = read.pose();
         assert!((back.position_m - pose.position_m).norm() < 1e-6);

@@ -5,7 +5,7 @@ use noctule_board::{Client, ClientConfig, Endpoint, Refusal};
 use noctule_flight::fusion::Companion;
 use noctule_flight::sensors::Odometry;
 use noctule_flight::{Board, ImuSample, Vector};
-use noctule_formats::{Format, decode_value, encode_value};
+use noctule_formats::{decode_cdr, encode_cdr};
 use noctule_gateway::mavlink::endpoint as mavlink_endpoint;
 use noctule_local_clock::Raw;
 use noctule_sys::clock::three_clocks;
@@ -160,7 +160,7 @@ impl Protocol for Xrce {
     fn publish(&mut self, sample: &ImuSample) {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + 48);
         // Encoding plain numbers cannot fail.
-        let _ = encode_value(Format::Cdr, &SensorCombined::new(sample), &mut bytes);
+        let _ = encode_cdr(&SensorCombined::new(sample), &mut bytes);
         match self.client.publish(IMU, &bytes[HEADER_BYTES..], sample.time.ns()) {
             Ok(()) => self.traffic.imu_sent += 1,
             Err(_) => self.traffic.imu_refused += 1,
@@ -183,7 +183,7 @@ impl Protocol for Xrce {
             let little_endian = [0, 1, 0, 0];
             let bytes = [&little_endian, &sample.bytes[..]].concat();
             let read = (sample.endpoint == ODOMETRY)
-                .then(|| decode_value::<VehicleOdometry>(Format::Cdr, &bytes))
+                .then(|| decode_cdr::<VehicleOdometry>(&bytes))
                 .and_then(Result::ok);
             let Some(message) = read else {
                 self.traffic.malformed += 1;

@@ -138,6 +138,7 @@ pub(crate) fn qos(options: &QosOptions) -> Result<Qos, Failure> {
                 )));
             }
         },
+        ..by_default
     })
 }
 

@@ -26,6 +26,8 @@ pub struct PublisherOptions {
     qos: QosOptions,
     payload_bytes_max: u32,
     borrows: u32,
+    /// A C `bool`, which may hold anything if it was not initialised.
+    multicast: u8,
 }
 
 /// Opens a topic for writing.
@@ -75,6 +77,7 @@ unsafe fn open(
         if options.borrows > 0 {
             builder = builder.borrows(options.borrows);
         }
+        builder = builder.multicast(options.multicast != 0);
     }
     let publisher = builder.open()?;
     *handle = Box::into_raw(Box::new(PublisherHandle { publisher, _node: Arc::clone(&node.0) }));

@@ -73,7 +73,7 @@ pub fn decode<T: Message>(format: Format, bytes: &[u8]) -> Result<T, FormatError
 pub fn encode_value<T: Serialize>(format: Format, value: &T, out: &mut Vec<u8>) -> Result<(), FormatError> {
     let start = out.len();
     let written = match format {
-        Format::Cdr => cdr::encode(value, out),
+        Format::Cdr => return encode_cdr(value, out),
         Format::MessagePack => message_pack::encode(value, out),
         Format::Bson => bson::encode(value, out),
         Format::Json => json::encode(value, out),
@@ -95,7 +95,7 @@ pub fn encode_value<T: Serialize>(format: Format, value: &T, out: &mut Vec<u8>) 
 /// As [`decode`].
 pub fn decode_value<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, FormatError> {
     let read = match format {
-        Format::Cdr => cdr::decode(bytes),
+        Format::Cdr => return decode_cdr(bytes),
         Format::MessagePack => message_pack::decode(bytes),
         Format::Bson => bson::decode(bytes),
         Format::Json => json::decode(bytes),
@@ -106,6 +106,26 @@ pub fn decode_value<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result
         Format::Plain | Format::Protobuf | Format::FlatBuffers => return Err(needs_schema::<T>(format)),
     };
     read.map_err(|fault| FormatError::decode(format, fault))
+}
+
+/// [`encode_value`] in [`Format::Cdr`]: a program that speaks only CDR has only CDR compiled for each of its types.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_cdr<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), FormatError> {
+    let start = out.len();
+    cdr::encode(value, out).map_err(|fault| {
+        out.truncate(start);
+        FormatError::encode(Format::Cdr, fault)
+    })
+}
+
+/// [`decode_value`] in [`Format::Cdr`], as [`encode_cdr`].
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_cdr<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatError> {
+    cdr::decode(bytes).map_err(|fault| FormatError::decode(Format::Cdr, fault))
 }
 
 fn needs_schema<T>(format: Format) -> FormatError {

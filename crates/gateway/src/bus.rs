@@ -202,8 +202,12 @@ fn subscriber(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Subscribe
 
 /// Hands samples to a line until told to end: the thread that receives one also sends it.
 fn pass_on(mut subscriber: Subscriber, line: &Arc<Line>, endpoint: EndpointId, ended: &AtomicBool) {
+    let mut missed = 0;
     while !ended.load(Ordering::Relaxed) {
-        match subscriber.receive(Some(LOOK)) {
+        let received = subscriber.receive(Some(LOOK));
+        let before = std::mem::replace(&mut missed, subscriber.counters().missed);
+        line.count_missed(missed - before);
+        match received {
             Ok(None) => {}
             Ok(Some(sample)) => {
                 let bytes = sample.to_vec();

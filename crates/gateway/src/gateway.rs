@@ -7,18 +7,14 @@ use std::thread::{self, JoinHandle};
 
 use mavlink::dialects::dynamic::DynamicDialect;
 use noctule::{Node, NodeError};
-use noctule_timebase::Span;
 use noctule_xrce::{AgentConfig, References};
 
 use crate::bus::Nodes;
 use crate::line::{Line, LineStatus};
 use crate::mavlink::bridge::{Bridge, MavlinkError, MavlinkLine, MavlinkStatus};
-use crate::serial::{Device, SerialDriver, SerialPort, wire_time};
+use crate::serial::{Device, SerialDriver, SerialPort};
 use crate::tcp::{SharedTcpPort, TcpDriver};
 use crate::udp::UdpDriver;
-
-/// Bytes of a frame that carries time stamps, at least: `docs/spec/xrce.md`.
-const STAMP_FRAME_BYTES: u32 = 39;
 
 /// Why a gateway cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +187,7 @@ impl GatewayBuilder {
                 UdpDriver::open(*port).map_err(|cause| GatewayError::Port { kind, port: *port, cause })?;
             let name = format!("udp {}", driver.port());
             gateway.ports.push(("udp", driver.port()));
-            let line = line(name, (driver.sender(), Span::ZERO))?;
+            let line = line(name, driver.sender())?;
             gateway.run(line, move |line| driver.run(line))?;
         }
         for port in &self.tcp {
@@ -201,7 +197,7 @@ impl GatewayBuilder {
             let name = format!("tcp {}", driver.port());
             gateway.ports.push(("tcp", driver.port()));
             let sender = SharedTcpPort::default();
-            let line = line(name, (Box::new(sender.clone()), Span::ZERO))?;
+            let line = line(name, Box::new(sender.clone()))?;
             gateway.run(line, move |line| driver.run(line, &sender))?;
         }
         for device in &self.serial {
@@ -209,8 +205,8 @@ impl GatewayBuilder {
             if device.baud == 0 {
                 return Err(GatewayError::Baud { path: name });
             }
-            let sender = SerialPort::new(device);
-            let line = line(name, (Box::new(sender.clone()), wire_time(device, STAMP_FRAME_BYTES)))?;
+            let sender = SerialPort::new();
+            let line = line(name, Box::new(sender.clone()))?;
             let driver = SerialDriver::new(device.clone(), sender);
             gateway.run(line, move |line| driver.run(line))?;
         }

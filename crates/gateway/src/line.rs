@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
 
@@ -46,8 +46,10 @@ pub(crate) struct Line {
     /// When the line's thread wakes by itself.
     planned_ns: AtomicI64,
     stop: AtomicBool,
-    /// What a message with stamps spends on the wire at least.
-    wire: Span,
+    /// What a message with stamps spends on the wire at least, in nanoseconds.
+    wire_ns: AtomicI64,
+    /// Samples of the bus that were gone before they were taken.
+    missed: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,8 @@ struct State {
     message: Vec<u8>,
     notices: VecDeque<String>,
     told: BTreeSet<String>,
+    samples_in: u64,
+    samples_out: u64,
     too_large: u64,
 }
 
@@ -79,8 +83,14 @@ pub struct LineStatus {
     pub clients: Vec<ClientStatus>,
     /// What became of messages.
     pub counters: Counters,
+    /// Samples that clients published, those included that have left.
+    pub samples_in: u64,
+    /// Samples of the bus for clients, those included that have left.
+    pub samples_out: u64,
     /// Samples of clients that are larger than the bus takes.
     pub too_large: u64,
+    /// Samples of the bus for clients that were gone before they were taken: more came than the machine keeps up with.
+    pub missed: u64,
 }
 
 /// What there is to say about a client.
@@ -120,7 +130,7 @@ impl Line {
         config: AgentConfig,
         references: References,
         nodes: Arc<Nodes>,
-        (port, wire): (Box<dyn Port>, Span),
+        port: Box<dyn Port>,
     ) -> io::Result<Arc<Line>> {
         let state = State {
             agent: Agent::new(config, references),
@@ -130,6 +140,8 @@ impl Line {
             message: Vec::new(),
             notices: VecDeque::new(),
             told: BTreeSet::new(),
+            samples_in: 0,
+            samples_out: 0,
             too_large: 0,
         };
         Ok(Arc::new(Line {
@@ -138,7 +150,8 @@ impl Line {
             kick: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             planned_ns: AtomicI64::new(i64::MAX),
             stop: AtomicBool::new(false),
-            wire,
+            wire_ns: AtomicI64::new(0),
+            missed: AtomicU64::new(0),
         }))
     }
 
@@ -161,6 +174,11 @@ impl Line {
         state.pump(self);
     }
 
+    /// Nothing can be sent to this address for a while; what is for it waits.
+    pub(crate) fn handle_blocked(&self, address: ClientAddress) {
+        self.lock().agent.handle_blocked(address);
+    }
+
     /// Clients at this address can be sent to again.
     pub(crate) fn handle_unblocked(self: &Arc<Self>, address: ClientAddress) {
         let mut state = self.lock();
@@ -175,9 +193,20 @@ impl Line {
         state.pump(self);
     }
 
+    /// What a message with stamps spends on the wire at least, for clients that come from now on.
+    pub(crate) fn set_wire(&self, wire: Span) {
+        self.wire_ns.store(wire.ns(), Ordering::Relaxed);
+    }
+
+    /// Samples of the bus for a client were gone before they were taken.
+    pub(crate) fn count_missed(&self, samples: u64) {
+        self.missed.fetch_add(samples, Ordering::Relaxed);
+    }
+
     /// A sample of the bus for a client.
     pub(crate) fn deliver(self: &Arc<Self>, endpoint: EndpointId, sample: Sample) {
         let mut state = self.lock();
+        state.samples_out += 1;
         if let Some(client) = state.clients.get_mut(&endpoint.client) {
             client.samples_out += 1;
         }
@@ -238,7 +267,10 @@ impl Line {
             name: self.name.clone(),
             clients: clients.collect(),
             counters: state.agent.counters(),
+            samples_in: state.samples_in,
+            samples_out: state.samples_out,
             too_large: state.too_large,
+            missed: self.missed.load(Ordering::Relaxed),
         }
     }
 
@@ -302,7 +334,7 @@ impl State {
             Event::Came { client, address } => {
                 let fresh = ClientState {
                     name: String::new(),
-                    time: ClientTime::new(line.wire),
+                    time: ClientTime::new(Span::from_ns(line.wire_ns.load(Ordering::Relaxed))),
                     samples_in: 0,
                     samples_out: 0,
                 };
@@ -335,6 +367,7 @@ impl State {
             Event::Published { endpoint, sample, arrived, measured } => {
                 let Some(client) = self.clients.get_mut(&endpoint.client) else { return };
                 client.samples_in += 1;
+                self.samples_in += 1;
                 let Some(stamped) = self.bus.stamped(endpoint) else { return };
                 let source = client.time.source(stamped, &sample, measured, arrived.local);
                 let arrival = Source { at: arrived.local, bound: None, sigma: None };

@@ -3,6 +3,9 @@
 //! What is written to a tty waits in the kernel, and nothing newer can overtake it there. So this side
 //! keeps the books of the wire: a message is handed over when the one before is nearly out, and until then
 //! samples wait in the agent, where newer ones replace older.
+//!
+//! A device that is unplugged is given [`UNPLUGGED_MAX`] to come back. Until then its clients stay on the bus and
+//! what is for them waits, so that a loose cable costs no reliable sample.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -26,10 +29,21 @@ const MESSAGE_BYTES_MAX: u16 = 4096;
 const AHEAD: Span = Span::from_us(500);
 /// A device that is not there is looked for this often.
 const LOOK_AGAIN: Span = Span::from_ms(100);
+/// A device that is gone for longer takes its clients with it.
+const UNPLUGGED_MAX: Span = Span::from_s(3);
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
-/// Bits of a byte on the wire: start, eight of data, stop.
-const BITS_PER_BYTE: u32 = 10;
+/// Bytes of a frame that carries time stamps, at least: `docs/spec/xrce.md`.
+const STAMP_FRAME_BYTES: u32 = 39;
+/// How fast a UART may be that is still understood, in percent of its nominal speed: the least that is known of its
+/// wire time.
+const FASTEST_PERCENT: i64 = 103;
+/// Names, up to the number, of devices that are UARTs or have one behind them. All others carry bytes as fast as
+/// they please, whatever speed they are set to: pseudo-terminals, boards' own USB (`ttyACM`), radio links.
+const UARTS: &[&str] = &[
+    "ttyS", "ttyUSB", "ttyAMA", "ttyTHS", "ttymxc", "ttyLP", "ttyPS", "ttyUL", "ttySC", "ttySAC", "ttySTM",
+    "ttyMSM", "ttyHS", "ttyO", "ttyAML", "ttyXRUSB", "ttyMXUSB", "ttyAP", "ttyFIQ",
+];
 
 /// Where and how fast.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +59,7 @@ pub(crate) struct SerialPort(Arc<Mutex<Outgoing>>);
 #[derive(Debug)]
 struct Outgoing {
     file: Option<Arc<File>>,
-    /// Duration of a byte on the wire; zero on a pseudo-terminal, which has its own pace.
+    /// Duration of a byte on the wire; zero where it is not known, on devices that have their own pace.
     byte: Span,
     frame: Vec<u8>,
     /// What the device has not taken yet.
@@ -56,11 +70,10 @@ struct Outgoing {
 }
 
 impl SerialPort {
-    pub(crate) fn new(device: &Device) -> SerialPort {
-        let byte = wire_time(device, 1);
+    pub(crate) fn new() -> SerialPort {
         SerialPort(Arc::new(Mutex::new(Outgoing {
             file: None,
-            byte,
+            byte: Span::ZERO,
             frame: Vec::new(),
             unsent: Vec::new(),
             idle_ns: 0,
@@ -112,7 +125,7 @@ impl Outgoing {
 
     /// Whether another message can be handed over.
     fn is_free(&self) -> bool {
-        self.unsent.is_empty() && raw_ns() >= self.idle_ns - AHEAD.ns()
+        self.file.is_some() && self.unsent.is_empty() && raw_ns() >= self.idle_ns - AHEAD.ns()
     }
 }
 
@@ -135,17 +148,16 @@ impl SerialDriver {
     pub(crate) fn run(mut self, line: &Arc<Line>) {
         let mut buffer = vec![0; READ_BYTES];
         let mut is_missing = false;
+        let mut gone_at_ns = 0;
         while !line.is_stopped() {
             match open(&self.device, line) {
                 Ok(file) => {
                     line.notice(format!("open at {} baud", self.device.baud));
                     is_missing = false;
-                    self.plug(Some(Arc::new(file)));
+                    self.plug(file, line);
                     self.read_until_gone(line, &mut buffer);
-                    self.plug(None);
-                    for address in std::mem::take(&mut self.heard) {
-                        line.handle_lost(address);
-                    }
+                    self.unplug(line);
+                    gone_at_ns = raw_ns();
                 }
                 Err(fault) if !is_missing => {
                     is_missing = true;
@@ -153,17 +165,39 @@ impl SerialDriver {
                 }
                 Err(_) => {}
             }
+            if raw_ns() - gone_at_ns >= UNPLUGGED_MAX.ns() {
+                for address in std::mem::take(&mut self.heard) {
+                    line.handle_lost(address);
+                }
+            }
             wait(line, &mut [], Some(LOOK_AGAIN));
         }
     }
 
-    fn plug(&mut self, file: Option<Arc<File>>) {
+    fn plug(&mut self, file: File, line: &Arc<Line>) {
+        let is_uart = is_uart(&self.device.path);
+        let wire = |bytes| if is_uart { wire_time(self.device.baud, bytes) } else { Span::ZERO };
+        line.set_wire(Span::from_ns(wire(STAMP_FRAME_BYTES).ns() * 100 / FASTEST_PERCENT));
         self.decoder.reset();
         self.port.with(|outgoing| {
-            outgoing.file = file;
-            outgoing.unsent.clear();
+            outgoing.file = Some(Arc::new(file));
+            outgoing.byte = wire(1);
             outgoing.idle_ns = 0;
+            outgoing.blocked.clear();
         });
+        for address in &self.heard {
+            line.handle_unblocked(*address);
+        }
+    }
+
+    fn unplug(&mut self, line: &Arc<Line>) {
+        self.port.with(|outgoing| {
+            outgoing.file = None;
+            outgoing.unsent.clear();
+        });
+        for address in &self.heard {
+            line.handle_blocked(*address);
+        }
     }
 
     fn read_until_gone(&mut self, line: &Arc<Line>, buffer: &mut [u8]) {
@@ -239,12 +273,18 @@ fn wait(line: &Arc<Line>, device: &mut [PollFd<'_>], at_most: Option<Span>) -> P
     descriptors.get(1).map_or(PollFlags::empty(), PollFd::revents)
 }
 
-/// What some bytes spend on the wire at least; nothing on a pseudo-terminal.
-pub(crate) fn wire_time(device: &Device, bytes: u32) -> Span {
-    let is_wire = !device.path.canonicalize().is_ok_and(|path| path.starts_with("/dev/pts"));
-    let span =
-        Span::from_ns(i64::from(bytes * BITS_PER_BYTE) * 1_000_000_000 / i64::from(device.baud.max(1)));
-    if is_wire { span } else { Span::ZERO }
+/// What some bytes spend on the wire of a UART.
+fn wire_time(baud: u32, bytes: u32) -> Span {
+    // No line is opened at 0 baud.
+    Span::from_serial_bytes(bytes, baud).unwrap_or(Span::ZERO)
+}
+
+/// Whether there is a wire of the speed that the device is set to.
+fn is_uart(path: &Path) -> bool {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    path.parent() == Some(Path::new("/dev")) && UARTS.contains(&kind)
 }
 
 /// Opens a device and sets it up: raw, eight bits, no parity, no flow control, low latency.
@@ -275,4 +315,24 @@ fn latency_timer(path: &Path) -> Option<String> {
     (ms > 1).then(|| {
         format!("the adapter keeps bytes back for up to {ms} ms; end that by: echo 1 | sudo tee {file}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_uart_is_said_to_have_a_wire() {
+        for (path, wanted) in [
+            ("/dev/ttyUSB0", true),
+            ("/dev/ttyAMA10", true),
+            ("/dev/ttyTHS1", true),
+            ("/dev/ttyACM0", false),
+            ("/dev/pts/3", false),
+            ("/dev/rfcomm0", false),
+            ("/tmp/ttyS0", false),
+        ] {
+            assert_eq!(is_uart(Path::new(path)), wanted, "{path}");
+        }
+    }
 }

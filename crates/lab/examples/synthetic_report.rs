@@ -209,6 +209,8 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
         received_hz: None,
         wire_bytes: None,
         warm_up_sent: None,
+        scheduled: None,
+        rate_held: None,
         emulated_link: None,
         clocks: vec![],
         hops: match shape.mode {

@@ -35,7 +35,7 @@ fn floor_medians(cells: &[Cell]) -> BTreeMap<CellKey, i64> {
 }
 
 /// Options that a floor must share, where a cell has them: they make the link another one, or the machine.
-const LINE_OPTIONS: [&str; 4] = ["baud", "ftdi", "noise", "load"];
+const LINE_OPTIONS: [&str; 5] = ["baud", "ftdi", "fifo", "noise", "load"];
 
 /// Names of the floors of a link, the right one first, then what stands in for it.
 fn candidates(key: &CellKey) -> &'static [&'static str] {

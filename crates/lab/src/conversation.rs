@@ -183,7 +183,8 @@ impl<'a> Conversation<'a> {
     pub(crate) fn finish(mut self) -> Result<Vec<NodeResult>, NodeFault> {
         let reply_timeout = Duration::from_millis(self.around.settings.reply_timeout_ms);
         let finish_timeout = if self.cell.across.is_some() { FINISH_TIMEOUT_ACROSS } else { FINISH_TIMEOUT };
-        let limit = Duration::from_secs_f64(self.cell.sending_seconds()) + reply_timeout * 2 + finish_timeout;
+        let sending = self.cell.sending_seconds().max(self.cell.sending_limit_seconds());
+        let limit = Duration::from_secs_f64(sending) + reply_timeout * 2 + finish_timeout;
         let interrupted = self.around.interrupted;
         let (sender, receivers) = self.nodes.split_at_mut(1);
         let mut done = vec![sender[0].expect("done", "sending", limit, interrupted)?];
@@ -223,7 +224,7 @@ impl<'a> Conversation<'a> {
         let cell = self.cell;
         Line::new("run")
             .with("messages", cell.messages)
-            .with("seconds", if cell.rate_hz.is_some() { 1e6 } else { cell.seconds })
+            .with("seconds", cell.sending_limit_seconds())
             .with_some("rate_hz", cell.rate_hz)
             .with("warmup_messages", cell.warm_up_messages)
             .with("warmup_ms", cell.warm_up_ms)

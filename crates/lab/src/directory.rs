@@ -8,6 +8,7 @@ use std::time::Duration;
 use noctule_peer::{Description, Line};
 use serde::Serialize;
 
+use crate::board_peers::{DDS_BRIDGE, DDS_PEER};
 use crate::node_process::{NodeFault, NodeProcess, Program};
 use crate::{built_in, floors};
 
@@ -84,6 +85,15 @@ impl Directory {
                 self.missing.insert(name.into(), fault.to_string());
             }
         }
+    }
+
+    /// What is missing of the way through DDS (a board's option `gateway = "dds"`), in a sentence.
+    pub fn missing_for_dds(&self) -> Option<String> {
+        let is_there = self.entries.contains_key(DDS_PEER) && !self.missing.contains_key(DDS_BRIDGE);
+        let names = [DDS_PEER, DDS_BRIDGE].into_iter();
+        let mut known = names.filter_map(|name| Some(format!("{name} {}", self.missing.get(name)?)));
+        let unknown = || format!("no peer is called {DDS_PEER}; set NOCTULE_PEERS to a folder that has it");
+        (!is_there).then(|| known.next().unwrap_or_else(unknown))
     }
 
     /// Notes a peer that cannot be started.

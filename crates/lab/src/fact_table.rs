@@ -42,8 +42,7 @@ fn figures(cell: &Cell) -> BTreeMap<String, f64> {
 /// What counts only over all trials together, in words: of messages across an emulated link, how many were there when.
 fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
     let mut pooled = BTreeMap::new();
-    let trials = trials(run, row);
-    if row.key.link.starts_with("link:") && trials.iter().all(|cell| cell.deadline_ns.is_some()) {
+    if row.key.link.starts_with("link:") && trials(run, row).iter().all(|cell| cell.deadline_ns.is_some()) {
         pooled.extend(row.on_time().map(|share| (ON_TIME, format!("{:.3} %", share * 100.0))));
         let words = |arrival| match arrival {
             Arrival::Within(ns) => duration(ns as f64),
@@ -52,7 +51,9 @@ fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
         };
         pooled.extend(row.of_sent.iter().flat_map(|of| [(P99, words(of.p99)), (P99_9, words(of.p99_9))]));
     }
-    pooled.extend(wire_per_payload(&trials).map(|ratio| (WIRE_PER_PAYLOAD, three_digits(ratio))));
+    pooled.extend(
+        wire_per_payload(&valid_trials(run, row)).map(|ratio| (WIRE_PER_PAYLOAD, three_digits(ratio))),
+    );
     pooled
 }
 
@@ -82,7 +83,8 @@ pub struct FactTable {
 impl FactTable {
     /// The facts of a run; `labels[i]` names `merged[i]`. Empty if no valid cell has any.
     pub fn of(run: &Run, merged: &[MergedCell], labels: &[impl AsRef<str>]) -> Self {
-        let with_facts = |row: &&(&MergedCell, &str)| row.0.valid && !names(run, row.0).is_empty();
+        let with_facts =
+            |row: &&(&MergedCell, &str)| (row.0.valid || row.0.is_only_slow) && !names(run, row.0).is_empty();
         let labelled: Vec<(&MergedCell, &str)> =
             merged.iter().zip(labels.iter().map(AsRef::as_ref)).collect();
         let chosen: Vec<(&MergedCell, &str)> = labelled.iter().filter(with_facts).copied().collect();
@@ -106,12 +108,17 @@ impl FactTable {
 
 /// Of the columns in which a row has something to say.
 fn names(run: &Run, row: &MergedCell) -> Vec<String> {
-    let of_trials = trials(run, row).first().map(|cell| figures(cell)).unwrap_or_default();
+    let of_trials = valid_trials(run, row).first().map(|cell| figures(cell)).unwrap_or_default();
     of_trials.into_keys().chain(pooled(run, row).into_keys().map(str::to_owned)).collect()
 }
 
 fn trials<'a>(run: &'a Run, row: &MergedCell) -> Vec<&'a Cell> {
     row.trials.iter().map(|&trial| &run.cells[trial]).collect()
+}
+
+/// Those whose own figures count: if one is not valid, none.
+fn valid_trials<'a>(run: &'a Run, row: &MergedCell) -> Vec<&'a Cell> {
+    if row.valid { trials(run, row) } else { Vec::new() }
 }
 
 /// The name without its unit, which stands with every figure.
@@ -125,7 +132,7 @@ fn figure(run: &Run, row: &MergedCell, name: &str, sources: &mut Vec<String>) ->
         return words;
     }
     let mut values: Vec<f64> =
-        trials(run, row).iter().filter_map(|cell| figures(cell).get(name).copied()).collect();
+        valid_trials(run, row).iter().filter_map(|cell| figures(cell).get(name).copied()).collect();
     values.sort_unstable_by(f64::total_cmp);
     let Some(&median) = values.get(values.len() / 2) else { return "–".into() };
     let own = match name {
@@ -212,6 +219,21 @@ mod tests {
         assert_eq!(found.rows[0][1..], ["99.072 %", "4.98 µs", "never", "1.2"]);
         run[0].0.warm_up_sent = None;
         assert_eq!(table(&run).headings[1..], [ON_TIME, P99, P99_9], "half a ratio is none");
+    }
+
+    #[test]
+    fn who_does_not_hold_the_rate_still_says_how_much_was_on_time_and_nothing_else() {
+        let (mut cell, samples) = fixture::round_trip("tcp", 0, &(1..=20).collect::<Vec<_>>());
+        (cell.link, cell.mode, cell.deadline_ns) = ("link:loss=1%".into(), "one_way".into(), Some(1));
+        (cell.sent, cell.lost, cell.late, cell.scheduled) = (20, 0, 15, Some(200));
+        (cell.warm_up_sent, cell.wire_bytes, cell.redundancy) = (Some(0), Some(20), Some(0.5));
+        (cell.valid, cell.rate_held) = (false, Some(false));
+        cell.why_invalid = vec!["the rate was not held: 20 of 200 messages were sent".into()];
+        let found = table(vec![(cell.clone(), samples.clone())], vec![]);
+        assert_eq!(found.headings[1..], [ON_TIME]);
+        assert_eq!(found.rows[0][1..], ["2.500 %"]);
+        cell.why_invalid.push("peers disagree".into());
+        assert_eq!(table(vec![(cell, samples)], vec![]), FactTable::default());
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, Ce
         received_hz: None,
         wire_bytes: None,
         warm_up_sent: None,
+        scheduled: None,
+        rate_held: None,
         emulated_link: None,
     };
     let sample = |(index, latency): (usize, &i64)| Sample {

@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use noctule_formats::Format;
 use noctule_formats::uav_state::UavState;
-use noctule_formats::{Format, decode, encode};
 use noctule_peer::{
     Deliver, Description, Header, Open, Outgoing, Peer, PeerError, Touch, Transport, WARM_UP, Wait,
 };
@@ -51,7 +51,7 @@ impl Peer for Formats {
         let format: Format = open.format.parse().map_err(|e| PeerError::of("format", e))?;
         let state = UavState::realistic(open.payload_bytes, SEED);
         let mut encoded = Vec::new();
-        encode(Format::Plain, &state, &mut encoded).map_err(|e| PeerError::of("cannot make a message", e))?;
+        state.encode(Format::Plain, &mut encoded).map_err(|e| PeerError::of("cannot make a message", e))?;
         if encoded.len().abs_diff(open.payload_bytes) * 50 > open.payload_bytes {
             let (least, wanted) = (encoded.len(), open.payload_bytes);
             return Err(PeerError(format!(
@@ -217,7 +217,7 @@ impl Codec {
         self.outgoing.clear();
         self.outgoing.resize(FRAME_HEADER_BYTES, 0);
         let start_ns = clock::now_ns();
-        encode(self.format, &self.state, &mut self.outgoing).map_err(|e| PeerError(e.to_string()))?;
+        self.state.encode(self.format, &mut self.outgoing).map_err(|e| PeerError(e.to_string()))?;
         let sent_ns = clock::now_ns();
         let encoded_bytes = (self.outgoing.len() - FRAME_HEADER_BYTES) as u32;
         self.outgoing[..4].copy_from_slice(&encoded_bytes.to_le_bytes());
@@ -237,7 +237,7 @@ impl Codec {
         transfer_ns: Option<i64>,
     ) -> Result<&[u8], PeerError> {
         let start_ns = clock::now_ns();
-        let state: UavState = decode(self.format, encoded).map_err(|e| PeerError(e.to_string()))?;
+        let state = UavState::decode(self.format, encoded).map_err(|e| PeerError(e.to_string()))?;
         let decode_ns = clock::now_ns() - start_ns;
         let sequence = state.header.sequence;
         let index =

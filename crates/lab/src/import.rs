@@ -326,6 +326,8 @@ fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
         received_hz: None,
         wire_bytes: None,
         warm_up_sent: None,
+        scheduled: None,
+        rate_held: None,
         emulated_link: None,
         clocks: vec![],
     }

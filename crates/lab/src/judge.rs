@@ -70,7 +70,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     fill(&mut cell, plan, &nodes, &samples);
     cell.wire_bytes = wire_bytes;
     cell.facts.extend(line.facts);
-    let mut why = line.faults;
+    let mut why = Vec::new();
     if let (Some(plan), Some(nodes)) = (plan.beside.as_deref(), beside) {
         let (other, _) = judge(plan, cell.trial, Ok(Trial { nodes, ..Trial::default() }));
         why.extend(other.why_invalid.iter().map(|why| format!("beside it: {why}")));
@@ -85,17 +85,18 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     }
     check_counts(&nodes, &mut why);
     check_neighbours(plan, &nodes, &mut why);
-    check_rate(plan, &nodes, &mut why);
+    cell.rate_held = check_rate(plan, &nodes, &mut why);
     check_latencies(plan, &samples, &mut why);
     check_way(&cell, link.is_some(), &mut why);
-    let faults: Vec<String> = link.iter().flat_map(LinkRecord::faults).collect();
+    let mut faults: Vec<String> = link.iter().flat_map(LinkRecord::faults).collect();
+    faults.extend(line.faults);
+    faults.extend(Translation::faults(&translation));
     if !faults.is_empty() {
-        // A peer may saturate, the tool may not.
+        // A peer may saturate; the tool's links, lines and comparison of clocks may not.
         cell.expect = None;
     }
     why.extend(faults);
     cell.emulated_link = link;
-    why.extend(Translation::faults(&translation));
     if cell.received == 0 {
         why.push(format!("nothing arrived: {} messages were sent, none received", cell.sent));
     }
@@ -158,6 +159,8 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
         received_hz: None,
         wire_bytes: None,
         warm_up_sent: plan.warm_up_sent(),
+        scheduled: None,
+        rate_held: None,
         emulated_link: None,
     }
 }
@@ -211,6 +214,7 @@ fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSa
     };
     let fan = if plan.mode == "fan_out" { u64::from(plan.nodes - 1) } else { 1 };
     cell.sent = source.table.sent() * fan;
+    cell.scheduled = plan.rate_hz.map(|_| plan.messages * fan);
     cell.received = latencies.len() as u64;
     cell.lost = cell.sent.saturating_sub(cell.received);
     cell.late = plan.deadline_ns.map_or(0, |deadline_ns| statistics::late(&latencies, deadline_ns));
@@ -293,14 +297,12 @@ fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>
 }
 
 /// Open loop: did the source keep its schedule?
-fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
-    let (Some(rate_hz), Some(source)) = (plan.rate_hz, nodes.first()) else {
-        return;
-    };
+fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) -> Option<bool> {
+    let (rate_hz, source) = (plan.rate_hz?, nodes.first()?);
     let sent = source.table.sent();
     if sent < plan.messages {
         why.push(format!("the rate was not held: {sent} of {} messages were sent", plan.messages));
-        return;
+        return Some(false);
     }
     // The typical lag of the last tenth: a backlog grows and stays, a hiccup is caught up with, even
     // if it comes at the very end.
@@ -310,13 +312,15 @@ fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
     lags_ns.sort_unstable();
     let lag_ns = order_statistic(&lags_ns, 0.5).unwrap_or(0) as f64;
     let length_ns = plan.messages as f64 / rate_hz * 1e9;
-    if lag_ns > (length_ns * RATE_TOLERANCE).max(RATE_TOLERANCE_NS) {
+    let is_behind = lag_ns > (length_ns * RATE_TOLERANCE).max(RATE_TOLERANCE_NS);
+    if is_behind {
         let held_hz = plan.messages as f64 / ((length_ns + lag_ns) / 1e9);
         why.push(format!(
             "the rate was not held: {rate_hz} Hz were asked for, {held_hz:.0} Hz achieved (the last messages left {:.1} ms late)",
             lag_ns / 1e6
         ));
     }
+    Some(!is_behind)
 }
 
 /// Hosts of one machine share its memory, and a middleware that notices does not need the link.

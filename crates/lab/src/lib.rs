@@ -43,3 +43,5 @@ pub mod session;
 pub mod statistics;
 pub mod sync;
 pub mod text_table;
+
+pub use board_peers::DDS_BRIDGE;

@@ -104,9 +104,17 @@ impl Peer for Noctule {
 
 /// What publisher offers and subscriber requests: the deadline is the cell's.
 fn qos(open: &Open) -> Result<Qos, PeerError> {
-    let qos = Qos { depth: HISTORY.max(open.window), ..Qos::default() };
+    let multicast = match open.options.get("multicast").map(String::as_str) {
+        None | Some("0") => false,
+        Some("1") => true,
+        Some(other) => return Err(PeerError(format!("multicast {other}: say 1, or leave it out"))),
+    };
+    let qos = Qos { depth: HISTORY.max(open.window), multicast, ..Qos::default() };
     match open.options.get("reliability").map(String::as_str) {
         None | Some("best_effort") => Ok(qos),
+        Some("reliable") if multicast => Err(PeerError(
+            "reliable goes to each by itself: leave multicast out, or say deadline_bound".into(),
+        )),
         Some("reliable") => Ok(Qos { reliability: Reliability::Reliable, ..qos }),
         Some("deadline_bound") => {
             let wrong = || PeerError("deadline_bound needs a deadline in the cell (deadline_us)".into());

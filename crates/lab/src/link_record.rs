@@ -5,6 +5,7 @@
 
 use noctule_link_emulator::Report;
 use noctule_link_emulator::report::{Lateness, NodeReport};
+use noctule_netsim::link::ChannelStatistics;
 use serde::{Deserialize, Serialize};
 
 /// Of fewer packets than this nobody knows when one in a thousand is handed over: ten lie beyond.
@@ -131,9 +132,8 @@ impl LinkRecord {
 
 impl Direction {
     fn of(node: &NodeReport) -> Self {
-        let sum = |count: fn(&noctule_link_emulator::report::ChannelReport) -> u64| {
-            node.to.iter().map(count).sum::<u64>()
-        };
+        let sum =
+            |count: fn(&ChannelStatistics) -> u64| node.to.iter().map(|to| count(&to.counts)).sum::<u64>();
         Self {
             from: node.name.clone(),
             packets: node.packets,

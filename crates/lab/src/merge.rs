@@ -72,6 +72,8 @@ pub struct MergedCell {
     pub p50_spread_ns: Option<(i64, i64)>,
     /// Sum over trials of [`Cell::sent`].
     pub sent: u64,
+    /// Sum over trials of [`Cell::scheduled`]; where that is not known, of what was sent.
+    pub scheduled: u64,
     /// Sum over trials of [`Cell::received`].
     pub received: u64,
     /// Sum over trials of [`Cell::lost`].
@@ -92,6 +94,9 @@ pub struct MergedCell {
     pub is_floor: bool,
     /// True if every trial was valid.
     pub valid: bool,
+    /// True if what was not valid was so only because the rate was not held ([`Cell::is_only_slow`]): then the share of
+    /// messages on time is known.
+    pub is_only_slow: bool,
     /// Trials that were not valid.
     pub invalid_trials: u32,
     /// Their reasons, each once.
@@ -122,10 +127,12 @@ impl MergedCell {
         })
     }
 
-    /// Messages that were there by their deadline as a share of those sent, 0 … 1: lost ones were not. `None` if none
-    /// were sent.
+    /// Messages that were there by their deadline as a share of those that were due, 0 … 1: lost ones were not, nor those
+    /// that the sender never came to. `None` if none were due.
     pub fn on_time(&self) -> Option<f64> {
-        (self.sent > 0).then(|| 1.0 - self.lost.saturating_add(self.late) as f64 / self.sent as f64)
+        let (due, missing) = (self.scheduled.max(self.sent), self.scheduled.saturating_sub(self.sent));
+        let missed = self.lost.saturating_add(self.late).saturating_add(missing);
+        (due > 0).then(|| 1.0 - missed as f64 / due as f64)
     }
 
     /// Half the spread of the trials' medians relative to the pooled median; `None` with one trial.
@@ -213,6 +220,7 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
         of_sent,
         p50_spread_ns,
         sent,
+        scheduled: sum(|cell| cell.scheduled.unwrap_or(cell.sent)),
         received: sum(|cell| cell.received),
         lost: sum(|cell| cell.lost),
         late: sum(|cell| cell.late),
@@ -223,6 +231,7 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
         ratio_to_floor,
         is_floor: cells.iter().all(|cell| cell.is_floor),
         valid: invalid_trials == 0,
+        is_only_slow: invalid_trials > 0 && cells.iter().all(|cell| cell.valid || cell.is_only_slow()),
         invalid_trials,
         why_invalid,
         may_saturate: cells.iter().all(|cell| cell.expect.as_deref() == Some("may_saturate")),
@@ -285,6 +294,9 @@ mod tests {
         assert_eq!(row.of_sent, Some(OfSent { p99: Arrival::Within(9_851), p99_9: Arrival::TooFew }));
         (row.sent, row.lost, row.late) = (10_000, 50, 150);
         assert_eq!(row.on_time(), Some(0.98));
+        // What the sender never came to was not on time either.
+        row.scheduled = 20_000;
+        assert_eq!(row.on_time(), Some(0.49));
     }
 
     #[test]

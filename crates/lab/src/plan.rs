@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::directory::{Directory, Entry};
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
-use crate::{busy_cores, library_peer, network, serial_line};
+use crate::{board_peers, busy_cores, library_peer, network, serial_line};
 
 /// Warm-up messages of a closed loop, at most.
 const WARM_UP_MESSAGES: u64 = 2_000;
@@ -13,6 +13,8 @@ const WARM_UP_MESSAGES: u64 = 2_000;
 const WINDOW_BYTES: u64 = 64 << 20;
 /// What flows beside a cell flows this much longer, half of it before.
 const BESIDE_SECONDS: f64 = 1.0;
+/// Who has not sent all after this many schedules and seconds stops: no stall of a machine is that long.
+const SENDING_LIMIT: (f64, f64) = (1.05, 2.0);
 /// Messages of traffic beside a cell, at most, where it flows back to back.
 const BESIDE_MESSAGES_MAX: u64 = 4_000_000;
 
@@ -121,6 +123,12 @@ impl CellPlan {
             Some(rate_hz) => (self.messages + self.warm_up_messages) as f64 / rate_hz,
             None => self.seconds + self.warm_up_ms as f64 / 1e3,
         }
+    }
+
+    /// No measured message starts later than this after the first, in seconds: who does not hold the rate says how many it sent.
+    pub fn sending_limit_seconds(&self) -> f64 {
+        let (schedules, seconds) = SENDING_LIMIT;
+        self.rate_hz.map_or(self.seconds, |hz| self.messages as f64 / hz * schedules + seconds)
     }
 
     /// One line for progress displays.
@@ -399,6 +407,10 @@ impl Expander<'_> {
             .or_else(|| {
                 let wanted = cell.options.get("reliability").filter(|_| cell.peer == library_peer::NAME)?;
                 offered("reliability", wanted, &library_peer::RELIABILITIES.map(String::from))
+            })
+            .or_else(|| {
+                let missing = board_peers::is_through_dds(&cell.options).then(|| self.directory.missing_for_dds())??;
+                Some(format!("gateway = \"dds\": {missing}"))
             })
             .or_else(|| {
                 let absent = cell.cores.iter().find(|core| !self.cores.contains(core))?;

@@ -203,6 +203,13 @@ pub struct Cell {
     /// Messages of the warm-up, which [`Cell::wire_bytes`] contains; `null` without a rate, where nobody counts them.
     #[serde(default)]
     pub warm_up_sent: Option<u64>,
+    /// Open loop: messages (in a fan-out deliveries) of the schedule, be they sent or not; `null` in closed loop.
+    #[serde(default)]
+    pub scheduled: Option<u64>,
+    /// Open loop: whether the sender kept its schedule. Where that is all that is wrong with an invalid cell, what arrived in
+    /// time is a figure nevertheless: a share of [`Cell::scheduled`].
+    #[serde(default)]
+    pub rate_held: Option<bool>,
     /// What the emulated link between the hosts did; `null` without one.
     #[serde(default)]
     pub emulated_link: Option<LinkRecord>,
@@ -369,6 +376,11 @@ impl Cell {
             }
             _ => self.nodes,
         }
+    }
+
+    /// The cell is valid but for a sender that did not keep its schedule.
+    pub fn is_only_slow(&self) -> bool {
+        !self.valid && self.rate_held == Some(false) && self.why_invalid.len() == 1
     }
 
     /// What makes two cells the same experiment: everything but trial and results.

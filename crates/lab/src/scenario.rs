@@ -283,6 +283,12 @@ impl ScenarioFile {
         Ok(file)
     }
 
+    /// Whether any cell has this option with this value.
+    pub fn has_option(&self, name: &str, value: &str) -> bool {
+        let groups = self.scenario.cells.iter().filter_map(|group| group.get_ref().options.get(name));
+        groups.flat_map(Many::values).any(|one| one.to_string() == value)
+    }
+
     /// A fault at a byte offset of the text.
     pub fn fault(&self, offset: usize, what: impl Into<String>) -> ScenarioError {
         invalid(&self.path, &self.source, offset, what.into())

@@ -1,14 +1,15 @@
 //! The serial line of a cell: two pseudo-terminals with bytes carried between them at the line's pace.
 //!
 //! What the line is, stands in the cell's options: `baud` is needed; `ftdi = "16ms"` puts a USB adapter with that
-//! latency timer at both ends, `noise = "1%"` hits that share of bytes, and `"none"` does neither.
+//! latency timer at both ends, `fifo = "16550"` lets both UARTs hand bytes over as that one does, by eight or after four
+//! characters' silence, `noise = "1%"` hits that share of bytes, and `"none"` does none of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use noctule_link_emulator::serial::{SerialPump, SerialReport};
 use noctule_netsim::link::{parse_share, parse_time};
-use noctule_netsim::serial::{Adapter, BAUD_RANGE, Noise, SerialSpec};
+use noctule_netsim::serial::{Adapter, BAUD_RANGE, FIFO_16550, Noise, SerialSpec, SerialStatistics};
 use noctule_timebase::Span;
 
 /// USB frames of an adapter at full speed.
@@ -41,8 +42,14 @@ pub(crate) fn spec(options: &BTreeMap<String, String>) -> Result<SerialSpec, Str
         let share = parse_share(text).filter(|share| share.as_f64() <= NOISE_MAX);
         share.map(Noise::of).ok_or_else(|| wrong("noise", text, "is not between 0% and 30%".into()))
     };
+    let receive_fifo = match given("fifo").map(String::as_str) {
+        None => None,
+        Some("16550") => Some(FIFO_16550),
+        Some(other) => return Err(wrong("fifo", other, "is not known; say 16550 or none".into())),
+    };
     Ok(SerialSpec {
         baud: speed,
+        receive_fifo,
         adapter: given("ftdi").map(adapter).transpose()?,
         noise: given("noise").map_or(Ok(Noise::default()), noise)?,
         ..SerialSpec::default()
@@ -132,9 +139,7 @@ impl LineFigures {
                 late_ns / 1000
             ));
         }
-        let of_both = |count: fn(&noctule_link_emulator::serial::DirectionReport) -> u64| {
-            report.directions.iter().map(count).sum::<u64>()
-        };
+        let of_both = |count: fn(&SerialStatistics) -> u64| report.directions.iter().map(count).sum::<u64>();
         let hit = of_both(|direction| direction.flipped + direction.dropped + direction.inserted);
         for (name, count) in [("noise_bytes", hit), ("overrun_bytes", of_both(|direction| direction.overrun))]
         {
@@ -171,6 +176,7 @@ mod tests {
             (vec![], "a serial line needs a speed; write options = { baud = 115200 }"),
             (vec![("baud", "fast")], "baud = \"fast\" is not between 50 and 12000000"),
             (vec![("baud", "9600"), ("ftdi", "16")], "ftdi = \"16\" is no time such as 16ms"),
+            (vec![("baud", "9600"), ("fifo", "16")], "fifo = \"16\" is not known; say 16550 or none"),
             (vec![("baud", "9600"), ("noise", "50%")], "noise = \"50%\" is not between 0% and 30%"),
         ] {
             assert_eq!(spec(&options(&words)).unwrap_err(), wanted);

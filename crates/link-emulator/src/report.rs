@@ -77,22 +77,9 @@ pub struct NodeReport {
 pub struct ChannelReport {
     /// The receiver.
     pub name: String,
-    /// Packets sent.
-    pub sent: u64,
-    /// Packets delivered, copies included.
-    pub delivered: u64,
-    /// Their bytes.
-    pub delivered_bytes: u64,
-    /// Lost in the air.
-    pub lost: u64,
-    /// Copies made.
-    pub duplicated: u64,
-    /// Packets spoiled.
-    pub corrupted: u64,
-    /// Packets held back.
-    pub held_back: u64,
-    /// Dropped for want of room in the emulator.
-    pub flight_full: u64,
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: ChannelStatistics,
 }
 
 impl Lateness {
@@ -128,6 +115,7 @@ impl NodeReport {
     fn of(node: usize, link: &Link, star: &Star) -> NodeReport {
         let sent = *link.transmitter();
         let others = (0..star.links().len()).filter(|other| *other != node);
+        let channel = |other| ChannelReport { name: node_name(other), counts: link.channel(other) };
         NodeReport {
             name: node_name(node),
             address: node_address(node).to_string(),
@@ -139,23 +127,7 @@ impl NodeReport {
             queue_peak_bytes: sent.queue_peak_bytes,
             queue_peak_ns: sent.queue_peak.ns(),
             in_flight: link.in_flight() as u64,
-            to: others.map(|other| ChannelReport::of(other, link.channel(other))).collect(),
-        }
-    }
-}
-
-impl ChannelReport {
-    fn of(receiver: usize, channel: ChannelStatistics) -> ChannelReport {
-        ChannelReport {
-            name: node_name(receiver),
-            sent: channel.sent,
-            delivered: channel.delivered,
-            delivered_bytes: channel.delivered_bytes,
-            lost: channel.lost,
-            duplicated: channel.duplicated,
-            corrupted: channel.corrupted,
-            held_back: channel.held_back,
-            flight_full: channel.flight_full,
+            to: others.map(channel).collect(),
         }
     }
 }

@@ -11,7 +11,8 @@
 //! floods the line is therefore further ahead of the wire than with a UART's own FIFO; bytes arrive at
 //! the wire's pace all the same.
 //!
-//! Unplugging closes both ptys, as pulling a USB adapter does: programs read end of file or `EIO`.
+//! Unplugging closes ptys, as pulling a USB adapter does: programs read end of file or `EIO`. Either of both ends,
+//! or of the first alone: a board whose other end is pulled goes on sending into nothing.
 //! Plugging in makes new ones, so a program opens a path that always leads to the present one.
 
 use std::fs;
@@ -54,27 +55,13 @@ pub struct SerialPump {
 #[derive(Clone, Debug, Serialize)]
 pub struct SerialReport {
     /// From the first end to the second, and back.
-    pub directions: [DirectionReport; 2],
+    pub directions: [SerialStatistics; 2],
     /// Whether it is plugged in.
     pub plugged: bool,
     /// Whether the thread runs under `SCHED_FIFO`.
     pub real_time: bool,
     /// How much later than due bytes were handed over, per write.
     pub lateness_ns: Lateness,
-}
-
-/// Counts of one direction, see [`SerialStatistics`].
-#[derive(Clone, Copy, Debug, Serialize)]
-#[allow(missing_docs)] // the same words as there
-pub struct DirectionReport {
-    pub sent: u64,
-    pub delivered: u64,
-    pub flipped: u64,
-    pub dropped: u64,
-    pub inserted: u64,
-    pub parity_errors: u64,
-    pub unplugged: u64,
-    pub overrun: u64,
 }
 
 /// Why there is no line.
@@ -96,8 +83,18 @@ pub enum SerialError {
     Ended,
 }
 
+/// Which ptys go when the plug is pulled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unplug {
+    /// Both.
+    BothEnds,
+    /// The first; who has the second open notices nothing.
+    FirstEnd,
+}
+
 enum Command {
-    Plug(bool, Sender<SerialReport>),
+    Unplug(Unplug, Sender<SerialReport>),
+    Plug(Sender<SerialReport>),
     Report(Sender<SerialReport>),
     Stop(Sender<SerialReport>),
 }
@@ -106,7 +103,7 @@ impl SerialPump {
     /// Starts a line plugged in. `paths` become symbolic links to the two ends, and follow them when the
     /// line is unplugged and plugged in again. What stood there as a symbolic link is replaced.
     pub fn start(spec: SerialSpec, seed: u64, paths: [PathBuf; 2]) -> Result<SerialPump, SerialError> {
-        let ends = plug_in(&paths)?;
+        let ends = [Some(end(&paths[0])?), Some(end(&paths[1])?)];
         let cannot = |error: rustix::io::Errno| SerialError::Terminal(error.into());
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(cannot)?;
         let woken = wake.try_clone().map_err(SerialError::Terminal)?;
@@ -114,7 +111,7 @@ impl SerialPump {
         let line = |direction| SerialLine::new(spec, now(), seed.wrapping_mul(2).wrapping_add(direction));
         let mut pump = Pump {
             lines: [line(0), line(1)],
-            ends: Some(ends),
+            ends,
             paths: paths.clone(),
             woken,
             orders,
@@ -136,9 +133,20 @@ impl SerialPump {
         &self.paths
     }
 
-    /// Pulls the plug or puts it back.
-    pub fn set_plugged(&self, plugged: bool) -> Result<SerialReport, SerialError> {
-        self.ask(|reply| Command::Plug(plugged, reply))
+    /// Pulls the plug.
+    ///
+    /// # Errors
+    /// The line ended by itself.
+    pub fn unplug(&self, what: Unplug) -> Result<SerialReport, SerialError> {
+        self.ask(|reply| Command::Unplug(what, reply))
+    }
+
+    /// Puts it back.
+    ///
+    /// # Errors
+    /// The line ended by itself.
+    pub fn plug(&self) -> Result<SerialReport, SerialError> {
+        self.ask(Command::Plug)
     }
 
     /// What has happened so far.
@@ -192,10 +200,6 @@ struct End {
     _held: OwnedFd,
 }
 
-fn plug_in(paths: &[PathBuf; 2]) -> Result<[End; 2], SerialError> {
-    Ok([end(&paths[0])?, end(&paths[1])?])
-}
-
 fn end(path: &Path) -> Result<End, SerialError> {
     let (end, name) = terminal().map_err(|error| SerialError::Terminal(error.into()))?;
     let cannot = |error| SerialError::Path { path: path.into(), error };
@@ -230,7 +234,7 @@ fn terminal() -> rustix::io::Result<(End, String)> {
 struct Pump {
     /// From the first end to the second, and back.
     lines: [SerialLine; 2],
-    ends: Option<[End; 2]>,
+    ends: [Option<End>; 2],
     paths: [PathBuf; 2],
     woken: OwnedFd,
     orders: Receiver<Command>,
@@ -245,15 +249,15 @@ impl Pump {
             self.take(&mut buffer);
             self.deliver(&mut buffer);
             if self.wait() && !self.obey() {
-                self.unplug();
+                self.unplug(Unplug::BothEnds);
                 return;
             }
         }
     }
 
     fn take(&mut self, buffer: &mut [u8]) {
-        let Some(ends) = &self.ends else { return };
-        for (line, end) in self.lines.iter_mut().zip(ends) {
+        for (line, end) in self.lines.iter_mut().zip(&self.ends) {
+            let Some(end) = end else { continue };
             let room = line.room(now()).min(buffer.len());
             if room > 0
                 && let Ok(count) = rustix::io::read(&end.master, &mut buffer[..room])
@@ -264,9 +268,8 @@ impl Pump {
     }
 
     fn deliver(&mut self, buffer: &mut [u8]) {
-        let Some(ends) = &self.ends else { return };
-        for (line, end) in self.lines.iter_mut().zip(ends.iter().rev()) {
-            let Some(due) = line.poll_timeout() else { continue };
+        for (line, end) in self.lines.iter_mut().zip(self.ends.iter().rev()) {
+            let (Some(end), Some(due)) = (end, line.poll_timeout()) else { continue };
             let count = line.poll_deliver(now(), buffer);
             if count == 0 {
                 continue;
@@ -283,16 +286,15 @@ impl Pump {
     /// Waits for bytes, orders or the time; true if there is an order.
     fn wait(&mut self) -> bool {
         let at = now();
-        let due = self.lines.iter().filter_map(SerialLine::poll_timeout).min();
+        let times = |line: &SerialLine| [line.poll_timeout(), line.poll_room()];
+        let due = self.lines.iter().flat_map(times).flatten().min();
         let left = due.map_or(SLEEP_MAX, |due| due - at - SPIN_DEFAULT);
         let timeout = clock::timespec(left.clamp(Span::ZERO, SLEEP_MAX).ns());
         let mut descriptors = vec![PollFd::new(&self.woken, PollFlags::IN)];
-        if let Some(ends) = &self.ends {
-            for (line, end) in self.lines.iter_mut().zip(ends) {
-                // A full FIFO is woken by its next byte's end.
-                if line.room(at) > 0 {
-                    descriptors.push(PollFd::from_borrowed_fd(end.master.as_fd(), PollFlags::IN));
-                }
+        for (line, end) in self.lines.iter_mut().zip(&self.ends) {
+            // A full FIFO waits for the end of its next byte.
+            if let Some(end) = end.as_ref().filter(|_| line.room(at) > 0) {
+                descriptors.push(PollFd::from_borrowed_fd(end.master.as_fd(), PollFlags::IN));
             }
         }
         // Interrupted: nothing is ready.
@@ -308,8 +310,12 @@ impl Pump {
             let (reply, goes_on) = match command {
                 Command::Report(reply) => (reply, true),
                 Command::Stop(reply) => (reply, false),
-                Command::Plug(plugged, reply) => {
-                    self.plug(plugged);
+                Command::Unplug(what, reply) => {
+                    self.unplug(what);
+                    (reply, true)
+                }
+                Command::Plug(reply) => {
+                    self.plug();
                     (reply, true)
                 }
             };
@@ -322,48 +328,40 @@ impl Pump {
         true
     }
 
-    fn plug(&mut self, plugged: bool) {
-        if plugged == self.ends.is_some() {
-            return;
+    fn plug(&mut self) {
+        for (there, path) in self.ends.iter_mut().zip(&self.paths) {
+            if there.is_none() {
+                *there = end(path).ok();
+            }
         }
-        match plugged {
-            true => self.ends = plug_in(&self.paths).ok(),
-            false => self.unplug(),
-        }
-        let plugged = self.ends.is_some();
+        let plugged = self.is_plugged();
         self.lines.iter_mut().for_each(|line| line.set_plugged(now(), plugged));
     }
 
-    fn unplug(&mut self) {
-        if self.ends.take().is_some() {
-            for path in &self.paths {
+    fn unplug(&mut self, what: Unplug) {
+        let count = match what {
+            Unplug::BothEnds => 2,
+            Unplug::FirstEnd => 1,
+        };
+        for (there, path) in self.ends.iter_mut().zip(&self.paths).take(count) {
+            if there.take().is_some() {
                 // Removed by somebody else is removed.
                 let _ = fs::remove_file(path);
             }
         }
+        self.lines.iter_mut().for_each(|line| line.set_plugged(now(), false));
+    }
+
+    fn is_plugged(&self) -> bool {
+        self.ends.iter().all(Option::is_some)
     }
 
     fn report(&self) -> SerialReport {
         SerialReport {
-            directions: [&self.lines[0], &self.lines[1]].map(|line| line.statistics().into()),
-            plugged: self.ends.is_some(),
+            directions: [&self.lines[0], &self.lines[1]].map(|line| line.statistics()),
+            plugged: self.is_plugged(),
             real_time: self.real_time,
             lateness_ns: self.lateness.as_ref().map(Lateness::of).unwrap_or_default(),
-        }
-    }
-}
-
-impl From<SerialStatistics> for DirectionReport {
-    fn from(statistics: SerialStatistics) -> DirectionReport {
-        DirectionReport {
-            sent: statistics.sent,
-            delivered: statistics.delivered,
-            flipped: statistics.flipped,
-            dropped: statistics.dropped,
-            inserted: statistics.inserted,
-            parity_errors: statistics.parity_errors,
-            unplugged: statistics.unplugged,
-            overrun: statistics.overrun,
         }
     }
 }

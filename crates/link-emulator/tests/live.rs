@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
 
-use noctule_link_emulator::serial::SerialPump;
+use noctule_link_emulator::serial::{SerialPump, Unplug};
 use noctule_link_emulator::star::node_address;
 use noctule_link_emulator::{Forwarder, ForwarderSettings};
 use noctule_netsim::link::LinkSpec;
@@ -56,7 +56,7 @@ fn nothing_arrives_before_its_delay_and_everything_arrives() {
         assert!(sent.elapsed() >= Duration::from_millis(7));
     }
     let report = forwarder.stop().unwrap();
-    assert_eq!((report.nodes[0].packets, report.nodes[0].to[0].delivered), (50, 50));
+    assert_eq!((report.nodes[0].packets, report.nodes[0].to[0].counts.delivered), (50, 50));
     assert_eq!(report.lateness_ns.count, 100);
 }
 
@@ -82,7 +82,7 @@ fn the_live_link_loses_the_very_packets_the_model_loses() {
         assert_eq!(buffer[0], *number);
     }
     assert!((100..180).contains(&expected.len()));
-    assert_eq!(forwarder.stop().unwrap().nodes[0].to[0].lost as usize, 200 - expected.len());
+    assert_eq!(forwarder.stop().unwrap().nodes[0].to[0].counts.lost as usize, 200 - expected.len());
 }
 
 #[test]
@@ -129,16 +129,29 @@ fn bytes_cross_a_line_at_its_pace_and_a_plug_can_be_pulled() {
     assert!(sent.elapsed() >= Duration::from_nanos(22_222_222));
     assert_eq!(received, message);
 
-    let report = line.set_plugged(false).unwrap();
+    let report = line.unplug(Unplug::BothEnds).unwrap();
     assert_eq!((report.plugged, report.directions[0].delivered), (false, 256));
     assert!(!paths[0].exists());
     // A hang-up: end of file or an error, never bytes.
     assert!(matches!(b.read(&mut received), Ok(0) | Err(_)));
-    assert!(line.set_plugged(true).unwrap().plugged);
+    assert!(line.plug().unwrap().plugged);
     let (mut a, mut b) = (open(&paths[0]), open(&paths[1]));
     b.write_all(b"back").unwrap();
     a.read_exact(&mut received[..4]).unwrap();
     assert_eq!(&received[..4], b"back");
-    assert_eq!(line.stop().unwrap().directions[1].delivered, 4);
+
+    assert!(!line.unplug(Unplug::FirstEnd).unwrap().plugged);
+    assert!(!paths[0].exists() && paths[1].exists());
+    b.write_all(b"lost").unwrap();
+    let patience = Instant::now() + Duration::from_secs(20);
+    while line.report().unwrap().directions[1].unplugged < 4 {
+        assert!(Instant::now() < patience, "{:?}", line.report());
+    }
+    line.plug().unwrap();
+    let mut a = open(&paths[0]);
+    b.write_all(b"same").unwrap();
+    a.read_exact(&mut received[..4]).unwrap();
+    assert_eq!(&received[..4], b"same");
+    assert_eq!(line.stop().unwrap().directions[1].delivered, 8);
     assert!(!paths[0].exists());
 }

@@ -29,6 +29,7 @@ pub mod link;
 pub mod network;
 pub mod random;
 pub mod scenario;
+mod seeds;
 pub mod serial;
 
 pub use clock::{Clock, ClockModel};
@@ -38,6 +39,7 @@ pub use link::{Link, LinkSpec};
 pub use network::Network;
 pub use random::Random;
 pub use scenario::{SCENARIOS, Scenario};
+pub use seeds::seeds;
 
 /// Marker of the clock links act on: a simulation's true time, or the machine's own when live.
 pub enum Truth {}

@@ -9,15 +9,15 @@
 //!
 //! Bytes leave the sender's FIFO one after the other, each for its start, data, parity and stop bits.
 //! Times are exact: after n characters at baud rate r the line has been busy for n·bits/r, rounded
-//! down to nanoseconds once, not n times. At the receiver a byte is there at its end; behind a USB
-//! adapter it waits in the adapter's buffer until a packet is full, or the latency timer runs out, and
+//! down to nanoseconds once, not n times. At the receiver a byte is there at its end, if its FIFO does not
+//! wait for more; behind a USB adapter it waits in the adapter's buffer until a packet is full, or the latency timer runs out, and
 //! then for the next USB frame.
 //!
 //! Verbs as of a link: [`SerialLine::handle_bytes`] says how many bytes fitted the FIFO,
 //! [`SerialLine::poll_deliver`] and [`SerialLine::poll_timeout`] give them back.
 //!
 //! References: FTDI AN232B-04, "Data Throughput, Latency and Handshaking" (latency timer of 16 ms, 62
-//! bytes of data in a 64-byte packet); USB 2.0, 5.12 (frames of 1 ms, microframes of 125 µs).
+//! bytes of data in a 64-byte packet); TI PC16550D, 8.4.1 (FIFO level and time-out); USB 2.0, 5.12 (frames of 1 ms, microframes of 125 µs).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -36,6 +36,9 @@ pub const BAUD_RANGE: std::ops::RangeInclusive<u32> = 50..=12_000_000;
 pub const FIFO_BYTES_DEFAULT: usize = 4_096;
 /// Longest FIFO.
 pub const FIFO_BYTES_MAX: usize = 1 << 20;
+/// A 16550's receiver as Linux sets it up: it interrupts when 8 bytes of its FIFO of 16 are filled, or after
+/// the time of 4 characters without another.
+pub const FIFO_16550: ReceiveFifo = ReceiveFifo { level_bytes: 8, silence_characters: 4 };
 /// Most bytes that wait to be taken by the receiver; more are lost as by an overrun.
 pub const RECEIVED_BYTES_MAX: usize = 1 << 20;
 
@@ -48,6 +51,9 @@ pub struct SerialSpec {
     pub format: CharacterFormat,
     /// Bytes the sender may be ahead of the wire.
     pub fifo_bytes: usize,
+    /// The FIFO of the receiver's UART; without one each byte is handed over by itself. Behind a USB adapter
+    /// it is the adapter's affair.
+    pub receive_fifo: Option<ReceiveFifo>,
     /// A USB adapter at the receiver.
     pub adapter: Option<Adapter>,
     /// What goes wrong on the way.
@@ -74,6 +80,15 @@ pub enum Parity {
     Even,
     /// An odd number of ones, with it.
     Odd,
+}
+
+/// When a UART hands over what its FIFO has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveFifo {
+    /// As soon as it holds so many bytes, 1 or more.
+    pub level_bytes: usize,
+    /// Or when for the time of so many characters no other came.
+    pub silence_characters: u64,
 }
 
 /// A USB adapter between line and receiver.
@@ -108,7 +123,7 @@ pub struct Noise {
 pub struct FormatError(String);
 
 /// Counts of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SerialStatistics {
     /// Bytes taken from the sender.
     pub sent: u64,
@@ -142,10 +157,11 @@ pub struct SerialLine {
     busy_characters: u64,
     /// Bytes on their way: when each is whole at the receiver's end of the wire.
     wire: VecDeque<(Instant<Truth>, u8)>,
-    /// Bytes in the adapter that are not yet on their way to the host.
+    /// Bytes in the adapter, or in the receiver's FIFO, that are not yet on their way to the host.
     collected: VecDeque<u8>,
-    /// When the first of them came.
+    /// When the first and the last of them came.
     collected_since: Instant<Truth>,
+    collected_last: Instant<Truth>,
     /// When the adapter last handed a packet over: the latency timer counts from there.
     handed_over: Instant<Truth>,
     /// Bytes for the receiver.
@@ -160,6 +176,7 @@ impl Default for SerialSpec {
             baud: 115_200,
             format: CharacterFormat { data_bits: 8, parity: Parity::None, stop_bits: 1 },
             fifo_bytes: FIFO_BYTES_DEFAULT,
+            receive_fifo: None,
             adapter: None,
             noise: Noise::default(),
         }
@@ -238,6 +255,7 @@ impl SerialLine {
             wire: VecDeque::new(),
             collected: VecDeque::new(),
             collected_since: start,
+            collected_last: start,
             handed_over: start,
             received: VecDeque::new(),
             start,
@@ -292,12 +310,25 @@ impl SerialLine {
         count
     }
 
-    /// When the next byte can be taken, or will have reached the adapter; `None` if the line is idle.
+    /// When the next byte can be taken, or will have reached the adapter; `None` if the line is idle. With noise
+    /// it can be later than that by as many bytes as vanish until then.
     pub fn poll_timeout(&self) -> Option<Instant<Truth>> {
         let received = self.received.front().map(|(at, _)| *at);
-        let wire = self.wire.front().map(|(at, _)| *at);
-        let adapter = self.flush_time();
-        [received, wire, adapter].into_iter().flatten().min()
+        let collected = match (self.spec.adapter, self.spec.receive_fifo) {
+            (None, Some(fifo)) => self.fifo_time(fifo),
+            _ => self.wire.front().map(|(at, _)| *at).into_iter().chain(self.flush_time()).min(),
+        };
+        received.into_iter().chain(collected).min()
+    }
+
+    /// When the receiver's FIFO will hand over what it has and what is on the wire now.
+    fn fifo_time(&self, fifo: ReceiveFifo) -> Option<Instant<Truth>> {
+        let next = self.wire.front().map(|(at, _)| *at);
+        let flush = self.flush_time().filter(|flush| next.is_none_or(|next| next > *flush));
+        let wanted = fifo.level_bytes.saturating_sub(self.collected.len() + 1);
+        let full = self.wire.get(wanted).map(|(at, _)| *at);
+        let last = self.wire.back().map(|(at, _)| *at + self.duration_of(fifo.silence_characters));
+        flush.or(full).or(last)
     }
 
     /// Bytes the FIFO has room for now.
@@ -333,9 +364,13 @@ impl SerialLine {
 
     /// The end of a number of characters since the line last began to be busy.
     fn end_of(&self, characters: u64) -> Instant<Truth> {
+        self.busy_since + self.duration_of(characters)
+    }
+
+    fn duration_of(&self, characters: u64) -> Span {
         let bits = u128::from(characters) * u128::from(self.spec.format.bits());
         let ns = bits * 1_000_000_000 / u128::from(self.spec.baud.max(1));
-        self.busy_since + Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
+        Span::from_ns(i64::try_from(ns).unwrap_or(i64::MAX))
     }
 
     /// Lets bytes reach the receiver's end and leave the adapter, in the order of time.
@@ -402,23 +437,32 @@ impl SerialLine {
             self.statistics.overrun += 1;
             return;
         }
-        if self.spec.adapter.is_none() {
-            self.received.push_back((at, byte));
-            return;
-        }
+        let level_bytes = match (self.spec.adapter, self.spec.receive_fifo) {
+            (Some(_), _) => USB_PACKET_BYTES,
+            (None, Some(fifo)) => fifo.level_bytes,
+            (None, None) => 1,
+        };
         if self.collected.is_empty() {
             self.collected_since = at;
         }
+        self.collected_last = at;
         self.collected.push_back(byte);
-        if self.collected.len() >= USB_PACKET_BYTES {
+        if self.collected.len() >= level_bytes {
             self.hand_over(at);
         }
     }
 
-    /// When the latency timer will have a packet sent that is not full. It runs freely: an adapter that
-    /// has sent nothing for long sends empty status packets at the same pace.
+    /// When bytes are handed over although there are not enough of them: after a silence of the line, or when
+    /// the adapter's latency timer runs out. That one runs freely: an adapter that has sent nothing for long
+    /// sends empty status packets at the same pace.
     fn flush_time(&self) -> Option<Instant<Truth>> {
-        let adapter = self.spec.adapter.filter(|_| !self.collected.is_empty())?;
+        if self.collected.is_empty() {
+            return None;
+        }
+        let Some(adapter) = self.spec.adapter else {
+            let silence = self.spec.receive_fifo?.silence_characters;
+            return Some(self.collected_last + self.duration_of(silence));
+        };
         let timer_ns = adapter.latency_timer.ns().max(1_000);
         let waited_ns = (self.collected_since - self.handed_over).ns().max(1);
         let periods = (waited_ns - 1).div_euclid(timer_ns) + 1;
@@ -426,8 +470,7 @@ impl SerialLine {
     }
 
     fn hand_over(&mut self, at: Instant<Truth>) {
-        let Some(adapter) = self.spec.adapter else { return };
-        let host = self.next_frame(at, adapter.frame);
+        let host = self.spec.adapter.map_or(at, |adapter| self.next_frame(at, adapter.frame));
         self.received.extend(self.collected.drain(..).map(|byte| (host, byte)));
         self.handed_over = at;
     }

@@ -1,7 +1,8 @@
 //! How the library grows: processes on one host, topics in one node, readers of one topic.
 //!
-//! `cargo run --release -p noctule --example growth` prints three tables. Each process is this program
-//! again; all of it happens on this host and ends by itself.
+//! `cargo run --release -p noctule --example growth` prints three tables, with `processes`, `topics` or
+//! `readers` behind `--` only one. Each process is this program again; all of it happens on this host and
+//! ends by itself.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // a measuring program
 
@@ -22,21 +23,22 @@ fn main() {
         assert_eq!(role, "node");
         return be_a_node(domain.parse().unwrap(), index.parse().unwrap(), count.parse().unwrap());
     }
-    let mut domain = 3000 + std::process::id() % 1000;
-    println!("| processes | all matched after the last one started | slowest of them |\n|---:|---:|---:|");
-    for count in PROCESSES {
-        domain += 1;
-        processes(domain, count);
+    let is_wanted = |table: &str| arguments.get(1).is_none_or(|only| only == table);
+    let mut domains = 3000 + std::process::id() % 1000..;
+    let mut domain = || domains.next().unwrap();
+    if is_wanted("processes") {
+        println!(
+            "| processes | all matched after the last one started | slowest of them |\n|---:|---:|---:|"
+        );
+        PROCESSES.into_iter().for_each(|count| processes(domain(), count));
     }
-    println!("\n| topics | opened in | matched in | memory a topic, both nodes |\n|---:|---:|---:|---:|");
-    for count in TOPICS {
-        domain += 1;
-        topics(domain, count);
+    if is_wanted("topics") {
+        println!("\n| topics | opened in | matched in | memory a topic, both nodes |\n|---:|---:|---:|---:|");
+        TOPICS.into_iter().for_each(|count| topics(domain(), count));
     }
-    println!("\n| readers | publish 64 B, all polling elsewhere |\n|---:|---:|");
-    for count in READERS {
-        domain += 1;
-        readers(domain, count);
+    if is_wanted("readers") {
+        println!("\n| readers | publish 64 B, all polling elsewhere |\n|---:|---:|");
+        READERS.into_iter().for_each(|count| readers(domain(), count));
     }
 }
 

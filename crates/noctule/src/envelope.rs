@@ -171,6 +171,11 @@ impl Envelope {
         }
     }
 
+    /// What sealing adds to a datagram; 0 without a key.
+    pub fn overhead_bytes(&self) -> usize {
+        if self.sealed.is_some() { OVERHEAD_BYTES } else { 0 }
+    }
+
     /// Seals what was appended after [`begin`](Envelope::begin).
     pub fn seal(&mut self, out: &mut Vec<u8>) {
         if let Some(sealed) = &mut self.sealed {

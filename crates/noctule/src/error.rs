@@ -54,6 +54,14 @@ pub enum NodeError {
         /// The topic.
         topic: String,
     },
+    /// Reliable by multicast.
+    #[error(
+        "topic {topic} is reliable, which goes to each reader by itself; leave multicast out, or make it deadline bound or best effort"
+    )]
+    Multicast {
+        /// The topic.
+        topic: String,
+    },
     /// A domain whose ports do not exist.
     #[error("domain {domain} has no ports of its own; 0 to 5000 have")]
     Domain {

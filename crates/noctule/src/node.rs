@@ -2,14 +2,19 @@
 
 pub(crate) mod offer;
 
+mod address;
+mod alarm;
+mod audience;
 mod deadlines;
 mod driver;
+mod groups;
 mod hand_over;
 mod lead;
 mod local;
 mod ping;
 mod reading;
 mod remote;
+mod seats;
 mod sockets;
 mod state;
 
@@ -23,11 +28,11 @@ use std::thread::JoinHandle;
 use noctule_discovery::{
     Counters, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
-use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId};
+use noctule_prrt::{LinkCounters, Outgoing, ReceivedCounters, SentCounters, StreamId};
 use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
 use noctule_time_sync::Local;
-use noctule_timebase::{Instant, Span};
+use noctule_timebase::Instant;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
@@ -39,6 +44,7 @@ use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
 use crate::swarm_key::SwarmKey;
+use alarm::Alarm;
 use deadlines::Topic;
 use lead::Lead;
 use offer::Offer;
@@ -62,8 +68,8 @@ pub(crate) struct Shared {
     domain: u32,
     sockets: Sockets,
     state: Mutex<State>,
-    /// When the thread wakes by itself, on the crystal.
-    planned_ns: AtomicI64,
+    /// When the thread wakes by itself.
+    alarm: Alarm,
     /// Who reads the own socket.
     lead: Lead,
     /// Wakes the thread.
@@ -173,13 +179,14 @@ impl NodeBuilder {
         let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
+        let alarm = Alarm::new().map_err(system("no timer"))?;
         let shared = Arc::new(Shared {
             clock: clock.clone(),
             id,
             domain: self.domain,
             sockets,
             state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
-            planned_ns: AtomicI64::new(0),
+            alarm,
             lead: Lead::new(),
             kick,
             stop: AtomicBool::new(false),
@@ -259,13 +266,17 @@ impl Node {
         known.collect()
     }
 
+    /// What went to a node of another host and came from it; `None` if nothing ever did.
+    pub fn link_counters(&self, node: NodeId) -> Option<LinkCounters> {
+        self.shared.lock().remotes.get(&node).map(|remote| remote.link_counters())
+    }
+
     /// Every endpoint of other nodes, with the node's name and whether it is on this host.
     pub fn endpoints(&self) -> Vec<KnownEndpoint> {
         let state = self.shared.lock();
-        let nodes: std::collections::BTreeMap<NodeId, (String, bool)> =
-            state.discovery.nodes().map(|(id, name, _, here)| (id, (name.to_owned(), here))).collect();
         let known = state.discovery.endpoints().filter_map(|(node, endpoint)| {
-            let (node_name, same_host) = nodes.get(&node)?.clone();
+            let (node_name, same_host) =
+                (state.discovery.name(node)?.to_owned(), state.discovery.is_here(node));
             Some(KnownEndpoint { node, node_name, same_host, endpoint: endpoint.clone() })
         });
         known.collect()
@@ -281,6 +292,8 @@ pub struct NodeCounters {
     pub refused: RefusedCounters,
     /// Datagrams of a link or of the clock exchange from nodes that are not known.
     pub strangers: u64,
+    /// Datagrams of streams to a group that break the specification.
+    pub malformed_group: u64,
 }
 
 /// Another node.
@@ -331,6 +344,9 @@ impl Shared {
         let depth = qos.depth;
         if qos.reliability == Reliability::DeadlineBound && qos.deadline.is_none() {
             return Err(NodeError::NoDeadline { topic });
+        }
+        if qos.multicast && qos.reliability == Reliability::Reliable {
+            return Err(NodeError::Multicast { topic });
         }
         if depth == 0 || depth > u32::from(u16::MAX) {
             return Err(NodeError::Depth { topic, depth });
@@ -415,6 +431,11 @@ impl Shared {
         self.lock().sent(writer)
     }
 
+    /// What the paths carry to the nodes of other hosts that read a writer.
+    pub(crate) fn capacities(&self, writer: EndpointId) -> Vec<(NodeId, Option<f64>)> {
+        self.lock().capacities(writer)
+    }
+
     /// What came for a reader, from each deadline-bound writer of another host.
     pub(crate) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
         self.lock().received(reader)
@@ -428,14 +449,7 @@ impl Shared {
         self.lock().readers_of(id)
     }
 
-    /// Delivers a change of sources: that of one writer of one of our readers is gone.
-    fn source_went(&self, reader: EndpointId, (node, writer): (NodeId, EndpointId)) {
-        if let Some(topic) = self.lock().subscribers.get(&reader) {
-            topic.change(Change::Went(node, writer));
-        }
-    }
-
-    /// All writers of a node are gone.
+    /// All writers of a node are gone, and what it handed on of others.
     fn sources_went(&self, node: NodeId) {
         for topic in self.lock().subscribers.values() {
             topic.change(Change::NodeWent(node));
@@ -462,17 +476,7 @@ impl Shared {
         let now = clock::now();
         state.send(topic.id, &sample, now);
         self.transmit(&mut state);
-        let due_ns = state.poll_timeout(now).ns();
-        drop(state);
-        self.plan_for(due_ns);
-    }
-
-    /// Makes sure that the thread wakes by then.
-    fn plan_for(&self, due_ns: i64) {
-        if due_ns < self.planned_ns.load(Ordering::Relaxed) {
-            self.planned_ns.store(due_ns, Ordering::Relaxed);
-            self.kick();
-        }
+        self.alarm.set_by(state.poll_timeout(now));
     }
 
     fn note(&self, notice: Notice) {
@@ -520,9 +524,6 @@ fn static_peers(texts: &[String], domain: u32) -> Result<Vec<SocketAddr>, NodeEr
     }
     Ok(peers)
 }
-
-/// The longest that the node's thread sleeps.
-const LONGEST_SLEEP: Span = Span::from_s(1);
 
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
     hand_over::Packet::decode(bytes).map(|(from, packet)| packet.encode(from))

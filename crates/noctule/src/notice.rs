@@ -49,6 +49,23 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
     },
+    /// A node loses so much of what goes to a group that it would cost the other readers too much; it is served by
+    /// itself.
+    Apart {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
+        /// Share of the group's datagrams that it loses.
+        loss: f64,
+    },
+    /// It is served with the others again.
+    Back {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
+    },
     /// No sample for longer than DEADLINE. Told at the first miss after a sample, once a second at most.
     DeadlineMissed {
         /// The topic.
@@ -92,6 +109,15 @@ impl fmt::Display for Notice {
             Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
+            }
+            Notice::Apart { topic, node, loss } => write!(
+                f,
+                "topic {topic}: node {node} loses {:.0} % of what goes to all readers, so it is served by itself; bring it nearer, or \
+                 leave multicast out",
+                loss * 100.0
+            ),
+            Notice::Back { topic, node } => {
+                write!(f, "topic {topic}: node {node} is served with the other readers again")
             }
             Notice::DeadlineMissed { topic, kind, period, total } => {
                 let (what, whose) = match kind {

@@ -83,6 +83,20 @@ pub(crate) struct PublishedTopic {
     pub(crate) last_ns: AtomicI64,
 }
 
+impl PublishedTopic {
+    /// Makes the ring, if it is not there; the publisher writes into it from its next sample on.
+    ///
+    /// # Errors
+    /// No memory, in words.
+    pub(crate) fn make_ring(&self) -> Result<(), String> {
+        if let Some(ring) = self.offer.make()? {
+            *self.fresh.lock().map_err(|_| "the publisher has failed")? = Some(ring);
+            self.is_fresh.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
 /// Settings of a publisher, in the words of DDS and ROS 2.
 #[derive(Debug)]
 #[must_use = "call open"]
@@ -105,6 +119,7 @@ impl PublisherBuilder {
             formats: RAW_FORMATS,
             payload_bytes_max: PAYLOAD_BYTES_DEFAULT,
             qos: Qos::default(),
+            relayed: false,
         };
         PublisherBuilder { shared, endpoint, pins: 7, format: None }
     }
@@ -165,6 +180,15 @@ impl PublisherBuilder {
     /// LIFESPAN: older samples are not delivered.
     pub fn lifespan(mut self, lifespan: Duration) -> Self {
         self.endpoint.qos.lifespan = Some(span(lifespan));
+        self
+    }
+
+    /// Serves readers of other hosts together: each datagram goes once to a multicast group, and parity repairs what
+    /// each of them lost. For best effort and deadline bound, from two such readers on; whom the group does not reach, or who
+    /// loses far more than the others, is served by itself. Over Wi-Fi, which sends multicast slowly and without repair, it
+    /// pays from about five readers on. Default no.
+    pub fn multicast(mut self, multicast: bool) -> Self {
+        self.endpoint.qos.multicast = multicast;
         self
     }
 
@@ -336,6 +360,12 @@ impl Publisher {
     /// [`DeadlineBound`](Reliability::DeadlineBound): repairs, redundancy, and what failed.
     pub fn deadline_counters(&self) -> Vec<(NodeId, SentCounters)> {
         self.shared.sent(self.topic.id)
+    }
+
+    /// What the path carries to each node of another host that reads this topic, bytes of datagrams a second: what arrived
+    /// while it was full. `None` until it was; with others on the same line, what they leave.
+    pub fn capacities_bytes_per_s(&self) -> Vec<(NodeId, Option<f64>)> {
+        self.shared.capacities(self.topic.id)
     }
 
     /// How often the DEADLINE offered was missed: nothing was published in time.

@@ -29,6 +29,8 @@ pub struct SubscriberCounters {
     pub undecodable: u64,
     /// Bytes of those that were taken.
     pub bytes: u64,
+    /// Received from another host by another node of this one, which handed them on; those that expired included.
+    pub relayed: u64,
 }
 
 /// What a subscriber has seen of its topic since it was opened.

@@ -5,9 +5,11 @@
 //! waiting know one thing only.
 
 mod rhythms;
+mod source;
 mod typed;
 mod wait_set;
 
+pub(crate) use source::{Source, Sources};
 pub use typed::{InPlace, TypedSample, TypedSubscriber, TypedSubscriberBuilder};
 pub use wait_set::{Ready, WaitSet, Waker};
 
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant as Timer};
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_formats::{Format, FormatError};
 use noctule_prrt::ReceivedCounters;
-use noctule_shm_ring::{Alarm, ReadError, Reader, Sample as RingSample};
+use noctule_shm_ring::{Alarm, ReadError, Sample as RingSample};
 use noctule_sys::clock::now_ns;
 use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
 use noctule_time_sync::Local;
@@ -29,9 +31,9 @@ use crate::deadline::DeadlineMissed;
 use crate::error::{NodeError, ReceiveError, TakeError};
 use crate::node::Shared;
 use crate::publisher::span;
-use crate::sample::{Bytes, Route, Sample, SampleInfo, unpack_widths};
+use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
 use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
-use crate::topic_formats::{ANY_FORMAT, TopicFormats};
+use crate::topic_formats::ANY_FORMAT;
 use rhythms::Rhythms;
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
@@ -57,31 +59,14 @@ pub enum Wait {
 pub struct Subscriber {
     shared: Arc<Shared>,
     topic: Arc<SubscribedTopic>,
-    sources: Vec<Source>,
+    sources: Sources,
     version: u32,
-    /// The source to look at first: in turn, so that a busy one does not starve the others.
-    turn: usize,
     wait: Wait,
     lifespan: Option<Span>,
     deadline: Option<Span>,
     recorder: Recorder,
     /// For datagrams, if this subscriber reads the socket.
     datagram: Vec<u8>,
-}
-
-/// One publisher.
-#[derive(Debug)]
-pub(crate) struct Source {
-    pub(crate) node: NodeId,
-    pub(crate) writer: EndpointId,
-    pub(crate) reader: Reader,
-    route: Route,
-    /// `None`: bytes in no format.
-    format: Option<Format>,
-    /// Its publisher has gone.
-    has_ended: bool,
-    /// Value of the ring's word with which to go to sleep.
-    sleeps_on: u32,
 }
 
 /// A subscriber's state that the node's thread shares.
@@ -115,6 +100,14 @@ impl SubscribedTopic {
             seen: AtomicU32::new(0),
             alarm: Mutex::new(None),
             rhythms: Mutex::default(),
+        }
+    }
+
+    /// Samples of a writer that were published before and are wanted.
+    pub(crate) fn history(&self, writer: &Endpoint) -> u32 {
+        match self.endpoint.qos.durability {
+            Durability::TransientLocal => writer.qos.depth,
+            Durability::Volatile => 0,
         }
     }
 
@@ -183,6 +176,7 @@ impl SubscriberBuilder {
             formats: ANY_FORMAT,
             payload_bytes_max: u32::MAX,
             qos: Qos::default(),
+            relayed: false,
         };
         SubscriberBuilder { shared, endpoint, wait: Wait::Block, pins: 1 }
     }
@@ -251,9 +245,8 @@ impl SubscriberBuilder {
         Ok(Subscriber {
             shared: self.shared,
             topic,
-            sources: Vec::new(),
+            sources: Sources::default(),
             version: 0,
-            turn: 0,
             wait: self.wait,
             lifespan,
             deadline,
@@ -314,7 +307,7 @@ impl Subscriber {
     /// Publishers matched now.
     pub fn publishers(&mut self) -> usize {
         self.take_changes();
-        self.sources.iter().filter(|source| !source.has_ended).count()
+        self.sources.publishers()
     }
 
     /// How often the DEADLINE requested was missed: nothing came in time, from any publisher.
@@ -355,32 +348,24 @@ impl Subscriber {
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }
-        let count = self.sources.len();
-        let mut passed = 0;
-        while passed < count {
-            let at = if self.turn + passed < count { self.turn + passed } else { self.turn + passed - count };
-            match read(&mut self.sources[at]) {
-                Ok(None) => passed += 1,
-                Ok(Some((sample, rest))) => {
-                    let Source { node, route, format, .. } = self.sources[at];
+        loop {
+            match self.sources.next(&mut read) {
+                Ok(Some((at, sample, rest))) => {
+                    let Source { node, route, format, relay, .. } = self.sources.list[at];
+                    self.recorder.counters.relayed += u64::from(relay.is_some());
                     let info = SampleInfo { format, ..self.describe(&sample, node, route) };
                     if self.is_expired(&info) {
                         self.recorder.counters.expired += 1;
                         continue;
                     }
-                    // Stays with a source as long as it alone has something: one look per sample.
-                    self.turn = if count > 1 { (at + 1) % count } else { 0 };
                     self.recorder.record(&info, self.deadline);
                     return Ok(Some((info, rest)));
                 }
+                Ok(None) if self.sources.retire() => self.settle(),
+                Ok(None) => return Ok(None),
                 Err(cause) => return Err(TakeError { topic: self.topic().to_owned(), cause }),
             }
         }
-        if self.sources.iter().any(|source| source.has_ended) {
-            self.sources.retain(|source| !source.has_ended);
-            self.settle();
-        }
-        Ok(None)
     }
 
     #[inline]
@@ -421,43 +406,30 @@ impl Subscriber {
         let changes =
             self.topic.changes.lock().map(|mut list| std::mem::take(&mut *list)).unwrap_or_default();
         for change in changes {
-            match change {
-                Change::Came(source) => {
-                    // Now, and not on the way of the first sample.
-                    self.recorder.ages.allocate();
-                    self.sources.push(*source);
-                }
-                Change::Went(node, writer) => {
-                    self.end(|source| (source.node, source.writer) == (node, writer))
-                }
-                Change::NodeWent(node) => self.end(|source| source.node == node),
-            }
+            // Now, and not on the way of the first sample.
+            self.recorder.ages.allocate();
+            self.sources.apply(change);
         }
         self.settle();
         self.topic.seen.store(self.version, Ordering::Release);
     }
 
-    /// After any change of the sources: looks at the first one first, and has the alarm where it will sleep.
+    /// After any change of the sources: has the alarm where it will sleep.
+    #[cold]
     fn settle(&mut self) {
-        self.turn = 0;
         if let Ok(mut alarm) = self.topic.alarm.lock() {
-            *alarm = match &self.sources[..] {
+            *alarm = match &self.sources.list[..] {
                 [only] => Some(only.reader.alarm()),
                 _ => None,
             };
         }
     }
 
-    /// What a publisher left can still be read: its ring is ours to keep until it is empty.
-    fn end(&mut self, is_meant: impl Fn(&Source) -> bool) {
-        self.sources.iter_mut().filter(|source| is_meant(source)).for_each(|source| source.has_ended = true);
-    }
-
     /// One wait within `timeout`, which counts from the first call with the same `end`.
     fn wait_until(&mut self, timeout: Option<Duration>, end: &mut Option<Timer>) -> bool {
         let Some(left) = left(timeout, end) else { return false };
         if self.wait == Wait::Spin {
-            if self.sources.iter().any(|source| source.route == Route::Udp) {
+            if self.sources.list.iter().any(Source::is_on_socket) {
                 self.shared.try_receive(&mut self.datagram);
             }
             std::hint::spin_loop();
@@ -470,13 +442,13 @@ impl Subscriber {
     /// True as soon as there is something to look at.
     fn spin_for(&mut self, duration: Duration) -> bool {
         let end = Timer::now() + duration;
-        let is_remote = self.sources.iter().any(|source| source.route == Route::Udp);
+        let is_remote = self.sources.list.iter().any(Source::is_on_socket);
         while Timer::now() < end {
             if is_remote {
                 self.shared.try_receive(&mut self.datagram);
             }
             let changed = self.topic.version.load(Ordering::Acquire) != self.version;
-            if changed || self.sources.iter_mut().any(|source| source.reader.is_ready()) {
+            if changed || self.sources.list.iter_mut().any(|source| source.reader.is_ready()) {
                 return true;
             }
         }
@@ -485,15 +457,15 @@ impl Subscriber {
 
     /// Sleeps until there is something to look at; reads the socket meanwhile if all comes from there.
     fn block(&mut self, timeout: Option<Duration>) {
-        if !self.sources.iter().any(|source| source.route == Route::Udp) {
+        if !self.sources.list.iter().any(Source::is_on_socket) {
             return self.sleep(timeout);
         }
         let shared = Arc::clone(&self.shared);
-        if self.sources.iter().all(|source| source.route == Route::Udp) {
+        if self.sources.list.iter().all(Source::is_on_socket) {
             let Subscriber { topic, sources, datagram, version, .. } = self;
             let is_done = || {
                 let changed = topic.version.load(Ordering::Acquire) != *version;
-                changed || sources.iter_mut().any(|source| source.reader.is_ready())
+                changed || sources.list.iter_mut().any(|source| source.reader.is_ready())
             };
             if shared.receive_or_follow(timeout, datagram, is_done) {
                 return;
@@ -504,7 +476,7 @@ impl Subscriber {
 
     /// Sleeps on the rings and on changes of the sources.
     fn sleep(&mut self, timeout: Option<Duration>) {
-        match &mut self.sources[..] {
+        match &mut self.sources.list[..] {
             [] => return futex_wait(&self.topic.version, self.version, timeout),
             [only] => {
                 if let Some(expected) = only.reader.begin_wait() {
@@ -519,14 +491,14 @@ impl Subscriber {
             _ => {}
         }
         let mut announced = 0;
-        for source in &mut self.sources {
+        for source in &mut self.sources.list {
             announced += usize::from(source.announce_sleep());
         }
-        if announced == self.sources.len() {
+        if announced == self.sources.list.len() {
             let until_ns = timeout.map(|timeout| now_ns().saturating_add(span(timeout).ns()));
             // An array, for nothing is allocated on the way of a sample.
             let mut words = [(&self.topic.version, self.version); WAIT_ANY_MAX];
-            let rings = self.sources.iter().map(|source| (source.reader.futex_word(), source.sleeps_on));
+            let rings = self.sources.list.iter().map(|source| (source.reader.futex_word(), source.sleeps_on));
             words[1..].iter_mut().zip(rings).for_each(|(word, ring)| *word = ring);
             let words = words.get(..announced + 1);
             // More publishers than the kernel waits for at once, or an old kernel: look again soon.
@@ -534,7 +506,7 @@ impl Subscriber {
                 futex_wait(&self.topic.version, self.version, Some(LOOK_AGAIN));
             }
         }
-        self.sources.iter_mut().for_each(|source| source.reader.end_wait());
+        self.sources.list.iter_mut().for_each(|source| source.reader.end_wait());
     }
 }
 
@@ -546,41 +518,6 @@ fn left(timeout: Option<Duration>, end: &mut Option<Timer>) -> Option<Option<Dur
     let Some(this_end) = end.or_else(|| now.checked_add(timeout)) else { return Some(None) };
     *end = Some(this_end);
     this_end.checked_duration_since(now).filter(|left| !left.is_zero()).map(Some)
-}
-
-impl Source {
-    /// A source of samples from a writer of `node`.
-    pub(crate) fn new((node, writer): (NodeId, &Endpoint), reader: Reader, route: Route) -> Source {
-        let format = TopicFormats::from_bits(writer.formats).on(route);
-        Source { node, writer: writer.id, reader, route, format, has_ended: false, sleeps_on: 0 }
-    }
-
-    /// The next sample, lent if it can be.
-    fn take(&mut self) -> Read<Bytes> {
-        match self.reader.borrow_next() {
-            Err(ReadError::Pins { pins: 0 }) => {}
-            lent => return Ok(lent?.map(|lent| (*lent.sample(), Bytes::Lent(lent)))),
-        }
-        let mut copy = Vec::new();
-        loop {
-            match self.reader.take_next(&mut copy) {
-                Err(ReadError::BufferTooSmall { length_bytes, .. }) => copy.resize(length_bytes, 0),
-                Ok(Some(sample)) => {
-                    copy.truncate(sample.length_bytes);
-                    return Ok(Some((sample, Bytes::Copied(copy))));
-                }
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// False if there is something to look at instead of sleeping.
-    fn announce_sleep(&mut self) -> bool {
-        let expected = self.reader.begin_wait();
-        self.sleeps_on = expected.unwrap_or_default();
-        expected.is_some()
-    }
 }
 
 impl AsMut<Subscriber> for Subscriber {

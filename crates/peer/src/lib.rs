@@ -27,6 +27,7 @@ mod open_loop;
 mod receiver;
 mod serve;
 mod stamp_clock;
+mod stand_in;
 mod table;
 mod transport;
 
@@ -34,4 +35,4 @@ pub use line::{Line, LineError};
 pub use message::{HEADER_BYTES, Header, Outgoing, WARM_UP, parse};
 pub use serve::serve;
 pub use table::{SLOTS_MAX, Slot, Table, TableError};
-pub use transport::{Deliver, Description, Open, Peer, PeerError, Role, Touch, Transport, Wait};
+pub use transport::{Deliver, Description, Open, Peer, PeerError, Role, StandIn, Touch, Transport, Wait};

@@ -91,6 +91,12 @@ impl Line {
         }
     }
 
+    /// Takes out all words whose key starts with `prefix`.
+    pub(crate) fn without(mut self, prefix: &str) -> Self {
+        self.words.retain(|key, _| !key.starts_with(prefix));
+        self
+    }
+
     /// The verb.
     pub fn verb(&self) -> &str {
         &self.verb

@@ -180,7 +180,7 @@ impl Node {
             let due_ns = schedule.due_ns(number);
             self.receive_while_waiting(transport, due_ns - schedule.lead_ns, self.wait)?;
             self.receive_while_waiting(transport, due_ns, Wait::Spin)?;
-            let Some(index) = turns.next(due_ns) else { break };
+            let Some(index) = turns.next(due_ns, self.inbox.clock.now_ns()) else { break };
             self.send_in_turn(transport, index, due_ns)?;
         }
         self.drain(transport)
@@ -252,14 +252,17 @@ impl Node {
         let schedule = self.plan.rate_hz.map(|rate_hz| Schedule::starting_at(start_ns, rate_hz));
         let mut turns = Turns::new(self.plan);
         for number in 0.. {
-            let scheduled_ns = match &schedule {
+            let (scheduled_ns, now_ns) = match &schedule {
                 Some(schedule) => {
-                    schedule.wait_for(number, &self.inbox.clock);
-                    schedule.due_ns(number)
+                    let now_ns = schedule.wait_for(number, &self.inbox.clock);
+                    (schedule.due_ns(number), now_ns)
                 }
-                None => self.inbox.clock.now_ns(),
+                None => {
+                    let now_ns = self.inbox.clock.now_ns();
+                    (now_ns, now_ns)
+                }
             };
-            let Some(index) = turns.next(scheduled_ns) else { break };
+            let Some(index) = turns.next(scheduled_ns, now_ns) else { break };
             self.send_in_turn(transport, index, scheduled_ns)?;
         }
         Ok(())
@@ -359,9 +362,10 @@ impl Turns {
         Self { plan, warm_up: 0, measured: 0, warm_up_start_ns: None, start_ns: None }
     }
 
-    /// Index of the message scheduled now; `None` after the last.
+    /// Index of the message that was due at `scheduled_ns`; `None` after the last. A sender may be far behind its schedule:
+    /// the time it is given is that of the clock.
     #[inline]
-    fn next(&mut self, scheduled_ns: i64) -> Option<u64> {
+    fn next(&mut self, scheduled_ns: i64, now_ns: i64) -> Option<u64> {
         if self.start_ns.is_none() && self.warm_up < self.plan.warm_up_messages {
             let start_ns = *self.warm_up_start_ns.get_or_insert(scheduled_ns);
             if scheduled_ns - start_ns < self.plan.warm_up_ns {
@@ -370,7 +374,7 @@ impl Turns {
             }
         }
         let start_ns = *self.start_ns.get_or_insert(scheduled_ns);
-        let over = self.measured >= self.plan.messages || scheduled_ns - start_ns >= self.plan.limit_ns;
+        let over = self.measured >= self.plan.messages || now_ns - start_ns >= self.plan.limit_ns;
         self.measured += 1;
         (!over).then(|| self.measured - 1)
     }
@@ -391,7 +395,24 @@ mod tests {
             touch: Touch::Header,
         };
         let mut turns = Turns::new(plan);
-        (0..).map_while(|number| turns.next(5_000 + number * 10)).collect()
+        (0..).map_while(|number| turns.next(5_000 + number * 10, 5_000 + number * 10)).collect()
+    }
+
+    #[test]
+    fn a_sender_that_cannot_hold_its_rate_stops_when_its_time_is_over() {
+        let plan = Plan {
+            messages: 100,
+            limit_ns: 1_000,
+            rate_hz: Some(1e8),
+            warm_up_messages: 0,
+            warm_up_ns: 0,
+            reply_timeout_ns: 1,
+            touch: Touch::Header,
+        };
+        let mut turns = Turns::new(plan);
+        // Due every 10 ns, but each takes 100.
+        let sent = (0..).map_while(|number| turns.next(5_000 + number * 10, 5_000 + number * 100)).count();
+        assert_eq!(sent, 10);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use noctule_sys::scheduling;
 use crate::control::{Command, Control};
 use crate::line::{Line, LineError};
 use crate::node::{Node, Plan};
+use crate::stand_in::relay;
 use crate::table::SLOTS_MAX;
-use crate::transport::{Description, Open, Peer, PeerError, Transport};
+use crate::transport::{Description, Open, Peer, PeerError, StandIn, Transport};
 
 const PROTOCOL: u32 = 1;
 
@@ -50,10 +51,17 @@ fn converse(peer: &dyn Peer, control: &mut Control) -> io::Result<()> {
             // Sent while the node was finishing by itself; it has no reply of its own.
             "stop" => continue,
             "hello" => hello(peer, &line),
-            "open" => open(peer, &line).map(|(new, reply)| {
-                opened = Some(new);
-                reply
-            }),
+            "open" => match wanted(peer, &line) {
+                Ok((open, None)) => self::open(peer, open).map(|(new, reply)| {
+                    opened = Some(new);
+                    reply
+                }),
+                Ok((_, Some(stand_in))) => match relay(stand_in, &line, control)? {
+                    Ok(()) => return Ok(()),
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
+            },
             "connect" => needs(opened.as_mut()).and_then(|opened| connect(opened, &line)),
             "run" => match needs(opened.as_mut()) {
                 Ok(opened) => run(opened, &line, control)?,
@@ -94,9 +102,15 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
         .with("artificial_clock", 1))
 }
 
-fn open(peer: &dyn Peer, line: &Line) -> Result<(Opened, Line), PeerError> {
+/// The node that the lab wants, and the program that is it in the peer's place, if one is.
+fn wanted(peer: &dyn Peer, line: &Line) -> Result<(Open, Option<StandIn>), PeerError> {
     let open = Open::parse(line)?;
     refuse_what_is_not_offered(&peer.describe(), &open)?;
+    let stand_in = peer.stand_in(&open)?;
+    Ok((open, stand_in))
+}
+
+fn open(peer: &dyn Peer, open: Open) -> Result<(Opened, Line), PeerError> {
     // Before anything is allocated, so that memory is local to the core and locked from the start.
     if let Some(core) = open.core {
         scheduling::pin_to_core(core).map_err(|e| PeerError::of(&format!("cannot pin to core {core}"), e))?;

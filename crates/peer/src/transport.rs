@@ -1,7 +1,9 @@
 //! The seam: all this harness knows about a middleware.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -21,6 +23,21 @@ pub trait Peer {
 
     /// Creates everything one node needs, so that it can be found; connects nothing.
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError>;
+
+    /// Another program that is this node in the peer's place; by default none is, and [`Peer::open`] is called.
+    fn stand_in(&self, _open: &Open) -> Result<Option<StandIn>, PeerError> {
+        Ok(None)
+    }
+}
+
+/// A program that speaks this protocol and is a node in a peer's place: all lines of the lab go to it.
+pub struct StandIn {
+    /// The program.
+    pub program: PathBuf,
+    /// Words of `open` instead of the lab's. The scenario's options are for the peer, and left out.
+    pub words: BTreeMap<String, String>,
+    /// What is dropped when it has ended.
+    pub beside: Box<dyn Any>,
 }
 
 /// One node's open endpoints.

@@ -199,6 +199,20 @@ impl Reader {
         self.find(View::Queue).is_some()
     }
 
+    /// Number of the message that would be taken next; `None` if there is none, or it is being overwritten.
+    pub fn next_number(&mut self) -> Option<u64> {
+        let position = self.find(View::Queue)?;
+        self.shared.number_after(position).checked_sub(1)
+    }
+
+    /// Goes back to the oldest message that is still there. Gives the number expected before; `None` if it was not
+    /// known.
+    pub fn rewind(&mut self) -> Option<u64> {
+        let expected = self.next_number;
+        (self.next, self.next_number) = self.shared.start(StartAt::Oldest);
+        (expected > 0).then_some(expected)
+    }
+
     /// Announces that this reader is going to sleep. `Some(expected)`: sleep while the futex word
     /// holds that value, then call [`Self::end_wait`]. `None`: there is something to look at.
     pub fn begin_wait(&mut self) -> Option<u32> {

@@ -29,14 +29,49 @@ struct ControlBuffer([u8; 64]);
 
 /// Asks the kernel to stamp what arrives from now on.
 pub fn stamp_arrivals(socket: &UdpSocket) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes an int; `on` outlives the call and its size is given.
+    set_option(socket, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), 1)
+}
+
+/// Datagrams over IPv4 are not cut up on their way from now on, whatever the kernel believes of the path (ip(7),
+/// `IP_PMTUDISC_PROBE`): who sends finds out what it carries.
+pub fn forbid_fragments(socket: &UdpSocket) -> io::Result<()> {
+    set_option(socket, (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE)
+}
+
+/// Whether a datagram was not sent because it is longer than this host's line carries.
+pub fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
+}
+
+fn set_option(
+    socket: &UdpSocket,
+    (level, name): (libc::c_int, libc::c_int),
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: both options take an int; `value` outlives the call and its size is given.
     let status = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            (&raw const on).cast(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets in datagrams of those groups only that this socket itself has joined (`IP_MULTICAST_ALL`, ip(7)); by default those
+/// come, too, that any other socket of the host has joined.
+pub fn only_joined_groups(socket: &UdpSocket) -> io::Result<()> {
+    let off: libc::c_int = 0;
+    // SAFETY: the option takes an int; `off` outlives the call and its size is given.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_MULTICAST_ALL,
+            (&raw const off).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
@@ -153,6 +188,16 @@ mod tests {
             assert_eq!(buffer, [7; 33]);
             assert!(receive(&b, &mut buffer).unwrap().is_none(), "nothing more");
         }
+    }
+
+    #[test]
+    fn what_the_line_does_not_carry_is_refused_when_fragments_are_forbidden() {
+        let (a, b) = pair("127.0.0.1:0");
+        forbid_fragments(&a).unwrap();
+        a.send(&[7; 61_440]).unwrap();
+        assert!(wait(&b, 5_000_000_000).unwrap());
+        // Longer than any datagram of UDP.
+        assert!(is_too_long(&a.send(&[7; 65_508]).unwrap_err()));
     }
 
     #[test]

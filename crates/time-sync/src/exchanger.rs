@@ -166,6 +166,12 @@ impl Exchanger {
         }
     }
 
+    /// Asks in another rhythm from now on; a burst that has begun goes on.
+    pub fn set_config(&mut self, config: ExchangerConfig) {
+        self.config = config;
+        self.interval = self.interval.clamp(config.fastest_interval, config.slowest_interval);
+    }
+
     /// The nonce of a request to send now, if one is due. Call again until there is none.
     pub fn poll_request(&mut self, now: Instant<Local>) -> Option<Nonce> {
         self.give_up_older_than(now - self.config.timeout);

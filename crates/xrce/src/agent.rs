@@ -178,6 +178,8 @@ impl Agent {
         let Some(key) = self.by_address.get(&address).copied() else { return };
         let Some(client) = self.clients.get_mut(&key) else { return };
         client.session.give_up(&mut self.around);
+        // Who comes back comes by another connection.
+        client.session.is_blocked = false;
         self.set_alarm(key, now);
     }
 

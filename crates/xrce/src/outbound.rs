@@ -26,9 +26,12 @@ pub const WINDOW_MAX: usize = 16;
 /// Messages that wait to be on the way.
 pub const WAITING_MAX: usize = 64;
 
-/// The client is asked what it has when it was silent for so long; doubled each time …
+/// The client is asked what it has when it was silent for so long, or for four round trips if that is less: on a line
+/// with noise the last of a window, or its acknowledgement, is lost every few milliseconds …
 const HEARTBEAT_FIRST: Span = Span::from_ms(60);
-/// … up to this.
+/// … but not for less than this, which a busy machine needs to answer …
+const HEARTBEAT_LEAST: Span = Span::from_ms(10);
+/// … and doubled each time, up to this.
 const HEARTBEAT_LAST: Span = Span::from_s(1);
 /// A message is not repeated sooner than this, however often it is asked for.
 const REPEAT_LEAST: Span = Span::from_ms(4);
@@ -51,7 +54,9 @@ pub(crate) struct Outbound {
     probes: Option<u32>,
     heartbeat_at: Option<Instant<Local>>,
     heartbeat_after: Span,
-    /// A smoothed time from sending to acknowledgement.
+    /// The last heartbeat.
+    asked_at: Option<Instant<Local>>,
+    /// A time from sending to acknowledgement, rather the shorter ones.
     round_trip: Option<Span>,
     /// A place beyond ours that the client waits for; believed when it says so twice.
     leap: Option<u16>,
@@ -91,6 +96,7 @@ impl Outbound {
             probes: None,
             heartbeat_at: None,
             heartbeat_after: HEARTBEAT_FIRST,
+            asked_at: None,
             round_trip: None,
             leap: None,
         }
@@ -167,6 +173,7 @@ impl Outbound {
         let sent = self.flight.iter().rposition(|message| message.sent_at.is_some())?;
         self.heartbeat_after = (self.heartbeat_after + self.heartbeat_after).min(HEARTBEAT_LAST);
         self.heartbeat_at = Some(now + self.heartbeat_after);
+        self.asked_at = Some(now);
         let first = self.first.wrapping_add(self.acknowledged as u16);
         Some((first, self.first.wrapping_add(sent as u16)))
     }
@@ -200,11 +207,18 @@ impl Outbound {
             self.measure(arrived, now);
             self.acknowledged = arrived;
             self.release();
-            self.heartbeat_after = HEARTBEAT_FIRST;
-            self.heartbeat_at = (!self.flight.is_empty()).then(|| now + self.heartbeat_after);
         }
+        // It is there, whatever it has.
+        self.heartbeat_after = self.patience();
+        self.heartbeat_at = (!self.flight.is_empty()).then(|| now + self.heartbeat_after);
         self.mark_missed(first, missed);
         Outcome::default()
+    }
+
+    /// How long the client may be silent before it is asked.
+    fn patience(&self) -> Span {
+        let round_trips = self.round_trip.map_or(HEARTBEAT_FIRST, |round_trip| round_trip * 4);
+        round_trips.clamp(HEARTBEAT_LEAST, HEARTBEAT_FIRST)
     }
 
     /// Lets what may be on the way be so.
@@ -250,7 +264,7 @@ impl Outbound {
         if !is_missed(last) {
             self.probes = None;
             self.window = self.flight.len();
-            self.heartbeat_after = HEARTBEAT_FIRST;
+            self.heartbeat_after = self.patience();
             self.heartbeat_at = Some(now + self.heartbeat_after);
             return Outcome::default();
         }
@@ -258,19 +272,25 @@ impl Outbound {
         self.flight[last].is_missed = true;
         if self.probes.is_some_and(|probes| probes >= PROBES_MAX) {
             self.flight.clear();
-            (self.probes, self.heartbeat_at, self.heartbeat_after) = (None, None, HEARTBEAT_FIRST);
+            (self.probes, self.heartbeat_at, self.heartbeat_after) = (None, None, self.patience());
             return Outcome { given_up: true };
         }
         Outcome::default()
     }
 
-    /// Smooths the round trip of the newest acknowledged message, if it was sent but once.
+    /// Learns the round trip from the newest acknowledged message, if none before it had to be repeated, for which it
+    /// would have waited, and the client was not asked since. Acknowledgements get lost as well, so a shorter time is
+    /// believed at once and a longer one slowly.
     fn measure(&mut self, arrived: usize, now: Instant<Local>) {
-        let Some(Message { sent_at: Some(sent_at), repeats: 0, .. }) = self.flight.get(arrived - 1) else {
+        let fresh = self.flight.range(self.acknowledged..arrived);
+        let Some(sent_at) = fresh.clone().next_back().and_then(|message| message.sent_at) else { return };
+        if fresh.clone().any(|message| message.repeats > 0)
+            || self.asked_at.is_some_and(|asked| asked >= sent_at)
+        {
             return;
-        };
-        let measured = now - *sent_at;
-        let before = self.round_trip.unwrap_or(measured);
+        }
+        let measured = now - sent_at;
+        let before = self.round_trip.unwrap_or(measured).min(measured);
         self.round_trip = Some(Span::from_ns((before.ns() * 7 + measured.ns()) / 8));
     }
 

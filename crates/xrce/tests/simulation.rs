@@ -2,7 +2,8 @@
 //! and reorders, while the client restarts now and then. Everything follows from a seed, which is printed.
 //!
 //! The client publishes numbers reliably and subscribes to the same topic reliably; the test stands for the
-//! bus and hands back what was published. `NOCTULE_XRCE_MESSAGES` and `NOCTULE_XRCE_SEED` make it longer.
+//! bus and hands back what was published. `NOCTULE_XRCE_MESSAGES` makes it longer; one seed again:
+//! `cargo xtask sim xrce --seed N`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -176,16 +177,14 @@ impl World {
     }
 }
 
-fn number_from(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().unwrap())
-}
-
 fn simulate(name: &str, weather: Weather, history: u16) {
-    let (count, first) = (number_from("NOCTULE_XRCE_MESSAGES", 3_000), number_from("NOCTULE_XRCE_SEED", 1));
-    for seed in first..first + 8 {
-        println!("{name}: seed {seed}, {} messages", count / 8);
+    let seeds = noctule_netsim::seeds(1, 8);
+    let messages: u64 = std::env::var("NOCTULE_XRCE_MESSAGES").map_or(3_000, |text| text.parse().unwrap());
+    let count = messages / (seeds.end - seeds.start);
+    for seed in seeds {
+        println!("{name}: seed {seed}, {count} messages");
         let mut world = World::new(seed, weather, history);
-        world.run(count / 8);
+        world.run(count);
         let counters = world.agent.counters();
         assert_eq!(
             counters.malformed + counters.events_dropped + counters.answers_dropped,

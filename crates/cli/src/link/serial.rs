@@ -6,9 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use clap::Args;
-use noctule_link_emulator::serial::{DirectionReport, SerialPump, SerialReport};
+use noctule_link_emulator::serial::{SerialPump, SerialReport, Unplug};
 use noctule_netsim::link::{parse_share, parse_time};
-use noctule_netsim::serial::{Adapter, BAUD_RANGE, CharacterFormat, Noise, SerialSpec};
+use noctule_netsim::serial::{
+    Adapter, BAUD_RANGE, CharacterFormat, FIFO_16550, Noise, SerialSpec, SerialStatistics,
+};
 use noctule_timebase::Span;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
@@ -45,6 +47,9 @@ pub(crate) struct SerialArguments {
     /// Bytes the sender may be ahead of the wire
     #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     fifo: u32,
+    /// Hand bytes over as the FIFO of a 16550 does: by eight, or after four characters' silence
+    #[arg(long)]
+    receive_fifo: bool,
     /// Of the noise
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -74,6 +79,7 @@ pub(crate) fn run(arguments: &SerialArguments) -> Result<(), Box<dyn Error>> {
         baud: arguments.baud,
         format: arguments.format,
         fifo_bytes: arguments.fifo as usize,
+        receive_fifo: arguments.receive_fifo.then_some(FIFO_16550),
         adapter: arguments.ftdi.map(|latency_timer| Adapter { latency_timer, frame: arguments.usb_frame }),
         noise: Noise { burst_bytes: arguments.burst, ..arguments.noise },
     };
@@ -128,8 +134,8 @@ fn obey(line: &SerialPump, stop: &UnixStream, json: bool) -> Result<(), Box<dyn 
 
 fn command_line(line: &SerialPump, command: &str, json: bool) -> Result<(), Box<dyn Error>> {
     match command {
-        "unplug" => show(&line.set_plugged(false)?, json),
-        "plug" => show(&line.set_plugged(true)?, json),
+        "unplug" => show(&line.unplug(Unplug::BothEnds)?, json),
+        "plug" => show(&line.plug()?, json),
         "report" => show(&line.report()?, json),
         "" => Ok(()),
         other => {
@@ -164,7 +170,7 @@ fn show(report: &SerialReport, json: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn row(way: &str, direction: &DirectionReport) -> Vec<String> {
+fn row(way: &str, direction: &SerialStatistics) -> Vec<String> {
     let counts = [
         direction.sent,
         direction.delivered,

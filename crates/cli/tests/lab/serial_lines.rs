@@ -103,6 +103,32 @@ fn a_board_with_several_topics_loses_nothing_between_them() {
 }
 
 #[test]
+fn an_application_behind_dds_that_is_not_there_is_skipped_by_name() {
+    let (_, run, errors) = Experiment::new(
+        r#"
+        name = "dds"
+        trials = 1
+        messages = 10
+
+        [[cells]]
+        peer = "xrce"
+        link = "serial"
+        mode = "one_way"
+        payload_bytes = 115
+        rate_hz = 40
+        placement = "free"
+        options = { baud = 921600, gateway = ["inside", "dds"] }
+        "#,
+    )
+    .run();
+    assert_eq!(run["cells"].as_array().map(Vec::len), Some(1), "{errors}");
+    assert_eq!(
+        run["skipped"][0]["why"],
+        "gateway = \"dds\": no peer is called cyclonedds; set NOCTULE_PEERS to a folder that has it"
+    );
+}
+
+#[test]
 fn a_line_without_a_speed_is_a_fault_with_its_place() {
     let (cells, errors) = cells("name = \"x\"\n[[cells]]\npeer = \"xrce\"\nlink = \"serial\"\n");
     assert!(cells.is_empty());

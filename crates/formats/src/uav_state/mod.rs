@@ -13,7 +13,7 @@ mod realistic;
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::{Codec, Format, message};
+use crate::{Codec, Format, FormatError, message};
 
 message! {
     /// Which message this is.
@@ -170,6 +170,24 @@ fn schema(format: Format) -> Option<Codec<UavState>> {
         Format::Protobuf => Some(Codec::new(protobuf::encode, protobuf::decode)),
         Format::FlatBuffers => Some(Codec::new(flat_buffers::encode, flat_buffers::decode)),
         _ => None,
+    }
+}
+
+impl UavState {
+    /// [`encode`](crate::encode) for this type, compiled here once rather than in every crate that calls it.
+    ///
+    /// # Errors
+    /// As [`encode`](crate::encode).
+    pub fn encode(&self, format: Format, out: &mut Vec<u8>) -> Result<(), FormatError> {
+        crate::encode(format, self, out)
+    }
+
+    /// [`decode`](crate::decode), likewise.
+    ///
+    /// # Errors
+    /// As [`decode`](crate::decode).
+    pub fn decode(format: Format, bytes: &[u8]) -> Result<UavState, FormatError> {
+        crate::decode(format, bytes)
     }
 }
 

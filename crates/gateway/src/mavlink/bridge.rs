@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use mavlink::dialects::common::MavMessage;
 use mavlink::dialects::dynamic::{DynamicDialect, DynamicMessage};
-use noctule::formats::{decode_value, encode_value};
+use noctule::formats::{decode_cdr, encode_cdr};
 use noctule::{Format, Node, NodeError, Publisher, Sample, SourceTime, Subscriber};
 use noctule_sys::clock::{three_clocks, timespec};
 use noctule_time_sync::{Estimate, Local, Remote};
@@ -146,12 +146,12 @@ impl Bridge {
         let odometry = subscriber(node, "/mavros/odometry/out", "nav_msgs/msg/Odometry")?;
         bridge.spawn("mavlink", move || read(&shared, &line, outlets))?;
         bridge.forward(pose, |sample, node| {
-            let pose: ros::PoseStamped = decode_value(Format::Cdr, &sample.to_vec()).ok()?;
+            let pose: ros::PoseStamped = decode_cdr(&sample.to_vec()).ok()?;
             let time_usec = time_usec(pose.header.stamp, sample, node);
             Some(MavMessage::VISION_POSITION_ESTIMATE(ros::vision_from_pose(&pose.pose, time_usec)))
         })?;
         bridge.forward(odometry, |sample, node| {
-            let odometry: ros::Odometry = decode_value(Format::Cdr, &sample.to_vec()).ok()?;
+            let odometry: ros::Odometry = decode_cdr(&sample.to_vec()).ok()?;
             let time_usec = time_usec(odometry.header.stamp, sample, node);
             Some(MavMessage::ODOMETRY(ros::odometry_to_mavlink(&odometry, time_usec)))
         })?;
@@ -406,7 +406,7 @@ fn put<T: Serialize>(
 ) {
     bytes.clear();
     // Messages of ours encode, and are shorter than any topic allows.
-    if encode_value(Format::Cdr, message, bytes).is_ok() {
+    if encode_cdr(message, bytes).is_ok() {
         let _ = publisher.publish_uncertain(bytes, times.0, times.1);
     }
 }

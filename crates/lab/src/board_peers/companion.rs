@@ -1,16 +1,17 @@
-//! The application on the other side of a board's line: a node of the bus with the gateway inside the same process.
+//! The application on the other side of a board's line: a node of the bus, and a gateway inside the same process or in one
+//! of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use noctule::{Format, Node, Publisher, Reliability, Subscriber, Wait as LibraryWait};
-use noctule_gateway::Gateway;
 use noctule_peer::{Deliver, Open, Outgoing, PeerError, Transport, Wait};
 use noctule_sys::clock;
 
+use super::hosting::Hosting;
 use super::xrce::{BUS_TYPE, topic};
-use super::{READY_WITHIN_NS, Sides, device};
+use super::{READY_WITHIN_NS, Sides};
 
 /// CDR in version 1, little-endian (DDSI-RTPS 2.3, 10.5): what the bus carries before a board's bytes.
 const CDR_LE: [u8; 4] = [0, 1, 0, 0];
@@ -27,7 +28,7 @@ pub(super) struct Companion {
     expected: usize,
     sides: Sides,
     address: Option<String>,
-    gateway: Gateway,
+    gateway: Hosting,
     _node: Arc<Node>,
     message: Vec<u8>,
     buffer: Vec<u8>,
@@ -62,15 +63,7 @@ impl Companion {
                 subscribers.push(builder.open().map_err(fault)?);
             }
         }
-        let builder = match open.link.as_str() {
-            "serial" => {
-                let (path, baud) = device(open)?;
-                Gateway::builder().serial(path, baud)
-            }
-            _ => Gateway::builder().udp(0),
-        };
-        let gateway = builder.attach(&node).map_err(|error| PeerError(error.to_string()))?;
-        let port = gateway.ports().first().map(|(_, port)| *port);
+        let (gateway, port) = Hosting::start(open, &node)?;
         Ok(Companion {
             publishers,
             subscribers,
@@ -114,7 +107,7 @@ impl Transport for Companion {
         let until_ns = clock::now_ns() + READY_WITHIN_NS;
         while !self.is_ready() {
             if clock::now_ns() > until_ns {
-                let notice = self.gateway.poll_notice().unwrap_or_else(|| "it says nothing".into());
+                let notice = self.gateway.notice().unwrap_or_else(|| "it says nothing".into());
                 return Err(PeerError(format!(
                     "no board came within 10 s; of the line the gateway says: {notice}"
                 )));

@@ -13,10 +13,12 @@
 //!
 //! The option `board` names the node that is the board, 0 unless said otherwise. The option `spin_delay` (1ms …)
 //! makes the board look at its port only so often, as firmware does that calls its client in a loop; without
-//! it the board sleeps until something arrives. The option `topics` lets messages take turns on so many.
+//! it the board sleeps until something arrives. The option `topics` lets messages take turns on so many. The option
+//! `gateway` says where the gateway of `xrce` runs ([`hosting`]).
 
 mod companion;
 mod driver;
+mod hosting;
 mod mavlink;
 mod port;
 mod xrce;
@@ -30,6 +32,8 @@ use noctule_sys::clock;
 use noctule_time_sync::Exchange;
 use noctule_timebase::Instant;
 
+pub use hosting::DDS_BRIDGE;
+pub(crate) use hosting::{DDS_PEER, is_through_dds};
 pub(crate) use mavlink::Mavlink;
 pub(crate) use xrce::Xrce;
 

@@ -3,13 +3,14 @@
 //! The line is serial, or UDP; by UDP the board must have a reader on the other side, whose address it is told.
 
 use noctule_board::{Client, ClientConfig, Endpoint, Line, State};
-use noctule_peer::{Description, Open, Peer, PeerError, Transport, Wait};
+use noctule_peer::{Description, Open, Peer, PeerError, StandIn, Transport, Wait};
 use noctule_sys::clock::three_clocks;
 use noctule_time_sync::Exchange;
 use noctule_timebase::Span;
 
 use super::companion::Companion;
 use super::driver::{Driver, OpenPort};
+use super::hosting::{self, is_through_dds};
 use super::port::Port;
 use super::{Sides, Speaker, device, side_clock};
 use crate::floors;
@@ -58,6 +59,12 @@ impl Peer for Xrce {
             })
         };
         Ok(Box::new(Driver::new(open, (sides, clock), Box::new(board), open_port)))
+    }
+
+    fn stand_in(&self, open: &Open) -> Result<Option<StandIn>, PeerError> {
+        let sides = Sides::of(open)?;
+        let is_foreign = !sides.is_board && is_through_dds(&open.options);
+        is_foreign.then(|| hosting::stand_in(open, sides)).transpose()
     }
 }
 

@@ -98,6 +98,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
     assert_eq!(cell.why_invalid, Vec::<String>::new());
     assert_eq!((cell.sent, cell.received, cell.lost, cell.late, cell.duplicated), (100, 99, 1, 1, 2));
     assert_eq!((cell.trial, samples.len()), (4, 99));
+    assert_eq!((cell.scheduled, cell.rate_held, cell.is_only_slow()), (Some(100), Some(true), false));
     assert_eq!(cell.latency_ns.unwrap().p50, Some(50_000));
     assert_eq!(cell.cpu_ns_per_message, Some(20.0));
     assert_eq!(cell.send_lag_ns.unwrap().max, 0);
@@ -219,8 +220,13 @@ fn a_rate_that_was_not_held_is_named_with_what_was_achieved() {
             *slot = Slot::default();
         }
     }));
-    let why = reasons(&plan("one_way", 2, Some(1000.0)), vec![short, sink]);
-    assert_eq!(why, ["the rate was not held: 60 of 100 messages were sent"]);
+    let (cell, _) = judge(
+        &plan("one_way", 2, Some(1000.0)),
+        0,
+        Ok(Trial { nodes: vec![short, sink], ..Trial::default() }),
+    );
+    assert_eq!(cell.why_invalid, ["the rate was not held: 60 of 100 messages were sent"]);
+    assert_eq!((cell.sent, cell.scheduled, cell.is_only_slow()), (60, Some(100), true));
 }
 
 #[test]
@@ -361,4 +367,21 @@ fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
         (true, None),
         "a peer may saturate, the tool may not"
     );
+}
+
+#[test]
+fn a_line_that_was_late_itself_is_not_excused_by_what_its_peer_may_do() {
+    let mut plan = plan("one_way", 2, None);
+    plan.expect = Some("may_saturate".into());
+    let judged = |faults: &[&str]| {
+        let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
+        let line = LineFigures {
+            faults: faults.iter().map(|fault| (*fault).into()).collect(),
+            ..LineFigures::default()
+        };
+        judge(&plan, 0, Ok(Trial { nodes, line, ..Trial::default() })).0
+    };
+    assert_eq!((judged(&[]).valid, judged(&[]).expect.as_deref()), (true, Some("may_saturate")));
+    let late = judged(&["late"]);
+    assert_eq!((late.valid, late.expect, late.why_invalid), (false, None, vec!["late".to_owned()]));
 }

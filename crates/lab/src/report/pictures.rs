@@ -30,6 +30,8 @@ const PNG_SCALE: u32 = 2;
 const TITLE_HEIGHT: u32 = 58;
 const LEGEND_WIDTH: u32 = 230;
 const LEGEND_LINE: i32 = 19;
+/// Where the words of a legend begin.
+const LEGEND_TEXT: i32 = 38;
 const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 const MUTED: RGBColor = RGBColor(0x5b, 0x64, 0x70);
 const GRID: RGBColor = RGBColor(0xe0, 0xe4, 0xe9);
@@ -301,8 +303,9 @@ fn draw_floors<DB: DrawingBackend>(plot: &mut Plot<DB>, frame: &Frame, scale: i3
 fn draw_legend<DB: DrawingBackend>(area: &Area<DB>, marks: &[Mark], scale: i32) -> io::Result<()> {
     let style = lettering(12, scale, &INK);
     let named = marks.iter().filter(|mark| !mark.label.is_empty());
-    for (number, mark) in named.enumerate() {
-        let y = (10 + LEGEND_LINE * number as i32) * scale;
+    let width = area.dim_in_pixel().0 as i32 - LEGEND_TEXT * scale;
+    let mut y = 10 * scale;
+    for mark in named {
         let colour = rgb(CATEGORIES[mark.colour]).stroke_width(3 * scale as u32);
         let ends = [(4 * scale, y), (30 * scale, y)];
         match dash(mark.dash) {
@@ -312,9 +315,30 @@ fn draw_legend<DB: DrawingBackend>(area: &Area<DB>, marks: &[Mark], scale: i32) 
                 area.draw(&line).map_err(other)?;
             }
         }
-        area.draw_text(&mark.label, &style, (38 * scale, y - 7 * scale)).map_err(other)?;
+        let fits = |text: &str| {
+            area.estimate_text_size(text, &style).is_ok_and(|(needed, _)| needed as i32 <= width)
+        };
+        for line in wrapped(&mark.label, &fits) {
+            area.draw_text(&line, &style, (LEGEND_TEXT * scale, y - 7 * scale)).map_err(other)?;
+            y += LEGEND_LINE * scale;
+        }
     }
     Ok(())
+}
+
+/// Lines that fit, broken between words; a word that does not fit has a line of its own.
+fn wrapped(text: &str, fits: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if fits(&format!("{line} {word}")) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 impl Picture for HeatMap {
@@ -401,5 +425,13 @@ mod tests {
         let outlines = runs(&[(1.0, 5.0), (1.1, 6.0), (3.0, 1.0)], 0.05);
         assert_eq!(outlines.len(), 2);
         assert_eq!((outlines[0].len(), outlines[1].len()), (6, 4));
+    }
+
+    #[test]
+    fn a_long_legend_is_broken_between_words() {
+        let fits = |text: &str| text.len() <= 12;
+        let lines = wrapped("noctule, deadline bound, loss 0.0001", &fits);
+        assert_eq!(lines, ["noctule,", "deadline", "bound, loss", "0.0001"]);
+        assert_eq!(wrapped("averyveryverylongword x", &fits), ["averyveryverylongword", "x"]);
     }
 }

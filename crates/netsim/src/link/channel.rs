@@ -10,7 +10,7 @@ use crate::random::Random;
 
 /// What became of the packets to one receiver: once none is under way any more,
 /// `sent + duplicated = delivered + lost + flight_full`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ChannelStatistics {
     /// Packets the transmitter sent to this receiver.
     pub sent: u64,

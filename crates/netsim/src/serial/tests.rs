@@ -58,6 +58,17 @@ fn a_full_fifo_takes_no_more_until_a_byte_has_left() {
     assert_eq!(arrivals(&mut line).last().map(|(due, _)| *due), Some(Span::from_us(170)));
 }
 
+#[test]
+fn a_receive_fifo_hands_over_at_its_level_and_the_rest_after_a_silence() {
+    let receive_fifo = Some(FIFO_16550);
+    let mut line = line(SerialSpec { baud: 1_000_000, receive_fifo, ..SerialSpec::default() });
+    line.handle_bytes(at(Span::ZERO), &(0..19).collect::<Vec<u8>>());
+    let arrived = arrivals(&mut line);
+    let times = arrived.iter().map(|(due, _)| due.ns() / 1000).collect::<Vec<i64>>();
+    assert_eq!(times, [[80; 8], [160; 8]].concat().into_iter().chain([230; 3]).collect::<Vec<i64>>());
+    assert!(arrived.iter().map(|(_, byte)| *byte).eq(0..19));
+}
+
 fn ftdi(timer_ms: i64) -> SerialSpec {
     let adapter = Adapter { latency_timer: Span::from_ms(timer_ms), frame: Span::from_ms(1) };
     SerialSpec { baud: 1_000_000, adapter: Some(adapter), ..SerialSpec::default() }

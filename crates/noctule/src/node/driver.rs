@@ -5,32 +5,36 @@
 
 use std::io;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use noctule_discovery::Via;
-use noctule_sys::clock::timespec;
 use noctule_sys::datagram;
 use noctule_timebase::Span;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use rustix::time::Timespec;
 
+use super::Shared;
 use super::lead::{Duty, PATIENCE};
 use super::local::{Connections, FIRST_TOKEN};
 use super::reading::DATAGRAM_BYTES_MAX;
+use super::sockets;
 use super::state::Wish;
-use super::{LONGEST_SLEEP, Shared};
 use crate::clock;
 
 const KICK: u64 = 0;
 const GROUP: u64 = 1;
 const OWN: u64 = 2;
 const LISTENER: u64 = 3;
+const CHANNELS: u64 = 4;
+const ALARM: u64 = 5;
 /// Datagrams taken from one socket before the others get their turn.
 const BATCH: usize = 64;
+/// The longest that the thread sleeps.
+const LONGEST_SLEEP: Span = Span::from_s(1);
 /// A subscriber that has not seen a change is woken again after this: it may have been falling asleep.
 const WAKE_AGAIN: Span = Span::from_ms(10);
 
@@ -43,8 +47,10 @@ pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     watch(shared.kick.as_fd(), KICK)?;
     watch(shared.sockets.group.as_fd(), GROUP)?;
     watch(shared.sockets.own.as_fd(), OWN)?;
+    watch(shared.sockets.channels.as_fd(), CHANNELS)?;
+    watch(shared.alarm.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
-    let driver = Driver { shared, epoll, connections, buffer: vec![0; DATAGRAM_BYTES_MAX] };
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer: vec![0; DATAGRAM_BYTES_MAX] };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -52,6 +58,8 @@ struct Driver {
     shared: Arc<Shared>,
     epoll: OwnedFd,
     connections: Connections,
+    /// Channels that are joined, a bit each.
+    listening: u16,
     buffer: Vec<u8>,
 }
 
@@ -62,16 +70,24 @@ impl Driver {
             self.shared.lock().handle_timeout(clock::now());
             self.grant_wishes();
             self.attend();
-            let timeout = self.plan();
+            self.plan();
             self.tell();
             events.clear();
-            // A signal is no event; whatever else fails, the loop comes round again.
-            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&timeout));
+            // Until the alarm at the latest: a time-out given here would be rounded up to whole milliseconds, which is later than a
+            // repair can wait. A signal is no event; whatever else fails, the loop comes round again.
+            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None);
             for event in &events {
                 match event.data.u64() {
+                    // It is set again before the next sleep, and silent until then.
+                    ALARM => {}
                     KICK => drop(rustix::io::read(&self.shared.kick, &mut [0; 8])),
-                    GROUP => self.receive(Via::Group),
-                    OWN => self.receive(Via::Unicast),
+                    GROUP => self.receive(Via::Group, |shared| &shared.sockets.group),
+                    OWN => self.receive(Via::Unicast, |shared| &shared.sockets.own),
+                    CHANNELS => {
+                        self.receive(Via::Group, |shared| &shared.sockets.channels);
+                        // A subscriber that reads the own socket does not see what this thread takes in.
+                        self.shared.wake_reader();
+                    }
                     LISTENER => self.connections.accept(&self.shared, &self.epoll),
                     token => self.connections.handle(token, &self.shared),
                 }
@@ -96,8 +112,8 @@ impl Driver {
         }
     }
 
-    /// Sends what is due, and says how long to sleep.
-    fn plan(&self) -> Timespec {
+    /// Sends what is due, and sets the alarm for the next time.
+    fn plan(&self) {
         let mut state = self.shared.lock();
         self.shared.transmit(&mut state);
         let now = clock::now();
@@ -111,20 +127,16 @@ impl Driver {
             longest = longest.min(PATIENCE);
         }
         let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, longest);
-        // Under the lock: whoever needs the thread earlier sees for when it has planned.
-        self.shared.planned_ns.store((now + sleep).ns(), Ordering::Relaxed);
-        timespec(sleep.ns())
+        self.shared.alarm.set(now + sleep);
     }
 
-    fn receive(&mut self, via: Via) {
+    fn receive(&mut self, via: Via, socket: fn(&Shared) -> &UdpSocket) {
         let shared = Arc::clone(&self.shared);
-        let socket = match via {
-            Via::Group => &shared.sockets.group,
-            Via::Unicast => &shared.sockets.own,
-        };
+        let socket = socket(&shared);
         for _ in 0..BATCH {
             let Ok(Some(arrival)) = datagram::receive(socket, &mut self.buffer) else { break };
-            if via == Via::Group && shared.sockets.is_detour(arrival.from) {
+            let sockets = &shared.sockets;
+            if via == Via::Group && (sockets.is_detour(arrival.from) || sockets.is_own(arrival.from)) {
                 continue;
             }
             let length = arrival.length_bytes.min(self.buffer.len());
@@ -140,15 +152,25 @@ impl Driver {
             let wish = self.shared.lock().poll_wish();
             match wish {
                 None => break,
-                Some(Wish::Attach { node, writer, reader }) => {
-                    self.connections.attach((node, writer, reader), &self.shared, &self.epoll);
+                Some(Wish::Attach { via, writer, reader }) => {
+                    self.connections.attach((via, writer, reader), &self.shared, &self.epoll);
                 }
-                Some(Wish::Release { node, writer, reader }) => {
-                    self.connections.release((node, writer, reader), &self.shared);
+                Some(Wish::Release { via, writer, reader }) => {
+                    self.connections.release((via, writer, reader), &self.shared);
                 }
+                Some(Wish::End { writer }) => self.connections.end(writer, &self.shared),
+                Some(Wish::Listen { channels }) => self.listen(channels),
                 Some(Wish::Forget { node }) => self.connections.forget(node, &self.shared),
             }
         }
+    }
+
+    fn listen(&mut self, channels: u16) {
+        let changed = self.listening ^ channels;
+        for channel in (0..sockets::CHANNELS).filter(|channel| changed >> channel & 1 == 1) {
+            self.shared.sockets.listen(channel, channels >> channel & 1 == 1);
+        }
+        self.listening = channels;
     }
 
     /// Notices that nobody has asked for go to standard error, so that none is silent.
@@ -161,4 +183,4 @@ impl Driver {
     }
 }
 
-const _: () = assert!(LISTENER < FIRST_TOKEN);
+const _: () = assert!(ALARM < FIRST_TOKEN);

@@ -1,15 +1,18 @@
-//! What two nodes of one host say to each other about shared memory. Bytes: `docs/spec/hand-over.md`.
+//! What two nodes of one host say to each other about shared memory. Bytes: `docs/spec/shared-memory.md`.
 
 use noctule_discovery::{EndpointId, NodeId};
+
+use super::state::Partner;
 
 /// Longest packet: a refusal with its reason.
 pub(super) const PACKET_BYTES_MAX: usize = 512;
 const MAGIC: [u8; 4] = *b"NCTR";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const ASK: u8 = 1;
 const GRANT: u8 = 2;
 const REFUSE: u8 = 3;
 const RELEASE: u8 = 4;
+const END: u8 = 5;
 
 /// The abstract socket name of a node.
 pub(super) fn socket_name(node: NodeId) -> String {
@@ -19,9 +22,9 @@ pub(super) fn socket_name(node: NodeId) -> String {
 /// One packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Packet {
-    /// "Let my reader read your writer."
+    /// "Let my reader read your writer", or what you receive from a writer of another host.
     Ask {
-        writer: EndpointId,
+        writer: Partner,
         reader: EndpointId,
         /// Samples that it may borrow at once.
         pins: u32,
@@ -30,16 +33,18 @@ pub(super) enum Packet {
     },
     /// "Here it is"; two descriptors come along: data and control.
     Grant {
-        writer: EndpointId,
+        writer: Partner,
         reader: EndpointId,
         pins: u32,
         /// Where in the ring the reader begins: nothing published after this answer lies before.
         position: u64,
     },
     /// "No, because."
-    Refuse { writer: EndpointId, reader: EndpointId, why: String },
+    Refuse { writer: Partner, reader: EndpointId, why: String },
     /// "My reader is done."
-    Release { writer: EndpointId, reader: EndpointId },
+    Release { writer: Partner, reader: EndpointId },
+    /// "What I received from a writer of another host, and let you read, ends here."
+    End { writer: Partner, reader: EndpointId },
 }
 
 impl Packet {
@@ -50,11 +55,13 @@ impl Packet {
             Packet::Grant { writer, reader, pins, .. } => (GRANT, writer, reader, *pins, false),
             Packet::Refuse { writer, reader, .. } => (REFUSE, writer, reader, 0, false),
             Packet::Release { writer, reader } => (RELEASE, writer, reader, 0, false),
+            Packet::End { writer, reader } => (END, writer, reader, 0, false),
         };
         let mut bytes = MAGIC.to_vec();
         bytes.extend([VERSION, kind, u8::from(flag), 0]);
         bytes.extend(from.0);
-        [writer.0, reader.0, number].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        bytes.extend(writer.0.0);
+        [writer.1.0, reader.0, number].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         match self {
             Packet::Grant { position, .. } => bytes.extend(position.to_le_bytes()),
             Packet::Refuse { why, .. } => {
@@ -62,14 +69,14 @@ impl Packet {
                 let end = (0..=why.len().min(room)).rfind(|end| why.is_char_boundary(*end)).unwrap_or(0);
                 bytes.extend(&why.as_bytes()[..end]);
             }
-            Packet::Ask { .. } | Packet::Release { .. } => {}
+            Packet::Ask { .. } | Packet::Release { .. } | Packet::End { .. } => {}
         }
         bytes
     }
 
     /// Who says it, and what; `None` for what no node of this version says.
     pub(super) fn decode(bytes: &[u8]) -> Option<(NodeId, Packet)> {
-        let (head, rest) = bytes.split_first_chunk::<36>()?;
+        let (head, rest) = bytes.split_first_chunk::<52>()?;
         let from = NodeId(*head[8..].first_chunk()?);
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let [version, kind, flag, zero] = [head[4], head[5], head[6], head[7]];
@@ -77,7 +84,8 @@ impl Packet {
         {
             return None;
         }
-        let (writer, reader, number) = (EndpointId(word(24)), EndpointId(word(28)), word(32));
+        let node = NodeId(*head[24..].first_chunk()?);
+        let (writer, reader, number) = ((node, EndpointId(word(40))), EndpointId(word(44)), word(48));
         let packet = match (kind, number, flag, rest) {
             (ASK, pins, flag, []) => Some(Packet::Ask { writer, reader, pins, history: flag == 1 }),
             (GRANT, pins, 0, rest) => {
@@ -89,6 +97,7 @@ impl Packet {
                 Some(Packet::Refuse { writer, reader, why })
             }
             (RELEASE, 0, 0, []) => Some(Packet::Release { writer, reader }),
+            (END, 0, 0, []) => Some(Packet::End { writer, reader }),
             _ => None,
         };
         Some((from, packet?))
@@ -102,13 +111,16 @@ mod tests {
     use super::*;
 
     const NODE: NodeId = NodeId([b'N'; 16]);
-    const WRITER: EndpointId = EndpointId(1);
+    const WRITER: Partner = (NodeId([b'W'; 16]), EndpointId(1));
     const READER: EndpointId = EndpointId(0x0102_0304);
 
     #[test]
     fn an_ask_has_the_bytes_of_the_specification() {
         let bytes = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history: true }.encode(NODE);
-        assert_eq!(bytes, b"NCTR\x01\x01\x01\0NNNNNNNNNNNNNNNN\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0");
+        assert_eq!(
+            bytes,
+            b"NCTR\x02\x01\x01\0NNNNNNNNNNNNNNNNWWWWWWWWWWWWWWWW\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0"
+        );
     }
 
     #[test]
@@ -118,6 +130,7 @@ mod tests {
             Packet::Grant { writer: WRITER, reader: READER, pins: 3, position: 1 << 40 },
             Packet::Refuse { writer: WRITER, reader: READER, why: "full".into() },
             Packet::Release { writer: WRITER, reader: READER },
+            Packet::End { writer: WRITER, reader: READER },
         ] {
             assert_eq!(Packet::decode(&packet.encode(NODE)), Some((NODE, packet)));
         }
@@ -128,8 +141,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(kind in 0u8..6, rest in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let mut bytes = b"NCTR\x01".to_vec();
+        fn arbitrary_bytes_never_panic(kind in 0u8..7, rest in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let mut bytes = b"NCTR\x02".to_vec();
             bytes.push(kind);
             bytes.extend(rest);
             if let Some((from, packet)) = Packet::decode(&bytes) {

@@ -3,7 +3,7 @@
 //! A sample that the thread takes in must wake the subscriber, which costs as much as all the rest. So a
 //! subscriber that has nothing else to wait for reads the socket itself while it waits (leader and follower,
 //! Schmidt et al., PLoP 2000). Between two waits nobody reads; if that lasts, or another subscriber waits
-//! as well, the thread takes the socket back.
+//! as well, or one of another process to which this node hands on, the thread takes the socket back.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 

@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use noctule_discovery::{Durability, Endpoint, EndpointId, NodeId};
-use noctule_shm_ring::{ReaderId, StartAt};
+use noctule_discovery::{Endpoint, EndpointId, NodeId};
+use noctule_shm_ring::{ReaderId, Roster, StartAt};
 use noctule_sys::local_socket::{LocalListener, LocalSocket, Packet as Received, own_user};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
@@ -19,6 +18,7 @@ use rustix::fd::OwnedFd;
 use super::Shared;
 use super::hand_over::{PACKET_BYTES_MAX, Packet, socket_name};
 use super::offer::open_ring;
+use super::state::Partner;
 use crate::clock;
 use crate::notice::Notice;
 use crate::sample::Route;
@@ -44,23 +44,51 @@ pub(super) struct Connections {
     outgoing: BTreeMap<u64, Outgoing>,
 }
 
-/// What to say, for which reader, about which writer.
-type Question = (Packet, EndpointId, Arc<Endpoint>);
+/// A writer and its node.
+type Described = (NodeId, Arc<Endpoint>);
+
+/// What one of our readers wants to read.
+#[derive(Debug)]
+struct Question {
+    reader: EndpointId,
+    writer: Described,
+    ask: Packet,
+    /// The reader has not let go of it meanwhile.
+    is_wanted: bool,
+}
+
+impl Question {
+    fn is_about(&self, writer: Partner, reader: EndpointId) -> bool {
+        self.is_wanted && self.reader == reader && (self.writer.0, self.writer.1.id) == writer
+    }
+}
+
+/// Stands for all writers of a node in a refusal.
+const ALL: Partner = (NodeId([0; 16]), EndpointId(0));
 
 #[derive(Debug)]
 struct Incoming {
     socket: LocalSocket,
     /// Known from its first question on.
     node: Option<NodeId>,
-    attached: Vec<(EndpointId, EndpointId, ReaderId)>,
+    attached: Vec<Attached>,
+}
+
+/// A reader of the other node that is let in.
+#[derive(Debug)]
+struct Attached {
+    writer: Partner,
+    reader: EndpointId,
+    roster: Roster,
+    id: ReaderId,
 }
 
 #[derive(Debug)]
 struct Outgoing {
     node: NodeId,
     socket: LocalSocket,
-    /// By writer and reader: what was asked for.
-    asked: BTreeMap<(EndpointId, EndpointId), Arc<Endpoint>>,
+    /// What was asked for, in the order in which the answers come.
+    asked: VecDeque<Question>,
     /// What will be.
     to_ask: VecDeque<Question>,
     /// The other side said that it will grant nothing.
@@ -96,8 +124,8 @@ impl Connections {
                 } else {
                     "it runs as another user; name a group that may read, or run both as one user".to_owned()
                 };
-                let (writer, reader) = (EndpointId(0), EndpointId(0));
-                let _ = socket.send(&Packet::Refuse { writer, reader, why }.encode(shared.id), &[]);
+                let _ = socket
+                    .send(&Packet::Refuse { writer: ALL, reader: EndpointId(0), why }.encode(shared.id), &[]);
                 continue;
             }
             if let Ok(token) = self.watch(&socket, epoll) {
@@ -116,53 +144,58 @@ impl Connections {
         } else if let Some(outgoing) = self.outgoing.get_mut(&token)
             && !outgoing.receive(&mut buffer, shared)
         {
-            let (node, is_refused) = (outgoing.node, outgoing.is_refused);
-            self.outgoing.remove(&token);
-            if is_refused {
-                return;
-            }
-            shared.sources_went(node);
-            shared.lock().handle_death(node, clock::now());
+            self.drop_outgoing(token, shared);
         }
     }
 
-    /// Asks a node for the ring of one of its writers.
+    /// Asks a node for the ring of a writer.
     pub(super) fn attach(
         &mut self,
-        (node, writer, reader): (NodeId, Arc<Endpoint>, EndpointId),
+        (via, writer, reader): (NodeId, Described, EndpointId),
         shared: &Shared,
         epoll: &OwnedFd,
     ) {
         let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return };
         let ask = Packet::Ask {
-            writer: writer.id,
+            writer: (writer.0, writer.1.id),
             reader,
             pins: topic.pins,
-            history: topic.endpoint.qos.durability == Durability::TransientLocal,
+            history: topic.history(&writer.1) > 0,
         };
-        match self.connection(node, epoll) {
+        match self.connection(via, epoll) {
             Ok(outgoing) => {
-                outgoing.to_ask.push_back((ask, reader, writer));
+                outgoing.to_ask.push_back(Question { reader, writer, ask, is_wanted: true });
                 outgoing.ask(shared);
             }
             Err(error) => {
                 let why = format!("its process does not answer on this host ({error})");
-                shared.note(Notice::Refused { topic: writer.topic.clone(), why });
+                let notice = Notice::Refused { topic: writer.1.topic.clone(), why };
+                refused(shared, (via, writer, reader), notice, true);
             }
         }
     }
 
-    /// Tells a node that one of our readers is done with one of its writers.
-    pub(super) fn release(
-        &mut self,
-        (node, writer, reader): (NodeId, EndpointId, EndpointId),
-        shared: &Shared,
-    ) {
-        shared.source_went(reader, (node, writer));
-        if let Some(outgoing) = self.outgoing.values_mut().find(|outgoing| outgoing.node == node) {
-            outgoing.asked.remove(&(writer, reader));
+    /// Tells a node that one of our readers is done with a writer.
+    pub(super) fn release(&mut self, (via, writer, reader): (NodeId, Partner, EndpointId), shared: &Shared) {
+        if let Some(outgoing) = self.outgoing.values_mut().find(|outgoing| outgoing.node == via) {
+            outgoing.to_ask.retain(|question| !question.is_about(writer, reader));
+            for question in &mut outgoing.asked {
+                question.is_wanted &= !question.is_about(writer, reader);
+            }
             // If it cannot be told, it is gone and has nothing to forget.
             let _ = outgoing.socket.send(&Packet::Release { writer, reader }.encode(shared.id), &[]);
+        }
+    }
+
+    /// What came from a writer of another host comes here no more: those that read it through this node look elsewhere.
+    pub(super) fn end(&mut self, writer: Partner, shared: &Shared) {
+        for incoming in self.incoming.values_mut() {
+            for ended in incoming.attached.extract_if(.., |attached| attached.writer == writer) {
+                let reader = ended.reader;
+                ended.detach(shared);
+                // If it cannot be told, its connection is at its end.
+                let _ = incoming.socket.send(&Packet::End { writer, reader }.encode(shared.id), &[]);
+            }
         }
     }
 
@@ -179,16 +212,8 @@ impl Connections {
             None => {
                 let socket = LocalSocket::connect(socket_name(node).as_bytes(), CONNECT_TIMEOUT)?;
                 let token = self.watch(&socket, epoll)?;
-                self.outgoing.insert(
-                    token,
-                    Outgoing {
-                        node,
-                        socket,
-                        asked: BTreeMap::new(),
-                        to_ask: VecDeque::new(),
-                        is_refused: false,
-                    },
-                );
+                let (asked, to_ask) = (VecDeque::new(), VecDeque::new());
+                self.outgoing.insert(token, Outgoing { node, socket, asked, to_ask, is_refused: false });
                 token
             }
         };
@@ -202,16 +227,21 @@ impl Connections {
         Ok(token)
     }
 
+    fn drop_outgoing(&mut self, token: u64, shared: &Shared) {
+        let Some(mut outgoing) = self.outgoing.remove(&token) else { return };
+        if outgoing.is_refused {
+            // What was asked for after that.
+            return outgoing.refuse_all("it has hung up", shared);
+        }
+        shared.sources_went(outgoing.node);
+        shared.lock().handle_death(outgoing.node, clock::now());
+    }
+
     fn drop_incoming(&mut self, token: u64, shared: &Shared) {
         let Some(incoming) = self.incoming.remove(&token) else { return };
-        let mut state = shared.lock();
-        for (writer, _, reader) in incoming.attached {
-            if let Some(topic) = state.publishers.get(&writer) {
-                topic.offer.detach(reader);
-            }
-        }
+        incoming.attached.into_iter().for_each(|attached| attached.detach(shared));
         if let Some(node) = incoming.node {
-            state.handle_death(node, clock::now());
+            shared.lock().handle_death(node, clock::now());
         }
     }
 }
@@ -228,14 +258,8 @@ impl Incoming {
                 refused.is_none_or(|refusal| self.socket.send(&refusal.encode(shared.id), &[]).is_ok())
             }
             Arrival::Packet(_, Packet::Release { writer, reader }, _) => {
-                let state = shared.lock();
-                self.attached.retain(|(a_writer, a_reader, id)| {
-                    let meant = (*a_writer, *a_reader) == (writer, reader);
-                    if meant && let Some(topic) = state.publishers.get(&writer) {
-                        topic.offer.detach(*id);
-                    }
-                    !meant
-                });
+                let is_meant = |its: &mut Attached| (its.writer, its.reader) == (writer, reader);
+                self.attached.extract_if(.., is_meant).for_each(|attached| attached.detach(shared));
                 true
             }
             Arrival::Packet(..) | Arrival::End => false,
@@ -244,20 +268,24 @@ impl Incoming {
 
     fn grant(
         &mut self,
-        writer: EndpointId,
+        writer: Partner,
         reader: EndpointId,
         pins: u32,
         shared: &Shared,
     ) -> Result<(), String> {
-        let topic = shared.lock().publishers.get(&writer).cloned();
-        let topic = topic.ok_or("the publisher has been closed")?;
-        if let Some(ring) = topic.offer.make()? {
-            *topic.fresh.lock().map_err(|_| "the publisher has failed")? = Some(ring);
+        let granted = if writer.0 == shared.id {
+            let topic = shared.lock().publishers.get(&writer.1).cloned();
+            let topic = topic.ok_or("the publisher has been closed")?;
             // Before the answer: what is published after the reader knows goes into the ring.
-            topic.is_fresh.store(true, Ordering::Release);
-        }
-        let granted = topic.offer.attach(pins)?;
-        self.attached.push((writer, reader, granted.reader));
+            topic.make_ring()?;
+            topic.offer.attach(pins)?
+        } else {
+            let granted = shared.lock().hand_on(writer, pins)?;
+            // Our own subscriber may be busy: then it must not be the one that reads the socket.
+            shared.begin_following();
+            granted
+        };
+        self.attached.push(Attached { writer, reader, roster: granted.roster, id: granted.reader });
         let (pins, position) = (granted.pins, granted.position);
         let answer = Packet::Grant { writer, reader, pins, position }.encode(shared.id);
         let descriptors = [granted.data.as_fd(), granted.control.as_fd()];
@@ -267,28 +295,50 @@ impl Incoming {
     }
 }
 
+impl Attached {
+    fn detach(self, shared: &Shared) {
+        self.roster.detach(self.id);
+        if self.writer.0 != shared.id {
+            shared.end_following();
+        }
+    }
+}
+
 impl Outgoing {
     /// False if the connection is at its end, or the other side does not keep to the protocol.
     fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
         match take(&self.socket, buffer) {
             Arrival::Nothing => true,
             Arrival::Packet(_, Packet::Grant { writer, reader, pins, position }, descriptors) => {
-                let Some(endpoint) = self.asked.remove(&(writer, reader)) else { return true };
-                if let Err(why) = self.begin(&endpoint, (reader, pins, position), descriptors, shared) {
-                    shared.note(Notice::Unreadable { topic: endpoint.topic.clone(), why });
+                let Some(question) = self.answered(writer, reader) else { return false };
+                if question.is_wanted
+                    && let Err(why) = self.begin(&question, (pins, position), descriptors, shared)
+                {
                     // The writer need not keep anything for it.
                     let _ = self.socket.send(&Packet::Release { writer, reader }.encode(shared.id), &[]);
+                    let notice = Notice::Unreadable { topic: question.writer.1.topic.clone(), why };
+                    refused(shared, (self.node, question.writer, reader), notice, true);
                 }
                 self.ask(shared);
                 true
             }
+            Arrival::Packet(_, Packet::Refuse { writer: ALL, why, .. }, _) => {
+                self.refuse_all(&why, shared);
+                true
+            }
             Arrival::Packet(_, Packet::Refuse { writer, reader, why }, _) => {
-                match self.asked.remove(&(writer, reader)) {
-                    Some(endpoint) => {
-                        shared.note(Notice::Refused { topic: endpoint.topic.clone(), why });
-                        self.ask(shared);
-                    }
-                    None => self.refuse_all(&why, shared),
+                let Some(question) = self.answered(writer, reader) else { return false };
+                if question.is_wanted {
+                    let notice = Notice::Refused { topic: question.writer.1.topic.clone(), why };
+                    refused(shared, (self.node, question.writer, reader), notice, false);
+                }
+                self.ask(shared);
+                true
+            }
+            Arrival::Packet(_, Packet::End { writer, reader }, _) => {
+                // If it has been asked for anew, what ended is no longer of interest.
+                if !self.asked.iter().chain(&self.to_ask).any(|question| question.is_about(writer, reader)) {
+                    shared.lock().handle_relay_end(reader, (self.node, writer), clock::now());
                 }
                 true
             }
@@ -296,54 +346,79 @@ impl Outgoing {
         }
     }
 
+    /// The question that an answer belongs to, which is the oldest; `None` for what was not asked.
+    fn answered(&mut self, writer: Partner, reader: EndpointId) -> Option<Question> {
+        let question = self.asked.pop_front()?;
+        let is_meant = ((question.writer.0, question.writer.1.id), question.reader) == (writer, reader);
+        is_meant.then_some(question)
+    }
+
     /// The other node lets this one read nothing, and ends the connection; that is not its end.
     fn refuse_all(&mut self, why: &str, shared: &Shared) {
         self.is_refused = true;
-        let asked = std::mem::take(&mut self.asked);
-        let to_ask = std::mem::take(&mut self.to_ask).into_iter().map(|(.., writer)| writer);
-        for writer in asked.into_values().chain(to_ask) {
-            shared.note(Notice::Refused { topic: writer.topic.clone(), why: why.to_owned() });
+        let questions = self.asked.drain(..).chain(self.to_ask.drain(..));
+        for Question { reader, writer, .. } in questions.filter(|question| question.is_wanted) {
+            let notice = Notice::Refused { topic: writer.1.topic.clone(), why: why.to_owned() };
+            refused(shared, (self.node, writer, reader), notice, true);
         }
     }
 
     /// Asks on, as far as questions are not too many at once.
     fn ask(&mut self, shared: &Shared) {
         while self.asked.len() < QUESTIONS_MAX
-            && let Some((question, reader, writer)) = self.to_ask.pop_front()
+            && let Some(question) = self.to_ask.pop_front()
         {
-            if let Err(error) = self.socket.send(&question.encode(shared.id), &[]) {
+            if let Err(error) = self.socket.send(&question.ask.encode(shared.id), &[]) {
                 if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
                     // It has hung up. Why, if it said so, lies in the socket and is taken next.
-                    self.to_ask.push_front((question, reader, writer));
+                    self.to_ask.push_front(question);
                     return;
                 }
                 let why = format!("its process does not answer on this host ({error})");
-                shared.note(Notice::Refused { topic: writer.topic.clone(), why });
+                let notice = Notice::Refused { topic: question.writer.1.topic.clone(), why };
+                refused(shared, (self.node, question.writer, question.reader), notice, true);
                 continue;
             }
-            self.asked.insert((writer.id, reader), writer);
+            self.asked.push_back(question);
         }
     }
 
     fn begin(
         &self,
-        endpoint: &Endpoint,
-        (reader, pins, position): (EndpointId, u32, u64),
+        Question { reader, writer: (node, endpoint), .. }: &Question,
+        (pins, position): (u32, u64),
         descriptors: Vec<OwnedFd>,
         shared: &Shared,
     ) -> Result<(), String> {
         let [data, control] =
             <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| "it sent no memory".to_owned())?;
-        let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return Ok(()) };
-        let history = match topic.endpoint.qos.durability {
-            Durability::TransientLocal => endpoint.qos.depth,
-            Durability::Volatile => 0,
-        };
-        let start = StartAt::From { position, history };
-        let ring = open_ring((data, control), pins, endpoint.type_hash, start)?;
-        let source = Source::new((self.node, endpoint), ring, Route::SharedMemory);
-        topic.change(Change::Came(Box::new(source)));
+        let Some(topic) = shared.lock().subscribers.get(reader).cloned() else { return Ok(()) };
+        let history = topic.history(endpoint);
+        if *node == self.node {
+            let start = StartAt::From { position, history };
+            let ring = open_ring((data, control), pins, endpoint.type_hash, start)?;
+            let source = Source::new((*node, endpoint), ring, Route::SharedMemory);
+            topic.change(Change::Came(Box::new(source)));
+            return Ok(());
+        }
+        let source = super::remote::source((*node, endpoint), (data, control), (pins, position, history))?;
+        let source = source.relayed_by(self.node);
+        shared.lock().handle_relay(*reader, self.node, Box::new(source), clock::now());
         Ok(())
+    }
+}
+
+/// A node does not let us read a writer. If it is its own, the user must know; else there are other ways.
+fn refused(
+    shared: &Shared,
+    (via, (node, writer), reader): (NodeId, Described, EndpointId),
+    notice: Notice,
+    is_final: bool,
+) {
+    if node == via {
+        shared.note(notice);
+    } else {
+        shared.lock().handle_relay_refusal(reader, (via, (node, writer.id)), is_final, clock::now());
     }
 }
 

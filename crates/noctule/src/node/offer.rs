@@ -36,6 +36,8 @@ pub(crate) struct Granted {
     pub(crate) data: OwnedFd,
     pub(crate) control: OwnedFd,
     pub(crate) reader: ReaderId,
+    /// Where it is to be detached when it has gone.
+    pub(crate) roster: Roster,
     /// Samples that it may borrow at once; fewer than it asked for if there are no more.
     pub(crate) pins: u32,
     /// Where it begins: what is published from now on lies there or later.
@@ -93,7 +95,8 @@ impl Offer {
         };
         let reader = reader.map_err(|error| error.to_string())?;
         let position = made.roster.next_position();
-        Ok(Granted { data, control: descriptor, reader, pins, position })
+        let roster = made.roster.clone();
+        Ok(Granted { data, control: descriptor, reader, roster, pins, position })
     }
 
     /// The last `depth` samples in the ring; nothing if there is no ring.
@@ -110,20 +113,13 @@ impl Offer {
                 samples.push(Past { sequence: sample.number, source_time_ns, bytes });
             }
         }
-        self.detach(granted.reader);
+        granted.roster.detach(granted.reader);
         samples
     }
 
     /// Readers of this host to whom all that is published from now on comes.
     pub(crate) fn readers(&self) -> usize {
         self.lock().as_ref().map_or(0, |made| made.roster.len())
-    }
-
-    /// Forgets a reader.
-    pub(crate) fn detach(&self, reader: ReaderId) {
-        if let Some(made) = self.lock().as_ref() {
-            made.roster.detach(reader);
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Made>> {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use noctule_discovery::{Destination, Via};
+use noctule_discovery::Via;
 use noctule_sys::datagram::{self, Arrival};
 
 use super::Shared;
+use super::sockets::To;
 use super::state::State;
 use crate::clock;
 use crate::publisher::span;
@@ -108,19 +109,24 @@ impl Shared {
         let now = clock::now();
         state.handle_datagram(&mut buffer[..length], (arrival.from, Via::Unicast), arrival.realtime_ns, now);
         self.transmit(&mut state);
-        let due_ns = state.poll_timeout(now).ns();
-        drop(state);
-        self.plan_for(due_ns);
+        self.alarm.set_by(state.poll_timeout(now));
     }
 
     /// Sends all that is due.
     pub(super) fn transmit(&self, state: &mut State) {
         let mut out = std::mem::take(&mut state.out);
-        while let Some(destination) = state.poll_transmit(clock::now(), &mut out) {
-            match destination {
+        while let Some(to) = state.poll_transmit(clock::now(), &mut out) {
+            match to {
                 // A node that is gone, a network that is down: discovery notices.
-                Destination::One(to) => drop(self.sockets.own.send_to(&out, to)),
-                Destination::Everyone => {
+                To::One(to) => {
+                    if self.sockets.own.send_to(&out, to).is_err_and(|error| datagram::is_too_long(&error)) {
+                        state.handle_too_long(to, out.len(), clock::now());
+                    }
+                }
+                To::Channel(channel, reach) => {
+                    self.sockets.send_to_channel(self.domain, (channel, reach), &out);
+                }
+                To::Everyone => {
                     self.sockets.send_to_group(self.domain, &out);
                     for peer in state.discovery.unicast_peers() {
                         drop(self.sockets.own.send_to(&out, peer));

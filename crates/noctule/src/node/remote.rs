@@ -5,19 +5,21 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
 
-use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
+use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability, can_be_handed_on};
 use noctule_prrt::{
-    Arrival, Bound, Class, Delivered, Link, LinkConfig, Local as LinkClock, Order, Outgoing,
+    Arrival, Bound, Class, Delivered, Link, LinkConfig, LinkCounters, Local as LinkClock, Order, Outgoing,
     ReceivedCounters, SentCounters, StreamId, Wish,
+    group::{Datagram as GroupDatagram, GroupReceiver},
 };
-use noctule_shm_ring::{Origin, PINS_PER_READER, Reader, RingConfig, StartAt, Writer};
+use noctule_shm_ring::{Origin, PINS_PER_READER, RingConfig, StartAt, Writer};
 use noctule_time_sync::{
     Bounded, BoundedConfig, Estimate, Estimator, Exchanger, ExchangerConfig, Local, Remote as RemoteClock,
 };
 use noctule_timebase::{Instant, Span};
 
-use super::offer::{Offer, open_ring};
+use super::offer::{Granted, Offer, open_ring};
 use crate::clock::{LocalClock, Raw};
 use crate::sample::{Route, pack_widths};
 use crate::subscriber::{Change, Source, SubscribedTopic};
@@ -25,11 +27,19 @@ use crate::sync::wire::{Reply, Request};
 
 /// Longest datagram where no network is in between: what loopback carries in one piece, sealed.
 const LOOPBACK_DATAGRAM_BYTES: usize = 61_440;
+/// What every path carries, and the most that is tried: RFC 8899, section 5.1.2, and Ethernet's jumbo frames, in bytes of UDP payload.
+const PATH_DATAGRAM_BYTES: (usize, usize) = (1_200, 8_972);
+
+/// Between exchanges with whom we hear by groups only, while drift is unsettled: all who read the group ask it, and sixteen of them ten
+/// times a second take a twelfth of what 240 kB/s take.
+const GROUP_EXCHANGE_INTERVAL: Span = Span::from_ms(500);
 
 /// A node of another host.
 #[derive(Debug)]
 pub(super) struct Remote {
     link: Link,
+    /// What the seal adds to each datagram.
+    envelope_bytes: usize,
     clock: Clock,
     inbound: BTreeMap<EndpointId, Inbound>,
     /// Newest sequence sent of each of our writers, so that history and live samples do not overlap.
@@ -52,26 +62,40 @@ struct Inbound {
     readers: BTreeSet<EndpointId>,
     /// Who watches the deadline asks when the last came.
     has_deadline: bool,
+    /// Samples come in the writer's order, and have its numbers in the ring.
+    in_order: bool,
+    /// They come by a group.
+    is_group: bool,
+    /// Newest sequence that was put into the ring.
+    sequence: Option<u64>,
 }
 
 impl Remote {
     /// The link from `me` to `other`, which begins now. Over loopback datagrams may be long.
     pub(super) fn new(
         (me, other): (NodeId, NodeId),
-        over_loopback: bool,
+        (over_loopback, envelope_bytes): (bool, usize),
         key: [u8; 16],
         clock: &LocalClock,
         now: Instant<Raw>,
     ) -> Remote {
         let part = |id: NodeId| u32::from_le_bytes([id.0[0], id.0[1], id.0[2], id.0[3]]);
         // Both sides come to the same, and another life of either to another.
-        let default = LinkConfig::default();
-        let datagram_bytes_max =
-            if over_loopback { LOOPBACK_DATAGRAM_BYTES } else { default.datagram_bytes_max };
-        let config = LinkConfig { session: part(me) ^ part(other), datagram_bytes_max, ..default };
+        let (base_bytes, max_bytes) = PATH_DATAGRAM_BYTES;
+        let longest = if over_loopback { [LOOPBACK_DATAGRAM_BYTES; 2] } else { [base_bytes, max_bytes] };
+        let [datagram_bytes_initial, datagram_bytes_max] = longest.map(|bytes| bytes - envelope_bytes);
+        let config = LinkConfig {
+            session: part(me) ^ part(other),
+            datagram_bytes_base: base_bytes - envelope_bytes,
+            datagram_bytes_initial,
+            datagram_bytes_max,
+            envelope_bytes,
+            ..LinkConfig::default()
+        };
         let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
         Remote {
             link: Link::new(config, link_clock(now)),
+            envelope_bytes,
             clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()) },
             inbound: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -81,11 +105,6 @@ impl Remote {
     /// Queues a sample of one of our writers.
     pub(super) fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Raw>) {
         self.link.send(sample, link_clock(now));
-    }
-
-    /// Its readers want no more of one of our writers.
-    pub(super) fn stop(&mut self, writer: EndpointId) {
-        self.link.stop(StreamId(writer.0));
     }
 
     /// A wish of one of our writers that cannot be fulfilled, or can be again.
@@ -98,6 +117,11 @@ impl Remote {
         self.link.sent(StreamId(writer.0))
     }
 
+    /// What the path there carries, bytes of datagrams a second.
+    pub(super) fn capacity_bytes_per_s(&self) -> Option<f64> {
+        self.link.capacity_bytes_per_s()
+    }
+
     /// What came from there of one of its deadline-bound writers.
     pub(super) fn received(&self, writer: EndpointId) -> Option<ReceivedCounters> {
         self.link.received(StreamId(writer.0))
@@ -108,9 +132,24 @@ impl Remote {
         self.link.is_sending(StreamId(writer.0))
     }
 
+    /// What came and went.
+    pub(super) fn link_counters(&self) -> LinkCounters {
+        self.link.counters()
+    }
+
     /// Appends the next datagram of the link.
     pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> bool {
         self.link.poll_transmit(link_clock(now), out)
+    }
+
+    /// This host would not send a datagram of so many bytes.
+    pub(super) fn handle_too_long(&mut self, sealed_bytes: usize, now: Instant<Raw>) {
+        self.link.handle_too_long(sealed_bytes.saturating_sub(self.envelope_bytes), link_clock(now));
+    }
+
+    /// It has another address.
+    pub(super) fn handle_new_path(&mut self, now: Instant<Raw>) {
+        self.link.handle_new_path(link_clock(now));
     }
 
     /// When the link next has something to do.
@@ -137,20 +176,60 @@ impl Remote {
                 place.insert(inbound)
             }
         };
-        let reader = inbound.reader(topic.pins, writer.type_hash)?;
+        let granted = inbound.offer.attach(topic.pins)?;
+        let begin = (granted.pins, granted.position, topic.history(writer));
+        let source = source((node, writer), (granted.data, granted.control), begin)?;
         inbound.readers.insert(topic.id);
-        topic.change(Change::Came(Box::new(Source::new((node, writer), reader, Route::Udp))));
+        topic.change(Change::Came(Box::new(source)));
+        self.pace_exchange();
         Ok(())
     }
 
-    /// One subscriber less; it may be one that never came to read.
-    pub(super) fn unsubscribe(&mut self, writer: EndpointId, reader: EndpointId) {
-        let Some(inbound) = self.inbound.get_mut(&writer) else { return };
+    /// Sets how often the clocks are compared.
+    fn pace_exchange(&mut self) {
+        let config = ExchangerConfig::default();
+        let by_groups = self.inbound.values().all(|inbound| inbound.is_group);
+        let fastest_interval = if by_groups { GROUP_EXCHANGE_INTERVAL } else { config.fastest_interval };
+        self.clock.exchanger.set_config(ExchangerConfig { fastest_interval, ..config });
+    }
+
+    /// One subscriber less; it may be one that never came to read. True if it was the last: then the ring is gone.
+    pub(super) fn unsubscribe(&mut self, writer: EndpointId, reader: EndpointId) -> bool {
+        let Some(inbound) = self.inbound.get_mut(&writer) else { return false };
         inbound.readers.remove(&reader);
-        if inbound.readers.is_empty() {
+        let was_last = inbound.readers.is_empty();
+        if was_last {
             self.inbound.remove(&writer);
             self.link.forget(StreamId(writer.0));
+            self.pace_exchange();
         }
+        was_last
+    }
+
+    /// Its writers that we read.
+    pub(super) fn writers(&self) -> impl Iterator<Item = EndpointId> {
+        self.inbound.keys().copied()
+    }
+
+    /// Lets another node of this host read what comes from one of its writers.
+    ///
+    /// # Errors
+    /// Why not, in words for the reader.
+    pub(super) fn hand_on(&self, writer: EndpointId, pins: u32) -> Result<Granted, String> {
+        let inbound = self.inbound.get(&writer).ok_or("this node does not receive it")?;
+        inbound.offer.attach(pins)
+    }
+
+    /// The newest sequence received of a writer.
+    pub(super) fn last_sequence(&self, writer: EndpointId) -> Option<u64> {
+        self.inbound.get(&writer)?.sequence
+    }
+
+    /// Samples of one of our writers are no longer sent. What had not arrived is given up, so if they are sent
+    /// again, then from the beginning.
+    pub(super) fn stop(&mut self, writer: EndpointId) {
+        self.link.stop(StreamId(writer.0));
+        self.sent.remove(&writer);
     }
 
     /// Whether a sample of one of our writers is newer than what was sent; it counts as sent then.
@@ -172,6 +251,27 @@ impl Remote {
             if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
                 inbound.take(&sample, estimate, now);
             }
+        });
+    }
+
+    /// A datagram of `length_bytes` that it sent to a group, one of whose ends `receiver` is.
+    pub(super) fn handle_group_datagram(
+        &mut self,
+        (datagram, length_bytes): (&GroupDatagram<'_>, usize),
+        receiver: &mut GroupReceiver,
+        now: Instant<Raw>,
+        local: Instant<Local>,
+    ) {
+        let estimate = self.clock.estimator.estimate(local);
+        let peer_ns = estimate.map(|known| (local + known.offset).ns());
+        let arrival = Arrival { now: link_clock(now), own_ns: local.ns(), peer_ns };
+        let Remote { link, inbound, .. } = self;
+        receiver.handle_datagram(datagram, length_bytes, arrival, &mut |piece, is_repaired| {
+            link.handle_piece(piece, is_repaired, arrival, &mut |sample| {
+                if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
+                    inbound.take(&sample, estimate, now);
+                }
+            });
         });
     }
 
@@ -222,19 +322,29 @@ impl Inbound {
         };
         let has_deadline = writer.qos.deadline.is_some();
         let offer = Offer::new(config).map_err(|error| error.to_string())?;
-        let writer = offer.make()?.ok_or("the ring is there already")?;
-        Ok(Inbound { writer, offer, readers: BTreeSet::new(), has_deadline })
-    }
-
-    fn reader(&self, pins: u32, type_hash: u64) -> Result<Reader, String> {
-        let granted = self.offer.attach(pins)?;
-        // What this host received before it was wanted by anybody is not there; what comes from now on is.
-        let start = StartAt::From { position: granted.position, history: 0 };
-        open_ring((granted.data, granted.control), granted.pins, type_hash, start)
+        let ring = offer.make()?.ok_or("the ring is there already")?;
+        Ok(Inbound {
+            writer: ring,
+            offer,
+            readers: BTreeSet::new(),
+            has_deadline,
+            in_order: can_be_handed_on(writer),
+            is_group: writer.qos.multicast,
+            sequence: None,
+        })
     }
 
     fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>, now: Instant<Raw>) {
-        self.writer.skip_numbers(sample.missed);
+        let last = self.sequence.unwrap_or(0);
+        if !self.in_order {
+            self.writer.skip_numbers(sample.missed);
+        } else if sample.sequence > last {
+            // With the writer's numbers a reader can change over from one ring to another.
+            self.writer.skip_numbers(sample.sequence - last - 1);
+        } else {
+            return;
+        }
+        self.sequence = Some(sample.sequence.max(last));
         let remote = Instant::<RemoteClock>::from_ns(sample.source_time_ns);
         let (source_time, bound, sigma) = match estimate {
             None => (Instant::MIN, None, None),
@@ -249,6 +359,22 @@ impl Inbound {
             self.writer.wake(wake);
         }
     }
+}
+
+/// Opens a ring of samples from the network: with so many borrows, from a position on, with so much history before.
+///
+/// # Errors
+/// Memory that is not such a ring, in words.
+pub(super) fn source(
+    (node, writer): (NodeId, &Endpoint),
+    memory: (OwnedFd, OwnedFd),
+    (pins, position, history): (u32, u64, u32),
+) -> Result<Source, String> {
+    // The first number of such a ring is any, and nothing was missed before it.
+    let is_whole = position == 1;
+    let start = if is_whole { StartAt::Oldest } else { StartAt::From { position, history } };
+    let source = Source::new((node, writer), open_ring(memory, pins, writer.type_hash, start)?, Route::Udp);
+    Ok(if is_whole || history > 0 { source } else { source.resumable() })
 }
 
 /// Nodes of other hosts, by number.
@@ -268,6 +394,6 @@ pub(crate) fn class(qos: &Qos) -> Class {
 }
 
 /// The link has a marker of its own for the clock that drives it, as every core.
-fn link_clock(now: Instant<Raw>) -> Instant<LinkClock> {
+pub(super) fn link_clock(now: Instant<Raw>) -> Instant<LinkClock> {
     Instant::from_ns(now.ns())
 }

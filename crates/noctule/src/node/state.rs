@@ -10,25 +10,30 @@ use std::sync::atomic::Ordering;
 
 use noctule_discovery::{
     Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock,
-    NodeId, Reason, Via,
+    NodeId, Reason, Via, can_be_handed_on,
 };
-use noctule_prrt::{Outgoing, ReceivedCounters, SentCounters, StreamId, Wish as LinkWish};
+use noctule_prrt::{Outgoing, StreamId, Wish as LinkWish};
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
-use super::NodeCounters;
+use super::address::Addresses;
+use super::audience::{Audience, Shift};
 use super::deadlines::Deadlines;
-use super::offer::Past;
+use super::groups::Groups;
+use super::offer::{Granted, Past};
 use super::ping::Pings;
 use super::remote::{Remote, Remotes};
+use super::seats::Seat;
+use super::sockets::To;
 use crate::clock::{LocalClock, Raw};
-use crate::deadline::DeadlineMissed;
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
 use crate::publisher::PublishedTopic;
-use crate::subscriber::SubscribedTopic;
+use crate::subscriber::{Change, SubscribedTopic};
 use crate::sync::arrival::Arrivals;
 use crate::sync::wire::{Reply, Request};
+
+mod figures;
 
 /// Replies of the clock exchange that wait to be sent.
 const OUTBOX_LIMIT: usize = 256;
@@ -38,12 +43,16 @@ const NOTICES_LIMIT: usize = 256;
 /// What the node's thread is to do with other processes of this host.
 #[derive(Debug)]
 pub(super) enum Wish {
-    /// Get the ring of a writer for one of our readers.
-    Attach { node: NodeId, writer: Arc<Endpoint>, reader: EndpointId },
+    /// Get the ring of a writer, of any node, from a node of this host for one of our readers.
+    Attach { via: NodeId, writer: (NodeId, Arc<Endpoint>), reader: EndpointId },
     /// Let go of it.
-    Release { node: NodeId, writer: EndpointId, reader: EndpointId },
+    Release { via: NodeId, writer: Partner, reader: EndpointId },
+    /// Tell those that read a writer of another host through this node that it is not received here any more.
+    End { writer: Partner },
     /// The node is gone, and its connection with it.
     Forget { node: NodeId },
+    /// Listen to these channels, a bit each, and no others.
+    Listen { channels: u16 },
 }
 
 /// An endpoint of another node, or of this one.
@@ -58,22 +67,30 @@ pub(super) struct State {
     pub(super) subscribers: BTreeMap<EndpointId, Arc<SubscribedTopic>>,
     /// Partners of each of our endpoints.
     pub(super) partners: BTreeMap<EndpointId, Vec<Partner>>,
-    /// Nodes whose memory we share, or not.
-    same_host: BTreeMap<NodeId, bool>,
-    remotes: Remotes,
+    /// Readers of other hosts of each of our publishers.
+    audiences: BTreeMap<EndpointId, Audience>,
+    /// Where each of our subscribers gets the samples of other hosts from.
+    pub(super) seats: BTreeMap<EndpointId, Seat>,
+    /// One of them may be waiting for something.
+    pub(super) seats_are_restless: bool,
+    /// Nodes of other hosts have been seen.
+    pub(super) has_other_hosts: bool,
+    pub(super) remotes: Remotes,
+    pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     strangers: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
+    addresses: Addresses,
     clock: LocalClock,
     arrivals: Arrivals,
     pub(super) pings: Pings,
     /// Secret; each exchange of clocks derives its own from it.
-    exchange_key: [u8; 16],
+    pub(super) exchange_key: [u8; 16],
     /// Replies of the clock exchange, sealed.
     outbox: VecDeque<(SocketAddr, Vec<u8>)>,
-    wishes: VecDeque<Wish>,
+    pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
-    me: NodeId,
+    pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     body: Vec<u8>,
     pub(super) out: Vec<u8>,
@@ -92,11 +109,16 @@ impl State {
             publishers: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             partners: BTreeMap::new(),
-            same_host: BTreeMap::new(),
+            audiences: BTreeMap::new(),
+            seats: BTreeMap::new(),
+            seats_are_restless: false,
+            has_other_hosts: false,
             remotes: Remotes::new(),
+            groups: Groups::default(),
             deadlines: Deadlines::default(),
             strangers: 0,
             by_address: BTreeMap::new(),
+            addresses: Addresses::new(&exchange_key),
             clock,
             arrivals: Arrivals::new(),
             pings: Pings::default(),
@@ -132,8 +154,19 @@ impl State {
             }
             Some(b"NCTS\x01\x02") => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
+                let reply = Reply::decode(body);
+                if let Ok(reply) = &reply
+                    && let Some(moved) = self.addresses.handle_answer(from, source, reply.nonce)
+                {
+                    self.by_address.retain(|_, known| *known != moved);
+                    self.by_address.insert(source, moved);
+                    if let Some(remote) = self.remotes.get_mut(&moved) {
+                        remote.handle_new_path(now);
+                    }
+                    return;
+                }
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
-                let (Ok(reply), Some(sender)) = (Reply::decode(body), sender) else {
+                let (Ok(reply), Some(sender)) = (reply, sender) else {
                     self.strangers = self.strangers.saturating_add(1);
                     return;
                 };
@@ -147,8 +180,19 @@ impl State {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
                     remote.handle_datagram(body, now, local);
+                    if self.is_moving() {
+                        self.handle_arrivals(now);
+                    }
                 } else {
                     self.strangers = self.strangers.saturating_add(1);
+                }
+            }
+            Some([b'N', b'C', b'T', b'G', ..]) => {
+                let local = self.clock.at(now);
+                let sender = from.or_else(|| self.by_address.get(&source).copied());
+                match sender.and_then(|sender| Some((sender, self.remotes.get_mut(&sender)?))) {
+                    Some(sender) => self.groups.handle_datagram(sender, body, (now, local)),
+                    None => self.strangers = self.strangers.saturating_add(1),
                 }
             }
             _ => {
@@ -176,35 +220,29 @@ impl State {
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));
+        self.note_memberships();
         let notices = &mut self.notices;
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
-    }
-
-    /// What was sent of a deadline-bound writer, to each node that reads it.
-    pub(super) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
-        self.remotes.iter().filter_map(|(node, remote)| Some((*node, remote.sent(writer)?))).collect()
-    }
-
-    /// What came for a reader, from each deadline-bound writer of another host.
-    pub(super) fn received(&self, reader: EndpointId) -> Vec<(NodeId, ReceivedCounters)> {
-        let writers = self.partners.get(&reader).into_iter().flatten();
-        writers
-            .filter_map(|(node, writer)| Some((*node, self.remotes.get(node)?.received(*writer)?)))
-            .collect()
+        self.handle_seats(now);
     }
 
     /// A sample of one of our publishers for the nodes of other hosts that read it.
     pub(super) fn send(&mut self, writer: EndpointId, sample: &Outgoing<'_>, now: Instant<Raw>) {
-        let mut previous = None;
-        for (node, _) in self.partners.get(&writer).into_iter().flatten() {
-            // One sample for a node, however many of its subscribers read it.
-            if previous.replace(*node) != Some(*node)
-                && let Some(remote) = self.remotes.get_mut(node)
+        let to_group = self.groups.send(writer, sample, now);
+        for node in self.audiences.get(&writer).into_iter().flat_map(Audience::nodes) {
+            if let Some(remote) = self.remotes.get_mut(node)
                 && remote.is_newer(writer, sample.sequence)
+                && !(to_group && self.groups.serves(writer, *node))
             {
                 remote.send(sample, now);
             }
         }
+    }
+
+    /// Nodes of other hosts that samples of a writer are sent to.
+    #[cfg(test)]
+    pub(super) fn audience(&self, writer: EndpointId) -> &[NodeId] {
+        self.audiences.get(&writer).map_or(&[], Audience::nodes)
     }
 
     /// A process of this host has died: its connection ended.
@@ -216,53 +254,72 @@ impl State {
     }
 
     /// The next datagram to send, sealed.
-    pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<Destination> {
+    pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
         if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.outbox.pop_front()) {
             *out = bytes;
-            return Some(Destination::One(to));
+            return Some(To::One(to));
         }
         self.envelope.begin(out);
-        let destination = self.poll_remotes(now, out).or_else(|| {
+        let to = self.poll_groups(now, out).or_else(|| self.poll_remotes(now, out)).or_else(|| {
             let mut body = std::mem::take(&mut self.body);
             let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
             out.extend_from_slice(&body);
             self.body = body;
-            destination
+            destination.map(|destination| match destination {
+                Destination::One(to) => To::One(to),
+                Destination::Everyone => To::Everyone,
+            })
         })?;
         self.envelope.seal(out);
-        Some(destination)
+        Some(to)
     }
 
-    fn poll_remotes(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<Destination> {
+    fn poll_remotes(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
         let local = self.clock.at(now);
         for (node, remote) in &mut self.remotes {
-            let Some(locator) = self.discovery.locator(*node) else { continue };
+            let Some(announced) = self.discovery.locator(*node) else { continue };
+            let locator = self.addresses.route(*node, announced);
+            if let Some((to, nonce)) = self.addresses.poll_question(*node, now) {
+                out.extend_from_slice(&Request { nonce }.encode());
+                return Some(To::One(to));
+            }
             if let Some(request) = remote.poll_request(local) {
                 out.extend_from_slice(&request.encode());
-                return Some(Destination::One(locator));
+                return Some(To::One(locator));
             }
             if remote.poll_transmit(now, out) {
-                return Some(Destination::One(locator));
+                return Some(To::One(locator));
             }
         }
         None
     }
 
+    /// This host's line does not carry a datagram of so many bytes to that address.
+    pub(super) fn handle_too_long(&mut self, to: SocketAddr, sealed_bytes: usize, now: Instant<Raw>) {
+        let node = self.by_address.get(&to);
+        if let Some(remote) = node.and_then(|node| self.remotes.get_mut(node)) {
+            remote.handle_too_long(sealed_bytes, now);
+        }
+    }
+
     /// When something is to be done again.
     pub(super) fn poll_timeout(&self, now: Instant<Raw>) -> Instant<Raw> {
         let mut earliest = Instant::from_ns(self.discovery.poll_timeout().ns());
-        earliest = self.deadlines.poll_timeout().map_or(earliest, |at| earliest.min(at));
+        for at in [self.deadlines.poll_timeout(), self.groups.poll_timeout()].into_iter().flatten() {
+            earliest = earliest.min(at);
+        }
         for remote in self.remotes.values() {
             // By this node's clock, which may be artificial: it is the distance that counts.
             let exchange = remote.poll_exchange_timeout().map(|at| now + (at - self.clock.at(now)));
             earliest = [exchange, remote.poll_timeout()].into_iter().flatten().fold(earliest, Instant::min);
         }
-        earliest
+        self.poll_seats().into_iter().fold(earliest, Instant::min)
     }
 
     /// What the node's thread is to do next.
     pub(super) fn poll_wish(&mut self) -> Option<Wish> {
-        self.wishes.pop_front()
+        let listen = self.groups.poll_channels().map(|channels| Wish::Listen { channels });
+        listen.or_else(|| self.wishes.pop_front())
     }
 
     /// What the user should know.
@@ -272,19 +329,6 @@ impl State {
 
     pub(super) fn note(&mut self, notice: Notice) {
         push_notice(&mut self.notices, notice);
-    }
-
-    pub(super) fn counters(&self) -> NodeCounters {
-        NodeCounters {
-            discovery: self.discovery.counters(),
-            refused: self.envelope.counters(),
-            strangers: self.strangers,
-        }
-    }
-
-    /// How often the DEADLINE of one of our endpoints was missed.
-    pub(super) fn deadline_missed(&self, id: EndpointId) -> DeadlineMissed {
-        self.deadlines.missed(id, &self.clock)
     }
 
     /// Announces an endpoint; `None` if there is no room. Then put its topic into `publishers` or
@@ -298,6 +342,7 @@ impl State {
     /// Joins a new endpoint with its partners, those of this node included: nobody hears its own
     /// announcements.
     pub(super) fn settle(&mut self, id: EndpointId, now: Instant<Raw>) {
+        self.seat(id, now);
         let Some(ours) = self.discovery.local(id).cloned().map(Arc::new) else { return };
         let others: Vec<EndpointId> = match ours.kind {
             EndpointKind::Writer => self.subscribers.keys().copied().collect(),
@@ -313,7 +358,7 @@ impl State {
                 EndpointKind::Reader => (&other, &ours),
             };
             match noctule_discovery::incompatible(writer, reader) {
-                None => self.match_local(self.me, writer, reader),
+                None => self.match_local(writer, reader),
                 Some(why) => {
                     self.note(Notice::Mismatch { topic: ours.topic.clone(), node: "this node".into(), why });
                 }
@@ -341,18 +386,30 @@ impl State {
         self.handle_events(now);
         for (node, other) in self.partners.remove(&id).unwrap_or_default() {
             let (writer, reader) = if self.subscribers.contains_key(&id) { (other, id) } else { (id, other) };
-            self.wishes.push_back(Wish::Release { node, writer, reader });
+            self.release(reader, (node, writer));
             self.part(other, (node, id));
         }
         self.publishers.remove(&id);
+        self.audiences.remove(&id);
+        self.groups.close(id);
         self.subscribers.remove(&id);
         self.deadlines.remove(id);
+        self.seats.remove(&id);
     }
 
-    fn match_local(&mut self, node: NodeId, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
-        self.partners.entry(writer.id).or_default().push((node, reader.id));
-        self.partners.entry(reader.id).or_default().push((node, writer.id));
-        self.wishes.push_back(Wish::Attach { node, writer: Arc::clone(writer), reader: reader.id });
+    fn match_local(&mut self, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
+        let me = self.me;
+        self.partners.entry(writer.id).or_default().push((me, reader.id));
+        self.partners.entry(reader.id).or_default().push((me, writer.id));
+        self.wishes.push_back(Wish::Attach { via: me, writer: (me, Arc::clone(writer)), reader: reader.id });
+    }
+
+    /// A reader lets go of a writer of this host.
+    fn release(&mut self, reader: EndpointId, writer: Partner) {
+        self.wishes.push_back(Wish::Release { via: writer.0, writer, reader });
+        if let Some(topic) = self.subscribers.get(&reader) {
+            topic.change(Change::Went(writer.0, writer.1));
+        }
     }
 
     fn part(&mut self, ours: EndpointId, other: (NodeId, EndpointId)) {
@@ -365,13 +422,20 @@ impl State {
         while let Some(event) = self.discovery.poll_event() {
             match event {
                 Event::Joined { node, same_host, locator, .. } => {
-                    self.same_host.insert(node, same_host);
                     self.by_address.insert(locator, node);
+                    if !same_host && !std::mem::replace(&mut self.has_other_hosts, true) {
+                        self.reseat_all(now);
+                    }
                 }
                 Event::Gone { node, reason } => {
-                    self.same_host.remove(&node);
-                    self.remotes.remove(&node);
+                    self.forget_relay(node);
+                    if let Some(remote) = self.remotes.remove(&node) {
+                        self.wishes
+                            .extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
+                    }
+                    self.groups.forget(node);
                     self.by_address.retain(|_, known| *known != node);
+                    self.addresses.forget(node);
                     self.wishes.push_back(Wish::Forget { node });
                     if !matches!(reason, Reason::Left | Reason::Died) {
                         self.note(Notice::Gone { node, reason });
@@ -379,13 +443,10 @@ impl State {
                 }
                 Event::Matched { local, node, remote } => self.matched(local, node, remote, now),
                 Event::Unmatched { local, node, remote } => self.unmatched(local, (node, remote)),
-                Event::Mismatched { local, node, remote, why } => {
-                    let _ = local;
-                    let name = self
-                        .discovery
-                        .nodes()
-                        .find(|(id, ..)| *id == node)
-                        .map(|(_, name, ..)| name.to_owned());
+                Event::Changed { local, node, remote } => self.address(local, node, &remote, now),
+                Event::Beside { local } => self.reseat(local, now),
+                Event::Mismatched { node, remote, why, .. } => {
+                    let name = self.discovery.name(node).map(str::to_owned);
                     let node = name.unwrap_or_else(|| node.to_string());
                     self.note(Notice::Mismatch { topic: remote.topic.clone(), node, why });
                 }
@@ -394,76 +455,95 @@ impl State {
     }
 
     fn matched(&mut self, local: EndpointId, node: NodeId, remote: Arc<Endpoint>, now: Instant<Raw>) {
-        let partners = self.partners.entry(local).or_default();
-        partners.push((node, remote.id));
-        // Partners of one node side by side, see `send`.
-        partners.sort_unstable();
-        let here = self.same_host.get(&node).copied().unwrap_or(false);
-        match (here, remote.kind) {
+        self.partners.entry(local).or_default().push((node, remote.id));
+        match (self.discovery.is_here(node), remote.kind) {
             (true, EndpointKind::Reader) => {}
             (true, EndpointKind::Writer) => {
-                self.wishes.push_back(Wish::Attach { node, writer: remote, reader: local });
+                self.wishes.push_back(Wish::Attach { via: node, writer: (node, remote), reader: local });
             }
-            (false, kind) => {
-                let other = self.remotes.entry(node).or_insert_with(|| {
-                    let mut key = self.exchange_key;
-                    key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
-                    let locator = self.discovery.locator(node);
-                    let over_loopback = locator.is_some_and(|locator| locator.ip().is_loopback());
-                    Remote::new((self.me, node), over_loopback, key, &self.clock, now)
-                });
-                if kind == EndpointKind::Reader {
-                    self.begin_sending(local, &remote, node, now);
-                } else if let Some(topic) = self.subscribers.get(&local)
-                    && let Err(why) = other.subscribe(node, &remote, topic)
-                {
-                    self.note(Notice::Unreadable { topic: remote.topic.clone(), why });
+            (false, EndpointKind::Reader) => {
+                if let Some(topic) = self.publishers.get(&local) {
+                    topic.remote_readers.fetch_add(1, Ordering::SeqCst);
                 }
+                self.audiences.entry(local).or_default();
+                self.address(local, node, &remote, now);
+            }
+            (false, EndpointKind::Writer) => self.take_seat(local, node, &remote, now),
+        }
+    }
+
+    /// The link to a node of another host, which begins now if there is none.
+    pub(super) fn remote(&mut self, node: NodeId, now: Instant<Raw>) -> &mut Remote {
+        self.remotes.entry(node).or_insert_with(|| {
+            let mut key = self.exchange_key;
+            key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
+            let locator = self.discovery.locator(node);
+            let over_loopback = locator.is_some_and(|locator| locator.ip().is_loopback());
+            let envelope_bytes = self.envelope.overhead_bytes();
+            Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now)
+        })
+    }
+
+    /// A reader of another host has come, or is described anew. If it is to be sent to and wants the history,
+    /// that goes first; what it had already, it knows.
+    fn address(&mut self, writer: EndpointId, node: NodeId, reader: &Endpoint, now: Instant<Raw>) {
+        let Some(audience) = self.audiences.get_mut(&writer) else { return };
+        let was_served = audience.serves((node, reader.id));
+        let relayed = reader.relayed && self.discovery.local(writer).is_some_and(can_be_handed_on);
+        match audience.insert((node, reader.id), relayed) {
+            Shift::Went => self.stop(writer, node),
+            Shift::Came => {
+                _ = self.remote(node, now);
+                self.join_group(writer, node, now);
+            }
+            Shift::None => {}
+        }
+        if !was_served && !relayed && reader.qos.durability == Durability::TransientLocal {
+            self.send_history(writer, node, now);
+        }
+    }
+
+    fn stop(&mut self, writer: EndpointId, node: NodeId) {
+        if let Some(remote) = self.remotes.get_mut(&node) {
+            remote.stop(writer);
+        }
+        self.groups.leave(writer, node);
+    }
+
+    fn send_history(&mut self, writer: EndpointId, node: NodeId, now: Instant<Raw>) {
+        let Some(topic) = self.publishers.get(&writer).cloned() else { return };
+        let Some(remote) = self.remotes.get_mut(&node) else { return };
+        for Past { sequence, source_time_ns, bytes } in topic.offer.history(topic.depth) {
+            if remote.is_newer(writer, sequence) {
+                let age = self.clock.at::<Local>(now) - Instant::from_ns(source_time_ns);
+                let (class, depth) = (topic.class, topic.depth);
+                let writer = StreamId(writer.0);
+                let sample =
+                    Outgoing { writer, sequence, source_time_ns, age, class, depth, payload: &bytes };
+                remote.send(&sample, now);
             }
         }
     }
 
-    /// A reader of another host has come: from now on samples go there, the history first if it asks.
-    fn begin_sending(&mut self, local: EndpointId, reader: &Endpoint, node: NodeId, now: Instant<Raw>) {
-        let Some(topic) = self.publishers.get(&local).cloned() else { return };
-        topic.remote_readers.fetch_add(1, Ordering::SeqCst);
-        let Some(qos) = self.discovery.local(local).map(|endpoint| endpoint.qos) else { return };
-        if reader.qos.durability != Durability::TransientLocal {
-            return;
-        }
-        let Some(remote) = self.remotes.get_mut(&node) else { return };
-        for Past { sequence, source_time_ns, bytes } in topic.offer.history(qos.depth) {
-            if remote.is_newer(local, sequence) {
-                let age = self.clock.at::<Local>(now) - Instant::from_ns(source_time_ns);
-                let sample = Outgoing {
-                    writer: StreamId(local.0),
-                    sequence,
-                    source_time_ns,
-                    age,
-                    class: topic.class,
-                    depth: qos.depth,
-                    payload: &bytes,
-                };
-                remote.send(&sample, now);
-            }
-        }
+    /// The ring of a writer of another host, for another node of this one.
+    pub(super) fn hand_on(&self, writer: Partner, pins: u32) -> Result<Granted, String> {
+        let remote = self.remotes.get(&writer.0).ok_or("this node does not receive it")?;
+        remote.hand_on(writer.1, pins)
     }
 
     fn unmatched(&mut self, local: EndpointId, (node, remote): Partner) {
         self.part(local, (node, remote));
         if self.subscribers.contains_key(&local) {
             // Of this host or not: the subscriber lets go of the source.
-            self.wishes.push_back(Wish::Release { node, writer: remote, reader: local });
-            if let Some(other) = self.remotes.get_mut(&node) {
-                other.unsubscribe(remote, local);
-            }
-        } else if let Some(topic) = self.publishers.get(&local)
-            && let Some(other) = self.remotes.get_mut(&node)
+            self.release(local, (node, remote));
+            self.leave_seat(local, (node, remote));
+        } else if let Some(shift) = self.audiences.get_mut(&local).and_then(|all| all.remove((node, remote)))
         {
-            topic.remote_readers.fetch_sub(1, Ordering::SeqCst);
-            let others = self.partners.get(&local);
-            if others.is_none_or(|partners| partners.iter().all(|(other, _)| *other != node)) {
-                other.stop(local);
+            if let Some(topic) = self.publishers.get(&local) {
+                topic.remote_readers.fetch_sub(1, Ordering::SeqCst);
+            }
+            if shift == Shift::Went {
+                self.stop(local, node);
             }
         }
     }
@@ -506,6 +586,6 @@ fn remote<'a>(
 }
 
 /// The cores have a marker each for the one clock they are all driven by.
-fn discovery_clock(now: Instant<Raw>) -> Instant<DiscoveryClock> {
+pub(super) fn discovery_clock(now: Instant<Raw>) -> Instant<DiscoveryClock> {
     Instant::from_ns(now.ns())
 }

@@ -14,10 +14,9 @@ use std::time::{Duration, Instant as Timer};
 use noctule_sys::clock::now_ns;
 use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
 
-use super::{HYBRID_SPIN, LOOK_AGAIN, Subscriber, Wait, left};
+use super::{HYBRID_SPIN, LOOK_AGAIN, Source, Subscriber, Wait, left};
 use crate::node::Shared;
 use crate::publisher::span;
-use crate::sample::Route;
 
 /// Waits for many subscribers at once. They are handed over at each call, and may be others each time.
 ///
@@ -218,9 +217,8 @@ impl Subscriber {
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }
-        let is_ready = self.sources.iter_mut().any(|source| source.reader.is_ready());
-        if !is_ready && self.sources.iter().any(|source| source.has_ended) {
-            self.sources.retain(|source| !source.has_ended);
+        let is_ready = self.sources.list.iter_mut().any(|source| source.reader.is_ready());
+        while !is_ready && self.sources.retire() {
             self.settle();
         }
         is_ready
@@ -228,29 +226,29 @@ impl Subscriber {
 
     fn has_news(&mut self) -> bool {
         let changed = self.topic.version.load(Ordering::Acquire) != self.version;
-        changed || self.sources.iter_mut().any(|source| source.reader.is_ready())
+        changed || self.sources.list.iter_mut().any(|source| source.reader.is_ready())
     }
 
     fn hears_network(&self) -> bool {
-        self.sources.iter().any(|source| source.route == Route::Udp)
+        self.sources.list.iter().any(Source::is_on_socket)
     }
 
     fn hears_memory(&self) -> bool {
-        self.sources.iter().any(|source| source.route == Route::SharedMemory)
+        self.sources.list.iter().any(|source| !source.is_on_socket())
     }
 
     /// False if there is something to look at instead of sleeping.
     fn announce_sleep(&mut self) -> bool {
-        self.sources.iter_mut().all(super::Source::announce_sleep)
+        self.sources.list.iter_mut().all(Source::announce_sleep)
     }
 
     /// What to sleep on.
     fn words(&self) -> impl Iterator<Item = (&AtomicU32, u32)> {
-        let rings = self.sources.iter().map(|source| (source.reader.futex_word(), source.sleeps_on));
+        let rings = self.sources.list.iter().map(|source| (source.reader.futex_word(), source.sleeps_on));
         std::iter::once((&self.topic.version, self.version)).chain(rings)
     }
 
     fn end_sleep(&mut self) {
-        self.sources.iter_mut().for_each(|source| source.reader.end_wait());
+        self.sources.list.iter_mut().for_each(|source| source.reader.end_wait());
     }
 }

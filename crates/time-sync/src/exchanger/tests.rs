@@ -39,6 +39,18 @@ fn the_start_is_a_burst_of_eight_and_then_ten_a_second() {
 }
 
 #[test]
+fn another_rhythm_holds_from_the_next_request_on() {
+    let mut exchanger = exchanger();
+    let fastest_interval = Span::from_ms(500);
+    exchanger.set_config(ExchangerConfig { fastest_interval, ..ExchangerConfig::default() });
+    let times_ms = requests_until(&mut exchanger, 1_600, State::Acquiring);
+    assert_eq!(times_ms, [0, 10, 20, 30, 40, 50, 60, 70, 570, 1_070, 1_570]);
+    exchanger.set_config(ExchangerConfig::default());
+    // The one that is due comes when it was.
+    assert_eq!(requests_until(&mut exchanger, 2_800, State::Acquiring), [2_070, 2_570, 2_670, 2_770]);
+}
+
+#[test]
 fn a_settled_clock_is_asked_once_a_second() {
     let times_ms = requests_until(&mut exchanger(), 60_000, State::Locked);
     let last = times_ms.len() - 1;

@@ -120,3 +120,93 @@ fn a_client_that_drops_the_last_piece_is_spared_the_others_and_loses_no_number()
     }
     assert_eq!(given_up, 1);
 }
+
+/// A client that keeps four messages behind a lost one, and acknowledges each at once.
+#[derive(Default)]
+struct Client {
+    next: u16,
+    /// One beyond the last that it knows of.
+    end: u16,
+    ahead: [bool; 4],
+}
+
+impl Client {
+    fn handle_message(&mut self, number: u16) {
+        self.end = self.end.max(number + 1);
+        let at = usize::from(number.wrapping_sub(self.next));
+        if at < self.ahead.len() {
+            self.ahead[at] = true;
+        }
+        while self.ahead[0] {
+            self.ahead.rotate_left(1);
+            self.ahead[3] = false;
+            self.next += 1;
+        }
+    }
+
+    fn missed(&self) -> u16 {
+        let known = usize::from(self.end - self.next).min(4);
+        (0..known).filter(|at| !self.ahead[*at]).fold(0, |missed, at| missed | 1 << at)
+    }
+}
+
+/// Ten samples in a tenth of a second, for half a minute, on a line that loses a fifth of all messages each way and is cut
+/// during some milliseconds: how many arrived, and how many had to wait at the end of each second.
+fn on_a_bad_line(cut: std::ops::Range<i64>) -> (u16, Vec<usize>) {
+    let mut state = 0x1234_5678_9abc_def1_u64;
+    let mut is_lost = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.is_multiple_of(5)
+    };
+    let mut stream = Outbound::new();
+    let mut client = Client::default();
+    let (mut waiting, mut waited) = (0, Vec::new());
+    let mut acknowledgements = VecDeque::new();
+    for now in 0..30_000 {
+        waiting += usize::from(now % 10 == 0);
+        if now % 1000 == 999 {
+            waited.push(waiting);
+        }
+        if cut.contains(&now) {
+            acknowledgements.clear();
+            continue;
+        }
+        if let Some((first, missed)) = acknowledgements.pop_front().flatten() {
+            stream.handle_acknack(first, missed, ms(now));
+        }
+        while waiting > 0 && stream.is_open() {
+            waiting -= 1;
+            stream.push_alone(vec![0]);
+        }
+        // What is sent now is acknowledged a millisecond later.
+        let asked = stream.poll_heartbeat(ms(now)).filter(|_| !is_lost());
+        client.end = asked.map_or(client.end, |(_, last)| client.end.max(last + 1));
+        let mut is_asked = asked.is_some();
+        for number in sent(&mut stream, ms(now)) {
+            if !is_lost() {
+                client.handle_message(number);
+                is_asked = true;
+            }
+        }
+        acknowledgements.push_back((is_asked && !is_lost()).then_some((client.next, client.missed())));
+    }
+    (client.next, waited)
+}
+
+#[test]
+fn a_hundred_samples_a_second_pass_a_line_that_loses_a_fifth_of_all_messages_each_way() {
+    let (arrived, waited) = on_a_bad_line(0..0);
+    assert!(
+        arrived >= 2_980 && waited.iter().all(|waited| *waited <= 32),
+        "{arrived} arrived; {waited:?} waited"
+    );
+}
+
+#[test]
+fn after_a_cut_a_stream_is_as_fast_as_before() {
+    let times = (10_000..10_100).map(|begin| on_a_bad_line(begin..begin + 500).1[10]);
+    let waited: Vec<usize> = times.collect();
+    assert!(waited.iter().all(|waited| *waited <= 16), "{waited:?} waited half a second after the cut");
+}

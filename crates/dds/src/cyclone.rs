@@ -1,0 +1,573 @@
+//! Eclipse Cyclone DDS behind an interface without pointers: samples are bytes, types are names.
+//!
+//! Cyclone serializes by a description of the type. The crate `cyclors` registers a description that keeps each sample as the
+//! bytes it came in, so one program can exchange types that it was not compiled with.
+//!
+//! Entities are numbers in Cyclone, checked at each call, so a stale one is an error and no dangling
+//! pointer; calls may be made from any thread.
+#![allow(unsafe_code)] // FFI to a C library.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_void};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use cyclors as c;
+use noctule::{Durability, EndpointKind, Qos, Reliability};
+use noctule_timebase::Span;
+
+use crate::plan::DdsEndpoint;
+
+/// Longest sample from the network, in bytes; Cyclone drops longer ones before it has gathered them.
+pub const SAMPLE_BYTES_MAX: usize = 16 << 20;
+/// Endpoints of others that are looked at.
+pub const ENDPOINTS_MAX: usize = 2048;
+/// Participants on one loopback address, whose ports discovery asks.
+const LOOPBACK_PARTICIPANTS_MAX: u32 = 40;
+/// Samples taken from a reader at once.
+const TAKE_AT_ONCE: usize = 16;
+/// Samples that wait in a reader to be taken; older ones are overwritten. More than a burst of any history that ROS 2
+/// programs use.
+const READER_DEPTH: u32 = 128;
+/// Writers that a reader remembers where they are.
+const ORIGINS_MAX: usize = 1024;
+/// How long a reliable writer may hold its caller while a reader does not keep up.
+const BLOCKING_MAX_NS: i64 = 100_000_000;
+
+/// Why the engine refuses.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DdsError {
+    /// What Cyclone says.
+    #[error("Cyclone DDS refuses {what}: {why}")]
+    Refused {
+        /// What was wanted.
+        what: &'static str,
+        /// Its words.
+        why: String,
+    },
+    /// An address that no interface has.
+    #[error("no interface of this host has the address {0}; `ip address` lists those there are")]
+    Interface(Ipv4Addr),
+    /// Readers that do not keep up held the writer as long as it may wait.
+    #[error("readers do not keep up")]
+    Slow,
+    /// Text with a zero in it.
+    #[error("a name has a zero in it")]
+    Name,
+}
+
+/// A reader or writer refused, or a number of an entity.
+fn checked(what: &'static str, code: c::dds_entity_t) -> Result<c::dds_entity_t, DdsError> {
+    match code {
+        entity if entity >= 0 => Ok(entity),
+        c::DDS_RETCODE_TIMEOUT => Err(DdsError::Slow),
+        code => {
+            // SAFETY: returns a static string for every number.
+            let why = unsafe { CStr::from_ptr(c::dds_strretcode(code)) };
+            Err(DdsError::Refused { what, why: why.to_string_lossy().into_owned() })
+        }
+    }
+}
+
+fn name(text: &str) -> Result<CString, DdsError> {
+    CString::new(text).map_err(|_| DdsError::Name)
+}
+
+/// An entity and all it contains; deleted when dropped, which tells the others that it is gone.
+#[derive(Debug)]
+struct Entity(c::dds_entity_t);
+
+impl Entity {
+    fn new(what: &'static str, code: c::dds_entity_t) -> Result<Entity, DdsError> {
+        checked(what, code).map(Entity)
+    }
+}
+
+impl Drop for Entity {
+    fn drop(&mut self) {
+        // SAFETY: a number; that it may be gone with its parent is an error code that nobody needs.
+        unsafe { c::dds_delete(self.0) };
+    }
+}
+
+/// A QoS object of Cyclone's.
+struct QosObject(*mut c::dds_qos_t);
+
+impl QosObject {
+    fn of(qos: &Qos) -> QosObject {
+        // SAFETY: allocates an object that is ours until dropped; the setters take it and plain numbers.
+        unsafe {
+            let object = c::dds_create_qos();
+            let kind = match qos.reliability {
+                Reliability::Reliable => c::dds_reliability_kind_DDS_RELIABILITY_RELIABLE,
+                _ => c::dds_reliability_kind_DDS_RELIABILITY_BEST_EFFORT,
+            };
+            c::dds_qset_reliability(object, kind, BLOCKING_MAX_NS);
+            let kind = match qos.durability {
+                Durability::TransientLocal => c::dds_durability_kind_DDS_DURABILITY_TRANSIENT_LOCAL,
+                Durability::Volatile => c::dds_durability_kind_DDS_DURABILITY_VOLATILE,
+            };
+            c::dds_qset_durability(object, kind);
+            let depth = i32::try_from(qos.depth).unwrap_or(i32::MAX);
+            let keep_last = c::dds_history_kind_DDS_HISTORY_KEEP_LAST;
+            c::dds_qset_history(object, keep_last, depth);
+            // What late readers get; one sample unless it is told.
+            let (delay_ns, unlimited) = (0, -1);
+            c::dds_qset_durability_service(
+                object, delay_ns, keep_last, depth, unlimited, unlimited, unlimited,
+            );
+            if let Some(deadline) = qos.deadline {
+                c::dds_qset_deadline(object, deadline.ns());
+            }
+            c::dds_qset_ignorelocal(object, c::dds_ignorelocal_kind_DDS_IGNORELOCAL_PARTICIPANT);
+            QosObject(object)
+        }
+    }
+
+    /// LIFESPAN is a writer's alone.
+    fn with_lifespan(self, lifespan: Option<Span>) -> QosObject {
+        if let Some(lifespan) = lifespan {
+            // SAFETY: the object is ours.
+            unsafe { c::dds_qset_lifespan(self.0, lifespan.ns()) };
+        }
+        self
+    }
+}
+
+impl Drop for QosObject {
+    fn drop(&mut self) {
+        // SAFETY: ours, and deleted once.
+        unsafe { c::dds_delete_qos(self.0) };
+    }
+}
+
+/// This program in a DDS domain.
+#[derive(Debug)]
+pub struct Participant {
+    // In the order in which they go.
+    entity: Entity,
+    _domain: Entity,
+    publications: c::dds_entity_t,
+    subscriptions: c::dds_entity_t,
+    participants: c::dds_entity_t,
+    guid: [u8; 16],
+}
+
+impl Participant {
+    /// Joins a domain, over all interfaces or the one with this address. A loopback address is for tests: discovery
+    /// is unicast there. With `CYCLONEDDS_URI` set, what it says holds where no interface is named.
+    ///
+    /// # Errors
+    /// What Cyclone says: a domain this process is in already, an interface that is not there, no socket.
+    pub fn join(domain: u32, interface: Option<Ipv4Addr>) -> Result<Participant, DdsError> {
+        // Cyclone would only say "error".
+        if let Some(address) = interface.filter(|address| UdpSocket::bind((*address, 0)).is_err()) {
+            return Err(DdsError::Interface(address));
+        }
+        let settings = name(&settings(interface))?;
+        // SAFETY: the string lives through the call; the rest are numbers and null for "default".
+        unsafe {
+            let domain_entity = c::dds_create_domain(domain, settings.as_ptr());
+            let domain_entity = Entity::new("the domain", domain_entity)?;
+            let entity = c::dds_create_participant(domain, ptr::null(), ptr::null());
+            let entity = Entity::new("a participant", entity)?;
+            let builtin = |topic| c::dds_create_reader(entity.0, topic, ptr::null(), ptr::null());
+            let publications = checked("discovery", builtin(c::DDS_BUILTIN_TOPIC_DCPSPUBLICATION))?;
+            let subscriptions = checked("discovery", builtin(c::DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION))?;
+            let participants = checked("discovery", builtin(c::DDS_BUILTIN_TOPIC_DCPSPARTICIPANT))?;
+            let mut guid = c::dds_guid_t { v: [0; 16] };
+            checked("its number", c::dds_get_guid(entity.0, &mut guid))?;
+            Ok(Participant {
+                entity,
+                _domain: domain_entity,
+                publications,
+                subscriptions,
+                participants,
+                guid: guid.v,
+            })
+        }
+    }
+
+    /// Its number: 12 bytes that all its endpoints have.
+    pub fn guid(&self) -> &[u8] {
+        &self.guid[..12]
+    }
+
+    /// Endpoints of others, as far as discovery knows; at most [`ENDPOINTS_MAX`] of either kind.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn endpoints(&self) -> Result<Vec<DdsEndpoint>, DdsError> {
+        let mut found = Vec::new();
+        for (reader, kind) in
+            [(self.publications, EndpointKind::Writer), (self.subscriptions, EndpointKind::Reader)]
+        {
+            alive(reader, |sample| {
+                // SAFETY: samples of these topics are of this type, and Cyclone's until `alive` returns them.
+                let endpoint = unsafe { &*sample.cast::<c::dds_builtintopic_endpoint_t>() };
+                if endpoint.participant_key.v[..12] != self.guid[..12] {
+                    found.push(describe(endpoint, kind));
+                }
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Other participants.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn neighbours(&self) -> Result<Vec<Neighbour>, DdsError> {
+        let mut found = Vec::new();
+        alive(self.participants, |sample| {
+            // SAFETY: samples of this topic are of this type, and Cyclone's until `alive` returns them.
+            let participant = unsafe { &*sample.cast::<c::dds_builtintopic_participant_t>() };
+            let mut guid = [0; 12];
+            guid.copy_from_slice(&participant.key.v[..12]);
+            if guid != self.guid[..12] {
+                found.push(Neighbour { participant: guid, is_here: is_of_this_host(participant.qos) });
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// A writer of samples of any type.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn writer(&self, (topic, type_name): (&str, &str), qos: &Qos) -> Result<Writer, DdsError> {
+        let topic = self.topic(topic, type_name)?;
+        let qos = QosObject::of(qos).with_lifespan(qos.lifespan);
+        // SAFETY: numbers, and a QoS object that lives through the call.
+        let writer = unsafe { c::dds_create_writer(self.entity.0, topic.0, qos.0, ptr::null()) };
+        Ok(Writer { entity: Entity::new("a writer", writer)?, _topic: topic })
+    }
+
+    /// A reader of samples of any type.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn reader(&self, (topic, type_name): (&str, &str), qos: &Qos) -> Result<Reader, DdsError> {
+        let topic = self.topic(topic, type_name)?;
+        let arrived = Arc::<AtomicU64>::default();
+        count_arrivals(&topic, &arrived)?;
+        // What is requested need not be what is offered on the bus: a deadline is watched there.
+        let qos = QosObject::of(&Qos { deadline: None, depth: READER_DEPTH, ..*qos });
+        // SAFETY: numbers, and a QoS object that lives through the call; all but the reader's own entities
+        // are contained in it and go with it.
+        unsafe {
+            let reader = c::dds_create_reader(self.entity.0, topic.0, qos.0, ptr::null());
+            let entity = Entity::new("a reader", reader)?;
+            let condition = checked("a condition", c::dds_create_readcondition(entity.0, c::DDS_ANY_STATE))?;
+            let set = Entity::new("a waitset", c::dds_create_waitset(self.entity.0))?;
+            checked("a condition", c::dds_waitset_attach(set.0, condition, 0))?;
+            let (taken, overwritten) = (0, 0);
+            Ok(Reader { set, entity, _topic: topic, origins: HashMap::new(), arrived, taken, overwritten })
+        }
+    }
+
+    fn topic(&self, topic: &str, type_name: &str) -> Result<Entity, DdsError> {
+        let (topic, type_name) = (name(topic)?, name(type_name)?);
+        // SAFETY: Cyclone copies both strings, which it takes as mutable and does not change.
+        let made = unsafe {
+            c::cdds_create_blob_topic(
+                self.entity.0,
+                topic.as_ptr().cast_mut(),
+                type_name.as_ptr().cast_mut(),
+                true,
+            )
+        };
+        Entity::new("the topic", made)
+    }
+}
+
+/// Another participant of the domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its number.
+    pub participant: [u8; 12],
+    /// Whether it is a process of this host by its own word, checked against this host's processes: its host's
+    /// name is ours, and here runs a process of its number and name.
+    pub is_here: bool,
+}
+
+/// Writes samples of one topic.
+#[derive(Debug)]
+pub struct Writer {
+    entity: Entity,
+    _topic: Entity,
+}
+
+impl Writer {
+    /// Writes a sample: CDR with its encapsulation header, as long as a multiple of 4 bytes, with the time of day
+    /// at which it was true.
+    ///
+    /// # Errors
+    /// [`DdsError::Slow`] if reliable readers do not keep up; else what Cyclone says.
+    pub fn write(&self, bytes: &[u8], stamp_ns: i64) -> Result<(), DdsError> {
+        debug_assert!(bytes.len() >= 4 && bytes.len().is_multiple_of(4));
+        let part = c::ddsrt_iovec_t {
+            iov_base: bytes.as_ptr().cast_mut().cast::<c_void>(),
+            iov_len: bytes.len() as c::ddsrt_iov_len_t,
+        };
+        // SAFETY: the writer's type outlives the call because the topic does; Cyclone copies the bytes, which it does not
+        // change, into an object that `dds_forwardcdr` takes over.
+        unsafe {
+            let mut kind: *const c::ddsi_sertype = ptr::null();
+            checked("the type", c::dds_get_entity_sertype(self.entity.0, &mut kind))?;
+            let object =
+                c::ddsi_serdata_from_ser_iov(kind, c::ddsi_serdata_kind_SDK_DATA, 1, &part, bytes.len());
+            if object.is_null() {
+                return Err(DdsError::Refused { what: "a sample", why: "no memory".into() });
+            }
+            (*object).timestamp.v = stamp_ns;
+            (*object).statusinfo = 0;
+            checked("a sample", c::dds_forwardcdr(self.entity.0, object)).map(|_| ())
+        }
+    }
+}
+
+/// A sample that came.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    /// CDR with its encapsulation header, if it is at least that long.
+    pub bytes: &'a [u8],
+    /// The time of day at its writer.
+    pub stamp_ns: i64,
+    /// The participant that wrote it, unless it is gone already.
+    pub participant: Option<[u8; 12]>,
+}
+
+/// Reads samples of one topic.
+#[derive(Debug)]
+pub struct Reader {
+    // In the order in which they go: Cyclone counts in `arrived` as long as the reader is there.
+    set: Entity,
+    entity: Entity,
+    _topic: Entity,
+    origins: HashMap<u64, [u8; 12]>,
+    arrived: Arc<AtomicU64>,
+    taken: u64,
+    overwritten: u64,
+}
+
+impl Reader {
+    /// Waits until there is something to take, or the time is over.
+    pub fn wait(&self, timeout: Duration) {
+        let timeout_ns = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
+        // SAFETY: numbers; no room for what is ready is asked for.
+        unsafe { c::dds_waitset_wait(self.set.0, ptr::null_mut(), 0, timeout_ns) };
+    }
+
+    /// Takes what is there, and hands each sample on.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn take(&mut self, mut each: impl FnMut(Taken<'_>)) -> Result<usize, DdsError> {
+        let mut objects = [ptr::null_mut::<c::ddsi_serdata>(); TAKE_AT_ONCE];
+        // SAFETY: an array of plain numbers, for which zeros are valid.
+        let mut infos: [c::dds_sample_info_t; TAKE_AT_ONCE] = unsafe { std::mem::zeroed() };
+        let most = TAKE_AT_ONCE as u32;
+        // Before taking: what is counted by now has been stored by then, for Cyclone does both under one lock.
+        let arrived = self.arrived.load(Ordering::Relaxed);
+        // SAFETY: both arrays have room for as many as are asked for.
+        let taken = unsafe {
+            c::dds_takecdr(self.entity.0, objects.as_mut_ptr(), most, infos.as_mut_ptr(), c::DDS_ANY_STATE)
+        };
+        let taken = checked("to take", taken)? as usize;
+        let mut valid = 0;
+        for (object, info) in objects.iter().zip(&infos).take(taken) {
+            if info.valid_data {
+                valid += 1;
+                let participant = self.origin(info.publication_handle);
+                // SAFETY: the object is ours until released below. Its bytes are borrowed for the call alone.
+                unsafe {
+                    let size = c::ddsi_serdata_size(*object) as usize;
+                    let mut part = c::ddsrt_iovec_t { iov_base: ptr::null_mut(), iov_len: 0 };
+                    let held = c::ddsi_serdata_to_ser_ref(*object, 0, size, &mut part);
+                    let bytes = match part.iov_base.is_null() {
+                        true => &[][..],
+                        false => {
+                            std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len as usize)
+                        }
+                    };
+                    each(Taken { bytes, stamp_ns: info.source_timestamp, participant });
+                    c::ddsi_serdata_to_ser_unref(held, &part);
+                }
+            }
+            // SAFETY: taken above, released once.
+            unsafe { c::ddsi_serdata_unref(*object) };
+        }
+        self.taken += valid as u64;
+        let waiting = if taken < TAKE_AT_ONCE { 0 } else { u64::from(READER_DEPTH) };
+        // What has arrived since may be among the taken: then a later call counts the rest.
+        self.overwritten = self.overwritten.max(arrived.saturating_sub(self.taken + waiting));
+        Ok(valid)
+    }
+
+    /// Samples that newer ones have replaced, or that have expired, before they were taken. Exact when all was taken.
+    pub fn overwritten(&self) -> u64 {
+        self.overwritten
+    }
+
+    /// The participant behind a writer's handle; asked once.
+    fn origin(&mut self, handle: u64) -> Option<[u8; 12]> {
+        if let Some(known) = self.origins.get(&handle) {
+            return Some(*known);
+        }
+        // SAFETY: numbers; the description is ours, and freed after it was read.
+        let participant = unsafe {
+            let description = c::dds_get_matched_publication_data(self.entity.0, handle);
+            if description.is_null() {
+                return None;
+            }
+            let mut participant = [0; 12];
+            let found = &*description;
+            participant.copy_from_slice(&found.key.v[..12]);
+            c::dds_builtintopic_free_endpoint(description);
+            participant
+        };
+        if self.origins.len() == ORIGINS_MAX {
+            self.origins.clear();
+        }
+        self.origins.insert(handle, participant);
+        Some(participant)
+    }
+}
+
+/// Counts in `arrived` each sample that is about to be stored for a reader of this topic, and lets it pass: Cyclone
+/// itself tells nobody what KEEP_LAST overwrites. `arrived` must live as long as the topic has a reader.
+fn count_arrivals(topic: &Entity, arrived: &Arc<AtomicU64>) -> Result<(), DdsError> {
+    unsafe extern "C" fn count(_: *const c::dds_sample_info_t, arrived: *mut c_void) -> bool {
+        // SAFETY: the counter that is given below, which outlives the reader.
+        unsafe { &*arrived.cast::<AtomicU64>() }.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+    let filter = c::dds_topic_filter {
+        mode: c::dds_topic_filter_mode_DDS_TOPIC_FILTER_SAMPLEINFO_ARG,
+        f: c::dds_topic_filter_function_union { sampleinfo_arg: Some(count) },
+        arg: Arc::as_ptr(arrived).cast_mut().cast::<c_void>(),
+    };
+    // SAFETY: a topic entity of our own that has no reader yet; Cyclone copies the filter.
+    let code = unsafe { c::dds_set_topic_filter_extended(topic.0, &filter) };
+    checked("to count arrivals", code).map(|_| ())
+}
+
+/// Cyclone's own settings, as XML.
+fn settings(interface: Option<Ipv4Addr>) -> String {
+    let ours = format!("<Internal><MaxSampleSize>{SAMPLE_BYTES_MAX}B</MaxSampleSize></Internal>");
+    match interface {
+        Some(address) if address.is_loopback() => format!(
+            "<General><Interfaces><NetworkInterface address=\"{address}\"/></Interfaces>\
+             <AllowMulticast>false</AllowMulticast></General>\
+             <Discovery><ParticipantIndex>auto</ParticipantIndex>\
+             <MaxAutoParticipantIndex>{LOOPBACK_PARTICIPANTS_MAX}</MaxAutoParticipantIndex>\
+             <Peers><Peer address=\"{address}\"/></Peers></Discovery>{ours}"
+        ),
+        Some(address) => format!(
+            "<General><Interfaces><NetworkInterface address=\"{address}\"/></Interfaces></General>{ours}"
+        ),
+        None => match std::env::var("CYCLONEDDS_URI") {
+            Ok(theirs) if !theirs.trim().is_empty() => format!("{theirs},{ours}"),
+            _ => ours,
+        },
+    }
+}
+
+/// Hands over each instance of a built-in topic that is alive.
+fn alive(reader: c::dds_entity_t, mut each: impl FnMut(*const c_void)) -> Result<(), DdsError> {
+    let mut samples = vec![ptr::null_mut::<c_void>(); ENDPOINTS_MAX];
+    // SAFETY: plain numbers, for which zeros are valid.
+    let zero: c::dds_sample_info_t = unsafe { std::mem::zeroed() };
+    let mut infos = vec![zero; ENDPOINTS_MAX];
+    // SAFETY: both have room for as many as are asked for; a null first pointer asks for Cyclone's own samples, which are
+    // returned below.
+    unsafe {
+        let (at, most) = (samples.as_mut_ptr(), ENDPOINTS_MAX);
+        let read = c::dds_read(reader, at, infos.as_mut_ptr(), most, most as u32);
+        let read = checked("to read discovery", read)?;
+        for (sample, info) in samples.iter().zip(&infos).take(read as usize) {
+            if info.valid_data && info.instance_state == c::dds_instance_state_DDS_IST_ALIVE {
+                each(*sample);
+            }
+        }
+        if read > 0 {
+            c::dds_return_loan(reader, at, read);
+        }
+    }
+    Ok(())
+}
+
+/// Text of Cyclone's; empty if there is none.
+fn text(pointer: *const std::ffi::c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: Cyclone's strings end with a zero, and live while the sample does.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+fn describe(endpoint: &c::dds_builtintopic_endpoint_t, kind: EndpointKind) -> DdsEndpoint {
+    let (mut reliability, mut blocking_ns) = (0, 0);
+    let (mut durability, mut deadline_ns, mut lifespan_ns) =
+        (0, c::dds_duration_t::MAX, c::dds_duration_t::MAX);
+    if !endpoint.qos.is_null() {
+        // SAFETY: the sample's own QoS object; what is not set there leaves the number as it is.
+        unsafe {
+            c::dds_qget_reliability(endpoint.qos, &mut reliability, &mut blocking_ns);
+            c::dds_qget_durability(endpoint.qos, &mut durability);
+            c::dds_qget_deadline(endpoint.qos, &mut deadline_ns);
+            c::dds_qget_lifespan(endpoint.qos, &mut lifespan_ns);
+        }
+    }
+    let limit = |ns: i64| (ns > 0 && ns != c::dds_duration_t::MAX).then(|| Span::from_ns(ns));
+    let is_reliable = reliability == c::dds_reliability_kind_DDS_RELIABILITY_RELIABLE;
+    let is_kept = durability != c::dds_durability_kind_DDS_DURABILITY_VOLATILE;
+    DdsEndpoint {
+        guid: endpoint.key.v,
+        kind,
+        topic: text(endpoint.topic_name),
+        type_name: text(endpoint.type_name),
+        qos: Qos {
+            reliability: if is_reliable { Reliability::Reliable } else { Reliability::BestEffort },
+            durability: if is_kept { Durability::TransientLocal } else { Durability::Volatile },
+            deadline: limit(deadline_ns),
+            lifespan: limit(lifespan_ns),
+            ..Qos::default()
+        },
+    }
+}
+
+/// Whether the participant with these properties (Cyclone's) is a process of this host.
+fn is_of_this_host(qos: *const c::dds_qos_t) -> bool {
+    let property = |name: &CStr| -> Option<String> {
+        let mut value = ptr::null_mut();
+        // SAFETY: the sample's own QoS object and a string; the value is a copy that is ours to free.
+        unsafe {
+            if qos.is_null() || !c::dds_qget_prop(qos, name.as_ptr(), &mut value) {
+                return None;
+            }
+            let copy = text(value);
+            c::dds_free(value.cast::<c_void>());
+            Some(copy)
+        }
+    };
+    let (Some(host), Some(process), Some(number)) =
+        (property(c"__Hostname"), property(c"__ProcessName"), property(c"__Pid"))
+    else {
+        return false;
+    };
+    let ours = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let Ok(number) = number.parse::<u32>() else { return false };
+    let command = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+    let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
+    let program = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let process = process.rsplit('/').next().unwrap_or_default();
+    host == ours.trim() && !process.is_empty() && program == process.as_bytes()
+}
+
+#[cfg(test)]
+mod tests;

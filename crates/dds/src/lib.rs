@@ -1,0 +1,37 @@
+//! A DDS network, such as ROS 2's, and a Noctule bus, joined topic by topic.
+//!
+//! # Problem
+//!
+//! Robots are full of programs that speak DDS and that nobody will rewrite. They should see the bus's topics
+//! as their own and the bus theirs, under the same names and types, without anything being compiled for it.
+//!
+//! # Approach
+//!
+//! Both sides carry the same bytes: CDR with its encapsulation header. So a sample is copied, and what there is to do
+//! is to decide:
+//!
+//! - [`plan`](plan::plan): from both sides' discovery, which topics to exchange, with which quality of service, and
+//!   what does not fit. A pure function.
+//! - `cyclone`: the engine, Eclipse Cyclone DDS, without pointers.
+//! - `bridge`: the thread that plans, and one for each topic and way. Who receives a sample also sends it.
+//!
+//! No loops: samples of one's own are not taken from either side. Bridges that see each other on both sides
+//! (they name their DDS participants in their node's name) exchange nothing of each other's, and all but one stand by.
+//!
+//! The engine is behind the feature `cyclone`, for it wants a C compiler, cmake and libclang. Why this engine, and figures:
+//! `docs/design/gateway.md`. How to use it: `docs/guide/gateway.md`.
+#![cfg_attr(not(feature = "cyclone"), forbid(unsafe_code))]
+
+#[cfg(feature = "cyclone")]
+pub mod ages;
+#[cfg(feature = "cyclone")]
+pub mod bridge;
+#[cfg(feature = "cyclone")]
+pub mod cyclone;
+#[cfg(any(feature = "cyclone", test))]
+mod fellows;
+pub mod payload;
+pub mod plan;
+#[cfg(feature = "cyclone")]
+mod route;
+pub mod rules;

@@ -1,0 +1,249 @@
+//! What both sides have → what is to be exchanged, and what cannot be.
+//!
+//! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. What is
+//! received is asked for by the weakest of its writers, so that all of them match; and it is offered on the
+//! other side as it was asked for, so that no promise is made that nobody keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use noctule::{Durability, Endpoint, EndpointKind, Format, Qos, Reliability, incompatible};
+use noctule_discovery::EndpointId;
+use noctule_gateway::names::{bus_topic, bus_type, dds_topic, dds_type};
+
+use crate::rules::Rules;
+
+/// Routes of one bridge; topics beyond are named as not exchanged.
+pub const ROUTES_MAX: usize = 256;
+/// HISTORY on the bus of what comes from DDS, which does not tell its writers' depth.
+const DEPTH_FROM_DDS: u32 = 32;
+/// Longest history kept for late readers in DDS.
+const DEPTH_TO_DDS_MAX: u32 = 1000;
+
+/// A writer or reader that DDS's discovery has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DdsEndpoint {
+    /// Its number in the network: 12 bytes of its participant's, 4 of its own.
+    pub guid: [u8; 16],
+    /// Writer or reader.
+    pub kind: EndpointKind,
+    /// Topic, as DDS names it.
+    pub topic: String,
+    /// Type, as DDS names it.
+    pub type_name: String,
+    /// Offered or requested; DDS does not tell the depth.
+    pub qos: Qos,
+}
+
+impl DdsEndpoint {
+    /// The participant it belongs to.
+    pub fn participant(&self) -> &[u8] {
+        &self.guid[..12]
+    }
+
+    /// Topics with keys have endpoints of other kinds (DDSI-RTPS 2.3, table 9.1).
+    fn is_keyed(&self) -> bool {
+        matches!(self.guid[15] & 0x3f, 0x02 | 0x07)
+    }
+}
+
+/// Which way samples go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Direction {
+    /// From DDS to the bus.
+    FromDds,
+    /// From the bus to DDS.
+    ToDds,
+}
+
+/// One topic, one way. Names are the bus's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Topic.
+    pub topic: String,
+    /// Type.
+    pub type_name: String,
+    /// Hash of the type's layout that nodes of the bus name for it; 0 if none does. DDS has none: types of one
+    /// name are taken for the same, as DDS does itself.
+    pub type_hash: u64,
+    /// Which way.
+    pub direction: Direction,
+    /// Requested on one side and offered on the other.
+    pub qos: Qos,
+}
+
+/// What to exchange, and why not the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// By topic.
+    pub routes: Vec<Route>,
+    /// For people, each a sentence about one topic.
+    pub faults: BTreeSet<String>,
+}
+
+/// What one topic has on both sides.
+#[derive(Default)]
+struct Topic<'a> {
+    dds: Vec<&'a DdsEndpoint>,
+    bus: Vec<&'a Endpoint>,
+}
+
+/// Plans routes between others' endpoints: neither list has the bridge's own, nor those of bridges that
+/// stand for the same pair of networks.
+pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules) -> Plan {
+    let mut topics = BTreeMap::<String, Topic<'_>>::new();
+    for endpoint in dds {
+        topics.entry(bus_topic(&endpoint.topic)).or_default().dds.push(endpoint);
+    }
+    for endpoint in bus {
+        topics.entry(endpoint.topic.clone()).or_default().bus.push(endpoint);
+    }
+    let mut plan = Plan::default();
+    for (name, topic) in topics.iter().filter(|(name, _)| rules.allow(name)) {
+        match topic.routes(name) {
+            Ok(routes) if plan.routes.len() + routes.len() > ROUTES_MAX => {
+                plan.faults.insert(format!(
+                    "topic {name} is not exchanged: {ROUTES_MAX} topics and ways are; name fewer by --dds-topic"
+                ));
+            }
+            Ok(routes) => {
+                plan.faults.extend(routes.iter().flat_map(|route| topic.mismatches(route)));
+                plan.routes.extend(routes);
+            }
+            Err(fault) => _ = plan.faults.insert(format!("topic {name} is not exchanged: {fault}")),
+        }
+    }
+    plan
+}
+
+impl Topic<'_> {
+    fn routes(&self, name: &str) -> Result<Vec<Route>, String> {
+        if bus_topic(&dds_topic(name)) != name || self.dds.iter().any(|dds| dds.topic != dds_topic(name)) {
+            return Err("DDS has a name for it that ROS 2 gives to another".into());
+        }
+        let from: Vec<Qos> = self.dds_of(EndpointKind::Writer).map(|endpoint| endpoint.qos).collect();
+        let to: Vec<Qos> = self.bus_writers().map(|endpoint| endpoint.qos).collect();
+        if from.is_empty() && to.is_empty() {
+            return match self.bus.iter().find(|endpoint| endpoint.kind == EndpointKind::Writer) {
+                Some(writer) if !self.dds.is_empty() => Err(format!(
+                    "DDS reads it, but its samples on the bus are no CDR ({}); choose the format cdr where it is published",
+                    writer.type_name
+                )),
+                _ => Ok(Vec::new()),
+            };
+        }
+        let type_name = self.type_name()?;
+        let name_in_dds = dds_type(&type_name);
+        if bus_type(&name_in_dds) != type_name || self.dds.iter().any(|dds| dds.type_name != name_in_dds) {
+            return Err(format!("DDS has a name for its type {type_name} that ROS 2 gives to another"));
+        }
+        let type_hash = self.type_hash(&type_name)?;
+        let route = |direction, mut qos: Qos| {
+            qos.depth = match direction {
+                Direction::FromDds => DEPTH_FROM_DDS,
+                Direction::ToDds => qos.depth.min(DEPTH_TO_DDS_MAX),
+            };
+            Route { topic: name.to_owned(), type_name: type_name.clone(), type_hash, direction, qos }
+        };
+        let from = weakest(&from).map(|qos| route(Direction::FromDds, qos));
+        let to = weakest(&to).map(|qos| route(Direction::ToDds, qos));
+        Ok(from.into_iter().chain(to).collect())
+    }
+
+    /// Readers in DDS that what goes there does not suffice; the bus tells of its own.
+    fn mismatches(&self, route: &Route) -> BTreeSet<String> {
+        let readers = self.dds_of(EndpointKind::Reader).filter(|_| route.direction == Direction::ToDds);
+        let found = readers.filter_map(|reader| {
+            let why = incompatible(&endpoint(route, route.qos), &endpoint(route, reader.qos))?;
+            Some(format!("topic {}: what the bus offers does not suit a reader in DDS: {why}", route.topic))
+        });
+        found.collect()
+    }
+
+    fn dds_of(&self, kind: EndpointKind) -> impl Iterator<Item = &DdsEndpoint> {
+        self.dds.iter().copied().filter(move |endpoint| endpoint.kind == kind)
+    }
+
+    /// Those whose samples DDS can read.
+    fn bus_writers(&self) -> impl Iterator<Item = &Endpoint> {
+        let writers = self.bus.iter().copied().filter(|endpoint| endpoint.kind == EndpointKind::Writer);
+        writers.filter(|endpoint| endpoint.formats & Format::Cdr.bit() != 0)
+    }
+
+    /// The one type that all agree on.
+    fn type_name(&self) -> Result<String, String> {
+        if let Some(keyed) = self.dds.iter().find(|endpoint| endpoint.is_keyed()) {
+            return Err(format!("its type {} has keys, which the bus has not", keyed.type_name));
+        }
+        let dds: BTreeSet<String> = self.dds.iter().map(|endpoint| bus_type(&endpoint.type_name)).collect();
+        // Readers of any type name none.
+        let named = self.bus.iter().filter(|endpoint| !endpoint.type_name.is_empty());
+        let bus: BTreeSet<String> = named.map(|endpoint| endpoint.type_name.clone()).collect();
+        let all: BTreeSet<&String> = dds.union(&bus).collect();
+        match all.iter().next() {
+            Some(one) if all.len() == 1 => Ok((*one).clone()),
+            _ => Err(format!("its type is {} in DDS and {} on the bus", either(&dds), either(&bus))),
+        }
+    }
+
+    fn type_hash(&self, type_name: &str) -> Result<u64, String> {
+        let hashes = self.bus.iter().map(|endpoint| endpoint.type_hash).filter(|hash| *hash != 0);
+        let hashes: BTreeSet<u64> = hashes.collect();
+        match hashes.len() {
+            0 => Ok(0),
+            1 => Ok(hashes.first().copied().unwrap_or_default()),
+            _ => Err(format!(
+                "nodes of the bus mean different layouts by {type_name} (type hashes {})",
+                hashes.iter().map(|hash| format!("{hash:016x}")).collect::<Vec<_>>().join(", ")
+            )),
+        }
+    }
+}
+
+/// A route as if it were an endpoint of the bus, to be compared.
+fn endpoint(route: &Route, qos: Qos) -> Endpoint {
+    Endpoint {
+        id: EndpointId(0),
+        kind: EndpointKind::Writer,
+        topic: route.topic.clone(),
+        type_name: route.type_name.clone(),
+        type_hash: 0,
+        formats: Format::Cdr.bit(),
+        payload_bytes_max: 0,
+        relayed: false,
+        qos,
+    }
+}
+
+fn either(names: &BTreeSet<String>) -> String {
+    match names.is_empty() {
+        true => "of no name".to_owned(),
+        false => names.iter().map(String::as_str).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+/// What all of these offer; `None` of none.
+fn weakest(offers: &[Qos]) -> Option<Qos> {
+    let all = |limit: fn(&Qos) -> Option<noctule_timebase::Span>| {
+        offers.iter().map(limit).collect::<Option<Vec<_>>>().and_then(|limits| limits.into_iter().max())
+    };
+    Some(Qos {
+        // A deadline-bound writer gives up, which DDS's reliable ones do not.
+        reliability: match offers.iter().map(|qos| qos.reliability).min()? {
+            Reliability::Reliable => Reliability::Reliable,
+            _ => Reliability::BestEffort,
+        },
+        durability: offers.iter().map(|qos| qos.durability).min().unwrap_or(Durability::Volatile),
+        depth: offers.iter().map(|qos| qos.depth).max().unwrap_or(1),
+        deadline: all(|qos| qos.deadline),
+        lifespan: all(|qos| qos.lifespan),
+        ..Qos::default()
+    })
+}
+
+/// The names of a route in DDS: topic and type.
+pub fn dds_names(route: &Route) -> (String, String) {
+    (dds_topic(&route.topic), dds_type(&route.type_name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+use super::*;
+use noctule_timebase::Span;
+
+const STRING: &str = "std_msgs::msg::dds_::String_";
+
+fn dds(kind: EndpointKind, topic: &str, type_name: &str) -> DdsEndpoint {
+    let mut guid = [7; 16];
+    // Writer or reader without a key (DDSI-RTPS 2.3, table 9.1).
+    guid[15] = if kind == EndpointKind::Writer { 0x03 } else { 0x04 };
+    DdsEndpoint { guid, kind, topic: topic.into(), type_name: type_name.into(), qos: Qos::default() }
+}
+
+fn bus(kind: EndpointKind, topic: &str, type_name: &str) -> Endpoint {
+    Endpoint {
+        id: EndpointId(1),
+        kind,
+        topic: topic.into(),
+        type_name: type_name.into(),
+        type_hash: 0,
+        formats: Format::Cdr.bit(),
+        payload_bytes_max: 64,
+        relayed: false,
+        qos: Qos::default(),
+    }
+}
+
+fn plan_all(dds: &[DdsEndpoint], bus: &[Endpoint]) -> Plan {
+    plan(dds, bus, &Rules::default())
+}
+
+#[track_caller]
+fn the_fault(plan: &Plan) -> &str {
+    assert!(plan.routes.is_empty(), "{:?}", plan.routes);
+    assert_eq!(plan.faults.len(), 1, "{:?}", plan.faults);
+    plan.faults.first().unwrap()
+}
+
+#[test]
+fn a_writer_on_one_side_is_a_route_to_the_other_under_the_names_of_ros() {
+    let chatter = dds(EndpointKind::Writer, "rt/chatter", STRING);
+    let imu = bus(EndpointKind::Writer, "/imu", "sensor_msgs/msg/Imu");
+    let plan = plan_all(&[chatter], &[imu]);
+    let ways: Vec<_> = plan.routes.iter().map(|route| (route.topic.as_str(), route.direction)).collect();
+    assert_eq!(ways, [("/chatter", Direction::FromDds), ("/imu", Direction::ToDds)]);
+    assert_eq!(plan.routes[0].type_name, "std_msgs/msg/String");
+    assert_eq!(dds_names(&plan.routes[1]), ("rt/imu".into(), "sensor_msgs::msg::dds_::Imu_".into()));
+    assert!(plan.faults.is_empty());
+}
+
+#[test]
+fn writers_on_both_sides_are_two_routes() {
+    let (there, here) =
+        (dds(EndpointKind::Writer, "rt/a", STRING), bus(EndpointKind::Writer, "/a", "std_msgs/msg/String"));
+    let ways: Vec<_> = plan_all(&[there], &[here]).routes.iter().map(|route| route.direction).collect();
+    assert_eq!(ways, [Direction::FromDds, Direction::ToDds]);
+}
+
+#[test]
+fn readers_alone_are_no_routes() {
+    let readers = [bus(EndpointKind::Reader, "/a", "std_msgs/msg/String")];
+    assert_eq!(plan_all(&[dds(EndpointKind::Reader, "rt/a", STRING)], &readers), Plan::default());
+}
+
+#[test]
+fn types_that_differ_are_named_and_not_exchanged() {
+    let (there, here) =
+        (dds(EndpointKind::Writer, "rt/a", STRING), bus(EndpointKind::Writer, "/a", "std_msgs/msg/UInt32"));
+    assert_eq!(
+        the_fault(&plan_all(&[there], &[here])),
+        "topic /a is not exchanged: its type is std_msgs/msg/String in DDS and std_msgs/msg/UInt32 on the bus"
+    );
+    // A reader that takes any type names none.
+    let any = bus(EndpointKind::Reader, "/a", "");
+    assert_eq!(plan_all(&[dds(EndpointKind::Writer, "rt/a", STRING)], &[any]).routes.len(), 1);
+}
+
+#[test]
+fn the_hash_of_the_buss_type_is_taken_over_unless_there_are_two() {
+    let writer = dds(EndpointKind::Writer, "rt/a", STRING);
+    let typed = |type_hash| Endpoint { type_hash, ..bus(EndpointKind::Reader, "/a", "std_msgs/msg/String") };
+    assert_eq!(plan_all(std::slice::from_ref(&writer), &[typed(0), typed(5)]).routes[0].type_hash, 5);
+    let plan = plan_all(&[writer], &[typed(6), typed(5)]);
+    assert!(the_fault(&plan).contains("type hashes 0000000000000005, 0000000000000006"), "{plan:?}");
+}
+
+#[test]
+fn a_type_with_keys_and_samples_that_are_no_cdr_are_named() {
+    let mut keyed = dds(EndpointKind::Writer, "Square", "ShapeType");
+    keyed.guid[15] = 0x02;
+    assert!(the_fault(&plan_all(&[keyed], &[])).contains("its type ShapeType has keys"));
+    let raw = Endpoint { formats: 1, ..bus(EndpointKind::Writer, "/a", "bytes") };
+    // Nobody in DDS wants it: nothing to say.
+    assert_eq!(plan_all(&[], std::slice::from_ref(&raw)), Plan::default());
+    let plan = plan_all(&[dds(EndpointKind::Reader, "rt/a", STRING)], &[raw]);
+    assert!(the_fault(&plan).contains("no CDR"), "{plan:?}");
+}
+
+#[test]
+fn what_is_asked_for_is_what_the_weakest_writer_offers() {
+    let strong = Qos {
+        reliability: Reliability::Reliable,
+        durability: Durability::TransientLocal,
+        deadline: Some(Span::from_ms(10)),
+        ..Qos::default()
+    };
+    let writer = |qos| DdsEndpoint { qos, ..dds(EndpointKind::Writer, "rt/a", STRING) };
+    let alone = plan_all(&[writer(strong)], &[]).routes[0].qos;
+    assert_eq!(alone, Qos { depth: DEPTH_FROM_DDS, ..strong });
+    let slower = Qos { deadline: Some(Span::from_ms(30)), ..strong };
+    assert_eq!(plan_all(&[writer(strong), writer(slower)], &[]).routes[0].qos.deadline, slower.deadline);
+    let both = plan_all(&[writer(strong), writer(Qos::default())], &[]).routes[0].qos;
+    assert_eq!(both, Qos { depth: DEPTH_FROM_DDS, ..Qos::default() });
+    // Deadline-bound is not reliable in DDS's sense.
+    let bound = Qos { reliability: Reliability::DeadlineBound, deadline: strong.deadline, ..Qos::default() };
+    let bound = Endpoint { qos: bound, ..bus(EndpointKind::Writer, "/a", "std_msgs/msg/String") };
+    assert_eq!(plan_all(&[], &[bound]).routes[0].qos.reliability, Reliability::BestEffort);
+}
+
+#[test]
+fn a_history_is_kept_for_dds_as_deep_as_the_buss_up_to_a_limit() {
+    let deep = |depth| Endpoint {
+        qos: Qos { depth, ..Qos::default() },
+        ..bus(EndpointKind::Writer, "/a", "std_msgs/msg/String")
+    };
+    assert_eq!(plan_all(&[], &[deep(20), deep(3)]).routes[0].qos.depth, 20);
+    assert_eq!(plan_all(&[], &[deep(65_000)]).routes[0].qos.depth, DEPTH_TO_DDS_MAX);
+}
+
+#[test]
+fn a_reader_in_dds_that_wants_more_is_named_and_the_others_are_served() {
+    let mut wants = dds(EndpointKind::Reader, "rt/a", STRING);
+    wants.qos.reliability = Reliability::Reliable;
+    let plan = plan_all(&[wants], &[bus(EndpointKind::Writer, "/a", "std_msgs/msg/String")]);
+    assert_eq!(plan.routes.len(), 1);
+    let fault = plan.faults.first().unwrap();
+    assert!(fault.starts_with("topic /a: what the bus offers does not suit a reader in DDS"), "{fault}");
+    assert!(fault.contains("reliable") && fault.contains("best_effort"), "{fault}");
+}
+
+#[test]
+fn a_name_that_ros_gives_to_another_topic_is_not_exchanged() {
+    // `rt/imu` of the bus would be `/imu` for everybody in DDS.
+    let plan = plan_all(&[], &[bus(EndpointKind::Writer, "rt/imu", "sensor_msgs/msg/Imu")]);
+    assert!(the_fault(&plan).contains("a name for it that ROS 2 gives to another"));
+    let plan = plan_all(&[dds(EndpointKind::Writer, "/imu", STRING)], &[]);
+    assert!(the_fault(&plan).contains("a name for it that ROS 2 gives to another"));
+}
+
+#[test]
+fn a_type_with_a_name_that_ros_gives_to_another_is_not_exchanged() {
+    // In DDS, `std_msgs/msg/String` of the bus is another type than this.
+    let plan = plan_all(&[dds(EndpointKind::Writer, "rt/a", "std_msgs/msg/String")], &[]);
+    assert!(the_fault(&plan).contains("a name for its type std_msgs/msg/String"), "{plan:?}");
+    let plan = plan_all(&[], &[bus(EndpointKind::Writer, "/a", STRING)]);
+    assert!(the_fault(&plan).contains("a name for its type"), "{plan:?}");
+}
+
+#[test]
+fn beyond_the_limit_topics_are_named_and_nothing_is_opened() {
+    let writers: Vec<DdsEndpoint> = (0..ROUTES_MAX + 2)
+        .map(|number| dds(EndpointKind::Writer, &format!("rt/t{number:04}"), STRING))
+        .collect();
+    let plan = plan_all(&writers, &[]);
+    assert_eq!((plan.routes.len(), plan.faults.len()), (ROUTES_MAX, 2));
+    assert!(plan.faults.iter().all(|fault| fault.contains("256")), "{:?}", plan.faults);
+}
+
+#[test]
+fn rules_hold_for_both_ways() {
+    let rules = Rules { only: vec!["/a".into()], except: Vec::new() };
+    let there = [dds(EndpointKind::Writer, "rt/a", STRING), dds(EndpointKind::Writer, "rt/b", STRING)];
+    let here = [bus(EndpointKind::Writer, "/c", "std_msgs/msg/String")];
+    let plan = plan(&there, &here, &rules);
+    assert_eq!(plan.routes.iter().map(|route| route.topic.as_str()).collect::<Vec<_>>(), ["/a"]);
+}

@@ -1,0 +1,160 @@
+/* A program of somebody else's: Cyclone DDS, one topic of std_msgs/msg/String, told what to do by its arguments.
+ *
+ *   cyclone write DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
+ *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
+ *   cyclone ping  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
+ *
+ * write: waits for a reader unless its samples are kept for late ones, writes "TEXT 0", "TEXT 1", …, then each line
+ * of its input until that ends. read: prints COUNT samples, one per line, and ends. ping: COUNT round trips from TOPICping to TOPICpong,
+ * then "rtt_ns MIN P50 P99". Whatever takes longer than 30 s fails. */
+#define _POSIX_C_SOURCE 200809L
+#include <dds/dds.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ros_string.h"
+
+#define PATIENCE DDS_SECS(30)
+
+static dds_entity_t participant;
+static dds_qos_t *qos;
+
+static void fail(const char *what, dds_return_t code) {
+    fprintf(stderr, "%s: %s\n", what, dds_strretcode(code));
+    exit(1);
+}
+
+static dds_entity_t topic(const char *name, const char *suffix) {
+    char full[256];
+    snprintf(full, sizeof full, "%s%s", name, suffix);
+    dds_entity_t made = dds_create_topic(participant, &std_msgs_msg_dds__String__desc, full, NULL, NULL);
+    if (made < 0) fail("topic", made);
+    return made;
+}
+
+static void wait_for(dds_entity_t entity, uint32_t status) {
+    dds_entity_t set = dds_create_waitset(participant);
+    dds_set_status_mask(entity, status);
+    dds_waitset_attach(set, entity, 0);
+    dds_return_t ready = dds_waitset_wait(set, NULL, 0, PATIENCE);
+    dds_delete(set);
+    if (ready <= 0) {
+        fprintf(stderr, "nothing came in 30 s\n");
+        exit(1);
+    }
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void write_one(dds_entity_t writer, char *text) {
+    std_msgs_msg_dds__String_ sample = { .data = text };
+    dds_return_t result = dds_write(writer, &sample);
+    if (result < 0) fail("write", result);
+}
+
+static void write_all(const char *name, int count, const char *text, bool keeps) {
+    dds_entity_t writer = dds_create_writer(participant, topic(name, ""), qos, NULL);
+    if (writer < 0) fail("writer", writer);
+    if (!keeps) wait_for(writer, DDS_PUBLICATION_MATCHED_STATUS);
+    static char line[1 << 20];
+    for (int i = 0; i < count; i++) {
+        snprintf(line, sizeof line, "%s %d", text, i);
+        write_one(writer, line);
+    }
+    printf("written\n");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = 0;
+        write_one(writer, line);
+    }
+}
+
+static int take(dds_entity_t reader, bool print) {
+    void *samples[16] = { NULL };
+    dds_sample_info_t infos[16];
+    int taken = dds_take(reader, samples, infos, 16, 16), valid = 0;
+    if (taken < 0) fail("take", taken);
+    for (int i = 0; i < taken; i++) {
+        if (!infos[i].valid_data) continue;
+        valid++;
+        if (print) printf("%s\n", ((std_msgs_msg_dds__String_ *)samples[i])->data);
+    }
+    if (print) fflush(stdout);
+    if (taken > 0) dds_return_loan(reader, samples, taken);
+    return valid;
+}
+
+static void read_all(const char *name, int count) {
+    dds_entity_t reader = dds_create_reader(participant, topic(name, ""), qos, NULL);
+    if (reader < 0) fail("reader", reader);
+    wait_for(reader, DDS_SUBSCRIPTION_MATCHED_STATUS);
+    printf("matched\n");
+    fflush(stdout);
+    for (int got = 0; got < count;) {
+        int taken = take(reader, true);
+        if (taken == 0) wait_for(reader, DDS_DATA_AVAILABLE_STATUS);
+        got += taken;
+    }
+}
+
+static void ping(const char *name, int count) {
+    dds_entity_t writer = dds_create_writer(participant, topic(name, "ping"), qos, NULL);
+    dds_entity_t reader = dds_create_reader(participant, topic(name, "pong"), qos, NULL);
+    wait_for(writer, DDS_PUBLICATION_MATCHED_STATUS);
+    wait_for(reader, DDS_SUBSCRIPTION_MATCHED_STATUS);
+    sleep(1); /* the other side's matching is not to be seen from here */
+    dds_set_status_mask(reader, DDS_DATA_AVAILABLE_STATUS);
+    dds_entity_t set = dds_create_waitset(participant);
+    dds_entity_t condition = dds_create_readcondition(reader, DDS_ANY_STATE);
+    dds_waitset_attach(set, condition, 0);
+    int64_t *trips = malloc(sizeof *trips * (size_t)count);
+    char text[65];
+    memset(text, 'x', 64);
+    text[64] = 0;
+    int lost = 0, done = 0;
+    for (int i = 0; i < count; i++) {
+        std_msgs_msg_dds__String_ sample = { .data = text };
+        int64_t start = now_ns();
+        dds_write(writer, &sample);
+        if (dds_waitset_wait(set, NULL, 0, DDS_SECS(1)) <= 0) { lost++; continue; }
+        take(reader, false);
+        trips[done++] = now_ns() - start;
+    }
+    qsort(trips, (size_t)done, sizeof *trips, by_size);
+    if (done > 0)
+        printf("rtt_ns %lld %lld %lld lost %d\n", (long long)trips[0], (long long)trips[done / 2],
+               (long long)trips[done * 99 / 100], lost);
+    free(trips);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 7) return fprintf(stderr, "usage: see the first lines of cyclone.c\n"), 2;
+    bool reliable = strcmp(argv[4], "reliable") == 0, keeps = strcmp(argv[5], "transient_local") == 0;
+    int count = atoi(argv[6]);
+    participant = dds_create_participant((dds_domainid_t)atoi(argv[2]), NULL, NULL);
+    if (participant < 0) fail("participant", participant);
+    qos = dds_create_qos();
+    dds_qset_reliability(qos, reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT, DDS_SECS(1));
+    dds_qset_durability(qos, keeps ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+    dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 100);
+    dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, 100, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED,
+                                DDS_LENGTH_UNLIMITED); /* as ROS 2 does: late readers get all of the history */
+    if (strcmp(argv[1], "write") == 0) write_all(argv[3], count, argc > 7 ? argv[7] : "", keeps);
+    else if (strcmp(argv[1], "read") == 0) read_all(argv[3], count);
+    else ping(argv[3], count);
+    dds_delete_qos(qos);
+    dds_delete(participant);
+    return 0;
+}

@@ -1,0 +1,86 @@
+//! When the node's thread wakes by itself.
+//!
+//! Whoever takes in a datagram or sends one may find that the thread must look earlier than it planned: an acknowledgement is due
+//! in 2 ms, say. Waking the thread only so that it plans anew costs as much as all the rest, and on the same core it comes
+//! before whoever waits for the sample. So the thread sleeps on a timer, and others set that.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use noctule_sys::clock::timespec;
+use noctule_timebase::Instant;
+use rustix::fd::OwnedFd;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+
+use crate::clock::{self, Raw};
+
+/// Readable from the time on for which it is set. Both ways of setting it are used under the node's lock only.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    timer: OwnedFd,
+    at_ns: AtomicI64,
+}
+
+impl Alarm {
+    /// One that never rings.
+    pub(super) fn new() -> io::Result<Alarm> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Alarm { timer, at_ns: AtomicI64::new(i64::MAX) })
+    }
+
+    /// Rings then, and not when it was to ring before.
+    pub(super) fn set(&self, at: Instant<Raw>) {
+        self.at_ns.store(at.ns(), Ordering::Relaxed);
+        // Zero would switch it off. Within a second the two clocks differ by less than a microsecond.
+        let left_ns = (at - clock::now()).ns().max(1);
+        let once = Itimerspec { it_interval: timespec(0), it_value: timespec(left_ns) };
+        // Fails for what is no timer.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
+    }
+
+    /// Rings then at the latest.
+    pub(super) fn set_by(&self, at: Instant<Raw>) {
+        if at.ns() < self.at_ns.load(Ordering::Relaxed) {
+            self.set(at);
+        }
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use noctule_timebase::Span;
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+
+    fn rings(alarm: &Alarm, timeout_ns: i64) -> bool {
+        poll(&mut [PollFd::new(alarm, PollFlags::IN)], Some(&timespec(timeout_ns))) == Ok(1)
+    }
+
+    #[test]
+    fn it_rings_at_the_earliest_time_it_was_set_by_and_is_silent_when_set_again() {
+        let alarm = Alarm::new().unwrap();
+        let (now, hour) = (clock::now(), Span::from_s(3600));
+        alarm.set(now + hour);
+        assert!(!rings(&alarm, 0));
+        alarm.set_by(now + hour * 2);
+        assert_eq!(alarm.at_ns.load(Ordering::Relaxed), (now + hour).ns());
+        alarm.set_by(now + Span::from_us(1));
+        assert!(rings(&alarm, 60_000_000_000));
+        alarm.set(now + hour);
+        assert!(!rings(&alarm, 0));
+        // A time that is over is now.
+        alarm.set_by(now);
+        assert!(rings(&alarm, 60_000_000_000));
+    }
+}

@@ -1,0 +1,506 @@
+//! A network in virtual time: one node of another host that writes, and nodes of one host that read, each a real
+//! `State` with real rings; what lies between them is simulated.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
+
+use noctule_discovery::{
+    Discovery, DiscoveryConfig, Endpoint, EndpointId, EndpointKind, Identity, NodeId, Qos, Via,
+};
+use noctule_prrt::{Outgoing, StreamId};
+use noctule_shm_ring::{ReaderId, RingConfig, Roster};
+use noctule_timebase::{Instant, Span};
+
+use crate::clock::{LocalClock, Raw};
+use crate::envelope::Envelope;
+use crate::node::offer::{Granted, Offer};
+use crate::node::remote::{class, source};
+use crate::node::sockets::To;
+use crate::node::state::{Partner, State, Wish};
+use crate::publisher::PublishedTopic;
+use crate::sample::Bytes;
+use crate::subscriber::{Change, Source, Sources, SubscribedTopic};
+
+const FAR: u64 = 1;
+pub(super) const NEAR: u64 = 2;
+const DEPTH: u32 = 64;
+/// Every node is known, or known to have gone, after this.
+pub(super) const CALM: Span = Span::from_s(12);
+
+/// xorshift64.
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// What arrives at a node.
+enum Arrival {
+    Datagram {
+        from: SocketAddr,
+        via: Via,
+        bytes: Vec<u8>,
+    },
+    Ask {
+        from: NodeId,
+        writer: Partner,
+        reader: EndpointId,
+    },
+    Release {
+        from: NodeId,
+        writer: Partner,
+        reader: EndpointId,
+    },
+    Answer {
+        from: NodeId,
+        /// `Err(true)`: there is nobody.
+        granted: Result<Granted, bool>,
+    },
+    End {
+        from: NodeId,
+        writer: Partner,
+        reader: EndpointId,
+    },
+    Death {
+        of: NodeId,
+    },
+}
+
+pub(super) struct Member {
+    state: State,
+    address: SocketAddr,
+    pub(super) readers: Vec<Reader>,
+    /// What was asked of each and not answered, in the order of the answers, and whether it is still wanted.
+    asked: BTreeMap<NodeId, VecDeque<Asked>>,
+    connected: BTreeSet<NodeId>,
+    attached: Vec<Attached>,
+}
+
+/// A reader, which checks what it takes.
+pub(super) struct Reader {
+    topic: Arc<SubscribedTopic>,
+    sources: Sources,
+    pub(super) last: u64,
+    pub(super) missed: u64,
+}
+
+/// A writer and its node.
+type Described = (NodeId, Arc<Endpoint>);
+
+/// By which reader, and whether it is still wanted.
+type Asked = (Described, EndpointId, bool);
+
+/// Who reads what for which of its readers.
+type Attached = (NodeId, Partner, EndpointId, Roster, ReaderId);
+
+/// When, and in which order of those at the same time.
+type Due = (Instant<Raw>, u64);
+
+pub(super) struct World {
+    seed: u64,
+    pub(super) random: Random,
+    pub(super) now: Instant<Raw>,
+    pub(super) members: BTreeMap<NodeId, Member>,
+    arrivals: BTreeMap<Due, (NodeId, Arrival)>,
+    /// Numbers nodes and arrivals.
+    count: u64,
+    /// Of datagrams, or, if samples are spared, of those of discovery.
+    pub(super) loss_percent: u64,
+    pub(super) spares_samples: bool,
+    writer: (NodeId, EndpointId),
+    pub(super) published: u64,
+}
+
+fn endpoint(kind: EndpointKind, payload_bytes_max: u32) -> Endpoint {
+    Endpoint {
+        id: EndpointId(0),
+        kind,
+        topic: "camera".into(),
+        type_name: "bytes".into(),
+        type_hash: 0,
+        formats: 1,
+        payload_bytes_max,
+        qos: Qos { depth: DEPTH, ..Qos::default() },
+        relayed: false,
+    }
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> World {
+        let mut world = World {
+            seed,
+            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            now: Instant::from_ns(1_000_000_000),
+            members: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            count: 0,
+            loss_percent: 0,
+            spares_samples: false,
+            writer: (NodeId([0; 16]), EndpointId(0)),
+            published: 0,
+        };
+        world.random.below(2);
+        let node = world.join(FAR);
+        let now = world.now;
+        let member = world.members.get_mut(&node).unwrap();
+        let endpoint = endpoint(EndpointKind::Writer, 8);
+        let config = RingConfig { history: DEPTH, pins: 0, payload_bytes_max: 8, type_hash: 0 };
+        let (offer, class) = (Offer::new(config).unwrap(), class(&endpoint.qos));
+        let id = member.state.add(endpoint, now).unwrap();
+        let topic = PublishedTopic {
+            id,
+            name: "camera".into(),
+            class,
+            depth: DEPTH,
+            offer,
+            fresh: None.into(),
+            is_fresh: AtomicBool::new(false),
+            remote_readers: AtomicU32::new(0),
+            published: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            has_deadline: false,
+            last_ns: AtomicI64::new(0),
+        };
+        member.state.publishers.insert(id, Arc::new(topic));
+        member.state.settle(id, now);
+        world.writer = (node, id);
+        world
+    }
+
+    /// A new node, whose number says nothing of its age.
+    pub(super) fn join(&mut self, host: u64) -> NodeId {
+        self.count += 1;
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&(self.random.below(u64::MAX) | 1).to_le_bytes());
+        id[8..].copy_from_slice(&self.count.to_le_bytes());
+        let (id, port) = (NodeId(id), 10_000 + self.count as u16);
+        let me = Identity { id, name: format!("node {port}"), host, port };
+        let seed = self.random.below(u64::MAX);
+        let now = Instant::from_ns(self.now.ns());
+        let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], seed, now);
+        let state =
+            State::new(id, (discovery, Envelope::new(id, None, seed)), LocalClock::default(), [7; 16]);
+        let member = Member {
+            state,
+            address: SocketAddr::from(([10, 0, 0, host as u8], port)),
+            readers: Vec::new(),
+            asked: BTreeMap::new(),
+            connected: BTreeSet::new(),
+            attached: Vec::new(),
+        };
+        self.members.insert(id, member);
+        id
+    }
+
+    pub(super) fn subscribe(&mut self, node: NodeId, payload_bytes_max: u32) {
+        let (now, member) = (self.now, self.members.get_mut(&node).unwrap());
+        let mut endpoint = endpoint(EndpointKind::Reader, payload_bytes_max);
+        endpoint.id = member.state.add(endpoint.clone(), now).unwrap();
+        let topic = Arc::new(SubscribedTopic::new(endpoint, 0));
+        member.state.subscribers.insert(topic.id, Arc::clone(&topic));
+        member.state.settle(topic.id, now);
+        member.readers.push(Reader { topic, sources: Sources::default(), last: 0, missed: 0 });
+    }
+
+    pub(super) fn unsubscribe(&mut self, node: NodeId, at: usize) {
+        let (now, member) = (self.now, self.members.get_mut(&node).unwrap());
+        let reader = member.readers.remove(at);
+        member.state.remove(reader.topic.id, now);
+    }
+
+    /// Leaves with a word, or without.
+    pub(super) fn end(&mut self, node: NodeId, with_goodbye: bool) {
+        if with_goodbye {
+            self.members.get_mut(&node).unwrap().state.discovery.leave();
+            self.serve(node);
+        }
+        let gone = self.members.remove(&node).unwrap();
+        let others = self
+            .members
+            .iter()
+            .filter(|(id, other)| gone.connected.contains(id) || other.connected.contains(&node));
+        let others: Vec<NodeId> = others.map(|(id, _)| *id).collect();
+        others.into_iter().for_each(|other| self.post(other, Arrival::Death { of: node }));
+    }
+
+    pub(super) fn publish(&mut self) {
+        self.published += 1;
+        let ((node, id), now) = (self.writer, self.now);
+        let member = self.members.get_mut(&node).unwrap();
+        let topic = Arc::clone(&member.state.publishers[&id]);
+        let sample = Outgoing {
+            writer: StreamId(id.0),
+            sequence: self.published,
+            source_time_ns: now.ns(),
+            age: Span::ZERO,
+            class: topic.class,
+            depth: DEPTH,
+            payload: &self.published.to_le_bytes(),
+        };
+        member.state.send(id, &sample, now);
+        self.serve(node);
+    }
+
+    /// Up to 0.3 ms on the way, and behind what is on the way already.
+    fn post(&mut self, to: NodeId, arrival: Arrival) {
+        self.count += 1;
+        let at = self.now + Span::from_ns(20_000 + self.random.below(280_000) as i64);
+        let mut latest = self.arrivals.iter().rev();
+        let last = latest.find(|(_, (its_to, _))| *its_to == to).map_or(at, |((last, _), _)| *last);
+        self.arrivals.insert((at.max(last), self.count), (to, arrival));
+    }
+
+    fn send(&mut self, from: SocketAddr, destination: To, bytes: &[u8]) {
+        // The exchange of clocks asks the machine's, which is no part of the simulation.
+        if bytes.starts_with(b"NCTS") {
+            return;
+        }
+        let to: Vec<(NodeId, Via)> = self
+            .members
+            .iter()
+            .filter(|(_, other)| other.address != from)
+            .filter_map(|(id, other)| match destination {
+                // No stream of this simulation goes to a group.
+                To::Channel(..) => None,
+                To::Everyone => Some((*id, Via::Group)),
+                To::One(locator) => (other.address == locator).then_some((*id, Via::Unicast)),
+            })
+            .collect();
+        let is_spared = self.spares_samples && bytes.starts_with(b"NCTM");
+        for (to, via) in to {
+            if is_spared || self.random.below(100) >= self.loss_percent {
+                self.post(to, Arrival::Datagram { from, via, bytes: bytes.to_vec() });
+            }
+        }
+    }
+
+    /// What a node's thread does.
+    fn serve(&mut self, node: NodeId) {
+        loop {
+            let now = self.now;
+            let Some(member) = self.members.get_mut(&node) else { return };
+            let wish = member.state.poll_wish();
+            let has_wish = wish.is_some();
+            match wish {
+                Some(Wish::Attach { via, writer, reader }) => {
+                    let partner = (writer.0, writer.1.id);
+                    member.asked.entry(via).or_default().push_back((writer, reader, true));
+                    if self.members.contains_key(&via) {
+                        self.members.get_mut(&node).unwrap().connected.insert(via);
+                        self.post(via, Arrival::Ask { from: node, writer: partner, reader });
+                    } else {
+                        self.post(node, Arrival::Answer { from: via, granted: Err(true) });
+                    }
+                }
+                Some(Wish::Release { via, writer, reader }) => {
+                    member.release(via, writer, reader);
+                    if member.connected.contains(&via) {
+                        self.post(via, Arrival::Release { from: node, writer, reader });
+                    }
+                }
+                Some(Wish::End { writer }) => {
+                    let ended = member.detach(|whom| whom.1 == writer);
+                    for (whom, writer, reader, ..) in ended {
+                        self.post(whom, Arrival::End { from: node, writer, reader });
+                    }
+                }
+                Some(Wish::Forget { node: gone }) => {
+                    let was_connected = member.connected.contains(&gone);
+                    member.forget(gone);
+                    if was_connected {
+                        // It sees that the connection ends.
+                        self.post(gone, Arrival::Death { of: node });
+                    }
+                }
+                Some(Wish::Listen { .. }) | None => {}
+            }
+            let Some(member) = self.members.get_mut(&node) else { return };
+            let (mut out, address) = (Vec::new(), member.address);
+            let destination = member.state.poll_transmit(now, &mut out);
+            match destination {
+                Some(destination) => self.send(address, destination, &out),
+                None if !has_wish => return,
+                None => {}
+            }
+        }
+    }
+
+    fn arrive(&mut self, to: NodeId, arrival: Arrival) {
+        let now = self.now;
+        let Some(member) = self.members.get_mut(&to) else { return };
+        match arrival {
+            Arrival::Datagram { from, via, mut bytes } => {
+                member.state.handle_datagram(&mut bytes, (from, via), None, now);
+            }
+            Arrival::Death { of } => {
+                member.forget(of);
+                _ = member.detach(|whom| whom.0 == of);
+                member.state.handle_death(of, now);
+            }
+            Arrival::Ask { from, writer, reader } => {
+                let granted = member.state.hand_on(writer, 0);
+                if let Ok(granted) = &granted {
+                    let (roster, id) = (granted.roster.clone(), granted.reader);
+                    member.attached.push((from, writer, reader, roster, id));
+                }
+                self.post(from, Arrival::Answer { from: to, granted: granted.map_err(|_| false) });
+            }
+            Arrival::Release { from, writer, reader } => {
+                _ = member.detach(|whom| (whom.0, whom.1, whom.2) == (from, writer, reader));
+            }
+            Arrival::End { from, writer, reader } => {
+                let mut asked = member.asked.entry(from).or_default().iter();
+                if !asked.any(|asked| asked.2 && ((asked.0.0, asked.0.1.id), asked.1) == (writer, reader)) {
+                    member.state.handle_relay_end(reader, (from, writer), now);
+                }
+            }
+            Arrival::Answer { from, granted } => match (member.answered(from), granted) {
+                (None, _) => {}
+                (Some(((node, writer), reader)), Ok(granted)) => {
+                    let memory = (granted.data, granted.control);
+                    let source = source((node, &writer), memory, (0, granted.position, 0)).unwrap();
+                    member.state.handle_relay(reader, from, Box::new(source.relayed_by(from)), now);
+                }
+                (Some(((node, writer), reader)), Err(is_final)) => {
+                    let writer = (node, writer.id);
+                    member.state.handle_relay_refusal(reader, (from, writer), is_final, now);
+                }
+            },
+        }
+        self.serve(to);
+    }
+
+    pub(super) fn run(&mut self, duration: Span) {
+        let end = self.now + duration;
+        loop {
+            let timeouts = self.members.iter().map(|(id, member)| (member.state.poll_timeout(self.now), *id));
+            let timeout = timeouts.min().unwrap();
+            let arrival = self.arrivals.keys().next().copied();
+            let next = arrival.map_or(timeout.0, |(at, _)| at.min(timeout.0));
+            if next > end {
+                break;
+            }
+            self.now = self.now.max(next);
+            match arrival.filter(|(at, _)| *at <= timeout.0).and_then(|key| self.arrivals.remove(&key)) {
+                Some((to, arrival)) => self.arrive(to, arrival),
+                None => {
+                    let now = self.now;
+                    self.members.get_mut(&timeout.1).unwrap().state.handle_timeout(now);
+                    self.serve(timeout.1);
+                    // What is due and has nothing to do.
+                    self.now += Span::from_ns(1000);
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    /// All readers take what there is.
+    pub(super) fn take(&mut self) {
+        let seed = self.seed;
+        for reader in self.members.values_mut().flat_map(|member| &mut member.readers) {
+            reader.take(seed);
+        }
+    }
+
+    pub(super) fn near(&self) -> Vec<NodeId> {
+        self.members.keys().copied().filter(|node| *node != self.writer.0).collect()
+    }
+
+    /// Nodes that the writer sends to.
+    pub(super) fn served(&self) -> Vec<NodeId> {
+        let state = &self.members[&self.writer.0].state;
+        state.audience(self.writer.1).to_vec()
+    }
+
+    /// In calm, everyone gets everything, and the host gets it once.
+    pub(super) fn settle(&mut self) {
+        let seed = self.seed;
+        self.loss_percent = 0;
+        self.run(CALM);
+        for _ in 0..3 {
+            // Whoever is to give way must see that samples come where it goes.
+            self.publish();
+            self.run(Span::from_ms(50));
+        }
+        self.take();
+        let readers: usize = self.members.values().map(|member| member.readers.len()).sum();
+        assert_eq!(self.served().len(), readers.min(1), "seed {seed}: {:?}", self.served());
+        let first = self.published;
+        for _ in 0..10 {
+            self.publish();
+            self.run(Span::from_ms(2));
+        }
+        self.take();
+        for (node, member) in &self.members {
+            for reader in &member.readers {
+                assert_eq!(reader.last, self.published, "seed {seed}: after {first}, {node}");
+            }
+        }
+    }
+}
+
+impl Member {
+    fn forget(&mut self, node: NodeId) {
+        self.connected.remove(&node);
+        self.asked.remove(&node);
+        for reader in &self.readers {
+            reader.topic.change(Change::NodeWent(node));
+        }
+    }
+
+    fn detach(&mut self, is_meant: impl Fn(&Attached) -> bool) -> Vec<Attached> {
+        let detached: Vec<Attached> = self.attached.extract_if(.., |whom| is_meant(whom)).collect();
+        detached.iter().for_each(|whom| whom.3.detach(whom.4));
+        detached
+    }
+
+    fn release(&mut self, via: NodeId, writer: Partner, reader: EndpointId) {
+        for asked in self.asked.entry(via).or_default() {
+            asked.2 &= ((asked.0.0, asked.0.1.id), asked.1) != (writer, reader);
+        }
+    }
+
+    /// What an answer is about, if it is still wanted.
+    fn answered(&mut self, via: NodeId) -> Option<(Described, EndpointId)> {
+        let (writer, reader, is_wanted) = self.asked.get_mut(&via)?.pop_front()?;
+        is_wanted.then_some((writer, reader))
+    }
+}
+
+impl Reader {
+    pub(super) fn take(&mut self, seed: u64) {
+        let changes = std::mem::take(&mut *self.topic.changes.lock().unwrap());
+        changes.into_iter().for_each(|change| self.sources.apply(change));
+        loop {
+            match self.sources.next(&mut Source::take).unwrap() {
+                Some((_, sample, bytes)) => {
+                    let Bytes::Copied(bytes) = bytes else { panic!("seed {seed}: lent without pins") };
+                    let number = u64::from_le_bytes(bytes.try_into().unwrap());
+                    assert_eq!(sample.number, number, "seed {seed}");
+                    assert!(number > self.last, "seed {seed}: {number} after {}", self.last);
+                    if self.last > 0 {
+                        assert_eq!(sample.missed, number - self.last - 1, "seed {seed}");
+                    }
+                    (self.last, self.missed) = (number, self.missed + sample.missed);
+                }
+                None if self.sources.retire() => {}
+                None => return,
+            }
+        }
+    }
+}
+
+/// `count` seeds, or those that the environment says.
+pub(super) fn seeds(count: u64) -> std::ops::Range<u64> {
+    let seeds = noctule_netsim::seeds(1, count);
+    println!("seeds {seeds:?}");
+    seeds
+}

@@ -1,0 +1,230 @@
+//! The publishers of a topic as a subscriber sees them: rings, read in turn.
+//!
+//! A publisher of another host may be read through one ring after another: that of this node, then that of
+//! another node of this host which receives it as well ([relayed readers](../../../../docs/spec/discovery.md)).
+//! What one ring held is read to its end before the next begins, and numbers are the publisher's own, so no
+//! sample is taken twice and what is missing in between is counted.
+
+use std::collections::VecDeque;
+
+use noctule_discovery::{Endpoint, EndpointId, NodeId, can_be_handed_on};
+use noctule_formats::Format;
+use noctule_shm_ring::{ReadError, Reader, Sample as RingSample};
+
+use super::{Change, Read};
+use crate::sample::{Bytes, Route};
+use crate::topic_formats::TopicFormats;
+
+/// Publishers that are remembered after their ring has ended; older ones may, when they come back, give a sample again.
+const RETIRED_LIMIT: usize = 64;
+
+/// One ring of one publisher.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) node: NodeId,
+    pub(crate) writer: EndpointId,
+    pub(crate) reader: Reader,
+    pub(super) route: Route,
+    /// `None`: bytes in no format.
+    pub(super) format: Option<Format>,
+    /// The node of this host that hands on what it receives from there.
+    pub(super) relay: Option<NodeId>,
+    /// Its publisher, or who handed it on, has gone.
+    has_ended: bool,
+    /// Another ring of the same publisher, which has ended, is read to its end first.
+    is_next: bool,
+    /// Newest sequence taken from it; at first, from the one that it follows. 0 for none.
+    last: u64,
+    /// What it has up to `last` is not wanted: taken from another, or older than the reader.
+    resumes: bool,
+    /// Numbers are the writer's own, in every ring.
+    is_numbered: bool,
+    /// Value of the ring's word with which to go to sleep.
+    pub(super) sleeps_on: u32,
+}
+
+/// All that a subscriber reads.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    pub(super) list: Vec<Source>,
+    /// The one to look at first: in turn, so that a busy one does not starve the others.
+    turn: usize,
+    /// Publishers whose ring has ended, oldest first, each with the newest sequence taken from it.
+    retired: VecDeque<Retired>,
+}
+
+/// A publisher, and the newest sequence taken from it.
+type Retired = ((NodeId, EndpointId), u64);
+
+/// A sample with the place of its source in the list.
+type Found<T> = Result<Option<(usize, RingSample, T)>, ReadError>;
+
+impl Sources {
+    /// Takes in what came or went.
+    pub(crate) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Came(source) => self.add(*source),
+            Change::Went(node, writer) => self.end(|source| (source.node, source.writer) == (node, writer)),
+            Change::NodeWent(node) => self.end(|source| source.node == node || source.relay == Some(node)),
+        }
+        self.turn = 0;
+    }
+
+    /// The next sample that `read` finds, with the place of its source in the list. After `None` what has ended
+    /// can [`retire`](Sources::retire).
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub(crate) fn next<T>(&mut self, read: &mut impl FnMut(&mut Source) -> Read<T>) -> Found<T> {
+        let count = self.list.len();
+        let mut passed = 0;
+        while passed < count {
+            let at = if self.turn + passed < count { self.turn + passed } else { self.turn + passed - count };
+            let source = &mut self.list[at];
+            if source.is_next {
+                passed += 1;
+                continue;
+            }
+            match read(source)? {
+                None => passed += 1,
+                Some((mut sample, rest)) => {
+                    if source.accept(&mut sample) {
+                        // Stays with a source as long as it alone has something: one look per sample.
+                        self.turn = if count > 1 { (at + 1) % count } else { 0 };
+                        return Ok(Some((at, sample, rest)));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Lets go of a source that has ended, once all are read to their ends. `true`: what follows it may have a sample.
+    pub(crate) fn retire(&mut self) -> bool {
+        let has_ended = |source: &Source| source.has_ended && !source.is_next;
+        let Some(at) = self.list.iter().position(has_ended) else { return false };
+        let Source { node, writer, last, is_numbered, .. } = self.list.remove(at);
+        let resumes = is_numbered && last > 0;
+        self.turn = 0;
+        let follows = |source: &&mut Source| (source.node, source.writer) == (node, writer);
+        if let Some(next) = self.list.iter_mut().find(follows) {
+            next.is_next = false;
+            if resumes {
+                (next.last, next.resumes) = (last, true);
+            }
+        } else if resumes {
+            // Another node of this host may yet hand on what came after.
+            if self.retired.len() >= RETIRED_LIMIT {
+                self.retired.pop_front();
+            }
+            self.retired.push_back(((node, writer), last));
+        }
+        true
+    }
+
+    /// Publishers that have not gone.
+    pub(super) fn publishers(&self) -> usize {
+        self.list.iter().filter(|source| !source.has_ended).count()
+    }
+
+    /// A new source follows the one there is, or was, of the same publisher.
+    fn add(&mut self, mut source: Source) {
+        let partner = (source.node, source.writer);
+        if self.list.iter().any(|source| (source.node, source.writer) == partner) {
+            source.is_next = true;
+        } else if let Some(at) = self.retired.iter().position(|(retired, _)| *retired == partner) {
+            source.last = self.retired.remove(at).map_or(0, |(_, last)| last);
+            source.resumes = true;
+        }
+        self.list.push(source);
+    }
+
+    /// What a publisher left can still be read: its ring is ours to keep until it is empty.
+    fn end(&mut self, is_meant: impl Fn(&Source) -> bool) {
+        self.list.iter_mut().filter(|source| is_meant(source)).for_each(|source| source.has_ended = true);
+    }
+}
+
+impl Source {
+    /// A source of samples from a writer of `node`.
+    pub(crate) fn new((node, writer): (NodeId, &Endpoint), reader: Reader, route: Route) -> Source {
+        Source {
+            node,
+            writer: writer.id,
+            reader,
+            route,
+            format: TopicFormats::from_bits(writer.formats).on(route),
+            relay: None,
+            has_ended: false,
+            is_next: false,
+            last: 0,
+            resumes: false,
+            is_numbered: route == Route::Udp && can_be_handed_on(writer),
+            sleeps_on: 0,
+        }
+    }
+
+    /// The same, handed on by a node of this host that receives it.
+    pub(crate) fn relayed_by(self, node: NodeId) -> Source {
+        Source { relay: Some(node), ..self }
+    }
+
+    /// The same, ready to go on where another ring of this writer ended, be that earlier than where this reader
+    /// was let in.
+    pub(crate) fn resumable(mut self) -> Source {
+        if self.is_numbered
+            && let Some(next) = self.reader.rewind()
+        {
+            (self.last, self.resumes) = (next - 1, true);
+        }
+        self
+    }
+
+    /// Whether its samples come by this node's own socket.
+    pub(super) fn is_on_socket(&self) -> bool {
+        self.route == Route::Udp && self.relay.is_none()
+    }
+
+    /// False if a sample was taken before, from the source that this one follows. Where that one ended tells
+    /// what is missing between the two.
+    #[inline]
+    fn accept(&mut self, sample: &mut RingSample) -> bool {
+        if self.resumes {
+            if sample.number <= self.last {
+                return false;
+            }
+            sample.missed = sample.number - self.last - 1;
+            self.resumes = false;
+        }
+        self.last = sample.number;
+        true
+    }
+
+    /// The next sample, lent if it can be.
+    pub(crate) fn take(&mut self) -> Read<Bytes> {
+        match self.reader.borrow_next() {
+            Err(ReadError::Pins { pins: 0 }) => {}
+            lent => return Ok(lent?.map(|lent| (*lent.sample(), Bytes::Lent(lent)))),
+        }
+        let mut copy = Vec::new();
+        loop {
+            match self.reader.take_next(&mut copy) {
+                Err(ReadError::BufferTooSmall { length_bytes, .. }) => copy.resize(length_bytes, 0),
+                Ok(Some(sample)) => {
+                    copy.truncate(sample.length_bytes);
+                    return Ok(Some((sample, Bytes::Copied(copy))));
+                }
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// False if there is something to look at instead of sleeping.
+    pub(super) fn announce_sleep(&mut self) -> bool {
+        let expected = self.reader.begin_wait();
+        self.sleeps_on = expected.unwrap_or_default();
+        expected.is_some()
+    }
+}

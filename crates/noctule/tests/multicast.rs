@@ -1,0 +1,167 @@
+//! Publishers that serve nodes of other hosts together. Nodes with clocks of their own count as other hosts, and loopback carries multicast.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
+
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::time::Duration;
+
+use noctule::clock::LocalClock;
+use noctule::{Node, NodeBuilder, Publisher, Reliability, Subscriber};
+use noctule_timebase::Span;
+use rustix::net::sockopt::{set_ip_add_membership, set_socket_reuseaddr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+
+const LONG: Duration = Duration::from_secs(20);
+const SAMPLES: u64 = 300;
+
+fn domain() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    900 + (std::process::id() % 40) * 10 + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn node(name: &str, domain: u32, clock: &str) -> NodeBuilder {
+    let clock: LocalClock = clock.parse().unwrap();
+    Node::builder(name).domain(domain).clock(clock).keep_notices()
+}
+
+/// Three hosts, the last two of which read what the first publishes.
+fn swarm(domain: u32, with: impl Fn(NodeBuilder) -> NodeBuilder) -> [Node; 3] {
+    let clocks = [("far", "offset=3s"), ("near", ""), ("other", "offset=-7s,ppm=40")];
+    clocks.map(|(name, clock)| with(node(name, domain, clock)).open().unwrap())
+}
+
+fn found(publisher: &Publisher, subscribers: &mut [Subscriber; 2]) {
+    while publisher.readers() < 2 || subscribers.iter_mut().any(|subscriber| subscriber.publishers() == 0) {
+        subscribers[0].wait(Some(Duration::from_millis(5)));
+    }
+}
+
+/// A deadline-bound topic for a group, and its readers, found.
+fn cloud(far: &Node, readers: [&Node; 2]) -> (Publisher, [Subscriber; 2]) {
+    let builder = far.publisher("cloud").reliability(Reliability::DeadlineBound);
+    let publisher = builder.deadline(LONG).multicast(true).open().unwrap();
+    let open = |node: &Node| node.subscriber("cloud").reliability(Reliability::DeadlineBound).open().unwrap();
+    let mut subscribers = readers.map(open);
+    found(&publisher, &mut subscribers);
+    (publisher, subscribers)
+}
+
+/// Who listens to every channel of a domain and belongs to no swarm.
+fn eavesdropper(domain: u32) -> UdpSocket {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).unwrap();
+    set_socket_reuseaddr(&socket, true).unwrap();
+    let port = 7409 + 10 * domain as u16;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)).unwrap();
+    for channel in 0..16 {
+        let group = Ipv4Addr::new(239, 255, 76, 68 + channel);
+        set_ip_add_membership(&socket, &group, &Ipv4Addr::LOCALHOST).unwrap();
+    }
+    let socket = UdpSocket::from(socket);
+    socket.set_nonblocking(true).unwrap();
+    socket
+}
+
+/// Datagrams that begin like this.
+fn heard(socket: &UdpSocket, beginning: &[u8]) -> (u64, u64) {
+    let (mut like_this, mut all) = (0, 0);
+    let mut buffer = [0; 2_000];
+    while let Ok(length) = socket.recv(&mut buffer) {
+        like_this += u64::from(buffer[..length].starts_with(beginning));
+        all += 1;
+    }
+    (like_this, all)
+}
+
+fn exchange(publisher: &mut Publisher, subscribers: &mut [Subscriber; 2], from: u64) {
+    for number in from..from + SAMPLES {
+        publisher.publish(&number.to_le_bytes()).unwrap();
+        for subscriber in &mut *subscribers {
+            let sample = subscriber.receive(Some(LONG)).unwrap().expect("nothing is lost here");
+            assert_eq!((sample.to_vec(), sample.info().missed), (number.to_le_bytes().to_vec(), 0));
+        }
+    }
+}
+
+#[test]
+fn deadline_bound_samples_go_to_the_group_once_and_arrive_at_each_host_once() {
+    let domain = domain();
+    let [far, near, other] = swarm(domain, |builder| builder);
+    let listener = eavesdropper(domain);
+    let (mut publisher, mut subscribers) = cloud(&far, [&near, &other]);
+    exchange(&mut publisher, &mut subscribers, 0);
+    let (data, _) = heard(&listener, b"NCTG\x01\x01");
+    assert!((SAMPLES / 2..=SAMPLES).contains(&data), "{data} datagrams of {SAMPLES} samples");
+    for (to, sent) in publisher.deadline_counters() {
+        // By links only until the first report.
+        assert!((SAMPLES..SAMPLES + SAMPLES / 2).contains(&sent.samples), "{to}: {sent:?}");
+    }
+    for subscriber in &mut subscribers {
+        assert!(subscriber.take().unwrap().is_none(), "something came twice");
+        let [(_, received)] = subscriber.deadline_counters()[..] else { panic!("one writer") };
+        assert_eq!((received.on_time, received.missed), (SAMPLES, 0));
+    }
+}
+
+#[test]
+fn the_age_of_a_sample_from_a_group_is_that_of_its_source_time() {
+    let [far, near, other] = swarm(domain(), |builder| builder);
+    let mut publisher = far.publisher("pose").multicast(true).open().unwrap();
+    let mut subscribers = [&near, &other].map(|node| node.subscriber("pose").open().unwrap());
+    found(&publisher, &mut subscribers);
+    let mut bounded = 0;
+    while bounded < 50 {
+        let source_time = far.now();
+        publisher.publish_at(b"here", source_time - Span::from_ms(40)).unwrap();
+        for subscriber in &mut subscribers {
+            let sample = subscriber.receive(Some(LONG)).unwrap().expect("nothing is lost here");
+            let Some(age) = sample.age() else { continue };
+            let Some(bound) = age.bound else { continue };
+            assert!(age.span + bound >= Span::from_ms(40), "{age:?}");
+            assert!(age.span - bound <= Span::from_s(20), "{age:?}");
+            bounded += 1;
+        }
+    }
+}
+
+#[test]
+fn with_a_swarm_key_what_goes_to_a_group_is_sealed_once_for_all() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    std::fs::write(&key, "5a".repeat(32)).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let domain = domain();
+    let [far, near, other] = swarm(domain, |builder| builder.swarm_key(&key));
+    let listener = eavesdropper(domain);
+    let (mut publisher, mut subscribers) = cloud(&far, [&near, &other]);
+    exchange(&mut publisher, &mut subscribers, 0);
+    let (sealed, all) = heard(&listener, b"NCTX");
+    assert!(sealed == all && all >= SAMPLES / 2, "{sealed} of {all} are sealed");
+}
+
+#[test]
+fn of_two_readers_the_one_that_is_left_is_served_by_itself() {
+    let domain = domain();
+    let [far, near, other] = swarm(domain, |builder| builder);
+    let mut publisher = far.publisher("pose").multicast(true).open().unwrap();
+    let mut subscribers = [&near, &other].map(|node| node.subscriber("pose").open().unwrap());
+    found(&publisher, &mut subscribers);
+    exchange(&mut publisher, &mut subscribers, 0);
+    let [mut left, gone] = subscribers;
+    drop(gone);
+    while publisher.readers() > 1 {
+        left.wait(Some(Duration::from_millis(5)));
+    }
+    let listener = eavesdropper(domain);
+    publisher.publish(b"alone").unwrap();
+    assert_eq!(left.receive(Some(LONG)).unwrap().expect("nothing is lost here").to_vec(), b"alone");
+    assert_eq!(heard(&listener, b"NCTG"), (0, 0));
+}
+
+#[test]
+fn reliable_by_multicast_is_refused_with_the_way_out() {
+    let node = node("lone", domain(), "").open().unwrap();
+    let refused = node.publisher("map").reliability(Reliability::Reliable).multicast(true).open();
+    let sentence = refused.unwrap_err().to_string();
+    assert!(sentence.contains("map is reliable") && sentence.contains("leave multicast out"), "{sentence}");
+}

@@ -1,0 +1,109 @@
+//! What comes out of DDS into its bridge: endpoints with any names and quality of service, and any payload.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use noctule::{Durability, Endpoint, EndpointKind, Format, Qos, Reliability};
+use noctule_dds::payload::{pad, without_padding};
+use noctule_dds::plan::{DdsEndpoint, Direction, Plan, ROUTES_MAX, dds_names, plan};
+use noctule_dds::rules::Rules;
+use noctule_discovery::EndpointId;
+use noctule_gateway::names::{bus_topic, bus_type};
+use noctule_timebase::Span;
+
+/// Takes the input apart; zeros when it is at its end.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    fn span(&mut self) -> Option<Span> {
+        let bytes = [(); 8].map(|()| self.byte());
+        (bytes[0] & 1 == 0).then(|| Span::from_ns(i64::from_le_bytes(bytes)))
+    }
+
+    /// A name that begins as some do.
+    fn name(&mut self) -> String {
+        const BEGIN: [&str; 8] =
+            ["", "rt/", "/", "rq/", "a::msg::dds_::", "a/msg/", "ros_discovery_info", "::dds_::"];
+        let begin = BEGIN[usize::from(self.byte() & 7)];
+        let length = usize::from(self.byte() & 7).min(self.0.len());
+        let (name, rest) = self.0.split_at(length);
+        self.0 = rest;
+        let end = if self.byte() & 1 == 0 { "" } else { "_" };
+        format!("{begin}{}{end}", String::from_utf8_lossy(name))
+    }
+
+    fn qos(&mut self) -> Qos {
+        let bits = self.byte();
+        Qos {
+            reliability: [Reliability::BestEffort, Reliability::Reliable, Reliability::DeadlineBound]
+                [usize::from(bits & 3).min(2)],
+            durability: if bits & 4 == 0 { Durability::Volatile } else { Durability::TransientLocal },
+            depth: u32::from(bits) << (bits & 31),
+            deadline: self.span(),
+            lifespan: self.span(),
+            ..Qos::default()
+        }
+    }
+
+    fn kind(&mut self) -> EndpointKind {
+        if self.byte() & 1 == 0 { EndpointKind::Writer } else { EndpointKind::Reader }
+    }
+
+    fn dds(&mut self) -> DdsEndpoint {
+        let (kind, guid) = (self.kind(), [self.byte(); 16]);
+        DdsEndpoint { guid, kind, topic: self.name(), type_name: self.name(), qos: self.qos() }
+    }
+
+    fn bus(&mut self) -> Endpoint {
+        Endpoint {
+            id: EndpointId(0),
+            kind: self.kind(),
+            topic: self.name(),
+            type_name: self.name(),
+            type_hash: u64::from(self.byte() & 3),
+            formats: u32::from(self.byte()) | Format::Cdr.bit(),
+            payload_bytes_max: 64,
+            relayed: false,
+            qos: self.qos(),
+        }
+    }
+}
+
+fn check(plan: &Plan, rules: &Rules) {
+    assert!(plan.routes.len() <= ROUTES_MAX);
+    for route in &plan.routes {
+        assert!(rules.allow(&route.topic), "{route:?}");
+        // Who sees it in DDS takes it for the same.
+        let (topic, type_name) = dds_names(route);
+        assert_eq!((bus_topic(&topic), bus_type(&type_name)), (route.topic.clone(), route.type_name.clone()));
+        assert!(route.direction == Direction::FromDds || route.qos.depth <= 1000, "{route:?}");
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input(bytes);
+    let mut dds: Vec<DdsEndpoint> = (0..input.byte() & 15).map(|_| input.dds()).collect();
+    let mut bus: Vec<Endpoint> = (0..input.byte() & 7).map(|_| input.bus()).collect();
+    let rules = Rules { only: Vec::new(), except: vec![format!("{}*", input.name())] };
+    let planned = plan(&dds, &bus, &rules);
+    check(&planned, &rules);
+    // Discovery finds them in any order.
+    dds.reverse();
+    bus.reverse();
+    assert_eq!(planned.routes, plan(&dds, &bus, &rules).routes);
+
+    let (mut payload, mut again) = (Vec::new(), Vec::new());
+    if without_padding(input.0, &mut payload) {
+        assert!(payload.len() <= input.0.len());
+        again.clone_from(&payload);
+        assert!(pad(&mut again) && again.len().is_multiple_of(4));
+        let padded = again.clone();
+        assert!(without_padding(&padded, &mut again));
+        assert_eq!(again, payload);
+    }
+});
