@@ -216,7 +216,7 @@ impl Passage {
         let now = Now::read(&self.shared.node);
         let (source, stamping) = now.source(Some(sample.stamp_ns), has_history, is_here);
         *self.counters.stamping.lock().unwrap_or_else(PoisonError::into_inner) = stamping;
-        match publisher.publish_uncertain(payload, source, now.node) {
+        match publisher.publish_uncertain(payload, source) {
             Ok(()) => self.passed(payload.len()),
             Err(_) => count(&self.counters.too_large, 1),
         }

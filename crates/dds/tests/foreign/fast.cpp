@@ -8,6 +8,8 @@
 #include <cstring>
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/log/Log.hpp>
+#include <fastdds/dds/log/StdoutErrConsumer.hpp>
 #include <fastdds/dds/publisher/DataWriter.hpp>
 #include <fastdds/dds/publisher/Publisher.hpp>
 #include <fastdds/dds/subscriber/DataReader.hpp>
@@ -71,6 +73,14 @@ public:
 [[noreturn]] void fail(const char *what) {
     std::cerr << what << "\n";
     exit(1);
+}
+
+/// Fast DDS writes its own errors to standard output unless told otherwise; that carries samples here.
+void log_to_stderr() {
+    std::unique_ptr<fdds::StdoutErrConsumer> consumer(new fdds::StdoutErrConsumer);
+    consumer->stderr_threshold(fdds::Log::Kind::Info);
+    fdds::Log::ClearConsumers();
+    fdds::Log::RegisterConsumer(std::move(consumer));
 }
 
 fdds::DomainParticipant *participant(uint32_t domain) {
@@ -144,6 +154,7 @@ void read_all(fdds::DomainParticipant *part, fdds::Topic *topic, bool reliable, 
 
 int main(int argc, char **argv) {
     if (argc < 7) fail("usage: see the first lines of fast.cpp");
+    log_to_stderr();
     bool reliable = !strcmp(argv[4], "reliable"), keeps = !strcmp(argv[5], "transient_local");
     fdds::DomainParticipant *part = participant(static_cast<uint32_t>(atoi(argv[2])));
     if (!part) fail("no participant");
