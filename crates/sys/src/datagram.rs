@@ -48,7 +48,7 @@ fn set_option(
     (level, name): (libc::c_int, libc::c_int),
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: both options take an int; `value` outlives the call and its size is given.
+    // SAFETY: each of the options takes an int; `value` outlives the call and its size is given.
     let status = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -64,18 +64,7 @@ fn set_option(
 /// Lets in datagrams of those groups only that this socket itself has joined (`IP_MULTICAST_ALL`, ip(7)); by default those
 /// come, too, that any other socket of the host has joined.
 pub fn only_joined_groups(socket: &UdpSocket) -> io::Result<()> {
-    let off: libc::c_int = 0;
-    // SAFETY: the option takes an int; `off` outlives the call and its size is given.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_MULTICAST_ALL,
-            (&raw const off).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    set_option(socket, (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), 0)
 }
 
 /// Waits until a datagram (or an error) is there; false after `timeout_ns`, or when a signal came.
