@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
 use noctule_prrt::datagram::Datagram;
-use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, Order, Outgoing, StreamId};
+use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 const PAYLOAD_BYTES_MAX: u32 = 4096;
@@ -54,7 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(matches!(sample.writer, RELIABLE | BOUND) || in_order);
             if sample.writer == BOUND {
                 assert!(seen.insert(sample.sequence), "twice");
-                assert!(now.ns() - sample.source_time_ns <= 100_000_000, "late");
+                assert!(now.ns() - sample.origin.source_time_ns <= 100_000_000, "late");
             }
         };
         let arrival = Arrival { now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
@@ -64,7 +64,7 @@ fuzz_target!(|bytes: &[u8]| {
         sequence += 1;
         let class = classes[usize::from(length % 4)].1;
         let (writer, payload, age) = (StreamId(u32::from(length % 4)), &datagram[..], Span::ZERO);
-        link.send(&Outgoing { writer, sequence, source_time_ns: 0, age, class, depth: 4, payload }, now);
+        link.send(&Outgoing { writer, sequence, origin: Origin::exactly(0), age, class, depth: 4, payload }, now);
         for _ in 0..256 {
             out.clear();
             if !link.poll_transmit(now, &mut out) {

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use noctule_prrt::group::{Body, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId};
-use noctule_prrt::{Arrival, Bound, Class, Order, Outgoing, StreamId};
+use noctule_prrt::{Arrival, Bound, Class, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 const HELD_BYTES_MAX: usize = 16 << 20;
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
         sequence += 1;
         let payload = &datagram[..];
         let (writer, class, age) = (StreamId(2), Class::DeadlineBound(bound), Span::ZERO);
-        let sample = Outgoing { writer, sequence, source_time_ns: 0, age, class, depth: 4, payload };
+        let sample = Outgoing { writer, sequence, origin: Origin::exactly(0), age, class, depth: 4, payload };
         let _ = sender.send(&sample, now);
         for _ in 0..256 {
             out.clear();

@@ -136,22 +136,15 @@ impl Bus {
     }
 
     /// Publishes a client's sample; false if it is too large.
-    pub(crate) fn publish(
-        &mut self,
-        endpoint: EndpointId,
-        sample: &Sample,
-        source: Source,
-        arrived: Source,
-    ) -> bool {
+    pub(crate) fn publish(&mut self, endpoint: EndpointId, sample: &Sample, source: Source) -> bool {
         let Some(Outlet { node, publisher, payload, .. }) = self.outlets.get_mut(&endpoint) else {
             return true;
         };
         payload.clear();
         payload.extend(if sample.is_little_endian { CDR_LE } else { CDR_BE });
         payload.extend_from_slice(&sample.body);
-        let (node_now, now) = (node.now(), Instant::from_ns(raw_ns()));
-        let (source, arrived) = (source.for_node(node_now, now), arrived.for_node(node_now, now));
-        publisher.publish_uncertain(payload, source, arrived.time).is_ok()
+        let source = source.for_node(node.now(), Instant::from_ns(raw_ns()));
+        publisher.publish_uncertain(payload, source).is_ok()
     }
 }
 

@@ -14,7 +14,7 @@ use noctule_xrce::{
 };
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
-use crate::ages::{ClientTime, Source, Stamping};
+use crate::ages::{ClientTime, Stamping};
 use crate::bus::{Bus, Nodes};
 
 /// Notices that wait to be fetched; more are dropped.
@@ -370,8 +370,7 @@ impl State {
                 self.samples_in += 1;
                 let Some(stamped) = self.bus.stamped(endpoint) else { return };
                 let source = client.time.source(stamped, &sample, measured, arrived.local);
-                let arrival = Source { at: arrived.local, bound: None, sigma: None };
-                if !self.bus.publish(endpoint, &sample, source, arrival) {
+                if !self.bus.publish(endpoint, &sample, source) {
                     self.too_large += 1;
                 }
             }

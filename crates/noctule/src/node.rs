@@ -28,8 +28,8 @@ use std::thread::JoinHandle;
 use noctule_discovery::{
     Counters, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
-use noctule_prrt::{LinkCounters, Outgoing, ReceivedCounters, SentCounters, StreamId};
-use noctule_shm_ring::RingConfig;
+use noctule_prrt::{LinkCounters, ReceivedCounters, SentCounters};
+use noctule_shm_ring::{Origin, RingConfig};
 use noctule_sys::random;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
@@ -457,21 +457,8 @@ impl Shared {
     }
 
     /// A sample for readers on other hosts.
-    pub(crate) fn send(
-        &self,
-        topic: &PublishedTopic,
-        (sequence, source_time): (u64, Instant<Local>),
-        payload: &[u8],
-    ) {
-        let sample = Outgoing {
-            writer: StreamId(topic.id.0),
-            sequence,
-            source_time_ns: source_time.ns(),
-            age: self.clock.now() - source_time,
-            class: topic.class,
-            depth: topic.depth,
-            payload,
-        };
+    pub(crate) fn send(&self, topic: &PublishedTopic, numbered: (u64, Origin), payload: &[u8]) {
+        let sample = remote::outgoing(topic, numbered, payload, self.clock.now());
         let mut state = self.lock();
         let now = clock::now();
         state.send(topic.id, &sample, now);

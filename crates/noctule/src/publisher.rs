@@ -50,19 +50,6 @@ pub struct SourceTime {
     pub sigma: Option<Span>,
 }
 
-/// When a sample was true, as readers of this host and of others are told.
-#[derive(Clone, Copy, Debug)]
-struct Source {
-    here: Origin,
-    elsewhere: Instant<Local>,
-}
-
-impl Source {
-    fn exactly(time: Instant<Local>) -> Source {
-        Source { here: Origin { source_time_ns: time.ns(), user: 0 }, elsewhere: time }
-    }
-}
-
 /// A publisher's state that the node's thread shares.
 #[derive(Debug)]
 pub(crate) struct PublishedTopic {
@@ -239,27 +226,21 @@ impl Publisher {
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
         }
-        self.put(Some(bytes), Some(bytes), Source::exactly(source_time))
+        self.put(Some(bytes), Some(bytes), exactly(source_time))
     }
 
     /// Publishes a copy of `bytes` that came from elsewhere, such as from a board with a clock of its own:
-    /// true at `source.time`, as far as that is known. Readers on this host see `source` as it is. To
-    /// other hosts no widths travel, so their readers see `known_since`: when the sample reached this node.
+    /// true at `source.time`, as far as that is known. Readers are told how far; those on other hosts add what
+    /// they do not know of this node's clock.
     ///
     /// # Errors
     /// Longer than the topic allows.
-    pub fn publish_uncertain(
-        &mut self,
-        bytes: &[u8],
-        source: SourceTime,
-        known_since: Instant<Local>,
-    ) -> Result<(), PublishError> {
+    pub fn publish_uncertain(&mut self, bytes: &[u8], source: SourceTime) -> Result<(), PublishError> {
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
         }
         let user = pack_widths(source.bound, source.sigma);
-        let here = Origin { source_time_ns: source.time.ns(), user };
-        self.put(Some(bytes), Some(bytes), Source { here, elsewhere: known_since })
+        self.put(Some(bytes), Some(bytes), Origin { source_time_ns: source.time.ns(), user })
     }
 
     /// Whether samples are read on this host, and on others.
@@ -276,7 +257,7 @@ impl Publisher {
         &mut self,
         here: Option<&[u8]>,
         elsewhere: Option<&[u8]>,
-        source: Source,
+        origin: Origin,
     ) -> Result<(), PublishError> {
         let most_bytes = self.topic.offer.payload_bytes_max;
         let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
@@ -287,14 +268,14 @@ impl Publisher {
         self.count();
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
             // Its length was checked above, so this does not fail.
-            if let Ok(wake) = writer.copy_in(bytes, source.here) {
+            if let Ok(wake) = writer.copy_in(bytes, origin) {
                 writer.wake(wake);
             }
         }
         if self.topic.remote_readers.load(Ordering::Relaxed) > 0
             && let Some(bytes) = elsewhere
         {
-            self.shared.send(&self.topic, (self.sequence, source.elsewhere), bytes);
+            self.shared.send(&self.topic, (self.sequence, origin), bytes);
         }
         Ok(())
     }
@@ -312,7 +293,7 @@ impl Publisher {
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
         }
-        let source_time_ns = self.shared.clock.now::<Local>().ns();
+        let source_time = self.shared.clock.now();
         let alone = self.topic.remote_readers.load(Ordering::Relaxed) == 0;
         let most_bytes = self.topic.offer.payload_bytes_max;
         if alone && length_bytes <= most_bytes && self.writer.is_some() {
@@ -322,7 +303,7 @@ impl Publisher {
                 && let Ok(mut loan) = writer.loan(length_bytes)
             {
                 fill(&mut Place(Where::Ring(&mut loan)));
-                let wake = loan.commit(Origin { source_time_ns, user: 0 });
+                let wake = loan.commit(exactly(source_time));
                 writer.wake(wake);
             }
             return Ok(());
@@ -332,7 +313,7 @@ impl Publisher {
         if bytes.len() == length_bytes {
             fill(&mut Place(Where::Heap(&mut bytes)));
         }
-        self.publish_at(&bytes, Instant::from_ns(source_time_ns))
+        self.publish_at(&bytes, source_time)
     }
 
     /// Readers that get what is published from now on: those on this host that have been let in, and those
@@ -463,6 +444,10 @@ impl Drop for Publisher {
     fn drop(&mut self) {
         self.shared.remove_publisher(self.topic.id);
     }
+}
+
+fn exactly(source_time: Instant<Local>) -> Origin {
+    Origin { source_time_ns: source_time.ns(), user: 0 }
 }
 
 pub(crate) fn span(duration: Duration) -> Span {

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use noctule::clock::{self, LocalClock};
-use noctule::{Node, PingError, Reliability, Route, Sample, Subscriber};
+use noctule::{Node, PingError, Reliability, Route, Sample, SourceTime, Subscriber};
+use noctule_timebase::Span;
 
 fn domain() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -43,6 +44,61 @@ fn the_age_of_a_sample_is_within_its_bound_of_the_truth() {
         assert!(age.span.ns() + bound.ns() + slack_ns >= true_ns, "{age:?}, true {true_ns}");
         bounded += 1;
     }
+}
+
+/// What the sample says of its age is true of one `old` that is known to within `width`.
+fn check(sample: &Sample, (old, width): (Span, Span)) {
+    let info = sample.info();
+    let age = info.age().unwrap();
+    // It has grown older since, but not by so much that it could be confused with what is added.
+    assert!(age.span >= old - Span::from_ms(500) && age.span <= old + Span::from_s(20), "{age:?}");
+    assert!(age.bound.is_none_or(|bound| bound >= width && bound <= width + Span::from_ms(500)), "{age:?}");
+    assert!(age.sigma.is_none_or(|sigma| sigma >= width / 2), "{age:?}");
+}
+
+#[test]
+fn what_a_publisher_does_not_know_of_a_source_time_is_told_on_other_hosts_too() {
+    let domain = domain();
+    let (far, near) = (node("far", domain, "offset=5s,ppm=50"), node("near", domain, ""));
+    let reliable = Reliability::Reliable;
+    let mut publisher = far.publisher("board").reliability(reliable).transient_local().open().unwrap();
+    let (old, width) = (Span::from_s(100), Span::from_s(2));
+    let board = |bound: Option<Span>| SourceTime {
+        time: far.now() - old,
+        bound,
+        sigma: bound.map(|bound| bound / 2),
+    };
+    publisher.publish_uncertain(b"of the history", board(Some(width))).unwrap();
+    let builder = near.subscriber("board").reliability(reliable).transient_local();
+    let mut subscriber = builder.open().unwrap();
+    let mut receive = |payload: &[u8], look: &mut dyn FnMut(&Sample)| {
+        let sample = subscriber.receive(Some(Duration::from_secs(20))).unwrap().expect("a reliable sample");
+        assert_eq!(sample.to_vec(), payload);
+        look(&sample);
+    };
+    receive(b"of the history", &mut |sample| {
+        // The other clock may not be known yet.
+        if sample.age().is_some() {
+            check(sample, (old, width));
+        }
+    });
+    let mut proven = 0;
+    // Cut into pieces it is the same.
+    let long = vec![7; 50_000];
+    while proven < 5 {
+        publisher.publish_uncertain(&long, board(Some(width))).unwrap();
+        receive(&long, &mut |sample| {
+            if sample.age().is_some_and(|age| age.bound.is_some()) {
+                check(sample, (old, width));
+                proven += 1;
+            }
+        });
+    }
+    publisher.publish_uncertain(b"unknown", board(None)).unwrap();
+    receive(b"unknown", &mut |sample| {
+        let age = sample.age().unwrap();
+        assert_eq!((age.bound, age.sigma), (None, None), "the clock is known, the time is not");
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant as Stopwatch;
 
-use noctule_prrt::{Arrival, BATCH_LIMIT, Class, Link, LinkConfig, Local, Outgoing, StreamId};
+use noctule_prrt::{Arrival, BATCH_LIMIT, Class, Link, LinkConfig, Local, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 /// Samples each way in one run.
@@ -45,9 +45,9 @@ fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
     let (mut arrived, mut turn) = (0, 0);
     let start = Stopwatch::now();
     for sequence in 0..samples {
-        let (source_time_ns, depth, payload) = (now.ns(), 8, black_box(&payload[..]));
+        let (origin, depth, payload) = (Origin::exactly(now.ns()), 8, black_box(&payload[..]));
         let (age, class) = (Span::ZERO, class(reliable));
-        let sample = Outgoing { writer: WRITER, sequence, source_time_ns, age, class, depth, payload };
+        let sample = Outgoing { writer: WRITER, sequence, origin, age, class, depth, payload };
         for _ in 0..2 {
             links[turn].send(&sample, now);
             let wanted = arrived + 1;

@@ -13,7 +13,7 @@ use crate::link::LinkCounters;
 use crate::receiving::Sink;
 use crate::repaired::Repairs;
 use crate::rhythm::Rhythm;
-use crate::stream::{Arrival, Bound, Delivered, Local, Order, StreamId};
+use crate::stream::{Arrival, Bound, Delivered, Local, Order, Origin, StreamId};
 use crate::wire::{Fragment, Parity, Service};
 
 /// Samples of one stream remembered at once, delivered or held.
@@ -113,7 +113,7 @@ impl BoundReceiving {
             sink.counters.too_long += 1;
             return Some(reader.bound.deadline);
         }
-        reader.rhythm.observe(fragment.sequence, fragment.source_time_ns, arrival.now);
+        reader.rhythm.observe(fragment.sequence, fragment.origin.source_time_ns, arrival.now);
         let expires_at = arrival.now + reader.bound.deadline;
         let recovered = reader.repairs.add_data(fragment, expires_at, room);
         reader.take(fragment, arrival, (room, sink));
@@ -194,7 +194,7 @@ impl Reader {
     fn take(&mut self, fragment: &Fragment<'_>, arrival: Arrival, (room, sink): World<'_, '_>) {
         let (now, sequence) = (arrival.now, fragment.sequence);
         let floor = *self.floor.get_or_insert(sequence);
-        let age = arrival.peer_ns.map_or(0, |peer| peer.saturating_sub(fragment.source_time_ns));
+        let age = arrival.peer_ns.map_or(0, |peer| peer.saturating_sub(fragment.origin.source_time_ns));
         let left = self.bound.deadline - Span::from_ns(age);
         if left < Span::ZERO {
             sink.counters.after_deadline += 1;
@@ -214,7 +214,7 @@ impl Reader {
         if !is_known && immediately {
             self.count_repair(fragment, sink.counters);
             self.seen.insert(sequence, Seen { deadline_at, sample: Sample::Delivered });
-            self.deliver(sequence, fragment.source_time_ns, fragment.payload, sink);
+            self.deliver(sequence, fragment.origin, fragment.payload, sink);
         } else if is_known || room.fits(fragment) {
             self.hold(fragment, deadline_at, (room, sink));
         } else {
@@ -242,7 +242,7 @@ impl Reader {
         {
             room.leave(&held);
             self.count_repair(fragment, sink.counters);
-            self.deliver(held.sequence, held.source_time_ns, held.payload(), sink);
+            self.deliver(held.sequence, held.origin, held.payload(), sink);
         }
     }
 
@@ -281,7 +281,7 @@ impl Reader {
             Sample::Delivered => {}
             // Who wakes late does not deliver late.
             Sample::Held(held) if held.is_whole() && now <= seen.deadline_at => {
-                self.deliver(sequence, held.source_time_ns, held.payload(), sink);
+                self.deliver(sequence, held.origin, held.payload(), sink);
             }
             Sample::Held(held) => {
                 sink.counters.incomplete += u64::from(!held.is_whole());
@@ -309,18 +309,18 @@ impl Reader {
             return seen.deadline_at;
         };
         let samples = sequence.saturating_sub(last).clamp(1, 1 << 32) as i64;
-        let between = held.source_time_ns.saturating_sub(last_source_ns).max(0);
+        let between = held.origin.source_time_ns.saturating_sub(last_source_ns).max(0);
         seen.deadline_at - Span::from_ns(between / samples)
     }
 
-    fn deliver(&mut self, sequence: u64, source_time_ns: i64, payload: &[u8], sink: &mut Sink<'_>) {
+    fn deliver(&mut self, sequence: u64, origin: Origin, payload: &[u8], sink: &mut Sink<'_>) {
         if self.last.is_none_or(|(last, _)| last < sequence) {
-            self.last = Some((sequence, source_time_ns));
+            self.last = Some((sequence, origin.source_time_ns));
         }
         let missed = std::mem::take(&mut self.missed);
         sink.counters.delivered += 1;
         self.counters.on_time += 1;
-        (sink.deliver)(Delivered { writer: self.writer, sequence, source_time_ns, missed, payload });
+        (sink.deliver)(Delivered { writer: self.writer, sequence, origin, missed, payload });
     }
 
     /// What is held is settled after all before it, whose deadlines may be later: the other clock may have stepped.

@@ -15,7 +15,7 @@ use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::repair::{Price, Step};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
-use crate::wire::{FIRST_PARITY, Fragment, Load, Parity, Place, SYMBOL_HEADER_BYTES, symbol_of};
+use crate::wire::{FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, symbol_of};
 
 /// Data symbols of a block at most; a long sample is several blocks. The more a block has, the less parity is as safe: near the
 /// deadline, five for each 128 at 1 % loss, four for each 64.
@@ -156,10 +156,10 @@ impl BoundSending {
     ) {
         let piece_bytes_max = piece_bytes_max.min(erasure::SYMBOL_BYTES_MAX - SYMBOL_HEADER_BYTES);
         let pieces = sample.payload.len().div_ceil(piece_bytes_max).max(1);
-        let Ok(count) = u16::try_from(pieces) else {
+        if pieces > usize::from(PIECES_MAX) {
             counters.refused_too_long += 1;
             return;
-        };
+        }
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + pieces * SYMBOL_HEADER_BYTES;
         let deadline_at = now + (bound.deadline - sample.age);
         let stream = self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(bound, now));
@@ -191,7 +191,7 @@ impl BoundSending {
             (block.begin, block.spacing) = (now + spacing * first as i64, spacing);
             block.samples = 1;
             for index in first..pieces * (number + 1) / blocks {
-                block.add(symbol_of(sample, index as u16, count));
+                block.add(symbol_of(sample, index as u16, pieces as u16));
             }
             block.close();
             self.queue_bytes += block.bytes() + SAMPLE_OVERHEAD_BYTES;

@@ -4,6 +4,7 @@
 
 use crate::fragment_set::FragmentSet;
 use crate::link::{LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::stream::Origin;
 use crate::wire::Fragment;
 
 /// What is held of all writers together.
@@ -22,7 +23,7 @@ pub(crate) struct Room {
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) sequence: u64,
-    pub(crate) source_time_ns: i64,
+    pub(crate) origin: Origin,
     total_bytes: u32,
     count: u16,
     arrived: FragmentSet,
@@ -68,7 +69,7 @@ impl Room {
     pub(crate) fn enter(&mut self, fragment: &Fragment<'_>) -> Held {
         let held = Held {
             sequence: fragment.sequence,
-            source_time_ns: fragment.source_time_ns,
+            origin: fragment.origin,
             total_bytes: fragment.total_bytes,
             count: fragment.count,
             arrived: FragmentSet::default(),
@@ -123,14 +124,14 @@ impl Held {
 
     /// Whether `fragment` is of the same sample, cut into more pieces since.
     pub(crate) fn is_cut_again_by(&self, fragment: &Fragment<'_>) -> bool {
-        (self.sequence, self.source_time_ns, self.total_bytes)
-            == (fragment.sequence, fragment.source_time_ns, fragment.total_bytes)
+        (self.sequence, self.origin, self.total_bytes)
+            == (fragment.sequence, fragment.origin, fragment.total_bytes)
             && self.count < fragment.count
     }
 
     fn belongs_to(&self, fragment: &Fragment<'_>) -> bool {
-        (self.sequence, self.source_time_ns, self.total_bytes, self.count)
-            == (fragment.sequence, fragment.source_time_ns, fragment.total_bytes, fragment.count)
+        (self.sequence, self.origin, self.total_bytes, self.count)
+            == (fragment.sequence, fragment.origin, fragment.total_bytes, fragment.count)
     }
 
     fn write(&mut self, start: usize, piece: &[u8]) {

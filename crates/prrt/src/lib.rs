@@ -63,7 +63,7 @@ pub use bound_receiving::ReceivedCounters;
 pub use bound_sending::SentCounters;
 pub use feasibility::Wish;
 pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
-pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Outgoing, Stamps, StreamId};
+pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 
 /// The wire format alone, for tools and fuzzing.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::held::{Held, Room};
 use crate::link::{LinkConfig, LinkCounters};
-use crate::stream::{Delivered, StreamId};
+use crate::stream::{Delivered, Origin, StreamId};
 use crate::wire::{Fragment, Service};
 
 /// Where things go.
@@ -102,7 +102,7 @@ impl Receiving {
         let is_new = !reader.held.contains_key(&key);
         if in_order && is_new && fragment.count == 1 {
             reader.skip_to(key, room, sink);
-            reader.deliver(fragment.sequence, fragment.source_time_ns, fragment.payload, sink);
+            reader.deliver(fragment.sequence, fragment.origin, fragment.payload, sink);
             reader.next = Some(key + 1);
             reader.drain(room, sink);
             return true;
@@ -130,7 +130,7 @@ impl Receiving {
                 let (sequence, held) = reader.held.first_key_value()?;
                 let own = reader.writer == fragment.writer;
                 let gives_way = !own || *sequence < fragment.sequence;
-                gives_way.then_some((!own, held.source_time_ns, reader.writer, *sequence))
+                gives_way.then_some((!own, held.origin.source_time_ns, reader.writer, *sequence))
             };
             let Some((_, _, writer, sequence)) = best_effort.filter_map(oldest).min() else { return false };
             if let Some(reader) = self.readers.get_mut(&writer) {
@@ -149,7 +149,7 @@ impl Reader {
             let held = entry.remove();
             room.leave(&held);
             if held.is_whole() {
-                self.deliver(held.sequence, held.source_time_ns, held.payload(), sink);
+                self.deliver(held.sequence, held.origin, held.payload(), sink);
             } else {
                 sink.counters.incomplete += 1;
             }
@@ -168,16 +168,16 @@ impl Reader {
             let held = entry.remove();
             room.leave(&held);
             self.next = Some(key + 1);
-            self.deliver(held.sequence, held.source_time_ns, held.payload(), sink);
+            self.deliver(held.sequence, held.origin, held.payload(), sink);
         }
     }
 
-    fn deliver(&mut self, sequence: u64, source_time_ns: i64, payload: &[u8], sink: &mut Sink<'_>) {
+    fn deliver(&mut self, sequence: u64, origin: Origin, payload: &[u8], sink: &mut Sink<'_>) {
         let after = |last: u64| sequence.saturating_sub(last).saturating_sub(1);
         let missed = self.last_sequence.map_or(0, after);
         self.last_sequence = Some(sequence);
         sink.counters.delivered += 1;
-        (sink.deliver)(Delivered { writer: self.writer, sequence, source_time_ns, missed, payload });
+        (sink.deliver)(Delivered { writer: self.writer, sequence, origin, missed, payload });
     }
 
     /// Puts a piece where it belongs. `false` if it contradicts the others.

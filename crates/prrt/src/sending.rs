@@ -15,9 +15,10 @@ use crate::fragment_set::FragmentSet;
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
-use crate::stream::{Class, Local, Outgoing, StreamId};
+use crate::stream::{Class, Local, Origin, Outgoing, StreamId};
 use crate::wire::{
-    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, Probe, Service, piece_bytes, piece_range,
+    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, PIECES_MAX, Probe, Service, piece_bytes,
+    piece_range,
 };
 
 /// What was refused is sent again after this.
@@ -63,7 +64,7 @@ struct Stream {
 #[derive(Debug)]
 struct Queued {
     sequence: u64,
-    source_time_ns: i64,
+    origin: Origin,
     count: u16,
     /// Empty once every fragment has arrived.
     payload: Vec<u8>,
@@ -109,7 +110,7 @@ impl Sending {
         let replaceable = || stream.samples.iter().map(Queued::cost).sum::<usize>();
         let queue_bytes_max = self.queue_bytes_max.saturating_sub(self.bound.queue_bytes());
         let full = self.queue_bytes + cost > queue_bytes_max;
-        if u16::try_from(pieces_max).is_err() {
+        if pieces_max > usize::from(PIECES_MAX) {
             counters.refused_too_long += 1;
             return;
         }
@@ -125,7 +126,7 @@ impl Sending {
         self.queue_bytes += cost;
         stream.samples.push_back(Queued {
             sequence: sample.sequence,
-            source_time_ns: sample.source_time_ns,
+            origin: sample.origin,
             count: pieces as u16,
             payload: sample.payload.to_vec(),
             arrived: FragmentSet::default(),
@@ -338,7 +339,7 @@ impl Sending {
             writer: carried.writer,
             total_bytes: sample.payload.len() as u32,
             sequence: sample.sequence,
-            source_time_ns: sample.source_time_ns,
+            origin: sample.origin,
             index: carried.index,
             count: sample.count,
             service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
@@ -376,7 +377,7 @@ impl Stream {
                 continue;
             }
             // Longer ones than can be cut so were refused.
-            sample.count = length.div_ceil(piece_bytes_max).clamp(1, u16::MAX.into()) as u16;
+            sample.count = length.div_ceil(piece_bytes_max).clamp(1, PIECES_MAX.into()) as u16;
             sample.arrived = FragmentSet::default();
             if position == unsent {
                 self.unsent = (unsent, 0);

@@ -53,6 +53,22 @@ impl Class {
     }
 }
 
+/// When a sample was true, and how far that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// By the writer's clock, nanoseconds.
+    pub source_time_ns: i64,
+    /// The error of it, in whatever form the nodes agree on; 0: none. Taken along, not looked at.
+    pub source_error: u32,
+}
+
+impl Origin {
+    /// A time without error.
+    pub fn exactly(source_time_ns: i64) -> Origin {
+        Origin { source_time_ns, source_error: 0 }
+    }
+}
+
 /// A sample to send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outgoing<'a> {
@@ -60,9 +76,9 @@ pub struct Outgoing<'a> {
     pub writer: StreamId,
     /// Its number, counted by the writer; rises from sample to sample, below 2^64 − 1.
     pub sequence: u64,
-    /// When it was written, by the sender's clock.
-    pub source_time_ns: i64,
-    /// Time since then, by the same clock: a deadline counts from the source time.
+    /// When it was true, by the sender's clock.
+    pub origin: Origin,
+    /// Time since its source time, by the same clock: a deadline counts from the source time.
     pub age: Span,
     /// How hard to try.
     pub class: Class,
@@ -80,8 +96,8 @@ pub struct Delivered<'a> {
     pub writer: StreamId,
     /// Its number, counted by the writer.
     pub sequence: u64,
-    /// When it was written, by the sender's clock.
-    pub source_time_ns: i64,
+    /// When it was true, by the sender's clock.
+    pub origin: Origin,
     /// Samples that will not come any more and were not counted with an earlier one. In order these are the
     /// ones between the sample before and this one; 0 for the first.
     pub missed: u64,

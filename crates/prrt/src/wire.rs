@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::StreamId;
-use crate::stream::Outgoing;
+use crate::stream::{Origin, Outgoing};
 
 /// Bytes in front of the payload when everything is aboard: prefix, feedback, sample, numbers.
 pub(crate) const HEADER_BYTES_MAX: usize =
@@ -12,10 +12,14 @@ const PREFIX_BYTES: usize = 12;
 const FEEDBACK_BYTES: usize = 28;
 const REFUSED_BYTES: usize = 8;
 const SAMPLE_BYTES: usize = 4 + SYMBOL_HEADER_BYTES;
-/// Of a symbol, in front of the payload: a sample without its writer.
-pub(crate) const SYMBOL_HEADER_BYTES: usize = 24;
+/// Of a symbol, in front of the payload: a sample without its writer. Four less if its source time has no error.
+pub(crate) const SYMBOL_HEADER_BYTES: usize = 28;
 /// Of a reliable sample; those of one with a deadline are fewer.
 const NUMBERS_BYTES: usize = 20;
+
+/// The most pieces that a sample is cut into. The bit above says that the source time has an error.
+pub(crate) const PIECES_MAX: u16 = UNCERTAIN - 1;
+const UNCERTAIN: u16 = 1 << 15;
 
 /// Number of a block's first parity symbol.
 pub(crate) const FIRST_PARITY: u8 = 128;
@@ -85,11 +89,11 @@ pub struct Fragment<'a> {
     pub total_bytes: u32,
     /// Number of the sample, counted by its writer.
     pub sequence: u64,
-    /// When it was written, by the writer's clock.
-    pub source_time_ns: i64,
+    /// When it was true, by the writer's clock.
+    pub origin: Origin,
     /// Which piece of the sample this is, from 0.
     pub index: u16,
-    /// Pieces of the sample, at least 1.
+    /// Pieces of the sample, 1 to 32767.
     pub count: u16,
     /// What it carries besides, by its class.
     pub service: Service,
@@ -182,7 +186,7 @@ pub(crate) fn symbol_of(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8
         writer: sample.writer,
         total_bytes: sample.payload.len() as u32,
         sequence: sample.sequence,
-        source_time_ns: sample.source_time_ns,
+        origin: sample.origin,
         index,
         count,
         service: Service::BestEffort,
@@ -317,9 +321,15 @@ impl<'a> Fragment<'a> {
     fn encode_symbol_header(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.total_bytes.to_le_bytes());
         out.extend_from_slice(&self.sequence.to_le_bytes());
-        out.extend_from_slice(&self.source_time_ns.to_le_bytes());
+        let Origin { source_time_ns, source_error } = self.origin;
+        out.extend_from_slice(&source_time_ns.to_le_bytes());
         out.extend_from_slice(&self.index.to_le_bytes());
-        out.extend_from_slice(&self.count.to_le_bytes());
+        if source_error == 0 {
+            out.extend_from_slice(&self.count.to_le_bytes());
+        } else {
+            out.extend_from_slice(&(self.count | UNCERTAIN).to_le_bytes());
+            out.extend_from_slice(&source_error.to_le_bytes());
+        }
     }
 
     /// Appends what parity is computed over: all that cannot be known without the datagram.
@@ -375,7 +385,7 @@ impl<'a> Fragment<'a> {
 struct SymbolHeader {
     total_bytes: u32,
     sequence: u64,
-    source_time_ns: i64,
+    origin: Origin,
     index: u16,
     count: u16,
 }
@@ -385,14 +395,18 @@ impl SymbolHeader {
         let (total_bytes, sequence) = (cursor.u32()?, cursor.u64()?);
         let source_time_ns = i64::from_le_bytes(cursor.take()?);
         let (index, count) = (cursor.u16()?, cursor.u16()?);
-        if index >= count || sequence == u64::MAX {
+        let is_uncertain = count & UNCERTAIN != 0;
+        let source_error = if is_uncertain { cursor.u32()? } else { 0 };
+        let count = count & !UNCERTAIN;
+        if index >= count || sequence == u64::MAX || is_uncertain && source_error == 0 {
             return Err(Malformed::Value);
         }
-        Ok(SymbolHeader { total_bytes, sequence, source_time_ns, index, count })
+        let origin = Origin { source_time_ns, source_error };
+        Ok(SymbolHeader { total_bytes, sequence, origin, index, count })
     }
 
     fn fragment(self, writer: StreamId, service: Service, payload: &[u8]) -> Result<Fragment<'_>, Malformed> {
-        let SymbolHeader { total_bytes, sequence, source_time_ns, index, count } = self;
+        let SymbolHeader { total_bytes, sequence, origin, index, count } = self;
         let total = total_bytes as usize;
         let piece = piece_bytes(total, count);
         if count > 1 && usize::from(count - 1) * piece >= total {
@@ -401,7 +415,7 @@ impl SymbolHeader {
         if payload.len() != piece.min(total - usize::from(index) * piece) {
             return Err(Malformed::Length);
         }
-        Ok(Fragment { writer, total_bytes, sequence, source_time_ns, index, count, service, payload })
+        Ok(Fragment { writer, total_bytes, sequence, origin, index, count, service, payload })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use noctule_netsim::Random;
 use noctule_prrt::datagram::{Datagram, Feedback, Fragment, Load, Place, Service};
-use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, Local, Order, Outgoing, StreamId};
+use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, Local, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 const WRITER: StreamId = StreamId(1);
@@ -55,7 +55,7 @@ fn empty_sample(packet: u64, sequence: u64, source: Instant<Local>) -> Vec<u8> {
         writer: WRITER,
         total_bytes: 0,
         sequence,
-        source_time_ns: source.ns(),
+        origin: Origin::exactly(source.ns()),
         index: 0,
         count: 1,
         service: Service::Bound(place),
@@ -74,11 +74,8 @@ fn feedback(session: u32, newest: u64, earlier: u64) -> Vec<u8> {
 }
 
 fn publish(link: &mut Link, sequence: u64, now: Instant<Local>) {
-    let (source_time_ns, age, payload) = (now.ns(), Span::ZERO, &[5; 1_000][..]);
-    link.send(
-        &Outgoing { writer: WRITER, sequence, source_time_ns, age, class: CLASS, depth: 1, payload },
-        now,
-    );
+    let (origin, age, payload) = (Origin::exactly(now.ns()), Span::ZERO, &[5; 1_000][..]);
+    link.send(&Outgoing { writer: WRITER, sequence, origin, age, class: CLASS, depth: 1, payload }, now);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Two links over channels that lose, double, reorder and damage, in a deterministic simulation.
 
 use noctule_netsim::Random;
-use noctule_prrt::{Class, Link, LinkConfig, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId};
+use noctule_prrt::{Class, Link, LinkConfig, Origin, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId};
 use noctule_timebase::Span;
 
 mod channel;
@@ -122,7 +122,7 @@ fn an_acknowledgement_rides_on_a_sample_and_goes_alone_after_two_milliseconds() 
     }
     let answers = pair.links[1].counters().sent_datagrams;
     let samples: u64 =
-        (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1304).max(1) as u64).sum();
+        (1..=100).map(|sequence| channel::payload(2, sequence).len().div_ceil(1_300).max(1) as u64).sum();
     // A sample of more than eight pieces is acknowledged on the way.
     assert!(answers - samples < 20, "{answers} datagrams for {samples}");
     assert_eq!(pair.links[0].held_bytes().0, 0);
@@ -263,7 +263,7 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
             let sample = Outgoing {
                 writer,
                 sequence: round,
-                source_time_ns: 0,
+                origin: Origin::exactly(0),
                 age: Span::ZERO,
                 class: if reliable { Class::Reliable } else { Class::BestEffort },
                 depth: 8,
@@ -310,9 +310,12 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_sent_again() {
     let mut pair = pair(1, Channel::PERFECT);
     let now = pair.now;
     let [left, right] = &mut pair.links;
-    let (writer, payload) = (StreamId(1), vec![7; 6 * 1_304]);
+    let (writer, payload) = (StreamId(1), vec![7; 6 * 1_300]);
     let (age, class, payload) = (Span::ZERO, Class::Reliable, &payload[..]);
-    left.send(&Outgoing { writer, sequence: 1, source_time_ns: 0, age, class, depth: 1, payload }, now);
+    left.send(
+        &Outgoing { writer, sequence: 1, origin: Origin::exactly(0), age, class, depth: 1, payload },
+        now,
+    );
     let mut pieces = vec![Vec::new(); 6];
     for piece in &mut pieces {
         assert!(left.poll_transmit(now, piece));
@@ -330,5 +333,5 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_sent_again() {
     assert!(!left.poll_transmit(now, &mut Vec::new()));
     assert_eq!(left.counters().repeated, 0);
     let taken = right.handle_datagram(&pieces[5], at(now), &mut |sample| lengths.push(sample.payload.len()));
-    assert_eq!((taken, lengths), (Ok(()), vec![6 * 1_304]));
+    assert_eq!((taken, lengths), (Ok(()), vec![6 * 1_300]));
 }

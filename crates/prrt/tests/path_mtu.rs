@@ -7,7 +7,7 @@ use noctule_timebase::Span;
 #[allow(dead_code)] // Its samples of any length are not for this.
 mod channel;
 
-use channel::{Channel, Pair};
+use channel::{Channel, Pair, origin};
 
 const LIMIT: u32 = 1 << 20;
 const WAY: Channel = Channel { delay: Span::from_ms(2), ..Channel::PERFECT };
@@ -98,9 +98,8 @@ fn best_effort_and_deadlines_come_back_when_the_path_becomes_narrower() {
                 assert_eq!(pair.links[0].datagram_bytes(), 8_972, "{class:?}");
                 pair.channel.mtu_bytes = 1_472;
             }
-            let (writer, source_time_ns, payload) = (StreamId(100), -(sequence as i64), &payload[..]);
-            let sample =
-                Outgoing { writer, sequence, source_time_ns, age: Span::ZERO, class, depth: 4, payload };
+            let (writer, origin, payload) = (StreamId(100), origin(sequence), &payload[..]);
+            let sample = Outgoing { writer, sequence, origin, age: Span::ZERO, class, depth: 4, payload };
             pair.links[0].send(&sample, pair.now);
             pair.run(Span::from_ms(100));
         }

@@ -361,17 +361,17 @@ impl Outlets {
                 self.has_highres = true;
                 let source = source(imu.time_usec, known, arrived);
                 let imu = ros::imu_from_highres(&imu, wall_clock(source.time, arrived));
-                put(&mut self.imu, &imu, &mut self.bytes, (source, arrived));
+                put(&mut self.imu, &imu, &mut self.bytes, source);
             }
             MavMessage::RAW_IMU(imu) if !self.has_highres => {
                 let source = source(imu.time_usec, known, arrived);
                 let imu = ros::imu_from_raw(&imu, wall_clock(source.time, arrived));
-                put(&mut self.imu, &imu, &mut self.bytes, (source, arrived));
+                put(&mut self.imu, &imu, &mut self.bytes, source);
             }
             MavMessage::ODOMETRY(odometry) => {
                 let source = source(odometry.time_usec, known, arrived);
                 let odometry = ros::odometry_from_mavlink(&odometry, wall_clock(source.time, arrived));
-                put(&mut self.odometry, &odometry, &mut self.bytes, (source, arrived));
+                put(&mut self.odometry, &odometry, &mut self.bytes, source);
             }
             _ => {}
         }
@@ -392,22 +392,17 @@ impl Outlets {
         {
             let source = SourceTime { time: arrived, bound: None, sigma: None };
             // Longer than the topic allows cannot be: a payload has 255 bytes.
-            let _ = publisher.publish_uncertain(&text, source, arrived);
+            let _ = publisher.publish_uncertain(&text, source);
         }
     }
 }
 
-/// Publishes a ROS message that was true at `times.0` and arrived at `times.1`.
-fn put<T: Serialize>(
-    publisher: &mut Publisher,
-    message: &T,
-    bytes: &mut Vec<u8>,
-    times: (SourceTime, Instant<Local>),
-) {
+/// Publishes a ROS message that was true at `source`.
+fn put<T: Serialize>(publisher: &mut Publisher, message: &T, bytes: &mut Vec<u8>, source: SourceTime) {
     bytes.clear();
     // Messages of ours encode, and are shorter than any topic allows.
     if encode_cdr(message, bytes).is_ok() {
-        let _ = publisher.publish_uncertain(bytes, times.0, times.1);
+        let _ = publisher.publish_uncertain(bytes, source);
     }
 }
 

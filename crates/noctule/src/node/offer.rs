@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use noctule_shm_ring::{
-    AttachError, CONTROL_BYTES, Layout, LayoutError, Memory, Reader, ReaderId, RingConfig, Roster, StartAt,
-    Writer,
+    AttachError, CONTROL_BYTES, Layout, LayoutError, Memory, Origin, Reader, ReaderId, RingConfig, Roster,
+    StartAt, Writer,
 };
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 
@@ -27,7 +27,7 @@ struct Made {
 /// A sample of the history.
 pub(crate) struct Past {
     pub(crate) sequence: u64,
-    pub(crate) source_time_ns: i64,
+    pub(crate) origin: Origin,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -109,8 +109,7 @@ impl Offer {
             let mut buffer = vec![0; self.payload_bytes_max];
             while let Ok(Some(sample)) = reader.take_next(&mut buffer) {
                 let bytes = buffer[..sample.length_bytes].to_vec();
-                let source_time_ns = sample.origin.source_time_ns;
-                samples.push(Past { sequence: sample.number, source_time_ns, bytes });
+                samples.push(Past { sequence: sample.number, origin: sample.origin, bytes });
             }
         }
         granted.roster.detach(granted.reader);

@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability, can_be_handed_on};
 use noctule_prrt::{
-    Arrival, Bound, Class, Delivered, Link, LinkConfig, LinkCounters, Local as LinkClock, Order, Outgoing,
-    ReceivedCounters, SentCounters, StreamId, Wish,
+    Arrival, Bound, Class, Delivered, Link, LinkConfig, LinkCounters, Local as LinkClock, Order,
+    Origin as LinkOrigin, Outgoing, ReceivedCounters, SentCounters, StreamId, Wish,
     group::{Datagram as GroupDatagram, GroupReceiver},
 };
 use noctule_shm_ring::{Origin, PINS_PER_READER, RingConfig, StartAt, Writer};
@@ -21,7 +21,8 @@ use noctule_timebase::{Instant, Span};
 
 use super::offer::{Granted, Offer, open_ring};
 use crate::clock::{LocalClock, Raw};
-use crate::sample::{Route, pack_widths};
+use crate::publisher::PublishedTopic;
+use crate::sample::{Route, pack_widths, unpack_widths};
 use crate::subscriber::{Change, Source, SubscribedTopic};
 use crate::sync::wire::{Reply, Request};
 
@@ -345,12 +346,7 @@ impl Inbound {
             return;
         }
         self.sequence = Some(sample.sequence.max(last));
-        let remote = Instant::<RemoteClock>::from_ns(sample.source_time_ns);
-        let (source_time, bound, sigma) = match estimate {
-            None => (Instant::MIN, None, None),
-            Some(known) => (remote.translate::<Local>(Span::ZERO - known.offset), known.bound, known.sigma),
-        };
-        let origin = Origin { source_time_ns: source_time.ns(), user: pack_widths(bound, sigma) };
+        let origin = here(sample.origin, estimate);
         if self.has_deadline {
             self.writer.stamp(now.ns());
         }
@@ -358,6 +354,41 @@ impl Inbound {
         if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
             self.writer.wake(wake);
         }
+    }
+}
+
+/// When a sample of the other node was true, by the clock of this host. What its writer does not know of the time and what
+/// this host does not know of the writer's clock add up: bounds as such, errors that have nothing to do with each other by their squares.
+fn here(origin: LinkOrigin, estimate: Option<Estimate>) -> Origin {
+    let Some(known) = estimate else {
+        return Origin { source_time_ns: Instant::<Local>::MIN.ns(), user: pack_widths(None, None) };
+    };
+    let remote = Instant::<RemoteClock>::from_ns(origin.source_time_ns);
+    let source_time = remote.translate::<Local>(Span::ZERO - known.offset);
+    let (bound, sigma) = unpack_widths(origin.source_error);
+    let bound = known.bound.zip(bound).map(|(clock, source)| clock + source);
+    let sigma = known
+        .sigma
+        .zip(sigma)
+        .map(|(clock, source)| Span::from_ns((clock.ns() as f64).hypot(source.ns() as f64).ceil() as i64));
+    Origin { source_time_ns: source_time.ns(), user: pack_widths(bound, sigma) }
+}
+
+/// A sample for nodes of other hosts, `now` being the time.
+pub(crate) fn outgoing<'a>(
+    topic: &PublishedTopic,
+    (sequence, origin): (u64, Origin),
+    payload: &'a [u8],
+    now: Instant<Local>,
+) -> Outgoing<'a> {
+    Outgoing {
+        writer: StreamId(topic.id.0),
+        sequence,
+        origin: LinkOrigin { source_time_ns: origin.source_time_ns, source_error: origin.user },
+        age: now - Instant::from_ns(origin.source_time_ns),
+        class: topic.class,
+        depth: topic.depth,
+        payload,
     }
 }
 

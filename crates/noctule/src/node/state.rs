@@ -12,7 +12,7 @@ use noctule_discovery::{
     Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock,
     NodeId, Reason, Via, can_be_handed_on,
 };
-use noctule_prrt::{Outgoing, StreamId, Wish as LinkWish};
+use noctule_prrt::{Outgoing, Wish as LinkWish};
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
@@ -22,7 +22,7 @@ use super::deadlines::Deadlines;
 use super::groups::Groups;
 use super::offer::{Granted, Past};
 use super::ping::Pings;
-use super::remote::{Remote, Remotes};
+use super::remote::{Remote, Remotes, outgoing};
 use super::seats::Seat;
 use super::sockets::To;
 use crate::clock::{LocalClock, Raw};
@@ -513,14 +513,10 @@ impl State {
     fn send_history(&mut self, writer: EndpointId, node: NodeId, now: Instant<Raw>) {
         let Some(topic) = self.publishers.get(&writer).cloned() else { return };
         let Some(remote) = self.remotes.get_mut(&node) else { return };
-        for Past { sequence, source_time_ns, bytes } in topic.offer.history(topic.depth) {
+        for Past { sequence, origin, bytes } in topic.offer.history(topic.depth) {
             if remote.is_newer(writer, sequence) {
-                let age = self.clock.at::<Local>(now) - Instant::from_ns(source_time_ns);
-                let (class, depth) = (topic.class, topic.depth);
-                let writer = StreamId(writer.0);
-                let sample =
-                    Outgoing { writer, sequence, source_time_ns, age, class, depth, payload: &bytes };
-                remote.send(&sample, now);
+                let local = self.clock.at::<Local>(now);
+                remote.send(&outgoing(&topic, (sequence, origin), &bytes, local), now);
             }
         }
     }

@@ -9,7 +9,7 @@ use noctule_formats::{Format, Memory, Message, encode};
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
-use super::Source;
+use super::exactly;
 use super::{Publisher, PublisherBuilder};
 use crate::error::{NodeError, PublishError};
 use crate::topic_formats::TopicFormats;
@@ -91,8 +91,11 @@ impl<T: Message> TypedPublisher<T> {
         }
         let bytes_here = memory.as_ref().map_or(&here[..], |memory| (memory.bytes)(value));
         let bytes_elsewhere = if is_one && memory.is_none() { &here[..] } else { &elsewhere[..] };
-        let source = Source::exactly(source_time);
-        publisher.put(is_here.then_some(bytes_here), is_elsewhere.then_some(bytes_elsewhere), source)
+        publisher.put(
+            is_here.then_some(bytes_here),
+            is_elsewhere.then_some(bytes_elsewhere),
+            exactly(source_time),
+        )
     }
 
     /// The publisher, for what is the same with bytes: readers, acknowledgements.

@@ -178,7 +178,7 @@ impl GroupReceiver {
                     return;
                 };
                 take(&fragment, false);
-                let age = arrival.peer_ns.map(|peer| peer.saturating_sub(fragment.source_time_ns));
+                let age = arrival.peer_ns.map(|peer| peer.saturating_sub(fragment.origin.source_time_ns));
                 let age = age.map_or(self.round_trip / 2, |ns| Span::from_ns(ns.max(0)));
                 if planned > 0 && self.deadline.is_some() {
                     self.handle_data(symbol, (index, planned), (now, age), take);

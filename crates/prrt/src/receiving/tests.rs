@@ -62,7 +62,7 @@ fn piece(writer: StreamId, sequence: u64, index: u16, count: u16) -> Fragment<'s
         writer,
         total_bytes,
         sequence,
-        source_time_ns: sequence as i64,
+        origin: Origin::exactly(sequence as i64),
         index,
         count,
         service: Service::BestEffort,

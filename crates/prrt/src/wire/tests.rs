@@ -10,7 +10,7 @@ fn fragment() -> Fragment<'static> {
         writer: StreamId(3),
         total_bytes: 28,
         sequence: 5,
-        source_time_ns: -2,
+        origin: Origin::exactly(-2),
         index: 1,
         count: 3,
         service: Service::Reliable(Numbers { packet: 6, position: 9, behind: 4 }),
@@ -45,10 +45,27 @@ fn a_datagram_has_the_bytes_of_the_specification() {
     wanted.extend([3, 0, 0, 0, 28, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]); // writer, total, sequence
     wanted.extend([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 3, 0]); // source time, piece
     wanted.extend([6, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0]); // numbers
-    assert_eq!(wanted.len(), HEADER_BYTES_MAX);
+    assert_eq!(wanted.len() + 4, HEADER_BYTES_MAX);
     wanted.extend(PAYLOAD);
     assert_eq!(bytes, wanted);
     assert_eq!(Datagram::decode(&bytes), Ok(datagram()));
+}
+
+#[test]
+fn the_error_of_a_source_time_stands_between_the_piece_and_the_numbers() {
+    let origin = Origin { source_time_ns: -2, source_error: 0x0403_0201 };
+    let uncertain = Datagram { load: Some(Load::Fragment(Fragment { origin, ..fragment() })), ..datagram() };
+    let (exact, bytes) = (bytes_of(&datagram()), bytes_of(&uncertain));
+    assert_eq!(bytes.len(), HEADER_BYTES_MAX + PAYLOAD.len());
+    let numbers = exact.len() - PAYLOAD.len() - NUMBERS_BYTES;
+    let mut wanted = exact[..numbers].to_vec();
+    wanted[numbers - 1] |= 0x80; // in the count
+    wanted.extend([1, 2, 3, 4]);
+    wanted.extend(&exact[numbers..]);
+    assert_eq!(bytes, wanted);
+    assert_eq!(Datagram::decode(&bytes), Ok(uncertain));
+    wanted[numbers..numbers + 4].fill(0);
+    assert_eq!(Datagram::decode(&wanted), Err(Malformed::Value), "there is one way to say that it is exact");
 }
 
 const PLACE: Place = Place { packet: 6, block: 9, symbol: 2, symbols: 5, attempt: 1 };
@@ -172,7 +189,7 @@ fn more_pieces_than_a_sample_has_bytes_for_are_refused() {
     // Five bytes in pieces of two: three pieces, never four.
     assert_eq!(piece(5, 2, 3, &[1]), Ok(()));
     assert_eq!(piece(5, 3, 4, &[]), Err(Malformed::Value));
-    assert_eq!(piece(u32::MAX, 0, u16::MAX, &[]), Err(Malformed::Length));
+    assert_eq!(piece(u32::MAX, 0, PIECES_MAX, &[]), Err(Malformed::Length));
 }
 
 proptest! {
@@ -193,8 +210,9 @@ proptest! {
     fn every_piece_of_every_sample_comes_back(
         (total, count) in (0usize..5_000).prop_flat_map(|total| (Just(total), 1..=total.clamp(1, 40))),
         reliable in any::<Option<(u32, u32, u32)>>(),
-        session in any::<u32>(),
+        (session, source_error) in any::<(u32, u32)>(),
     ) {
+        let origin = Origin { source_error, ..fragment().origin };
         let sample: Vec<u8> = (0..total).map(|byte| byte as u8).collect();
         let piece = total.div_ceil(count).max(1);
         let count = total.div_ceil(piece).max(1);
@@ -210,7 +228,8 @@ proptest! {
         for index in 0..count {
             let payload = &sample[index * piece..((index + 1) * piece).min(total)];
             let (index, count) = (index as u16, count as u16);
-            let fragment = Fragment { total_bytes: total as u32, index, count, service, payload, ..fragment() };
+            let total_bytes = total as u32;
+            let fragment = Fragment { total_bytes, index, count, origin, service, payload, ..fragment() };
             let datagram = Datagram { session, feedback: None, load: Some(Load::Fragment(fragment)) };
             let bytes = bytes_of(&datagram);
             prop_assert_eq!(Datagram::decode(&bytes), Ok(datagram));

@@ -3,7 +3,7 @@
 
 use noctule_netsim::network::{Address, Destination, Endpoint, Transmit};
 use noctule_netsim::{LinkSpec, Network};
-use noctule_prrt::{Arrival, Class, Link, LinkConfig, Local, Outgoing, StreamId};
+use noctule_prrt::{Arrival, Class, Link, LinkConfig, Local, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 use cubic::CubicTcp;
@@ -64,7 +64,7 @@ impl Host {
         let sample = Outgoing {
             writer: WRITER,
             sequence: self.published,
-            source_time_ns: now.ns(),
+            origin: Origin::exactly(now.ns()),
             age: Span::ZERO,
             class: Class::Reliable,
             depth: u32::MAX,
@@ -87,7 +87,7 @@ impl Endpoint for Host {
         let left = i64::from_be_bytes(bytes[HEADERS_BYTES - 8..HEADERS_BYTES].try_into().unwrap());
         self.transits.push(now - Instant::from_ns(left));
         let taken = self.link.handle_datagram(&bytes[HEADERS_BYTES..], arrival, &mut |sample| {
-            latencies.push(now - Instant::from_ns(sample.source_time_ns));
+            latencies.push(now - Instant::from_ns(sample.origin.source_time_ns));
             *delivered += sample.payload.len() as u64;
         });
         assert_eq!(taken, Ok(()));

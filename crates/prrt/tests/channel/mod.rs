@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use noctule_netsim::Random;
-use noctule_prrt::{Arrival, BATCH_LIMIT, Class, Delivered, Link, LinkConfig, Local, Outgoing, StreamId};
+use noctule_prrt::{
+    Arrival, BATCH_LIMIT, Class, Delivered, Link, LinkConfig, Local, Origin, Outgoing, StreamId,
+};
 use noctule_timebase::{Instant, Span};
 
 /// What the channel does to datagrams. Probabilities are per datagram.
@@ -101,11 +103,10 @@ impl Pair {
         (reliable, depth): (bool, u32),
         payload: &[u8],
     ) {
-        let source_time_ns = -(sequence as i64);
-        let writer = StreamId(writer);
+        let (writer, origin) = (StreamId(writer), origin(sequence));
         let class = if reliable { Class::Reliable } else { Class::BestEffort };
         let age = Span::ZERO;
-        let sample = Outgoing { writer, sequence, source_time_ns, age, class, depth, payload };
+        let sample = Outgoing { writer, sequence, origin, age, class, depth, payload };
         self.links[from].send(&sample, self.now);
         self.drain();
     }
@@ -195,9 +196,8 @@ impl Pair {
             let Datagram { to, bytes } = entry.remove();
             let (seed, now, delivered) = (self.seed, self.now, &mut self.delivered[to]);
             let mut deliver = |sample: Delivered<'_>| {
-                let Delivered { writer: StreamId(writer), sequence, source_time_ns, missed, payload } =
-                    sample;
-                assert_eq!(source_time_ns, -(sequence as i64), "seed {seed}");
+                let Delivered { writer: StreamId(writer), sequence, origin, missed, payload } = sample;
+                assert_eq!(origin, self::origin(sequence), "seed {seed}");
                 let whole = writer >= 100 || payload == self::payload(writer, sequence);
                 assert!(whole, "seed {seed}: sample {sequence} of writer {writer} is damaged");
                 delivered.push(Sample { at: now, writer, sequence, missed });
@@ -206,6 +206,11 @@ impl Pair {
             let _ = self.links[to].handle_datagram(&bytes, at(now), &mut deliver);
         }
     }
+}
+
+/// Some are exact, and some are not.
+pub fn origin(sequence: u64) -> Origin {
+    Origin { source_time_ns: -(sequence as i64), source_error: sequence as u32 % 3 }
 }
 
 /// Content and length, up to 12,000 bytes, follow from the numbers. Writers from 100 on say themselves.

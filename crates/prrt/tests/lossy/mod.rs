@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use noctule_netsim::Random;
 use noctule_prrt::{
-    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Outgoing, StreamId, Wish,
+    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Origin, Outgoing, StreamId, Wish,
 };
 use noctule_timebase::{Instant, Span};
 
@@ -275,7 +275,7 @@ impl Simulation {
         let sample = Outgoing {
             writer: WRITER,
             sequence: self.outcome.sent,
-            source_time_ns: self.now.ns() + self.clocks_ns[0],
+            origin: Origin::exactly(self.now.ns() + self.clocks_ns[0]),
             age: Span::ZERO,
             class: self.cell.class(),
             depth: 1,

@@ -9,7 +9,7 @@ use noctule_prrt::group::{
     Body, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId, Membership, ReceiverCounters,
     SenderCounters,
 };
-use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, Local, Order, Outgoing, StreamId};
+use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, Local, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 /// IPv4 and UDP.
@@ -217,7 +217,7 @@ impl Writer {
         let sample = Outgoing {
             writer: WRITER,
             sequence: self.sequence,
-            source_time_ns: now.ns(),
+            origin: Origin::exactly(now.ns()),
             age: Span::ZERO,
             class: Class::DeadlineBound(self.terms.bound()),
             depth: 8,
@@ -254,7 +254,7 @@ impl Reader {
         let (terms, on_time) = (self.terms, &mut self.on_time);
         let (late, twice, damaged) = (&mut self.late, &mut self.twice, &mut self.damaged);
         let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
-            *late += u64::from(now.ns() - sample.source_time_ns > terms.deadline.ns());
+            *late += u64::from(now.ns() - sample.origin.source_time_ns > terms.deadline.ns());
             *twice += u64::from(!on_time.insert(sample.sequence));
             *damaged += u64::from(sample.payload != payload(sample.sequence, terms.payload_bytes));
         };

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use noctule_discovery::{
     Discovery, DiscoveryConfig, Endpoint, EndpointId, EndpointKind, Identity, NodeId, Qos, Via,
 };
-use noctule_prrt::{Outgoing, StreamId};
+use noctule_prrt::{Origin, Outgoing, StreamId};
 use noctule_shm_ring::{ReaderId, RingConfig, Roster};
 use noctule_timebase::{Instant, Span};
 
@@ -238,7 +238,7 @@ impl World {
         let sample = Outgoing {
             writer: StreamId(id.0),
             sequence: self.published,
-            source_time_ns: now.ns(),
+            origin: Origin::exactly(now.ns()),
             age: Span::ZERO,
             class: topic.class,
             depth: DEPTH,
