@@ -195,5 +195,6 @@ impl UavState {
     }
 }
 
-#[cfg(all(test, feature = "default"))]
+#[cfg(test)]
+#[cfg(feature = "default")]
 mod tests;
