@@ -17,6 +17,12 @@ pub enum FormatError {
         /// The type that has no schema for it.
         type_name: &'static str,
     },
+    /// The format is a feature that this build does not have.
+    #[error("this program is built without {format}; turn on the feature \"{format}\" of the crate noctule")]
+    LeftOut {
+        /// The format asked for.
+        format: Format,
+    },
     /// The value cannot be expressed in this format.
     #[error("cannot encode as {format}: {what}")]
     Encode {
@@ -36,6 +42,11 @@ pub enum FormatError {
 }
 
 impl FormatError {
+    /// Why a type that has no codec of its own for a format, nor serde's, cannot be written in it.
+    pub fn absent(format: Format, type_name: &'static str) -> Self {
+        if format.is_built_in() { Self::NeedsSchema { format, type_name } } else { Self::LeftOut { format } }
+    }
+
     /// The error of encoding, for codecs of one's own.
     pub fn encode(format: Format, what: impl Display) -> Self {
         Self::Encode { format, what: what.to_string() }
@@ -52,6 +63,7 @@ impl FormatError {
 #[error("{0}")]
 pub(crate) struct Fault(pub(crate) String);
 
+#[allow(dead_code, reason = "not every format needs all of them, nor is every format part of every build")]
 impl Fault {
     /// What a crate underneath has to say, in one line.
     pub(crate) fn of(cause: impl Display) -> Self {

@@ -86,6 +86,23 @@ impl Format {
         1 << self as u32
     }
 
+    /// True if this build of the crate has it. [`Cdr`](Self::Cdr) and [`Plain`](Self::Plain) are always there; each
+    /// other one is a feature of its [`name`](Self::name).
+    pub const fn is_built_in(self) -> bool {
+        match self {
+            Self::Cdr | Self::Plain => true,
+            Self::MessagePack => cfg!(feature = "msgpack"),
+            Self::Protobuf => cfg!(feature = "protobuf"),
+            Self::FlatBuffers => cfg!(feature = "flatbuffers"),
+            Self::Bson => cfg!(feature = "bson"),
+            Self::Json => cfg!(feature = "json"),
+            Self::Yaml => cfg!(feature = "yaml"),
+            Self::Csv => cfg!(feature = "csv"),
+            Self::Xml => cfg!(feature = "xml"),
+            Self::Cbor => cfg!(feature = "cbor"),
+        }
+    }
+
     /// True if any type that serde can serialize can be written so, without a schema.
     pub const fn needs_no_schema(self) -> bool {
         !matches!(self, Self::Plain | Self::Protobuf | Self::FlatBuffers)

@@ -12,29 +12,42 @@
 //! - Protobuf and FlatBuffers have schemas of their own, and the plain layout is a property of the type: a type offers
 //!   them by [`Message::codec`]. [`uav_state`] is the worked example and what the lab measures.
 //! - Every format is one file, on a crate that is maintained and permissively licensed; each file says which and why.
+//! - A format is a feature of this crate, named as [`Format::name`] says: who needs it compiles its crate. CDR and the
+//!   plain layout are always there; a format that is left out is an error that names the feature.
 //! - No decoder panics, and none allocates by a number that its input merely announces: serde reserves at
 //!   most a mebibyte for a sequence, what is read here at most what the input can hold.
 //!
 //! Numbers and bits of formats, the bytes of those that are ours to define, and the hash of a type:
 //! `docs/spec/formats.md`.
 
+#[cfg(feature = "bson")]
 mod bson;
+#[cfg(feature = "cbor")]
 mod cbor;
 mod cdr;
+#[cfg(feature = "csv")]
 mod csv;
 mod definition;
 mod error;
+#[cfg(feature = "flatbuffers")]
 pub mod flat_buffers;
 mod format;
+#[cfg(all(feature = "flatbuffers", feature = "uav_state"))]
 mod generated;
+#[cfg(feature = "json")]
 mod json;
 mod message;
+#[cfg(feature = "msgpack")]
 mod message_pack;
 pub mod plain;
 mod positional;
+#[cfg(feature = "protobuf")]
 pub mod protobuf;
+#[cfg(feature = "uav_state")]
 pub mod uav_state;
+#[cfg(feature = "xml")]
 mod xml;
+#[cfg(feature = "yaml")]
 mod yaml;
 
 pub use definition::{Definition, struct_hash};
@@ -48,7 +61,8 @@ use serde::de::DeserializeOwned;
 /// Appends the encoding of a message to `out`.
 ///
 /// # Errors
-/// The format needs a schema the type does not have, or cannot express the value; `out` is then as it was.
+/// The format is left out of this build, needs a schema the type does not have, or cannot express the value; `out` is
+/// then as it was.
 pub fn encode<T: Message>(format: Format, value: &T, out: &mut Vec<u8>) -> Result<(), FormatError> {
     let Some(codec) = T::codec(format) else { return encode_value(format, value, out) };
     let start = out.len();
@@ -58,7 +72,7 @@ pub fn encode<T: Message>(format: Format, value: &T, out: &mut Vec<u8>) -> Resul
 /// Reads a message from bytes that hold it and nothing else.
 ///
 /// # Errors
-/// The format needs a schema the type does not have, or the bytes are no value of this type.
+/// The format is left out of this build, needs a schema the type does not have, or the bytes are no value of this type.
 pub fn decode<T: Message>(format: Format, bytes: &[u8]) -> Result<T, FormatError> {
     match T::codec(format) {
         Some(codec) => (codec.decode)(bytes),
@@ -73,15 +87,22 @@ pub fn decode<T: Message>(format: Format, bytes: &[u8]) -> Result<T, FormatError
 pub fn encode_value<T: Serialize>(format: Format, value: &T, out: &mut Vec<u8>) -> Result<(), FormatError> {
     let start = out.len();
     let written = match format {
-        Format::Cdr => return encode_cdr(value, out),
+        Format::Cdr => cdr::encode(value, out),
+        #[cfg(feature = "msgpack")]
         Format::MessagePack => message_pack::encode(value, out),
+        #[cfg(feature = "bson")]
         Format::Bson => bson::encode(value, out),
+        #[cfg(feature = "json")]
         Format::Json => json::encode(value, out),
+        #[cfg(feature = "yaml")]
         Format::Yaml => yaml::encode(value, out),
+        #[cfg(feature = "csv")]
         Format::Csv => csv::encode(value, out),
+        #[cfg(feature = "xml")]
         Format::Xml => xml::encode(value, out),
+        #[cfg(feature = "cbor")]
         Format::Cbor => cbor::encode(value, out),
-        Format::Plain | Format::Protobuf | Format::FlatBuffers => return Err(needs_schema::<T>(format)),
+        other => return Err(FormatError::absent(other, std::any::type_name::<T>())),
     };
     written.map_err(|fault| {
         out.truncate(start);
@@ -95,15 +116,22 @@ pub fn encode_value<T: Serialize>(format: Format, value: &T, out: &mut Vec<u8>) 
 /// As [`decode`].
 pub fn decode_value<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, FormatError> {
     let read = match format {
-        Format::Cdr => return decode_cdr(bytes),
+        Format::Cdr => cdr::decode(bytes),
+        #[cfg(feature = "msgpack")]
         Format::MessagePack => message_pack::decode(bytes),
+        #[cfg(feature = "bson")]
         Format::Bson => bson::decode(bytes),
+        #[cfg(feature = "json")]
         Format::Json => json::decode(bytes),
+        #[cfg(feature = "yaml")]
         Format::Yaml => yaml::decode(bytes),
+        #[cfg(feature = "csv")]
         Format::Csv => csv::decode(bytes),
+        #[cfg(feature = "xml")]
         Format::Xml => xml::decode(bytes),
+        #[cfg(feature = "cbor")]
         Format::Cbor => cbor::decode(bytes),
-        Format::Plain | Format::Protobuf | Format::FlatBuffers => return Err(needs_schema::<T>(format)),
+        other => return Err(FormatError::absent(other, std::any::type_name::<T>())),
     };
     read.map_err(|fault| FormatError::decode(format, fault))
 }
@@ -128,6 +156,29 @@ pub fn decode_cdr<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormatError> {
     cdr::decode(bytes).map_err(|fault| FormatError::decode(Format::Cdr, fault))
 }
 
-fn needs_schema<T>(format: Format) -> FormatError {
-    FormatError::NeedsSchema { format, type_name: std::any::type_name::<T>() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_that_is_left_out_names_its_feature_and_touches_nothing() {
+        let mut out = vec![7];
+        for format in Format::ALL.into_iter().filter(|format| !format.is_built_in()) {
+            let refused = [
+                encode_value(format, &1u32, &mut out).unwrap_err(),
+                decode_value::<u32>(format, b"1").unwrap_err(),
+            ];
+            assert_eq!(refused, [FormatError::LeftOut { format }, FormatError::LeftOut { format }]);
+            assert!(
+                refused[0].to_string().contains(&format!("the feature \"{format}\" of")),
+                "{}",
+                refused[0]
+            );
+        }
+        assert_eq!(out, [7]);
+        encode_value(Format::Cdr, &1u32, &mut out).unwrap();
+        assert_eq!(out, [7, 0, 1, 0, 0, 1, 0, 0, 0]);
+        let refused = encode_value(Format::Plain, &1u32, &mut out).unwrap_err();
+        assert!(matches!(refused, FormatError::NeedsSchema { .. }), "{refused}");
+    }
 }

@@ -22,9 +22,10 @@ pub trait Message: Definition + Serialize + DeserializeOwned + Sized {
         None
     }
 
-    /// Bits of all formats this type can be written in, as discovery announces them.
+    /// Bits of all formats this type can be written in by this build, as discovery announces them.
     fn formats() -> u32 {
-        let usable = |format: &Format| format.needs_no_schema() || Self::codec(*format).is_some();
+        let by_serde = |format: &Format| format.needs_no_schema() && format.is_built_in();
+        let usable = |format: &Format| by_serde(format) || Self::codec(*format).is_some();
         Format::ALL.into_iter().filter(usable).fold(0, |bits, format| bits | format.bit())
     }
 

@@ -198,21 +198,7 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
     let latencies = statistics::end_to_end(shape.mode, shape.nodes, samples);
     let deadline_ns = shape.rate_hz.map(|hz| (1e9 / hz) as u64);
     Cell {
-        peer: shape.peer.to_owned(),
-        link: shape.link.to_owned(),
-        mode: shape.mode.to_owned(),
         nodes: shape.nodes,
-        hosts: 1,
-        facts: Default::default(),
-        options: Default::default(),
-        beside: None,
-        received_hz: None,
-        wire_bytes: None,
-        warm_up_sent: None,
-        scheduled: None,
-        rate_held: None,
-        emulated_link: None,
-        clocks: vec![],
         hops: match shape.mode {
             "chain" => statistics::chain_hops(samples, &(1..shape.nodes).collect::<Vec<_>>()),
             "fan_out" => statistics::fan_out_hops(samples, shape.nodes),
@@ -220,34 +206,25 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
         },
         wait: shape.wait.to_owned(),
         placement: shape.placement.to_owned(),
-        format: "raw".to_owned(),
         payload_bytes: shape.payload_bytes,
         rate_hz: shape.rate_hz,
         deadline_ns,
         trial,
         sent: latencies.len() as u64,
         received: latencies.len() as u64,
-        lost: 0,
         late: deadline_ns.map_or(0, |deadline| statistics::late(&latencies, deadline)),
-        duplicated: 0,
         blocks: statistics::blocks(&latencies),
         latency_ns: LatencySummary::of(latencies),
         send_lag_ns: shape
             .rate_hz
             .and_then(|_| statistics::send_lag(samples.iter().map(|s| s.sent_ns - s.scheduled_ns).collect())),
-        clock_bound_ns: 0,
-        clock_sigma_ns: 0,
         cpu_ns_per_message: Some(2_300.0),
-        redundancy: None,
-        floor: None,
-        ratio_to_floor: None,
         valid: true,
-        why_invalid: Vec::new(),
-        expect: None,
         is_floor: shape.is_floor,
         settings: BTreeMap::from([("reliability".to_owned(), "reliable".to_owned())]),
         recorder_ns: Some(24.0),
         reordered: Some(0),
+        ..Cell::unmeasured(shape.peer, shape.link, shape.mode)
     }
 }
 

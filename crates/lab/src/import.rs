@@ -69,7 +69,7 @@ pub fn pingpong(published: &Path, received: &Path) -> Result<(Run, Vec<CellSampl
     let sent = parse(published, &read(published)?)?;
     let arrivals = parse(received, &read(received)?)?;
     let joined = join((published, &sent), (received, &arrivals))?;
-    let cell = cell(name(published), &sent, &joined);
+    let cell = cell(&name(published), &sent, &joined);
     let run = Run {
         schema: SCHEMA,
         host: Host {
@@ -267,7 +267,7 @@ fn join(
     Ok(Joined { samples, duplicated })
 }
 
-fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
+fn cell(peer: &str, sent: &[Row], joined: &Joined) -> Cell {
     let latencies = latencies(&joined.samples, 0);
     let rate_hz = rate_hz(sent);
     let deadline_ns = rate_hz.map(|hz| (1e9 / hz) as u64);
@@ -285,19 +285,11 @@ fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
     }
     let valid = why_invalid.is_empty();
     Cell {
-        peer,
-        link: "link:recorded".to_owned(),
-        mode: "round_trip".to_owned(),
-        nodes: 2,
-        hops: Vec::new(),
-        wait: "block".to_owned(),
-        placement: "free".to_owned(),
         format: "cdr".to_owned(),
         // Four 32-bit integers; the recording has nothing else to say about it.
         payload_bytes: 16,
         rate_hz,
         deadline_ns,
-        trial: 0,
         sent: sent.len() as u64,
         received,
         lost: sent.len() as u64 - received,
@@ -305,31 +297,10 @@ fn cell(peer: String, sent: &[Row], joined: &Joined) -> Cell {
         duplicated: joined.duplicated,
         blocks: blocks(&latencies),
         latency_ns: LatencySummary::of(latencies).filter(|_| valid),
-        send_lag_ns: None,
-        clock_bound_ns: 0,
-        clock_sigma_ns: 0,
-        cpu_ns_per_message: None,
-        redundancy: None,
-        floor: None,
-        ratio_to_floor: None,
         valid,
         why_invalid,
-        expect: None,
-        is_floor: false,
-        settings: Default::default(),
-        recorder_ns: None,
         reordered: Some(reordered(&joined.samples, 0)),
-        hosts: 1,
-        facts: Default::default(),
-        options: Default::default(),
-        beside: None,
-        received_hz: None,
-        wire_bytes: None,
-        warm_up_sent: None,
-        scheduled: None,
-        rate_held: None,
-        emulated_link: None,
-        clocks: vec![],
+        ..Cell::unmeasured(peer, "link:recorded", "round_trip")
     }
 }
 

@@ -113,11 +113,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
 
 fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
     Cell {
-        peer: plan.peer.clone(),
-        link: plan.link_word(),
-        mode: plan.mode.clone(),
         nodes: plan.nodes,
-        hops: vec![],
         wait: plan.wait.clone(),
         placement: plan.placement(),
         format: plan.format.clone(),
@@ -125,30 +121,10 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
         rate_hz: plan.rate_hz,
         deadline_ns: plan.deadline_ns,
         trial,
-        sent: 0,
-        received: 0,
-        lost: 0,
-        late: 0,
-        duplicated: 0,
-        latency_ns: None,
-        send_lag_ns: None,
-        clock_bound_ns: 0,
-        clock_sigma_ns: 0,
-        cpu_ns_per_message: None,
-        redundancy: None,
-        floor: None,
-        ratio_to_floor: None,
-        valid: false,
-        why_invalid: vec![],
         expect: plan.expect.clone(),
         is_floor: plan.is_floor,
-        settings: Default::default(),
-        recorder_ns: None,
-        blocks: vec![],
-        reordered: None,
         hosts: plan.hosts,
         clocks: plan.clocks.clone(),
-        facts: Default::default(),
         options: plan.options.clone(),
         beside: plan.beside.as_deref().map(|beside| Beside {
             peer: beside.peer.clone(),
@@ -156,12 +132,8 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
             rate_hz: beside.rate_hz,
             ..Beside::default()
         }),
-        received_hz: None,
-        wire_bytes: None,
         warm_up_sent: plan.warm_up_sent(),
-        scheduled: None,
-        rate_held: None,
-        emulated_link: None,
+        ..Cell::unmeasured(&plan.peer, &plan.link_word(), &plan.mode)
     }
 }
 

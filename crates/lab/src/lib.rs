@@ -34,6 +34,7 @@ pub mod notation;
 pub mod peers;
 pub mod plan;
 pub mod random;
+pub mod recording;
 pub mod report;
 pub mod run;
 pub mod samples;

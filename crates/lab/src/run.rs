@@ -367,6 +367,57 @@ impl Run {
 }
 
 impl Cell {
+    /// Nothing was measured yet, so it is not valid: one trial in closed loop, of raw bytes of no length, between two nodes
+    /// that block, on one host and clock and on any core.
+    pub fn unmeasured(peer: &str, link: &str, mode: &str) -> Cell {
+        Cell {
+            peer: peer.to_owned(),
+            link: link.to_owned(),
+            mode: mode.to_owned(),
+            nodes: 2,
+            hops: vec![],
+            wait: "block".to_owned(),
+            placement: "free".to_owned(),
+            format: "raw".to_owned(),
+            payload_bytes: 0,
+            rate_hz: None,
+            deadline_ns: None,
+            trial: 0,
+            sent: 0,
+            received: 0,
+            lost: 0,
+            late: 0,
+            duplicated: 0,
+            latency_ns: None,
+            send_lag_ns: None,
+            clock_bound_ns: 0,
+            clock_sigma_ns: 0,
+            cpu_ns_per_message: None,
+            redundancy: None,
+            floor: None,
+            ratio_to_floor: None,
+            valid: false,
+            why_invalid: vec![],
+            expect: None,
+            is_floor: false,
+            settings: Default::default(),
+            recorder_ns: None,
+            blocks: vec![],
+            reordered: None,
+            hosts: 1,
+            clocks: vec![],
+            facts: Default::default(),
+            options: Default::default(),
+            beside: None,
+            received_hz: None,
+            wire_bytes: None,
+            warm_up_sent: None,
+            scheduled: None,
+            rate_held: None,
+            emulated_link: None,
+        }
+    }
+
     /// Number of nodes up to the last one whose stamps share the source's clock: all of them on one
     /// host, or if their clocks were compared; with two hosts in turn, up to the last on the source's.
     pub fn measured_nodes(&self) -> u32 {

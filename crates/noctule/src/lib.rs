@@ -18,7 +18,8 @@
 //! # }
 //! ```
 //!
-//! Values of a Rust type travel in one of eleven [`formats`]; name and definition of the type go along, so that two
+//! Values of a Rust type travel in one of eleven [`formats`], of which CDR and the plain layout are always there and each
+//! other one is a feature of this crate (`json`, `protobuf`, …, `all_formats`); name and definition of the type go along, so that two
 //! programs that disagree are told so:
 //!
 //! ```no_run

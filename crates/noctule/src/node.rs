@@ -395,6 +395,7 @@ impl Shared {
     pub(crate) fn add_subscriber(
         &self,
         mut endpoint: Endpoint,
+        left_out: u32,
         pins: u32,
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
         endpoint.check_names()?;
@@ -402,7 +403,7 @@ impl Shared {
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
         endpoint.id = id;
         let deadline = endpoint.qos.deadline;
-        let subscribed = Arc::new(SubscribedTopic::new(endpoint, pins));
+        let subscribed = Arc::new(SubscribedTopic::new(endpoint, left_out, pins));
         state.subscribers.insert(id, Arc::clone(&subscribed));
         state.deadlines.add(id, Topic::Subscribed(Arc::clone(&subscribed)), deadline, clock::now());
         state.settle(id, clock::now());

@@ -21,6 +21,15 @@ pub enum Notice {
         /// Why.
         why: Incompatible,
     },
+    /// A writer uses a format that this program is built without, so a typed subscriber cannot read it.
+    LeftOut {
+        /// The topic.
+        topic: String,
+        /// The writer's node, by name.
+        node: String,
+        /// A bit per format.
+        formats: u32,
+    },
     /// A node has gone without saying so.
     Gone {
         /// Which.
@@ -93,6 +102,20 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// That two endpoints do not fit, where the one here would understand the formats `left_out`, were they part of
+    /// this build.
+    pub(crate) fn mismatch(topic: &str, node: String, why: Incompatible, left_out: u32) -> Notice {
+        let topic = topic.to_owned();
+        match why {
+            Incompatible::Format { writer, reader } if writer & !reader & left_out != 0 => {
+                Notice::LeftOut { topic, node, formats: writer & !reader & left_out }
+            }
+            why => Notice::Mismatch { topic, node, why },
+        }
+    }
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,6 +126,14 @@ impl fmt::Display for Notice {
                 names(*reader)
             ),
             Notice::Mismatch { topic, node, why } => write!(f, "topic {topic}, with node {node}: {why}"),
+            Notice::LeftOut { topic, node, formats } => {
+                let names = names(*formats);
+                write!(
+                    f,
+                    "topic {topic}, with node {node}: the writer uses {names}, which this program is built without; \
+                     turn on the feature \"{names}\" of the crate noctule"
+                )
+            }
             Notice::Gone { node, reason: Reason::Restarted } => write!(f, "node {node} was restarted"),
             Notice::Gone { node, .. } => write!(f, "node {node} is silent; it counts as gone"),
             Notice::Seal { why } => why.fmt(f),

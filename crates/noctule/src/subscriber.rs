@@ -74,6 +74,8 @@ pub struct Subscriber {
 pub(crate) struct SubscribedTopic {
     pub(crate) id: EndpointId,
     pub(crate) endpoint: Endpoint,
+    /// Formats it would understand, a bit each, were they part of this build.
+    pub(crate) left_out: u32,
     pub(crate) pins: u32,
     /// What came and went since the subscriber looked.
     pub(crate) changes: Mutex<Vec<Change>>,
@@ -90,10 +92,11 @@ pub(crate) struct SubscribedTopic {
 
 impl SubscribedTopic {
     /// A topic that nobody publishes yet.
-    pub(crate) fn new(endpoint: Endpoint, pins: u32) -> SubscribedTopic {
+    pub(crate) fn new(endpoint: Endpoint, left_out: u32, pins: u32) -> SubscribedTopic {
         SubscribedTopic {
             id: endpoint.id,
             endpoint,
+            left_out,
             pins,
             changes: Mutex::new(Vec::new()),
             version: AtomicU32::new(0),
@@ -161,6 +164,7 @@ pub(crate) enum Change {
 pub struct SubscriberBuilder {
     shared: Arc<Shared>,
     endpoint: Endpoint,
+    left_out: u32,
     wait: Wait,
     pins: u32,
 }
@@ -178,7 +182,7 @@ impl SubscriberBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        SubscriberBuilder { shared, endpoint, wait: Wait::Block, pins: 1 }
+        SubscriberBuilder { shared, endpoint, left_out: 0, wait: Wait::Block, pins: 1 }
     }
 
     /// Name and layout hash of the type that is expected. Default: any.
@@ -241,7 +245,7 @@ impl SubscriberBuilder {
     /// A name that cannot travel, or no room for another endpoint.
     pub fn open(self) -> Result<Subscriber, NodeError> {
         let Qos { lifespan, deadline, .. } = self.endpoint.qos;
-        let topic = self.shared.add_subscriber(self.endpoint, self.pins)?;
+        let topic = self.shared.add_subscriber(self.endpoint, self.left_out, self.pins)?;
         Ok(Subscriber {
             shared: self.shared,
             topic,

@@ -30,7 +30,7 @@ impl TopicFormats {
     /// sent from there to other hosts, too, so it has one format.
     ///
     /// # Errors
-    /// The type has no schema for the format.
+    /// The type has no schema for the format, or this build has not the format.
     pub(crate) fn of<T: Message>(
         chosen: Option<Format>,
         keeps_history: bool,
@@ -49,7 +49,7 @@ impl TopicFormats {
             .find(|format| T::formats() & format.bit() == 0);
         match missing {
             None => Ok(formats),
-            Some(format) => Err(FormatError::NeedsSchema { format, type_name: T::TYPE_NAME }),
+            Some(format) => Err(FormatError::absent(format, T::TYPE_NAME)),
         }
     }
 
@@ -77,6 +77,12 @@ impl TopicFormats {
     }
 }
 
+/// Formats that values of a type do not have here and might have if this program were built with them.
+pub(crate) fn left_out<T: Message>() -> u32 {
+    let absent = Format::ALL.into_iter().filter(|format| !format.is_built_in());
+    absent.fold(0, |bits, format| bits | format.bit()) & !T::formats()
+}
+
 /// The formats of a bit set by name, for people.
 pub(crate) fn names(bits: u32) -> String {
     if bits == ANY_FORMAT {
@@ -93,7 +99,7 @@ pub(crate) fn names(bits: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use noctule_formats::uav_state::{UavState, Waypoint};
+    use noctule_formats::uav_state::{Header, UavState, Waypoint};
 
     use super::*;
 
@@ -119,8 +125,19 @@ mod tests {
 
     #[test]
     fn a_format_that_the_type_cannot_have_is_refused() {
-        let refused = TopicFormats::of::<Waypoint>(Some(Format::Protobuf), false).unwrap_err();
-        assert!(refused.to_string().contains("protobuf needs a schema that uav/Waypoint"), "{refused}");
+        let refused = TopicFormats::of::<Header>(Some(Format::Plain), false).unwrap_err();
+        assert!(refused.to_string().contains("plain needs a schema that uav/Header"), "{refused}");
+    }
+
+    #[test]
+    fn left_out_is_what_the_build_lacks_and_not_what_the_type_has_by_itself() {
+        let lacking = Format::ALL.into_iter().filter(|format| left_out::<Waypoint>() & format.bit() != 0);
+        for format in lacking {
+            let refused = TopicFormats::of::<Waypoint>(Some(format), false).unwrap_err().to_string();
+            assert!(refused.contains(&format!("turn on the feature \"{format}\"")), "{refused}");
+        }
+        assert_eq!(left_out::<Waypoint>() & Waypoint::formats(), 0);
+        assert_eq!(left_out::<Waypoint>() & Format::Json.bit() == 0, Format::Json.is_built_in());
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub(crate) trait Number: Copy + FromStr {
     /// Likewise, most significant byte first.
     fn from_be(bytes: &[u8]) -> Option<Self>;
     /// The shortest digits that lead back to the same number.
+    #[cfg(feature = "csv")]
     fn with_text<R>(self, use_text: impl FnOnce(&str) -> R) -> R;
 }
 
@@ -75,6 +76,7 @@ macro_rules! numbers {
             fn from_be(bytes: &[u8]) -> Option<Self> {
                 bytes.try_into().ok().map(Self::from_be_bytes)
             }
+            #[cfg(feature = "csv")]
             fn with_text<R>(self, use_text: impl FnOnce(&str) -> R) -> R {
                 // The standard library's formatting takes several times as long.
                 use_text(<$buffer>::new().format(self))

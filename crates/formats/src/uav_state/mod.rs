@@ -5,8 +5,10 @@
 //! what the lab's scenario `formats` sends. The same type stands in `schemas/uav_state.proto`, `schemas/uav_state.fbs`
 //! and in the Python peer.
 
+#[cfg(feature = "flatbuffers")]
 pub mod flat_buffers;
 pub mod plain;
+#[cfg(feature = "protobuf")]
 pub mod protobuf;
 mod realistic;
 
@@ -167,7 +169,9 @@ message! {
 fn schema(format: Format) -> Option<Codec<UavState>> {
     match format {
         Format::Plain => Some(Codec::new(plain::encode, plain::decode)),
+        #[cfg(feature = "protobuf")]
         Format::Protobuf => Some(Codec::new(protobuf::encode, protobuf::decode)),
+        #[cfg(feature = "flatbuffers")]
         Format::FlatBuffers => Some(Codec::new(flat_buffers::encode, flat_buffers::decode)),
         _ => None,
     }
@@ -192,4 +196,5 @@ impl UavState {
 }
 
 #[cfg(test)]
+#[cfg(feature = "default")]
 mod tests;

@@ -360,7 +360,12 @@ impl State {
             match noctule_discovery::incompatible(writer, reader) {
                 None => self.match_local(writer, reader),
                 Some(why) => {
-                    self.note(Notice::Mismatch { topic: ours.topic.clone(), node: "this node".into(), why });
+                    self.note(Notice::mismatch(
+                        &ours.topic,
+                        "this node".into(),
+                        why,
+                        self.left_out(reader.id),
+                    ));
                 }
             }
         }
@@ -445,13 +450,18 @@ impl State {
                 Event::Unmatched { local, node, remote } => self.unmatched(local, (node, remote)),
                 Event::Changed { local, node, remote } => self.address(local, node, &remote, now),
                 Event::Beside { local } => self.reseat(local, now),
-                Event::Mismatched { node, remote, why, .. } => {
+                Event::Mismatched { local, node, remote, why } => {
                     let name = self.discovery.name(node).map(str::to_owned);
                     let node = name.unwrap_or_else(|| node.to_string());
-                    self.note(Notice::Mismatch { topic: remote.topic.clone(), node, why });
+                    self.note(Notice::mismatch(&remote.topic, node, why, self.left_out(local)));
                 }
             }
         }
+    }
+
+    /// Of one of our readers, see [`Notice::LeftOut`]; a writer has none.
+    fn left_out(&self, local: EndpointId) -> u32 {
+        self.subscribers.get(&local).map_or(0, |topic| topic.left_out)
     }
 
     fn matched(&mut self, local: EndpointId, node: NodeId, remote: Arc<Endpoint>, now: Instant<Raw>) {

@@ -11,6 +11,7 @@ use noctule_formats::{Format, FormatError, Message, decode};
 use super::{Subscriber, SubscriberBuilder};
 use crate::error::{NodeError, ReceiveError};
 use crate::sample::{Age, Bytes, Sample, SampleInfo};
+use crate::topic_formats::left_out;
 
 /// Settings of a subscriber to values of `T`.
 #[derive(Debug)]
@@ -36,11 +37,12 @@ pub struct TypedSample<T> {
 }
 
 impl SubscriberBuilder {
-    /// What is expected are values of `T`, in any format that it has. A publisher of another type, or of another
+    /// What is expected are values of `T`, in any format that it has in this build. A publisher of another type, or of another
     /// definition of it, is told so, and so is the user here.
     pub fn typed<T: Message>(self) -> TypedSubscriberBuilder<T> {
         let mut builder = self.type_name(T::TYPE_NAME, T::type_hash());
         builder.endpoint.formats = T::formats();
+        builder.left_out = left_out::<T>();
         TypedSubscriberBuilder { builder, value: PhantomData }
     }
 }

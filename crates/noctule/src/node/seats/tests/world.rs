@@ -203,7 +203,7 @@ impl World {
         let (now, member) = (self.now, self.members.get_mut(&node).unwrap());
         let mut endpoint = endpoint(EndpointKind::Reader, payload_bytes_max);
         endpoint.id = member.state.add(endpoint.clone(), now).unwrap();
-        let topic = Arc::new(SubscribedTopic::new(endpoint, 0));
+        let topic = Arc::new(SubscribedTopic::new(endpoint, 0, 0));
         member.state.subscribers.insert(topic.id, Arc::clone(&topic));
         member.state.settle(topic.id, now);
         member.readers.push(Reader { topic, sources: Sources::default(), last: 0, missed: 0 });

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 /// How to find the stamp in the messages of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stamp {
+pub enum Stamp {
     /// ROS 2: seconds and nanoseconds behind the four bytes that announce CDR.
     Cdr,
     /// ROS 1: seconds and nanoseconds behind the sequence number.
@@ -25,7 +25,7 @@ impl Stamp {
     ///
     /// # Errors
     /// Why there is none, as the second half of a sentence.
-    pub(super) fn of(encoding: &str, (name, language, text): (&str, &str, &str)) -> Result<Stamp, String> {
+    pub fn of(encoding: &str, (name, language, text): (&str, &str, &str)) -> Result<Stamp, String> {
         match (encoding, language) {
             ("json", _) => Ok(Stamp::Json),
             ("cdr", "ros2msg") if name == "noctule/msg/Sample" => Ok(Stamp::Scheduled),
@@ -41,7 +41,7 @@ impl Stamp {
     }
 
     /// Nanoseconds of the sender's clock; `None` if the message has no stamp there.
-    pub(super) fn read_ns(self, payload: &[u8]) -> Option<i64> {
+    pub fn read_ns(self, payload: &[u8]) -> Option<i64> {
         match self {
             Stamp::Cdr => {
                 let is_little = match payload.get(..2)? {
@@ -66,7 +66,7 @@ impl Stamp {
     }
 
     /// What it is, for people.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Stamp::Cdr => "header",
             Stamp::Ros1 => "header (ROS 1)",
