@@ -170,11 +170,17 @@ pub(crate) fn read_creation(
     check_names(&description)?;
     let mut creation = Creation { kind, description, parent: None, domain: 0 };
     match kind {
-        // Some say −1 for "the default".
-        Kind::Participant => creation.domain = reader.u16().map(|domain| domain & 0x7FFF)?,
+        Kind::Participant => creation.domain = read_domain(reader)?,
         _ => creation.parent = Some(ObjectId(reader.octets()?)),
     }
     Ok(creation)
+}
+
+/// A domain; who leaves it to the agent says −1, or 255 as eProsima's agent has it, and gets 0.
+fn read_domain(reader: &mut Reader<'_>) -> Result<u16, Short> {
+    const AGENTS_CHOICE: u16 = 255;
+    let domain = reader.u16()?;
+    Ok(if domain == AGENTS_CHOICE || domain > i16::MAX as u16 { 0 } else { domain })
 }
 
 fn described_by_xml(kind: Kind, text: &str) -> Result<Description, Status> {
