@@ -47,6 +47,8 @@ pub(crate) struct Surroundings {
     pub(crate) references: References,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
+    /// Of the object that was made last.
+    pub(crate) last_serial: u32,
 }
 
 impl Surroundings {

@@ -203,6 +203,23 @@ fn the_same_key_from_elsewhere_finds_its_objects_again() {
 }
 
 #[test]
+fn a_sample_for_a_reader_of_the_session_before_is_not_for_the_one_of_its_number_now() {
+    let conversation = include_str!("../../../../vectors/xrce/subscribe.txt");
+    let mut bench = play(conversation);
+    let before = bench.readers[0];
+    bench.client_says(HERE, &bytes("81 00 00 00 03 01 04 00 00 02 FF FE"));
+    // All over again, up to the wish for samples.
+    for message in conversation.lines().filter_map(|line| line.strip_prefix("> ")).take(8) {
+        bench.client_says(HERE, &bytes(message));
+    }
+    let sample = Sample { body: Arc::from([1, 2, 3, 4]), is_little_endian: true };
+    bench.agent.handle_sample(before, sample);
+    assert!(bench.drain().is_empty());
+    let sent = bench.sample(before.object, &[5, 6]);
+    assert_eq!(sent, [bytes("81 80 03 00 09 01 06 00 00 0E 00 16 05 06")]);
+}
+
+#[test]
 fn another_client_at_the_same_place_replaces_the_first() {
     let mut bench = play(include_str!("../../../../vectors/xrce/subscribe.txt"));
     bench.client_says(HERE, &bytes(CREATE_CLIENT));

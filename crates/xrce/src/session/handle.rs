@@ -163,7 +163,9 @@ impl Session {
     ) -> Result<(), Short> {
         let (request, object) = (RequestId(reader.octets()?), ObjectId(reader.octets()?));
         let creation = read_creation(reader, object, &around.references);
-        let status = match creation.and_then(|creation| self.objects.create(object, creation, flags)) {
+        let serial = &mut around.last_serial;
+        let status = match creation.and_then(|creation| self.objects.create(object, creation, flags, serial))
+        {
             Ok((status, difference)) => {
                 self.tell(difference, around);
                 status
