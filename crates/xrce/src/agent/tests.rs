@@ -140,6 +140,53 @@ fn pings_and_times_are_answered_as_captured() {
 }
 
 #[test]
+fn px4_is_served_as_captured() {
+    let bench = play(include_str!("../../../../vectors/xrce/px4.txt"));
+    let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
+    let expected = [
+        (Direction::Read, "rt/fmu/in/register_ext_component_request", false),
+        (Direction::Write, "rr/fmu/vehicle_commandReply", true),
+        (Direction::Read, "rq/fmu/vehicle_commandRequest", true),
+        (Direction::Write, "rt/fmu/out/timesync_status", false),
+        (Direction::Write, "rt/fmu/out/vehicle_attitude", false),
+    ];
+    assert_eq!(topics, expected);
+    assert!(
+        bench
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Named { name, .. } if name == "/px4_micro_xrce_dds"))
+    );
+}
+
+#[test]
+fn micro_ros_is_served_and_taken_apart_as_captured() {
+    let bench = play(include_str!("../../../../vectors/xrce/micro_ros.txt"));
+    let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
+    let expected = [
+        (Direction::Write, "rt/robot/count", true),
+        (Direction::Read, "rt/robot/count", true),
+        (Direction::Write, "rr/add_two_intsReply", true),
+        (Direction::Read, "rq/add_two_intsRequest", true),
+        (Direction::Write, "rq/add_two_intsRequest", true),
+        (Direction::Read, "rr/add_two_intsReply", true),
+    ];
+    assert_eq!(topics, expected);
+    let closed = bench.events.iter().filter(|event| matches!(event, Event::Closed { .. })).count();
+    assert_eq!((closed, bench.agent.clients().count()), (topics.len(), 0));
+}
+
+/// Direction, topic and reliability of what was opened.
+fn opened(event: &Event) -> Option<(Direction, &str, bool)> {
+    match event {
+        Event::Opened(endpoint) => {
+            Some((endpoint.direction, endpoint.topic.name.as_str(), endpoint.qos.reliable))
+        }
+        _ => None,
+    }
+}
+
+#[test]
 fn a_client_with_properties_says_its_size_behind_them() {
     let mut bench = Bench::new();
     // uxr_hl = 000300; the submessage's length says 16 all the same.
