@@ -19,6 +19,8 @@ use crate::names::{bus_topic, bus_type};
 const DOMAINS_MAX: usize = 16;
 /// Largest sample of a client on the bus, in bytes.
 const PAYLOAD_BYTES_MAX: u32 = 256 << 10;
+/// Deepest history of a client's writer on the bus, in samples.
+const HISTORY_MAX: u16 = 1000;
 /// A thread that waits for samples looks this often whether it should end.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -163,7 +165,7 @@ fn publisher(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Publisher,
         builder = builder.transient_local();
     }
     if let Some(depth) = qos.depth {
-        builder = builder.keep_last(u32::from(depth).max(1));
+        builder = builder.keep_last(depth.clamp(1, HISTORY_MAX).into());
     }
     if let Some(ms) = qos.deadline_ms {
         builder = builder.deadline(Duration::from_millis(ms.into()));

@@ -90,7 +90,7 @@ impl Agent {
             ready: VecDeque::new(),
             alarms: BTreeSet::new(),
             replies: VecDeque::new(),
-            around: Surroundings { config, references, events, counters },
+            around: Surroundings { config, references, events, counters, last_serial: 0 },
         }
     }
 

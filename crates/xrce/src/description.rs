@@ -1,10 +1,14 @@
 //! What a client wants an object to be, however it says so: in binary, in XML, or by the name of a profile.
 
+use crate::reading::SAMPLES_MAX;
 use crate::wire::{Kind, ObjectId, Reader, Short, Status};
 use crate::xml;
 
 /// Longest topic, type or service name, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
+
+/// Samples kept for who wants all of them: as many as a reader may have.
+pub const KEEP_ALL: u16 = SAMPLES_MAX as u16;
 
 /// How representations are told apart in CREATE.
 mod format {
@@ -20,7 +24,7 @@ pub struct Qos {
     pub reliable: bool,
     /// DURABILITY transient local or more; otherwise volatile.
     pub transient_local: bool,
-    /// HISTORY keep last: samples kept; `None` if the client leaves it open.
+    /// HISTORY: samples kept; `None` if the client leaves it open, [`KEEP_ALL`] if it wants all.
     pub depth: Option<u16>,
     /// DEADLINE in milliseconds.
     pub deadline_ms: Option<u32>,
@@ -170,11 +174,17 @@ pub(crate) fn read_creation(
     check_names(&description)?;
     let mut creation = Creation { kind, description, parent: None, domain: 0 };
     match kind {
-        // Some say −1 for "the default".
-        Kind::Participant => creation.domain = reader.u16().map(|domain| domain & 0x7FFF)?,
+        Kind::Participant => creation.domain = read_domain(reader)?,
         _ => creation.parent = Some(ObjectId(reader.octets()?)),
     }
     Ok(creation)
+}
+
+/// A domain; who leaves it to the agent says −1, or 255 as eProsima's agent has it, and gets 0.
+fn read_domain(reader: &mut Reader<'_>) -> Result<u16, Short> {
+    const AGENTS_CHOICE: u16 = 255;
+    let domain = reader.u16()?;
+    Ok(if domain == AGENTS_CHOICE || domain > i16::MAX as u16 { 0 } else { domain })
 }
 
 fn described_by_xml(kind: Kind, text: &str) -> Result<Description, Status> {
@@ -219,13 +229,16 @@ fn described_by_bytes(kind: Kind, mut reader: Reader<'_>) -> Result<Description,
 
 fn read_qos(reader: &mut Reader<'_>) -> Result<Qos, Short> {
     const RELIABLE: u16 = 1;
+    const KEEP_LAST: u16 = 2;
     /// Transient local, transient, persistent: all mean that late joiners get the history.
     const DURABLE: u16 = 0x08 | 0x10 | 0x20;
     let flags = reader.u16()?;
+    let depth = reader.optional(Reader::u16)?;
     Ok(Qos {
         reliable: flags & RELIABLE != 0,
         transient_local: flags & DURABLE != 0,
-        depth: reader.optional(Reader::u16)?,
+        // Who keeps all may name a depth as well, for its own side.
+        depth: if flags & KEEP_LAST != 0 { depth } else { Some(KEEP_ALL) },
         deadline_ms: reader.optional(Reader::u32)?,
         lifespan_ms: reader.optional(Reader::u32)?,
     })

@@ -39,7 +39,7 @@ mod wire;
 mod xml;
 
 pub use agent::{Agent, AgentConfig, ClientFigures, MESSAGE_BYTES_LEAST, REPLIES_MAX};
-pub use description::{NAME_BYTES_MAX, Qos, References, Service, Topic};
+pub use description::{KEEP_ALL, NAME_BYTES_MAX, Qos, References, Service, Topic};
 pub use event::{
     ClientAddress, ClientClock, Counters, Departure, Direction, Endpoint, EndpointId, Event, Exchange, Gone,
     Local, Sample, Stamp, Transmit, Wall,

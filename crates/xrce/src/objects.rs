@@ -15,7 +15,6 @@ pub const OBJECTS_MAX: usize = 1024;
 pub(crate) struct Objects {
     client: ClientKey,
     by_id: BTreeMap<ObjectId, Object>,
-    next_serial: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -41,10 +40,11 @@ pub(crate) struct Difference {
 
 impl Objects {
     pub(crate) fn new(client: ClientKey) -> Objects {
-        Objects { client, by_id: BTreeMap::new(), next_serial: 0 }
+        Objects { client, by_id: BTreeMap::new() }
     }
 
-    /// Makes an object, as far as `flags` let it replace or reuse what is there.
+    /// Makes an object, as far as `flags` let it replace or reuse what is there. `last_serial`: of all clients, so that
+    /// an endpoint of a session before is not taken for one of this.
     ///
     /// # Errors
     /// The status to answer with; nothing was changed then.
@@ -53,6 +53,7 @@ impl Objects {
         id: ObjectId,
         creation: Creation,
         flags: u8,
+        last_serial: &mut u32,
     ) -> Result<(Status, Difference), Status> {
         let mut object = self.resolve(creation)?;
         if let Some(old) = self.by_id.get(&id) {
@@ -69,8 +70,8 @@ impl Objects {
             return Err(Status::Resources);
         }
         let mut difference = self.delete(id).unwrap_or_default();
-        self.next_serial += 1;
-        object.serial = self.next_serial;
+        *last_serial = last_serial.wrapping_add(1);
+        object.serial = *last_serial;
         difference.opened = object.endpoints(self.client, id).collect();
         if let Description::Participant { name } = &object.creation.description {
             difference.name = Some(name.clone());

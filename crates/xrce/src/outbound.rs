@@ -112,12 +112,15 @@ impl Outbound {
         self.waiting.len() < WAITING_MAX
     }
 
-    /// Takes the submessage that `write` appends, together with others if they fit into `bytes_max`.
-    pub(crate) fn push(&mut self, bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) {
-        let mut body = Vec::new();
-        write(&mut body);
+    /// Takes an answer, alone: micro-ROS sends two DELETEs in one message and then waits for one status after the
+    /// other, so it does not see the second of two in one message. Only what is more than [`WAITING_MAX`], by which
+    /// one message of a client can ask for more, shares the last one.
+    pub(crate) fn push(&mut self, bytes_max: usize, mut body: Vec<u8>) {
+        let is_full = !self.has_room();
         match self.waiting.back_mut() {
-            Some(Waiting::Single(last)) if last.len().next_multiple_of(4) + body.len() <= bytes_max => {
+            Some(Waiting::Single(last))
+                if is_full && last.len().next_multiple_of(4) + body.len() <= bytes_max =>
+            {
                 last.resize(last.len().next_multiple_of(4), 0);
                 last.append(&mut body);
             }

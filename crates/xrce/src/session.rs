@@ -47,6 +47,8 @@ pub(crate) struct Surroundings {
     pub(crate) references: References,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
+    /// Of the object that was made last.
+    pub(crate) last_serial: u32,
 }
 
 impl Surroundings {
@@ -394,15 +396,14 @@ impl Session {
     /// Answers a request that came on `stream` on the stream of its kind.
     fn answer_status(&mut self, stream: u8, request: RequestId, object: ObjectId, status: Status) {
         let body_bytes_max = self.body_bytes_max();
+        let mut body = Vec::new();
+        answer::status(&mut body, request, object, status);
         if stream >= 0x80 {
-            let outbound = self.outbound.entry(0x80).or_insert_with(Outbound::new);
-            outbound.push(body_bytes_max, |body| answer::status(body, request, object, status));
+            self.outbound.entry(0x80).or_insert_with(Outbound::new).push(body_bytes_max, body);
             return;
         }
         let best_effort = self.best_effort.entry(1).or_default();
         if best_effort.waiting.len() < BEST_EFFORT_MAX {
-            let mut body = Vec::new();
-            answer::status(&mut body, request, object, status);
             best_effort.waiting.push_back(body);
         }
     }

@@ -8,7 +8,7 @@ use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use crate::description::{Description, Qos, Topic, TopicReference, service};
+use crate::description::{Description, KEEP_ALL, Qos, Topic, TopicReference, service};
 use crate::wire::Kind;
 
 /// Elements inside of elements.
@@ -98,6 +98,7 @@ impl XmlObject {
             [_, "reply_topic_name"] => self.service_topics[1] = Some(text.to_owned()),
             [.., "reliability", "kind"] => self.qos.reliable = text == "RELIABLE",
             [.., "durability", "kind"] => self.qos.transient_local = text != "VOLATILE",
+            [.., "historyQos" | "history", "kind"] if text == "KEEP_ALL" => self.qos.depth = Some(KEEP_ALL),
             [.., "historyQos" | "history", "depth"] => self.qos.depth = text.parse().ok(),
             [.., "deadline", "period", unit] => add(&mut self.qos.deadline_ms, unit, text),
             [.., "lifespan", "duration", unit] => add(&mut self.qos.lifespan_ms, unit, text),
@@ -220,6 +221,14 @@ mod tests {
         let Description::Endpoint { topic: TopicReference::Named(topic), qos } = one(text) else { panic!() };
         assert_eq!((topic.name.as_str(), topic.type_name.as_str()), ("a&b", "T"));
         assert_eq!((qos.reliable, qos.depth, qos.deadline_ms), (false, Some(5), Some(1500)));
+    }
+
+    #[test]
+    fn a_reader_that_keeps_all_says_so() {
+        let text = "<data_reader><topic><name>x</name><historyQos><kind>KEEP_ALL</kind></historyQos></topic>\
+            </data_reader>";
+        let Description::Endpoint { qos, .. } = one(text) else { panic!() };
+        assert_eq!(qos.depth, Some(KEEP_ALL));
     }
 
     #[test]

@@ -140,6 +140,53 @@ fn pings_and_times_are_answered_as_captured() {
 }
 
 #[test]
+fn px4_is_served_as_captured() {
+    let bench = play(include_str!("../../../../vectors/xrce/px4.txt"));
+    let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
+    let expected = [
+        (Direction::Read, "rt/fmu/in/register_ext_component_request", false),
+        (Direction::Write, "rr/fmu/vehicle_commandReply", true),
+        (Direction::Read, "rq/fmu/vehicle_commandRequest", true),
+        (Direction::Write, "rt/fmu/out/timesync_status", false),
+        (Direction::Write, "rt/fmu/out/vehicle_attitude", false),
+    ];
+    assert_eq!(topics, expected);
+    assert!(
+        bench
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Named { name, .. } if name == "/px4_micro_xrce_dds"))
+    );
+}
+
+#[test]
+fn micro_ros_is_served_and_taken_apart_as_captured() {
+    let bench = play(include_str!("../../../../vectors/xrce/micro_ros.txt"));
+    let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
+    let expected = [
+        (Direction::Write, "rt/robot/count", true),
+        (Direction::Read, "rt/robot/count", true),
+        (Direction::Write, "rr/add_two_intsReply", true),
+        (Direction::Read, "rq/add_two_intsRequest", true),
+        (Direction::Write, "rq/add_two_intsRequest", true),
+        (Direction::Read, "rr/add_two_intsReply", true),
+    ];
+    assert_eq!(topics, expected);
+    let closed = bench.events.iter().filter(|event| matches!(event, Event::Closed { .. })).count();
+    assert_eq!((closed, bench.agent.clients().count()), (topics.len(), 0));
+}
+
+/// Direction, topic and reliability of what was opened.
+fn opened(event: &Event) -> Option<(Direction, &str, bool)> {
+    match event {
+        Event::Opened(endpoint) => {
+            Some((endpoint.direction, endpoint.topic.name.as_str(), endpoint.qos.reliable))
+        }
+        _ => None,
+    }
+}
+
+#[test]
 fn a_client_with_properties_says_its_size_behind_them() {
     let mut bench = Bench::new();
     // uxr_hl = 000300; the submessage's length says 16 all the same.
@@ -200,6 +247,23 @@ fn the_same_key_from_elsewhere_finds_its_objects_again() {
     let sent = bench.client_says(there, &bytes("81 01 00 00 08 01 08 00 00 0F 00 16 01 00 00 00"));
     assert_eq!(sent, [bytes("81 01 00 00 09 01 08 00 00 0F 00 16 0B 0C 0D 0E")]);
     assert_eq!(bench.agent.clients().count(), 1);
+}
+
+#[test]
+fn a_sample_for_a_reader_of_the_session_before_is_not_for_the_one_of_its_number_now() {
+    let conversation = include_str!("../../../../vectors/xrce/subscribe.txt");
+    let mut bench = play(conversation);
+    let before = bench.readers[0];
+    bench.client_says(HERE, &bytes("81 00 00 00 03 01 04 00 00 02 FF FE"));
+    // All over again, up to the wish for samples.
+    for message in conversation.lines().filter_map(|line| line.strip_prefix("> ")).take(8) {
+        bench.client_says(HERE, &bytes(message));
+    }
+    let sample = Sample { body: Arc::from([1, 2, 3, 4]), is_little_endian: true };
+    bench.agent.handle_sample(before, sample);
+    assert!(bench.drain().is_empty());
+    let sent = bench.sample(before.object, &[5, 6]);
+    assert_eq!(sent, [bytes("81 80 03 00 09 01 06 00 00 0E 00 16 05 06")]);
 }
 
 #[test]

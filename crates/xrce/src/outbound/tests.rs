@@ -47,12 +47,17 @@ fn a_silent_client_is_asked_ever_more_rarely() {
 }
 
 #[test]
-fn answers_share_a_message_as_long_as_they_fit() {
+fn answers_are_alone_and_share_messages_only_beyond_the_limit() {
     let mut stream = Outbound::new();
-    (0..3u8).for_each(|number| stream.push(8, |body| body.extend([number; 4])));
-    let first = stream.poll_message(ms(0)).map(|(_, body)| body.to_vec());
-    assert_eq!(first, Some(vec![0, 0, 0, 0, 1, 1, 1, 1]));
-    assert_eq!(stream.poll_message(ms(0)).map(|(_, body)| body.len()), Some(4));
+    (0..WAITING_MAX + 2).for_each(|_| stream.push(8, vec![7; 4]));
+    let mut lengths = Vec::new();
+    while let Some(next) = stream.poll_message(ms(0)).map(|(_, body)| body.len()) {
+        lengths.push(next);
+        stream.handle_acknack(lengths.len() as u16, 0, ms(0));
+    }
+    assert_eq!(lengths.len(), WAITING_MAX + 1);
+    assert_eq!(lengths.iter().rposition(|bytes| *bytes == 8), Some(WAITING_MAX - 1));
+    assert_eq!(lengths.iter().sum::<usize>(), 4 * (WAITING_MAX + 2));
 }
 
 #[test]

@@ -163,7 +163,9 @@ impl Session {
     ) -> Result<(), Short> {
         let (request, object) = (RequestId(reader.octets()?), ObjectId(reader.octets()?));
         let creation = read_creation(reader, object, &around.references);
-        let status = match creation.and_then(|creation| self.objects.create(object, creation, flags)) {
+        let serial = &mut around.last_serial;
+        let status = match creation.and_then(|creation| self.objects.create(object, creation, flags, serial))
+        {
             Ok((status, difference)) => {
                 self.tell(difference, around);
                 status
@@ -243,8 +245,14 @@ impl Session {
         let request = Request::read(id, reader, context.arrived.local)?;
         let has_room = request.is_none_or(|request| self.has_room_for(request.stream));
         match self.objects.reading(object) {
-            Some(reading) if has_room => reading.handle_request(request),
-            // Success is not told; failure is.
+            Some(reading) if has_room => {
+                reading.handle_request(request);
+                // micro-ROS waits a second for the answer to a cancellation before it deletes the reader.
+                if request.is_none() {
+                    self.answer_status(context.stream, id, object, Status::Ok);
+                }
+            }
+            // Samples are the answer; failure is told.
             Some(_) => self.answer_status(context.stream, id, object, Status::Resources),
             None => self.answer_status(context.stream, id, object, Status::UnknownReference),
         }
