@@ -101,7 +101,8 @@ impl Drop for Process {
     }
 }
 
-/// A DDS domain and a domain of the bus that no other test has.
+/// A DDS domain and a domain of the bus that no other test has, nor this one run twice at once. Their ports lie below those that
+/// the system gives to sockets that ask for any.
 struct Place {
     dds: u32,
     bus: u32,
@@ -109,7 +110,8 @@ struct Place {
 
 impl Place {
     fn new(number: u32) -> Place {
-        Place { dds: 100 + number, bus: 2000 + std::process::id() % 250 * 12 + number }
+        let process = std::process::id();
+        Place { dds: 20 + process % 6 * 12 + number, bus: 500 + process % 150 * 12 + number }
     }
 
     fn node(&self) -> Node {
