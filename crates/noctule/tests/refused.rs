@@ -29,9 +29,10 @@ fn domain(number: u32) -> u32 {
     4200 + (std::process::id() % 100) * 8 + number
 }
 
-/// The next notice that speaks of memory or permission.
-fn told(node: &Node, subscriber: &mut Subscriber) -> String {
+/// The next notice that speaks of memory or permission. `check` panics if none can come any more.
+fn told(node: &Node, subscriber: &mut Subscriber, mut check: impl FnMut()) -> String {
     loop {
+        check();
         match node.poll_notice() {
             Some(notice @ (Notice::Refused { .. } | Notice::Unreadable { .. })) => return notice.to_string(),
             Some(_) => {}
@@ -69,7 +70,7 @@ fn role_of_a_started_process() {
     match role {
         "read" => {
             let mut subscriber = node.subscriber("secret").open().unwrap();
-            eprintln!("TOLD {}", told(&node, &mut subscriber));
+            eprintln!("TOLD {}", told(&node, &mut subscriber, || {}));
             // Refused once, it neither reads nor asks for ever.
             assert_eq!((subscriber.publishers(), subscriber.take().unwrap().is_none()), (0, true));
             eprintln!("TOLD knows {}", node.nodes().len());
@@ -88,7 +89,7 @@ fn role_of_a_started_process() {
         _ => {
             starve();
             let mut unread = node.subscriber("large").open().unwrap();
-            eprintln!("TOLD {}", told(&node, &mut unread));
+            eprintln!("TOLD {}", told(&node, &mut unread, || {}));
             let mut small = node.subscriber("small").open().unwrap();
             while small.take().unwrap().is_none() {
                 small.wait(Some(Duration::from_millis(5)));
@@ -128,6 +129,12 @@ impl Told {
         }
         panic!("it ended by itself: {others}");
     }
+
+    /// Whoever waits for what this process does would wait for ever if it had ended.
+    fn check_alive(&mut self) {
+        let status = self.child.try_wait().unwrap();
+        assert!(status.is_none(), "it ended by itself: {status:?}");
+    }
 }
 
 impl Drop for Told {
@@ -166,10 +173,11 @@ fn a_publisher_without_memory_says_so_on_both_sides_and_goes_on_with_others() {
     assert!(words.contains("lower keep_last"), "{words}");
     let ours = node(domain, "offset=0s");
     let mut subscriber = ours.subscriber("large").open().unwrap();
-    let words = told(&ours, &mut subscriber);
+    let words = told(&ours, &mut subscriber, || starved.check_alive());
     assert!(words.contains("topic large") && words.contains("shared memory cannot be had"), "{words}");
     let mut small = ours.subscriber("small").open().unwrap();
     while small.take().unwrap().is_none() {
+        starved.check_alive();
         small.wait(Some(Duration::from_millis(5)));
     }
 }
