@@ -142,7 +142,7 @@ fn pings_and_times_are_answered_as_captured() {
 
 #[test]
 fn px4_is_served_as_captured() {
-    let bench = play(include_str!("../../../../vectors/xrce/px4.txt"));
+    let bench = play(include_str!("../../../../vectors/xrce/foreign/px4.txt"));
     let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
     let expected = [
         (Direction::Read, "rt/fmu/in/register_ext_component_request", false),
@@ -162,7 +162,7 @@ fn px4_is_served_as_captured() {
 
 #[test]
 fn micro_ros_is_served_and_taken_apart_as_captured() {
-    let bench = play(include_str!("../../../../vectors/xrce/micro_ros.txt"));
+    let bench = play(include_str!("../../../../vectors/xrce/foreign/micro_ros.txt"));
     let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
     let expected = [
         (Direction::Write, "rt/robot/count", true),
