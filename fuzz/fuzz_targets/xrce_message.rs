@@ -11,7 +11,7 @@ const CREATE_CLIENT: [u8; 24] = [
 ];
 
 fuzz_target!(|input: &[u8]| {
-    let mut agent = Agent::new(AgentConfig { sample_bytes_max: 4096, ..AgentConfig::default() }, References::default());
+    let mut agent = Agent::new(AgentConfig { sample_bytes_max: 4096, hold: Span::from_us(500), ..AgentConfig::default() }, References::default());
     let mut now = Instant::from_ns(0);
     let first = [&CREATE_CLIENT[..]];
     let mut sequence = 0u16;
@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
             match event {
                 Event::Opened(endpoint) => readers.push(endpoint.id),
                 Event::Published { sample, .. } => {
-                    readers.iter().for_each(|reader| agent.handle_sample(*reader, sample.clone()));
+                    readers.iter().for_each(|reader| agent.handle_sample(*reader, sample.clone(), now));
                 }
                 _ => {}
             }

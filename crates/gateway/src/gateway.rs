@@ -12,7 +12,7 @@ use noctule_xrce::{AgentConfig, References};
 use crate::bus::Nodes;
 use crate::line::{Line, LineStatus};
 use crate::mavlink::bridge::{Bridge, MavlinkError, MavlinkLine, MavlinkStatus};
-use crate::serial::{Device, SerialDriver, SerialPort};
+use crate::serial::{Device, SerialDriver, SerialPort, hold};
 use crate::tcp::{SharedTcpPort, TcpDriver};
 use crate::udp::UdpDriver;
 
@@ -180,14 +180,14 @@ impl GatewayBuilder {
             gateway.autopilots.push((line.clone(), bridge));
         }
         let line =
-            |name, port| Line::new(name, self.config, self.references.clone(), Arc::clone(&nodes), port);
+            |name, config, port| Line::new(name, config, self.references.clone(), Arc::clone(&nodes), port);
         for port in &self.udp {
             let kind = "UDP";
             let driver =
                 UdpDriver::open(*port).map_err(|cause| GatewayError::Port { kind, port: *port, cause })?;
             let name = format!("udp {}", driver.port());
             gateway.ports.push(("udp", driver.port()));
-            let line = line(name, driver.sender())?;
+            let line = line(name, self.config, driver.sender())?;
             gateway.run(line, move |line| driver.run(line))?;
         }
         for port in &self.tcp {
@@ -197,7 +197,7 @@ impl GatewayBuilder {
             let name = format!("tcp {}", driver.port());
             gateway.ports.push(("tcp", driver.port()));
             let sender = SharedTcpPort::default();
-            let line = line(name, Box::new(sender.clone()))?;
+            let line = line(name, self.config, Box::new(sender.clone()))?;
             gateway.run(line, move |line| driver.run(line, &sender))?;
         }
         for device in &self.serial {
@@ -206,7 +206,8 @@ impl GatewayBuilder {
                 return Err(GatewayError::Baud { path: name });
             }
             let sender = SerialPort::new();
-            let line = line(name, Box::new(sender.clone()))?;
+            let config = AgentConfig { hold: hold(device.baud), ..self.config };
+            let line = line(name, config, Box::new(sender.clone()))?;
             let driver = SerialDriver::new(device.clone(), sender);
             gateway.run(line, move |line| driver.run(line))?;
         }

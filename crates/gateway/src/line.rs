@@ -210,7 +210,7 @@ impl Line {
         if let Some(client) = state.clients.get_mut(&endpoint.client) {
             client.samples_out += 1;
         }
-        state.agent.handle_sample(endpoint, sample);
+        state.agent.handle_sample(endpoint, sample, now().local);
         let is_blocked = state.pump(self);
         let next = state.agent.poll_timeout();
         drop(state);

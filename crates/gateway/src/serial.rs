@@ -35,6 +35,10 @@ const UNPLUGGED_MAX: Span = Span::from_s(3);
 const READ_BYTES: usize = 4096;
 /// Bytes of a frame that carries time stamps, at least: `docs/spec/xrce.md`.
 const STAMP_FRAME_BYTES: u32 = 39;
+/// Bytes of a frame that acknowledges.
+const ACKNOWLEDGEMENT_FRAME_BYTES: u32 = 20;
+/// An acknowledgement waits no longer than this for an answer to go first, and than half of its own time on the wire.
+const HOLD_MAX: Span = Span::from_us(500);
 /// How fast a UART may be that is still understood, in percent of its nominal speed: the least that is known of its
 /// wire time.
 const FASTEST_PERCENT: i64 = 103;
@@ -277,6 +281,11 @@ fn wait(line: &Arc<Line>, device: &mut [PollFd<'_>], at_most: Option<Span>) -> P
 fn wire_time(baud: u32, bytes: u32) -> Span {
     // No line is opened at 0 baud.
     Span::from_serial_bytes(bytes, baud).unwrap_or(Span::ZERO)
+}
+
+/// The longest that an acknowledgement waits for an answer on a line of this speed.
+pub(crate) fn hold(baud: u32) -> Span {
+    Span::from_ns(wire_time(baud, ACKNOWLEDGEMENT_FRAME_BYTES).ns() / 2).min(HOLD_MAX)
 }
 
 /// Whether there is a wire of the speed that the device is set to.

@@ -32,11 +32,19 @@ pub struct AgentConfig {
     pub client_messages_per_s: u32,
     /// Largest sample from a client, with its submessage header, in bytes. Default 1 MiB.
     pub sample_bytes_max: usize,
+    /// The longest that an acknowledgement waits for an answer to what it acknowledges, for clients whose samples are
+    /// answered so fast: for slow lines. Default none, and an acknowledgement goes before all else then.
+    pub hold: Span,
 }
 
 impl Default for AgentConfig {
     fn default() -> AgentConfig {
-        AgentConfig { clients_max: 256, client_messages_per_s: 20_000, sample_bytes_max: 1 << 20 }
+        AgentConfig {
+            clients_max: 256,
+            client_messages_per_s: 20_000,
+            sample_bytes_max: 1 << 20,
+            hold: Span::ZERO,
+        }
     }
 }
 
@@ -138,9 +146,9 @@ impl Agent {
     }
 
     /// Takes a sample for the reader of a client.
-    pub fn handle_sample(&mut self, endpoint: EndpointId, sample: Sample) {
+    pub fn handle_sample(&mut self, endpoint: EndpointId, sample: Sample, now: Instant<Local>) {
         if let Some(client) = self.clients.get_mut(&endpoint.client) {
-            client.session.handle_sample(endpoint, sample, &mut self.around.counters);
+            client.session.handle_sample(endpoint, sample, now, &mut self.around.counters);
             self.wake(endpoint.client);
         }
     }
@@ -349,7 +357,7 @@ impl Agent {
                 }
             }
             None => {
-                let session = Session::new(introduction, from, now);
+                let session = Session::new(introduction, from, self.around.config.hold, now);
                 self.clients.insert(key, Client { session, is_ready: false, alarm: None });
                 self.around.tell(Event::Came { client: key, address: from });
             }

@@ -47,6 +47,6 @@ pub use event::{
 pub use inbound::AHEAD_MAX;
 pub use objects::OBJECTS_MAX;
 pub use reading::{SAMPLES_DEFAULT, SAMPLES_MAX};
-pub use session::{BEST_EFFORT_MAX, CONTROL_MAX, EVENTS_MAX, STREAMS_MAX};
+pub use session::{AHEAD_BYTES_MAX, BEST_EFFORT_MAX, CONTROL_MAX, EVENTS_MAX, STREAMS_MAX};
 pub use wire::{ClientKey, Kind, ObjectId};
 pub use xml::{DEPTH_MAX as XML_DEPTH_MAX, OBJECTS_MAX as XML_OBJECTS_MAX, XmlError};

@@ -138,23 +138,30 @@ impl Outbound {
         self.waiting.push_back(Waiting::Pieces(pieces));
     }
 
-    /// Number and body of the next message to send.
-    pub(crate) fn poll_message(&mut self, now: Instant<Local>) -> Option<(u16, &[u8])> {
+    /// Length of the next message to send, in bytes.
+    pub(crate) fn next_bytes(&mut self, now: Instant<Local>) -> Option<usize> {
+        self.next(now).map(|at| self.flight[at].body.len())
+    }
+
+    /// Where in the flight the next message to send is.
+    fn next(&mut self, now: Instant<Local>) -> Option<usize> {
         let repeat_after = self.round_trip.unwrap_or(REPEAT_LEAST).max(REPEAT_LEAST);
         let is_due = |message: &Message| match message.sent_at {
             None => true,
             Some(sent_at) => message.is_missed && now - sent_at >= repeat_after,
         };
-        let at = match self.probes {
+        if self.probes.is_none() {
+            self.fill_flight();
+        }
+        match self.probes {
             Some(_) => self.flight.len().checked_sub(1).filter(|last| is_due(&self.flight[*last])),
-            None => {
-                self.fill_flight();
-                match self.probes {
-                    Some(_) => self.flight.len().checked_sub(1),
-                    None => self.flight.iter().position(is_due),
-                }
-            }
-        }?;
+            None => self.flight.iter().position(is_due),
+        }
+    }
+
+    /// Number and body of the next message to send.
+    pub(crate) fn poll_message(&mut self, now: Instant<Local>) -> Option<(u16, &[u8])> {
+        let at = self.next(now)?;
         if let Some(probes) = &mut self.probes {
             *probes += 1;
         }

@@ -2,8 +2,11 @@
 
 mod answer;
 mod handle;
+mod yielding;
 
 pub(crate) use answer::{info as write_info, status_agent};
+pub use yielding::AHEAD_BYTES_MAX;
+use yielding::{Turn, Yielding};
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -81,6 +84,9 @@ pub(crate) struct Session {
     outbound: BTreeMap<u8, Outbound>,
     best_effort: BTreeMap<u8, BestEffort>,
     control: VecDeque<Control>,
+    yielding: Yielding,
+    /// The longest that an acknowledgement waits for an answer.
+    hold: Span,
     /// The reader served last.
     served: ObjectId,
     /// When the sample that follows was measured, on best-effort and on reliable streams.
@@ -132,7 +138,13 @@ pub(crate) struct Introduction {
 }
 
 impl Session {
-    pub(crate) fn new(introduction: &Introduction, address: ClientAddress, now: Instant<Local>) -> Session {
+    /// `hold`: the longest that an acknowledgement waits for an answer.
+    pub(crate) fn new(
+        introduction: &Introduction,
+        address: ClientAddress,
+        hold: Span,
+        now: Instant<Local>,
+    ) -> Session {
         let mut session = Session {
             key: introduction.key,
             id: introduction.session,
@@ -147,6 +159,8 @@ impl Session {
             outbound: BTreeMap::new(),
             best_effort: BTreeMap::new(),
             control: VecDeque::new(),
+            yielding: Yielding::default(),
+            hold,
             served: ObjectId([0, 0]),
             measured: [None; 2],
             departures: VecDeque::new(),
@@ -198,6 +212,7 @@ impl Session {
         self.outbound.clear();
         self.best_effort.clear();
         self.measured = [None; 2];
+        self.yielding = Yielding::default();
     }
 
     /// It is alive.
@@ -219,12 +234,19 @@ impl Session {
     }
 
     /// Takes a sample for one of the client's readers.
-    pub(crate) fn handle_sample(&mut self, endpoint: EndpointId, sample: Sample, counters: &mut Counters) {
+    pub(crate) fn handle_sample(
+        &mut self,
+        endpoint: EndpointId,
+        sample: Sample,
+        now: Instant<Local>,
+        counters: &mut Counters,
+    ) {
         let sample = match self.objects.is_requester(endpoint.object) {
             true => answer::reply_for(endpoint, sample, counters),
             false => Some(sample),
         };
         let Some((reading, sample)) = self.objects.reading_of(endpoint).zip(sample) else { return };
+        self.yielding.handle_answer(self.hold, now);
         if reading.handle_sample(sample) {
             count(&mut counters.replaced);
         }
@@ -281,6 +303,7 @@ impl Session {
         if self.is_blocked || self.is_silent {
             return ask;
         }
+        let held = self.yielding.poll_timeout().filter(|_| self.poll_acknowledgement().is_some());
         let streams = self.outbound.values().filter_map(Outbound::poll_timeout);
         let readings = self.objects.readings(ObjectId([0, 0]));
         // A sample that is due but has no room waits for an acknowledgement, not for a time.
@@ -289,7 +312,7 @@ impl Session {
             let (at, stream) = reading.poll_timeout()?;
             is_open(stream).then_some(at)
         });
-        ask.into_iter().chain(streams).chain(samples).min()
+        ask.into_iter().chain(held).chain(streams).chain(samples).min()
     }
 
     /// Writes the next message to `out`, which is empty.
@@ -317,12 +340,18 @@ impl Session {
         counters: &mut Counters,
     ) -> Option<Option<usize>> {
         if let Some(stream) = self.poll_acknowledgement() {
-            self.header(0, 0).write(out);
-            let inbound = self.inbound.get_mut(&stream)?;
-            inbound.ack_due = false;
-            let (first, missing) = inbound.acknowledgement();
-            answer::acknack(out, first, missing, stream);
-            return Some(None);
+            match self.turn(now, counters) {
+                Turn::Other => {}
+                Turn::Nobody => return None,
+                Turn::Acknowledgement => {
+                    self.header(0, 0).write(out);
+                    let inbound = self.inbound.get_mut(&stream)?;
+                    inbound.ack_due = false;
+                    let (first, missing) = inbound.acknowledgement();
+                    answer::acknack(out, first, missing, stream);
+                    return Some(None);
+                }
+            }
         }
         if let Some(control) = self.control.pop_front() {
             self.header(0, 0).write(out);
@@ -351,6 +380,17 @@ impl Session {
             }
         }
         None
+    }
+
+    /// Whose turn it is beside an acknowledgement that is due.
+    fn turn(&mut self, now: Instant<Local>, counters: &mut Counters) -> Turn {
+        if self.hold == Span::ZERO || !self.control.is_empty() {
+            return Turn::Acknowledgement;
+        }
+        self.fill_streams(now, counters);
+        let reliable = self.outbound.values_mut().find_map(|outbound| outbound.next_bytes(now));
+        let best_effort = || self.best_effort.values().find_map(|stream| Some(stream.waiting.front()?.len()));
+        self.yielding.turn(self.hold, reliable.or_else(best_effort), now)
     }
 
     fn poll_acknowledgement(&self) -> Option<u8> {

@@ -68,8 +68,10 @@ const HERE: ClientAddress = ClientAddress::Serial(1);
 
 impl World {
     fn new(seed: u64, weather: Weather, history: u16) -> World {
+        // Every other agent is on a slow line.
+        let config = AgentConfig { hold: Span::from_us(500) * (seed % 2) as i64, ..AgentConfig::default() };
         World {
-            agent: Agent::new(AgentConfig::default(), References::default()),
+            agent: Agent::new(config, References::default()),
             client: ModelClient::new(history, Instant::from_ns(0)),
             random: Random(seed),
             weather,
@@ -128,7 +130,7 @@ impl World {
     fn hand_back(&mut self, sample: Sample) {
         self.echoed += 1;
         if let Some(reader) = self.reader {
-            self.agent.handle_sample(reader, sample);
+            self.agent.handle_sample(reader, sample, self.now);
         }
     }
 
@@ -237,7 +239,7 @@ fn a_longer_history_is_found_and_used_and_a_shorter_is_not_blocked() {
         let body = (0..500u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
         let before = world.client.received();
         let large = Sample { body: body.into(), is_little_endian: true };
-        world.agent.handle_sample(world.reader.unwrap(), large);
+        world.agent.handle_sample(world.reader.unwrap(), large, world.now);
         while world.client.large() + world.agent.counters().undeliverable == 0 {
             assert!(world.messages < 5_000, "{}", world.client.describe());
             world.run(world.messages + 10);

@@ -51,7 +51,8 @@ impl Bench {
 
     fn sample(&mut self, object: ObjectId, body: &[u8]) -> Vec<Vec<u8>> {
         let endpoint = *self.readers.iter().rfind(|endpoint| endpoint.object == object).unwrap();
-        self.agent.handle_sample(endpoint, Sample { body: Arc::from(body), is_little_endian: true });
+        let sample = Sample { body: Arc::from(body), is_little_endian: true };
+        self.agent.handle_sample(endpoint, sample, self.now);
         self.drain()
     }
 
@@ -141,7 +142,7 @@ fn pings_and_times_are_answered_as_captured() {
 
 #[test]
 fn px4_is_served_as_captured() {
-    let bench = play(include_str!("../../../../vectors/xrce/px4.txt"));
+    let bench = play(include_str!("../../../../vectors/xrce/foreign/px4.txt"));
     let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
     let expected = [
         (Direction::Read, "rt/fmu/in/register_ext_component_request", false),
@@ -161,7 +162,7 @@ fn px4_is_served_as_captured() {
 
 #[test]
 fn micro_ros_is_served_and_taken_apart_as_captured() {
-    let bench = play(include_str!("../../../../vectors/xrce/micro_ros.txt"));
+    let bench = play(include_str!("../../../../vectors/xrce/foreign/micro_ros.txt"));
     let topics: Vec<_> = bench.events.iter().filter_map(opened).collect();
     let expected = [
         (Direction::Write, "rt/robot/count", true),
@@ -260,7 +261,7 @@ fn a_sample_for_a_reader_of_the_session_before_is_not_for_the_one_of_its_number_
         bench.client_says(HERE, &bytes(message));
     }
     let sample = Sample { body: Arc::from([1, 2, 3, 4]), is_little_endian: true };
-    bench.agent.handle_sample(before, sample);
+    bench.agent.handle_sample(before, sample, bench.now);
     assert!(bench.drain().is_empty());
     let sent = bench.sample(before.object, &[5, 6]);
     assert_eq!(sent, [bytes("81 80 03 00 09 01 06 00 00 0E 00 16 05 06")]);
@@ -396,3 +397,71 @@ fn a_service_is_asked_and_answered() {
 
 /// As in `answer`.
 const IDENTITY_BYTES: usize = 24;
+
+/// A reader and a writer on a slow line; the client's reliable messages are at 5, the agent's at 5.
+fn on_a_slow_line() -> Bench {
+    let config = AgentConfig { hold: Span::from_us(500), ..AgentConfig::default() };
+    let mut bench = Bench::with(config);
+    bench.client_says(HERE, &bytes(CREATE_CLIENT));
+    for (number, create) in (0u8..).zip([
+        "01 07 10 00 00 0A 00 11 01 03 00 00 02 00 00 00 00 00 00 00",
+        "01 07 22 00 00 0B 00 12 02 03 00 00 14 00 00 00 05 00 00 00 72 74 2F 74 00 00 01 00 02 00 00 00 54 00 00 \
+         00 00 11",
+        "01 07 10 00 00 0C 00 13 03 03 00 00 02 00 00 00 00 00 00 11",
+        "01 07 19 00 00 0D 00 15 05 03 00 00 0B 00 00 00 00 12 01 00 0B 00 00 00 00 00 00 00 13",
+        "01 07 10 00 00 0E 00 14 04 03 00 00 02 00 00 00 00 00 00 11",
+        "01 07 19 00 00 0F 00 16 06 03 00 00 0B 00 00 00 00 12 01 00 03 00 00 00 00 00 00 00 14",
+        "08 01 10 00 00 10 00 16 80 00 00 01 FF FF 00 00 00 00 00 00",
+    ]) {
+        let sent = bench.client_says(HERE, &[vec![0x81, 0x80, number, 0], bytes(create)].concat());
+        // What is there already goes ahead of the acknowledgement.
+        let expected = if number == 6 { vec![id::ACKNACK] } else { vec![id::STATUS, id::ACKNACK] };
+        assert_eq!(kinds(&sent), expected, "message {number}");
+        acknowledge(&mut bench, number + 1);
+    }
+    bench
+}
+
+fn kinds(messages: &[Vec<u8>]) -> Vec<u8> {
+    messages.iter().map(|message| message[4]).collect()
+}
+
+fn acknowledge(bench: &mut Bench, first: u8) {
+    bench.client_says(HERE, &[bytes("81 00 00 00 0A 01 05 00"), vec![first, 0, 0, 0, 0x80]].concat());
+}
+
+fn ask(bench: &mut Bench, number: u8) -> Vec<u8> {
+    let message = [vec![0x81, 0x80, number, 0], bytes("07 01 08 00 00 20 00 15 01 02 03 04")].concat();
+    kinds(&bench.client_says(HERE, &message))
+}
+
+#[test]
+fn an_answer_goes_ahead_of_the_acknowledgement_where_answers_are_fast() {
+    let mut bench = on_a_slow_line();
+    let reader = ObjectId([0, 0x16]);
+    let nothing: [u8; 0] = [];
+    // The first time nobody knows, and the acknowledgement does not wait.
+    assert_eq!(ask(&mut bench, 7), [id::ACKNACK]);
+    bench.pass(Span::from_us(200));
+    assert_eq!(kinds(&bench.sample(reader, &[1, 2, 3, 4])), [id::DATA]);
+    // From then on it does.
+    assert_eq!(ask(&mut bench, 8), nothing);
+    bench.pass(Span::from_us(200));
+    assert_eq!(kinds(&bench.sample(reader, &[1, 2, 3, 4])), [id::DATA, id::ACKNACK]);
+    // An answer that is long goes behind.
+    assert_eq!(ask(&mut bench, 9), nothing);
+    assert_eq!(kinds(&bench.sample(reader, &[0; 200])), [id::ACKNACK, id::DATA]);
+    // Without an answer the acknowledgement goes when its time is over, and at once from then on.
+    assert_eq!(ask(&mut bench, 10), nothing);
+    assert_eq!(kinds(&bench.pass(Span::from_us(499))), nothing);
+    assert_eq!(kinds(&bench.pass(Span::from_us(1))), [id::ACKNACK]);
+    acknowledge(&mut bench, 9);
+    assert_eq!(ask(&mut bench, 11), [id::ACKNACK]);
+}
+
+#[test]
+fn an_acknowledgement_is_overtaken_once() {
+    let mut bench = on_a_slow_line();
+    let two = "81 80 07 00 03 01 04 00 00 30 00 15 03 01 04 00 00 31 00 16";
+    assert_eq!(kinds(&bench.client_says(HERE, &bytes(two))), [id::STATUS, id::ACKNACK, id::STATUS]);
+}

@@ -236,6 +236,9 @@ impl Session {
             _ => body.into(),
         };
         let sample = Sample { body, is_little_endian: reader.is_little() };
+        if context.stream >= 0x80 {
+            self.yielding.handle_asked(self.hold, context.arrived.local);
+        }
         around.tell(Event::Published { endpoint, sample, arrived: context.arrived, measured });
         Ok(())
     }
