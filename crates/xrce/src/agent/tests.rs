@@ -414,8 +414,8 @@ fn on_a_slow_line() -> Bench {
         "08 01 10 00 00 10 00 16 80 00 00 01 FF FF 00 00 00 00 00 00",
     ]) {
         let sent = bench.client_says(HERE, &[vec![0x81, 0x80, number, 0], bytes(create)].concat());
-        // What is there already goes ahead of the acknowledgement.
-        let expected = if number == 6 { vec![id::ACKNACK] } else { vec![id::STATUS, id::ACKNACK] };
+        // Who has published nothing yet is acknowledged first.
+        let expected = if number == 6 { vec![id::ACKNACK] } else { vec![id::ACKNACK, id::STATUS] };
         assert_eq!(kinds(&sent), expected, "message {number}");
         acknowledge(&mut bench, number + 1);
     }
@@ -462,6 +462,8 @@ fn an_answer_goes_ahead_of_the_acknowledgement_where_answers_are_fast() {
 #[test]
 fn an_acknowledgement_is_overtaken_once() {
     let mut bench = on_a_slow_line();
-    let two = "81 80 07 00 03 01 04 00 00 30 00 15 03 01 04 00 00 31 00 16";
+    ask(&mut bench, 7);
+    bench.sample(ObjectId([0, 0x16]), &[1, 2, 3, 4]);
+    let two = "81 80 08 00 03 01 04 00 00 30 00 15 03 01 04 00 00 31 00 16";
     assert_eq!(kinds(&bench.client_says(HERE, &bytes(two))), [id::STATUS, id::ACKNACK, id::STATUS]);
 }

@@ -1,8 +1,9 @@
 //! Acknowledgements that let a short answer go first.
 //!
 //! On a slow line the acknowledgement of a request takes as long as half of its answer, and both leave at nearly the same
-//! moment. The client can do something with the answer, and waits for the acknowledgement at leisure. So what is there
-//! already goes ahead, and a client whose samples were answered at once the last time is acknowledged a little later.
+//! moment. The client can do something with the answer, and waits for the acknowledgement at leisure. So a client whose
+//! samples were answered at once the last time is acknowledged a little later, and what is there by then goes ahead. All
+//! others are acknowledged first, as eProsima's agent does it.
 
 use noctule_timebase::{Instant, Span};
 
@@ -54,7 +55,7 @@ impl Yielding {
     pub(super) fn turn(&mut self, hold: Span, other_bytes: Option<usize>, now: Instant<Local>) -> Turn {
         let may_yield = hold > Span::ZERO && !self.has_yielded;
         match other_bytes {
-            Some(bytes) if may_yield && bytes <= AHEAD_BYTES_MAX => {
+            Some(bytes) if may_yield && self.pays && bytes <= AHEAD_BYTES_MAX => {
                 self.has_yielded = true;
                 return Turn::Other;
             }
