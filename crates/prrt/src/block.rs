@@ -37,6 +37,8 @@ pub(crate) struct Block {
     pub(crate) spacing: Span,
     /// Samples lost with it on average, as last computed.
     pub(crate) risk: f64,
+    /// This host stood still meanwhile: what becomes of it says little of the channel.
+    is_excused: bool,
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
     is_closed: bool,
@@ -102,6 +104,7 @@ impl Block {
             begin: now,
             spacing: Span::ZERO,
             risk: 0.0,
+            is_excused: false,
             symbols: Vec::new(),
             is_closed: false,
             is_abandoned: false,
@@ -168,6 +171,17 @@ impl Block {
     /// A symbol of it has been sent.
     pub(crate) fn has_begun(&self) -> bool {
         self.unsent > 0
+    }
+
+    /// This host stood still from then to then.
+    pub(crate) fn handle_standstill(&mut self, from: Instant<Local>, until: Instant<Local>) {
+        self.is_excused |= self.begin < until && from < self.deadline_at;
+    }
+
+    /// Whether what became of it is this host's doing rather than the channel's, as far as can be told: it stood still, or it was too
+    /// late to weigh the risk.
+    pub(crate) fn is_excused(&self) -> bool {
+        self.is_excused || self.risk == 0.0 && self.needed() > 0
     }
 
     fn needed(&self) -> usize {

@@ -209,7 +209,7 @@ impl Flight {
     pub(crate) fn handle_feedback(
         &mut self,
         feedback: &Feedback,
-        now: Instant<Local>,
+        (came, now): (Instant<Local>, Instant<Local>),
         settle: &mut dyn FnMut(Fate, u64, Carried),
     ) -> Option<Option<Instant<Local>>> {
         let newest = feedback.newest;
@@ -258,7 +258,7 @@ impl Flight {
             if number == newest {
                 let sent_at = packet.sent_at;
                 left = Some(sent_at);
-                self.measure(sent_at, feedback, now);
+                self.measure(sent_at, feedback, (came, now));
             }
             (self.progress_at, self.doublings) = (now, 0);
         }
@@ -277,8 +277,13 @@ impl Flight {
     }
 
     /// The newest packet that feedback names has been there and back.
-    fn measure(&mut self, sent_at: Instant<Local>, feedback: &Feedback, now: Instant<Local>) {
-        let sample = (now - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
+    fn measure(
+        &mut self,
+        sent_at: Instant<Local>,
+        feedback: &Feedback,
+        (came, now): (Instant<Local>, Instant<Local>),
+    ) {
+        let sample = (came - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
         let trip = RoundTrip::measure(&mut self.round_trip, sample);
         self.pace.measure(sample, sent_at);
         self.window.measure(trip, feedback.newest, now);

@@ -359,10 +359,10 @@ impl Simulation {
                 is_awake[to] = true;
                 let arrival = Arrival {
                     now,
-                    own_ns: now.ns() + self.clocks_ns[to],
+                    came,
+                    own_ns: came.ns() + self.clocks_ns[to],
                     peer_ns: Some(now.ns() + self.believed_ns[1 - to]),
                 };
-                let _ = came;
                 // What is damaged and malformed is counted.
                 let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);
                 assert!(cell.corruption > 0.0 || taken.is_ok(), "seed {seed}: {taken:?}");
