@@ -38,7 +38,7 @@ pub(crate) struct Block {
     /// Samples lost with it on average, as last computed.
     pub(crate) risk: f64,
     /// This host stood still meanwhile: what becomes of it says little of the channel.
-    is_excused: bool,
+    stood_still: bool,
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
     is_closed: bool,
@@ -104,7 +104,7 @@ impl Block {
             begin: now,
             spacing: Span::ZERO,
             risk: 0.0,
-            is_excused: false,
+            stood_still: false,
             symbols: Vec::new(),
             is_closed: false,
             is_abandoned: false,
@@ -175,13 +175,18 @@ impl Block {
 
     /// This host stood still from then to then.
     pub(crate) fn handle_standstill(&mut self, from: Instant<Local>, until: Instant<Local>) {
-        self.is_excused |= self.begin < until && from < self.deadline_at;
+        self.stood_still |= self.begin < until && from < self.deadline_at;
+    }
+
+    /// Whether this host did meanwhile, as far as noticed.
+    pub(crate) fn stood_still(&self) -> bool {
+        self.stood_still
     }
 
     /// Whether what became of it is this host's doing rather than the channel's, as far as can be told: it stood still, or it was too
     /// late to weigh the risk.
     pub(crate) fn is_excused(&self) -> bool {
-        self.is_excused || self.risk == 0.0 && self.needed() > 0
+        self.stood_still || self.risk == 0.0 && self.needed() > 0
     }
 
     fn needed(&self) -> usize {

@@ -48,6 +48,9 @@ pub(crate) const HEADER_BYTES: usize = 56;
 const EXTRAS_PAUSE: Span = Span::from_us(500);
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
 const PRICE_UNDER_LIMIT: f64 = 0.5;
+/// The price of a datagram for a block that lost time because this host stood still, in parts of the usual one: these are few, and
+/// have fewer chances left.
+const PRICE_AFTER_STANDSTILL: f64 = 0.1;
 
 /// Streams with deadlines.
 #[derive(Debug)]
@@ -506,6 +509,7 @@ impl BoundStream {
                 block.close();
             }
             let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
+            let price = if block.stood_still() { price * PRICE_AFTER_STANDSTILL } else { price };
             match block.step(path, interval, price, now) {
                 Step::Send(risk) if !self.budget.allows() => {
                     counters.extras_refused += 1;

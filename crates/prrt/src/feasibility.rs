@@ -18,13 +18,16 @@ const LOOK_AGAIN: Span = Span::from_s(1);
 const LOOK_FIRST: Span = Span::from_ms(200);
 /// Extras per datagram beyond which a wish counts as infeasible.
 const REDUNDANCY_MAX: f64 = 4.0;
-/// Risk left, in parts of the target, that is too much if the model says so, too, and if not; in how many looks in a row.
-const BEYOND: [f64; 2] = [1.5, 3.0];
-const BEYOND_LOOKS: u32 = 2;
+/// Risk left, in parts of the target, that is too much if the model says so, too, and if not.
+const BEYOND: [f64; 2] = [1.1, 2.0];
+/// What is left beyond that is summed up (Page's CUSUM, Biometrika 1954), in samples lost on average: a verdict needs so many, and as many
+/// less to be withdrawn. Of blocks of several samples, which are lost together, as many times more.
+const EVIDENCE: f64 = 2.0;
 /// What is kept of earlier looks.
 const KEPT: f64 = 0.8;
-/// The same for what is not worth trying.
+/// The same for what is not worth trying, and in how many looks in a row.
 const HOPELESS: f64 = 30.0;
+const HOPELESS_EVIDENCE: f64 = 4.0;
 const HOPELESS_LOOKS: [u32; 2] = [2, 4];
 /// That is tried again after this, then after twice as long each time.
 const TRY_AGAIN: Span = Span::from_s(4);
@@ -53,8 +56,10 @@ pub(crate) struct Feasibility {
     starved: u32,
     now: Left,
     average: Left,
-    /// Looks in a row that found too much risk left on average, that were hopeless, and that were not.
-    beyond: u32,
+    /// Risk left beyond what may be, and beyond what is worth trying, summed up.
+    excess: f64,
+    hopeless_excess: f64,
+    /// Looks in a row that were hopeless, and that were not.
     hopeless: u32,
     hopeful: u32,
 }
@@ -93,7 +98,8 @@ impl Feasibility {
             starved: 0,
             now: Left::default(),
             average: Left::default(),
-            beyond: 0,
+            excess: 0.0,
+            hopeless_excess: 0.0,
             hopeless: 0,
             hopeful: 0,
         }
@@ -157,8 +163,12 @@ impl Feasibility {
             _ if starved > target => Some(beyond_capacity(None, starved)),
             _ => None,
         };
-        self.adjust(at_once.is_some() || self.hopeless >= HOPELESS_LOOKS[is_doubted], now);
-        let is_infeasible = self.effort != Effort::Full || self.beyond >= BEYOND_LOOKS;
+        let evidence = f64::from(self.block);
+        let is_hopeless = self.hopeless >= HOPELESS_LOOKS[is_doubted]
+            && self.hopeless_excess >= HOPELESS_EVIDENCE * evidence;
+        self.adjust(at_once.is_some() || is_hopeless, now);
+        let is_beyond = self.excess >= EVIDENCE * evidence || self.is_told && self.excess > 0.0;
+        let is_infeasible = self.effort != Effort::Full || is_beyond;
         if std::mem::replace(&mut self.is_told, is_infeasible) == is_infeasible {
             return None;
         }
@@ -181,14 +191,12 @@ impl Feasibility {
         }
         let Left { risk: before, allowed: allowed_before } = self.average;
         self.average = Left { risk: before * KEPT + risk, allowed: allowed_before * KEPT + allowed };
+        let most = f64::from(self.block) * EVIDENCE;
+        self.excess = (self.excess + risk - beyond * allowed).clamp(0.0, most);
+        self.hopeless_excess = (self.hopeless_excess + risk - HOPELESS * allowed).max(0.0);
         let is_hopeless = risk > HOPELESS * allowed;
         self.hopeless = if is_hopeless { self.hopeless + 1 } else { 0 };
         self.hopeful = if is_hopeless { 0 } else { self.hopeful + 1 };
-        match self.average.share() {
-            share if share > beyond => self.beyond += 1,
-            share if share <= 1.0 => self.beyond = 0,
-            _ => {}
-        }
     }
 
     fn adjust(&mut self, is_hopeless: bool, now: Instant<Local>) {
@@ -199,11 +207,11 @@ impl Feasibility {
                 Effort::Little(now + self.try_after)
             }
             Effort::Little(until) if now >= until => {
-                (self.hopeless, self.hopeful) = (0, 0);
+                (self.hopeless, self.hopeful, self.hopeless_excess) = (0, 0, 0.0);
                 Effort::Trying
             }
             Effort::Trying if self.hopeful >= HOPELESS_LOOKS[0] => {
-                (self.average, self.beyond, self.try_after) = (Left::default(), 0, TRY_AGAIN);
+                (self.average, self.excess, self.try_after) = (Left::default(), 0.0, TRY_AGAIN);
                 Effort::Full
             }
             effort => effort,

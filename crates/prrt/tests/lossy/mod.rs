@@ -354,7 +354,11 @@ impl Simulation {
             let datagram = entry.remove();
             self.sockets[datagram.to].push_back((came, datagram));
         }
-        for to in (0..2).filter(|node| self.still_until[*node].is_none()) {
+        // Who writes reads the socket, if the thread does not.
+        for to in 0..2 {
+            if self.still_until[to].is_some() && !is_awake[to] {
+                continue;
+            }
             while let Some((came, Datagram { bytes, .. })) = self.sockets[to].pop_front() {
                 is_awake[to] = true;
                 let arrival = Arrival {
