@@ -50,7 +50,7 @@ const EXTRAS_PAUSE: Span = Span::from_us(500);
 const PRICE_UNDER_LIMIT: f64 = 0.5;
 /// The price of a datagram for a block that lost time because this host stood still, in parts of the usual one: these are few, and
 /// have fewer chances left.
-const PRICE_AFTER_STANDSTILL: f64 = 0.1;
+const PRICE_AFTER_STANDSTILL: f64 = 0.2;
 
 /// Streams with deadlines.
 #[derive(Debug)]
@@ -410,7 +410,10 @@ impl BoundStream {
     fn observe(&mut self, now: Instant<Local>) {
         if let Some(last) = self.last_at.replace(now) {
             let latest = now - last;
-            self.interval = Some(self.interval.map_or(latest, |smoothed| smoothed + (latest - smoothed) / 8));
+            // Who stood still writes late what it should have, all at once.
+            self.interval = Some(self.interval.map_or(latest, |smoothed| {
+                smoothed + (latest.clamp(smoothed / 2, smoothed * 2) - smoothed) / 8
+            }));
         }
     }
 

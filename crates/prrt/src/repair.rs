@@ -171,7 +171,7 @@ const SHARE_OF_TARGET_BLOCKS: f64 = 0.35;
 const TRUST_FAILURES: f64 = 1.0;
 const TRUST_FADES: f64 = 1.0 / 1_000_000.0;
 /// Beyond this factor experience is not believed: what fails so much more often than foreseen has a cause that copies do not cure.
-const EXPERIENCE_MOST: f64 = 4.0;
+const EXPERIENCE_MOST: f64 = 8.0;
 
 impl Price {
     pub(crate) fn new() -> Price {
