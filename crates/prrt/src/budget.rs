@@ -92,7 +92,7 @@ mod tests {
     fn extras_become_dearer_as_they_become_few() {
         let mut budget = Budget { by_data: EXTRAS_SAVED_LIMIT, by_arrivals: EXTRAS_SAVED_LIMIT };
         assert_eq!(budget.scarcity(), 1.0);
-        (0..96).for_each(|_| budget.spend());
+        (0..EXTRAS_SAVED_LIMIT as u32 - 32).for_each(|_| budget.spend());
         assert_eq!(budget.scarcity(), 4.0);
         (0..32).for_each(|_| budget.spend());
         assert_eq!(budget.scarcity(), EXTRAS_PLENTY * EXTRAS_PLENTY);

@@ -247,3 +247,47 @@ fn model(bound: &Bound, interval: Span, flight: &Flight) -> Option<(Demand, Path
     };
     Some((demand, path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 200 Hz and 1e-4.
+    const ALLOWED: f64 = 0.02;
+
+    fn look(feasibility: &mut Feasibility, risk: f64) -> Option<Wish> {
+        feasibility.settle(risk, ALLOWED);
+        feasibility.judge(Err(beyond_capacity(None, 1e-3)), 1e-4, Instant::from_ns(0))
+    }
+
+    #[test]
+    fn a_single_lump_of_risk_is_no_verdict() {
+        let mut feasibility = Feasibility::new(Instant::from_ns(0));
+        for second in 0..1_000 {
+            let risk = if second % 100 == 0 { 1.5 } else { 0.0 };
+            assert_eq!(look(&mut feasibility, risk), None, "second {second}");
+        }
+        // Nor are two in a row worth giving up for.
+        assert_eq!((look(&mut feasibility, 0.8), look(&mut feasibility, 1.0)), (None, None));
+        assert!(!feasibility.is_hopeless());
+    }
+
+    #[test]
+    fn what_is_missed_by_little_is_told_in_time_and_taken_back_when_it_is_not_any_more() {
+        let mut feasibility = Feasibility::new(Instant::from_ns(0));
+        let told = (1..).find(|_| look(&mut feasibility, 1.4 * ALLOWED).is_some()).unwrap();
+        assert_eq!(told, (EVIDENCE / (1.4 - BEYOND[0]) / ALLOWED).ceil() as u32);
+        // However long it lasts.
+        (0..10_000).for_each(|_| assert_eq!(look(&mut feasibility, 1.4 * ALLOWED), None));
+        let back = (1..).find(|_| look(&mut feasibility, 0.0).is_some()).unwrap();
+        assert_eq!(back, (EVIDENCE / BEYOND[0] / ALLOWED).ceil() as u32);
+        assert!(!feasibility.is_hopeless());
+    }
+
+    #[test]
+    fn what_is_missed_by_far_is_given_up_within_seconds() {
+        let mut feasibility = Feasibility::new(Instant::from_ns(0));
+        (0..HOPELESS_LOOKS[0]).for_each(|_| _ = look(&mut feasibility, 10.0));
+        assert!(feasibility.is_hopeless());
+    }
+}
