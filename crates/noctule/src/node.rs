@@ -462,6 +462,7 @@ impl Shared {
         let sample = remote::outgoing(topic, numbered, payload, self.clock.now());
         let mut state = self.lock();
         let now = clock::now();
+        self.relieve(&mut state, now);
         state.send(topic.id, &sample, now);
         self.transmit(&mut state);
         self.alarm.set_by(state.poll_timeout(now));

@@ -7,6 +7,10 @@ mod grid;
 #[path = "../tests/lossy/mod.rs"]
 mod lossy;
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use lossy::Outcome;
 use noctule_prrt::plan::{Infeasible, Plan, exact, fast};
 
@@ -38,30 +42,51 @@ fn main() {
         "| message | RTT ms | deadline ms | loss % | bursts | capacity | plan | its redundancy | model's least | residual | redundancy | verdict |"
     );
     println!("|---|---:|---:|---:|---|---:|---|---:|---:|---:|---:|---|");
-    let mut counts = std::collections::BTreeMap::new();
-    for cell in grid::cells() {
-        let least = exact(&cell.demand, &cell.path).map(|plan| plan.redundancy);
-        let outcome = lossy::run(simulated(&cell), samples, seed);
-        let verdict = verdict(&outcome, least.as_ref().ok().copied(), cell.bursts);
-        *counts.entry(verdict).or_insert(0) += 1;
-        print!(
-            "| {} B, {} Hz | {} | {} | {:.0} | {} | {:.4} ",
-            cell.bytes,
-            cell.rate_hz,
-            cell.round_trip_ms,
-            cell.deadline_round_trips * cell.round_trip_ms as f64,
-            cell.loss * 100.0,
-            if cell.bursts { "3" } else { "no" },
-            1.0 / (1.0 - cell.loss) - 1.0,
-        );
-        match (fast(&cell.demand, &cell.path), least) {
-            (Ok(plan), Ok(least)) => print!("| {} | {:.4} | {least:.4} ", shape(&plan), plan.redundancy),
-            (Err(why), Ok(least)) => print!("| missed: {why} | | {least:.4} "),
-            (_, Err(why)) => print!("| {} | | infeasible ", instead(&why)),
+    let (cells, next) = (grid::cells(), AtomicUsize::new(0));
+    let rows = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((number, cell)) =
+                    cells.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let row = row(cell, samples, seed);
+                    rows.lock().unwrap_or_else(PoisonError::into_inner).insert(number, row);
+                }
+            });
         }
-        println!("| {:.1e} | {:.4} | {verdict} |", outcome.residual(), outcome.redundancy());
+    });
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut counts = BTreeMap::new();
+    for (row, verdict) in rows.values() {
+        println!("{row}");
+        *counts.entry(verdict).or_insert(0) += 1;
     }
     println!("\n{counts:?}");
+}
+
+/// A line of the table, and the verdict in it.
+fn row(cell: &grid::Cell, samples: u64, seed: u64) -> (String, &'static str) {
+    let least = exact(&cell.demand, &cell.path).map(|plan| plan.redundancy);
+    let outcome = lossy::run(simulated(cell), samples, seed);
+    let verdict = verdict(&outcome, least.as_ref().ok().copied(), cell.bursts);
+    let begin = format!(
+        "| {} B, {} Hz | {} | {} | {:.0} | {} | {:.4} ",
+        cell.bytes,
+        cell.rate_hz,
+        cell.round_trip_ms,
+        cell.deadline_round_trips * cell.round_trip_ms as f64,
+        cell.loss * 100.0,
+        if cell.bursts { "3" } else { "no" },
+        1.0 / (1.0 - cell.loss) - 1.0,
+    );
+    let plan = match (fast(&cell.demand, &cell.path), least) {
+        (Ok(plan), Ok(least)) => format!("| {} | {:.4} | {least:.4} ", shape(&plan), plan.redundancy),
+        (Err(why), Ok(least)) => format!("| missed: {why} | | {least:.4} "),
+        (_, Err(why)) => format!("| {} | | infeasible ", instead(&why)),
+    };
+    let (residual, redundancy) = (outcome.residual(), outcome.redundancy());
+    (format!("{begin}{plan}| {residual:.1e} | {redundancy:.4} | {verdict} |"), verdict)
 }
 
 fn verdict(outcome: &Outcome, least: Option<f64>, bursts: bool) -> &'static str {

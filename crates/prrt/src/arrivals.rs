@@ -80,7 +80,7 @@ impl Arrivals {
     /// What there is to tell, if anything arrived since [`said`](Arrivals::said).
     pub(crate) fn feedback(&self, now: Instant<Local>) -> Option<Feedback> {
         let (newest, arrival) = self.newest.filter(|_| self.unsaid > 0 || self.demanded)?;
-        let delay_ns = u32::try_from((now - arrival.now).ns().max(0)).unwrap_or(u32::MAX);
+        let delay_ns = u32::try_from((now - arrival.came).ns().max(0)).unwrap_or(u32::MAX);
         let (earlier, refused, arrived_ns) = (self.earlier, self.refused, arrival.own_ns);
         Some(Feedback { newest, earlier, refused, arrived_ns, delay_ns })
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn record(arrivals: &mut Arrivals, packet: u64, taken: bool, now: Instant<Local>) {
-        arrivals.record(packet, taken, None, Arrival { now, own_ns: 0, peer_ns: None });
+        arrivals.record(packet, taken, None, Arrival { now, came: now, own_ns: 0, peer_ns: None });
     }
 
     #[test]

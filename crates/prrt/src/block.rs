@@ -37,6 +37,8 @@ pub(crate) struct Block {
     pub(crate) spacing: Span,
     /// Samples lost with it on average, as last computed.
     pub(crate) risk: f64,
+    /// This host stood still meanwhile: what becomes of it says little of the channel.
+    stood_still: bool,
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
     is_closed: bool,
@@ -102,6 +104,7 @@ impl Block {
             begin: now,
             spacing: Span::ZERO,
             risk: 0.0,
+            stood_still: false,
             symbols: Vec::new(),
             is_closed: false,
             is_abandoned: false,
@@ -168,6 +171,22 @@ impl Block {
     /// A symbol of it has been sent.
     pub(crate) fn has_begun(&self) -> bool {
         self.unsent > 0
+    }
+
+    /// This host stood still from then to then.
+    pub(crate) fn handle_standstill(&mut self, from: Instant<Local>, until: Instant<Local>) {
+        self.stood_still |= self.begin < until && from < self.deadline_at;
+    }
+
+    /// Whether this host did meanwhile, as far as noticed.
+    pub(crate) fn stood_still(&self) -> bool {
+        self.stood_still
+    }
+
+    /// Whether what became of it is this host's doing rather than the channel's, as far as can be told: it stood still, or it was too
+    /// late to weigh the risk.
+    pub(crate) fn is_excused(&self) -> bool {
+        self.stood_still || self.risk == 0.0 && self.needed() > 0
     }
 
     fn needed(&self) -> usize {

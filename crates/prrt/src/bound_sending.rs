@@ -26,7 +26,7 @@ const BLOCKS_LIMIT: usize = 65_536;
 const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
 /// Threads wake late, by as much at least.
 const LATENESS_LEAST: Span = Span::from_us(300);
-/// Who sleeps for longer was stopped, and it says nothing of the next time.
+/// Who sleeps for longer stood still, and it says nothing of the next time, nor of the channel.
 const LATENESS_LIMIT: Span = Span::from_ms(3);
 /// One wake in twenty is later than what is reckoned with, found by counting: a step of this part down with every wake, so many up with
 /// a later one. The latest of all would tell what another process did a second ago, and being late costs a block no more than its last copy.
@@ -48,6 +48,9 @@ pub(crate) const HEADER_BYTES: usize = 56;
 const EXTRAS_PAUSE: Span = Span::from_us(500);
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
 const PRICE_UNDER_LIMIT: f64 = 0.5;
+/// The price of a datagram for a block that lost time because this host stood still, in parts of the usual one: these are few, and
+/// have fewer chances left.
+const PRICE_AFTER_STANDSTILL: f64 = 0.2;
 
 /// Streams with deadlines.
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub(crate) struct BoundSending {
     /// When `next` was to be asked again, and how late that is at most 19 times in 20.
     wake_at: Option<Instant<Local>>,
     lateness: Span,
+    /// When this host last did, as far as noticed.
+    stood_still: (Instant<Local>, Instant<Local>),
 }
 
 #[derive(Debug)]
@@ -143,6 +148,7 @@ impl BoundSending {
             ready_at: Instant::MIN,
             wake_at: None,
             lateness: LATENESS_LEAST,
+            stood_still: (Instant::MIN, Instant::MIN),
         }
     }
 
@@ -277,8 +283,19 @@ impl BoundSending {
         None
     }
 
+    /// This host took in now what it got before.
+    pub(crate) fn handle_wait(&mut self, came: Instant<Local>, now: Instant<Local>) {
+        let (from, until) = self.stood_still;
+        if now - came > LATENESS_LIMIT && (until < now || came < from) {
+            self.stood_still = (came, now);
+            let blocks = self.streams.values_mut().flat_map(|stream| &mut stream.blocks);
+            blocks.for_each(|block| block.handle_standstill(came, now));
+        }
+    }
+
     fn note_wake(&mut self, now: Instant<Local>) {
         if let Some(wake_at) = self.wake_at.take_if(|at| *at <= now) {
+            self.handle_wait(wake_at, now);
             let step = self.lateness / LATENESS_STEPS;
             let was_later = now - wake_at > self.lateness;
             let moved = if was_later { step * LATENESS_ODDS } else { Span::ZERO - step };
@@ -393,7 +410,10 @@ impl BoundStream {
     fn observe(&mut self, now: Instant<Local>) {
         if let Some(last) = self.last_at.replace(now) {
             let latest = now - last;
-            self.interval = Some(self.interval.map_or(latest, |smoothed| smoothed + (latest - smoothed) / 8));
+            // Who stood still writes late what it should have, all at once.
+            self.interval = Some(self.interval.map_or(latest, |smoothed| {
+                smoothed + (latest.clamp(smoothed / 2, smoothed * 2) - smoothed) / 8
+            }));
         }
     }
 
@@ -421,7 +441,7 @@ impl BoundStream {
             let samples = if is_new { u64::from(failed) } else { 0 };
             counters.bound_failed += samples;
             self.counters.failed += samples;
-            if !block.is_abandoned() {
+            if !block.is_abandoned() && !block.is_excused() {
                 let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
                 let risk = self.price.settle(block.risk, failed.into(), (allowed, block.samples));
                 self.feasibility.settle(risk, allowed);
@@ -492,6 +512,7 @@ impl BoundStream {
                 block.close();
             }
             let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
+            let price = if block.stood_still() { price * PRICE_AFTER_STANDSTILL } else { price };
             match block.step(path, interval, price, now) {
                 Step::Send(risk) if !self.budget.allows() => {
                     counters.extras_refused += 1;

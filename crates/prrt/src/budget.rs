@@ -12,7 +12,7 @@ const EXTRAS_PER_ARRIVAL: f64 = 1.25;
 const EXTRAS_PER_DATAGRAM_INFEASIBLE: f64 = 0.5;
 const EXTRAS_PER_ARRIVAL_INFEASIBLE: f64 = 0.25;
 /// Extras that may be saved up, and those to begin with: nobody knows yet what the path bears.
-const EXTRAS_SAVED_LIMIT: f64 = 128.0;
+const EXTRAS_SAVED_LIMIT: f64 = 256.0;
 const EXTRAS_SAVED_FIRST: f64 = 32.0;
 /// While so many are left they are spent freely.
 const EXTRAS_PLENTY: f64 = 64.0;
@@ -92,7 +92,7 @@ mod tests {
     fn extras_become_dearer_as_they_become_few() {
         let mut budget = Budget { by_data: EXTRAS_SAVED_LIMIT, by_arrivals: EXTRAS_SAVED_LIMIT };
         assert_eq!(budget.scarcity(), 1.0);
-        (0..96).for_each(|_| budget.spend());
+        (0..EXTRAS_SAVED_LIMIT as u32 - 32).for_each(|_| budget.spend());
         assert_eq!(budget.scarcity(), 4.0);
         (0..32).for_each(|_| budget.spend());
         assert_eq!(budget.scarcity(), EXTRAS_PLENTY * EXTRAS_PLENTY);

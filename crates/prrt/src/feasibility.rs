@@ -18,13 +18,16 @@ const LOOK_AGAIN: Span = Span::from_s(1);
 const LOOK_FIRST: Span = Span::from_ms(200);
 /// Extras per datagram beyond which a wish counts as infeasible.
 const REDUNDANCY_MAX: f64 = 4.0;
-/// Risk left, in parts of the target, that is too much if the model says so, too, and if not; in how many looks in a row.
-const BEYOND: [f64; 2] = [1.5, 3.0];
-const BEYOND_LOOKS: u32 = 2;
+/// Risk left, in parts of the target, that is too much if the model says so, too, and if not.
+const BEYOND: [f64; 2] = [1.1, 2.0];
+/// What is left beyond that is summed up (Page's CUSUM, Biometrika 1954), in samples lost on average: a verdict needs so many, and as many
+/// less to be withdrawn. Of blocks of several samples, which are lost together, as many times more.
+const EVIDENCE: f64 = 2.0;
 /// What is kept of earlier looks.
 const KEPT: f64 = 0.8;
-/// The same for what is not worth trying.
+/// The same for what is not worth trying, and in how many looks in a row.
 const HOPELESS: f64 = 30.0;
+const HOPELESS_EVIDENCE: f64 = 4.0;
 const HOPELESS_LOOKS: [u32; 2] = [2, 4];
 /// That is tried again after this, then after twice as long each time.
 const TRY_AGAIN: Span = Span::from_s(4);
@@ -53,8 +56,10 @@ pub(crate) struct Feasibility {
     starved: u32,
     now: Left,
     average: Left,
-    /// Looks in a row that found too much risk left on average, that were hopeless, and that were not.
-    beyond: u32,
+    /// Risk left beyond what may be, and beyond what is worth trying, summed up.
+    excess: f64,
+    hopeless_excess: f64,
+    /// Looks in a row that were hopeless, and that were not.
     hopeless: u32,
     hopeful: u32,
 }
@@ -93,7 +98,8 @@ impl Feasibility {
             starved: 0,
             now: Left::default(),
             average: Left::default(),
-            beyond: 0,
+            excess: 0.0,
+            hopeless_excess: 0.0,
             hopeless: 0,
             hopeful: 0,
         }
@@ -157,8 +163,12 @@ impl Feasibility {
             _ if starved > target => Some(beyond_capacity(None, starved)),
             _ => None,
         };
-        self.adjust(at_once.is_some() || self.hopeless >= HOPELESS_LOOKS[is_doubted], now);
-        let is_infeasible = self.effort != Effort::Full || self.beyond >= BEYOND_LOOKS;
+        let evidence = f64::from(self.block);
+        let is_hopeless = self.hopeless >= HOPELESS_LOOKS[is_doubted]
+            && self.hopeless_excess >= HOPELESS_EVIDENCE * evidence;
+        self.adjust(at_once.is_some() || is_hopeless, now);
+        let is_beyond = self.excess >= EVIDENCE * evidence || self.is_told && self.excess > 0.0;
+        let is_infeasible = self.effort != Effort::Full || is_beyond;
         if std::mem::replace(&mut self.is_told, is_infeasible) == is_infeasible {
             return None;
         }
@@ -181,14 +191,12 @@ impl Feasibility {
         }
         let Left { risk: before, allowed: allowed_before } = self.average;
         self.average = Left { risk: before * KEPT + risk, allowed: allowed_before * KEPT + allowed };
+        let most = f64::from(self.block) * EVIDENCE;
+        self.excess = (self.excess + risk - beyond * allowed).clamp(0.0, most);
+        self.hopeless_excess = (self.hopeless_excess + risk - HOPELESS * allowed).max(0.0);
         let is_hopeless = risk > HOPELESS * allowed;
         self.hopeless = if is_hopeless { self.hopeless + 1 } else { 0 };
         self.hopeful = if is_hopeless { 0 } else { self.hopeful + 1 };
-        match self.average.share() {
-            share if share > beyond => self.beyond += 1,
-            share if share <= 1.0 => self.beyond = 0,
-            _ => {}
-        }
     }
 
     fn adjust(&mut self, is_hopeless: bool, now: Instant<Local>) {
@@ -199,11 +207,11 @@ impl Feasibility {
                 Effort::Little(now + self.try_after)
             }
             Effort::Little(until) if now >= until => {
-                (self.hopeless, self.hopeful) = (0, 0);
+                (self.hopeless, self.hopeful, self.hopeless_excess) = (0, 0, 0.0);
                 Effort::Trying
             }
             Effort::Trying if self.hopeful >= HOPELESS_LOOKS[0] => {
-                (self.average, self.beyond, self.try_after) = (Left::default(), 0, TRY_AGAIN);
+                (self.average, self.excess, self.try_after) = (Left::default(), 0.0, TRY_AGAIN);
                 Effort::Full
             }
             effort => effort,
@@ -238,4 +246,48 @@ fn model(bound: &Bound, interval: Span, flight: &Flight) -> Option<(Demand, Path
         reaction: Span::from_us(300),
     };
     Some((demand, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 200 Hz and 1e-4.
+    const ALLOWED: f64 = 0.02;
+
+    fn look(feasibility: &mut Feasibility, risk: f64) -> Option<Wish> {
+        feasibility.settle(risk, ALLOWED);
+        feasibility.judge(Err(beyond_capacity(None, 1e-3)), 1e-4, Instant::from_ns(0))
+    }
+
+    #[test]
+    fn a_single_lump_of_risk_is_no_verdict() {
+        let mut feasibility = Feasibility::new(Instant::from_ns(0));
+        for second in 0..1_000 {
+            let risk = if second % 100 == 0 { 1.5 } else { 0.0 };
+            assert_eq!(look(&mut feasibility, risk), None, "second {second}");
+        }
+        // Nor are two in a row worth giving up for.
+        assert_eq!((look(&mut feasibility, 0.8), look(&mut feasibility, 1.0)), (None, None));
+        assert!(!feasibility.is_hopeless());
+    }
+
+    #[test]
+    fn what_is_missed_by_little_is_told_in_time_and_taken_back_when_it_is_not_any_more() {
+        let mut feasibility = Feasibility::new(Instant::from_ns(0));
+        let told = (1..).find(|_| look(&mut feasibility, 1.4 * ALLOWED).is_some()).unwrap();
+        assert_eq!(told, (EVIDENCE / (1.4 - BEYOND[0]) / ALLOWED).ceil() as u32);
+        // However long it lasts.
+        (0..10_000).for_each(|_| assert_eq!(look(&mut feasibility, 1.4 * ALLOWED), None));
+        let back = (1..).find(|_| look(&mut feasibility, 0.0).is_some()).unwrap();
+        assert_eq!(back, (EVIDENCE / BEYOND[0] / ALLOWED).ceil() as u32);
+        assert!(!feasibility.is_hopeless());
+    }
+
+    #[test]
+    fn what_is_missed_by_far_is_given_up_within_seconds() {
+        let mut feasibility = Feasibility::new(Instant::from_ns(0));
+        (0..HOPELESS_LOOKS[0]).for_each(|_| _ = look(&mut feasibility, 10.0));
+        assert!(feasibility.is_hopeless());
+    }
 }

@@ -209,7 +209,7 @@ impl Flight {
     pub(crate) fn handle_feedback(
         &mut self,
         feedback: &Feedback,
-        now: Instant<Local>,
+        (came, now): (Instant<Local>, Instant<Local>),
         settle: &mut dyn FnMut(Fate, u64, Carried),
     ) -> Option<Option<Instant<Local>>> {
         let newest = feedback.newest;
@@ -258,7 +258,7 @@ impl Flight {
             if number == newest {
                 let sent_at = packet.sent_at;
                 left = Some(sent_at);
-                self.measure(sent_at, feedback, now);
+                self.measure(sent_at, feedback, (came, now));
             }
             (self.progress_at, self.doublings) = (now, 0);
         }
@@ -268,7 +268,7 @@ impl Flight {
         self.newest_arrived = self.newest_arrived.max(newest);
         self.window.arrived(arrived, in_flight_bytes, now);
         self.give_up_overtaken(now, settle);
-        self.give_up_overdue(newest, now, settle);
+        self.give_up_overdue(newest, (came, now), settle);
         self.window.handle_feedback(self.next_number(), now);
         self.record_fates(now);
         self.forget_settled(now);
@@ -277,8 +277,13 @@ impl Flight {
     }
 
     /// The newest packet that feedback names has been there and back.
-    fn measure(&mut self, sent_at: Instant<Local>, feedback: &Feedback, now: Instant<Local>) {
-        let sample = (now - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
+    fn measure(
+        &mut self,
+        sent_at: Instant<Local>,
+        feedback: &Feedback,
+        (came, now): (Instant<Local>, Instant<Local>),
+    ) {
+        let sample = (came - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
         let trip = RoundTrip::measure(&mut self.round_trip, sample);
         self.pace.measure(sample, sent_at);
         self.window.measure(trip, feedback.newest, now);
@@ -400,16 +405,16 @@ impl Flight {
         self.overtaken = self.overtaken.max((self.newest_arrived + 1).saturating_sub(LATER_PACKETS));
     }
 
-    /// Feedback that was said after a packet must have arrived does not name it.
+    /// Feedback that was said after a packet must have arrived does not name it. What this host left lying was said earlier.
     fn give_up_overdue(
         &mut self,
         newest: u64,
-        now: Instant<Local>,
+        (came, now): (Instant<Local>, Instant<Local>),
         settle: &mut dyn FnMut(Fate, u64, Carried),
     ) {
         let Some(RoundTrip { smoothed, variation, .. }) = self.round_trip else { return };
         let [bound, reliable] = [OVERDUE_VARIATIONS, TIMEOUT_VARIATIONS]
-            .map(|variations| now - (smoothed + variation * variations + OVERDUE_MARGIN));
+            .map(|variations| came - (smoothed + variation * variations + OVERDUE_MARGIN));
         // Those too that wait for a second or third later one: time tells as well (RFC 8985).
         let from = self.overtaken.min(newest + 1).saturating_sub(self.first) as usize;
         for place in from..self.packets.len() {

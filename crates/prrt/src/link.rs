@@ -244,11 +244,12 @@ impl Link {
         }
         self.feedback_bytes =
             (self.feedback_bytes + FEEDBACK_SHARE * body.len()).min(FEEDBACK_SAVED_LIMIT_BYTES);
+        self.sending.handle_wait(arrival.came, arrival.now);
         if let Some(feedback) = &datagram.feedback
-            && let Some(t1) = self.sending.handle_feedback(feedback, arrival.now, &mut self.counters)
+            && let Some(t1) = self.sending.handle_feedback(feedback, arrival, &mut self.counters)
         {
             let t3_ns = feedback.arrived_ns.saturating_add(feedback.delay_ns.into());
-            self.stamps = Some(Stamps { t1, t2_ns: feedback.arrived_ns, t3_ns, t4: arrival.now });
+            self.stamps = Some(Stamps { t1, t2_ns: feedback.arrived_ns, t3_ns, t4: arrival.came });
         }
         let Some(load) = &datagram.load else { return Ok(()) };
         let mut sink = Sink { counters: &mut self.counters, deliver };

@@ -170,6 +170,8 @@ const SHARE_OF_TARGET_BLOCKS: f64 = 0.35;
 /// Failures with which the model's word is weighted against experience, and how slowly that fades.
 const TRUST_FAILURES: f64 = 1.0;
 const TRUST_FADES: f64 = 1.0 / 1_000_000.0;
+/// Beyond this factor experience is not believed: what fails so much more often than foreseen has a cause that copies do not cure.
+const EXPERIENCE_MOST: f64 = 8.0;
 
 impl Price {
     pub(crate) fn new() -> Price {
@@ -187,6 +189,7 @@ impl Price {
         self.foreseen += risk - self.foreseen * TRUST_FADES;
         self.failed += failed - self.failed * TRUST_FADES;
         let experience = (self.failed + TRUST_FAILURES) / (self.foreseen + TRUST_FAILURES);
+        let experience = experience.min(EXPERIENCE_MOST);
         let debt = self.debt + risk * experience - allowed * share;
         self.debt = debt.clamp(debt_at(PRICE_MOST), debt_at(PRICE_LEAST));
         risk * experience

@@ -63,7 +63,9 @@ impl Rhythm {
             return false;
         }
         self.silences += 1;
-        let next = expected.max(now - interval) + interval.max(SILENCE_LEAST);
+        let every = interval.max(SILENCE_LEAST);
+        // Who slept through several tells of one.
+        let next = if expected + every > now { expected + every } else { now + every };
         // When it is silent for longer, whatever it could help is over.
         let goes_on = next - newest.arrived <= deadline && self.silences < SILENCES_LIMIT;
         self.expected_at = goes_on.then_some(next);

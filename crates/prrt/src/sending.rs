@@ -15,7 +15,7 @@ use crate::fragment_set::FragmentSet;
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
-use crate::stream::{Class, Local, Origin, Outgoing, StreamId};
+use crate::stream::{Arrival, Class, Local, Origin, Outgoing, StreamId};
 use crate::wire::{
     Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, PIECES_MAX, Probe, Service, piece_bytes,
     piece_range,
@@ -156,11 +156,12 @@ impl Sending {
     pub(crate) fn handle_feedback(
         &mut self,
         feedback: &Feedback,
-        now: Instant<Local>,
+        arrival: Arrival,
         counters: &mut LinkCounters,
     ) -> Option<Instant<Local>> {
+        let now = arrival.now;
         let Sending { flight, streams, queue_bytes, lost, resting, bound, .. } = self;
-        let known = flight.handle_feedback(feedback, now, &mut |fate, packet, carried| {
+        let known = flight.handle_feedback(feedback, (arrival.came, now), &mut |fate, packet, carried| {
             counters.lost_packets += u64::from(fate == Fate::Lost);
             match fate {
                 _ if carried.kind == Kind::Symbol => bound.settle(fate, packet, carried, now),
@@ -171,6 +172,11 @@ impl Sending {
         });
         counters.impossible_feedback += u64::from(known.is_none());
         known.flatten()
+    }
+
+    /// This host took in now what it got before.
+    pub(crate) fn handle_wait(&mut self, came: Instant<Local>, now: Instant<Local>) {
+        self.bound.handle_wait(came, now);
     }
 
     /// Gives up packets whose time-out has passed, wakes fragments that have rested.

@@ -108,11 +108,14 @@ pub struct Delivered<'a> {
 /// When a datagram arrived, by the clocks concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// By the clock that drives the link.
+    /// By the clock that drives the link, as it is taken in.
     pub now: Instant<Local>,
-    /// By this node's clock, the one that source times are given in.
+    /// When this host got it, by the same clock: earlier than `now` if the thread that takes it in stood still. `now` if that is
+    /// not known.
+    pub came: Instant<Local>,
+    /// When it came, by this node's clock, the one that source times are given in.
     pub own_ns: i64,
-    /// By the other node's clock, as far as this one knows it. Without it a sample that is late cannot be
+    /// `now` by the other node's clock, as far as this one knows it. Without it a sample that is late cannot be
     /// told, and is delivered.
     pub peer_ns: Option<i64>,
 }

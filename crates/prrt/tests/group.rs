@@ -72,7 +72,7 @@ fn who_joins_is_asked_before_there_is_a_sample_and_who_answers_is_served_from_th
     assert_eq!(sender.poll_timeout(), Some(at(50)));
     let mut bytes = Vec::new();
     assert!(sender.poll_transmit(at(50), &mut bytes));
-    let arrival = Arrival { now: at(55), own_ns: 0, peer_ns: None };
+    let arrival = Arrival { now: at(55), came: at(55), own_ns: 0, peer_ns: None };
     let datagram = Datagram::decode(&bytes).unwrap();
     receiver.handle_datagram(&datagram, bytes.len(), arrival, &mut |_, _| panic!("there is no sample"));
     assert_eq!(receiver.counters().inconsistent, 0);

@@ -21,7 +21,7 @@ fn link() -> Link {
 }
 
 fn take(link: &mut Link, datagram: &[u8], now: Instant<Local>) -> u64 {
-    let (arrival, mut delivered) = (Arrival { now, own_ns: now.ns(), peer_ns: Some(now.ns()) }, 0);
+    let (arrival, mut delivered) = (Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) }, 0);
     // What is malformed is counted.
     let _ = link.handle_datagram(datagram, arrival, &mut |_| delivered += 1);
     delivered

@@ -23,6 +23,13 @@ pub fn raw_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::MonotonicRaw))
 }
 
+/// Now on `CLOCK_REALTIME`, in nanoseconds since 1970: what the kernel stamps datagrams in. It may be stepped. The same cost as
+/// [`now_ns`].
+#[inline]
+pub fn realtime_ns() -> i64 {
+    nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
 /// One moment on three clocks, each in nanoseconds: the outer readings bracket the inner ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreeClocks {
@@ -43,7 +50,7 @@ pub fn three_clocks() -> ThreeClocks {
     ThreeClocks {
         raw_before_ns: raw_ns(),
         monotonic_before_ns: now_ns(),
-        realtime_ns: nanoseconds(clock_gettime(ClockId::Realtime)),
+        realtime_ns: realtime_ns(),
         monotonic_after_ns: now_ns(),
         raw_after_ns: raw_ns(),
     }

@@ -42,6 +42,11 @@ impl Alarm {
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
     }
 
+    /// Whether it was to ring by then, and the thread has not set it again.
+    pub(super) fn rang_by(&self, at: Instant<Raw>) -> bool {
+        self.at_ns.load(Ordering::Relaxed) <= at.ns()
+    }
+
     /// Rings then at the latest.
     pub(super) fn set_by(&self, at: Instant<Raw>) {
         if at.ns() < self.at_ns.load(Ordering::Relaxed) {
@@ -74,6 +79,7 @@ mod tests {
         alarm.set(now + hour);
         assert!(!rings(&alarm, 0));
         alarm.set_by(now + hour * 2);
+        assert!(!alarm.rang_by(now) && alarm.rang_by(now + hour));
         assert_eq!(alarm.at_ns.load(Ordering::Relaxed), (now + hour).ns());
         alarm.set_by(now + Span::from_us(1));
         assert!(rings(&alarm, 60_000_000_000));

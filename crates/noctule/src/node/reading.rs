@@ -3,16 +3,22 @@
 use std::time::Duration;
 
 use noctule_discovery::Via;
+use noctule_prrt::BATCH_LIMIT;
+use noctule_sys::clock::realtime_ns;
 use noctule_sys::datagram::{self, Arrival};
+use noctule_timebase::{Instant, Span};
 
 use super::Shared;
 use super::sockets::To;
 use super::state::State;
-use crate::clock;
+use crate::clock::{self, Raw};
 use crate::publisher::span;
+use crate::sync::arrival::came;
 
 /// Longer datagrams are not ours.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
+/// A thread that wakes so late stands still.
+const STANDS_STILL: Span = Span::from_ms(3);
 
 impl Shared {
     /// Waits for samples of other hosts by reading the socket, until `is_done` or for no reason. False,
@@ -95,21 +101,48 @@ impl Shared {
             match arrival {
                 // Empty: the thread wants us to look round.
                 Ok(Some(Arrival { length_bytes: 0, .. })) => return,
-                Ok(Some(arrival)) => self.take_in(buffer, &arrival),
+                Ok(Some(arrival)) if self.take_in(buffer, &arrival) => return,
+                Ok(Some(_)) => {}
                 // A signal, or word of a datagram that found nobody.
                 Ok(None) | Err(_) => return,
             }
         }
     }
 
-    /// A datagram of the own socket; what it provokes is sent at once.
-    fn take_in(&self, buffer: &mut [u8], arrival: &Arrival) {
+    /// A datagram of the own socket; what it provokes is sent at once. If it lay there, so may others, and what is said before they are
+    /// taken in would call them lost. Whether word to look round was among those.
+    fn take_in(&self, buffer: &mut [u8], arrival: &Arrival) -> bool {
         let length = arrival.length_bytes.min(buffer.len());
         let mut state = self.lock();
         let now = clock::now();
         state.handle_datagram(&mut buffer[..length], (arrival.from, Via::Unicast), arrival.realtime_ns, now);
+        let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STANDS_STILL;
+        let looks_round = lay && self.drain(&mut state, buffer);
         self.transmit(&mut state);
         self.alarm.set_by(state.poll_timeout(now));
+        looks_round
+    }
+
+    /// Takes in what lies in the own socket, if the thread is to and stands still: without what was said there, repairs would be
+    /// decided in vain.
+    pub(super) fn relieve(&self, state: &mut State, now: Instant<Raw>) {
+        if !self.alarm.rang_by(now - STANDS_STILL) || self.lead.is_away() {
+            return;
+        }
+        self.drain(state, &mut vec![0; DATAGRAM_BYTES_MAX]);
+    }
+
+    /// Takes in what lies in the own socket, a batch at most. Whether word to look round was there, too.
+    fn drain(&self, state: &mut State, buffer: &mut [u8]) -> bool {
+        let mut looks_round = false;
+        for _ in 0..BATCH_LIMIT {
+            let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) else { break };
+            looks_round |= arrival.length_bytes == 0;
+            let length = arrival.length_bytes.min(buffer.len());
+            let from = (arrival.from, Via::Unicast);
+            state.handle_datagram(&mut buffer[..length], from, arrival.realtime_ns, clock::now());
+        }
+        looks_round
     }
 
     /// Sends all that is due.

@@ -241,11 +241,17 @@ impl Remote {
         newer
     }
 
-    /// A datagram of the link. `local` is now on this node's clock.
-    pub(super) fn handle_datagram(&mut self, body: &[u8], now: Instant<Raw>, local: Instant<Local>) {
+    /// A datagram of the link, that came before `now` if the thread stood still. `local` is now on this node's clock.
+    pub(super) fn handle_datagram(
+        &mut self,
+        body: &[u8],
+        (came, now): (Instant<Raw>, Instant<Raw>),
+        local: Instant<Local>,
+    ) {
         let estimate = self.clock.estimator.estimate(local);
         let peer_ns = estimate.map(|known| (local + known.offset).ns());
-        let arrival = Arrival { now: link_clock(now), own_ns: local.ns(), peer_ns };
+        let own_ns = (local - (now - came)).ns();
+        let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns };
         let inbound = &mut self.inbound;
         // What breaks the specification is counted by the link.
         let _ = self.link.handle_datagram(body, arrival, &mut |sample| {
@@ -265,7 +271,7 @@ impl Remote {
     ) {
         let estimate = self.clock.estimator.estimate(local);
         let peer_ns = estimate.map(|known| (local + known.offset).ns());
-        let arrival = Arrival { now: link_clock(now), own_ns: local.ns(), peer_ns };
+        let arrival = Arrival { now: link_clock(now), came: link_clock(now), own_ns: local.ns(), peer_ns };
         let Remote { link, inbound, .. } = self;
         receiver.handle_datagram(datagram, length_bytes, arrival, &mut |piece, is_repaired| {
             link.handle_piece(piece, is_repaired, arrival, &mut |sample| {

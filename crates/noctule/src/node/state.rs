@@ -13,6 +13,7 @@ use noctule_discovery::{
     NodeId, Reason, Via, can_be_handed_on,
 };
 use noctule_prrt::{Outgoing, Wish as LinkWish};
+use noctule_sys::clock::realtime_ns;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
@@ -30,7 +31,7 @@ use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
 use crate::publisher::PublishedTopic;
 use crate::subscriber::{Change, SubscribedTopic};
-use crate::sync::arrival::Arrivals;
+use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 
 mod figures;
@@ -179,7 +180,8 @@ impl State {
             Some([b'N', b'C', b'T', b'M', ..]) => {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
-                    remote.handle_datagram(body, now, local);
+                    let came = came(stamp_realtime_ns, realtime_ns(), now);
+                    remote.handle_datagram(body, (came, now), local);
                     if self.is_moving() {
                         self.handle_arrivals(now);
                     }

@@ -23,7 +23,7 @@
 //! The derivation, and what it is worth: `docs/design/time-sync.md`.
 
 use noctule_sys::clock::{ThreeClocks, three_clocks};
-use noctule_timebase::Instant;
+use noctule_timebase::{Instant, Span};
 
 use crate::clock::Raw;
 
@@ -83,6 +83,16 @@ impl Arrivals {
     }
 }
 
+/// A datagram that seems to have lain in its socket for longer is not believed to: rather was the wall clock stepped.
+const WAIT_MOST: Span = Span::from_s(1);
+
+/// When the datagram came that is taken in `now`, when the wall clock says `realtime_ns`. For what needs no proof: one reading of a
+/// clock, and wrong for a datagram that the wall clock was stepped behind.
+pub(crate) fn came(stamp_realtime_ns: Option<i64>, realtime_ns: i64, now: Instant<Raw>) -> Instant<Raw> {
+    let waited = Span::from_ns(stamp_realtime_ns.map_or(0, |stamp_ns| realtime_ns.saturating_sub(stamp_ns)));
+    if (Span::ZERO..=WAIT_MOST).contains(&waited) { now - waited } else { now }
+}
+
 /// The latest reading of the crystal at which the kernel can have taken the stamp, which is never
 /// later than `after`; `None` if the stamp cannot be believed.
 fn latest_raw_ns(stamp_ns: i64, before: &ThreeClocks, after: &ThreeClocks) -> Option<i64> {
@@ -125,6 +135,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_lay_in_its_socket_came_before_unless_that_would_be_absurd() {
+        let (now, realtime_ns) = (Instant::<Raw>::from_ns(7_000_000_000), 1_700_000_000_000_000_000);
+        let lay = |waited_ns: i64| (now - came(Some(realtime_ns - waited_ns), realtime_ns, now)).ns();
+        assert_eq!([0, 40_000, 50_000_000, 1_000_000_000].map(lay), [0, 40_000, 50_000_000, 1_000_000_000]);
+        assert_eq!([-1, 1_000_000_001, i64::MAX, i64::MIN / 2].map(lay), [0; 4]);
+        assert_eq!(came(None, realtime_ns, now), now);
+    }
 
     /// A kernel whose monotonic clock runs `slew_ppm` fast and whose wall clock is stepped once.
     #[derive(Clone, Copy, Debug)]

@@ -42,7 +42,7 @@ fn settling(call: impl FnOnce(&mut dyn FnMut(Fate, u64, Carried))) -> Settled {
 
 fn acknowledge(flight: &mut Flight, newest: u64, earlier: u64, now: Instant<Local>) -> Settled {
     let feedback = Feedback { newest, earlier, refused: 0, arrived_ns: 0, delay_ns: 0 };
-    settling(|settle| assert!(flight.handle_feedback(&feedback, now, settle).is_some()))
+    settling(|settle| assert!(flight.handle_feedback(&feedback, (now, now), settle).is_some()))
 }
 
 #[test]
@@ -67,6 +67,25 @@ fn a_packet_is_lost_when_feedback_came_that_must_have_seen_it() {
     let sent = flight.next_number() - 1;
     assert_eq!(acknowledge(&mut flight, sent - 1, 0, at(82)), (vec![], vec![]));
     assert_eq!(acknowledge(&mut flight, sent - 1, 0, at(89)), (vec![], vec![8]));
+}
+
+#[test]
+fn feedback_that_lay_unread_was_said_before_and_has_not_taken_so_long() {
+    let mut flight = flight();
+    for number in 0..8 {
+        flight.sent(carried(number), BYTES, at(number as i64 * 10));
+        acknowledge(&mut flight, number, 0, at(number as i64 * 10 + 2));
+    }
+    let known = flight.round_trip().unwrap().smoothed;
+    flight.sent(carried(8), BYTES, at(80));
+    let mut read_late = |newest, came| {
+        let feedback = Feedback { newest, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 0 };
+        settling(|settle| assert!(flight.handle_feedback(&feedback, (at(came), at(120)), settle).is_some()))
+    };
+    // Two that lay in the socket for 39 and 38 ms: the first was said too early to prove a loss.
+    assert_eq!(read_late(7, 81), (vec![], vec![]));
+    assert_eq!(read_late(8, 82), (vec![8], vec![]));
+    assert_eq!(flight.round_trip().unwrap().smoothed, known);
 }
 
 #[test]
@@ -117,7 +136,7 @@ fn what_was_refused_is_neither_lost_nor_on_its_way() {
     acknowledge(&mut flight, 3, 0b11, at(1));
     let feedback = Feedback { newest: 5, earlier: 0b11111, refused: 0b100011, arrived_ns: 0, delay_ns: 0 };
     let (in_flight_bytes, mut refused) = (flight.in_flight_bytes, Vec::new());
-    flight.handle_feedback(&feedback, at(1), &mut |fate, _, carried| {
+    flight.handle_feedback(&feedback, (at(1), at(1)), &mut |fate, _, carried| {
         assert_eq!(fate, Fate::Refused);
         refused.push(carried.position);
     });
@@ -131,7 +150,8 @@ fn what_was_never_sent_cannot_be_acknowledged() {
     let sent = fill(&mut flight, at(0));
     for newest in [sent, u64::MAX] {
         let feedback = Feedback { newest, earlier: u64::MAX >> 1, refused: 0, arrived_ns: 0, delay_ns: 0 };
-        let settled = settling(|settle| assert!(flight.handle_feedback(&feedback, at(1), settle).is_none()));
+        let settled =
+            settling(|settle| assert!(flight.handle_feedback(&feedback, (at(1), at(1)), settle).is_none()));
         assert_eq!(settled, (vec![], vec![]));
     }
 }
@@ -153,11 +173,11 @@ fn the_other_sides_waiting_is_no_part_of_the_round_trip() {
     let mut flight = flight();
     flight.sent(carried(0), BYTES, at(0));
     let feedback = Feedback { newest: 0, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 1_500_000 };
-    flight.handle_feedback(&feedback, at(2), &mut |_, _, _| {});
+    flight.handle_feedback(&feedback, (at(2), at(2)), &mut |_, _, _| {});
     assert_eq!(flight.round_trip().map(|trip| trip.smoothed), Some(Span::from_us(500)));
     flight.sent(carried(1), BYTES, at(2));
     let boasting = Feedback { newest: 1, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: u32::MAX };
-    flight.handle_feedback(&boasting, at(3), &mut |_, _, _| {});
+    flight.handle_feedback(&boasting, (at(3), at(3)), &mut |_, _, _| {});
     assert!(flight.round_trip().unwrap().smoothed >= Span::ZERO);
 }
 

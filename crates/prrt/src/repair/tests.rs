@@ -107,3 +107,10 @@ fn failures_that_were_not_foreseen_make_every_risk_count_for_more() {
     }
     assert!(unlucky.now(1e-3) < lucky.now(1e-3));
 }
+
+#[test]
+fn experience_counts_for_no_more_than_its_limit() {
+    let mut price = Price::new();
+    (0..1_000).for_each(|_| _ = price.settle(0.0, 1.0, (1e-3, 1)));
+    assert_eq!(price.settle(0.001, 0.0, (1e-3, 1)), 0.001 * EXPERIENCE_MOST);
+}

@@ -83,7 +83,7 @@ impl Endpoint for Host {
             return;
         }
         let (latencies, delivered) = (&mut self.latencies, &mut self.delivered_bytes);
-        let arrival = Arrival { now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
         let left = i64::from_be_bytes(bytes[HEADERS_BYTES - 8..HEADERS_BYTES].try_into().unwrap());
         self.transits.push(now - Instant::from_ns(left));
         let taken = self.link.handle_datagram(&bytes[HEADERS_BYTES..], arrival, &mut |sample| {

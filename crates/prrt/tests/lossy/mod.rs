@@ -1,13 +1,18 @@
 //! A stream of samples with a deadline over a channel that loses in bursts, in simulated time.
 #![allow(missing_docs, unreachable_pub, dead_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use noctule_netsim::Random;
 use noctule_prrt::{
     Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Origin, Outgoing, StreamId, Wish,
 };
 use noctule_timebase::{Instant, Span};
+
+mod host;
+
+pub use host::Standstills;
+use host::Thread;
 
 pub const WRITER: StreamId = StreamId(1);
 
@@ -26,6 +31,9 @@ pub struct Cell {
     /// Probability that whatever arrives or wakes is held up, and uniformly for up to how long; what comes behind it waits.
     pub stalls: f64,
     pub stall: Span,
+    /// Of the node's thread at the sender, and at the receiver; and whether the application of the sender stands still with it.
+    pub standstills: [Option<Standstills>; 2],
+    pub writer_stands_still: bool,
     pub deadline: Span,
     pub interval: Span,
     pub payload_bytes: usize,
@@ -53,6 +61,8 @@ impl Cell {
         wake_late: Span::ZERO,
         stalls: 0.0,
         stall: Span::ZERO,
+        standstills: [None; 2],
+        writer_stands_still: false,
         deadline: Span::from_ms(60),
         interval: Span::from_ms(5),
         payload_bytes: 115,
@@ -191,6 +201,10 @@ struct Simulation {
     /// When each node's thread wakes although nothing arrives, and how late.
     wakes: [Option<Instant<Local>>; 2],
     lateness: Random,
+    threads: [Thread; 2],
+    still_until: [Option<Instant<Local>>; 2],
+    /// What has come to each host and was not taken in yet, and when it came.
+    sockets: [VecDeque<(Instant<Local>, Datagram)>; 2],
     /// By time of arrival, and a number of their own.
     in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
     datagrams: u64,
@@ -198,6 +212,7 @@ struct Simulation {
     clocks_ns: [i64; 2],
     believed_ns: [i64; 2],
     next_sample: Instant<Local>,
+    written: Vec<Instant<Local>>,
     payload: Vec<u8>,
     seen: Vec<bool>,
     newest: u64,
@@ -219,11 +234,17 @@ impl Simulation {
             damage: Random::for_part(seed, 2),
             wakes: [None; 2],
             lateness: Random::for_part(seed, 3),
+            threads: [0, 1].map(|node: usize| {
+                Thread::new(cell.standstills[node], Random::for_part(seed, 4 + node as u64), START)
+            }),
+            still_until: [None; 2],
+            sockets: [(); 2].map(|()| VecDeque::new()),
             in_transit: BTreeMap::new(),
             datagrams: 0,
             clocks_ns,
             believed_ns: clocks_ns,
             next_sample: START,
+            written: Vec::with_capacity(samples as usize),
             payload: vec![7; cell.payload_bytes],
             seen: vec![false; samples as usize + 1],
             newest: 0,
@@ -233,9 +254,11 @@ impl Simulation {
 
     /// What happens now, and on to when something next does. False at the end.
     fn step(&mut self) -> bool {
-        let more = self.outcome.sent < self.samples;
-        let mut is_awake = self.wakes.map(|wake| wake.is_some_and(|at| at <= self.now));
-        if more && self.next_sample <= self.now {
+        let now = self.now;
+        self.still_until = [0, 1].map(|node| self.threads[node].still_until(now));
+        let runs = self.still_until.map(|until| until.is_none());
+        let mut is_awake = [0, 1].map(|node| runs[node] && self.wakes[node].is_some_and(|at| at <= now));
+        while self.writes_at().is_some_and(|at| at <= now) {
             self.publish();
             is_awake[0] = true;
         }
@@ -244,9 +267,8 @@ impl Simulation {
             self.drain(node);
             self.wakes[node] = self.links[node].poll_timeout().map(|at| self.wake(at));
         }
-        let sample = (self.outcome.sent < self.samples).then_some(self.next_sample);
-        let arrival = self.in_transit.first_key_value().map(|((at, _), _)| *at);
-        let timeouts = self.wakes;
+        let (sample, arrival) = (self.writes_at(), self.in_transit.first_key_value().map(|((at, _), _)| *at));
+        let timeouts = [0, 1].map(|node| self.thread_wakes_at(node));
         let Some(next) = timeouts.into_iter().flatten().chain(arrival).chain(sample).min() else {
             return false;
         };
@@ -257,6 +279,21 @@ impl Simulation {
         let cell = &self.cell;
         let end = START + cell.interval * self.samples as i64 + cell.deadline + cell.round_trip * 8;
         self.now <= end
+    }
+
+    /// When the next sample is written.
+    fn writes_at(&self) -> Option<Instant<Local>> {
+        let still_until = self.still_until[0].filter(|_| self.cell.writer_stands_still);
+        (self.outcome.sent < self.samples).then(|| self.next_sample.max(still_until.unwrap_or(Instant::MIN)))
+    }
+
+    /// When the thread of a node goes on although nothing arrives.
+    fn thread_wakes_at(&self, node: usize) -> Option<Instant<Local>> {
+        match self.still_until[node] {
+            Some(end) if !self.sockets[node].is_empty() => Some(end),
+            Some(end) => self.wakes[node].map(|at| at.max(end)),
+            None => self.wakes[node],
+        }
     }
 
     /// When who sleeps until `at` wakes.
@@ -272,6 +309,7 @@ impl Simulation {
 
     fn publish(&mut self) {
         self.outcome.sent += 1;
+        self.written.push(self.now);
         let sample = Outgoing {
             writer: WRITER,
             sequence: self.outcome.sent,
@@ -298,11 +336,10 @@ impl Simulation {
 
     /// Hands over what has arrived, and says that time has passed.
     fn arrive(&mut self, is_awake: &mut [bool; 2]) {
-        let Simulation { cell, seed, now, outcome, payload, seen, newest, .. } = self;
+        let Simulation { cell, seed, now, outcome, payload, seen, newest, written, .. } = self;
         let now = *now;
         let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
-            let written = START + cell.interval * (sample.sequence as i64 - 1);
-            let latency = now - written;
+            let latency = now - written[sample.sequence as usize - 1];
             outcome.out_of_order += u64::from(sample.sequence < *newest);
             *newest = sample.sequence.max(*newest);
             outcome.latency_max = outcome.latency_max.max(latency);
@@ -313,16 +350,27 @@ impl Simulation {
             outcome.on_time += u64::from(latency <= cell.deadline && !twice);
         };
         while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= now) {
-            let Datagram { to, bytes } = entry.remove();
-            is_awake[to] = true;
-            let arrival = Arrival {
-                now,
-                own_ns: now.ns() + self.clocks_ns[to],
-                peer_ns: Some(now.ns() + self.believed_ns[1 - to]),
-            };
-            // What is damaged and malformed is counted.
-            let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);
-            assert!(cell.corruption > 0.0 || taken.is_ok(), "seed {seed}: {taken:?}");
+            let came = entry.key().0;
+            let datagram = entry.remove();
+            self.sockets[datagram.to].push_back((came, datagram));
+        }
+        // Who writes reads the socket, if the thread does not.
+        for to in 0..2 {
+            if self.still_until[to].is_some() && !is_awake[to] {
+                continue;
+            }
+            while let Some((came, Datagram { bytes, .. })) = self.sockets[to].pop_front() {
+                is_awake[to] = true;
+                let arrival = Arrival {
+                    now,
+                    came,
+                    own_ns: came.ns() + self.clocks_ns[to],
+                    peer_ns: Some(now.ns() + self.believed_ns[1 - to]),
+                };
+                // What is damaged and malformed is counted.
+                let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);
+                assert!(cell.corruption > 0.0 || taken.is_ok(), "seed {seed}: {taken:?}");
+            }
         }
         for (link, _) in self.links.iter_mut().zip(is_awake).filter(|(_, is_awake)| **is_awake) {
             link.handle_timeout(now, &mut deliver);

@@ -250,7 +250,7 @@ impl Reader {
     }
 
     fn take(&mut self, bytes: &[u8], now: Instant<Local>) {
-        let arrival = Arrival { now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
         let (terms, on_time) = (self.terms, &mut self.on_time);
         let (late, twice, damaged) = (&mut self.late, &mut self.twice, &mut self.damaged);
         let mut deliver = |sample: noctule_prrt::Delivered<'_>| {
@@ -283,7 +283,7 @@ impl Endpoint for Node {
                 writer.group.handle_report(MemberId(from.0.into()), &report, now);
             }
             Node::Writer(writer) => {
-                let arrival = Arrival { now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+                let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
                 let _ = writer.links[from.0 as usize].handle_datagram(bytes, arrival, &mut |_| {});
             }
         }
