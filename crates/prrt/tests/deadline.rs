@@ -6,7 +6,7 @@ use noctule_timebase::Span;
 
 mod lossy;
 
-use lossy::{Cell, Outcome, run};
+use lossy::{Cell, Outcome, Standstills, run};
 
 fn check(outcome: &Outcome, seed: u64) {
     assert_eq!((outcome.late, outcome.twice), (0, 0), "seed {seed}: late, twice");
@@ -158,6 +158,8 @@ fn session(seed: u64) -> Outcome {
         corruption: random.uniform(0.0, 0.1),
         restarts: random.chance(0.2),
         clock_steps: random.chance(0.2),
+        standstills: [(); 2].map(|()| random.chance(0.2).then_some(Standstills::BUSY)),
+        writer_stands_still: random.chance(0.5),
         ..Cell::LOSSY
     };
     let outcome = run(cell, 200, seed);

@@ -184,6 +184,9 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
     simulation.outcome
 }
 
+/// With the time when each came.
+type Socket = VecDeque<(Instant<Local>, Datagram)>;
+
 /// A datagram on its way.
 struct Datagram {
     to: usize,
@@ -204,7 +207,7 @@ struct Simulation {
     threads: [Thread; 2],
     still_until: [Option<Instant<Local>>; 2],
     /// What has come to each host and was not taken in yet, and when it came.
-    sockets: [VecDeque<(Instant<Local>, Datagram)>; 2],
+    sockets: [Socket; 2],
     /// By time of arrival, and a number of their own.
     in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
     datagrams: u64,
@@ -355,12 +358,12 @@ impl Simulation {
             self.sockets[datagram.to].push_back((came, datagram));
         }
         // Who writes reads the socket, if the thread does not.
-        for to in 0..2 {
-            if self.still_until[to].is_some() && !is_awake[to] {
+        for (to, is_awake) in is_awake.iter_mut().enumerate() {
+            if self.still_until[to].is_some() && !*is_awake {
                 continue;
             }
             while let Some((came, Datagram { bytes, .. })) = self.sockets[to].pop_front() {
-                is_awake[to] = true;
+                *is_awake = true;
                 let arrival = Arrival {
                     now,
                     came,
