@@ -157,7 +157,7 @@ fn sanitizer(name: &str) -> Result<(), String> {
     shell::run("rustup component add rust-src --toolchain nightly")?;
     shell::run(&format!(
         "NOCTULE_SEEDS=10 RUSTFLAGS='-Zsanitizer={name} -Cunsafe-allow-abi-mismatch=sanitizer' CARGO_TARGET_DIR=target/{name} \
-         cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu -p noctule-shm-ring -p noctule --lib --tests -- --skip without_memory"
+         cargo +nightly test -Zbuild-std --target x86_64-unknown-linux-gnu -p noctule-shm-ring -p noctule --lib --tests --no-fail-fast -- --skip without_memory"
     ))
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use noctule_discovery::{
-    Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Local as DiscoveryClock,
-    NodeId, Reason, Via, can_be_handed_on,
+    Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible,
+    Local as DiscoveryClock, NodeId, Reason, Via, can_be_handed_on,
 };
 use noctule_prrt::{Outgoing, Wish as LinkWish};
 use noctule_sys::clock::realtime_ns;
@@ -361,14 +361,7 @@ impl State {
             };
             match noctule_discovery::incompatible(writer, reader) {
                 None => self.match_local(writer, reader),
-                Some(why) => {
-                    self.note(Notice::mismatch(
-                        &ours.topic,
-                        "this node".into(),
-                        why,
-                        self.left_out(reader.id),
-                    ));
-                }
+                Some(why) => self.mismatched(reader.id, &ours.topic, "this node".into(), why),
             }
         }
         self.handle_events(now);
@@ -455,15 +448,16 @@ impl State {
                 Event::Mismatched { local, node, remote, why } => {
                     let name = self.discovery.name(node).map(str::to_owned);
                     let node = name.unwrap_or_else(|| node.to_string());
-                    self.note(Notice::mismatch(&remote.topic, node, why, self.left_out(local)));
+                    self.mismatched(local, &remote.topic, node, why);
                 }
             }
         }
     }
 
-    /// Of one of our readers, see [`Notice::LeftOut`]; a writer has none.
-    fn left_out(&self, local: EndpointId) -> u32 {
-        self.subscribers.get(&local).map_or(0, |topic| topic.left_out)
+    /// Tells it, and of one of our readers also whether another build of this program would do.
+    fn mismatched(&mut self, local: EndpointId, topic: &str, node: String, why: Incompatible) {
+        let left_out = self.subscribers.get(&local).map_or(0, |topic| topic.left_out);
+        self.note(Notice::mismatch(topic, node, why, left_out));
     }
 
     fn matched(&mut self, local: EndpointId, node: NodeId, remote: Arc<Endpoint>, now: Instant<Raw>) {
