@@ -49,6 +49,7 @@ enum { REQUEST_DELETE_CLIENT = 2, REQUEST_CREATE = 10, REQUEST_WRITE = 0x4000, R
 enum { STEPS_BEFORE_ENDPOINTS = 3, ANSWER_TO_CLOSE_TRIES = 5, QUICK_QUESTIONS = 8, STAMP_BYTES = 12 };
 enum { SENT = 1, MISSED = 2, WHOLE = 4, RESENT = 8 };
 enum { STATUS_ERROR = 0x80 };
+enum { AHEAD_BYTES_MAX = 128 }; /* Longest message that goes ahead of an acknowledgement on a serial line. */
 
 #define QUICK_QUESTION_NS INT64_C(20000000)
 #define ANSWER_NS INT64_C(500000000)
@@ -191,6 +192,12 @@ static uint8_t *put_id(uint8_t *at, uint16_t value) {
     at[0] = (uint8_t)(value >> 8);
     at[1] = (uint8_t)value;
     return at + 2;
+}
+
+/* memcmp brings 94 bytes for what is at most four. */
+static bool is_same(const uint8_t *a, const uint8_t *b, unsigned length) {
+    while (length > 0 && a[length - 1] == b[length - 1]) length--;
+    return length == 0;
 }
 
 static uint16_t take_id(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
@@ -459,7 +466,7 @@ static void begin_session(noctule_client_t *self, int64_t now_ns) {
     self->out_first = self->out_next = self->in_next = self->in_end = 0;
     memset(self->in_length, 0, sizeof self->in_length);
     self->large_length = 0;
-    self->large_dropped = self->ack_due = self->question_open = self->fourth_due = false;
+    self->large_dropped = self->ack_due = self->ack_overtaken = self->question_open = self->fourth_due = false;
     self->questions = self->heartbeats = 0;
     self->round_trip_ns = NOCTULE_CLIENT_HEARTBEAT_NS;
     measure_round_trip(self, now_ns - (self->connect_ns - NOCTULE_CLIENT_CONNECT_NS));
@@ -729,7 +736,7 @@ static uint8_t *put_acknack(noctule_client_t *self, uint8_t *at) {
         const bool stored = bit < self->config.slots_in && self->in_length[number & (self->config.slots_in - 1)] > 0;
         if (ahead(self->in_end, number) > 0 && !stored) missing = (uint16_t)(missing | 1 << bit);
     }
-    self->ack_due = false;
+    self->ack_due = self->ack_overtaken = false;
     at = put_id(put16(put_submessage(at, ACKNACK, 0, 5), self->in_next), missing);
     *at++ = RELIABLE;
     return at;
@@ -791,12 +798,13 @@ static uint8_t *put_heartbeat(noctule_client_t *self, int64_t now_ns, uint8_t *a
     return at;
 }
 
-/* The first reliable message that was never sent, or that the agent misses. */
-static int32_t transmit_reliable(noctule_client_t *self, int64_t now_ns, uint8_t *out) {
+/* The first reliable message that was never sent, or that the agent misses, if it is no longer than `limit`. */
+static int32_t transmit_reliable(noctule_client_t *self, int64_t now_ns, uint32_t limit, uint8_t *out) {
     uint16_t number;
     for (number = self->out_first; number != self->out_next; number++) {
         noctule_slot_t *message = slot(self, number);
         if (message->flags & SENT && !(message->flags & MISSED)) continue;
+        if (message->length > limit) return 0;
         if (message->flags & MISSED) {
             self->counts.resent_messages++;
             message->flags |= RESENT;
@@ -833,10 +841,16 @@ int32_t noctule_client_poll_transmit(noctule_client_t *self, int64_t now_ns, uin
     if (!in_session(self)) return transmit_outside(self, now_ns, out);
     create_objects(self);
     nudge(self, now_ns);
+    if (self->ack_due && !self->ack_overtaken && self->config.line == NOCTULE_SERIAL) {
+        /* The agent can do something with an answer, and waits for the acknowledgement at leisure. */
+        self->ack_overtaken = true;
+        sent = transmit_reliable(self, now_ns, AHEAD_BYTES_MAX, out);
+        if (sent > 0) return sent;
+    }
     at = put_header(message, SESSION, 0, 0);
     end = put_control(self, now_ns, at);
     if (end != NULL) return transmit(self, message, (uint32_t)(end - message), out);
-    sent = transmit_reliable(self, now_ns, out);
+    sent = transmit_reliable(self, now_ns, UINT32_MAX, out);
     if (sent > 0) return sent;
     if (heartbeat_due(self, now_ns))
         return transmit(self, message, (uint32_t)(put_heartbeat(self, now_ns, at) - message), out);
@@ -874,10 +888,10 @@ int64_t noctule_client_next_timeout(const noctule_client_t *self, int64_t now_ns
 /* ---- what comes in ---- */
 
 static bool handle_status_agent(noctule_client_t *self, const uint8_t *body, uint32_t length, int64_t now_ns) {
-    if (length < 10 || memcmp(body + 2, cookie, 4) != 0) return false;
+    if (length < 10 || !is_same(body + 2, cookie, sizeof cookie)) return false;
     /* More than one question may have been on the way; the agent had them all before what we sent after the first answer. */
     if (self->state != NOCTULE_CONNECTING || body[0] >= STATUS_ERROR) return true;
-    self->agent_is_noctule = memcmp(body + 8, vendor, 2) == 0;
+    self->agent_is_noctule = is_same(body + 8, vendor, sizeof vendor);
     begin_session(self, now_ns);
     return true;
 }

@@ -181,7 +181,7 @@ fn play(wire: &mut dyn Wire, is_wanted: impl Fn(usize) -> bool) {
 const HEARTBEAT: u8 = 11;
 
 /// Messages of the conversation until the writer is there.
-const CREATED: usize = 14;
+const CREATED: usize = 15;
 
 /// Makes the writer, and waits until its samples would be read.
 fn begin(wire: &mut dyn Wire, subscriber: &mut Subscriber) {
