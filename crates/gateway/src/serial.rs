@@ -37,8 +37,11 @@ const READ_BYTES: usize = 4096;
 const STAMP_FRAME_BYTES: u32 = 39;
 /// Bytes of a frame that acknowledges.
 const ACKNOWLEDGEMENT_FRAME_BYTES: u32 = 20;
-/// An acknowledgement waits no longer than this for an answer to go first, and than half of its own time on the wire.
-const HOLD_MAX: Span = Span::from_us(500);
+/// An acknowledgement waits this long for an answer to go first …
+const HOLD: Span = Span::from_us(500);
+/// … where it takes at least this long itself: up to 200,000 baud. On faster lines there is less to win than a busy machine
+/// loses by waking up once more.
+const HOLD_WORTH: Span = Span::from_ms(1);
 /// How fast a UART may be that is still understood, in percent of its nominal speed: the least that is known of its
 /// wire time.
 const FASTEST_PERCENT: i64 = 103;
@@ -285,7 +288,8 @@ fn wire_time(baud: u32, bytes: u32) -> Span {
 
 /// The longest that an acknowledgement waits for an answer on a line of this speed.
 pub(crate) fn hold(baud: u32) -> Span {
-    Span::from_ns(wire_time(baud, ACKNOWLEDGEMENT_FRAME_BYTES).ns() / 2).min(HOLD_MAX)
+    let is_worth_it = wire_time(baud, ACKNOWLEDGEMENT_FRAME_BYTES) >= HOLD_WORTH;
+    if is_worth_it { HOLD } else { Span::ZERO }
 }
 
 /// Whether there is a wire of the speed that the device is set to.
@@ -329,6 +333,11 @@ fn latency_timer(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn acknowledgements_wait_on_slow_lines_only() {
+        assert_eq!([57_600, 115_200, 230_400, 921_600].map(hold), [HOLD, HOLD, Span::ZERO, Span::ZERO]);
+    }
 
     #[test]
     fn only_a_uart_is_said_to_have_a_wire() {
