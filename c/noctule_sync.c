@@ -107,6 +107,29 @@ static int64_t mul_shift(int64_t a, int64_t b, unsigned bits) {
 
 static OUTLINED int64_t mul_sat(int64_t a, int64_t b) { return mul_shift(a, b, 0); }
 
+/* n / d; d is not 0. Bit by bit: a compiler's own division of 64 bits takes 750 bytes where there is no instruction for it,
+ * and an exchange divides a few times. */
+static OUTLINED uint64_t quotient_of(uint64_t n, uint64_t d) {
+    uint64_t quotient = 0, bit = 1;
+    while (d < n && !(d >> 63)) {
+        d <<= 1;
+        bit <<= 1;
+    }
+    for (; bit != 0; bit >>= 1, d >>= 1) {
+        if (n >= d) {
+            n -= d;
+            quotient |= bit;
+        }
+    }
+    return quotient;
+}
+
+/* a / b towards zero; b is above 0. */
+static OUTLINED int64_t divided(int64_t a, int64_t b) {
+    const uint64_t quotient = quotient_of(magnitude(a), (uint64_t)b);
+    return (int64_t)(a < 0 ? 0u - quotient : quotient);
+}
+
 /* numerator * 2^bits / denominator towards zero, to 31 significant bits, saturated. */
 static int64_t div_shift(int64_t numerator, int64_t denominator, unsigned bits) {
     bool negative = numerator < 0;
@@ -119,7 +142,7 @@ static int64_t div_shift(int64_t numerator, int64_t denominator, unsigned bits) 
     up = leading_zeros(magnitude(numerator));
     zeros = leading_zeros((uint64_t)denominator);
     down = zeros < 32 ? 32 - zeros : 0;
-    quotient = (magnitude(numerator) << up) / ((uint64_t)denominator >> down);
+    quotient = quotient_of(magnitude(numerator) << up, (uint64_t)denominator >> down);
     missing = (int)bits - (int)up - (int)down;
     if (missing <= -64) quotient = 0;
     else if (missing <= 0) quotient >>= -missing;
@@ -253,7 +276,7 @@ static noctule_edges_t block_edges(const noctule_block_t *b) {
     e.at_ns = add_sat(b->first_ns, half_ns);
     e.at_most_ns = add_sat(b->at_most_ns, drifted_ns);
     e.at_least_ns = add_sat(b->at_least_ns, drifted_ns);
-    e.mean_ns = add_sat(b->sum_ns / (int64_t)b->count, drifted_ns);
+    e.mean_ns = add_sat(divided(b->sum_ns, (int64_t)b->count), drifted_ns);
     e.count = b->count;
     return e;
 }
@@ -289,10 +312,10 @@ static void movement_add(noctule_bounded_t *s, const noctule_edges_t *e) {
         if (ratio >= LINE_RATIO_MIN && ratio <= LINE_RATIO_MAX) {
             uint32_t count = e->count < s->before.count ? e->count : s->before.count;
             int64_t scale = 4 * rougher(count < s->older.count ? count : s->older.count);
-            mean_add(&s->forward, off_line(s, e, ratio, edges_at_most) / scale);
-            mean_add(&s->back, off_line(s, e, ratio, edges_at_least) / scale);
-            mean_add(&s->middle, off_line(s, e, ratio, edges_middle) / scale);
-            mean_add(&s->mean, off_line(s, e, ratio, edges_mean) / scale);
+            mean_add(&s->forward, divided(off_line(s, e, ratio, edges_at_most), scale));
+            mean_add(&s->back, divided(off_line(s, e, ratio, edges_at_least), scale));
+            mean_add(&s->middle, divided(off_line(s, e, ratio, edges_middle), scale));
+            mean_add(&s->mean, divided(off_line(s, e, ratio, edges_mean), scale));
         }
     }
     s->older = s->before;
@@ -303,7 +326,7 @@ static void movement_add(noctule_bounded_t *s, const noctule_edges_t *e) {
 static int64_t tilt(const noctule_bounded_t *s) {
     int64_t quiet_ns = min64(s->forward.ns, s->back.ns), loud_ns = max64(s->forward.ns, s->back.ns), quiet, loud, t;
     uint32_t seen = s->forward.seen;
-    if (seen < SIDES_SETTLED || loud_ns < mul_sat(quiet_ns, CLEANER + CLEANER_EARLY / (int64_t)seen)) return 0;
+    if (seen < SIDES_SETTLED || loud_ns < mul_sat(quiet_ns, CLEANER + (int64_t)(CLEANER_EARLY / seen))) return 0;
     quiet = square_shift(quiet_ns, 8);
     loud = square_shift(loud_ns, 8);
     t = div_shift(sub_sat(loud, quiet), max64(add_sat(loud, quiet), 1), 16);
@@ -470,7 +493,7 @@ static measurement_t measure(noctule_bounded_t *s, const noctule_block_t *block)
     int i;
     if (slope_error_ns < SLOPE_ERROR_NS && !s->has_rebel) lower_floor(s, edges_width(&e));
     excess_ns = max64(sub_sat(edges_width(&e), floor_ns(s)), 0);
-    mean_add(&s->usual_excess, excess_ns / rough);
+    mean_add(&s->usual_excess, divided(excess_ns, rough));
     if (mean_is_steadier(s)) {
         m.offset = shift_left(e.mean_ns, OFFSET_BITS);
         spread_ns[0] = mul_sat(s->mean.ns, rough);
