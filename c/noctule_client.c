@@ -49,6 +49,7 @@ enum { REQUEST_DELETE_CLIENT = 2, REQUEST_CREATE = 10, REQUEST_WRITE = 0x4000, R
 enum { STEPS_BEFORE_ENDPOINTS = 3, ANSWER_TO_CLOSE_TRIES = 5, QUICK_QUESTIONS = 8, STAMP_BYTES = 12 };
 enum { SENT = 1, MISSED = 2, WHOLE = 4, RESENT = 8 };
 enum { STATUS_ERROR = 0x80 };
+enum { AHEAD_BYTES_MAX = 128 }; /* Longest message that goes ahead of an acknowledgement on a serial line. */
 
 #define QUICK_QUESTION_NS INT64_C(20000000)
 #define ANSWER_NS INT64_C(500000000)
@@ -465,7 +466,7 @@ static void begin_session(noctule_client_t *self, int64_t now_ns) {
     self->out_first = self->out_next = self->in_next = self->in_end = 0;
     memset(self->in_length, 0, sizeof self->in_length);
     self->large_length = 0;
-    self->large_dropped = self->ack_due = self->question_open = self->fourth_due = false;
+    self->large_dropped = self->ack_due = self->ack_overtaken = self->question_open = self->fourth_due = false;
     self->questions = self->heartbeats = 0;
     self->round_trip_ns = NOCTULE_CLIENT_HEARTBEAT_NS;
     measure_round_trip(self, now_ns - (self->connect_ns - NOCTULE_CLIENT_CONNECT_NS));
@@ -735,7 +736,7 @@ static uint8_t *put_acknack(noctule_client_t *self, uint8_t *at) {
         const bool stored = bit < self->config.slots_in && self->in_length[number & (self->config.slots_in - 1)] > 0;
         if (ahead(self->in_end, number) > 0 && !stored) missing = (uint16_t)(missing | 1 << bit);
     }
-    self->ack_due = false;
+    self->ack_due = self->ack_overtaken = false;
     at = put_id(put16(put_submessage(at, ACKNACK, 0, 5), self->in_next), missing);
     *at++ = RELIABLE;
     return at;
@@ -797,12 +798,13 @@ static uint8_t *put_heartbeat(noctule_client_t *self, int64_t now_ns, uint8_t *a
     return at;
 }
 
-/* The first reliable message that was never sent, or that the agent misses. */
-static int32_t transmit_reliable(noctule_client_t *self, int64_t now_ns, uint8_t *out) {
+/* The first reliable message that was never sent, or that the agent misses, if it is no longer than `limit`. */
+static int32_t transmit_reliable(noctule_client_t *self, int64_t now_ns, uint32_t limit, uint8_t *out) {
     uint16_t number;
     for (number = self->out_first; number != self->out_next; number++) {
         noctule_slot_t *message = slot(self, number);
         if (message->flags & SENT && !(message->flags & MISSED)) continue;
+        if (message->length > limit) return 0;
         if (message->flags & MISSED) {
             self->counts.resent_messages++;
             message->flags |= RESENT;
@@ -839,10 +841,16 @@ int32_t noctule_client_poll_transmit(noctule_client_t *self, int64_t now_ns, uin
     if (!in_session(self)) return transmit_outside(self, now_ns, out);
     create_objects(self);
     nudge(self, now_ns);
+    if (self->ack_due && !self->ack_overtaken && self->config.line == NOCTULE_SERIAL) {
+        /* The agent can do something with an answer, and waits for the acknowledgement at leisure. */
+        self->ack_overtaken = true;
+        sent = transmit_reliable(self, now_ns, AHEAD_BYTES_MAX, out);
+        if (sent > 0) return sent;
+    }
     at = put_header(message, SESSION, 0, 0);
     end = put_control(self, now_ns, at);
     if (end != NULL) return transmit(self, message, (uint32_t)(end - message), out);
-    sent = transmit_reliable(self, now_ns, out);
+    sent = transmit_reliable(self, now_ns, UINT32_MAX, out);
     if (sent > 0) return sent;
     if (heartbeat_due(self, now_ns))
         return transmit(self, message, (uint32_t)(put_heartbeat(self, now_ns, at) - message), out);

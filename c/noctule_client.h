@@ -195,7 +195,7 @@ typedef struct {
     noctule_refusal_t refusal;
     noctule_client_state_t state;
     uint8_t *best_effort, *incoming, *slots_out, *slots_in, *large;
-    bool agent_is_noctule, ack_due, restart, large_dropped, question_open, fourth_due;
+    bool agent_is_noctule, ack_due, ack_overtaken, restart, large_dropped, question_open, fourth_due;
     uint8_t close_tries, questions, heartbeats;
     uint16_t steps_sent, steps_answered;
     uint16_t best_effort_out, best_effort_in;

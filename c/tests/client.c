@@ -283,6 +283,21 @@ static void a_frame_is_the_captured_one(void) {
     free(self);
 }
 
+static void on_a_serial_line_a_short_answer_goes_ahead_of_the_acknowledgement_once(void) {
+    static const uint8_t sample[200] = {0}, kinds[] = {7, 10, 7, 10, 7}; /* WRITE_DATA 7, ACKNACK 10. */
+    bench_t *self = bench();
+    unsigned i;
+    connect(self, false);
+    self->client.config.line = NOCTULE_SERIAL;
+    for (i = 0; i < sizeof kinds; i++) {
+        if (i == 0) give(self, 0, "81 80 0B 00 | 09 01 08 00 | 80 02 00 26 | 01 02 03 04");
+        if (i == 3) give(self, 0, "81 80 0C 00 | 09 01 08 00 | 80 02 00 26 | 01 02 03 04");
+        if (i < 4 && i != 2) CHECK(noctule_client_publish(&self->client, 0, sample, i == 3 ? 200 : 100, 0) == NOCTULE_CLIENT_OK);
+        CHECK(noctule_client_poll_transmit(&self->client, 0, self->out, sizeof self->out) > 0 && self->out[9] == kinds[i]);
+    }
+    free(self);
+}
+
 /* The frame a stock client sends, out of session; ours differs in the session, so the bytes are put together here. */
 static void the_checksum_is_the_captured_one(void) {
     bench_t *self = bench();
@@ -569,6 +584,7 @@ int main(int argc, char **argv) {
     a_lost_agent_is_looked_for_after_the_silence();
     an_agent_that_is_heard_but_acknowledges_nothing_is_greeted_anew();
     a_frame_is_the_captured_one();
+    on_a_serial_line_a_short_answer_goes_ahead_of_the_acknowledgement_once();
     the_checksum_is_the_captured_one();
     four_stamps_are_matched_by_the_first_and_the_fourth_returned();
     reliable_messages_are_put_in_order_and_the_gap_is_named();
@@ -579,6 +595,6 @@ int main(int argc, char **argv) {
     numbers_wrap_without_a_trace();
     cdr_aligns_like_every_other_cdr();
     hostile_bytes_do_no_harm(seed, rounds);
-    printf("client: all of 17 tests passed\n");
+    printf("client: all of 18 tests passed\n");
     return 0;
 }
