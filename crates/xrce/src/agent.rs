@@ -32,8 +32,8 @@ pub struct AgentConfig {
     pub client_messages_per_s: u32,
     /// Largest sample from a client, with its submessage header, in bytes. Default 1 MiB.
     pub sample_bytes_max: usize,
-    /// The longest that an acknowledgement waits for an answer to what it acknowledges, for clients whose samples are
-    /// answered so fast: for slow lines. Default none, and an acknowledgement goes before all else then.
+    /// The longest that an acknowledgement waits for an answer to what it acknowledges, for clients of ours whose samples
+    /// are answered so fast: for slow lines. Default none, and an acknowledgement goes before all else then.
     pub hold: Span,
 }
 

@@ -15,7 +15,7 @@
 //! - What a client is sent it can hold: see [`outbound`] on how many messages are on the way.
 //! - What waits for a client waits as a sample, where a newer one replaces it, and becomes a message when
 //!   the line can take it.
-//! - What a client sends is taken in order, acknowledged at once or, on a slow line, behind a short answer, and bounded
+//! - What a client sends is taken in order, acknowledged at once or, a client of ours on a slow line, behind a short answer, and bounded
 //!   in every dimension; every limit is a constant with a name, and every drop has a counter.
 //! - Time stamps are taken by the driver: arrivals are arguments, and departures are written into the
 //!   finished message ([`Agent::handle_departure`]).

@@ -245,8 +245,9 @@ impl Session {
             true => answer::reply_for(endpoint, sample, counters),
             false => Some(sample),
         };
+        let hold = self.hold();
         let Some((reading, sample)) = self.objects.reading_of(endpoint).zip(sample) else { return };
-        self.yielding.handle_answer(self.hold, now);
+        self.yielding.handle_answer(hold, now);
         if reading.handle_sample(sample) {
             count(&mut counters.replaced);
         }
@@ -382,15 +383,21 @@ impl Session {
         None
     }
 
+    /// The longest that an acknowledgement waits for an answer. Clients of others are acknowledged at once: micro-ROS does
+    /// nothing else until then while it publishes.
+    fn hold(&self) -> Span {
+        if self.is_ours { self.hold } else { Span::ZERO }
+    }
+
     /// Whose turn it is beside an acknowledgement that is due.
     fn turn(&mut self, now: Instant<Local>, counters: &mut Counters) -> Turn {
-        if self.hold == Span::ZERO || !self.control.is_empty() {
+        if self.hold() == Span::ZERO || !self.control.is_empty() {
             return Turn::Acknowledgement;
         }
         self.fill_streams(now, counters);
         let reliable = self.outbound.values_mut().find_map(|outbound| outbound.next_bytes(now));
         let best_effort = || self.best_effort.values().find_map(|stream| Some(stream.waiting.front()?.len()));
-        self.yielding.turn(self.hold, reliable.or_else(best_effort), now)
+        self.yielding.turn(self.hold(), reliable.or_else(best_effort), now)
     }
 
     fn poll_acknowledgement(&self) -> Option<u8> {

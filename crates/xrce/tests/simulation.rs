@@ -68,10 +68,8 @@ const HERE: ClientAddress = ClientAddress::Serial(1);
 
 impl World {
     fn new(seed: u64, weather: Weather, history: u16) -> World {
-        // Every other agent is on a slow line.
-        let config = AgentConfig { hold: Span::from_us(500) * (seed % 2) as i64, ..AgentConfig::default() };
         World {
-            agent: Agent::new(config, References::default()),
+            agent: Agent::new(AgentConfig::default(), References::default()),
             client: ModelClient::new(history, Instant::from_ns(0)),
             random: Random(seed),
             weather,

@@ -398,11 +398,12 @@ fn a_service_is_asked_and_answered() {
 /// As in `answer`.
 const IDENTITY_BYTES: usize = 24;
 
-/// A reader and a writer on a slow line; the client's reliable messages are at 5, the agent's at 5.
+/// A client of ours, and its reader and writer, on a slow line; its next reliable message has number 7, the agent's 6.
 fn on_a_slow_line() -> Bench {
     let config = AgentConfig { hold: Span::from_us(500), ..AgentConfig::default() };
     let mut bench = Bench::with(config);
-    bench.client_says(HERE, &bytes(CREATE_CLIENT));
+    let introduction = "80 00 00 00 00 01 10 00 58 52 43 45 01 00 4E 43 AA AA BB BB 81 00 FC 01";
+    bench.client_says(HERE, &bytes(introduction));
     for (number, create) in (0u8..).zip([
         "01 07 10 00 00 0A 00 11 01 03 00 00 02 00 00 00 00 00 00 00",
         "01 07 22 00 00 0B 00 12 02 03 00 00 14 00 00 00 05 00 00 00 72 74 2F 74 00 00 01 00 02 00 00 00 54 00 00 \
@@ -464,4 +465,13 @@ fn an_acknowledgement_is_overtaken_once() {
     let mut bench = on_a_slow_line();
     let two = "81 80 07 00 03 01 04 00 00 30 00 15 03 01 04 00 00 31 00 16";
     assert_eq!(kinds(&bench.client_says(HERE, &bytes(two))), [id::STATUS, id::ACKNACK, id::STATUS]);
+}
+
+#[test]
+fn clients_of_others_are_acknowledged_first_on_slow_lines_too() {
+    let config = AgentConfig { hold: Span::from_us(500), ..AgentConfig::default() };
+    let mut bench = Bench::with(config);
+    bench.client_says(HERE, &bytes(CREATE_CLIENT));
+    let participant = "81 80 00 00 01 07 10 00 00 0A 00 11 01 03 00 00 02 00 00 00 00 00 00 00";
+    assert_eq!(kinds(&bench.client_says(HERE, &bytes(participant))), [id::ACKNACK, id::STATUS]);
 }

@@ -237,7 +237,7 @@ impl Session {
         };
         let sample = Sample { body, is_little_endian: reader.is_little() };
         if context.stream >= 0x80 {
-            self.yielding.handle_asked(self.hold, context.arrived.local);
+            self.yielding.handle_asked(self.hold(), context.arrived.local);
         }
         around.tell(Event::Published { endpoint, sample, arrived: context.arrived, measured });
         Ok(())

@@ -8,8 +8,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::event::Local;
 
-/// Longest message that goes ahead of an acknowledgement, in bytes: micro-ROS waits for acknowledgements while it publishes,
-/// and clients ask for them after 100 ms.
+/// Longest message that goes ahead of an acknowledgement, in bytes.
 pub const AHEAD_BYTES_MAX: usize = 128;
 
 /// What waits for an answer to a client's sample.
