@@ -39,8 +39,8 @@ const STAMP_FRAME_BYTES: u32 = 39;
 const ACKNOWLEDGEMENT_FRAME_BYTES: u32 = 20;
 /// An acknowledgement waits this long for an answer to go first …
 const HOLD: Span = Span::from_us(500);
-/// … where it takes at least this long itself: up to 200,000 baud. On faster lines there is less to win than a busy machine
-/// loses by waking up once more.
+/// … where it takes at least this long itself: up to 200,000 baud. On faster lines there is little to win for one more
+/// wake-up.
 const HOLD_WORTH: Span = Span::from_ms(1);
 /// How fast a UART may be that is still understood, in percent of its nominal speed: the least that is known of its
 /// wire time.
