@@ -105,7 +105,7 @@ fn what_a_publisher_does_not_know_of_a_source_time_is_told_on_other_hosts_too() 
 fn deadline_bound_samples_arrive_in_time_and_are_counted_on_both_sides() {
     let domain = domain();
     let (far, near) = (node("far", domain, "offset=3s"), node("near", domain, ""));
-    // So long that no load of the machine makes a sample late.
+    // Far longer than a busy machine keeps a thread waiting.
     let deadline = Duration::from_secs(20);
     let builder = far.publisher("command").reliability(Reliability::DeadlineBound);
     let mut publisher = builder.deadline(deadline).tolerable_loss(1e-5).open().unwrap();
