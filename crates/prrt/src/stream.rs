@@ -121,6 +121,7 @@ pub struct Arrival {
 }
 
 /// Four stamps of one round trip: the clocks of both sides compared.
+/// Arrivals are [`Arrival::came`]: a bound that must hold wants drivers that prove it, or the exchange of `docs/spec/sync.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
     /// A datagram left.
