@@ -35,6 +35,7 @@ use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 
 mod figures;
+mod network;
 
 /// Replies of the clock exchange that wait to be sent.
 const OUTBOX_LIMIT: usize = 256;
@@ -91,6 +92,7 @@ pub(super) struct State {
     outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
+    warned_without_key: bool,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     body: Vec<u8>,
@@ -127,6 +129,7 @@ impl State {
             outbox: VecDeque::new(),
             wishes: VecDeque::new(),
             notices: VecDeque::new(),
+            warned_without_key: false,
             me,
             body: Vec::new(),
             out: Vec::new(),
@@ -484,7 +487,7 @@ impl State {
             let mut key = self.exchange_key;
             key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
             let locator = self.discovery.locator(node);
-            let over_loopback = locator.is_some_and(|locator| locator.ip().is_loopback());
+            let over_loopback = locator.is_some_and(|locator| locator.ip().to_canonical().is_loopback());
             let envelope_bytes = self.envelope.overhead_bytes();
             Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now)
         })
