@@ -45,6 +45,7 @@ mod flight;
 mod fragment_set;
 mod gilbert;
 mod held;
+mod history;
 mod link;
 mod outcome;
 mod pace;
@@ -62,7 +63,7 @@ mod wire;
 pub use bound_receiving::ReceivedCounters;
 pub use bound_sending::SentCounters;
 pub use feasibility::Wish;
-pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
 pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 
