@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use noctule_timebase::{Instant, Span};
 
 use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES, SentCounters};
+use crate::congestion::path_mtu::PathMtu;
 use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::fragment_set::FragmentSet;
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
-use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Arrival, Class, Local, Origin, Outgoing, StreamId};
 use crate::wire::{
