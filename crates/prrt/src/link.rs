@@ -7,13 +7,13 @@ use noctule_timebase::{Instant, Span};
 use crate::arrivals::Arrivals;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::bound_sending::SentCounters;
+use crate::congestion::path_mtu::{PathMtu, Sizes};
+use crate::congestion::window::WindowLimits;
 use crate::feasibility::Wish;
 use crate::flight::Flight;
-use crate::path_mtu::{PathMtu, Sizes};
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, Sending};
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
-use crate::window::WindowLimits;
 use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use noctule_timebase::{Instant, Span};
 
 use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES, SentCounters};
+use crate::congestion::path_mtu::PathMtu;
 use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::history::{Queued, Stream, arrived};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
-use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
 use crate::wire::{
