@@ -174,5 +174,6 @@ impl Shared {
             }
         }
         state.out = out;
+        self.tell_progress();
     }
 }
