@@ -47,6 +47,12 @@ impl fmt::Display for NodeId {
     }
 }
 
+/// The node that a datagram says it is from, if it begins as one of ours does.
+pub fn sender(bytes: &[u8]) -> Option<NodeId> {
+    let header = bytes.first_chunk::<24>().filter(|header| header.starts_with(&MAGIC))?;
+    header.last_chunk().copied().map(NodeId)
+}
+
 /// A set of page numbers: bit `n % 8` of byte `n / 8` stands for page `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSet([u8; PAGES_LIMIT / 8]);

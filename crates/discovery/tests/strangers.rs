@@ -1,5 +1,7 @@
 //! What somebody without a right to it can make a node send and keep: forged addresses, nodes by the thousand, pages, endpoints.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // tests and what they share
+
 use std::net::SocketAddr;
 
 use noctule_discovery::datagram::{Body, Datagram, Hello, Page};
