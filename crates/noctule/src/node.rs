@@ -22,6 +22,7 @@ mod seats;
 mod send;
 mod sockets;
 mod state;
+mod suspects;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
