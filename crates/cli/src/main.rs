@@ -9,6 +9,7 @@
 mod echo;
 mod fcu;
 mod gateway;
+mod key;
 mod lab;
 mod lab_report;
 mod link;
@@ -67,6 +68,9 @@ enum Command {
     ///
     /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
     Gateway(gateway::GatewayArguments),
+    /// Make a swarm key, or say which one a file holds
+    #[command(subcommand)]
+    Key(key::Command),
     /// Watch all topics: rate, age with its bound, loss, traffic
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Key(command) => key::run(command),
         Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {
