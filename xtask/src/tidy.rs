@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::shell;
+use crate::{evidence, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -109,6 +109,7 @@ pub fn run() -> Result<(), String> {
     let files = tracked_files()?;
     let mut faults = Vec::new();
     arrows(&mut faults)?;
+    evidence::check(&files, &mut faults);
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")
