@@ -139,10 +139,10 @@ pub fn run(request: &Request) -> Result<(), String> {
     if is_committed {
         write(TABLE, &table::markdown(&joined))?;
         write(PAGE, &page::html(&joined))?;
+        println!("{}", table::summary(&joined).join("\n"));
     } else {
         println!("{}", table::markdown(&joined));
     }
-    println!("{}", table::summary(&joined).join("\n"));
     Ok(())
 }
 

@@ -15,7 +15,39 @@ const ALLOWANCE: f64 = 0.001;
 const STUDENT: f64 = 2.093;
 
 /// Where the deadline-bound class is worse than best effort today, as axis and name. A cell that is no longer is taken out.
-const KNOWN: &[(&str, &str)] = &[];
+const KNOWN: &[(&str, &str)] = &[
+    ("jitter", "4 ms ± 30 % normal"),
+    ("jitter", "8 ms ± 20 % normal"),
+    ("jitter", "8 ms ± 30 % normal"),
+    ("jitter", "8 ms ± 30 % lognormal"),
+    ("jitter", "30 ms ± 20 % normal"),
+    ("jitter", "30 ms ± 30 % normal"),
+    ("jitter", "30 ms ± 20 % lognormal"),
+    ("jitter", "30 ms ± 30 % lognormal"),
+    ("jitter", "10 ms ± 2 ms normal + lossy"),
+    ("jitter", "10 ms ± 2 ms out of order"),
+    ("jitter", "10 ms ± 3 ms normal + lossy"),
+    ("jitter", "10 ms ± 3 ms out of order"),
+    ("routes", "10 to 20 ms at once"),
+    ("routes", "10 to 50 ms at once"),
+    ("routes", "10 to 100 ms at once"),
+    ("routes", "10 to 100 ms at once loss=5% burst=3"),
+    ("routes", "10 to 100 ms within 2 s"),
+    ("rate", "0.5 of the offer with a queue of 20ms"),
+    ("rate", "0.5 of the offer with a policer"),
+    ("rate", "0.9 of the offer with a queue of 20ms"),
+    ("rate", "0.9 of the offer with a policer"),
+    ("rate", "1.3 of the offer with a queue of 20ms"),
+    ("rate", "1.3 of the offer with a queue of 200ms"),
+    ("rate", "2 of the offer with a queue of 20ms"),
+    ("rate", "2 of the offer with a queue of 200ms"),
+    ("presets", "lte"),
+    ("drawn", "2"),
+    ("drawn", "3"),
+    ("drawn", "5"),
+    ("drawn", "6"),
+    ("drawn", "11"),
+];
 
 /// The cells that take milliseconds: the small load on each axis, and what the seed draws.
 fn short_map() -> Vec<Cell> {

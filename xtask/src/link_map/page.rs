@@ -3,10 +3,10 @@
 use super::table::{Joined, on_time, summary};
 use super::{BEST_EFFORT, Cell, Figures, Verdict};
 
-const STYLE: &str = "body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:1280px;padding:0 1rem;color:#1b1f24;background:#fff}\
+const STYLE: &str = "body{font:13px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:1560px;padding:0 1rem;color:#1b1f24;background:#fff}\
 h1{font-size:1.5rem}h2{font-size:1.1rem;margin:2rem 0 .4rem}table{border-collapse:collapse;width:100%}\
 th,td{padding:.18rem .5rem;text-align:right;border-bottom:1px solid #e4e7eb;white-space:nowrap;font-variant-numeric:tabular-nums}\
-th{font-weight:600;background:#f6f8fa;position:sticky;top:0}td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}\
+th{white-space:normal;font-weight:600;background:#f6f8fa;position:sticky;top:0}td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}\
 td:first-child{white-space:normal;min-width:15rem}.strip{display:flex;flex-wrap:wrap;gap:2px;margin:.3rem 0 1rem}\
 .strip i{width:13px;height:13px;border-radius:2px;display:block}.key i{display:inline-block;width:13px;height:13px;border-radius:2px;\
 vertical-align:-2px;margin:0 .3rem 0 1rem}p,li{max-width:60rem}.none{color:#8a939d}";

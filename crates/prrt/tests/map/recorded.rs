@@ -10,12 +10,13 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/pingpon
 
 /// Reads the recording `name`; what has no answer is lost.
 pub fn read(name: &str) -> Result<Recording, String> {
-    let rows = |file: &str| -> Result<Vec<(i64, i64)>, String> {
+    let rows = |file: &str| -> Result<Vec<_>, String> {
         let path = format!("{FOLDER}{name}/{file}");
         let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         let row = |line: &str| {
             let mut columns = line.split(',').skip(1).map(str::trim);
-            Some((columns.next()?.parse().ok()?, columns.next()?.parse().ok()?))
+            let mut number = || columns.next()?.parse::<i64>().ok();
+            Some((number()?, number()?))
         };
         text.lines().map(|line| row(line).ok_or_else(|| format!("{path}: {line}"))).collect()
     };
