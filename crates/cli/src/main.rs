@@ -91,6 +91,8 @@ pub(crate) enum Outcome {
 }
 
 fn main() -> ExitCode {
+    let (commit, sources) = (option_env!("NOCTULE_COMMIT"), option_env!("NOCTULE_SOURCES"));
+    noctule_lab::host::built_from(noctule_lab::host::BuiltFrom { commit, sources });
     let outcome = match Arguments::parse().command {
         // A node's exit code is its own.
         Command::Lab(lab::Command::Node { name }) => return lab::serve_node(&name),
