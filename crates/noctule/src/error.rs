@@ -99,6 +99,18 @@ pub enum PublishError {
         /// Longest possible.
         most_bytes: usize,
     },
+    /// Longer than travels to other hosts, where a reader is.
+    #[error(
+        "a sample of {bytes} bytes of topic {topic} is too long for the network, which carries {most_bytes} in one sample; split it up, or read it on this host only"
+    )]
+    TooLongForNetwork {
+        /// The topic.
+        topic: String,
+        /// Length of the sample.
+        bytes: usize,
+        /// Longest possible.
+        most_bytes: usize,
+    },
     /// A value that its format cannot express.
     #[error("topic {topic}: {cause}")]
     Format {

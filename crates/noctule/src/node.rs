@@ -11,10 +11,12 @@ mod groups;
 mod hand_over;
 mod lead;
 mod local;
+mod overload;
 mod ping;
 mod reading;
 mod remote;
 mod seats;
+mod send;
 mod sockets;
 mod state;
 
@@ -22,14 +24,14 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use noctule_discovery::{
     Counters, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
 use noctule_prrt::{LinkCounters, ReceivedCounters, SentCounters};
-use noctule_shm_ring::{Origin, RingConfig};
+use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
@@ -75,6 +77,9 @@ pub(crate) struct Shared {
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
+    /// Signalled, under the lock of `state`, when something was sent or acknowledged and somebody waits for that.
+    progress: Condvar,
+    waiting_for_progress: AtomicU32,
     /// Group whose members may read our memory, too.
     group: Option<u32>,
     /// Notices go to standard error.
@@ -190,6 +195,8 @@ impl NodeBuilder {
             lead: Lead::new(),
             kick,
             stop: AtomicBool::new(false),
+            progress: Condvar::new(),
+            waiting_for_progress: AtomicU32::new(0),
             group: self.group,
             tells: self.tells,
         });
@@ -380,6 +387,9 @@ impl Shared {
             remote_readers: AtomicU32::new(0),
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
+            undelivered: AtomicU64::new(0),
+            remote_bytes_max: remote::sample_bytes_max(state.envelope.overhead_bytes()),
             has_deadline: qos.deadline.is_some(),
             last_ns: AtomicI64::new(0),
         });
@@ -422,11 +432,6 @@ impl Shared {
         self.kick();
     }
 
-    /// Whether nodes of other hosts have still to be sent samples of a writer, or have not acknowledged them.
-    pub(crate) fn is_sending(&self, id: EndpointId) -> bool {
-        self.lock().is_sending(id)
-    }
-
     /// What was sent of a deadline-bound writer, to each node that reads it.
     pub(crate) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
         self.lock().sent(writer)
@@ -455,17 +460,6 @@ impl Shared {
         for topic in self.lock().subscribers.values() {
             topic.change(Change::NodeWent(node));
         }
-    }
-
-    /// A sample for readers on other hosts.
-    pub(crate) fn send(&self, topic: &PublishedTopic, numbered: (u64, Origin), payload: &[u8]) {
-        let sample = remote::outgoing(topic, numbered, payload, self.clock.now());
-        let mut state = self.lock();
-        let now = clock::now();
-        self.relieve(&mut state, now);
-        state.send(topic.id, &sample, now);
-        self.transmit(&mut state);
-        self.alarm.set_by(state.poll_timeout(now));
     }
 
     fn note(&self, notice: Notice) {

@@ -58,6 +58,16 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
     },
+    /// A reliable topic offers more than the path to a node carries: older samples gave way to newer ones before they were
+    /// sent. At once, then every five seconds at most.
+    GivenUp {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
+        /// Samples given up since the last such notice.
+        samples: u64,
+    },
     /// A node loses so much of what goes to a group that it would cost the other readers too much; it is served by
     /// itself.
     Apart {
@@ -138,6 +148,10 @@ impl fmt::Display for Notice {
             Notice::Gone { node, .. } => write!(f, "node {node} is silent; it counts as gone"),
             Notice::Seal { why } => why.fmt(f),
             Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
+            Notice::GivenUp { topic, node, samples } => write!(
+                f,
+                "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries less than is published; publish less, or raise keep_last if it is for a moment only"
+            ),
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
             }

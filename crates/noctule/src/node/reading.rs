@@ -168,5 +168,6 @@ impl Shared {
             }
         }
         state.out = out;
+        self.tell_progress();
     }
 }
