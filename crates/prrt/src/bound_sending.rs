@@ -46,9 +46,8 @@ const OVER_CAPACITY: f64 = 1.03;
 pub(crate) const HEADER_BYTES: usize = 56;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
-/// Samples that fail because a burst lasts until their deadline are failed by the channel: beyond so many times that, more copies buy
-/// next to nothing.
-const OUTAGE_MARGIN: f64 = 1.3;
+/// Bursts that last for all but this part of the time until the deadline are not outlived: only copies everywhere could, at any cost.
+const OUTAGE_PARTS: i64 = 8;
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
 const PRICE_UNDER_LIMIT: f64 = 0.5;
 /// The price of a datagram for a block that lost time because this host stood still, in parts of the usual one: these are few, and
@@ -92,7 +91,7 @@ struct BoundStream {
     current: Option<u64>,
     /// A round trip, as last known.
     round: Span,
-    /// Probability that the channel loses everything until the deadline, as last known.
+    /// Probability that the channel loses everything until about the deadline, as last known.
     outage: f64,
     capacity_bytes_per_s: Option<f64>,
     price: Price,
@@ -450,7 +449,7 @@ impl BoundStream {
             if !block.is_abandoned() && !block.is_excused() {
                 let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
                 let aim = allowed * share_of_target(block.samples);
-                let out_of_reach = self.outage * OUTAGE_MARGIN * f64::from(block.samples);
+                let out_of_reach = self.outage * f64::from(block.samples);
                 let risk = self.price.settle(block.risk, failed.into(), aim.max(out_of_reach));
                 self.feasibility.settle(risk, allowed);
             }
@@ -466,7 +465,8 @@ impl BoundStream {
             return None;
         }
         self.round = path.round;
-        self.outage = path.channel.outage(self.bound.deadline - path.one_way);
+        let window = self.bound.deadline - path.one_way;
+        self.outage = path.channel.outage(window - window / OUTAGE_PARTS);
         self.capacity_bytes_per_s = path.capacity_bytes_per_s;
         if let Some(extra_or_data) = self.next_begun(path, now, counters) {
             return Some(extra_or_data);

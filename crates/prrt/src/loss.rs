@@ -216,13 +216,13 @@ mod tests {
     #[test]
     fn bursts_in_time_and_in_packets_are_told_apart_by_what_follows_losses_sooner_and_later() {
         for seed in 1..=10 {
-            for mean_ms in [5, 15, 60] {
+            for mean_ms in [5, 15, 30] {
                 let mean = Span::from_ms(mean_ms);
                 let mut estimator = LossEstimator::new();
                 observe_at(
                     &mut estimator,
                     LossModel::BurstsInTime { p: 0.05, mean },
-                    &with_copies(20_000),
+                    &with_copies(40_000),
                     seed,
                 );
                 let LossModel::BurstsInTime { p, mean: found } = estimator.model() else {
@@ -234,7 +234,7 @@ mod tests {
             }
             let mut estimator = LossEstimator::new();
             let in_packets = LossModel::Bursts { p: 0.05, mean_burst: 3.0 };
-            observe_at(&mut estimator, in_packets, &with_copies(20_000), seed);
+            observe_at(&mut estimator, in_packets, &with_copies(40_000), seed);
             assert!(matches!(estimator.model(), LossModel::Bursts { .. }), "seed {seed}: {estimator:?}");
         }
     }

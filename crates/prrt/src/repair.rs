@@ -30,9 +30,9 @@ use crate::stream::Local;
 /// Feedback is missing when it comes so much later than expected, in parts of the interval.
 const LATENESS_PARTS: i64 = 4;
 
-/// Copies against bursts in time are no closer together than this part of the channel's memory: half of a burst that is on at the
-/// one is still on after 0.7 of it, and after this part still 78 %.
-const SPREAD_PARTS: i64 = 4;
+/// Copies against bursts in time are no closer together than this part of the channel's memory: a burst that is on at the
+/// one is still on at the other seven times in ten.
+const SPREAD_PARTS: i64 = 3;
 
 /// Datagrams that are weighed together at most.
 const MORE_LIMIT: usize = 64;

@@ -1,6 +1,6 @@
 //! The yardstick for bursts in time: a sender that knows nothing of the channel and sends again at a fixed interval.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use noctule_timebase::{Instant, Span};
 
@@ -29,14 +29,14 @@ pub fn run_fixed(cell: Cell, samples: u64, every: Span, seed: u64) -> Fixed {
     let mut directions = [0, 1].map(|part| Direction::new(&cell, seed, part));
     let written = |sample: u64| START + cell.interval * sample as i64;
     let one_way = cell.round_trip / 2;
-    let mut events: BTreeMap<(Instant<Local>, u64, Event), ()> = BTreeMap::new();
+    let mut events: BTreeSet<(Instant<Local>, u64, Event)> = BTreeSet::new();
     for sample in 0..samples {
-        events.insert((written(sample), sample, Event::Send(0)), ());
+        events.insert((written(sample), sample, Event::Send(0)));
     }
     let mut arrived = vec![false; samples as usize];
     let mut acknowledged = vec![false; samples as usize];
     let (mut repeats, mut failed) = (0, 0);
-    while let Some(((now, sample, event), ())) = events.pop_first() {
+    while let Some((now, sample, event)) = events.pop_first() {
         let place = sample as usize;
         match event {
             Event::Acknowledged => {
@@ -60,11 +60,11 @@ pub fn run_fixed(cell: Cell, samples: u64, every: Span, seed: u64) -> Fixed {
                     arrived[place] = true;
                     // Its own draw in the order of leaving is of no matter: feedback of one interval shares a state.
                     if !directions[1].is_bad(&cell, now + one_way) {
-                        events.insert((now + cell.round_trip, sample, Event::Acknowledged), ());
+                        events.insert((now + cell.round_trip, sample, Event::Acknowledged));
                     }
                 }
                 let again = if attempt == 0 { cell.round_trip + Span::from_ms(1) } else { every };
-                events.insert((now + again, sample, Event::Send(attempt + 1)), ());
+                events.insert((now + again, sample, Event::Send(attempt + 1)));
             }
         }
     }
