@@ -449,8 +449,8 @@ impl BoundStream {
             if !block.is_abandoned() && !block.is_excused() {
                 let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
                 let aim = allowed * share_of_target(block.samples);
-                let out_of_reach = self.outage * f64::from(block.samples);
-                let risk = self.price.settle(block.risk, failed.into(), aim.max(out_of_reach));
+                let outage = self.outage * f64::from(block.samples);
+                let risk = self.price.settle(block.risk, failed.into(), aim, outage);
                 self.feasibility.settle(risk, allowed);
             }
             self.blocks.pop_front();

@@ -87,10 +87,14 @@ impl Prospect<'_> {
         if self.needed == 0 || self.now > self.hopeless {
             return Step::Rest;
         }
-        if self.needed > self.pending.len() {
-            return Step::Send(self.samples(Shortfall { probability: 1.0, lost: 0.0 }));
-        }
         let answer = self.last_sent + self.path.round;
+        if self.needed > self.pending.len() {
+            let is_answered_in_time = self.now + self.path.round <= self.latest;
+            return match self.path.channel.memory() {
+                Some(memory) if self.needed == 1 && !is_answered_in_time => self.spread(memory),
+                _ => Step::Send(self.samples(Shortfall { probability: 1.0, lost: 0.0 })),
+            };
+        }
         // Feedback is lost, too: what the next one says is waited for, if that is not too late.
         let heard = if self.now < answer { answer } else { self.now + self.interval };
         match self.path.channel.memory() {
@@ -109,6 +113,9 @@ impl Prospect<'_> {
         let pause = (memory / SPREAD_PARTS).max(self.path.lateness);
         let next = self.last_sent + pause;
         let is_last = self.now + self.path.lateness >= self.latest;
+        if is_last && self.pending.is_empty() {
+            return Step::Send(1.0);
+        }
         if self.now < next && !is_last {
             return Step::Wait(next.min(self.latest));
         }
@@ -216,6 +223,8 @@ const PRICE_UNINDEBTED: f64 = 50.0;
 /// saves less than its target with each datagram beyond.
 const PRICE_INITIAL: f64 = 2.0;
 const PRICE_LEAST: f64 = 1.0 / 60.0;
+/// The lowest where outages alone fail more than the target allows.
+const PRICE_LEAST_OUTAGE: f64 = 1.0;
 /// The highest, in loss targets; one sample is more than a datagram can save.
 const PRICE_MOST: f64 = 10_000.0;
 /// Part of the loss target that is aimed at; in blocks of several samples, which are lost together, chance weighs more.
@@ -236,15 +245,18 @@ impl Price {
         (PRICE_UNINDEBTED * loss_target * (-self.debt / DEBT_SCALE).exp()).min(1.0)
     }
 
-    /// A block is over that was left with `risk`, of which `failed` came true, where `aim` was aimed at: all in samples. Gives the
-    /// risk as experience has it.
-    pub(crate) fn settle(&mut self, risk: f64, failed: f64, aim: f64) -> f64 {
+    /// A block is over that was left with `risk`, of which `failed` came true, where `aim` was aimed at and `outage` cannot be
+    /// helped: all in samples. Gives the risk as experience has it.
+    pub(crate) fn settle(&mut self, risk: f64, failed: f64, aim: f64, outage: f64) -> f64 {
         self.foreseen += risk - self.foreseen * TRUST_FADES;
         self.failed += failed - self.failed * TRUST_FADES;
         let experience = (self.failed + TRUST_FAILURES) / (self.foreseen + TRUST_FAILURES);
         let experience = experience.min(EXPERIENCE_MOST);
-        let debt = self.debt + risk * experience - aim;
-        self.debt = debt.clamp(debt_at(PRICE_MOST), debt_at(PRICE_LEAST));
+        // Failures of outages come in lumps as large as themselves; and nothing cheap helps against them.
+        let (scale, least) =
+            if outage > aim { (aim / outage, PRICE_LEAST_OUTAGE) } else { (1.0, PRICE_LEAST) };
+        let debt = self.debt + (risk * experience - aim.max(outage)) * scale;
+        self.debt = debt.clamp(debt_at(PRICE_MOST), debt_at(least));
         risk * experience
     }
 }

@@ -22,6 +22,9 @@ enum Event {
     Acknowledged,
 }
 
+/// By time, and which sample they are of.
+type Events = BTreeSet<(Instant<Local>, u64, Event)>;
+
 /// Each sample is sent, again `every` after its acknowledgement should have been there, and so on until it is
 /// acknowledged or could not arrive in time. Each datagram that arrives is acknowledged at once, and the
 /// acknowledgement names all that arrived before.
@@ -29,7 +32,7 @@ pub fn run_fixed(cell: Cell, samples: u64, every: Span, seed: u64) -> Fixed {
     let mut directions = [0, 1].map(|part| Direction::new(&cell, seed, part));
     let written = |sample: u64| START + cell.interval * sample as i64;
     let one_way = cell.round_trip / 2;
-    let mut events: BTreeSet<(Instant<Local>, u64, Event)> = BTreeSet::new();
+    let mut events = Events::new();
     for sample in 0..samples {
         events.insert((written(sample), sample, Event::Send(0)));
     }
