@@ -33,7 +33,9 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
             let key = SwarmKey::create(&file)?;
             let path = file.display();
             anstream::println!("{path}: new swarm key {}", key.fingerprint());
-            anstream::println!("copy it to every node of the swarm over a safe channel, and start them with NOCTULE_KEY_FILE={path}");
+            anstream::println!(
+                "copy it to every node of the swarm over a safe channel, and start them with NOCTULE_KEY_FILE={path}"
+            );
         }
         Command::Show { file, json } => {
             let key = SwarmKey::choose(file.as_deref())?;

@@ -7,7 +7,12 @@ use std::process::{Command, Output};
 
 fn key(words: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
-    command.arg("key").args(words).current_dir(folder).env_remove("NOCTULE_KEY_FILE").env_remove("NOCTULE_KEY");
+    command
+        .arg("key")
+        .args(words)
+        .current_dir(folder)
+        .env_remove("NOCTULE_KEY_FILE")
+        .env_remove("NOCTULE_KEY");
     command.output().unwrap()
 }
 

@@ -93,7 +93,9 @@ pub enum NodeError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     /// In the child of a fork.
-    #[error("topic {topic}: this process was forked from the one that opened the publisher; open nodes after the fork")]
+    #[error(
+        "topic {topic}: this process was forked from the one that opened the publisher; open nodes after the fork"
+    )]
     Forked {
         /// The topic.
         topic: String,

@@ -209,6 +209,7 @@ impl NodeBuilder {
             stop: AtomicBool::new(false),
             progress: Condvar::new(),
             waiting_for_progress: AtomicU32::new(0),
+            guard: ForkGuard::new().map_err(system("a fork cannot be noticed"))?,
             group: self.group,
             tells: self.tells,
         });
@@ -347,7 +348,9 @@ impl Drop for Node {
     fn drop(&mut self) {
         if self.shared.is_in_child() {
             // Thread, sockets and goodbye are the parent's.
-            self.thread.take().map(std::mem::forget);
+            if let Some(thread) = self.thread.take() {
+                std::mem::forget(thread);
+            }
             return;
         }
         self.shared.stop.store(true, Ordering::Release);

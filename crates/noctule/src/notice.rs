@@ -3,7 +3,7 @@
 use std::fmt;
 
 use noctule_discovery::{EndpointKind, Incompatible, NodeId, Reason};
-use noctule_prrt::plan::Infeasible;
+use noctule_prrt::Infeasible;
 use noctule_timebase::Span;
 
 use crate::envelope::Refused;

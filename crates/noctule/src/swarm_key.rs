@@ -21,9 +21,7 @@ pub struct SwarmKey(pub(crate) [u8; 32]);
 #[derive(Debug, thiserror::Error)]
 pub enum SwarmKeyError {
     /// The file cannot be read.
-    #[error(
-        "the swarm key {path} cannot be read: {cause}; make one with: noctule key new {path}"
-    )]
+    #[error("the swarm key {path} cannot be read: {cause}; make one with: noctule key new {path}")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -59,10 +57,14 @@ pub enum SwarmKeyError {
         path: PathBuf,
     },
     /// The environment variable does not hold 64 hexadecimal digits.
-    #[error("{KEY_VARIABLE} does not hold 64 hexadecimal digits; unset it, or name a file in {KEY_FILE_VARIABLE}")]
+    #[error(
+        "{KEY_VARIABLE} does not hold 64 hexadecimal digits; unset it, or name a file in {KEY_FILE_VARIABLE}"
+    )]
     Variable,
     /// A new key cannot be written.
-    #[error("the swarm key {path} cannot be written: {cause}; choose a file that does not exist yet, in a folder of yours")]
+    #[error(
+        "the swarm key {path} cannot be written: {cause}; choose a file that does not exist yet, in a folder of yours"
+    )]
     Unwritable {
         /// The file.
         path: PathBuf,
@@ -97,7 +99,8 @@ impl SwarmKey {
         let unwritable = |cause| SwarmKeyError::Unwritable { path: path.to_owned(), cause };
         let key: [u8; 32] = noctule_sys::random::secret().map_err(unwritable)?;
         // Nobody else can read it at any moment: the mode is that of its making.
-        let mut file = File::options().write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
+        let mut file =
+            File::options().write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
         let mut digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         digits.push('\n');
         file.write_all(digits.as_bytes()).and_then(|()| file.sync_all()).map_err(unwritable)?;

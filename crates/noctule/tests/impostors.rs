@@ -25,9 +25,9 @@ fn node(name: &str, domain: u32, clock: &str) -> Node {
     Node::builder(name).domain(domain).clock(clock).keep_notices().open().unwrap()
 }
 
-fn stream(from: &Node, to: &Node) -> (Publisher, Subscriber) {
-    let publisher = from.publisher("imu").reliability(Reliability::Reliable).open().unwrap();
-    let mut subscriber = to.subscriber("imu").reliability(Reliability::Reliable).open().unwrap();
+fn stream(topic: &str, from: &Node, to: &Node) -> (Publisher, Subscriber) {
+    let publisher = from.publisher(topic).reliability(Reliability::Reliable).open().unwrap();
+    let mut subscriber = to.subscriber(topic).reliability(Reliability::Reliable).open().unwrap();
     while publisher.readers() == 0 || subscriber.publishers() == 0 {
         subscriber.wait(Some(Duration::from_millis(5)));
     }
@@ -62,7 +62,7 @@ fn a_node_is_not_dead_because_somebody_hangs_up_in_its_name() {
     let domain = domain(0);
     let (far, beside) = (node("far", domain, "offset=5s"), node("beside", domain, ""));
     let near = node("near", domain, "");
-    let (mut from_far, mut from_beside) = (stream(&far, &near), stream(&beside, &near));
+    let (mut from_far, mut from_beside) = (stream("far", &far, &near), stream("beside", &beside, &near));
     for round in 0..40 {
         hang_up_as(far.id(), &near);
         hang_up_as(beside.id(), &near);
@@ -129,7 +129,7 @@ fn announce_writers(domain: u32, from: NodeId) {
 fn a_process_that_never_accepts_does_not_hold_up_what_comes_from_other_hosts() {
     let domain = domain(1);
     let (far, near) = (node("far", domain, "offset=5s"), node("near", domain, ""));
-    let mut from_far = stream(&far, &near);
+    let mut from_far = stream("far", &far, &near);
     let _reader = near.subscriber("blocked").open().unwrap();
     // Its backlog is full.
     let fake = NodeId([9; 16]);
@@ -156,11 +156,14 @@ fn a_keyed_node_lets_nobody_read_who_does_not_prove_that_he_has_the_key() {
     let open = || Node::builder("keyed").domain(domain(2)).swarm_key(&file).keep_notices().open().unwrap();
     let (writer, reader) = (open(), open());
     // Those that have it do as before.
-    passes(&mut stream(&writer, &reader), 1);
+    passes(&mut stream("imu", &writer, &reader), 1);
     let socket = LocalSocket::connect(format!("noctule/{}", writer.id()).as_bytes(), LONG).unwrap();
     socket.send(&ask(reader.id(), writer.id()), &[]).unwrap();
     let mut answer = [0; 600];
     let packet = socket.receive(&mut answer).unwrap();
     let words = String::from_utf8_lossy(&answer[52..packet.length_bytes]);
-    assert!(packet.descriptors.is_empty() && words.contains("does not prove that it has the swarm key"), "{words}");
+    assert!(
+        packet.descriptors.is_empty() && words.contains("does not prove that it has the swarm key"),
+        "{words}"
+    );
 }

@@ -71,18 +71,11 @@ mod tests {
         let guard = ForkGuard::new().unwrap();
         assert_eq!(ForkGuard::new().unwrap(), guard);
         assert!(!guard.is_in_child());
-        // SAFETY: the child calls nothing but loads, stores and _exit.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let seen = guard.is_in_child();
+        let code = crate::process::in_child(|| {
             let own = ForkGuard::new().is_ok_and(|own| own != guard && !own.is_in_child());
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(if seen && own { 7 } else { 1 }) };
-        }
-        let mut status = 0;
-        // SAFETY: `status` outlives the call.
-        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-        assert_eq!(libc::WEXITSTATUS(status), 7);
+            u8::from(guard.is_in_child()) + 2 * u8::from(own)
+        });
+        assert_eq!(code.unwrap(), 3);
         assert!(!guard.is_in_child());
     }
 }
