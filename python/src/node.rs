@@ -14,7 +14,7 @@ use crate::subscriber::Subscriber;
 ///
 /// ``name`` is for people and need not be unique. Nodes of different ``domain`` (0 to 5000) do not see each other.
 /// ``static_peers`` are told by unicast where multicast does not reach: ``"192.168.1.7"`` (all nodes there) or
-/// ``"192.168.1.7:7411"`` (one). ``swarm_key`` is the file with the swarm's key.
+/// ``"192.168.1.7:40123"`` (one). ``swarm_key`` is the file with the swarm's key.
 ///
 /// Raises ``ValueError`` for what cannot be used, ``NoctuleError`` if the system gives no socket.
 #[pyclass(module = "noctule", frozen)]

@@ -62,7 +62,7 @@ const char *noctule_last_error(void);
 typedef struct {
     uint32_t domain;                 /* Nodes of different domains do not see each other. 0 to 5000. */
     const char *const *static_peers; /* Nodes to be told by unicast where multicast does not reach: "192.168.1.7" (all */
-    size_t static_peers_count;       /* nodes there) or "192.168.1.7:7411" (one). Default: none. */
+    size_t static_peers_count;       /* nodes there) or "192.168.1.7:40123" (one). Default: none. */
     const char *swarm_key;           /* File with the swarm's key. Default: no key. */
 } noctule_node_options_t;
 

@@ -96,6 +96,8 @@ pub(super) struct State {
     notices: VecDeque<Notice>,
     warned_without_key: bool,
     limits: LimitWatch,
+    /// Rings of writers of other hosts, of all nodes together.
+    rings_max: usize,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
     pub(super) me: NodeId,
@@ -136,6 +138,7 @@ impl State {
             notices: VecDeque::new(),
             warned_without_key: false,
             limits: LimitWatch::default(),
+            rings_max: network::rings_max(),
             overload: Overload::default(),
             me,
             body: Vec::new(),
