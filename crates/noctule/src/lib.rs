@@ -61,6 +61,7 @@ mod age_histogram;
 mod deadline;
 mod dispatcher;
 mod error;
+mod key_file;
 mod node;
 mod notice;
 mod publisher;

@@ -47,6 +47,7 @@ use crate::clock::{self, LocalClock};
 use crate::deadline::DeadlineMissed;
 use crate::envelope::{Envelope, RefusedCounters};
 use crate::error::NodeError;
+use crate::key_file::KeyFile;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
@@ -125,7 +126,8 @@ impl NodeBuilder {
     }
 
     /// File with the swarm's key; every datagram is sealed with it. Default: the file that `NOCTULE_KEY_FILE` names, or the 64 digits in `NOCTULE_KEY`;
-    /// without either, no key.
+    /// without either, no key. The file is watched: it may hold an old and a new key, the first seals and all open, so a key can be changed while
+    /// the swarm goes on (`docs/design/security.md`).
     pub fn swarm_key(mut self, file: impl Into<PathBuf>) -> Self {
         self.key = Some(file.into());
         self
@@ -172,7 +174,10 @@ impl NodeBuilder {
         if self.domain > DOMAIN_MAX {
             return Err(NodeError::Domain { domain: self.domain });
         }
-        let key = SwarmKey::choose(self.key.as_deref())?;
+        let (key_file, keys) = match SwarmKey::chosen_file(self.key.as_deref()) {
+            Some(file) => KeyFile::open(file).map(|(file, keys)| (Some(file), keys))?,
+            None => (None, SwarmKey::of_environment()?.into_iter().collect()),
+        };
         let peers = static_peers(&self.peers)?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
         let sockets =
@@ -194,7 +199,8 @@ impl NodeBuilder {
         let now = Instant::from_ns(clock::now().ns());
         let secret = random::secret().map_err(system("no random numbers"))?;
         let discovery = Discovery::new(config, me, peers, secret, now);
-        let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
+        let mut envelope = Envelope::new(id, keys.first(), u64::from_le_bytes(seed).rotate_left(17));
+        envelope.set_keys(&keys);
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
         let alarm = Alarm::new().map_err(system("no timer"))?;
@@ -213,8 +219,8 @@ impl NodeBuilder {
             group: self.group,
             tells: self.tells,
         });
-        let thread =
-            driver::start(Arc::clone(&shared)).map_err(system("the node's thread cannot be started"))?;
+        let thread = driver::start(Arc::clone(&shared), key_file)
+            .map_err(system("the node's thread cannot be started"))?;
         Ok(Node { shared, thread: Some(thread) })
     }
 }

@@ -27,6 +27,9 @@ use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
 use super::state::Wish;
 use crate::clock;
+use crate::key_file::KeyFile;
+use crate::notice::Notice;
+use crate::swarm_key::SwarmKey;
 
 const KICK: u64 = 0;
 const GROUP: u64 = 1;
@@ -45,7 +48,7 @@ const LONGEST_SLEEP: Span = Span::from_s(1);
 /// A subscriber that has not seen a change is woken again after this: it may have been falling asleep.
 const WAKE_AGAIN: Span = Span::from_ms(10);
 
-pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+pub(super) fn start(shared: Arc<Shared>, key_file: Option<KeyFile>) -> io::Result<JoinHandle<()>> {
     let connections = Connections::open(shared.id)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let watch = |descriptor: rustix::fd::BorrowedFd<'_>, token| {
@@ -66,7 +69,7 @@ pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     watch(shared.alarm.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
     let (buffer, door, printer) = (vec![0; DATAGRAM_BYTES_MAX], Door::default(), NoticePrinter::default());
-    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, printer };
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, printer, key_file };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -79,6 +82,7 @@ struct Driver {
     buffer: Vec<u8>,
     door: Door,
     printer: NoticePrinter,
+    key_file: Option<KeyFile>,
 }
 
 impl Driver {
@@ -87,6 +91,7 @@ impl Driver {
         let mut events = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Ordering::Acquire) {
             self.shared.lock().handle_timeout(clock::now());
+            self.follow_key_file();
             self.connections.handle_timeout(&self.shared, &self.epoll);
             self.grant_wishes();
             self.attend();
@@ -216,6 +221,21 @@ impl Driver {
         if changes.drain() && self.shared.sockets.refresh(self.listening).unwrap_or(false) {
             self.shared.lock().handle_network_change(clock::now());
             self.warn_without_key();
+        }
+    }
+
+    /// The swarm's key may be changed while the node runs.
+    fn follow_key_file(&mut self) {
+        match self.key_file.as_mut().and_then(|file| file.poll(clock::now())) {
+            None => {}
+            Some(Ok(keys)) => {
+                let mut state = self.shared.lock();
+                state.envelope.set_keys(&keys);
+                let fingerprint = keys.first().map(SwarmKey::fingerprint).unwrap_or_default();
+                state.note(Notice::KeyChanged { fingerprint, keys: keys.len() });
+            }
+            // The keys stay as they are.
+            Some(Err(error)) => self.shared.note(Notice::KeyUnusable { why: error.to_string() }),
         }
     }
 
