@@ -102,6 +102,12 @@ pub use subscriber::{
     Wait, WaitSet, Waker,
 };
 
+/// Reads what a local socket brings, from a socket of any name, and a kernel's list of such names; for the fuzzer.
+#[doc(hidden)]
+pub fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
+    node::local_packet(name, bytes)
+}
+
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.
 #[doc(hidden)]
 pub fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -552,6 +552,10 @@ fn static_peers(texts: &[String]) -> Result<Vec<SocketAddr>, NodeError> {
     texts.iter().map(parse).collect()
 }
 
+pub(crate) fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
+    directory::is_packet(name, bytes)
+}
+
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
     hand_over::Packet::decode(bytes).map(|(from, packet)| packet.encode(from))
 }

@@ -188,6 +188,9 @@ impl Driver {
             }
             let length = arrival.length_bytes.min(self.buffer.len());
             self.door.forward(&sockets.directory, arrival.from, &self.buffer[..length], clock::now());
+            if sockets.directory.is_of_another_domain(&self.buffer[..length]) {
+                continue;
+            }
             let from = (sockets.in_own_family(arrival.from), Via::Unicast);
             let mut state = shared.lock();
             state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
