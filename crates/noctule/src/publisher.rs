@@ -27,7 +27,8 @@ use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
 
 /// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
-/// other hosts by UDP. Never blocks.
+/// other hosts by UDP. Never waits for the network: what the line does not carry yet is queued, and of that the oldest that has not begun
+/// to be sent gives way to the newest ([`PublisherBuilder::keep_last`]).
 #[derive(Debug)]
 pub struct Publisher {
     shared: Arc<Shared>,

@@ -21,6 +21,7 @@ use super::Shared;
 use super::lead::{Duty, PATIENCE};
 use super::local::{Connections, FIRST_TOKEN};
 use super::reading::DATAGRAM_BYTES_MAX;
+use super::send::Effort;
 use super::sockets;
 use super::state::Wish;
 use crate::clock;
@@ -93,9 +94,7 @@ impl Driver {
                 }
             }
         }
-        let mut state = self.shared.lock();
-        state.discovery.leave();
-        self.shared.transmit(&mut state);
+        self.shared.work(Effort::All, |state, _| state.discovery.leave());
     }
 
     /// Watches the own socket, or does not because a subscriber reads it.
@@ -114,8 +113,8 @@ impl Driver {
 
     /// Sends what is due, and sets the alarm for the next time.
     fn plan(&self) {
-        let mut state = self.shared.lock();
-        self.shared.transmit(&mut state);
+        self.shared.work(Effort::All, |_, _| ());
+        let state = self.shared.lock();
         let now = clock::now();
         let mut longest = LONGEST_SLEEP;
         for topic in state.subscribers.values().filter(|topic| topic.is_behind()) {
@@ -126,7 +125,8 @@ impl Driver {
         if self.shared.lead.is_away() {
             longest = longest.min(PATIENCE);
         }
-        let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, longest);
+        let at = state.poll_timeout(now).min(self.shared.check_at());
+        let sleep = (at - now).clamp(Span::ZERO, longest);
         self.shared.alarm.set(now + sleep);
     }
 
@@ -144,7 +144,7 @@ impl Driver {
             let mut state = shared.lock();
             state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
         }
-        shared.transmit(&mut shared.lock());
+        shared.work(Effort::All, |_, _| ());
     }
 
     fn grant_wishes(&mut self) {

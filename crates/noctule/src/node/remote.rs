@@ -155,9 +155,21 @@ impl Remote {
         self.link.counters()
     }
 
-    /// Appends the next datagram of the link.
-    pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> bool {
-        self.link.poll_transmit(link_clock(now), out)
+    /// Appends the next datagram of the link; of long samples without a deadline nothing, if `only_urgent`.
+    pub(super) fn poll_transmit(
+        &mut self,
+        (now, only_urgent): (Instant<Raw>, bool),
+        out: &mut Vec<u8>,
+    ) -> bool {
+        match only_urgent {
+            true => self.link.poll_transmit_urgent(link_clock(now), out),
+            false => self.link.poll_transmit(link_clock(now), out),
+        }
+    }
+
+    /// Whether a sample of several datagrams waits to be sent.
+    pub(super) fn has_long_samples(&self) -> bool {
+        self.link.has_long_samples()
     }
 
     /// This host would not send a datagram of so many bytes.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
+use noctule_sys::datagram_batch::send_now;
 use noctule_sys::{datagram, interface};
 use rustix::net::sockopt::{
     set_ip_add_membership, set_ip_drop_membership, set_ip_multicast_if, set_ip_multicast_loop,
@@ -79,7 +80,7 @@ impl Sockets {
         let to = SocketAddr::from((GROUP, group_port(domain)));
         for interface in &self.interfaces {
             if set_ip_multicast_if(&self.own, interface).is_ok() {
-                let _ = self.own.send_to(bytes, to);
+                let _ = send_now(&self.own, bytes, to);
             }
         }
     }
@@ -102,7 +103,7 @@ impl Sockets {
         for interface in &self.interfaces {
             let wanted = if interface.is_loopback() { reach.here } else { reach.elsewhere };
             if wanted && set_ip_multicast_if(&self.own, interface).is_ok() {
-                let _ = self.own.send_to(bytes, to);
+                let _ = send_now(&self.own, bytes, to);
             }
         }
     }

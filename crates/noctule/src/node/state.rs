@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use noctule_discovery::{
-    Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible,
-    Local as DiscoveryClock, NodeId, Reason, Via, can_be_handed_on,
+    Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible, Local as DiscoveryClock,
+    NodeId, Reason, Via, can_be_handed_on,
 };
 use noctule_prrt::Wish as LinkWish;
 use noctule_sys::clock::realtime_ns;
@@ -25,7 +25,6 @@ use super::overload::Overload;
 use super::ping::Pings;
 use super::remote::{Remote, Remotes};
 use super::seats::Seat;
-use super::sockets::To;
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
@@ -81,22 +80,23 @@ pub(super) struct State {
     pub(super) deadlines: Deadlines,
     strangers: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
-    addresses: Addresses,
+    pub(super) addresses: Addresses,
     pub(super) clock: LocalClock,
     arrivals: Arrivals,
     pub(super) pings: Pings,
     /// Secret; each exchange of clocks derives its own from it.
     pub(super) exchange_key: [u8; 16],
     /// Replies of the clock exchange, sealed.
-    outbox: VecDeque<(SocketAddr, Vec<u8>)>,
+    pub(super) outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
-    body: Vec<u8>,
-    pub(super) out: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    /// Whose turn it is to send, and for how many datagrams.
+    pub(super) turn: (NodeId, u32),
 }
 
 impl State {
@@ -132,7 +132,7 @@ impl State {
             overload: Overload::default(),
             me,
             body: Vec::new(),
-            out: Vec::new(),
+            turn: (me, 0),
         }
     }
 
@@ -243,47 +243,6 @@ impl State {
             self.discovery.handle_death(node);
             self.handle_events(now);
         }
-    }
-
-    /// The next datagram to send, sealed.
-    pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
-        if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.outbox.pop_front()) {
-            *out = bytes;
-            return Some(To::One(to));
-        }
-        self.envelope.begin(out);
-        let to = self.poll_groups(now, out).or_else(|| self.poll_remotes(now, out)).or_else(|| {
-            let mut body = std::mem::take(&mut self.body);
-            let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
-            out.extend_from_slice(&body);
-            self.body = body;
-            destination.map(|destination| match destination {
-                Destination::One(to) => To::One(to),
-                Destination::Everyone => To::Everyone,
-            })
-        })?;
-        self.envelope.seal(out);
-        Some(to)
-    }
-
-    fn poll_remotes(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
-        let local = self.clock.at(now);
-        for (node, remote) in &mut self.remotes {
-            let Some(announced) = self.discovery.locator(*node) else { continue };
-            let locator = self.addresses.route(*node, announced);
-            if let Some((to, nonce)) = self.addresses.poll_question(*node, now) {
-                out.extend_from_slice(&Request { nonce }.encode());
-                return Some(To::One(to));
-            }
-            if let Some(request) = remote.poll_request(local) {
-                out.extend_from_slice(&request.encode());
-                return Some(To::One(locator));
-            }
-            if remote.poll_transmit(now, out) {
-                return Some(To::One(locator));
-            }
-        }
-        None
     }
 
     /// This host's line does not carry a datagram of so many bytes to that address.
