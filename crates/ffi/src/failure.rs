@@ -53,7 +53,7 @@ impl From<NodeError> for Failure {
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Failure {
         let code = match error {
-            PublishError::TooLong { .. } => TOO_LONG,
+            PublishError::TooLong { .. } | PublishError::TooLongForNetwork { .. } => TOO_LONG,
             PublishError::Format { .. } => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }

@@ -6,6 +6,8 @@ mod address;
 mod alarm;
 mod audience;
 mod deadlines;
+mod directory;
+mod door;
 mod driver;
 mod groups;
 mod hand_over;
@@ -15,6 +17,7 @@ mod local;
 mod outbox;
 mod overload;
 mod ping;
+mod ports;
 mod reading;
 mod remote;
 mod seats;
@@ -23,7 +26,7 @@ mod sockets;
 mod state;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -55,7 +58,8 @@ use offer::Offer;
 use outbox::Outbox;
 pub use outbox::SendCounters;
 pub use ping::{PINGS_LIMIT, PingError};
-use sockets::{DOMAIN_MAX, Sockets, node_ports};
+use ports::{DISCOVERY_PORT, DOMAIN_MAX};
+use sockets::Sockets;
 use state::State;
 
 /// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
@@ -71,7 +75,6 @@ pub struct Node {
 pub(crate) struct Shared {
     pub(crate) clock: LocalClock,
     id: NodeId,
-    domain: u32,
     sockets: Sockets,
     state: Mutex<State>,
     /// Locked before `state`, if both are.
@@ -118,8 +121,8 @@ impl NodeBuilder {
         self
     }
 
-    /// A node to be told by unicast, where multicast does not reach: `192.168.1.7` (all nodes there) or
-    /// `192.168.1.7:7411` (one).
+    /// A node to be reached by unicast, where multicast does not: `192.168.1.7` or `fe80::7%3` (all nodes of that host), or
+    /// `192.168.1.7:40123`, `[2001:db8::7]:40123` (one node).
     pub fn static_peer(mut self, address: &str) -> Self {
         self.peers.push(address.to_owned());
         self
@@ -173,10 +176,11 @@ impl NodeBuilder {
             return Err(NodeError::Domain { domain: self.domain });
         }
         let key = self.key.as_deref().map(SwarmKey::read).transpose()?;
-        let peers = static_peers(&self.peers, self.domain)?;
+        let peers = static_peers(&self.peers)?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
         let sockets =
             Sockets::open(self.domain, self.interface).map_err(system("UDP sockets cannot be opened"))?;
+        let peers = peers.into_iter().map(|peer| sockets.in_own_family(peer)).collect();
         let random: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let exchange_key: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
@@ -198,7 +202,6 @@ impl NodeBuilder {
         let shared = Arc::new(Shared {
             clock: clock.clone(),
             id,
-            domain: self.domain,
             sockets,
             state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
             outbox: Mutex::new(Outbox::new()),
@@ -285,7 +288,7 @@ impl Node {
         let known = state.discovery.nodes().map(|(id, name, address, same_host)| KnownNode {
             id,
             name: name.to_owned(),
-            address,
+            address: SocketAddr::new(address.ip().to_canonical(), address.port()),
             same_host,
         });
         known.collect()
@@ -506,7 +509,7 @@ fn host_number(clock: &LocalClock) -> io::Result<u64> {
     use std::hash::Hasher;
     use std::os::unix::fs::MetadataExt;
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id")?;
-    let network = std::fs::metadata("/proc/self/ns/net")?;
+    let network = std::fs::metadata("/proc/thread-self/ns/net")?;
     // Stable between releases of the compiler, unlike the default hasher.
     let mut hasher = siphasher::sip::SipHasher24::new();
     hasher.write(&boot);
@@ -517,18 +520,15 @@ fn host_number(clock: &LocalClock) -> io::Result<u64> {
     Ok(hasher.finish())
 }
 
-fn static_peers(texts: &[String], domain: u32) -> Result<Vec<SocketAddr>, NodeError> {
-    let mut peers = Vec::new();
-    for text in texts {
-        if let Ok(address) = text.parse::<SocketAddr>() {
-            peers.push(address);
-        } else if let Ok(ip) = text.parse::<Ipv4Addr>() {
-            peers.extend(node_ports(domain).map(|port| SocketAddr::from((ip, port))));
-        } else {
-            return Err(NodeError::Peer { text: text.clone() });
-        }
-    }
-    Ok(peers)
+/// An address with a port is one node; without, all nodes of a host, which share the well-known port.
+fn static_peers(texts: &[String]) -> Result<Vec<SocketAddr>, NodeError> {
+    let parse = |text: &String| {
+        let whole_host = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, DISCOVERY_PORT));
+        text.parse::<SocketAddr>()
+            .or_else(|_| whole_host())
+            .map_err(|_| NodeError::Peer { text: text.clone() })
+    };
+    texts.iter().map(parse).collect()
 }
 
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -37,6 +37,11 @@ pub enum Notice {
         /// How that was noticed.
         reason: Reason,
     },
+    /// This node sends on a network and has no swarm key. Told once in the life of a node.
+    NoKey {
+        /// Name of the network's interface.
+        interface: String,
+    },
     /// Keys that do not fit.
     Seal {
         /// How.
@@ -146,6 +151,11 @@ impl fmt::Display for Notice {
             }
             Notice::Gone { node, reason: Reason::Restarted } => write!(f, "node {node} was restarted"),
             Notice::Gone { node, .. } => write!(f, "node {node} is silent; it counts as gone"),
+            Notice::NoKey { interface } => write!(
+                f,
+                "this node has no swarm key, so anybody on {interface} can read and forge its samples; make a key with \
+                 `noctule key new FILE` and give it to every node, e.g. as NOCTULE_KEY_FILE=FILE"
+            ),
             Notice::Seal { why } => why.fmt(f),
             Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
             Notice::GivenUp { topic, node, samples } => write!(

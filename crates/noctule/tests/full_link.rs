@@ -95,6 +95,7 @@ fn camera_and_imu((far, near): &(Node, Node), reliability: Reliability) -> Outco
     let gone = gone.map(|notice| notice.to_string()).collect();
     let pictures = std::iter::from_fn(|| pictures.take().unwrap()).count();
     let given_up = imu.given_up();
+    eprintln!("  subscriber {:?}\n  link {:?}", samples.counters(), near.link_counters(far.id()));
     eprintln!("  {received} of {IMU_SAMPLES} samples, {given_up} given up; {:?}", far.send_counters());
     Outcome { imu_received: received, pictures, gone }
 }

@@ -11,6 +11,7 @@ pub mod datagram_batch;
 pub mod interface;
 pub mod local_socket;
 pub mod namespace;
+pub mod network_changes;
 pub mod process;
 pub mod pulse;
 pub mod random;

@@ -141,16 +141,21 @@ impl Outbox {
     }
 
     /// Gives the kernel what it takes.
-    pub(super) fn send(&mut self, sockets: &Sockets, domain: u32) -> Sent {
+    pub(super) fn send(&mut self, sockets: &Sockets) -> Sent {
         while let Some(pending) = self.runs.get(self.next) {
             let bytes = &self.bytes[pending.range.clone()];
             match pending.to {
-                To::One(_) => match self.send_runs(&sockets.own) {
+                To::One(to) if sockets.is_without_loopback(to) => {
+                    for datagram in bytes.chunks(pending.segment_bytes.max(1)) {
+                        sockets.send_without_loopback(to, datagram);
+                    }
+                }
+                To::One(_) => match self.send_runs(sockets) {
                     Sent::All => continue,
                     Sent::Full => return Sent::Full,
                 },
-                To::Channel(channel, reach) => sockets.send_to_channel(domain, (channel, reach), bytes),
-                To::Everyone => sockets.send_to_group(domain, bytes),
+                To::Channel(channel, reach) => sockets.send_to_channel((channel, reach), bytes),
+                To::Everyone => sockets.send_to_group(bytes),
             }
             self.queue.sent(pending.range.len());
             self.next += 1;
@@ -192,11 +197,15 @@ impl Outbox {
     }
 
     /// Sends the next runs that are to single addresses.
-    fn send_runs(&mut self, socket: &UdpSocket) -> Sent {
+    fn send_runs(&mut self, sockets: &Sockets) -> Sent {
+        let socket = &sockets.own;
         let mut runs = [Run { to: SocketAddr::from(([0; 4], 0)), bytes: &[], segment_bytes: 0 }; RUNS_MAX];
         let mut count = 0;
         for (pending, run) in self.runs[self.next..].iter().zip(&mut runs) {
             let To::One(to) = pending.to else { break };
+            if count > 0 && sockets.is_without_loopback(to) {
+                break;
+            }
             let bytes = &self.bytes[pending.range.clone()];
             *run = Run { to, bytes, segment_bytes: pending.segment_bytes };
             count += 1;
@@ -228,9 +237,10 @@ impl Outbox {
             Err(error) => {
                 if is_too_long(&error) {
                     self.too_long.push((runs[0].to, runs[0].bytes.len()));
+                } else {
+                    // A node that is gone, a network that is down: discovery notices.
+                    self.counters.failed += 1;
                 }
-                // A node that is gone, a network that is down: discovery notices.
-                self.counters.failed += 1;
                 self.next += 1;
             }
         }

@@ -96,7 +96,7 @@ impl Shared {
     /// Sends what is in the outbox, and `more` that is due.
     fn flush<'a>(&'a self, mut outbox: MutexGuard<'a, Outbox>, mut more: bool, effort: Effort) {
         loop {
-            let sent = outbox.send(&self.sockets, self.domain);
+            let sent = outbox.send(&self.sockets);
             let is_wanted = more | outbox.wants_more() || self.outbox_wanted.load(Ordering::SeqCst);
             if sent == Sent::Full {
                 if let Some(at) = outbox.check_at() {

@@ -34,6 +34,7 @@ use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 
 mod figures;
+mod network;
 
 /// Replies of the clock exchange that wait to be sent.
 const OUTBOX_LIMIT: usize = 256;
@@ -90,6 +91,7 @@ pub(super) struct State {
     pub(super) outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
+    warned_without_key: bool,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
     pub(super) me: NodeId,
@@ -129,6 +131,7 @@ impl State {
             outbox: VecDeque::new(),
             wishes: VecDeque::new(),
             notices: VecDeque::new(),
+            warned_without_key: false,
             overload: Overload::default(),
             me,
             body: Vec::new(),
@@ -430,7 +433,7 @@ impl State {
             let mut key = self.exchange_key;
             key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
             let locator = self.discovery.locator(node);
-            let over_loopback = locator.is_some_and(|locator| locator.ip().is_loopback());
+            let over_loopback = locator.is_some_and(|locator| locator.ip().to_canonical().is_loopback());
             let envelope_bytes = self.envelope.overhead_bytes();
             Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now)
         })

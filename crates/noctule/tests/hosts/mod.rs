@@ -2,14 +2,15 @@
 #![allow(missing_docs, unreachable_pub, clippy::print_stderr, dead_code)] // not every test uses all of it
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use noctule::{Node, NodeBuilder};
 use noctule_sys::namespace::NetworkNamespace;
 
-/// A host, and its network.
-pub struct Host(NetworkNamespace);
+/// A host by its network, and its address there.
+pub struct Host(NetworkNamespace, Ipv4Addr);
 
 impl Host {
     fn run(&self, program: &str, arguments: &str) -> Result<(), String> {
@@ -28,7 +29,10 @@ impl Host {
 
     /// A node on this host.
     pub fn node(&self, name: &str, with: impl FnOnce(NodeBuilder) -> NodeBuilder + Send) -> Node {
-        let open = || with(Node::builder(name).keep_notices()).open().map_err(io::Error::other);
+        let open = || {
+            let builder = Node::builder(name).interface(self.1).keep_notices();
+            with(builder).open().map_err(io::Error::other)
+        };
         self.0.run(open).unwrap()
     }
 }
@@ -37,11 +41,12 @@ impl Host {
 pub fn pair() -> Option<(Host, Host)> {
     let namespace = || NetworkNamespace::create().map_err(|error| format!("no namespaces: {error}"));
     let joined = || -> Result<(Host, Host), String> {
-        let (a, b) = (Host(namespace()?), Host(namespace()?));
+        let host = |number| namespace().map(|it| Host(it, Ipv4Addr::new(10, 77, 0, number)));
+        let (a, b) = (host(1)?, host(2)?);
         let path = format!("/proc/{}/fd/{}", std::process::id(), b.0.descriptor().as_raw_fd());
         a.run("ip", &format!("link add cable type veth peer name cable netns {path}"))?;
-        for (host, address) in [(&a, "10.77.0.1/24"), (&b, "10.77.0.2/24")] {
-            host.run("ip", &format!("addr add {address} dev cable"))?;
+        for host in [&a, &b] {
+            host.run("ip", &format!("addr add {}/24 dev cable", host.1))?;
             host.run("ip", "link set cable up")?;
         }
         a.run("tc", "qdisc replace dev cable root tbf rate 1000mbit burst 64kb limit 2000000")?;
