@@ -75,6 +75,21 @@ impl Shared {
         }
     }
 
+    /// Takes in all datagrams that are there, a batch at most, if nobody else reads.
+    pub(crate) fn receive_all(&self, buffer: &mut Vec<u8>) {
+        if !self.lead.take() {
+            return;
+        }
+        buffer.resize(DATAGRAM_BYTES_MAX, 0);
+        for _ in 0..BATCH_LIMIT {
+            let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) else { break };
+            self.take_in(buffer, &arrival);
+        }
+        if self.lead.leave(clock::now()) {
+            self.kick();
+        }
+    }
+
     /// Ends the sleep of a subscriber that reads the socket: it is to look round.
     pub(crate) fn wake_reader(&self) {
         if self.lead.is_taken() {

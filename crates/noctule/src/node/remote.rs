@@ -120,6 +120,11 @@ impl Remote {
         let _ = self.link.send_shared(sample, payload, link_clock(now));
     }
 
+    /// Whether a sample of one of our writers fits without any of its last `depth` given up.
+    pub(super) fn has_room(&self, writer: EndpointId, payload_bytes: usize, depth: u32) -> bool {
+        self.link.has_room(StreamId(writer.0), payload_bytes, depth)
+    }
+
     /// One of our writers of which samples were given up for newer ones or refused, and how many since the last call.
     pub(super) fn poll_given_up(&mut self) -> Option<(EndpointId, u64)> {
         self.link.poll_given_up().map(|(writer, samples)| (EndpointId(writer.0), samples))

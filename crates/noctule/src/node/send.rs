@@ -6,11 +6,11 @@ use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use noctule_discovery::{Destination, EndpointId, NodeId};
-use noctule_prrt::Outgoing;
+use noctule_prrt::{Class, Outgoing};
 use noctule_shm_ring::Origin;
 use noctule_sys::clock::now_ns;
 use noctule_time_sync::Local;
-use noctule_timebase::Instant;
+use noctule_timebase::{Instant, Span};
 
 use super::Shared;
 use super::audience::Audience;
@@ -22,10 +22,20 @@ use super::state::{State, discovery_clock};
 use crate::clock::{self, Raw};
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, span};
-use crate::sync::wire::Request;
 
 /// Datagrams to one node before the next one's turn: enough for one run, few enough for a slow line.
 const TURN_DATAGRAMS: u32 = 16;
+/// A history at best effort is sent again after these: announcements are lost now and then, and repeated within a second.
+const HISTORY_AGAIN: [Span; 4] =
+    [Span::from_ms(10), Span::from_ms(50), Span::from_ms(250), Span::from_ms(1_250)];
+
+/// A history that is to be sent again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PastDue {
+    at: Instant<Raw>,
+    writer: EndpointId,
+    node: NodeId,
+}
 
 /// How much a thread sends before it leaves the rest to the node's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +161,19 @@ impl Shared {
         is_sent
     }
 
+    /// Whether all nodes of other hosts that read a topic have room for a sample, none of the history given up.
+    pub(crate) fn has_room(&self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
+        self.lock().has_room(topic, payload_bytes)
+    }
+
+    /// Waits until something was sent or acknowledged, `timeout_ns` at most; it may also return for no reason.
+    pub(crate) fn wait_for_progress(&self, timeout_ns: i64) {
+        self.waiting_for_progress.fetch_add(1, Ordering::SeqCst);
+        let timeout = Duration::from_nanos(timeout_ns.max(0).unsigned_abs());
+        drop(self.progress.wait_timeout(self.lock(), timeout));
+        self.waiting_for_progress.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// Something was acknowledged or sent: whoever waits for that looks again.
     pub(super) fn tell_progress(&self) {
         if self.waiting_for_progress.load(Ordering::SeqCst) > 0 {
@@ -178,6 +201,12 @@ impl State {
             }
         }
         self.count_given_up(now);
+    }
+
+    fn has_room(&self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
+        let nodes = self.audiences.get(&topic.id).into_iter().flat_map(Audience::nodes);
+        let mut remotes = nodes.filter_map(|node| self.remotes.get(node));
+        remotes.all(|remote| remote.has_room(topic.id, payload_bytes, topic.depth))
     }
 
     /// The next datagram to send, sealed: what keeps nodes together goes first, then samples, nodes in turns; of long samples
@@ -248,12 +277,8 @@ impl State {
     ) -> Option<To> {
         let local = self.clock.at(now);
         let remote = self.remotes.get_mut(&node)?;
-        let announced = self.discovery.locator(node)?;
-        let locator = self.addresses.route(node, announced);
-        if let Some((to, nonce)) = self.addresses.poll_question(node, now) {
-            out.extend_from_slice(&Request { nonce }.encode());
-            return Some(To::One(to));
-        }
+        // Where it has shown that it receives.
+        let locator = self.discovery.locator(node)?;
         if let Some(request) = remote.poll_request(local) {
             out.extend_from_slice(&request.encode());
             return Some(To::One(locator));
@@ -284,17 +309,42 @@ impl State {
         notices.into_iter().for_each(|notice| self.note(notice));
     }
 
-    /// The history of a writer, for a node that has just come to read it.
+    /// The history of a writer, for a node that has just come to read it. What is not acknowledged goes several times: the
+    /// other node may know this writer later than this one knows the reader, and drops what it does not expect.
     pub(super) fn send_history(&mut self, writer: EndpointId, node: NodeId, now: Instant<Raw>) {
         let Some(topic) = self.publishers.get(&writer).cloned() else { return };
+        self.send_past(&topic, node, now);
+        if topic.class == Class::BestEffort {
+            let again = HISTORY_AGAIN.iter().map(|after| PastDue { at: now + *after, writer, node });
+            self.histories.extend(again);
+        }
+    }
+
+    fn send_past(&mut self, topic: &PublishedTopic, node: NodeId, now: Instant<Raw>) {
         let Some(remote) = self.remotes.get_mut(&node) else { return };
         for Past { sequence, origin, bytes } in topic.offer.history(topic.depth) {
-            if remote.is_newer(writer, sequence) {
+            if remote.is_newer(topic.id, sequence) || topic.class == Class::BestEffort {
                 let local = self.clock.at::<Local>(now);
                 let payload: Arc<[u8]> = Arc::from(bytes);
-                remote.send(&outgoing(&topic, (sequence, origin), &payload, local), &payload, now);
+                remote.send(&outgoing(topic, (sequence, origin), &payload, local), &payload, now);
             }
         }
+    }
+
+    /// Sends the histories that are due again; a node that has them drops them.
+    pub(super) fn handle_histories(&mut self, now: Instant<Raw>) {
+        let due: Vec<PastDue> = self.histories.extract_if(.., |past| past.at <= now).collect();
+        for PastDue { writer, node, .. } in due {
+            let is_read = self.audiences.get(&writer).is_some_and(|all| all.nodes().contains(&node));
+            if let Some(topic) = self.publishers.get(&writer).filter(|_| is_read).cloned() {
+                self.send_past(&topic, node, now);
+            }
+        }
+    }
+
+    /// When a history is due again.
+    pub(super) fn poll_histories(&self) -> Option<Instant<Raw>> {
+        self.histories.iter().map(|past| past.at).min()
     }
 
     /// Whether a reader of another host has still to get a sample of a writer, or to acknowledge it.

@@ -16,7 +16,6 @@ use noctule_prrt::Wish as LinkWish;
 use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Instant;
 
-use super::address::Addresses;
 use super::audience::{Audience, Shift};
 use super::deadlines::Deadlines;
 use super::groups::Groups;
@@ -25,6 +24,7 @@ use super::overload::Overload;
 use super::ping::Pings;
 use super::remote::{Remote, Remotes};
 use super::seats::Seat;
+use super::send::PastDue;
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
@@ -35,6 +35,8 @@ use crate::sync::wire::{Reply, Request};
 
 mod figures;
 mod network;
+
+use network::LimitWatch;
 
 /// Replies of the clock exchange that wait to be sent.
 const OUTBOX_LIMIT: usize = 256;
@@ -80,8 +82,9 @@ pub(super) struct State {
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     strangers: u64,
+    /// Datagrams sealed by one node in the name of another.
+    impostors: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
-    pub(super) addresses: Addresses,
     pub(super) clock: LocalClock,
     arrivals: Arrivals,
     pub(super) pings: Pings,
@@ -92,8 +95,11 @@ pub(super) struct State {
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
     warned_without_key: bool,
+    limits: LimitWatch,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
+    /// Histories to be sent again.
+    pub(super) histories: Vec<PastDue>,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     pub(super) body: Vec<u8>,
@@ -122,8 +128,8 @@ impl State {
             groups: Groups::default(),
             deadlines: Deadlines::default(),
             strangers: 0,
+            impostors: 0,
             by_address: BTreeMap::new(),
-            addresses: Addresses::new(&exchange_key),
             clock,
             arrivals: Arrivals::new(),
             pings: Pings::default(),
@@ -132,7 +138,9 @@ impl State {
             wishes: VecDeque::new(),
             notices: VecDeque::new(),
             warned_without_key: false,
+            limits: LimitWatch::default(),
             overload: Overload::default(),
+            histories: Vec::new(),
             me,
             body: Vec::new(),
             turn: (me, 0),
@@ -162,16 +170,6 @@ impl State {
             Some(b"NCTS\x01\x02") => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
                 let reply = Reply::decode(body);
-                if let Ok(reply) = &reply
-                    && let Some(moved) = self.addresses.handle_answer(from, source, reply.nonce)
-                {
-                    self.by_address.retain(|_, known| *known != moved);
-                    self.by_address.insert(source, moved);
-                    if let Some(remote) = self.remotes.get_mut(&moved) {
-                        remote.handle_new_path(now);
-                    }
-                    return;
-                }
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
                 let (Ok(reply), Some(sender)) = (reply, sender) else {
                     self.strangers = self.strangers.saturating_add(1);
@@ -203,6 +201,12 @@ impl State {
                     None => self.strangers = self.strangers.saturating_add(1),
                 }
             }
+            // Whoever has the key may speak for itself only.
+            _ if from
+                .is_some_and(|from| noctule_discovery::sender(body).is_some_and(|says| says != from)) =>
+            {
+                self.impostors = self.impostors.saturating_add(1);
+            }
             _ => {
                 let _ = self.discovery.handle_datagram(body, source, via, discovery_clock(now));
                 self.handle_events(now);
@@ -228,10 +232,12 @@ impl State {
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));
+        self.note_limits(now);
         self.note_memberships();
         let notices = &mut self.notices;
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
         self.handle_seats(now);
+        self.handle_histories(now);
     }
 
     /// Nodes of other hosts that samples of a writer are sent to.
@@ -259,7 +265,8 @@ impl State {
     /// When something is to be done again.
     pub(super) fn poll_timeout(&self, now: Instant<Raw>) -> Instant<Raw> {
         let mut earliest = Instant::from_ns(self.discovery.poll_timeout().ns());
-        for at in [self.deadlines.poll_timeout(), self.groups.poll_timeout()].into_iter().flatten() {
+        let others = [self.deadlines.poll_timeout(), self.groups.poll_timeout(), self.poll_histories()];
+        for at in others.into_iter().flatten() {
             earliest = earliest.min(at);
         }
         for remote in self.remotes.values() {
@@ -375,6 +382,7 @@ impl State {
                         self.reseat_all(now);
                     }
                 }
+                Event::Moved { node, locator } => self.handle_move(node, locator, now),
                 Event::Gone { node, reason } => {
                     self.forget_relay(node);
                     if let Some(remote) = self.remotes.remove(&node) {
@@ -384,9 +392,8 @@ impl State {
                     self.groups.forget(node);
                     self.overload.forget(node);
                     self.by_address.retain(|_, known| *known != node);
-                    self.addresses.forget(node);
                     self.wishes.push_back(Wish::Forget { node });
-                    if !matches!(reason, Reason::Left | Reason::Died) {
+                    if !matches!(reason, Reason::Left | Reason::Died | Reason::Displaced) {
                         self.note(Notice::Gone { node, reason });
                     }
                 }
