@@ -57,7 +57,7 @@ impl From<PublishError> for Failure {
         let code = match error {
             PublishError::TooLong { .. } | PublishError::TooLongForNetwork { .. } => TOO_LONG,
             PublishError::WouldBlock { .. } => WOULD_BLOCK,
-            PublishError::Format { .. } => ARGUMENT,
+            PublishError::Format { .. } | PublishError::Forked { .. } => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }
     }
@@ -69,6 +69,7 @@ impl From<TakeError> for Failure {
             ReadError::Pins { .. } => BORROWED,
             ReadError::BufferTooSmall { .. } => BUFFER,
             ReadError::Corrupt { .. } => BROKEN,
+            ReadError::Forked => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }
     }

@@ -7,8 +7,8 @@ use crate::layout::{CONTROL_BYTES, CURSOR, Layout, LayoutError, PINS_PER_READER,
 use crate::memory::Memory;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
-/// The most readers of one ring.
-pub const READERS_MAX: usize = 64;
+/// The most readers of one ring: `/tf` and `/clock` of a large robot. The writer looks at each of them after every message.
+pub const READERS_MAX: usize = 256;
 
 /// Names an attached reader; never used twice for one ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

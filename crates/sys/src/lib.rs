@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod datagram;
 pub mod datagram_batch;
+pub mod fork_guard;
 pub mod interface;
 pub mod local_socket;
 pub mod namespace;
