@@ -89,7 +89,9 @@ pub use noctule_formats::{Format, FormatError, Message, message};
 pub use noctule_prrt::{Infeasible, LinkCounters, ReceivedCounters, SentCounters};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::Exchange;
-pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError};
+pub use node::{
+    KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError, SendCounters,
+};
 pub use notice::Notice;
 pub use publisher::{
     PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,

@@ -10,9 +10,11 @@ mod door;
 mod driver;
 mod groups;
 mod hand_over;
+mod kernel_queue;
 mod lead;
 mod local;
 mod notice_printer;
+mod outbox;
 mod overload;
 mod ping;
 mod ports;
@@ -56,6 +58,8 @@ use alarm::Alarm;
 use deadlines::Topic;
 use lead::Lead;
 use offer::Offer;
+use outbox::Outbox;
+pub use outbox::SendCounters;
 pub use ping::{PINGS_LIMIT, PingError};
 use ports::{DISCOVERY_PORT, DOMAIN_MAX};
 use sockets::Sockets;
@@ -78,6 +82,12 @@ pub(crate) struct Shared {
     id: NodeId,
     sockets: Sockets,
     state: Mutex<State>,
+    /// Locked before `state`, if both are.
+    outbox: Mutex<Outbox>,
+    /// Somebody queued something while another had the outbox.
+    outbox_wanted: AtomicBool,
+    /// When the outbox must be looked at again, on the raw clock; `i64::MAX` if never.
+    check_at_ns: AtomicI64,
     /// When the thread wakes by itself.
     alarm: Alarm,
     /// Who reads the own socket.
@@ -209,6 +219,9 @@ impl NodeBuilder {
             id,
             sockets,
             state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
+            outbox: Mutex::new(Outbox::new()),
+            outbox_wanted: AtomicBool::new(false),
+            check_at_ns: AtomicI64::new(i64::MAX),
             alarm,
             lead: Lead::new(),
             kick,
@@ -278,6 +291,11 @@ impl Node {
     /// What came over the network that was not believed or not understood, beside discovery's own traffic.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().counters()
+    }
+
+    /// What was sent over the network, and how.
+    pub fn send_counters(&self) -> SendCounters {
+        self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
     }
 
     /// Every other node, by number.
@@ -516,6 +534,11 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere must not stop the publishers of the whole process.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the outbox must be looked at again.
+    fn check_at(&self) -> Instant<clock::Raw> {
+        Instant::from_ns(self.check_at_ns.load(Ordering::Relaxed))
     }
 
     /// Lets the node's thread look.

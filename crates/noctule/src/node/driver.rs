@@ -25,6 +25,7 @@ use super::local::{Connections, FIRST_TOKEN};
 use super::notice_printer::NoticePrinter;
 use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
+use super::send::Effort;
 use super::state::Wish;
 use crate::clock;
 use crate::key_file::KeyFile;
@@ -122,9 +123,7 @@ impl Driver {
                 }
             }
         }
-        let mut state = self.shared.lock();
-        state.discovery.leave();
-        self.shared.transmit(&mut state);
+        self.shared.work(Effort::All, |state, _| state.discovery.leave());
     }
 
     /// Watches the own socket, or does not because a subscriber reads it.
@@ -143,8 +142,8 @@ impl Driver {
 
     /// Sends what is due, and sets the alarm for the next time.
     fn plan(&self) {
-        let mut state = self.shared.lock();
-        self.shared.transmit(&mut state);
+        self.shared.work(Effort::All, |_, _| ());
+        let state = self.shared.lock();
         let now = clock::now();
         let mut longest = LONGEST_SLEEP;
         for topic in state.subscribers.values().filter(|topic| topic.is_behind()) {
@@ -156,7 +155,7 @@ impl Driver {
             longest = longest.min(PATIENCE);
         }
         let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
-        let sleep = (due - now).clamp(Span::ZERO, longest);
+        let sleep = (due.min(self.shared.check_at()) - now).clamp(Span::ZERO, longest);
         self.shared.alarm.set(now + sleep);
     }
 
@@ -174,7 +173,7 @@ impl Driver {
             let mut state = shared.lock();
             state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
         }
-        shared.transmit(&mut shared.lock());
+        shared.work(Effort::All, |_, _| ());
     }
 
     /// Datagrams at the well-known port are for all nodes of this host.
@@ -195,7 +194,7 @@ impl Driver {
             let mut state = shared.lock();
             state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
         }
-        shared.transmit(&mut shared.lock());
+        shared.work(Effort::All, |_, _| ());
     }
 
     /// What nodes of this host sent without a network, or passed on.
@@ -214,7 +213,7 @@ impl Driver {
             let from = (shared.sockets.in_own_family(source), via);
             shared.lock().handle_datagram(datagram, from, None, clock::now());
         }
-        shared.transmit(&mut shared.lock());
+        shared.work(Effort::All, |_, _| ());
     }
 
     /// An interface or an address has come or gone.
