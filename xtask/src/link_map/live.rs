@@ -151,7 +151,7 @@ fn scenario(name: &str, description: &str, links: &[Drawn]) -> String {
             text += "expect = \"may_saturate\"\n";
         }
     }
-    text + "\n[smoke]\ntrials = 1\nseconds = 1\nmessages = 200\nwarm_up_seconds = 0.2\n"
+    text + "\n[smoke]\ntrials = 1\nseconds = 1\nmessages = 200\n"
 }
 
 #[cfg(test)]
