@@ -57,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "gateway",
         ],
     ),
+    ("record", &["timebase", "time-sync", "sys", "noctule"]),
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",
@@ -74,6 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "lab",
             "link-emulator",
             "gateway",
+            "record",
         ],
     ),
 ];
