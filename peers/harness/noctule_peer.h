@@ -32,7 +32,6 @@
 #define NP_UNUSED __attribute__((unused))
 
 /* ---- Limits ------------------------------------------------------------------------------------- */
-
 #define NP_SETTINGS_BYTES 4096                  /* all setting.K=V together */
 #define NP_FACTS_BYTES 1024                     /* all fact.K=N together */
 #define NP_MAX_MESSAGES (UINT64_C(1) << 24)     /* slots of a record: 512 MiB */

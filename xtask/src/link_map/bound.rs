@@ -134,6 +134,9 @@ fn at_target(target: f64, cost: impl Fn(f64) -> Cost) -> Option<f64> {
     Some(above.redundancy + share.min(1.0) * (below.redundancy - above.redundancy))
 }
 
+/// Slot, channel, copies in each slot that nothing is known of.
+type Place = (usize, usize, Vec<usize>);
+
 /// One sample for itself; the others' datagrams, one a slot, are news of the channel.
 ///
 /// A state is the slot, the channel as last heard of, and how many copies left in each slot since.
@@ -141,7 +144,7 @@ struct Repetition<'a> {
     stream: &'a Stream,
     price: f64,
     results: [Vec<Vec<Result>>; 2],
-    memory: std::collections::HashMap<(usize, usize, Vec<usize>), Cost>,
+    memory: std::collections::HashMap<Place, Cost>,
 }
 
 impl<'a> Repetition<'a> {
@@ -233,9 +236,9 @@ impl Coding {
     fn follow(&self, state: usize, mut visit: impl FnMut(f64, bool, usize)) {
         let (window, place) = (state % self.windows, state / self.windows);
         let (mask, is_bad) = (place % self.masks, place / self.masks);
-        let oldest = self.windows / (CODED_MOST + 1);
-        // Without late feedback nothing is under way that is not known of.
-        let (extras, rest) = if oldest == 0 { (0, 0) } else { (window / oldest, window % oldest) };
+        // There is a slot that nothing is known of.
+        let oldest = (self.windows / (CODED_MOST + 1)).max(1);
+        let (extras, rest) = (window / oldest, window % oldest);
         for result in &self.results[is_bad][extras] {
             let (mask, failed) = self.after(mask, result);
             let next = ((result.is_bad * self.masks + mask) * self.windows) + rest * (CODED_MOST + 1);

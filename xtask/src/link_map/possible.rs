@@ -26,8 +26,11 @@ pub(super) struct Possible {
     pub(super) repetition: Option<f64>,
 }
 
+/// Least extras of a code and of repetition, by stream.
+type Solutions = BTreeMap<String, [Option<f64>; 2]>;
+
 thread_local! {
-    static KNOWN: RefCell<BTreeMap<String, [Option<f64>; 2]>> = RefCell::default();
+    static KNOWN: RefCell<Solutions> = RefCell::default();
 }
 
 /// The bounds of a cell, or `None` where there are none of this kind.
