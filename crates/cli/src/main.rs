@@ -9,6 +9,7 @@
 mod echo;
 mod fcu;
 mod gateway;
+mod key;
 mod lab;
 mod lab_report;
 mod link;
@@ -69,6 +70,9 @@ enum Command {
     ///
     /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
     Gateway(gateway::GatewayArguments),
+    /// Make a swarm key, or say which one a file holds
+    #[command(subcommand)]
+    Key(key::Command),
     /// Write the samples of topics into an MCAP file, each with its source time and bound
     ///
     /// Foxglove, PlotJuggler and rosbag2 open it. A slow or full disk loses samples of the recording, which are counted, never of the
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Key(command) => key::run(command),
         Command::Record(arguments) => record::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use noctule_discovery::Via;
 use noctule_sys::datagram;
-use noctule_timebase::Span;
+use noctule_timebase::{Instant, Span};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
@@ -87,6 +87,7 @@ impl Driver {
         let mut events = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Ordering::Acquire) {
             self.shared.lock().handle_timeout(clock::now());
+            self.connections.handle_timeout(&self.shared, &self.epoll);
             self.grant_wishes();
             self.attend();
             self.plan();
@@ -149,7 +150,8 @@ impl Driver {
         if self.shared.lead.is_away() {
             longest = longest.min(PATIENCE);
         }
-        let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, longest);
+        let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
+        let sleep = (due - now).clamp(Span::ZERO, longest);
         self.shared.alarm.set(now + sleep);
     }
 
