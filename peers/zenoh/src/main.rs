@@ -70,13 +70,8 @@ impl Peer for Zenoh {
             ));
         }
         if let Some(name) = open.options.get("tcp_congestion") {
-            let refused = |e| {
-                PeerError::of(
-                    &format!("option.tcp_congestion={name} cannot be set in this network namespace"),
-                    e,
-                )
-            };
-            std::fs::write(TCP_CONGESTION, name).map_err(|e| refused(&e))?;
+            let what = format!("option.tcp_congestion={name} cannot be set in this network namespace");
+            std::fs::write(TCP_CONGESTION, name).map_err(|e| PeerError::of(&what, e))?;
         }
         let door = match open.link.as_str() {
             "tcp" | "shm" => Door::tcp(&open.bind_address),
