@@ -7,9 +7,11 @@
 
 pub mod clock;
 pub mod datagram;
+pub mod fork_guard;
 pub mod interface;
 pub mod local_socket;
 pub mod namespace;
+pub mod network_changes;
 pub mod process;
 pub mod pulse;
 pub mod random;
