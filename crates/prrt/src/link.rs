@@ -325,8 +325,9 @@ impl Link {
                 }
                 Service::Bound(place) => {
                     let room = self.receiving.room();
-                    let deadline = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
-                    (place.packet, true, deadline.map(|deadline| patience(deadline, place)))
+                    let expected = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
+                    let is_in_time = expected.is_none_or(|(_, is_in_time)| is_in_time);
+                    (place.packet, is_in_time, expected.map(|(deadline, _)| patience(deadline, place)))
                 }
             },
         };
