@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::shell;
+use crate::{evidence, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -57,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "gateway",
         ],
     ),
+    ("record", &["timebase", "time-sync", "sys", "noctule"]),
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",
@@ -74,6 +75,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "lab",
             "link-emulator",
             "gateway",
+            "record",
         ],
     ),
 ];
@@ -129,6 +131,7 @@ pub fn run() -> Result<(), String> {
     let replaced = replaced_words(&glossary);
     let mut faults = Vec::new();
     arrows(&mut faults)?;
+    evidence::check(&files, &mut faults);
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")

@@ -1,63 +1,76 @@
-//! The grid of loss, bursts, round trip and deadline: what the transport does in each cell, simulated from its first datagram on.
+//! The map of links: what each class delivers in time on each, and what it costs, as CSV on standard output.
 //!
-//! `cargo xtask sweep prrt` writes it to `crates/prrt/sweep.md`; `-- SAMPLES SEED` for others than 400,000 from seed 2.
+//! `cargo xtask sweep prrt` makes the committed map of it; `-- SEED DRAWN [full|short|drawn] [THREADS]` runs the axes and so many drawn cells, or these alone.
 
-#[path = "../tests/lossy/mod.rs"]
-mod lossy;
+#[path = "../tests/map/mod.rs"]
+mod map;
 
-use lossy::{Cell, run};
-use noctule_timebase::Span;
+use std::collections::BTreeMap;
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
-#[allow(clippy::print_stdout)] // a table on standard output is what this program is for
+use map::{Cell, Form, Outcome, Service, run};
+
+const HEADER: &str = "axis,name,load,deadline_ms,beside,link,seed,class,samples,on_time,late,redundancy,wire_ratio,p50_ms,p99_ms,beside_mbps,on_time_by_part";
+
+#[allow(clippy::print_stdout, clippy::print_stderr)] // a table on standard output is what this program is for
 fn main() {
-    let mut numbers = std::env::args().skip(1).map_while(|text| text.parse().ok());
-    let (samples, seed) = (numbers.next().unwrap_or(400_000), numbers.next().unwrap_or(2));
-    println!(
-        "Loss target 1e-4, feedback lossy alike, bursts of mean 3 packets. {samples} samples a cell, seed {seed}.\n"
-    );
-    println!(
-        "| message | RTT ms | deadline ms | loss % | bursts | capacity | residual | redundancy | verdict |"
-    );
-    println!("|---|---:|---:|---:|---|---:|---:|---:|---|");
-    for (payload_bytes, rate_hz) in [(115, 200), (1200, 1000)] {
-        for round_trip_ms in [2, 20, 100] {
-            for deadline_tenths in [15, 30, 60] {
-                for (burst, percent) in [1.0, 3.0].into_iter().flat_map(|b| [0, 1, 5, 10, 20].map(|p| (b, p)))
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |place: usize, other: u64| words.get(place).and_then(|w| w.parse().ok()).unwrap_or(other);
+    let (seed, draws, threads) = (number(0, 1), number(1, 150), number(3, 1));
+    let form = if words.get(2).is_some_and(|word| word == "short") { Form::Short } else { Form::Full };
+    let is_drawn = words.get(2).is_some_and(|word| word == "drawn");
+    let drawn = (0..draws).map(|number| map::cells::drawn(form, seed, number));
+    let cells: Vec<Cell> = if is_drawn { drawn.collect() } else { map::cells::cells(form, draws, seed) };
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((place, cell)) =
+                    cells.iter().enumerate().nth(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let cell = Cell {
-                        loss: f64::from(percent) / 100.0,
-                        burst,
-                        round_trip: Span::from_ms(round_trip_ms),
-                        jitter: Span::from_us(round_trip_ms * 5),
-                        deadline: Span::from_us(round_trip_ms * deadline_tenths * 100),
-                        interval: Span::from_ns(1_000_000_000 / rate_hz),
-                        payload_bytes,
-                        ..Cell::LOSSY
-                    };
-                    println!("| {payload_bytes} B, {rate_hz} Hz {}", row(cell, samples, seed));
+                    let start = Instant::now();
+                    let lines: Vec<String> = Service::ALL.map(|service| line(cell, service, seed)).into();
+                    eprintln!(
+                        "{place} of {}: {} {}, {:.1} s",
+                        cells.len(),
+                        cell.axis,
+                        cell.name,
+                        start.elapsed().as_secs_f64()
+                    );
+                    rows.lock().unwrap_or_else(PoisonError::into_inner).insert(place, lines);
                 }
-            }
+            });
         }
+    });
+    println!("{HEADER}");
+    for line in rows.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().flatten() {
+        println!("{line}");
+    }
+    eprintln!("{} cells in {:.0} s", cells.len(), begin.elapsed().as_secs_f64());
+}
+
+fn line(cell: &Cell, service: Service, seed: u64) -> String {
+    let outcome = catch_unwind(|| run(cell, service, seed)).unwrap_or_else(|_| Err("it panicked".into()));
+    let Cell { axis, name, load, deadline, link, beside, .. } = cell;
+    let deadline_ms = (deadline.ns() / 100_000) as f64 / 10.0;
+    let (load, beside, class) = (load.name(), beside.name(), service.name());
+    let begin = format!("{axis},{name},{load},{deadline_ms},{beside},{link},{seed},{class}");
+    match outcome {
+        Ok(outcome) => format!("{begin},{}", figures(&outcome)),
+        Err(why) => format!("{begin},{},0,0,,,,,,{}", cell.samples(), why.replace(',', ";")),
     }
 }
 
-fn row(cell: Cell, samples: u64, seed: u64) -> String {
-    let outcome = run(cell, samples, seed);
-    let ms = |span: Span| span.as_s_f64() * 1e3;
-    let verdict = match (outcome.residual() <= cell.loss_target, outcome.ends_infeasible) {
-        (true, false) => "met",
-        (true, true) => "met, but called infeasible",
-        (false, true) => "called infeasible",
-        (false, false) => "missed",
-    };
+fn figures(outcome: &Outcome) -> String {
+    let Outcome { samples, on_time, late, wire_ratio, p50_ms, p99_ms, beside_mbps, .. } = outcome;
+    let redundancy = outcome.redundancy.map_or(String::new(), |share| format!("{share:.5}"));
+    let parts: Vec<String> = outcome.on_time_by_part.iter().map(u64::to_string).collect();
     format!(
-        "| {} | {} | {:.0} | {} | {:.4} | {:.1e} | {:.4} | {verdict} |",
-        ms(cell.round_trip),
-        ms(cell.deadline),
-        cell.loss * 100.0,
-        if cell.burst > 1.0 { "3" } else { "no" },
-        1.0 / (1.0 - cell.loss) - 1.0,
-        outcome.residual(),
-        outcome.redundancy(),
+        "{samples},{on_time},{late},{redundancy},{wire_ratio:.4},{p50_ms:.3},{p99_ms:.3},{beside_mbps:.4},{}",
+        parts.join(" ")
     )
 }
