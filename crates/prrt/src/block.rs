@@ -99,6 +99,21 @@ pub(crate) struct Path {
     pub(crate) lateness: Span,
 }
 
+/// An acknowledgement that is not urgent waits for this part of the deadline at most.
+pub(crate) const ACK_DELAY_PARTS: i64 = 3;
+/// With a greater share of losses every acknowledgement counts: what none names in time is sent again in vain.
+const ACK_DELAY_LOSS_MAX: f64 = 0.01;
+
+impl Path {
+    /// Whether acknowledgements must not be held back: where they tell of losses or of a queue, and where the deadline leaves no time
+    /// to wait for them.
+    pub(crate) fn needs_ack_soon(&self, deadline: Span) -> bool {
+        let slack = deadline - self.one_way - self.round;
+        let is_clean = self.channel.loss < ACK_DELAY_LOSS_MAX && !self.is_limited && !self.is_doubtful;
+        !is_clean || slack < deadline / ACK_DELAY_PARTS
+    }
+}
+
 impl Block {
     pub(crate) fn new(sequence: u64, deadline_at: Instant<Local>, now: Instant<Local>) -> Block {
         Block {

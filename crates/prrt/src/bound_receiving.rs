@@ -180,7 +180,8 @@ impl BoundReceiving {
 impl Reader {
     fn take_recovered(&mut self, symbols: Vec<Vec<u8>>, arrival: Arrival, (room, sink): World<'_, '_>) {
         for symbol in symbols {
-            let place = crate::wire::Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0 };
+            let place =
+                crate::wire::Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0, ack_soon: true };
             // Parity that was forged gives symbols that are none.
             match Fragment::decode_symbol(self.writer, place, &symbol) {
                 Ok(fragment) if fragment.total_bytes <= self.payload_bytes_max => {

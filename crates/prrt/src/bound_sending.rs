@@ -282,6 +282,7 @@ impl BoundSending {
                     symbol,
                     symbols: if block.is_closed() { block.symbols() } else { 0 },
                     attempt,
+                    ack_soon: path.needs_ack_soon(stream.bound.deadline),
                 };
                 self.turn = *writer;
                 return Some(Next { carried, place });

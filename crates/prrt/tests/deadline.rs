@@ -235,3 +235,18 @@ fn jitter_costs_no_more_than_the_time_that_it_takes() {
         assert!(outcome.redundancy() <= redundancy, "seed 33, {jitter_ms} ms: {}", outcome.redundancy());
     }
 }
+
+#[test]
+fn on_a_clean_link_acknowledgements_are_as_rare_as_the_deadline_allows() {
+    let outcome = run(Cell { loss: 0.0, burst: 1.0, ..Cell::LOSSY }, 60_000, 34);
+    check(&outcome, 34);
+    let (feedback, sent) = (outcome.feedback as f64, outcome.sent as f64);
+    println!(
+        "seed 34: {:.3} acknowledgements per sample, redundancy {:.4}",
+        feedback / sent,
+        outcome.redundancy()
+    );
+    assert_eq!(outcome.on_time, outcome.sent, "seed 34");
+    assert!(feedback <= 0.3 * sent, "seed 34: {feedback} for {sent}");
+    assert!(outcome.redundancy() < 0.005, "seed 34: {}", outcome.redundancy());
+}

@@ -105,6 +105,8 @@ pub struct Outcome {
     pub infeasible: u64,
     pub ends_infeasible: bool,
     pub datagrams: u64,
+    /// Of both directions, 28 of IP and UDP added for each datagram.
+    pub wire_bytes: u64,
     pub feedback: u64,
     /// Bytes that the sender gave out after the first second, and the time in which.
     pub settled_bytes: u64,
@@ -440,6 +442,7 @@ impl Simulation {
 
     fn transmit(&mut self, from: usize, datagram: &[u8]) {
         self.outcome.datagrams += u64::from(from == 0);
+        self.outcome.wire_bytes += datagram.len() as u64 + 28;
         self.outcome.feedback += u64::from(from == 1);
         if from == 0 && self.now >= START + Span::from_s(1) {
             self.outcome.settled_bytes += datagram.len() as u64 + 28;
