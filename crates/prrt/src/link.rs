@@ -5,6 +5,7 @@ use std::sync::Arc;
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
+use crate::block::ACK_DELAY_PARTS;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::bound_sending::SentCounters;
 use crate::congestion::path_mtu::{PathMtu, Sizes};
@@ -325,8 +326,9 @@ impl Link {
                 }
                 Service::Bound(place) => {
                     let room = self.receiving.room();
-                    let deadline = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
-                    (place.packet, true, deadline.map(|deadline| patience(deadline, place)))
+                    let expected = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
+                    let is_in_time = expected.is_none_or(|(_, is_in_time)| is_in_time);
+                    (place.packet, is_in_time, expected.map(|(deadline, _)| patience(deadline, place)))
                 }
             },
         };
@@ -480,5 +482,9 @@ impl Link {
 /// How long feedback on a datagram with a deadline may wait, reckoned from the feedback before. None on a repair: the
 /// sender waits for it in order not to send another.
 fn patience(deadline: Span, place: Place) -> Span {
-    if place.attempt > 0 { Span::ZERO } else { deadline / SHARE_OF_DEADLINE }
+    match place {
+        Place { attempt: 1.., .. } => Span::ZERO,
+        Place { ack_soon: true, .. } => deadline / SHARE_OF_DEADLINE,
+        _ => deadline / ACK_DELAY_PARTS,
+    }
 }

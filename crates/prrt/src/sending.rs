@@ -196,7 +196,12 @@ impl Sending {
             }
         });
         counters.impossible_feedback += u64::from(known.is_none());
-        known.flatten()
+        let left = known.flatten();
+        if let (Some(left), Some(peer_ns)) = (left, arrival.peer_ns) {
+            let left_peer_ns = peer_ns.saturating_sub((now - left).ns());
+            flight.measure_way_there(Span::from_ns(feedback.arrived_ns.saturating_sub(left_peer_ns)));
+        }
+        left
     }
 
     /// This host took in now what it got before.
