@@ -50,7 +50,7 @@ mod xml;
 #[cfg(feature = "yaml")]
 mod yaml;
 
-pub use definition::{Definition, struct_hash};
+pub use definition::{Definition, array_hash, enum_hash, sequence_hash, string_hash, struct_hash};
 pub use error::FormatError;
 pub use format::{Format, UnknownFormat};
 pub use message::{Codec, Decode, Encode, Fill, Memory, Message};

@@ -1,0 +1,22 @@
+//! The generator: from message and topic definitions to typed endpoints in every language a robot is written in.
+//!
+//! # Problem
+//!
+//! Two hundred topics over a dozen programs in five languages fit together only if somebody checks it, and a message means
+//! the same on both sides only if both sides are written from one definition.
+//!
+//! # Approach
+//!
+//! - [`rosidl`] reads `.msg`, `.srv` and `.action` into the [`model`]; a [`library`] finds what they refer to and checks it.
+//! - [`mod@hash`] computes Noctule's hash of a type and ROS 2's, [`size`] what it takes as CDR, [`cdr`] its bytes.
+//! - What is wrong with an input is shown as rustc shows it ([`diagnostic`]): file, line, caret, way out.
+//!
+//! No parser panics, and none allocates by a number that its input merely announces.
+
+pub mod cdr;
+pub mod diagnostic;
+pub mod hash;
+pub mod library;
+pub mod model;
+pub mod rosidl;
+pub mod size;
