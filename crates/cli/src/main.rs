@@ -9,6 +9,7 @@
 mod echo;
 mod fcu;
 mod gateway;
+mod generate;
 mod lab;
 mod lab_report;
 mod link;
@@ -67,6 +68,8 @@ enum Command {
     ///
     /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
     Gateway(gateway::GatewayArguments),
+    /// Turn message definitions into typed endpoints, hashes and bytes
+    Gen(generate::GenArguments),
     /// Watch all topics: rate, age with its bound, loss, traffic
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Gen(arguments) => generate::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {

@@ -124,9 +124,12 @@ impl Search {
                 format!("{name} is found nowhere below {}", folders.join(", "))
             }
         };
-        let help = format!(
-            "name the folder that holds the package {package} with --search DIR, or source ROS 2's setup script, which sets AMENT_PREFIX_PATH"
-        );
+        let help = match self.named.contains_key(package) {
+            true => "check the name, or name the package's other folder, too".to_owned(),
+            false => format!(
+                "name the folder that holds the package {package} with --search DIR, or source ROS 2's setup script, which sets AMENT_PREFIX_PATH"
+            ),
+        };
         (what, help)
     }
 }
