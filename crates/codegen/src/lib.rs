@@ -9,6 +9,7 @@
 //!
 //! - [`rosidl`] reads `.msg`, `.srv` and `.action` into the [`model`]; a [`library`] finds what they refer to and checks it.
 //! - [`mod@hash`] computes Noctule's hash of a type and ROS 2's, [`size`] what it takes as CDR, [`cdr`] its bytes.
+//! - [`topics`] reads `topics.toml` and checks that a system fits together.
 //! - What is wrong with an input is shown as rustc shows it ([`diagnostic`]): file, line, caret, way out.
 //!
 //! No parser panics, and none allocates by a number that its input merely announces.
@@ -20,3 +21,4 @@ pub mod library;
 pub mod model;
 pub mod rosidl;
 pub mod size;
+pub mod topics;
