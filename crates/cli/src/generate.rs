@@ -7,9 +7,11 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use noctule_codegen::cdr::{self, WideStrings};
 use noctule_codegen::diagnostic::Faults;
+use noctule_codegen::generate::generate;
 use noctule_codegen::hash::{Hashes, rihs01};
 use noctule_codegen::library::Library;
 use noctule_codegen::model::TypeName;
+use noctule_codegen::tree;
 
 use crate::Outcome;
 
@@ -21,6 +23,21 @@ const INPUT_BYTES_MAX: u64 = 256 << 20;
 pub(crate) struct GenArguments {
     #[command(subcommand)]
     command: Option<Command>,
+    /// The programs of a system, and what flows between them
+    #[arg(value_name = "topics.toml", required = true)]
+    topics: Option<PathBuf>,
+    /// Where the generated files go; only what has changed is written
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write nothing: exit code 1 if a file of DIR is not what would be generated
+    #[arg(long)]
+    check: bool,
+    /// A folder of templates that take the place of those of the same name
+    #[arg(long, value_name = "DIR")]
+    templates: Option<PathBuf>,
+    /// Print the checked system as templates receive it, as JSON
+    #[arg(long)]
+    dump_model: bool,
 }
 
 #[derive(Subcommand)]
@@ -60,15 +77,56 @@ pub(crate) fn run(arguments: &GenArguments) -> Result<Outcome, Box<dyn Error>> {
         Some(Command::Hash(arguments)) => hash(arguments),
         Some(Command::Encode(arguments)) => encode(arguments),
         Some(Command::Decode(arguments)) => decode(arguments),
-        None => Err("say what to generate: hash, encode or decode".into()),
+        None => system(arguments),
     }
+}
+
+/// Where ROS 2 is installed.
+fn installed() -> Vec<PathBuf> {
+    let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
+    std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+fn system(arguments: &GenArguments) -> Result<Outcome, Box<dyn Error>> {
+    let topics = arguments
+        .topics
+        .as_deref()
+        .ok_or("no topics.toml is named; write noctule gen topics.toml --out DIR")?;
+    let generated = generate(topics, &installed(), arguments.templates.as_deref())?;
+    for warning in &generated.warnings {
+        anstream::eprintln!("{warning}");
+    }
+    if arguments.dump_model {
+        anstream::println!("{}", serde_json::to_string_pretty(&generated.model)?);
+    }
+    let Some(out) = &arguments.out else {
+        if arguments.dump_model || arguments.check {
+            return Ok(Outcome::Done);
+        }
+        return Err("no folder is named for the generated files; write --out DIR".into());
+    };
+    if arguments.check {
+        let difference = tree::compare(out, &generated.files)?;
+        for path in &difference.write {
+            anstream::eprintln!("{} is not what would be generated", out.join(path).display());
+        }
+        for path in &difference.remove {
+            anstream::eprintln!("{} would no longer be generated", out.join(path).display());
+        }
+        return Ok(if difference.is_empty() { Outcome::Done } else { Outcome::NotValid });
+    }
+    let difference = tree::write(out, &generated.files)?;
+    for path in &difference.remove {
+        anstream::eprintln!("removed {}, which is no longer generated", out.join(path).display());
+    }
+    let (written, all) = (difference.write.len(), generated.files.len() + 1);
+    anstream::eprintln!("{written} of {all} files written to {}", out.display());
+    Ok(Outcome::Done)
 }
 
 /// A library that looks where the user said and where ROS 2 is installed, and the types of the packages that were named.
 fn load(arguments: &PackageArguments) -> Result<(Library, Vec<TypeName>), Faults> {
-    let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
-    let installed = std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty());
-    let mut library = Library::new(arguments.search.iter().cloned().chain(installed));
+    let mut library = Library::new(arguments.search.iter().cloned().chain(installed()));
     let (mut names, mut faults) = (Vec::new(), Faults::default());
     for package in &arguments.packages {
         match library.add_package(package) {

@@ -82,3 +82,48 @@ fn wrong_input_is_exit_code_two_and_a_sentence() {
         assert!(sentence.contains(expected), "{arguments:?}: {sentence}");
     }
 }
+
+const TOPICS: &str = "
+[project]
+name = \"robot\"
+search = [\".\"]
+[programs]
+control = { language = \"rust\" }
+viewer = { language = \"c\" }
+[topics.\"/goal\"]
+type = \"mine/Goal\"
+from = [\"control\"]
+to = [\"viewer\"]
+";
+
+#[test]
+fn a_system_is_generated_once_and_a_stale_folder_is_exit_code_one() {
+    let folder = packages();
+    let file = folder.path().join("topics.toml");
+    std::fs::write(&file, TOPICS).unwrap();
+    let run = |arguments: &[&str]| generate(folder.path(), &[&["topics.toml"], arguments].concat(), "");
+    assert_eq!(run(&["--out", "out", "--check"]).status.code(), Some(1));
+    assert!(!folder.path().join("out").exists());
+    let output = run(&["--out", "out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(folder.path().join("out/rust/program_control.rs").exists());
+    let output = run(&["--out", "out"]);
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("0 of "));
+    assert_eq!(run(&["--out", "out", "--check"]).status.code(), Some(0));
+
+    std::fs::write(&file, TOPICS.replace("\"c\"", "\"cpp\"")).unwrap();
+    let output = run(&["--out", "out", "--check"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("c/mine.h would no longer be generated"));
+    run(&["--out", "out"]);
+    assert!(!folder.path().join("out/c/mine.h").exists());
+
+    let output = run(&["--dump-model"]);
+    let model: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&model["version"], &model["topics"][0]["type"]), (&1.into(), &"mine/msg/Goal".into()));
+    assert_eq!(run(&[]).status.code(), Some(2));
+    std::fs::write(&file, TOPICS.replace("from = [\"control\"]", "")).unwrap();
+    let output = run(&["--out", "out"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nothing writes /goal"));
+}

@@ -3,6 +3,8 @@
 
 mod search;
 
+pub use search::read_source;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -67,13 +69,27 @@ impl Library {
         faults.warnings().map(|_| names)
     }
 
+    /// [`add_package`](Self::add_package) of a package by its name, where it is found.
+    ///
+    /// # Errors
+    /// It is found nowhere, or as [`add_package`](Self::add_package).
+    pub fn add_found(&mut self, package: &str) -> Result<Vec<TypeName>, Faults> {
+        let folder = self.search.folder_of(package);
+        let missing = || {
+            Fault::new(format!("the package {package} is found nowhere"))
+                .help("add the folder that holds it to search")
+        };
+        self.add_package(&folder.ok_or_else(missing)?)
+    }
+
     /// Adds a type that is already read. A second type of the same name is a fault, unless it is the same type.
     pub fn insert(&mut self, defined: Named, faults: &mut Faults) {
         let name = defined.name().clone();
         let place = defined.place().cloned();
         if let Some(first) = self.types.insert(name.clone(), defined) {
             let first_path = first.place().map(|place| place.source.path.clone());
-            if first_path == place.as_ref().map(|place| place.source.path.clone()) && first_path.is_none() {
+            // Read once because it was referred to, and again with its package.
+            if first_path == place.as_ref().map(|place| place.source.path.clone()) {
                 return;
             }
             let what = format!(

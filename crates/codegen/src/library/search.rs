@@ -110,6 +110,12 @@ impl Search {
         folders
     }
 
+    /// The first folder that is this package.
+    pub(super) fn folder_of(&self, package: &str) -> Option<PathBuf> {
+        let is_package = |folder: &PathBuf| Kind::ALL.iter().any(|kind| folder.join(kind.word()).is_dir());
+        self.folders_of(package).into_iter().find(is_package)
+    }
+
     /// The sentence for a type that is found nowhere, and the way out.
     pub(super) fn not_found(&self, name: &TypeName) -> (String, String) {
         let package = name.package();
@@ -197,7 +203,10 @@ impl Definition {
 }
 
 /// Reads a text file of bounded size.
-pub(crate) fn read_source(path: &Path) -> Result<Source, Fault> {
+///
+/// # Errors
+/// It cannot be read, is too long or not UTF-8.
+pub fn read_source(path: &Path) -> Result<Source, Fault> {
     let shown = path.display().to_string();
     let cannot =
         |error| Fault::new(format!("{shown} cannot be read: {error}")).help("name a file that can be read");

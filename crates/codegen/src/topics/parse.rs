@@ -139,6 +139,8 @@ fn program(name: &str, mut table: Table<'_>, faults: &mut Faults) -> Result<Prog
     Ok(Program { name: name.to_owned(), language, baud, budget_bytes_per_s, place })
 }
 
+/// Puts the words of a group in the place of their placeholders.
+type Filled<'a> = &'a dyn Fn(&str) -> String;
 /// Words that stand for placeholders.
 type Expansion<'a> = BTreeMap<&'a str, &'a str>;
 
@@ -208,7 +210,7 @@ fn topics(
 }
 
 fn topic(
-    (name, filled): (String, &dyn Fn(&str) -> String),
+    (name, filled): (String, Filled<'_>),
     mut table: Table<'_>,
     defaults: Qos,
     (programs, faults): (&[Program], &mut Faults),
@@ -285,7 +287,7 @@ fn type_name(text: &str) -> Option<TypeName> {
 fn ends(
     table: &mut Table<'_>,
     key: &str,
-    filled: &dyn Fn(&str) -> String,
+    filled: Filled<'_>,
     (programs, faults): (&[Program], &mut Faults),
 ) -> Result<Vec<usize>, Fault> {
     let mut found: Vec<usize> = Vec::new();

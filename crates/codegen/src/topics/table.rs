@@ -17,6 +17,9 @@ pub(super) struct Entry<'t> {
     pub(super) key: Range<usize>,
 }
 
+/// A text and its place.
+pub(super) type Text<'t> = (&'t str, Range<usize>);
+
 /// Keys that are still to be taken.
 pub(super) struct Table<'t> {
     source: &'t Source,
@@ -75,17 +78,13 @@ impl<'t> Table<'t> {
         Fault::at(self.at(entry.span.clone()), what)
     }
 
-    pub(super) fn text(&mut self, key: &str) -> Result<Option<(&'t str, Range<usize>)>, Fault> {
+    pub(super) fn text(&mut self, key: &str) -> Result<Option<Text<'t>>, Fault> {
         let Some(entry) = self.take(key) else { return Ok(None) };
         let text = entry.value.as_str().ok_or_else(|| self.wrong(key, &entry, "text; write it in quotes"))?;
         Ok(Some((text, entry.span)))
     }
 
-    pub(super) fn required_text(
-        &mut self,
-        key: &str,
-        example: &str,
-    ) -> Result<(&'t str, Range<usize>), Fault> {
+    pub(super) fn required_text(&mut self, key: &str, example: &str) -> Result<Text<'t>, Fault> {
         let missing = format!("{} has no {key}", self.what);
         self.text(key)?
             .ok_or_else(|| Fault::at(self.place(), missing).help(format!("write {key} = \"{example}\"")))
@@ -110,7 +109,7 @@ impl<'t> Table<'t> {
     }
 
     /// A list of texts, each with its place.
-    pub(super) fn texts(&mut self, key: &str) -> Result<Vec<(&'t str, Range<usize>)>, Fault> {
+    pub(super) fn texts(&mut self, key: &str) -> Result<Vec<Text<'t>>, Fault> {
         let Some(entry) = self.take(key) else { return Ok(Vec::new()) };
         let wrong = || self.wrong(key, &entry, "list of texts; write [\"a\", \"b\"]");
         let list = entry.value.as_array().ok_or_else(wrong)?;
@@ -146,5 +145,5 @@ pub(super) fn duration_ns(text: &str) -> Option<i64> {
         _ => return None,
     };
     let ns = number.trim().parse::<f64>().ok()? * scale;
-    (ns >= 1.0 && ns < 9e18).then_some(ns.round() as i64)
+    (1.0..9e18).contains(&ns).then_some(ns.round() as i64)
 }

@@ -93,10 +93,23 @@ doc = \"State of {{joint}}.\"
     assert_eq!(size, Some(24 + 4 + 4 + 96 + 13));
 }
 
+/// Every case has these words in its faults.
+fn assert_faults<const N: usize>(cases: [(String, [&str; 2]); N]) {
+    for (text, expected) in cases {
+        let shown = faults(&text);
+        for part in expected {
+            assert!(shown.contains(part), "{text}\ngives\n{shown}\nwithout {part}");
+        }
+    }
+}
+
+/// The ends of a topic that is in order.
+const ENDS: &str = "from = [\"console\"]\nto = [\"control\"]\n";
+
 #[test]
 fn each_fault_has_its_sentence_and_its_place() {
-    let topic = "from = [\"console\"]\nto = [\"control\"]\n";
-    for (text, expected) in [
+    let topic = ENDS;
+    assert_faults([
         ("[topics.\"/a\"]\nfrom = [\"console\"]\n".to_owned(), ["topics.toml:8", "topic /a has no type"]),
         (format!("[topics.\"/a\"]\ntype = \"Pose\"\n{topic}"), ["topics.toml:9:8", "write package/msg/Name"]),
         (
@@ -119,6 +132,15 @@ fn each_fault_has_its_sentence_and_its_place() {
             format!("[topics.\"/a\"]\ntype = \"p/Pose\"\nrate_hz = -5\n{topic}"),
             ["rate_hz of topic /a is no number above zero", "topics.toml:10:11"],
         ),
+    ]);
+    let shown = System::parse(&Source::new("t", "")).unwrap_err().to_string();
+    assert!(shown.contains("there is no [project]"), "{shown}");
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    let topic = ENDS;
+    assert_faults([
         (
             format!("[topics.\"/a\"]\ntype = \"p/Pose\"\nreliability = \"sure\"\n{topic}"),
             ["\"sure\" is no reliability", "deadline_bound"],
@@ -170,14 +192,7 @@ fn each_fault_has_its_sentence_and_its_place() {
         ),
         ("[nosuch]\n".to_owned(), ["topics.toml has no setting \"nosuch\"", "groups"]),
         ("x = [\n".to_owned(), ["this is no TOML", "topics.toml:"]),
-    ] {
-        let shown = faults(&text);
-        for part in expected {
-            assert!(shown.contains(part), "{text}\ngives\n{shown}\nwithout {part}");
-        }
-    }
-    let shown = System::parse(&Source::new("t", "")).unwrap_err().to_string();
-    assert!(shown.contains("there is no [project]"), "{shown}");
+    ]);
 }
 
 #[test]
