@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::description::{Description, describe};
-use crate::diagnostic::{Fault, Faults};
+use crate::diagnostic::{Fault, Faults, Place};
 use crate::library::{Library, read_source};
 use crate::model::TypeName;
 use crate::render::render;
@@ -36,6 +36,11 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
     let named = system.search.iter().flat_map(|entry| folders(root, entry));
     let mut library = Library::new(named.chain(installed.iter().cloned()));
     let mut faults = Faults::default();
+    for (entry, place) in &system.idl {
+        if let Err(found) = library.add_idl(&root.join(entry)) {
+            faults.0.extend(found.0.into_iter().map(|fault| placed(fault, place)));
+        }
+    }
     let names = types(&system, &mut library, &mut faults);
     if faults.refuse() {
         return Err(faults);
@@ -75,11 +80,7 @@ fn types(system: &System, library: &mut Library, faults: &mut Faults) -> BTreeSe
         if names.insert(topic.type_name.clone())
             && let Err(found) = library.resolve([&topic.type_name])
         {
-            let at_topic = |fault: Fault| match fault.place {
-                Some(_) => fault,
-                None => Fault { place: Some(topic.type_place.clone()), ..fault },
-            };
-            faults.0.extend(found.0.into_iter().map(at_topic));
+            faults.0.extend(found.0.into_iter().map(|fault| placed(fault, &topic.type_place)));
         }
     }
     for (entry, place) in &system.types {
@@ -97,13 +98,18 @@ fn types(system: &System, library: &mut Library, faults: &mut Faults) -> BTreeSe
             }
         };
         if let Err(found) = result {
-            faults.0.extend(found.0.into_iter().map(|fault| match fault.place {
-                Some(_) => fault,
-                None => Fault { place: Some(place.clone()), ..fault },
-            }));
+            faults.0.extend(found.0.into_iter().map(|fault| placed(fault, place)));
         }
     }
     names
+}
+
+/// A fault without a place is shown where the file is named.
+fn placed(fault: Fault, place: &Place) -> Fault {
+    match fault.place {
+        Some(_) => fault,
+        None => Fault { place: Some(place.clone()), ..fault },
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //!
 //! # Approach
 //!
-//! - [`rosidl`] reads `.msg`, `.srv` and `.action` into the [`model`]; a [`library`] finds what they refer to and checks it.
+//! - [`rosidl`] reads `.msg`, `.srv` and `.action`, [`idl`] a subset of OMG IDL into the [`model`]; a [`library`] finds what they refer to and checks it.
 //! - [`mod@hash`] computes Noctule's hash of a type and ROS 2's, [`size`] what it takes as CDR, [`cdr`] its bytes.
 //! - [`topics`] reads `topics.toml` and checks that a system fits together.
 //! - [`description`] puts all of it into one JSON value, [`render`] gives that to templates that a user may replace, [`tree`]
@@ -21,6 +21,7 @@ pub mod description;
 pub mod diagnostic;
 pub mod generate;
 pub mod hash;
+pub mod idl;
 mod languages;
 pub mod library;
 pub mod model;

@@ -82,6 +82,20 @@ impl Library {
         self.add_package(&folder.ok_or_else(missing)?)
     }
 
+    /// Reads a file of IDL; gives the names of the types that it defines.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a definition is wrong or not supported.
+    pub fn add_idl(&mut self, path: &Path) -> Result<Vec<TypeName>, Faults> {
+        let source = read_source(path)?;
+        let (mut faults, mut names) = (Faults::default(), Vec::new());
+        for defined in search::read_idl(&source)? {
+            names.push(defined.name().clone());
+            self.insert(defined, &mut faults);
+        }
+        faults.warnings().map(|_| names)
+    }
+
     /// Adds a type that is already read. A second type of the same name is a fault, unless it is the same type.
     pub fn insert(&mut self, defined: Named, faults: &mut Faults) {
         let name = defined.name().clone();

@@ -68,6 +68,7 @@ pub(crate) fn system() -> tempfile::TempDir {
     write("packages/odd_msgs/msg/Inner.msg", "string label\nfloat32[] values # [m/s]\nuint8 last\n");
     write("packages/odd_msgs/msg/Empty.msg", "");
     write("packages/odd_msgs/srv/Ask.srv", "int32 a\n---\nint32 b\n");
+    write("packages/odd_msgs/msg/String.msg", "string data\nstring[] list\n");
     write("packages/odd_msgs/msg/Wide.msg", "wstring text\n");
     folder
 }
@@ -102,6 +103,12 @@ fn the_same_input_gives_the_same_files_wherever_it_lies() {
 }
 
 #[test]
+fn a_message_may_be_called_as_a_type_of_a_language() {
+    let rust = &run(system().path()).unwrap().files["rust/odd_msgs.rs"];
+    assert!(rust.contains("pub data: ::std::string::String,") && !rust.contains(" String,"), "{rust}");
+}
+
+#[test]
 fn a_changed_definition_changes_only_the_files_of_its_package() {
     let folder = system();
     let out = folder.path().join("out");
@@ -126,7 +133,7 @@ fn a_template_may_be_replaced_and_a_wrong_one_is_a_sentence() {
     let mine = with("{% for type in model.types %}{{ type.name }}\n{% endfor %}").unwrap();
     assert!(mine.files["c/odd_msgs.h"].contains("odd_msgs/msg/Empty\n"));
     assert!(with("{% for %}").unwrap_err().contains("the template c_package.h.j2 is wrong"));
-    assert!(with("{{ model.nosuch.part }}").unwrap_err().contains("c/odd_msgs.h cannot be rendered"));
+    assert!(with("{{ model.nosuch.part }}").unwrap_err().contains(".h cannot be rendered"));
 }
 
 #[test]

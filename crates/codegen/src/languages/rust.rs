@@ -29,10 +29,11 @@ fn path(name: &TypeName) -> String {
     name.parts().fold("super::super".to_owned(), |path, part| format!("{path}::{}", ident(part)))
 }
 
+// A message may be called String or Vec, and std_msgs has one: names of the standard library are written out.
 fn element(of: &Element) -> String {
     match of {
         Element::Primitive(primitive) => primitive.word().to_owned(),
-        Element::String { bound: None } | Element::WString { .. } => "String".to_owned(),
+        Element::String { bound: None } | Element::WString { .. } => "::std::string::String".to_owned(),
         Element::String { bound: Some(bound) } => format!("::noctule::formats::bounded::Text<{bound}>"),
         Element::Named(name) => path(name),
     }
@@ -43,7 +44,7 @@ pub(crate) fn field(field: &Field) -> Value {
     let kind = match field.kind.shape {
         Shape::One => one,
         Shape::Array(count) => format!("[{one}; {count}]"),
-        Shape::Sequence(None) => format!("Vec<{one}>"),
+        Shape::Sequence(None) => format!("::std::vec::Vec<{one}>"),
         Shape::Sequence(Some(bound)) => format!("::noctule::formats::bounded::Sequence<{one}, {bound}>"),
     };
     let name = ident(&field.name);
@@ -81,9 +82,9 @@ fn default(field: &Field) -> String {
             Element::Primitive(Primitive::Bool) => format!("[false; {count}]"),
             Element::Primitive(Primitive::F32 | Primitive::F64) => format!("[0.0; {count}]"),
             Element::Primitive(_) => format!("[0; {count}]"),
-            _ => "::std::array::from_fn(|_| Default::default())".to_owned(),
+            _ => "::std::array::from_fn(|_| ::std::default::Default::default())".to_owned(),
         },
-        (None, _) => "Default::default()".to_owned(),
+        (None, _) => "::std::default::Default::default()".to_owned(),
     }
 }
 

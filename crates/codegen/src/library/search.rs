@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::diagnostic::{Fault, Faults, Source};
+use crate::idl;
 use crate::model::{Named, TypeName};
 use crate::rosidl::{self, Kind};
 
@@ -174,7 +175,12 @@ impl Package {
                 let what = format!("{} holds more than {FILES_MAX} files", folder.display());
                 return Err(Fault::new(what).help("split the package"));
             }
-            paths.retain(|path| path.extension().is_some_and(|ending| ending == kind.word()));
+            // Where ROS 2 is installed both lie side by side; the .idl is made of the other.
+            let has_both = |path: &Path| path.with_extension(kind.word()).is_file();
+            paths.retain(|path| {
+                let ending = path.extension().unwrap_or_default();
+                ending == kind.word() || (ending == "idl" && !has_both(path))
+            });
             paths.sort();
             files.extend(paths.into_iter().map(|path| Definition {
                 package: self.name.clone(),
@@ -184,7 +190,7 @@ impl Package {
             }));
         }
         if files.is_empty() {
-            let what = format!("{} holds no .msg, .srv or .action", self.folder.display());
+            let what = format!("{} holds no .msg, .srv, .action or .idl", self.folder.display());
             return Err(
                 Fault::new(what).help("name the folder of a package, e.g. /opt/ros/jazzy/share/std_msgs")
             );
@@ -197,9 +203,18 @@ impl Definition {
     /// Reads the file into the types that it defines.
     pub(super) fn read(&self) -> Result<Vec<Named>, Faults> {
         let source = read_source(&self.path)?;
+        if self.path.extension().is_some_and(|ending| ending == "idl") {
+            return read_idl(&source);
+        }
         let types = rosidl::parse(&source, self.kind, &self.package, &self.name)?;
         Ok(types.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect())
     }
+}
+
+/// The structs of a file of IDL.
+pub(super) fn read_idl(source: &Source) -> Result<Vec<Named>, Faults> {
+    let structs = idl::parse(source)?.structs;
+    Ok(structs.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect())
 }
 
 /// Reads a text file of bounded size.

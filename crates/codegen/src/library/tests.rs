@@ -65,7 +65,7 @@ fn what_does_not_fit_together_is_refused_in_a_sentence() {
         (vec![("p/msg/A.msg", huge)], "takes at least 4294967295 bytes"),
         (vec![square, ("p/msg/B.msg", "float64[60000] b\n")], "more than the 64 MiB"),
         (vec![("p/x.msg", "")], "holds no folder msg, srv or action"),
-        (vec![("p/msg/x.txt", "")], "holds no .msg, .srv or .action"),
+        (vec![("p/msg/x.txt", "")], "holds no .msg, .srv, .action or .idl"),
         (vec![("p/msg/small.msg", "uint8 a\n")], "\"small\" is not a name that a type may have"),
     ] {
         let root = folder(&files);
@@ -115,4 +115,22 @@ fn sizes_are_those_of_cdr() {
         .collect();
     // 4 + 6 + 2 + 4, then twice: a byte, padding to 8, 8, a byte.
     assert_eq!(sizes, [(Some(16 + 17 + 7 + 8 + 1), false), (Some(1), true), (Some(17), true), (None, false)]);
+}
+
+#[test]
+fn idl_is_read_where_there_is_no_msg() {
+    let idl = |name: &str| {
+        format!("module p {{ module msg {{ struct {name} {{ double x; p::msg::Other other; }}; }}; }};")
+    };
+    let root = folder(&[
+        ("p/msg/One.idl", &idl("One")),
+        ("p/msg/Other.idl", "module p { module msg { struct Other { long a; }; }; };"),
+        ("p/msg/Two.idl", "this is not read"),
+        ("p/msg/Two.msg", "float64 x\n"),
+    ]);
+    let (library, names) = load(root.path(), &["p"], &[]).unwrap();
+    assert_eq!(names.len(), 3);
+    assert_eq!(library.measure(&names[0]).unwrap().fixed_bytes, 12);
+    let wrong = folder(&[("p/msg/One.idl", "module p { union U; };")]);
+    assert!(load(wrong.path(), &["p"], &[]).unwrap_err().contains("union of IDL is not supported"));
 }

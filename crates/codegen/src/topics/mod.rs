@@ -165,6 +165,8 @@ pub struct System {
     pub name: String,
     /// Folders to look in for packages, relative to the file; `$NAME` is a variable of the environment.
     pub search: Vec<String>,
+    /// Files of IDL, relative to the file.
+    pub idl: Vec<(String, Place)>,
     /// Types that are generated although no topic carries them: names, `pkg/*` for a whole package.
     pub types: Vec<(String, Place)>,
     /// Languages that are generated although no program is written in them.

@@ -26,6 +26,7 @@ pub(super) fn parse(source: &Source) -> Result<System, Faults> {
     let mut system = System {
         name: String::new(),
         search: Vec::new(),
+        idl: Vec::new(),
         types: Vec::new(),
         languages: Vec::new(),
         programs: Vec::new(),
@@ -97,6 +98,8 @@ fn project(mut section: Table<'_>, system: &mut System, faults: &mut Faults) -> 
     }
     name.clone_into(&mut system.name);
     system.search = section.texts("search")?.into_iter().map(|(text, _)| text.to_owned()).collect();
+    let idl = section.texts("idl")?;
+    system.idl = idl.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
     let types = section.texts("types")?;
     system.types = types.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
     for (word, span) in section.texts("languages")? {
@@ -110,7 +113,7 @@ fn project(mut section: Table<'_>, system: &mut System, faults: &mut Faults) -> 
             )),
         }
     }
-    section.refuse_rest("name, search, types, languages", faults);
+    section.refuse_rest("name, search, idl, types, languages", faults);
     Ok(())
 }
 
