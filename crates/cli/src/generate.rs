@@ -154,8 +154,15 @@ fn hash(arguments: &PackageArguments) -> Result<Outcome, Box<dyn Error>> {
     Ok(Outcome::Done)
 }
 
-/// The library with one type resolved, by its full name or without `msg`.
-fn load_type(arguments: &ValueArguments) -> Result<(Library, TypeName, WideStrings), Box<dyn Error>> {
+/// One type with all that it refers to.
+struct Loaded {
+    library: Library,
+    name: TypeName,
+    wide: WideStrings,
+}
+
+/// Resolves the type, by its full name or without `msg`.
+fn load_type(arguments: &ValueArguments) -> Result<Loaded, Box<dyn Error>> {
     let (mut library, _) = load(&arguments.packages)?;
     let name = match arguments.type_name.split('/').collect::<Vec<_>>().as_slice() {
         [package, name] => TypeName::ros(package, "msg", name),
@@ -164,7 +171,7 @@ fn load_type(arguments: &ValueArguments) -> Result<(Library, TypeName, WideStrin
     };
     library.resolve([&name])?;
     let wide = if arguments.wstring_utf16 { WideStrings::Utf16 } else { WideStrings::Refused };
-    Ok((library, name, wide))
+    Ok(Loaded { library, name, wide })
 }
 
 fn input() -> Result<String, Box<dyn Error>> {
@@ -180,7 +187,7 @@ fn input() -> Result<String, Box<dyn Error>> {
 }
 
 fn encode(arguments: &ValueArguments) -> Result<Outcome, Box<dyn Error>> {
-    let (library, name, wide) = load_type(arguments)?;
+    let Loaded { library, name, wide } = load_type(arguments)?;
     let value: serde_json::Value = serde_json::from_str(&input()?)
         .map_err(|error| format!("standard input is no JSON value: {error}"))?;
     let bytes = cdr::encode(&library, &name, &value, wide)?;
@@ -190,7 +197,7 @@ fn encode(arguments: &ValueArguments) -> Result<Outcome, Box<dyn Error>> {
 }
 
 fn decode(arguments: &ValueArguments) -> Result<Outcome, Box<dyn Error>> {
-    let (library, name, wide) = load_type(arguments)?;
+    let Loaded { library, name, wide } = load_type(arguments)?;
     let digits: Vec<u8> = input()?.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| match pair {
