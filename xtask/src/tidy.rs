@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::shell;
+use crate::{evidence, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -59,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "gateway",
         ],
     ),
+    ("record", &["timebase", "time-sync", "sys", "noctule"]),
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",
@@ -77,6 +78,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "link-emulator",
             "gateway",
             "codegen",
+            "record",
         ],
     ),
 ];
@@ -132,6 +134,7 @@ pub fn run() -> Result<(), String> {
     let replaced = replaced_words(&glossary);
     let mut faults = Vec::new();
     arrows(&mut faults)?;
+    evidence::check(&files, &mut faults);
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")

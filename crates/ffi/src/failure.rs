@@ -53,8 +53,8 @@ impl From<NodeError> for Failure {
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Failure {
         let code = match error {
-            PublishError::TooLong { .. } => TOO_LONG,
-            PublishError::Format { .. } => ARGUMENT,
+            PublishError::TooLong { .. } | PublishError::TooLongForNetwork { .. } => TOO_LONG,
+            PublishError::Format { .. } | PublishError::Forked { .. } => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }
     }
@@ -66,6 +66,7 @@ impl From<TakeError> for Failure {
             ReadError::Pins { .. } => BORROWED,
             ReadError::BufferTooSmall { .. } => BUFFER,
             ReadError::Corrupt { .. } => BROKEN,
+            ReadError::Forked => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }
     }

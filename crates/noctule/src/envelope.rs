@@ -25,6 +25,7 @@ use noctule_discovery::NodeId;
 use noctule_timebase::{Instant, Span};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
+use ring::hmac;
 
 use crate::clock::Raw;
 use crate::swarm_key::SwarmKey;
@@ -34,6 +35,8 @@ use replay::ReplayWindow;
 pub const HEADER_BYTES: usize = 32;
 /// Bytes that sealing adds.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
+/// Bytes of a proof between processes of one host.
+pub(crate) const PROOF_BYTES: usize = 32;
 /// Senders remembered at once.
 pub const SENDERS_LIMIT: usize = 4096;
 
@@ -221,6 +224,19 @@ impl Envelope {
         Some(reason)
     }
 
+    /// Proof that node `of` says `what` to another process of its host. Zeros without a key.
+    pub(crate) fn proof(&self, of: NodeId, what: &[&[u8]]) -> [u8; PROOF_BYTES] {
+        let Some(sealed) = &self.sealed else { return [0; PROOF_BYTES] };
+        let tag = hmac::sign(&proof_key(&sealed.swarm, of), &what.concat());
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Whether a proof is right; every one is without a key.
+    pub(crate) fn is_proven(&self, of: NodeId, what: &[&[u8]], proof: &[u8; PROOF_BYTES]) -> bool {
+        let verify = |sealed: &Sealed| hmac::verify(&proof_key(&sealed.swarm, of), &what.concat(), proof);
+        self.sealed.as_ref().is_none_or(|sealed| verify(sealed).is_ok())
+    }
+
     /// What was refused so far.
     pub fn counters(&self) -> RefusedCounters {
         self.counters
@@ -395,6 +411,14 @@ fn nonce(counter: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[..8].copy_from_slice(&counter.to_le_bytes());
     Nonce::assume_unique_for_key(bytes)
+}
+
+fn proof_key(swarm: &Prk, of: NodeId) -> hmac::Key {
+    let mut key = [0; PROOF_BYTES];
+    // Neither fails: the length is that of one hash.
+    let info: [&[u8]; 2] = [b"local", &of.0];
+    let _ = swarm.expand(&info, hmac::HMAC_SHA256).map(|expanded| expanded.fill(&mut key));
+    hmac::Key::new(hmac::HMAC_SHA256, &key)
 }
 
 fn sender_key(swarm: &Prk, sender: NodeId) -> LessSafeKey {

@@ -2,7 +2,6 @@
 
 pub(crate) mod offer;
 
-mod address;
 mod alarm;
 mod audience;
 mod deadlines;
@@ -13,6 +12,7 @@ mod groups;
 mod hand_over;
 mod lead;
 mod local;
+mod notice_printer;
 mod overload;
 mod ping;
 mod ports;
@@ -22,6 +22,7 @@ mod seats;
 mod send;
 mod sockets;
 mod state;
+mod suspects;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,6 +36,7 @@ use noctule_discovery::{
 };
 use noctule_prrt::{LinkCounters, ReceivedCounters, SentCounters};
 use noctule_shm_ring::RingConfig;
+use noctule_sys::fork_guard::ForkGuard;
 use noctule_sys::random;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
@@ -60,6 +62,8 @@ use state::State;
 
 /// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
 /// publishers and subscribers, which then still reach partners they have on this host, and no others.
+///
+/// It belongs to the process that opened it: in the child of a fork its publishers and subscribers refuse with an error. Open nodes after the fork.
 #[derive(Debug)]
 pub struct Node {
     shared: Arc<Shared>,
@@ -83,6 +87,8 @@ pub(crate) struct Shared {
     /// Signalled, under the lock of `state`, when something was sent or acknowledged and somebody waits for that.
     progress: Condvar,
     waiting_for_progress: AtomicU32,
+    /// Whether this is still the process that opened the node.
+    guard: ForkGuard,
     /// Group whose members may read our memory, too.
     group: Option<u32>,
     /// Notices go to standard error.
@@ -118,7 +124,8 @@ impl NodeBuilder {
         self
     }
 
-    /// File with the swarm's key; every datagram is sealed with it.
+    /// File with the swarm's key; every datagram is sealed with it. Default: the file that `NOCTULE_KEY_FILE` names, or the 64 digits in `NOCTULE_KEY`;
+    /// without either, no key.
     pub fn swarm_key(mut self, file: impl Into<PathBuf>) -> Self {
         self.key = Some(file.into());
         self
@@ -165,7 +172,7 @@ impl NodeBuilder {
         if self.domain > DOMAIN_MAX {
             return Err(NodeError::Domain { domain: self.domain });
         }
-        let key = self.key.as_deref().map(SwarmKey::read).transpose()?;
+        let key = SwarmKey::choose(self.key.as_deref())?;
         let peers = static_peers(&self.peers)?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
         let sockets =
@@ -182,9 +189,11 @@ impl NodeBuilder {
             host ^= u64::from_le_bytes(seed);
         }
         let me = Identity { id, name: self.name, host, port: sockets.port };
-        let config = DiscoveryConfig { domain: self.domain, ..DiscoveryConfig::default() };
+        let door_port = Some(DISCOVERY_PORT);
+        let config = DiscoveryConfig { domain: self.domain, door_port, ..DiscoveryConfig::default() };
         let now = Instant::from_ns(clock::now().ns());
-        let discovery = Discovery::new(config, me, peers, u64::from_le_bytes(seed), now);
+        let secret = random::secret().map_err(system("no random numbers"))?;
+        let discovery = Discovery::new(config, me, peers, secret, now);
         let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
@@ -200,6 +209,7 @@ impl NodeBuilder {
             stop: AtomicBool::new(false),
             progress: Condvar::new(),
             waiting_for_progress: AtomicU32::new(0),
+            guard: ForkGuard::new().map_err(system("a fork cannot be noticed"))?,
             group: self.group,
             tells: self.tells,
         });
@@ -302,6 +312,8 @@ pub struct NodeCounters {
     pub refused: RefusedCounters,
     /// Datagrams of a link or of the clock exchange from nodes that are not known.
     pub strangers: u64,
+    /// Datagrams of discovery that one member of the swarm sealed in the name of another.
+    pub impostors: u64,
     /// Datagrams of streams to a group that break the specification.
     pub malformed_group: u64,
 }
@@ -334,6 +346,13 @@ pub struct KnownEndpoint {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        if self.shared.is_in_child() {
+            // Thread, sockets and goodbye are the parent's.
+            if let Some(thread) = self.thread.take() {
+                std::mem::forget(thread);
+            }
+            return;
+        }
         self.shared.stop.store(true, Ordering::Release);
         self.shared.kick();
         if let Some(thread) = self.thread.take() {
@@ -349,6 +368,9 @@ impl Shared {
         endpoint: Endpoint,
         pins: u32,
     ) -> Result<Arc<PublishedTopic>, NodeError> {
+        if self.is_in_child() {
+            return Err(NodeError::Forked);
+        }
         endpoint.check_names()?;
         let (topic, qos) = (endpoint.topic.clone(), endpoint.qos);
         let depth = qos.depth;
@@ -411,6 +433,9 @@ impl Shared {
         left_out: u32,
         pins: u32,
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
+        if self.is_in_child() {
+            return Err(NodeError::Forked);
+        }
         endpoint.check_names()?;
         let mut state = self.lock();
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
@@ -426,11 +451,17 @@ impl Shared {
     }
 
     pub(crate) fn remove_publisher(&self, id: EndpointId) {
+        if self.is_in_child() {
+            return;
+        }
         self.lock().remove(id, clock::now());
         self.kick();
     }
 
     pub(crate) fn remove_subscriber(&self, id: EndpointId) {
+        if self.is_in_child() {
+            return;
+        }
         self.lock().remove(id, clock::now());
         self.kick();
     }
@@ -463,6 +494,13 @@ impl Shared {
         for topic in self.lock().subscribers.values() {
             topic.change(Change::NodeWent(node));
         }
+    }
+
+    /// Whether the process was forked since the node was opened and this is the child: its thread is not here, the lock may be held for ever, and
+    /// a nonce of the seal that is used here is used by the parent, too.
+    #[inline]
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.guard.is_in_child()
     }
 
     fn note(&self, notice: Notice) {

@@ -267,6 +267,9 @@ impl Publisher {
         elsewhere: Option<&[u8]>,
         origin: Origin,
     ) -> Result<(), PublishError> {
+        if self.shared.is_in_child() {
+            return Err(PublishError::Forked { topic: self.topic.name.clone() });
+        }
         let most_bytes = self.topic.offer.payload_bytes_max;
         let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
         if bytes > most_bytes {
@@ -314,6 +317,9 @@ impl Publisher {
     ) -> Result<(), PublishError> {
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
+        }
+        if self.shared.is_in_child() {
+            return Err(PublishError::Forked { topic: self.topic.name.clone() });
         }
         let source_time = self.shared.clock.now();
         let alone = self.topic.remote_readers.load(Ordering::Relaxed) == 0;

@@ -349,6 +349,9 @@ impl Subscriber {
     /// Looks at the sources in turn.
     #[inline]
     fn look<T>(&mut self, mut read: impl FnMut(&mut Source) -> Read<T>) -> Taken<T> {
+        if self.shared.is_in_child() {
+            return Err(TakeError { topic: self.topic().to_owned(), cause: ReadError::Forked });
+        }
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }
@@ -432,6 +435,9 @@ impl Subscriber {
     /// One wait within `timeout`, which counts from the first call with the same `end`.
     fn wait_until(&mut self, timeout: Option<Duration>, end: &mut Option<Timer>) -> bool {
         let Some(left) = left(timeout, end) else { return false };
+        if self.shared.is_in_child() {
+            return false;
+        }
         if self.wait == Wait::Spin {
             if self.sources.list.iter().any(Source::is_on_socket) {
                 self.shared.try_receive(&mut self.datagram);
@@ -532,6 +538,10 @@ impl AsMut<Subscriber> for Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
+        if self.shared.is_in_child() {
+            // What the rings' control pages hold is the parent's.
+            std::mem::forget(std::mem::take(&mut self.sources));
+        }
         self.shared.remove_subscriber(self.topic.id);
     }
 }

@@ -2,9 +2,16 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use ring::hmac;
+
+/// The environment variable that names the key's file.
+pub const KEY_FILE_VARIABLE: &str = "NOCTULE_KEY_FILE";
+/// The environment variable that holds the key itself, for containers whose secrets are variables; the processes of the same user can read it.
+pub const KEY_VARIABLE: &str = "NOCTULE_KEY";
 
 /// 32 secret bytes. Never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,9 +21,7 @@ pub struct SwarmKey(pub(crate) [u8; 32]);
 #[derive(Debug, thiserror::Error)]
 pub enum SwarmKeyError {
     /// The file cannot be read.
-    #[error(
-        "the swarm key {path} cannot be read: {cause}; make one with: head -c 32 /dev/urandom | xxd -p -c 64 > {path} && chmod 600 {path}"
-    )]
+    #[error("the swarm key {path} cannot be read: {cause}; make one with: noctule key new {path}")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -45,15 +50,69 @@ pub enum SwarmKeyError {
     },
     /// Not 64 hexadecimal digits.
     #[error(
-        "the swarm key {path} is not 64 hexadecimal digits on one line; make one with: head -c 32 /dev/urandom | xxd -p -c 64"
+        "the swarm key {path} is not 64 hexadecimal digits on one line; make one with: noctule key new {path}"
     )]
     Malformed {
         /// The file.
         path: PathBuf,
     },
+    /// The environment variable does not hold 64 hexadecimal digits.
+    #[error(
+        "{KEY_VARIABLE} does not hold 64 hexadecimal digits; unset it, or name a file in {KEY_FILE_VARIABLE}"
+    )]
+    Variable,
+    /// A new key cannot be written.
+    #[error(
+        "the swarm key {path} cannot be written: {cause}; choose a file that does not exist yet, in a folder of yours"
+    )]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
 }
 
 impl SwarmKey {
+    /// The key of a file; without one that of the environment, if it names or holds one ([`KEY_FILE_VARIABLE`], [`KEY_VARIABLE`]).
+    ///
+    /// # Errors
+    /// A key that is named and cannot be used: never taken for none.
+    pub fn choose(file: Option<&Path>) -> Result<Option<SwarmKey>, SwarmKeyError> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        if let Some(file) = file {
+            SwarmKey::read(file).map(Some)
+        } else if let Some(file) = variable(KEY_FILE_VARIABLE) {
+            SwarmKey::read(Path::new(&file)).map(Some)
+        } else if let Some(digits) = variable(KEY_VARIABLE) {
+            parse(digits.as_encoded_bytes()).map(Some).ok_or(SwarmKeyError::Variable)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Draws a key and writes it to a new file that only its owner can read.
+    ///
+    /// # Errors
+    /// The file exists already, or cannot be written.
+    pub fn create(path: &Path) -> Result<SwarmKey, SwarmKeyError> {
+        let unwritable = |cause| SwarmKeyError::Unwritable { path: path.to_owned(), cause };
+        let key: [u8; 32] = noctule_sys::random::secret().map_err(unwritable)?;
+        // Nobody else can read it at any moment: the mode is that of its making.
+        let mut file =
+            File::options().write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
+        let mut digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        digits.push('\n');
+        file.write_all(digits.as_bytes()).and_then(|()| file.sync_all()).map_err(unwritable)?;
+        Ok(SwarmKey(key))
+    }
+
+    /// What tells keys apart and gives nothing of them away: 16 digits of a hash.
+    pub fn fingerprint(&self) -> String {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), b"noctule key fingerprint 1");
+        tag.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// From 32 bytes that came from a good random source.
     pub fn from_bytes(bytes: [u8; 32]) -> SwarmKey {
         SwarmKey(bytes)
@@ -135,6 +194,26 @@ mod tests {
             assert!(matches!(error, SwarmKeyError::Malformed { .. }));
             assert!(!error.to_string().contains("secret"));
         }
+    }
+
+    #[test]
+    fn a_new_key_is_its_owners_alone_and_overwrites_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new");
+        let key = SwarmKey::create(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(SwarmKey::read(&path).unwrap(), key);
+        let again = SwarmKey::create(&path).unwrap_err().to_string();
+        assert!(again.contains("choose a file that does not exist"), "{again}");
+        assert_eq!(SwarmKey::read(&path).unwrap(), key);
+        assert_ne!(SwarmKey::create(&directory.path().join("other")).unwrap(), key);
+    }
+
+    #[test]
+    fn fingerprints_tell_keys_apart_and_do_not_hold_them() {
+        let [one, other] = [1, 2].map(|byte| SwarmKey([byte; 32]).fingerprint());
+        assert_ne!(one, other);
+        assert!(one.len() == 16 && !one.contains("0101"), "{one}");
     }
 
     #[test]
