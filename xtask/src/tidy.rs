@@ -37,6 +37,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],
     ),
+    // For the hash of a type.
+    ("codegen", &["formats"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("link-emulator", &["timebase", "netsim", "sys"]),
@@ -75,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "lab",
             "link-emulator",
             "gateway",
+            "codegen",
             "record",
         ],
     ),

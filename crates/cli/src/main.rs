@@ -9,6 +9,7 @@
 mod echo;
 mod fcu;
 mod gateway;
+mod generate;
 mod key;
 mod lab;
 mod lab_report;
@@ -70,6 +71,8 @@ enum Command {
     ///
     /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
     Gateway(gateway::GatewayArguments),
+    /// Turn message definitions into typed endpoints, hashes and bytes
+    Gen(generate::GenArguments),
     /// Make a swarm key, or say which one a file holds
     #[command(subcommand)]
     Key(key::Command),
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Gen(arguments) => generate::run(&arguments),
         Command::Key(command) => key::run(command),
         Command::Record(arguments) => record::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
