@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("formats", &[]),
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
+    ("arm", &["timebase"]),
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
     ("framing", &[]),
