@@ -23,7 +23,7 @@ use crate::jacobian::{jacobian, singular_values};
 use crate::joint_loop::{JointLoop, LoopConfig, Reference};
 use crate::profile::{Motion, Profile, ProfileLimits};
 use crate::select::{NoSelection, Selector, SelectorConfig};
-use crate::validate::{Measured, Rule, RuleCounts, ValidatorConfig, broken_rule};
+use crate::validate::{Measured, Rule, RuleCounts, ValidatorConfig, broken_rule, is_within};
 use crate::{Joints, Pose};
 
 use self::prediction::{Drift, Grip, Prediction};
@@ -349,7 +349,7 @@ impl Controller {
         }
         let closed = flange(&self.config.geometry, &selection.joints_rad);
         let gap_m = (closed.translation.vector - limited.pose.translation.vector).norm();
-        if !(gap_m <= self.config.validator.closure_m) {
+        if !is_within(gap_m, self.config.validator.closure_m) {
             return self.breaks(Rule::Closure);
         }
         let rates = self.joint_rates(&selection.joints_rad, &limited, selection.sigma_min);
@@ -422,8 +422,13 @@ impl Controller {
     /// The references between two plans: without a profile ahead from the plan, with one back from the period's end.
     fn present(&self) -> Motion {
         let since_s = (self.state.periods - self.planned_at_period) as f64 / self.config.joint_loop.rate_hz;
-        let end_s = if self.config.profile.is_some() { self.profile.step_s() } else { 0.0 };
-        self.profile.motion().after(since_s - end_s)
+        let ahead_s = match (&self.config.profile, self.config.mode) {
+            (Some(_), _) => since_s - self.profile.step_s(),
+            // What is held is held between plans, too.
+            (None, CommandMode::Hold) => 0.0,
+            (None, CommandMode::Age) => since_s,
+        };
+        self.profile.motion().after(ahead_s)
     }
 
     fn run_joints(&mut self) {

@@ -14,9 +14,9 @@ pub fn jacobian(geometry: &Geometry, joints_rad: &Joints) -> Jacobian {
     let frames = frames(geometry, joints_rad);
     let tip = frames[6].translation.vector;
     let mut jacobian = Jacobian::zeros();
-    for joint in 0..6 {
-        let axis: Vector = frames[joint].rotation.matrix().column(2).into_owned();
-        let arm = tip - frames[joint].translation.vector;
+    for (joint, frame) in frames[..6].iter().enumerate() {
+        let axis: Vector = frame.rotation.matrix().column(2).into_owned();
+        let arm = tip - frame.translation.vector;
         jacobian.fixed_view_mut::<3, 1>(0, joint).copy_from(&axis.cross(&arm));
         jacobian.fixed_view_mut::<3, 1>(3, joint).copy_from(&axis);
     }

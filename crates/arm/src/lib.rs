@@ -51,6 +51,16 @@ pub type Vector = nalgebra::Vector3<f64>;
 /// A rotation of space.
 pub type Rotation = nalgebra::Rotation3<f64>;
 
+/// Where the arm waits, rad: over the middle of the window, with the tool level, far from singular poses.
+pub const HOME_RAD: Joints = Joints::new(
+    -2.704_450_110_688,
+    -0.463_555_421_738,
+    1.836_794_909_085,
+    -1.374_372_672_138,
+    2.098_729_654_536,
+    2.918_677_300_491,
+);
+
 /// The same angle in (−π, π].
 pub fn wrapped(angle_rad: f64) -> f64 {
     use std::f64::consts::{PI, TAU};

@@ -213,6 +213,11 @@ pub struct Measured<'a> {
     pub sigma_min: f64,
 }
 
+/// What is not a number is within no limit.
+pub(crate) fn is_within(value: f64, limit: f64) -> bool {
+    value <= limit
+}
+
 /// The first rule that the measurement breaks. Costs a few µs.
 pub fn broken_rule(config: &ValidatorConfig, geometry: &Geometry, measured: &Measured<'_>) -> Option<Rule> {
     let flange_m = measured.flange.translation.vector;
@@ -226,18 +231,17 @@ pub fn broken_rule(config: &ValidatorConfig, geometry: &Geometry, measured: &Mea
             .any(|capsule| capsule.from_m.z.min(capsule.to_m.z) - capsule.radius_m < config.table_z_m)
     };
     let touches = || nearest_pair(&capsules(geometry, measured.joints_rad)).2 < 0.0;
-    // A comparison that fails for what is not a number breaks the rule: hence the negations.
     if beyond || !measured.joints_rad.iter().all(|angle| angle.is_finite()) {
         Some(Rule::JointPosition)
-    } else if !(measured.velocity_rad_s.amax() <= config.velocity_rad_s) {
+    } else if !is_within(measured.velocity_rad_s.amax(), config.velocity_rad_s) {
         Some(Rule::JointVelocity)
-    } else if !(measured.voltage_v.amax() <= config.voltage_v) {
+    } else if !is_within(measured.voltage_v.amax(), config.voltage_v) {
         Some(Rule::Voltage)
-    } else if !(off_track_m <= config.tracking_m) {
+    } else if !is_within(off_track_m, config.tracking_m) {
         Some(Rule::Tracking)
-    } else if !(measured.sigma_min >= config.sigma_min) {
+    } else if !is_within(config.sigma_min, measured.sigma_min) {
         Some(Rule::Singularity)
-    } else if !(config.window.excess_m(&flange_m) <= config.window_margin_m) {
+    } else if !is_within(config.window.excess_m(&flange_m), config.window_margin_m) {
         Some(Rule::Window)
     } else if table() {
         Some(Rule::Table)

@@ -3,18 +3,9 @@
 use noctule_arm::controller::{Command, CommandMode, Controller, ControllerConfig, Controlling, Mode};
 use noctule_arm::hand::Hand;
 use noctule_arm::validate::Rule;
-use noctule_arm::{Joints, Rotation, Vector};
+use noctule_arm::{HOME_RAD, Rotation, Vector};
 use noctule_timebase::{Instant, Span};
 
-/// One of the eight solutions of the middle of the window.
-const HOME: [f64; 6] = [
-    -2.704_450_110_688,
-    -0.463_555_421_738,
-    1.836_794_909_085,
-    -1.374_372_672_138,
-    2.098_729_654_536,
-    2.918_677_300_491,
-];
 const PERIOD: Span = Span::from_us(250);
 
 struct Bench {
@@ -33,7 +24,7 @@ struct Bench {
 impl Bench {
     fn new(config: ControllerConfig) -> Bench {
         Bench {
-            controller: Controller::new(config, Joints::from(HOME)),
+            controller: Controller::new(config, HOME_RAD),
             now: Instant::from_ns(1_000_000_000_000),
             hand: Hand::Square { side_m: 0.1, reach_s: 0.5, rest_s: 0.1 },
             delay: Span::from_ms(5),

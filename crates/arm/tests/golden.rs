@@ -10,6 +10,9 @@ use noctule_arm::{Joints, Pose};
 
 const Q: [f64; 6] = [0.1, -1.2, 1.3, -0.7, 0.9, -0.4];
 
+/// Angles, the flange's position and the rows of its rotation.
+type Placed = ([f64; 6], [f64; 3], [f64; 9]);
+
 fn close(got: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((got - expected).abs() <= tolerance, "{what}: {got}, expected {expected}");
 }
@@ -19,7 +22,7 @@ fn forward_kinematics() {
     use std::f64::consts::FRAC_PI_2;
     let geometry = Series::Three.geometry();
     #[rustfmt::skip]
-    let table: [([f64; 6], [f64; 3], [f64; 9]); 4] = [
+    let table: [Placed; 4] = [
         ([0.0; 6], [-0.817_25, -0.191_45, -0.005_491], [1.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0, 1.0, 0.0]),
         (
             [0.0, -FRAC_PI_2, 0.0, -FRAC_PI_2, 0.0, 0.0],

@@ -18,6 +18,7 @@ mod publish;
 mod stop;
 mod swarm;
 mod sync;
+mod teleop;
 mod top;
 mod topics;
 mod units;
@@ -52,6 +53,8 @@ enum Command {
     Sync(sync::Command),
     /// Fly a simulated flight controller with a companion computer, and see what wrong times cost
     Fcu(fcu::FcuArguments),
+    /// Move an arm from afar, and see what latency costs: kinematics, control analysis, experiments
+    Teleop(teleop::TeleopArguments),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
         Command::Fcu(arguments) => fcu::run(&arguments),
+        Command::Teleop(arguments) => teleop::run(&arguments),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),

@@ -50,7 +50,7 @@ fn continuous(config: &LoopConfig) -> ClosedLoop {
     let mut transition = DMatrix::zeros(5, 5);
     transition.view_mut((0, 0), (3, 3)).copy_from(&a);
     let mut driven = transition.view_mut((0, 0), (3, 5));
-    driven += &b * &voltage;
+    driven += b * &voltage;
     transition.row_mut(3).copy_from(&(&error * gains.i));
     transition.row_mut(4).copy_from(&(&error * (gains.n * gains.d)));
     transition[(4, 4)] -= gains.n;
@@ -85,7 +85,7 @@ fn sampled(config: &LoopConfig, delay: usize) -> ClosedLoop {
     input[4] = step_s * gains.n * gains.d * share;
     if delay == 0 {
         let mut driven = transition.view_mut((0, 0), (3, states));
-        driven += &b * &voltage;
+        driven += b * &voltage;
         input.rows_mut(0, 3).copy_from(&(b * proportional));
         return ClosedLoop { transition, input, output };
     }
