@@ -37,6 +37,11 @@ pub enum Notice {
         /// How that was noticed.
         reason: Reason,
     },
+    /// This node sends on a network and has no swarm key. Told once in the life of a node.
+    NoKey {
+        /// Name of the network's interface.
+        interface: String,
+    },
     /// Keys that do not fit.
     Seal {
         /// How.
@@ -57,6 +62,16 @@ pub enum Notice {
         topic: String,
         /// The reader's node.
         node: NodeId,
+    },
+    /// A reliable topic offers more than the path to a node carries: older samples gave way to newer ones before they were
+    /// sent. At once, then every five seconds at most.
+    GivenUp {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
+        /// Samples given up since the last such notice.
+        samples: u64,
     },
     /// A node loses so much of what goes to a group that it would cost the other readers too much; it is served by
     /// itself.
@@ -136,8 +151,17 @@ impl fmt::Display for Notice {
             }
             Notice::Gone { node, reason: Reason::Restarted } => write!(f, "node {node} was restarted"),
             Notice::Gone { node, .. } => write!(f, "node {node} is silent; it counts as gone"),
+            Notice::NoKey { interface } => write!(
+                f,
+                "this node has no swarm key, so anybody on {interface} can read and forge its samples; make a key with \
+                 `noctule key new FILE` and give it to every node, e.g. as NOCTULE_KEY_FILE=FILE"
+            ),
             Notice::Seal { why } => why.fmt(f),
             Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
+            Notice::GivenUp { topic, node, samples } => write!(
+                f,
+                "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries less than is published; publish less, or raise keep_last if it is for a moment only"
+            ),
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
             }

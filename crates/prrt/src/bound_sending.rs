@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use noctule_timebase::{Instant, Span};
 
 use crate::block::{Block, Path};
-use crate::budget::Budget;
+use crate::congestion::repair_budget::RepairBudget;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
@@ -91,7 +91,7 @@ struct BoundStream {
     round: Span,
     capacity_bytes_per_s: Option<f64>,
     price: Price,
-    budget: Budget,
+    budget: RepairBudget,
     feasibility: Feasibility,
     counters: SentCounters,
 }
@@ -354,7 +354,7 @@ impl BoundStream {
             round: ROUND_TRIP_PRIOR / 4,
             capacity_bytes_per_s: None,
             price: Price::new(),
-            budget: Budget::new(),
+            budget: RepairBudget::new(),
             feasibility: Feasibility::new(now),
             counters: SentCounters::default(),
         }

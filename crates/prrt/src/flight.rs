@@ -3,21 +3,21 @@
 //! Every repetition is a packet of its own, so an acknowledgement never leaves open which of two it means.
 //! A packet is lost when any later one has arrived (the second or third, once that has proven wrong), or when feedback
 //! that must have seen it does not name it; a reliable one also when nothing was heard for the time-out. Time-out and
-//! smoothed round trip: RFC 6298, with a shorter floor. How many may be on their way: [window](crate::window).
+//! smoothed round trip: RFC 6298, with a shorter floor. How many may be on their way: [window](crate::congestion::window).
 
 use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
-use crate::dispersion::{Dispersion, Passage};
+use crate::congestion::bandwidth::{Bandwidth, Passage};
+use crate::congestion::path_mtu::PathMtu;
+use crate::congestion::rate_limit::RateLimit;
+use crate::congestion::window::{Arrived, Window, WindowLimits};
 use crate::gilbert::Gilbert;
 use crate::loss::LossEstimator;
-use crate::pace::Pace;
-use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Local, StreamId};
-use crate::window::{Arrived, Window, WindowLimits};
 use crate::wire::Feedback;
 
 /// About what a small datagram costs the buffer of a socket besides its own bytes.
@@ -83,7 +83,7 @@ pub(crate) struct Flight {
     newest_arrived: u64,
     in_flight_bytes: usize,
     window: Window,
-    dispersion: Dispersion,
+    dispersion: Bandwidth,
     /// Bytes of all packets that arrived.
     arrived_bytes: u64,
     round_trip: Option<RoundTrip>,
@@ -98,7 +98,7 @@ pub(crate) struct Flight {
     recorded: u64,
     loss: LossEstimator,
     /// Of what has a deadline.
-    pace: Pace,
+    pace: RateLimit,
     path_mtu: PathMtu,
     /// The fate recorded last was a loss.
     in_burst: bool,
@@ -136,7 +136,7 @@ impl Flight {
             newest_arrived: 0,
             in_flight_bytes: 0,
             window: Window::new(limits, now),
-            dispersion: Dispersion::default(),
+            dispersion: Bandwidth::default(),
             arrived_bytes: 0,
             round_trip: None,
             later: 1,
@@ -145,7 +145,7 @@ impl Flight {
             overtaken: 0,
             recorded: 0,
             loss: LossEstimator::new(),
-            pace: Pace::new(now),
+            pace: RateLimit::new(now),
             path_mtu,
             in_burst: false,
             doublings: 0,
@@ -366,7 +366,7 @@ impl Flight {
     }
 
     /// How fast what has a deadline may leave.
-    pub(crate) fn pace(&self) -> &Pace {
+    pub(crate) fn pace(&self) -> &RateLimit {
         &self.pace
     }
 

@@ -12,18 +12,18 @@ use noctule_discovery::{
     Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible,
     Local as DiscoveryClock, NodeId, Reason, Via, can_be_handed_on,
 };
-use noctule_prrt::{Outgoing, Wish as LinkWish};
+use noctule_prrt::Wish as LinkWish;
 use noctule_sys::clock::realtime_ns;
-use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
 use super::address::Addresses;
 use super::audience::{Audience, Shift};
 use super::deadlines::Deadlines;
 use super::groups::Groups;
-use super::offer::{Granted, Past};
+use super::offer::Granted;
+use super::overload::Overload;
 use super::ping::Pings;
-use super::remote::{Remote, Remotes, outgoing};
+use super::remote::{Remote, Remotes};
 use super::seats::Seat;
 use super::sockets::To;
 use crate::clock::{LocalClock, Raw};
@@ -35,6 +35,7 @@ use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 
 mod figures;
+mod network;
 
 /// Replies of the clock exchange that wait to be sent.
 const OUTBOX_LIMIT: usize = 256;
@@ -69,7 +70,7 @@ pub(super) struct State {
     /// Partners of each of our endpoints.
     pub(super) partners: BTreeMap<EndpointId, Vec<Partner>>,
     /// Readers of other hosts of each of our publishers.
-    audiences: BTreeMap<EndpointId, Audience>,
+    pub(super) audiences: BTreeMap<EndpointId, Audience>,
     /// Where each of our subscribers gets the samples of other hosts from.
     pub(super) seats: BTreeMap<EndpointId, Seat>,
     /// One of them may be waiting for something.
@@ -82,7 +83,7 @@ pub(super) struct State {
     strangers: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
     addresses: Addresses,
-    clock: LocalClock,
+    pub(super) clock: LocalClock,
     arrivals: Arrivals,
     pub(super) pings: Pings,
     /// Secret; each exchange of clocks derives its own from it.
@@ -91,6 +92,9 @@ pub(super) struct State {
     outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
+    warned_without_key: bool,
+    /// Samples given up because a path carries less than is published.
+    pub(super) overload: Overload,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     body: Vec<u8>,
@@ -127,6 +131,8 @@ impl State {
             outbox: VecDeque::new(),
             wishes: VecDeque::new(),
             notices: VecDeque::new(),
+            warned_without_key: false,
+            overload: Overload::default(),
             me,
             body: Vec::new(),
             out: Vec::new(),
@@ -226,19 +232,6 @@ impl State {
         let notices = &mut self.notices;
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
         self.handle_seats(now);
-    }
-
-    /// A sample of one of our publishers for the nodes of other hosts that read it.
-    pub(super) fn send(&mut self, writer: EndpointId, sample: &Outgoing<'_>, now: Instant<Raw>) {
-        let to_group = self.groups.send(writer, sample, now);
-        for node in self.audiences.get(&writer).into_iter().flat_map(Audience::nodes) {
-            if let Some(remote) = self.remotes.get_mut(node)
-                && remote.is_newer(writer, sample.sequence)
-                && !(to_group && self.groups.serves(writer, *node))
-            {
-                remote.send(sample, now);
-            }
-        }
     }
 
     /// Nodes of other hosts that samples of a writer are sent to.
@@ -367,11 +360,6 @@ impl State {
         self.handle_events(now);
     }
 
-    /// Whether a reader of another host has still to get a sample of a writer.
-    pub(super) fn is_sending(&self, writer: EndpointId) -> bool {
-        self.remotes.values().any(|remote| remote.is_sending(writer))
-    }
-
     /// Readers to whom what is published from now on goes: on this host those that have been given the
     /// ring, on others those that are known.
     pub(super) fn readers_of(&self, writer: EndpointId) -> usize {
@@ -392,6 +380,7 @@ impl State {
         self.publishers.remove(&id);
         self.audiences.remove(&id);
         self.groups.close(id);
+        self.overload.close(id);
         self.subscribers.remove(&id);
         self.deadlines.remove(id);
         self.seats.remove(&id);
@@ -434,6 +423,7 @@ impl State {
                             .extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
                     }
                     self.groups.forget(node);
+                    self.overload.forget(node);
                     self.by_address.retain(|_, known| *known != node);
                     self.addresses.forget(node);
                     self.wishes.push_back(Wish::Forget { node });
@@ -484,7 +474,7 @@ impl State {
             let mut key = self.exchange_key;
             key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
             let locator = self.discovery.locator(node);
-            let over_loopback = locator.is_some_and(|locator| locator.ip().is_loopback());
+            let over_loopback = locator.is_some_and(|locator| locator.ip().to_canonical().is_loopback());
             let envelope_bytes = self.envelope.overhead_bytes();
             Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now)
         })
@@ -514,17 +504,6 @@ impl State {
             remote.stop(writer);
         }
         self.groups.leave(writer, node);
-    }
-
-    fn send_history(&mut self, writer: EndpointId, node: NodeId, now: Instant<Raw>) {
-        let Some(topic) = self.publishers.get(&writer).cloned() else { return };
-        let Some(remote) = self.remotes.get_mut(&node) else { return };
-        for Past { sequence, origin, bytes } in topic.offer.history(topic.depth) {
-            if remote.is_newer(writer, sequence) {
-                let local = self.clock.at::<Local>(now);
-                remote.send(&outgoing(&topic, (sequence, origin), &bytes, local), now);
-            }
-        }
     }
 
     /// The ring of a writer of another host, for another node of this one.

@@ -322,7 +322,7 @@ impl Simulation {
             depth: 1,
             payload: &self.payload,
         };
-        self.links[0].send(&sample, self.now);
+        let _ = self.links[0].send(&sample, self.now);
         self.next_sample = START + self.cell.interval * self.outcome.sent as i64;
         if self.outcome.sent == self.samples / 2 {
             if self.cell.restarts {

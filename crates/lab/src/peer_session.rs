@@ -31,7 +31,7 @@ pub(crate) type NodeSettings = Vec<(String, String)>;
 
 /// What the conversations of a trial have in common.
 #[derive(Clone, Copy)]
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct TrialContext<'a> {
     pub(crate) network: &'a Network,
     pub(crate) settings: &'a Settings,
     /// Where nodes write their records.
@@ -42,34 +42,34 @@ pub(crate) struct Circumstances<'a> {
 }
 
 /// The nodes of one cell.
-pub(crate) struct Conversation<'a> {
+pub(crate) struct PeerSession<'a> {
     cell: &'a CellPlan,
     /// One per host, or side of a line; empty if all nodes stamp with the machine's.
     clocks: &'a [LocalClock],
-    around: Circumstances<'a>,
+    around: TrialContext<'a>,
     session: String,
     nodes: Vec<NodeProcess>,
     settings: Vec<NodeSettings>,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> PeerSession<'a> {
     /// Starts one process per node, opens and connects them; returns when all are ready.
     pub(crate) fn start(
         program: &Program,
         cell: &'a CellPlan,
         clocks: &'a [LocalClock],
-        (around, session): (Circumstances<'a>, String),
+        (around, session): (TrialContext<'a>, String),
     ) -> Result<Self, NodeFault> {
         let mut nodes = Vec::new();
         for node in 0..cell.nodes {
             let label = format!("node {node} ({})", cell.peer);
             nodes.push(NodeProcess::start(program, label, around.network.host(node))?);
         }
-        let mut conversation = Self { cell, clocks, around, session, nodes, settings: Vec::new() };
-        conversation.hello()?;
-        let addresses = conversation.open()?;
-        conversation.connect(&addresses)?;
-        Ok(conversation)
+        let mut peer_session = Self { cell, clocks, around, session, nodes, settings: Vec::new() };
+        peer_session.hello()?;
+        let addresses = peer_session.open()?;
+        peer_session.connect(&addresses)?;
+        Ok(peer_session)
     }
 
     fn hello(&mut self) -> Result<(), NodeFault> {
@@ -85,7 +85,7 @@ impl<'a> Conversation<'a> {
     /// Returns each node's address, if it has one.
     fn open(&mut self) -> Result<Vec<Option<String>>, NodeFault> {
         for number in 0..self.cell.nodes {
-            let Circumstances { network, settings, line, .. } = self.around;
+            let TrialContext { network, settings, line, .. } = self.around;
             let line = self
                 .open_line(number)
                 .with("session", &self.session)

@@ -8,7 +8,7 @@
 //!
 //! # Approach
 //!
-//! A queue is seen by the round trip, as in the [pace](crate::pace) of what has a deadline: in *rounds*, if even the
+//! A queue is seen by the round trip, as in the [pace](crate::congestion::rate_limit) of what has a deadline: in *rounds*, if even the
 //! shortest round trip is above the floor by more than [`Window::allowed`], something queues all the time.
 //!
 //! - [`Mode::Start`]: twice the window each round trip, until there is a queue.
@@ -23,8 +23,8 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::bucket::Bucket;
-use crate::cubic::Cubic;
+use crate::congestion::cubic::Cubic;
+use crate::congestion::pacer::Pacer;
 use crate::round_trip::RoundTrip;
 use crate::stream::Local;
 
@@ -85,7 +85,7 @@ pub(crate) struct Window {
     in_flight_bytes: f64,
     mode: Mode,
     cubic: Cubic,
-    bucket: Bucket,
+    bucket: Pacer,
     round_trip: Option<RoundTrip>,
     /// The shortest round trips of this time and the one before, and when this one began.
     floors: [Span; 2],
@@ -159,7 +159,7 @@ impl Window {
             in_flight_bytes: 0.0,
             mode: Mode::Start,
             cubic: Cubic::new(bytes, now),
-            bucket: Bucket::new(now),
+            bucket: Pacer::new(now),
             round_trip: None,
             floors: [NEVER; 2],
             floor_since: now,

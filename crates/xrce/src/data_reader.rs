@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use noctule_timebase::{Instant, Span};
 
 use crate::event::{Local, Sample};
-use crate::wire::{Reader, RequestId, Short};
+use crate::wire::{Reader, RequestId, Truncated};
 
 /// Most samples kept for a reader, whatever its history.
 pub const SAMPLES_MAX: usize = 32;
@@ -16,7 +16,7 @@ const UNLIMITED: u16 = 0xFFFF;
 
 /// A reader's samples and its client's request for them.
 #[derive(Clone, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct DataReader {
     samples: VecDeque<Sample>,
     samples_max: usize,
     request: Option<Request>,
@@ -48,7 +48,7 @@ impl Request {
         id: RequestId,
         reader: &mut Reader<'_>,
         now: Instant<Local>,
-    ) -> Result<Option<Request>, Short> {
+    ) -> Result<Option<Request>, Truncated> {
         // 0 is no stream to deliver on; all clients have the first best-effort one.
         let stream = reader.u8()?.max(1);
         let _format = reader.u8()?;
@@ -64,10 +64,10 @@ impl Request {
     }
 }
 
-impl Reading {
-    pub(crate) fn new(depth: Option<u16>) -> Reading {
+impl DataReader {
+    pub(crate) fn new(depth: Option<u16>) -> DataReader {
         let samples_max = depth.map_or(SAMPLES_DEFAULT, |depth| usize::from(depth).clamp(1, SAMPLES_MAX));
-        Reading { samples: VecDeque::new(), samples_max, request: None }
+        DataReader { samples: VecDeque::new(), samples_max, request: None }
     }
 
     /// What the client asks for from now on.
@@ -134,7 +134,7 @@ mod tests {
         Request::read(RequestId([0, 9]), &mut Reader::new(&bytes, true), Instant::from_ns(0)).unwrap()
     }
 
-    fn taken_at_ms(reading: &mut Reading) -> Vec<i64> {
+    fn taken_at_ms(reading: &mut DataReader) -> Vec<i64> {
         let times = (0..5_000).filter(|ms| {
             let now = Instant::from_ns(ms * 1_000_000);
             reading.due(now).is_some() && reading.take(now).is_some()
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_request_without_control_is_one_sample() {
-        let mut reading = Reading::new(None);
+        let mut reading = DataReader::new(None);
         (0..3).for_each(|_| assert!(!reading.handle_sample(sample(10))));
         reading.handle_request(request(None));
         assert_eq!(taken_at_ms(&mut reading), [0]);
@@ -159,7 +159,7 @@ mod tests {
             ([UNLIMITED, 0, 10, 0], vec![0, 1000, 2000, 3000]),
             ([UNLIMITED, 2, 10, 0], vec![0, 1000]),
         ] {
-            let mut reading = Reading::new(Some(4));
+            let mut reading = DataReader::new(Some(4));
             (0..4).for_each(|_| assert!(!reading.handle_sample(sample(10))));
             reading.handle_request(request(Some(control)));
             assert_eq!(taken_at_ms(&mut reading), times, "{control:?}");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_newest_samples_are_kept() {
-        let mut reading = Reading::new(Some(2));
+        let mut reading = DataReader::new(Some(2));
         assert_eq!([1, 2, 3].map(|bytes| reading.handle_sample(sample(bytes))), [false, false, true]);
         reading.handle_request(request(Some([UNLIMITED, 0, 0, 0])));
         let now = Instant::from_ns(0);

@@ -8,28 +8,28 @@ use std::thread::{self, JoinHandle};
 
 use crate::control::{Command, Control};
 use crate::line::Line;
-use crate::transport::{PeerError, StandIn};
+use crate::transport::{Delegate, PeerError};
 
-/// Lets `stand_in` be the node that `open` describes until the lab closes it.
+/// Lets `delegate` be the node that `open` describes until the lab closes it.
 ///
 /// # Errors
 /// In the inner result, it cannot be started; in the outer one, the lab is gone, or it did not end well.
 pub(crate) fn relay(
-    stand_in: StandIn,
+    delegate: Delegate,
     open: &Line,
     control: &mut Control,
 ) -> io::Result<Result<(), PeerError>> {
-    let mut program = Program::new(&stand_in.program);
+    let mut program = Program::new(&delegate.program);
     let started = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {
-            let what = format!("cannot start {}", stand_in.program.display());
+            let what = format!("cannot start {}", delegate.program.display());
             return Ok(Err(PeerError::of(&what, error)));
         }
     };
     let open = open.clone().without("option.");
-    let open = stand_in.words.iter().fold(open, |line, (key, value)| line.with(key, value));
+    let open = delegate.words.iter().fold(open, |line, (key, value)| line.with(key, value));
     let answers = child.stdout.take().map(answers).transpose()?;
     if let Some(mut input) = child.stdin.take() {
         let mut tell = |line: &Line| input.write_all(format!("{line}\n").as_bytes());
@@ -47,10 +47,10 @@ pub(crate) fn relay(
     let status = child.wait()?;
     // It panics only by a bug, which has been printed then.
     let _ = answers.map(JoinHandle::join);
-    drop(stand_in.beside);
+    drop(delegate.beside);
     match status.success() {
         true => Ok(Ok(())),
-        false => Err(io::Error::other(format!("{} ended: {status}", stand_in.program.display()))),
+        false => Err(io::Error::other(format!("{} ended: {status}", delegate.program.display()))),
     }
 }
 

@@ -36,13 +36,13 @@ pub(crate) struct Passage {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Dispersion {
+pub(crate) struct Bandwidth {
     first: Option<Passage>,
     /// Bytes per second of the last stretched trains; 0 for none.
     trains: [f64; TRAINS],
 }
 
-impl Dispersion {
+impl Bandwidth {
     /// Bytes of datagrams a second; `None` while no train has been stretched.
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
         Some(self.trains.iter().fold(0.0, |most, &rate| rate.max(most))).filter(|rate| *rate > 0.0)
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     /// Packets of 1,000 bytes sent `sent_us` apart, that arrive `arrived_us` apart.
-    fn train(dispersion: &mut Dispersion, from: u64, packets: u64, (sent_us, arrived_us): (i64, i64)) {
+    fn train(dispersion: &mut Bandwidth, from: u64, packets: u64, (sent_us, arrived_us): (i64, i64)) {
         for packet in from..from + packets {
             let number = packet as i64;
             let sent_at = Instant::from_ns(number * sent_us * 1_000);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn datagrams_that_arrive_farther_apart_than_they_left_tell_the_rate_and_others_do_not() {
-        let mut dispersion = Dispersion::default();
+        let mut dispersion = Bandwidth::default();
         train(&mut dispersion, 0, 500, (80, 80));
         assert_eq!(dispersion.bytes_per_s(), None);
         train(&mut dispersion, 500, 500, (80, 100));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_path_that_bears_more_is_found_out_and_a_stall_is_not_believed() {
-        let mut dispersion = Dispersion::default();
+        let mut dispersion = Bandwidth::default();
         train(&mut dispersion, 0, 1_000, (80, 100));
         let stall = Passage {
             packet: 1_040,

@@ -25,7 +25,7 @@ use crate::sync::TraceRow;
 
 /// The sender's clock as the receiver's host knows it.
 #[derive(Debug)]
-pub(crate) struct ForeignClock {
+pub(crate) struct ClockTranslation {
     /// Exchanges in the order in which their replies arrived.
     pub(crate) exchanges: Vec<TraceRow>,
     /// The sender's.
@@ -53,7 +53,7 @@ pub(crate) struct Translation {
     pub(crate) count: u64,
 }
 
-impl ForeignClock {
+impl ClockTranslation {
     /// Translates the arrivals of nodes on the second host, in place: those of odd number.
     pub(crate) fn translate(&self, samples: &mut [Sample]) -> Translation {
         let mut arrivals: Vec<&mut Sample> =
@@ -164,7 +164,7 @@ mod tests {
     }
 
     /// Exchanges every 100 ms for ten seconds, 30 µs there and 10 µs back.
-    fn foreign(remote: &str, local: &str) -> ForeignClock {
+    fn foreign(remote: &str, local: &str) -> ClockTranslation {
         let (remote, local): (LocalClock, LocalClock) = (remote.parse().unwrap(), local.parse().unwrap());
         let exchange = |number: i64| {
             let raw_ns = number * SECOND / 10;
@@ -177,11 +177,11 @@ mod tests {
         };
         let row =
             |number| TraceRow { exchange: exchange(number), offset_true_ns: None, step_in_flight: false };
-        ForeignClock { exchanges: (0..100).map(row).collect(), remote, local, wire: Span::ZERO }
+        ClockTranslation { exchanges: (0..100).map(row).collect(), remote, local, wire: Span::ZERO }
     }
 
     /// A message every 10 ms from the second second on, with a latency of 70 µs, at node 1.
-    fn samples(clock: &ForeignClock) -> Vec<Sample> {
+    fn samples(clock: &ClockTranslation) -> Vec<Sample> {
         let sample = |index: i64| {
             let raw_ns = SECOND + index * SECOND / 100 + 5_000_000;
             let scheduled_ns = shown::<Remote>(&clock.remote, raw_ns).ns();
@@ -211,7 +211,7 @@ mod tests {
         let own = foreign("since=0", "offset=-3s,ppm=50,since=0");
         // The same, asked from the other side: its local clock is the sender's.
         let asked = foreign("offset=-3s,ppm=50,since=0", "since=0");
-        let clock = ForeignClock { exchanges: turned(&asked.exchanges), ..own };
+        let clock = ClockTranslation { exchanges: turned(&asked.exchanges), ..own };
         assert_eq!(clock.exchanges.len(), 99);
         let mut samples = samples(&clock);
         let translation = clock.translate(&mut samples);

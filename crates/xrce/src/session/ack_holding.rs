@@ -14,7 +14,7 @@ pub const AHEAD_BYTES_MAX: usize = 128;
 
 /// What waits for an answer to a client's sample.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Yielding {
+pub(super) struct AckHolding {
     /// The last sample was answered within the hold.
     pays: bool,
     /// When a sample came that was not answered yet.
@@ -36,7 +36,7 @@ pub(super) enum Turn {
     Nobody,
 }
 
-impl Yielding {
+impl AckHolding {
     /// A sample came on a reliable stream, which may be answered within `hold`.
     pub(super) fn handle_asked(&mut self, hold: Span, now: Instant<Local>) {
         self.asked_at = Some(now);

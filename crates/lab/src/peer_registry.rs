@@ -46,7 +46,7 @@ pub struct Offer {
 
 /// All peers by name, and why the others are not there.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Directory {
+pub struct PeerRegistry {
     /// Peers that can be started.
     pub entries: BTreeMap<String, Entry>,
     /// The `noctule` command itself, which also compares clocks.
@@ -56,10 +56,10 @@ pub struct Directory {
     pub missing: BTreeMap<String, String>,
 }
 
-impl Directory {
+impl PeerRegistry {
     /// The floors and the other [built-in](built_in) peers.
     pub fn built_in(noctule: &Path) -> Self {
-        let mut directory = Self { noctule: noctule.to_owned(), ..Self::default() };
+        let mut registry = Self { noctule: noctule.to_owned(), ..Self::default() };
         let floors = floors::all().into_iter().map(|floor| (floor, true));
         let others = built_in::all().into_iter().map(|peer| (peer, false));
         for (peer, is_floor) in floors.chain(others) {
@@ -69,9 +69,9 @@ impl Directory {
                 path: noctule.to_owned(),
                 arguments: vec!["lab".into(), "node".into(), name.clone()],
             };
-            directory.entries.insert(name, Entry { program, description: description.into(), is_floor });
+            registry.entries.insert(name, Entry { program, description: description.into(), is_floor });
         }
-        directory
+        registry
     }
 
     /// Adds a program by asking it who it is; if it cannot answer it counts as missing.

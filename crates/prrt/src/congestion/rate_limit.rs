@@ -15,13 +15,13 @@
 //! delay are against someone else's queue or a longer way: then that delay becomes the floor.
 //!
 //! Until a limit is set the queue grows by all that is sent on suspicion; so some long round trips in a row are
-//! doubt enough to send only what is surely needed ([`is_doubtful`](Pace::is_doubtful)).
+//! doubt enough to send only what is surely needed ([`is_doubtful`](RateLimit::is_doubtful)).
 //!
 //! Without a limit nothing here delays a datagram.
 
 use noctule_timebase::{Instant, Span};
 
-use crate::bucket::Bucket;
+use crate::congestion::pacer::Pacer;
 use crate::stream::Local;
 
 /// Shortest epoch.
@@ -63,14 +63,14 @@ const LIMIT_LEAST_BYTES_PER_S: f64 = 1_500.0;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimit {
     /// The shortest round trip that is believed to be possible.
     floor: Option<Span>,
     limit_bytes_per_s: Option<f64>,
     /// When there was last no limit, and whether something was lost in that epoch or since.
     limited_at: Instant<Local>,
     lost_since: bool,
-    bucket: Bucket,
+    bucket: Pacer,
     epoch: Epoch,
     /// Round trips above the floor since the last short one.
     long_in_a_row: u32,
@@ -107,14 +107,14 @@ impl Epoch {
     }
 }
 
-impl Pace {
-    pub(crate) fn new(now: Instant<Local>) -> Pace {
-        Pace {
+impl RateLimit {
+    pub(crate) fn new(now: Instant<Local>) -> RateLimit {
+        RateLimit {
             floor: None,
             limit_bytes_per_s: None,
             limited_at: now,
             lost_since: false,
-            bucket: Bucket::new(now),
+            bucket: Pacer::new(now),
             epoch: Epoch::new(now),
             long_in_a_row: 0,
             queue_before: Span::ZERO,
@@ -283,8 +283,8 @@ fn is_long(queue: Span, floor: Span) -> bool {
 mod tests {
     use super::*;
 
-    fn after(trips_ms: &[i64]) -> Pace {
-        let mut pace = Pace::new(Instant::MIN);
+    fn after(trips_ms: &[i64]) -> RateLimit {
+        let mut pace = RateLimit::new(Instant::MIN);
         trips_ms.iter().for_each(|trip_ms| pace.measure(Span::from_ms(*trip_ms), Instant::MIN));
         pace
     }
@@ -299,9 +299,9 @@ mod tests {
     }
 
     /// 115 B every 5 ms over a floor of 6 ms and through a queue, each heard of when it has been there and back.
-    fn through(queue_ms: impl Fn(i64) -> i64, samples: i64) -> Pace {
+    fn through(queue_ms: impl Fn(i64) -> i64, samples: i64) -> RateLimit {
         let at = |ms| Instant::from_ns(ms * 1_000_000);
-        let mut pace = Pace::new(at(0));
+        let mut pace = RateLimit::new(at(0));
         let mut heard: Vec<(i64, i64)> = (0..samples).map(|n| (5 * n + 6 + queue_ms(n), n)).collect();
         heard.sort_unstable();
         let mut heard = heard.into_iter().peekable();

@@ -1,7 +1,7 @@
 //! Bridges that join the same two networks, and which of them works.
 //!
 //! The name of a bridge's node says which DDS participant it is: `dds gateway DOMAIN GUID`. A bridge on the bus whose
-//! participant is also seen in DDS joins the same two networks: a fellow. What it writes on either side came from
+//! participant is also seen in DDS joins the same two networks: a sibling. What it writes on either side came from
 //! the other, so nobody needs to carry it again; and one that works is enough.
 
 use noctule::NodeId;
@@ -33,24 +33,24 @@ pub(crate) fn participant_of(node_name: &str) -> Option<ParticipantId> {
 
 /// Bridges of the bus that join the same two networks as this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fellows {
-    /// Participants of all bridges of the bus. What comes from one by DDS is seen there, and so a fellow's.
+pub(crate) struct SiblingBridges {
+    /// Participants of all bridges of the bus. What comes from one by DDS is seen there, and so a sibling's.
     named: Vec<ParticipantId>,
     /// Those that discovery has found in DDS.
     bridges: Vec<(NodeId, ParticipantId)>,
 }
 
-impl Fellows {
+impl SiblingBridges {
     /// From the bus's nodes, by number and name, and DDS's participants.
     pub(crate) fn among<'a>(
         nodes: impl IntoIterator<Item = (NodeId, &'a str)>,
         participants: &[ParticipantId],
-    ) -> Fellows {
+    ) -> SiblingBridges {
         let bridges = nodes.into_iter().filter_map(|(id, name)| Some((id, participant_of(name)?)));
         let mut bridges: Vec<(NodeId, ParticipantId)> = bridges.collect();
         let named = bridges.iter().map(|(_, participant)| *participant).collect();
         bridges.retain(|(_, participant)| participants.contains(participant));
-        Fellows { named, bridges }
+        SiblingBridges { named, bridges }
     }
 
     pub(crate) fn has_node(&self, node: NodeId) -> bool {
@@ -85,15 +85,15 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_seen_on_both_sides_is_a_fellow_and_the_least_works() {
+    fn only_who_is_seen_on_both_sides_is_a_sibling_and_the_least_works() {
         let (near, far) = ([1; 12], [2; 12]);
         let (less, more) = (NodeId([1; 16]), NodeId([9; 16]));
         let (near_name, far_name) = (node_name(0, &near), node_name(0, &far));
         let nodes = [(less, far_name.as_str()), (more, near_name.as_str()), (NodeId([0; 16]), "camera")];
-        let fellows = Fellows::among(nodes, &[near]);
-        assert!(fellows.has_node(more) && !fellows.has_node(less));
-        assert!(fellows.has_participant(&near) && !fellows.has_participant(&[3; 12]));
-        assert_eq!(fellows.stands_by(MINE), None);
-        assert_eq!(Fellows::among(nodes, &[near, far]).stands_by(MINE), Some(less));
+        let siblings = SiblingBridges::among(nodes, &[near]);
+        assert!(siblings.has_node(more) && !siblings.has_node(less));
+        assert!(siblings.has_participant(&near) && !siblings.has_participant(&[3; 12]));
+        assert_eq!(siblings.stands_by(MINE), None);
+        assert_eq!(SiblingBridges::among(nodes, &[near, far]).stands_by(MINE), Some(less));
     }
 }

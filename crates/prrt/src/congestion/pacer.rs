@@ -9,15 +9,15 @@ const BURST: Span = Span::from_ms(2);
 
 /// What may leave now. One datagram always may when nothing is owed, however long.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct Pacer {
     /// Below 0 after a datagram that was longer.
     bytes: f64,
     counted_at: Instant<Local>,
 }
 
-impl Bucket {
-    pub(crate) fn new(now: Instant<Local>) -> Bucket {
-        Bucket { bytes: 0.0, counted_at: now }
+impl Pacer {
+    pub(crate) fn new(now: Instant<Local>) -> Pacer {
+        Pacer { bytes: 0.0, counted_at: now }
     }
 
     /// Counts what may leave by now; without a rate nothing is owed.

@@ -19,14 +19,14 @@ const EXTRAS_PLENTY: f64 = 64.0;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct RepairBudget {
     by_data: f64,
     by_arrivals: f64,
 }
 
-impl Budget {
-    pub(crate) fn new() -> Budget {
-        Budget { by_data: EXTRAS_SAVED_FIRST, by_arrivals: EXTRAS_SAVED_FIRST }
+impl RepairBudget {
+    pub(crate) fn new() -> RepairBudget {
+        RepairBudget { by_data: EXTRAS_SAVED_FIRST, by_arrivals: EXTRAS_SAVED_FIRST }
     }
 
     /// A datagram of data has been sent.
@@ -64,7 +64,7 @@ mod tests {
 
     /// Extras for so many datagrams, of all of which every `each`th arrives.
     fn extras(datagrams: u32, each: u32, infeasible: bool) -> u32 {
-        let (mut budget, mut extras, mut sent) = (Budget::new(), 0, 0);
+        let (mut budget, mut extras, mut sent) = (RepairBudget::new(), 0, 0);
         for _ in 0..datagrams {
             budget.sent(infeasible);
             let mut more = 1;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn extras_become_dearer_as_they_become_few() {
-        let mut budget = Budget { by_data: EXTRAS_SAVED_LIMIT, by_arrivals: EXTRAS_SAVED_LIMIT };
+        let mut budget = RepairBudget { by_data: EXTRAS_SAVED_LIMIT, by_arrivals: EXTRAS_SAVED_LIMIT };
         assert_eq!(budget.scarcity(), 1.0);
         (0..EXTRAS_SAVED_LIMIT as u32 - 32).for_each(|_| budget.spend());
         assert_eq!(budget.scarcity(), 4.0);
