@@ -8,6 +8,9 @@ use noctule_timebase::{Instant, Span};
 
 const PERIOD: Span = Span::from_us(250);
 
+/// What spoils a command.
+type Mangle = fn(&mut Command);
+
 struct Bench {
     controller: Controller,
     now: Instant<Controlling>,
@@ -18,7 +21,7 @@ struct Bench {
     clutch: bool,
     /// The operator's commands arrive.
     speaks: bool,
-    mangle: fn(&mut Command),
+    mangle: Mangle,
 }
 
 impl Bench {
@@ -63,7 +66,7 @@ impl Bench {
                 self.controller.handle_command(self.now, command);
             }
             self.controller.step(self.now);
-            self.now = self.now + PERIOD;
+            self.now += PERIOD;
         }
     }
 
@@ -135,7 +138,7 @@ fn silence_stops_it_within_the_deadline_and_only_the_clutch_engages() {
 
 #[test]
 fn each_bad_command_has_its_name() {
-    let table: [(Rule, fn(&mut Command)); 6] = [
+    let table: [(Rule, Mangle); 6] = [
         (Rule::CommandNotFinite, |command| command.position_m.x = f64::NAN),
         (Rule::CommandNotFinite, |command| command.linear_m_s.z = f64::INFINITY),
         (Rule::CommandNotFinite, |command| command.scale = 0.0),
@@ -178,8 +181,7 @@ impl Bench {
         for _ in 0..20_000 {
             self.run(Span::from_ms(1));
             if let Mode::Stopped(rule) = self.mode() {
-                println!("stopped by {rule:?}");
-                assert!(rules.contains(&rule));
+                assert!(rules.contains(&rule), "stopped by {rule:?}");
                 return;
             }
         }
@@ -229,7 +231,7 @@ fn a_stall_of_100_ms_stops_it() {
     let mut bench = Bench::new(ControllerConfig::default());
     bench.engage();
     bench.run(Span::from_ms(1_200));
-    bench.now = bench.now + Span::from_ms(100);
+    bench.now += Span::from_ms(100);
     bench.until_stopped(Rule::LoopStalled);
 }
 
@@ -238,7 +240,7 @@ fn a_command_that_was_overtaken_is_counted_and_ignored() {
     let mut bench = Bench::new(ControllerConfig::default());
     bench.engage();
     let mut old = bench.command();
-    old.source_time = old.source_time - Span::from_ms(10);
+    old.source_time -= Span::from_ms(10);
     old.clutch = false;
     bench.controller.handle_command(bench.now, old);
     bench.run(Span::from_ms(1));

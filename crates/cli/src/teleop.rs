@@ -3,15 +3,20 @@
 mod analyse;
 mod cost;
 mod ik;
+mod live;
 
 use std::error::Error;
 
 use crate::Outcome;
 
+/// Without a subcommand: the whole loop, a master and a controller in a process each, and the page that is opened.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct TeleopArguments {
     #[command(subcommand)]
-    command: Subcommand,
+    command: Option<Subcommand>,
+    #[command(flatten)]
+    whole: live::WholeArguments,
 }
 
 #[derive(clap::Subcommand)]
@@ -22,13 +27,23 @@ enum Subcommand {
     Ik(ik::IkArguments),
     /// What a delay costs in millimetres, in virtual time
     Cost(cost::CostArguments),
+    /// The arm: a controller at 4 kHz
+    Controller(live::ControllerArguments),
+    /// The operator's side: poses at 1 kHz from the page or from a synthetic hand
+    Master(live::MasterArguments),
+    /// The page: shows the arm in browsers, and takes one operator's hand from them
+    Page(live::PageArguments),
 }
 
 pub(crate) fn run(arguments: &TeleopArguments) -> Result<Outcome, Box<dyn Error>> {
     match &arguments.command {
-        Subcommand::Analyse(arguments) => analyse::run(arguments),
-        Subcommand::Ik(arguments) => ik::run(arguments),
-        Subcommand::Cost(arguments) => cost::run(arguments),
+        None => live::whole(&arguments.whole),
+        Some(Subcommand::Analyse(arguments)) => analyse::run(arguments),
+        Some(Subcommand::Ik(arguments)) => ik::run(arguments),
+        Some(Subcommand::Cost(arguments)) => cost::run(arguments),
+        Some(Subcommand::Controller(arguments)) => live::controller(arguments),
+        Some(Subcommand::Master(arguments)) => live::master(arguments),
+        Some(Subcommand::Page(arguments)) => live::page(arguments),
     }
 }
 

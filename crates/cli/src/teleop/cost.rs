@@ -16,7 +16,7 @@ pub(crate) struct CostArguments {
     delay: Option<Span>,
     /// A whole link instead of a delay, e.g. "delay=10ms jitter=5ms loss=5% burst=3"
     #[arg(long, value_name = "SPEC", conflicts_with = "delay")]
-    link: Option<LinkSpec>,
+    link: Option<String>,
     /// Use a command as it is, or extrapolate it by its age
     #[arg(long, value_name = "hold|age", default_value = "age")]
     command: CommandMode,
@@ -39,8 +39,8 @@ fn time(text: &str) -> Result<Span, String> {
 }
 
 pub(crate) fn run(arguments: &CostArguments) -> Result<Outcome, Box<dyn Error>> {
-    let link = match (&arguments.link, arguments.delay) {
-        (Some(link), _) => link.clone(),
+    let link: LinkSpec = match (&arguments.link, arguments.delay) {
+        (Some(link), _) => link.parse()?,
         (None, delay) => format!("delay={}ns", delay.unwrap_or(Span::ZERO).ns()).parse()?,
     };
     let experiment = CommandExperiment {
