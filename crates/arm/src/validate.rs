@@ -45,7 +45,7 @@ pub enum Rule {
     Table,
     /// Two parts of the arm touch.
     SelfCollision,
-    /// The loop itself stood still for too long.
+    /// The loop itself stalled.
     LoopStalled,
 }
 
@@ -92,7 +92,7 @@ impl Rule {
             Rule::Window => "the tool left its window",
             Rule::Table => "the arm is below the table",
             Rule::SelfCollision => "two parts of the arm touch",
-            Rule::LoopStalled => "the control loop stood still",
+            Rule::LoopStalled => "the control loop stalled",
         }
     }
 }
@@ -171,7 +171,7 @@ pub struct ValidatorConfig {
     pub table_z_m: f64,
     /// The widest bound of a command's age.
     pub age_bound_max: Span,
-    /// Longer between two periods means that the loop stood still.
+    /// Longer between two periods is a stall of the loop.
     pub stall: Span,
 }
 

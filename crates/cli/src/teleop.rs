@@ -4,6 +4,7 @@ mod analyse;
 mod cost;
 mod ik;
 mod live;
+mod study;
 
 use std::error::Error;
 
@@ -27,6 +28,8 @@ enum Subcommand {
     Ik(ik::IkArguments),
     /// What a delay costs in millimetres, in virtual time
     Cost(cost::CostArguments),
+    /// The three experiments of what latency costs, with the theory's line
+    Study(study::StudyArguments),
     /// The arm: a controller at 4 kHz
     Controller(live::ControllerArguments),
     /// The operator's side: poses at 1 kHz from the page or from a synthetic hand
@@ -41,6 +44,7 @@ pub(crate) fn run(arguments: &TeleopArguments) -> Result<Outcome, Box<dyn Error>
         Some(Subcommand::Analyse(arguments)) => analyse::run(arguments),
         Some(Subcommand::Ik(arguments)) => ik::run(arguments),
         Some(Subcommand::Cost(arguments)) => cost::run(arguments),
+        Some(Subcommand::Study(arguments)) => study::run(arguments),
         Some(Subcommand::Controller(arguments)) => live::controller(arguments),
         Some(Subcommand::Master(arguments)) => live::master(arguments),
         Some(Subcommand::Page(arguments)) => live::page(arguments),

@@ -20,6 +20,8 @@ use crate::messages::{INPUT_TOPIC, OperatorInput, POSE_TOPIC, PoseCommand};
 pub const POSE_HZ: i64 = 1_000;
 /// So long a hand is extrapolated by its own velocity.
 pub const COAST: Span = Span::from_ms(30);
+/// A hand is taken to be no faster.
+pub const HAND_SPEED_MAX_M_S: f64 = 3.0;
 /// Velocities are slopes over so long.
 const SLOPE: Span = Span::from_ms(40);
 /// Positions that are remembered for it.
@@ -36,7 +38,7 @@ pub struct HandEstimator {
 }
 
 impl HandEstimator {
-    /// Takes in what the device said of `time_ns`. What is not newer than the last is ignored.
+    /// Receives what the device reported at `time_ns`. What is not newer than the last is ignored.
     pub fn handle_input(&mut self, time_ns: i64, input: OperatorInput) {
         if self.newest.as_ref().is_some_and(|newest| newest.operator != input.operator) {
             self.positions.clear();
@@ -91,6 +93,37 @@ impl HandEstimator {
     }
 }
 
+/// Makes of a hand's positions a path without leaps: a pointer that was late and then hurries is no hand that leaps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Smoother {
+    last: Option<(u64, i64, [f64; 3])>,
+}
+
+impl Smoother {
+    /// The pose, no further from the last one than [`HAND_SPEED_MAX_M_S`] allows while the clutch is held. `None` if
+    /// it says nothing that is newer than the last.
+    pub fn smoothed(&mut self, mut pose: PoseCommand, source_ns: i64) -> Option<PoseCommand> {
+        if let Some((_, last_ns, last_m)) = self.last.filter(|(operator, ..)| *operator == pose.operator) {
+            if source_ns <= last_ns {
+                return None;
+            }
+            let longest_m = HAND_SPEED_MAX_M_S * (source_ns - last_ns) as f64 * 1e-9;
+            let step: [f64; 3] = std::array::from_fn(|axis| pose.position_m[axis] - last_m[axis]);
+            let length_m = step.iter().map(|part| part * part).sum::<f64>().sqrt();
+            if pose.clutch && length_m > longest_m {
+                let share = longest_m / length_m;
+                pose.position_m = std::array::from_fn(|axis| last_m[axis] + step[axis] * share);
+            }
+        }
+        let speed = pose.linear_velocity_m_s.iter().map(|part| part * part).sum::<f64>().sqrt();
+        if speed > HAND_SPEED_MAX_M_S {
+            pose.linear_velocity_m_s = pose.linear_velocity_m_s.map(|part| part * HAND_SPEED_MAX_M_S / speed);
+        }
+        self.last = Some((pose.operator, source_ns, pose.position_m));
+        Some(pose)
+    }
+}
+
 /// Where a master's hand comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
@@ -133,6 +166,7 @@ pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Res
     let mut poses = poses.keep_last(1).typed::<PoseCommand>().open()?;
     let mut inputs = node.subscriber(INPUT_TOPIC).typed::<OperatorInput>().open()?;
     let mut estimator = HandEstimator::default();
+    let mut smoother = Smoother::default();
     let mut air = config.link.as_ref().map(|direction| Air::new(direction, config.seed));
     let start_ns = now_ns();
     let (mut next_ns, mut sequence) = (start_ns, 0);
@@ -145,14 +179,15 @@ pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Res
             estimator.handle_input(now, synthetic(hand, (next_ns - start_ns) as f64 * 1e-9));
         }
         drain(&mut inputs, &mut estimator);
-        let pose = estimator.pose(now).map(|(mut pose, source_ns)| {
+        let pose = estimator.pose(now).and_then(|(pose, source_ns)| {
+            let mut pose = smoother.smoothed(pose, source_ns)?;
             sequence += 1;
             pose.sequence = sequence;
             if let Source::Synthetic(hand) = config.source {
                 let state = hand.at((next_ns - start_ns) as f64 * 1e-9);
                 pose.linear_velocity_m_s = state.velocity_m_s.into();
             }
-            (pose, source_ns)
+            Some((pose, source_ns))
         });
         match &mut air {
             None => {
@@ -263,6 +298,19 @@ mod tests {
         estimator.handle_input(1_000, input(0.1));
         let (_, source_ns) = estimator.pose(5_000_000_000).unwrap();
         assert_eq!(source_ns, 1_000 + COAST.ns());
+    }
+
+    #[test]
+    fn a_pointer_that_hurries_does_not_leap_and_nothing_is_said_twice() {
+        let mut smoother = Smoother::default();
+        let pose =
+            |x: f64, clutch| PoseCommand { position_m: [x, 0.0, 0.0], clutch, ..PoseCommand::default() };
+        assert!(smoother.smoothed(pose(0.0, true), 1_000_000).is_some());
+        assert!(smoother.smoothed(pose(0.5, true), 1_000_000).is_none(), "nothing newer");
+        let next = smoother.smoothed(pose(0.5, true), 2_000_000).unwrap();
+        assert!((next.position_m[0] - 0.003).abs() < 1e-12);
+        let free = smoother.smoothed(pose(0.5, false), 3_000_000).unwrap();
+        assert_eq!(free.position_m[0], 0.5, "a released hand moves nothing");
     }
 
     #[test]

@@ -106,8 +106,8 @@ fn dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red() {
     let mut at = (x, y);
     for (right, up) in corners {
         let corner = (x + right * side_px, y - up * side_px);
-        for step in 1..=20 {
-            let share = f64::from(step) / 20.0;
+        for step in 1..=40 {
+            let share = f64::from(step) / 40.0;
             page.mouse("mouseMoved", at.0 + (corner.0 - at.0) * share, at.1 + (corner.1 - at.1) * share);
         }
         at = corner;
