@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::shell;
+use crate::{evidence, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -60,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "gateway",
         ],
     ),
+    ("record", &["timebase", "time-sync", "sys", "noctule"]),
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",
@@ -79,6 +80,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "lab",
             "link-emulator",
             "gateway",
+            "record",
         ],
     ),
 ];
@@ -134,6 +136,7 @@ pub fn run() -> Result<(), String> {
     let replaced = replaced_words(&glossary);
     let mut faults = Vec::new();
     arrows(&mut faults)?;
+    evidence::check(&files, &mut faults);
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")

@@ -34,7 +34,6 @@ mod peer_session;
 pub mod peers;
 pub mod plan;
 pub mod random;
-pub mod recording;
 pub mod report;
 pub mod run;
 pub mod samples;

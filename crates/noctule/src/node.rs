@@ -2,7 +2,6 @@
 
 pub(crate) mod offer;
 
-mod address;
 mod alarm;
 mod audience;
 mod deadlines;
@@ -13,6 +12,7 @@ mod groups;
 mod hand_over;
 mod lead;
 mod local;
+mod notice_printer;
 mod overload;
 mod ping;
 mod ports;
@@ -182,9 +182,11 @@ impl NodeBuilder {
             host ^= u64::from_le_bytes(seed);
         }
         let me = Identity { id, name: self.name, host, port: sockets.port };
-        let config = DiscoveryConfig { domain: self.domain, ..DiscoveryConfig::default() };
+        let door_port = Some(DISCOVERY_PORT);
+        let config = DiscoveryConfig { domain: self.domain, door_port, ..DiscoveryConfig::default() };
         let now = Instant::from_ns(clock::now().ns());
-        let discovery = Discovery::new(config, me, peers, u64::from_le_bytes(seed), now);
+        let secret = random::secret().map_err(system("no random numbers"))?;
+        let discovery = Discovery::new(config, me, peers, secret, now);
         let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
@@ -302,6 +304,8 @@ pub struct NodeCounters {
     pub refused: RefusedCounters,
     /// Datagrams of a link or of the clock exchange from nodes that are not known.
     pub strangers: u64,
+    /// Datagrams of discovery that one member of the swarm sealed in the name of another.
+    pub impostors: u64,
     /// Datagrams of streams to a group that break the specification.
     pub malformed_group: u64,
 }

@@ -30,7 +30,6 @@
 pub mod erasure;
 pub mod group;
 pub mod loss;
-pub mod plan;
 
 mod arrivals;
 mod block;
@@ -44,7 +43,7 @@ mod gilbert;
 mod held;
 mod history;
 mod link;
-mod outcome;
+mod reach;
 mod receiving;
 mod repair;
 mod repaired;
@@ -58,6 +57,7 @@ pub use bound_receiving::ReceivedCounters;
 pub use bound_sending::SentCounters;
 pub use feasibility::Wish;
 pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
+pub use reach::{Feasible, Infeasible};
 pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 

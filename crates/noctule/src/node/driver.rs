@@ -22,6 +22,7 @@ use super::directory::Received;
 use super::door::Door;
 use super::lead::{Duty, PATIENCE};
 use super::local::{Connections, FIRST_TOKEN};
+use super::notice_printer::NoticePrinter;
 use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
 use super::state::Wish;
@@ -64,8 +65,8 @@ pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     }
     watch(shared.alarm.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
-    let (buffer, door) = (vec![0; DATAGRAM_BYTES_MAX], Door::default());
-    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door };
+    let (buffer, door, printer) = (vec![0; DATAGRAM_BYTES_MAX], Door::default(), NoticePrinter::default());
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, printer };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -77,6 +78,7 @@ struct Driver {
     listening: u16,
     buffer: Vec<u8>,
     door: Door,
+    printer: NoticePrinter,
 }
 
 impl Driver {
@@ -248,10 +250,12 @@ impl Driver {
     }
 
     /// Notices that nobody has asked for go to standard error, so that none is silent.
-    fn tell(&self) {
+    fn tell(&mut self) {
         if self.shared.tells {
             while let Some(notice) = self.shared.lock().poll_notice() {
-                let _ = writeln!(io::stderr(), "noctule: {notice}");
+                if let Some(line) = self.printer.line(&notice, clock::now()) {
+                    let _ = io::stderr().write_all(line.as_bytes());
+                }
             }
         }
     }

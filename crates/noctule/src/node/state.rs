@@ -16,7 +16,6 @@ use noctule_prrt::Wish as LinkWish;
 use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Instant;
 
-use super::address::Addresses;
 use super::audience::{Audience, Shift};
 use super::deadlines::Deadlines;
 use super::groups::Groups;
@@ -36,6 +35,8 @@ use crate::sync::wire::{Reply, Request};
 
 mod figures;
 mod network;
+
+use network::LimitWatch;
 
 /// Replies of the clock exchange that wait to be sent.
 const OUTBOX_LIMIT: usize = 256;
@@ -81,8 +82,9 @@ pub(super) struct State {
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     strangers: u64,
+    /// Datagrams sealed by one node in the name of another.
+    impostors: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
-    addresses: Addresses,
     pub(super) clock: LocalClock,
     arrivals: Arrivals,
     pub(super) pings: Pings,
@@ -93,6 +95,7 @@ pub(super) struct State {
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
     warned_without_key: bool,
+    limits: LimitWatch,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
     pub(super) me: NodeId,
@@ -122,8 +125,8 @@ impl State {
             groups: Groups::default(),
             deadlines: Deadlines::default(),
             strangers: 0,
+            impostors: 0,
             by_address: BTreeMap::new(),
-            addresses: Addresses::new(&exchange_key),
             clock,
             arrivals: Arrivals::new(),
             pings: Pings::default(),
@@ -132,6 +135,7 @@ impl State {
             wishes: VecDeque::new(),
             notices: VecDeque::new(),
             warned_without_key: false,
+            limits: LimitWatch::default(),
             overload: Overload::default(),
             me,
             body: Vec::new(),
@@ -162,16 +166,6 @@ impl State {
             Some(b"NCTS\x01\x02") => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
                 let reply = Reply::decode(body);
-                if let Ok(reply) = &reply
-                    && let Some(moved) = self.addresses.handle_answer(from, source, reply.nonce)
-                {
-                    self.by_address.retain(|_, known| *known != moved);
-                    self.by_address.insert(source, moved);
-                    if let Some(remote) = self.remotes.get_mut(&moved) {
-                        remote.handle_new_path(now);
-                    }
-                    return;
-                }
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
                 let (Ok(reply), Some(sender)) = (reply, sender) else {
                     self.strangers = self.strangers.saturating_add(1);
@@ -203,6 +197,12 @@ impl State {
                     None => self.strangers = self.strangers.saturating_add(1),
                 }
             }
+            // Whoever has the key may speak for itself only.
+            _ if from
+                .is_some_and(|from| noctule_discovery::sender(body).is_some_and(|says| says != from)) =>
+            {
+                self.impostors = self.impostors.saturating_add(1);
+            }
             _ => {
                 let _ = self.discovery.handle_datagram(body, source, via, discovery_clock(now));
                 self.handle_events(now);
@@ -228,6 +228,7 @@ impl State {
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));
+        self.note_limits(now);
         self.note_memberships();
         let notices = &mut self.notices;
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
@@ -272,12 +273,8 @@ impl State {
     fn poll_remotes(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
         let local = self.clock.at(now);
         for (node, remote) in &mut self.remotes {
-            let Some(announced) = self.discovery.locator(*node) else { continue };
-            let locator = self.addresses.route(*node, announced);
-            if let Some((to, nonce)) = self.addresses.poll_question(*node, now) {
-                out.extend_from_slice(&Request { nonce }.encode());
-                return Some(To::One(to));
-            }
+            // Where it has shown that it receives.
+            let Some(locator) = self.discovery.locator(*node) else { continue };
             if let Some(request) = remote.poll_request(local) {
                 out.extend_from_slice(&request.encode());
                 return Some(To::One(locator));
@@ -416,6 +413,7 @@ impl State {
                         self.reseat_all(now);
                     }
                 }
+                Event::Moved { node, locator } => self.handle_move(node, locator, now),
                 Event::Gone { node, reason } => {
                     self.forget_relay(node);
                     if let Some(remote) = self.remotes.remove(&node) {
@@ -425,9 +423,8 @@ impl State {
                     self.groups.forget(node);
                     self.overload.forget(node);
                     self.by_address.retain(|_, known| *known != node);
-                    self.addresses.forget(node);
                     self.wishes.push_back(Wish::Forget { node });
-                    if !matches!(reason, Reason::Left | Reason::Died) {
+                    if !matches!(reason, Reason::Left | Reason::Died | Reason::Displaced) {
                         self.note(Notice::Gone { node, reason });
                     }
                 }

@@ -187,7 +187,7 @@ impl World {
         let me = Identity { id, name: format!("node {port}"), host, port };
         let seed = self.random.below(u64::MAX);
         let now = Instant::from_ns(self.now.ns());
-        let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], seed, now);
+        let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], [seed as u8; 16], now);
         let state =
             State::new(id, (discovery, Envelope::new(id, None, seed)), LocalClock::default(), [7; 16]);
         let member = Member {

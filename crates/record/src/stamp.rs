@@ -18,6 +18,8 @@ pub enum Stamp {
     Json,
     /// The lab's own samples: when the message should have been sent.
     Scheduled,
+    /// Our own recordings: the publish time, translated into the recorder's clock when it was recorded. Not in the payload.
+    SourceTime,
 }
 
 impl Stamp {
@@ -62,6 +64,7 @@ impl Stamp {
                 let bytes = payload.get(20..28)?.first_chunk::<8>()?;
                 (payload.get(..2)? == [0, 1]).then_some(i64::from_le_bytes(*bytes))
             }
+            Stamp::SourceTime => None,
         }
     }
 
@@ -72,6 +75,7 @@ impl Stamp {
             Stamp::Ros1 => "header (ROS 1)",
             Stamp::Json => "JSON",
             Stamp::Scheduled => "scheduled",
+            Stamp::SourceTime => "source time",
         }
     }
 }

@@ -4,16 +4,15 @@
 //! clocks, unless the file says nothing else: their offset is part of every age and nothing in the file
 //! bounds it. What can be told is told: a stamp later than its log time proves that its clock is ahead.
 
-mod file;
-mod stamp;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
-use file::Record;
-pub use stamp::Stamp;
+use crate::check::Times;
+use crate::file::{self, FileError, Record};
+use crate::stamp::Stamp;
 
 /// Topics of a file.
 const TOPICS_LIMIT: usize = 4096;
@@ -35,6 +34,8 @@ pub struct Recording {
     channels: HashMap<u16, Option<Channel>>,
     topics: BTreeMap<String, RecordedTopic>,
     messages: u64,
+    /// Of our own recordings.
+    times: Times,
 }
 
 #[derive(Debug)]
@@ -78,7 +79,7 @@ impl Recording {
     ///
     /// # Errors
     /// Why the rest was not read, in one sentence.
-    pub fn read(&mut self, file: impl Read, wanted: &[&str]) -> Result<(), String> {
+    pub fn read(&mut self, file: impl Read, wanted: &[&str]) -> Result<(), FileError> {
         let result = file::read(file, &mut |record| match record {
             Record::Schema { id, name, encoding, text } => {
                 let text = String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]);
@@ -86,13 +87,22 @@ impl Recording {
                 self.definitions.insert(id, Definition { name, language, text: text.into_owned() });
                 Ok(())
             }
-            Record::Channel { id, schema, topic, encoding } => {
+            Record::Channel { id, schema, topic, encoding, .. } => {
                 let is_wanted = wanted.is_empty() || wanted.contains(&topic);
                 let channel = is_wanted.then(|| self.open(topic, schema, encoding)).transpose()?;
                 self.channels.insert(id, channel);
                 Ok(())
             }
-            Record::Message { channel, log_ns, payload } => self.count(channel, log_ns, payload),
+            Record::Message { channel, sequence, log_ns, publish_ns, payload } => {
+                let times = self.times.take(channel, sequence);
+                let source_ns = times.filter(|times| times.has_source_time).map(|_| publish_ns);
+                self.count(channel, (log_ns, source_ns), payload)
+            }
+            Record::Times(bytes) => {
+                self.times.add(bytes);
+                Ok(())
+            }
+            Record::Header { .. } => Ok(()),
         });
         self.topics.values_mut().for_each(|topic| topic.ages_ns.sort_unstable());
         result
@@ -109,9 +119,10 @@ impl Recording {
         self.topics.is_empty()
     }
 
-    fn open(&mut self, topic: &str, schema: u16, encoding: &str) -> Result<Channel, String> {
+    fn open(&mut self, topic: &str, schema: u16, encoding: &str) -> Result<Channel, FileError> {
         if !self.topics.contains_key(topic) && self.topics.len() >= TOPICS_LIMIT {
-            return Err(format!("it holds more than {TOPICS_LIMIT} topics; name those that matter"));
+            let text = format!("it holds more than {TOPICS_LIMIT} topics; name those that matter");
+            return Err(FileError::TooLarge(text));
         }
         let none = Definition::default();
         let definition = self.definitions.get(&schema).unwrap_or(&none);
@@ -127,17 +138,26 @@ impl Recording {
         Ok(channel)
     }
 
-    fn count(&mut self, channel: u16, log_ns: u64, payload: &[u8]) -> Result<(), String> {
+    fn count(
+        &mut self,
+        channel: u16,
+        (log_ns, source_ns): (u64, Option<u64>),
+        payload: &[u8],
+    ) -> Result<(), FileError> {
         let channel = self.channels.get(&channel).ok_or_else(|| {
-            format!("the file is damaged: a message names channel {channel}, which is not declared")
+            FileError::Damaged(format!("a message names channel {channel}, which is not declared").into())
         })?;
         let Some(Channel { topic, stamp }) = channel else { return Ok(()) };
         let Some(topic) = self.topics.get_mut(topic) else { return Ok(()) };
         self.messages += 1;
         if self.messages > MESSAGES_LIMIT {
-            return Err(format!("it holds more than {MESSAGES_LIMIT} messages; name the topics that matter"));
+            let text = format!("it holds more than {MESSAGES_LIMIT} messages; name the topics that matter");
+            return Err(FileError::TooLarge(text));
         }
-        topic.count(log_ns, payload, *stamp);
+        if source_ns.is_some() {
+            topic.stamp = Ok(Stamp::SourceTime);
+        }
+        topic.count(log_ns, payload, (*stamp, source_ns));
         Ok(())
     }
 }
@@ -157,11 +177,16 @@ impl RecordedTopic {
         }
     }
 
-    fn count(&mut self, log_ns: u64, payload: &[u8], stamp: Option<Stamp>) {
+    fn count(&mut self, log_ns: u64, payload: &[u8], (stamp, source_ns): (Option<Stamp>, Option<u64>)) {
         self.first_ns = if self.messages == 0 { log_ns } else { self.first_ns.min(log_ns) };
         self.last_ns = self.last_ns.max(log_ns);
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(payload.len() as u64);
+        if let Some(source_ns) = source_ns {
+            let age_ns = i128::from(log_ns) - i128::from(source_ns);
+            self.ages_ns.push(i64::try_from(age_ns).unwrap_or(i64::MAX));
+            return;
+        }
         let Some(stamp) = stamp else { return };
         match stamp.read_ns(payload) {
             None => self.unreadable += 1,
