@@ -29,6 +29,10 @@ struct Connection {
 
 impl Connection {
     fn call(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Value {
+        self.tried(session, method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn tried(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Result<Value, Value> {
         self.number += 1;
         let mut call = json!({ "id": self.number, "method": method, "params": parameters });
         if let Some(session) = session {
@@ -39,8 +43,10 @@ impl Connection {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
             let answer: Value = serde_json::from_str(&text).unwrap();
             if answer["id"] == self.number {
-                assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
-                return answer["result"].clone();
+                return match answer["error"].is_null() {
+                    true => Ok(answer["result"].clone()),
+                    false => Err(answer["error"].clone()),
+                };
             }
         }
     }
@@ -97,7 +103,7 @@ impl Browser {
         drop(connection);
         let mut page = Page { browser: self, target, session };
         page.call("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
-        page.until("document.readyState === 'complete' && location.host !== ''");
+        page.loaded();
         page
     }
 }
@@ -119,6 +125,20 @@ pub(crate) struct Page<'a> {
 impl Page<'_> {
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.browser.connection.borrow_mut().call(Some(&self.session), method, parameters)
+    }
+
+    /// Waits for the page's own scripts. While it navigates, what is asked of it fails with the page before.
+    fn loaded(&mut self) {
+        let ready = "new Promise((done) => setTimeout(() => done(document.readyState === 'complete' && typeof socket !== 'undefined'), 20))";
+        let parameters = json!({ "expression": ready, "returnByValue": true, "awaitPromise": true });
+        for _ in 0..3_000 {
+            let mut connection = self.browser.connection.borrow_mut();
+            let answer = connection.tried(Some(&self.session), "Runtime.evaluate", parameters.clone());
+            if answer.is_ok_and(|answer| answer["result"]["value"] == json!(true)) {
+                return;
+            }
+        }
+        panic!("the page did not load");
     }
 
     /// The value of an expression.
