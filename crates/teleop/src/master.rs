@@ -29,11 +29,14 @@ const POSITIONS_MAX: usize = 64;
 /// Poses on the modelled link.
 const IN_FLIGHT_MAX: usize = 16_384;
 
+/// Time in ns and position in m.
+type Position = (i64, [f64; 3]);
+
 /// Where a hand is, from positions at irregular times.
 #[derive(Clone, Debug, Default)]
 pub struct HandEstimator {
     /// Time in ns of the node's clock and position, oldest first.
-    positions: VecDeque<(i64, [f64; 3])>,
+    positions: VecDeque<Position>,
     newest: Option<OperatorInput>,
 }
 
@@ -93,10 +96,13 @@ impl HandEstimator {
     }
 }
 
+/// Operator, source time in ns and position of the last pose.
+type Last = (u64, i64, [f64; 3]);
+
 /// Makes of a hand's positions a path without leaps: a pointer that was late and then hurries is no hand that leaps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Smoother {
-    last: Option<(u64, i64, [f64; 3])>,
+    last: Option<Last>,
 }
 
 impl Smoother {
@@ -232,10 +238,13 @@ fn drain(inputs: &mut noctule::TypedSubscriber<OperatorInput>, estimator: &mut H
     }
 }
 
+/// Sequence, pose and source time in ns.
+type Waiting = (u64, PoseCommand, i64);
+
 /// A modelled link before the library's: poses wait here, and some do not come out.
 struct Air {
     link: Link,
-    waiting: VecDeque<(u64, PoseCommand, i64)>,
+    waiting: VecDeque<Waiting>,
 }
 
 impl Air {

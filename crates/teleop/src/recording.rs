@@ -110,11 +110,14 @@ impl Recorder {
     }
 }
 
+/// A state and when it was true, ns.
+pub type Recorded = (i64, ArmState);
+
 /// States with the time at which they were true, ns.
 ///
 /// # Errors
 /// The file cannot be read, or contains no state.
-pub fn read(path: &Path) -> Result<Vec<(i64, ArmState)>, RecordingError> {
+pub fn read(path: &Path) -> Result<Vec<Recorded>, RecordingError> {
     let shown = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| RecordingError::File { path: shown.clone(), source })?;
     let content = |source| RecordingError::Content { path: shown.clone(), source };
