@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("formats", &[]),
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
+    ("arm", &["timebase"]),
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
     ("framing", &[]),
@@ -39,6 +40,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // For the hash of a type.
     ("codegen", &["formats"]),
+    ("web", &["sys"]),
+    ("teleop", &["timebase", "netsim", "arm", "noctule", "sys", "web"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("link-emulator", &["timebase", "netsim", "sys"]),
@@ -73,6 +76,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "noctule",
             "flight",
             "fcu",
+            "arm",
+            "teleop",
             "peer",
             "lab",
             "link-emulator",

@@ -22,6 +22,7 @@ mod record;
 mod stop;
 mod swarm;
 mod sync;
+mod teleop;
 mod top;
 mod topics;
 mod units;
@@ -56,6 +57,8 @@ enum Command {
     Sync(sync::Command),
     /// Fly a simulated flight controller with a companion computer, and see what wrong times cost
     Fcu(fcu::FcuArguments),
+    /// Move an arm from afar, and see what latency costs: kinematics, control analysis, experiments
+    Teleop(teleop::TeleopArguments),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
         Command::Fcu(arguments) => fcu::run(&arguments),
+        Command::Teleop(arguments) => teleop::run(&arguments),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
