@@ -21,6 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("formats", &[]),
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
+    // An application's core: with its air and its simulation.
+    ("swarm", &["timebase", "netsim"]),
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
     ("framing", &[]),
@@ -74,6 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "lab",
             "link-emulator",
             "gateway",
+            "swarm",
         ],
     ),
 ];

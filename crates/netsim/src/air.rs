@@ -154,8 +154,7 @@ pub struct Air {
     contenders: Vec<usize>,
     /// Stations that wait for an acknowledgement.
     awaiting: Vec<usize>,
-    /// Acknowledgements to be sent: when, by whom, to whom.
-    acknowledgements: Vec<(Instant<Truth>, usize, usize)>,
+    acknowledgements: Vec<Owed>,
     transmissions: Vec<Transmission>,
     receptions: VecDeque<Reception>,
     backoff: Random,
@@ -163,15 +162,25 @@ pub struct Air {
     counters: AirCounters,
 }
 
+/// Mean level of a transmission at each station, dBm.
+type Levels = Arc<[f32]>;
+
+/// An acknowledgement to be sent.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    at: Instant<Truth>,
+    from: usize,
+    to: usize,
+}
+
 #[derive(Debug)]
 struct Transmission {
     from: usize,
     end: Instant<Truth>,
     content: Content,
-    /// Mean level at each station.
-    levels_dbm: Arc<[f32]>,
+    levels_dbm: Levels,
     /// Others that were on the air at some time of this one.
-    overlaps: Vec<(usize, Arc<[f32]>)>,
+    overlaps: Vec<(usize, Levels)>,
 }
 
 #[derive(Debug)]
@@ -265,7 +274,7 @@ impl Air {
         let slot = self.spec.band.slot();
         let accesses = self.contenders.iter().filter_map(|&number| self.stations[number].access(slot));
         let ends = self.transmissions.iter().map(|transmission| transmission.end);
-        let acknowledgements = self.acknowledgements.iter().map(|(at, ..)| *at);
+        let acknowledgements = self.acknowledgements.iter().map(|owed| owed.at);
         let patience = self.awaiting.iter().filter_map(|&number| self.stations[number].patience());
         accesses.chain(ends).chain(acknowledgements).chain(patience).min()
     }
@@ -311,8 +320,8 @@ impl Air {
     }
 
     fn start_acknowledgements(&mut self, now: Instant<Truth>) {
-        while let Some(at) = self.acknowledgements.iter().position(|(at, ..)| *at <= now) {
-            let (_, from, to) = self.acknowledgements.swap_remove(at);
+        while let Some(at) = self.acknowledgements.iter().position(|owed| owed.at <= now) {
+            let Owed { from, to, .. } = self.acknowledgements.swap_remove(at);
             // A station that did not sense what it received may have begun to send.
             if self.stations[from].phase != Phase::Sending {
                 self.start(now, from, Content::Acknowledgement { to });
@@ -340,7 +349,7 @@ impl Air {
     fn start(&mut self, now: Instant<Truth>, from: usize, content: Content) {
         let (rate, mac_bytes) = self.shape(&content);
         let airtime = rate.airtime(mac_bytes);
-        let levels_dbm: Arc<[f32]> = self.radio.levels_dbm(from).into();
+        let levels_dbm: Levels = self.radio.levels_dbm(from).into();
         let mut overlaps = Vec::new();
         for other in &mut self.transmissions {
             other.overlaps.push((from, levels_dbm.clone()));
@@ -412,7 +421,7 @@ impl Air {
                 self.stations[from].phase = Phase::Awaiting { until: now + patience };
                 self.awaiting.push(from);
                 if to != from && to < self.stations.len() && self.is_received(now, ended, to) {
-                    self.acknowledgements.push((now + band.sifs(), to, from));
+                    self.acknowledgements.push(Owed { at: now + band.sifs(), from: to, to: from });
                     // A repeated frame is acknowledged again and delivered once.
                     if !std::mem::replace(&mut self.stations[from].delivered, true) {
                         self.receptions.push_back(Reception {
