@@ -86,14 +86,16 @@ pub struct Decision {
 pub struct Avoidance {
     limits: Limits,
     margins: Margins,
-    near: Vec<(f64, Other)>,
+    others: Vec<Other>,
+    /// Free distance, m, and number in `others`.
+    near: Vec<(f64, usize)>,
     planes: Vec<Plane>,
 }
 
 impl Avoidance {
     /// Of a vehicle.
     pub fn new(limits: Limits, margins: Margins) -> Avoidance {
-        Avoidance { limits, margins, near: Vec::new(), planes: Vec::new() }
+        Avoidance { limits, margins, others: Vec::new(), near: Vec::new(), planes: Vec::new() }
     }
 
     /// The velocity to command, from the own position and velocity and the wanted velocity.
@@ -105,23 +107,25 @@ impl Avoidance {
     ) -> Decision {
         let reach_m = self.reach_m();
         self.near.clear();
+        self.others.clear();
         for other in others {
             let distance_m = (other.position_m - position_m).norm();
             let free_m = distance_m - other.radius_m - other.uncertainty_m;
             if free_m < reach_m {
-                self.near.push((free_m, other));
+                self.near.push((free_m, self.others.len()));
+                self.others.push(other);
             }
         }
-        self.near.sort_by(|a, b| a.0.total_cmp(&b.0));
+        self.near.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let ignored = self.near.len().saturating_sub(NEIGHBOURS_MAX);
         self.near.truncate(NEIGHBOURS_MAX);
         self.planes.clear();
-        for (_, other) in &self.near {
+        for other in self.near.iter().map(|(_, number)| &self.others[*number]) {
             let toward = other.position_m - position_m;
             self.planes.extend(braking(&self.limits, &self.margins, toward, other));
         }
         let hard = self.planes.len();
-        for (_, other) in &self.near {
+        for other in self.near.iter().map(|(_, number)| &self.others[*number]) {
             let toward = other.position_m - position_m;
             self.planes.push(reciprocal(&self.limits, &self.margins, (toward, velocity_m_s), other));
         }

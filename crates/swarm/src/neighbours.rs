@@ -94,7 +94,7 @@ impl Neighbours {
             return;
         }
         let fresh = Known { state, bound: bound.abs() };
-        match self.known.binary_search_by_key(&state.node, |known| known.state.node) {
+        match self.position_of(state.node) {
             Ok(at) if self.known[at].state.at >= state.at => self.counters.stale += 1,
             Ok(at) => {
                 self.known[at] = fresh;
@@ -128,14 +128,24 @@ impl Neighbours {
 
     /// One neighbour at `now`.
     pub fn estimate_of(&self, node: u32, now: Instant<Own>, knowledge: Knowledge) -> Option<Estimate> {
-        let at = self.known.binary_search_by_key(&node, |known| known.state.node).ok()?;
+        let at = self.position_of(node).ok()?;
         Some(estimate(&self.known[at], now, knowledge))
     }
 
     /// The last state of a neighbour, as it came.
     pub fn state_of(&self, node: u32) -> Option<&State<Own>> {
-        let at = self.known.binary_search_by_key(&node, |known| known.state.node).ok()?;
+        let at = self.position_of(node).ok()?;
         Some(&self.known[at].state)
+    }
+
+    /// Where a neighbour is in the table, or would have to be.
+    fn position_of(&self, node: u32) -> Result<usize, usize> {
+        // If all from 0 on are known, a neighbour's place follows from its number.
+        let guess = (node as usize).saturating_sub(usize::from(node > self.own));
+        match self.known.get(guess) {
+            Some(known) if known.state.node == node => Ok(guess),
+            _ => self.known.binary_search_by_key(&node, |known| known.state.node),
+        }
     }
 
     /// How many are known.

@@ -35,6 +35,8 @@ const LOOK_STEPS: u64 = 2;
 const POSITION_STEPS: u64 = 10;
 /// Nearer to the goal than this is arrived, m.
 const ARRIVED_M: f64 = 1.0;
+/// Drones that have arrived are watched for so long.
+const LINGER_S: f64 = 3.0;
 
 /// A running swarm.
 #[derive(Debug)]
@@ -93,17 +95,22 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Runs to the end of the scenario.
+    /// Runs to the end of the scenario, or until [`LINGER_S`] after the last drone has arrived.
     pub fn run(mut self) -> Measures {
-        while self.now_s() < self.scenario.seconds {
+        while self.now_s() < self.scenario.seconds && !self.is_over() {
             self.advance();
         }
         self.measures()
     }
 
+    fn is_over(&self) -> bool {
+        let latest_s = self.now_s() - LINGER_S;
+        self.drones.iter().all(|drone| !drone.alive || drone.arrived_s.is_some_and(|at_s| at_s < latest_s))
+    }
+
     /// Virtual time, s.
     pub fn now_s(&self) -> f64 {
-        self.now().as_s()
+        self.now().as_s_f64()
     }
 
     /// True states of all vehicles.
@@ -145,7 +152,7 @@ impl Simulation {
     }
 
     fn kill(&mut self, now: Now) {
-        let Some(kill) = self.scenario.kill.filter(|kill| kill.at_s <= now.as_s() && !self.sums.killed)
+        let Some(kill) = self.scenario.kill.filter(|kill| kill.at_s <= now.as_s_f64() && !self.sums.killed)
         else {
             return;
         };
@@ -370,7 +377,7 @@ impl Now {
         self.0.ns()
     }
 
-    fn as_s(self) -> f64 {
+    fn as_s_f64(self) -> f64 {
         Span::from_ns(self.0.ns()).as_s_f64()
     }
 }

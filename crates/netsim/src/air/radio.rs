@@ -18,6 +18,8 @@ pub const NOISE_DBM: f64 = -92.0;
 const SLOPE_PER_DB: f64 = 1.5;
 /// With this much to spare, no fade of a Rice channel with a direct path matters; it is not drawn.
 const FADE_IGNORED_DB: f64 = 25.0;
+/// Length of the table of fades.
+const FADES: usize = 1 << 14;
 
 /// Signals between stations.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,6 +81,7 @@ pub(super) struct Radio {
     /// By direction.
     states: Vec<BurstState>,
     random: Random,
+    fades_db: Vec<f32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +121,9 @@ impl Radio {
                 .collect();
         }
         let random = Random::for_part(seed, 3);
-        Radio { spec, band, nodes, positions_m: vec![[0.0; 3]; nodes], shadowing_db, states, random }
+        let fades_db = fades(spec.rice_k);
+        let positions_m = vec![[0.0; 3]; nodes];
+        Radio { spec, band, nodes, positions_m, shadowing_db, states, random, fades_db }
     }
 
     pub(super) fn set_position(&mut self, node: usize, position_m: [f64; 3]) {
@@ -156,9 +161,9 @@ impl Radio {
             return Fate::Weak;
         }
         let clear = interference_mw == 0.0;
-        let faded_db = match self.spec.rice_k {
-            Some(k) if !(clear && margin_db > FADE_IGNORED_DB) => self.rice_db(k),
-            _ => 0.0,
+        let faded_db = match self.fades_db.is_empty() || clear && margin_db > FADE_IGNORED_DB {
+            true => 0.0,
+            false => f64::from(self.fades_db[self.random.bits() as usize % FADES]),
         };
         let alone_db = margin_db + faded_db;
         let draw = self.random.unit();
@@ -173,13 +178,6 @@ impl Radio {
             }
         }
         if self.is_bad(now, from, to) { Fate::Burst } else { Fate::Received }
-    }
-
-    fn rice_db(&mut self, k: f64) -> f64 {
-        let direct = libm::sqrt(k / (k + 1.0));
-        let deviation = libm::sqrt(0.5 / (k + 1.0));
-        let (real, imaginary) = (direct + self.random.normal(deviation), self.random.normal(deviation));
-        10.0 * libm::log10((real * real + imaginary * imaginary).max(1e-12))
     }
 
     fn is_bad(&mut self, now: Instant<Truth>, from: usize, to: usize) -> bool {
@@ -197,9 +195,27 @@ impl Radio {
 
 /// Probability that a frame is received `margin_db` above its rate's sensitivity.
 pub(super) fn frame_success(margin_db: f64, mac_bytes: u32) -> f64 {
-    // 0.9 at no margin: odds of 9.
-    let of_kilobyte = 1.0 / (1.0 + libm::exp(-(SLOPE_PER_DB * margin_db + 2.197_224_577_336_22)));
-    libm::pow(of_kilobyte, f64::from(mac_bytes) / 1000.0)
+    let kilobytes = f64::from(mac_bytes) / 1000.0;
+    // 0.9 at no margin: odds of 9. The share of a kilobyte is a power of the probability of one.
+    let against = libm::exp(-(SLOPE_PER_DB * margin_db + 2.197_224_577_336_22));
+    if against < 1e-6 {
+        return 1.0 - kilobytes * against;
+    }
+    libm::exp(-kilobytes * libm::log1p(against))
+}
+
+/// Equally likely fades of a Rice channel, dB, drawn once and the same for all seeds: a table is ten times as fast as
+/// two normal numbers, and what it lacks is rarer than one frame in its length.
+fn fades(rice_k: Option<f64>) -> Vec<f32> {
+    let Some(k) = rice_k else { return Vec::new() };
+    let mut random = Random::new(0xfade);
+    let direct = libm::sqrt(k / (k + 1.0));
+    let deviation = libm::sqrt(0.5 / (k + 1.0));
+    let mut fade = || {
+        let (real, imaginary) = (direct + random.normal(deviation), random.normal(deviation));
+        10.0 * libm::log10((real * real + imaginary * imaginary).max(1e-12))
+    };
+    (0..FADES).map(|_| fade() as f32).collect()
 }
 
 #[cfg(test)]
@@ -251,9 +267,14 @@ mod tests {
 
     #[test]
     fn fading_keeps_the_mean_power() {
-        let mut radio = Radio::new(RadioSpec::default(), Band::Ghz5, 2, 3);
-        let count = 100_000;
-        let sum: f64 = (0..count).map(|_| libm::pow(10.0, radio.rice_db(6.0) / 10.0)).sum();
-        assert!((sum / f64::from(count) - 1.0).abs() < 0.01, "{}", sum / f64::from(count));
+        for k in [0.0, 6.0, 100.0] {
+            let powers: Vec<f64> =
+                fades(Some(k)).iter().map(|db| libm::pow(10.0, f64::from(*db) / 10.0)).collect();
+            let mean = powers.iter().sum::<f64>() / FADES as f64;
+            // Rayleigh's power is exponential: 1 − e^(−0.1) of it is below a tenth of the mean.
+            let deep = powers.iter().filter(|power| **power < 0.1).count() as f64 / FADES as f64;
+            assert!((mean - 1.0).abs() < 0.02, "{mean}");
+            assert!(k > 0.0 || (deep - 0.0952).abs() < 0.006, "{deep}");
+        }
     }
 }

@@ -205,7 +205,7 @@ impl Drone {
     }
 
     fn wanted_m_s(&self, flight: &Flight<'_>) -> Vector {
-        let (scenario, now_s) = (flight.scenario, flight.now.as_s());
+        let (scenario, now_s) = (flight.scenario, flight.now.as_s_f64());
         if now_s < scenario.hover_s {
             return Vector::zeros();
         }
@@ -217,7 +217,7 @@ impl Drone {
     }
 
     fn keep_slot(&self, flight: &Flight<'_>, speed_m_s: f64) -> Vector {
-        let now_s = flight.now.as_s();
+        let now_s = flight.now.as_s_f64();
         if self.number == 0 {
             let angle = (now_s - flight.scenario.hover_s) * speed_m_s / LEADER_CIRCLE_M;
             let place = Vector::new(libm::cos(angle), libm::sin(angle), 0.0) * LEADER_CIRCLE_M;
