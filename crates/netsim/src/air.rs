@@ -34,7 +34,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::Truth;
 use crate::random::Random;
-use radio::{Fate, Radio};
+use radio::{Fate, Powers, Radio};
 use station::{Phase, Station};
 
 /// Most stations of one medium: the tables of pairs grow with the square.
@@ -158,6 +158,7 @@ pub struct Air {
     transmissions: Vec<Transmission>,
     receptions: VecDeque<Reception>,
     backoff: Random,
+    powers: Powers,
     busy_since: Instant<Truth>,
     counters: AirCounters,
 }
@@ -206,6 +207,7 @@ impl Air {
             transmissions: Vec::new(),
             receptions: VecDeque::new(),
             backoff: Random::for_part(seed, 4),
+            powers: Powers::new(),
             busy_since: Instant::from_ns(0),
             counters: AirCounters::default(),
         }
@@ -454,7 +456,7 @@ impl Air {
             // A station hears nothing while it sends.
             interference_mw += match *sender == to {
                 true => f64::INFINITY,
-                false => libm::pow(10.0, f64::from(levels_dbm[to]) / 10.0),
+                false => self.powers.mw(levels_dbm[to]),
             };
         }
         let fate = self.radio.fate(now, (ended.from, to), shape, (level_dbm, interference_mw));

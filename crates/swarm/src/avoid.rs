@@ -21,7 +21,7 @@
 
 use crate::Vector;
 use crate::linear::{Kept, Plane, solve};
-use crate::vehicle::Limits;
+use crate::vehicle::{Limits, shortened};
 
 /// Nearest neighbours that are looked at; those beyond are counted.
 pub const NEIGHBOURS_MAX: usize = 64;
@@ -129,16 +129,34 @@ impl Avoidance {
             let toward = other.position_m - position_m;
             self.planes.push(reciprocal(&self.limits, &self.margins, (toward, velocity_m_s), other));
         }
+        let (chosen_m_s, kept) = self.choose(hard, wanted_m_s);
+        Decision { velocity_m_s: self.brake_first(hard, velocity_m_s, chosen_m_s), kept, ignored }
+    }
+
+    fn choose(&self, hard: usize, wanted_m_s: Vector) -> (Vector, Kept) {
         let (velocity_m_s, kept) = solve(&self.planes, hard, self.limits.speed_m_s, wanted_m_s);
         let speed = wanted_m_s.norm();
         let is_blocked = speed > BLOCKED_M_S && velocity_m_s.dot(&wanted_m_s) < BLOCKED_SHARE * speed * speed;
         if !is_blocked {
-            return Decision { velocity_m_s, kept, ignored };
+            return (velocity_m_s, kept);
         }
         // Two that wait for each other, or a ring of them, go round: everybody to the right.
         let aside_m_s = wanted_m_s * 0.5 + aside_of(wanted_m_s) * speed;
-        let (velocity_m_s, kept) = solve(&self.planes, hard, self.limits.speed_m_s, aside_m_s);
-        Decision { velocity_m_s, kept, ignored }
+        solve(&self.planes, hard, self.limits.speed_m_s, aside_m_s)
+    }
+
+    /// A vehicle that is too fast for a braking plane first brakes: a command far aside would have the acceleration that
+    /// braking needs. What is left of it goes towards the chosen velocity; all between is allowed, because planes leave a
+    /// convex set.
+    fn brake_first(&self, hard: usize, velocity_m_s: Vector, chosen_m_s: Vector) -> Vector {
+        let planes = &self.planes[..hard];
+        if planes.iter().all(|plane| plane.violation(&velocity_m_s) <= 0.0) {
+            return chosen_m_s;
+        }
+        let (slower_m_s, _) = solve(planes, hard, self.limits.speed_m_s, velocity_m_s);
+        let within = self.limits.acceleration_m_s2 * self.margins.reaction_s;
+        let left = (within - (slower_m_s - velocity_m_s).norm()).max(0.0);
+        slower_m_s + shortened(chosen_m_s - slower_m_s, left)
     }
 
     /// Nobody further away matters, m: two at full speed towards each other over the horizon.

@@ -64,10 +64,41 @@ pub struct NeighbourCounters {
     pub expired: u64,
 }
 
+/// What is kept of a state: one cache line, because a table of a thousand is written at random places.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Known {
-    state: State<Own>,
-    bound: Span,
+    at: Instant<Own>,
+    position_m: [f64; 3],
+    velocity_m_s: [f32; 3],
+    node: u32,
+    bound_us: u32,
+    position_bound_m: f32,
+    velocity_bound_mm_s: u16,
+    acceleration_bound_cm_s2: u16,
+    speed_bound_cm_s: u16,
+    radius_mm: u16,
+}
+
+impl Known {
+    /// Everything that bounds is rounded up.
+    fn of(state: &State<Own>, bound: Span) -> Known {
+        let steps =
+            |value: f64, per_unit: f64| libm::ceil(value * per_unit - 1e-6).clamp(0.0, 65_535.0) as u16;
+        let bound_us = u64::try_from(bound.abs().ns()).unwrap_or(0).div_ceil(1000);
+        Known {
+            at: state.at,
+            position_m: state.position_m.into(),
+            velocity_m_s: [0, 1, 2].map(|axis| state.velocity_m_s[axis] as f32),
+            node: state.node,
+            bound_us: bound_us.min(u64::from(u32::MAX)) as u32,
+            position_bound_m: (state.position_bound_m as f32).next_up(),
+            velocity_bound_mm_s: steps(state.velocity_bound_m_s, 1000.0),
+            acceleration_bound_cm_s2: steps(state.acceleration_bound_m_s2, 100.0),
+            speed_bound_cm_s: steps(state.speed_bound_m_s, 100.0),
+            radius_mm: steps(state.radius_m, 1000.0),
+        }
+    }
 }
 
 /// The table of one drone.
@@ -93,9 +124,9 @@ impl Neighbours {
         if state.node == self.own {
             return;
         }
-        let fresh = Known { state, bound: bound.abs() };
+        let fresh = Known::of(&state, bound);
         match self.position_of(state.node) {
-            Ok(at) if self.known[at].state.at >= state.at => self.counters.stale += 1,
+            Ok(at) if self.known[at].at >= state.at => self.counters.stale += 1,
             Ok(at) => {
                 self.known[at] = fresh;
                 self.counters.taken += 1;
@@ -112,13 +143,13 @@ impl Neighbours {
     pub fn handle_timeout(&mut self, now: Instant<Own>) {
         let before = self.known.len();
         let lifespan = self.lifespan;
-        self.known.retain(|known| now - known.state.at <= lifespan);
+        self.known.retain(|known| now - known.at <= lifespan);
         self.counters.expired += (before - self.known.len()) as u64;
     }
 
     /// When [`Self::handle_timeout`] has something to drop.
     pub fn poll_timeout(&self) -> Option<Instant<Own>> {
-        self.known.iter().map(|known| known.state.at).min().map(|at| at + self.lifespan)
+        self.known.iter().map(|known| known.at).min().map(|at| at + self.lifespan)
     }
 
     /// All neighbours at `now`, by number.
@@ -132,19 +163,13 @@ impl Neighbours {
         Some(estimate(&self.known[at], now, knowledge))
     }
 
-    /// The last state of a neighbour, as it came.
-    pub fn state_of(&self, node: u32) -> Option<&State<Own>> {
-        let at = self.position_of(node).ok()?;
-        Some(&self.known[at].state)
-    }
-
     /// Where a neighbour is in the table, or would have to be.
     fn position_of(&self, node: u32) -> Result<usize, usize> {
         // If all from 0 on are known, a neighbour's place follows from its number.
         let guess = (node as usize).saturating_sub(usize::from(node > self.own));
         match self.known.get(guess) {
-            Some(known) if known.state.node == node => Ok(guess),
-            _ => self.known.binary_search_by_key(&node, |known| known.state.node),
+            Some(known) if known.node == node => Ok(guess),
+            _ => self.known.binary_search_by_key(&node, |known| known.node),
         }
     }
 
@@ -165,33 +190,36 @@ impl Neighbours {
 }
 
 fn estimate(known: &Known, now: Instant<Own>, knowledge: Knowledge) -> Estimate {
-    let Known { state, bound } = known;
-    let age = now - state.at;
+    let age = now - known.at;
     let age_s = age.as_s_f64().max(0.0);
+    let velocity_m_s = Vector::from(known.velocity_m_s.map(f64::from));
     let (moved, uncertainty_m) = match knowledge {
         Knowledge::Hold => (Vector::zeros(), 0.0),
-        Knowledge::Age => (state.velocity_m_s * age_s, 0.0),
-        Knowledge::Bound => (state.velocity_m_s * age_s, uncertainty_m(state, age_s, bound.as_s_f64())),
+        Knowledge::Age => (velocity_m_s * age_s, 0.0),
+        Knowledge::Bound => (velocity_m_s * age_s, uncertainty_m(known, velocity_m_s.norm(), age_s)),
     };
     Estimate {
-        node: state.node,
-        position_m: state.position_m + moved,
-        velocity_m_s: state.velocity_m_s,
-        radius_m: state.radius_m,
+        node: known.node,
+        position_m: Vector::from(known.position_m) + moved,
+        velocity_m_s,
+        radius_m: f64::from(known.radius_mm) / 1000.0,
         uncertainty_m,
         age,
-        bound: *bound,
+        bound: Span::from_us(i64::from(known.bound_us)),
     }
 }
 
 /// The radius of the header's formula.
-fn uncertainty_m(state: &State<Own>, age_s: f64, bound_s: f64) -> f64 {
-    let speed = state.velocity_m_s.norm();
+fn uncertainty_m(known: &Known, speed_m_s: f64, age_s: f64) -> f64 {
+    let bound_s = f64::from(known.bound_us) / 1e6;
     let most_s = age_s + bound_s;
-    let moved = state.velocity_bound_m_s * most_s
-        + 0.5 * state.acceleration_bound_m_s2 * most_s * most_s
-        + (speed + state.velocity_bound_m_s) * bound_s;
-    state.position_bound_m + moved.min((state.speed_bound_m_s + speed) * most_s)
+    let velocity_bound_m_s = f64::from(known.velocity_bound_mm_s) / 1000.0;
+    let acceleration_bound_m_s2 = f64::from(known.acceleration_bound_cm_s2) / 100.0;
+    let moved = velocity_bound_m_s * most_s
+        + 0.5 * acceleration_bound_m_s2 * most_s * most_s
+        + (speed_m_s + velocity_bound_m_s) * bound_s;
+    let fastest_m_s = f64::from(known.speed_bound_cm_s) / 100.0 + speed_m_s;
+    f64::from(known.position_bound_m) + moved.min(fastest_m_s * most_s)
 }
 
 #[cfg(test)]
@@ -227,10 +255,10 @@ mod tests {
         assert_eq!((at(Knowledge::Hold).position_m.x, at(Knowledge::Hold).uncertainty_m), (10.0, 0.0));
         assert!((at(Knowledge::Age).position_m.x - 11.96).abs() < 1e-12);
         // 0.1 + 0.05·0.5 + ½·6·0.25 + 4.05·0.01
-        assert!((at(Knowledge::Bound).uncertainty_m - 0.9155).abs() < 1e-12);
+        assert!((at(Knowledge::Bound).uncertainty_m - 0.9155).abs() < 1e-7);
         // After a long time the speed limits it: 0.1 + (8 + 4)·t.
         let late = table.estimate_of(3, Instant::from_ns(5_990_000_000), Knowledge::Bound).unwrap();
-        assert!((late.uncertainty_m - 60.1).abs() < 1e-9, "{late:?}");
+        assert!((late.uncertainty_m - 60.1).abs() < 1e-6, "{late:?}");
     }
 
     #[test]

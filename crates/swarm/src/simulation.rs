@@ -46,6 +46,8 @@ pub struct Simulation {
     rate_hz: f64,
     step: u64,
     drones: Vec<Drone>,
+    /// What each drone's clock shows too much.
+    clock_errors: Vec<Span>,
     winds: Vec<Wind>,
     air: Option<Air>,
     /// States that are true and not yet with the radio: when, which drone, how many frames are left.
@@ -72,6 +74,9 @@ impl Simulation {
             .map(|(number, start)| Drone::new(&scenario, number, *start, &mut draw))
             .collect();
         let count = drones.len();
+        let bound_ns = scenario.states.clock_bound.ns() as f64;
+        let clock_errors =
+            (0..count).map(|_| Span::from_ns(draw.uniform(-0.5 * bound_ns, 0.5 * bound_ns) as i64)).collect();
         let winds = (0..count).map(|n| Wind::new(scenario.wind_m_s2, 1.0, seed ^ ((n as u64) << 20)));
         let air = scenario.air.map(|spec| Air::new(spec, count, seed));
         let mut simulation = Simulation {
@@ -87,6 +92,7 @@ impl Simulation {
             ages: Ages::default(),
             sums: Sums::new(count),
             discovery: Discovery::new(count),
+            clock_errors,
             drones,
             scenario,
             seed,
@@ -221,7 +227,7 @@ impl Simulation {
         }
         let bound = self.scenario.states.clock_bound;
         while let Some(reception) = air.poll_reception(end) {
-            let difference = self.drones[reception.from].clock_error - self.drones[reception.to].clock_error;
+            let difference = self.clock_errors[reception.from] - self.clock_errors[reception.to];
             let Ok(mut state) = State::decode(&reception.bytes) else { continue };
             // Translated with the error that the bound allows.
             state.at = state.at + difference;

@@ -195,13 +195,24 @@ impl Radio {
 
 /// Probability that a frame is received `margin_db` above its rate's sensitivity.
 pub(super) fn frame_success(margin_db: f64, mac_bytes: u32) -> f64 {
-    let kilobytes = f64::from(mac_bytes) / 1000.0;
-    // 0.9 at no margin: odds of 9. The share of a kilobyte is a power of the probability of one.
+    // Odds of 9 for a kilobyte at no margin; a part of it has that part of the odds against it.
     let against = libm::exp(-(SLOPE_PER_DB * margin_db + 2.197_224_577_336_22));
-    if against < 1e-6 {
-        return 1.0 - kilobytes * against;
+    1.0 / (1.0 + against * f64::from(mac_bytes) / 1000.0)
+}
+
+/// Power of levels in steps of a quarter of a decibel from −150 to 50 dBm, mW.
+#[derive(Debug)]
+pub(super) struct Powers(Vec<f64>);
+
+impl Powers {
+    pub(super) fn new() -> Powers {
+        Powers((0..=800).map(|step| libm::pow(10.0, (f64::from(step) / 4.0 - 150.0) / 10.0)).collect())
     }
-    libm::exp(-kilobytes * libm::log1p(against))
+
+    pub(super) fn mw(&self, level_dbm: f32) -> f64 {
+        let step = ((f64::from(level_dbm) + 150.0) * 4.0).clamp(0.0, 800.0);
+        self.0[(step + 0.5) as usize]
+    }
 }
 
 /// Equally likely fades of a Rice channel, dB, drawn once and the same for all seeds: a table is ten times as fast as

@@ -41,8 +41,6 @@ pub(super) struct Drone {
     pub(super) effort: f64,
     pub(super) next_state_ns: i64,
     pub(super) neighbours: Neighbours,
-    /// What its clock shows too much.
-    pub(super) clock_error: Span,
     /// States on their way to the radio, each with the frames that are left.
     pub(super) queue: VecDeque<(Arc<[u8]>, u32)>,
     avoidance: Avoidance,
@@ -88,7 +86,6 @@ pub(super) fn slot_at(scenario: &Scenario, number: usize, now_s: f64) -> Vector 
 
 impl Drone {
     pub(super) fn new(scenario: &Scenario, number: usize, start: Vector, draw: &mut Random) -> Drone {
-        let bound_ns = scenario.states.clock_bound.ns() as f64;
         Drone {
             number,
             vehicle: Vehicle::at(start),
@@ -100,7 +97,6 @@ impl Drone {
             effort: 0.0,
             next_state_ns: (draw.unit() * 1e9 / scenario.states.rate_hz) as i64,
             neighbours: Neighbours::new(number as u32, scenario.nodes, scenario.states.lifespan),
-            clock_error: Span::from_ns(draw.uniform(-0.5 * bound_ns, 0.5 * bound_ns) as i64),
             queue: VecDeque::new(),
             avoidance: Avoidance::new(scenario.limits, scenario.margins),
             errors: Random::for_part(draw.bits(), 24),
