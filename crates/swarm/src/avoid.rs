@@ -14,6 +14,8 @@
 //!   acts. If both keep it they stop before they touch, whatever either intends. It is the barrier of Wang, Ames
 //!   and Egerstedt ("Safety barrier certificates for collisions-free multirobot systems", 2017) for velocity
 //!   commands. Standing still always keeps it, unless the neighbour is too near even where it is thought to be.
+//!   A neighbour that has not been heard for long may be at either side: the plane is repeated for the edge of the ball in
+//!   which it is, and while that ball reaches the vehicle itself it creeps until it hears more.
 //! - **Reciprocal** (soft): ORCA's plane, with a larger margin and a horizon. It makes drones pass each other instead of
 //!   meeting at the barrier.
 //!
@@ -25,6 +27,21 @@ use crate::vehicle::{Limits, shortened};
 
 /// Nearest neighbours that are looked at; those beyond are counted.
 pub const NEIGHBOURS_MAX: usize = 64;
+/// With an uncertainty above this share of the distance, a neighbour is looked for at the sides, too, …
+const WIDE: f64 = 0.2;
+/// … and above this one everywhere.
+const COVERED: f64 = 0.95;
+/// The fastest command while a neighbour may be anywhere, m/s.
+const CREEP_M_S: f64 = 0.2;
+/// Six directions around.
+const EDGES: [(f64, f64); 6] = [
+    (1.0, 0.0),
+    (0.5, 0.866_025_403_784_438_6),
+    (-0.5, 0.866_025_403_784_438_6),
+    (-1.0, 0.0),
+    (-0.5, -0.866_025_403_784_438_6),
+    (0.5, -0.866_025_403_784_438_6),
+];
 /// Speed with which one that is too near is left, per metre that it is too near, 1/s.
 const RETREAT_PER_S: f64 = 1.0;
 
@@ -120,21 +137,25 @@ impl Avoidance {
         let ignored = self.near.len().saturating_sub(NEIGHBOURS_MAX);
         self.near.truncate(NEIGHBOURS_MAX);
         self.planes.clear();
+        let mut most_m_s = self.limits.speed_m_s;
         for other in self.near.iter().map(|(_, number)| &self.others[*number]) {
             let toward = other.position_m - position_m;
             self.planes.extend(braking(&self.limits, &self.margins, toward, other));
+            if around(&self.limits, &self.margins, (toward, other), &mut self.planes) {
+                most_m_s = CREEP_M_S.min(most_m_s);
+            }
         }
         let hard = self.planes.len();
         for other in self.near.iter().map(|(_, number)| &self.others[*number]) {
             let toward = other.position_m - position_m;
             self.planes.push(reciprocal(&self.limits, &self.margins, (toward, velocity_m_s), other));
         }
-        let (chosen_m_s, kept) = self.choose(hard, wanted_m_s);
-        Decision { velocity_m_s: self.brake_first(hard, velocity_m_s, chosen_m_s), kept, ignored }
+        let (chosen_m_s, kept) = self.choose((hard, most_m_s), wanted_m_s);
+        Decision { velocity_m_s: self.brake_first((hard, most_m_s), velocity_m_s, chosen_m_s), kept, ignored }
     }
 
-    fn choose(&self, hard: usize, wanted_m_s: Vector) -> (Vector, Kept) {
-        let (velocity_m_s, kept) = solve(&self.planes, hard, self.limits.speed_m_s, wanted_m_s);
+    fn choose(&self, (hard, most_m_s): (usize, f64), wanted_m_s: Vector) -> (Vector, Kept) {
+        let (velocity_m_s, kept) = solve(&self.planes, hard, most_m_s, wanted_m_s);
         let speed = wanted_m_s.norm();
         let is_blocked = speed > BLOCKED_M_S && velocity_m_s.dot(&wanted_m_s) < BLOCKED_SHARE * speed * speed;
         if !is_blocked {
@@ -142,18 +163,23 @@ impl Avoidance {
         }
         // Two that wait for each other, or a ring of them, go round: everybody to the right.
         let aside_m_s = wanted_m_s * 0.5 + aside_of(wanted_m_s) * speed;
-        solve(&self.planes, hard, self.limits.speed_m_s, aside_m_s)
+        solve(&self.planes, hard, most_m_s, aside_m_s)
     }
 
     /// A vehicle that is too fast for a braking plane first brakes: a command far aside would have the acceleration that
     /// braking needs. What is left of it goes towards the chosen velocity; all between is allowed, because planes leave a
     /// convex set.
-    fn brake_first(&self, hard: usize, velocity_m_s: Vector, chosen_m_s: Vector) -> Vector {
+    fn brake_first(
+        &self,
+        (hard, most_m_s): (usize, f64),
+        velocity_m_s: Vector,
+        chosen_m_s: Vector,
+    ) -> Vector {
         let planes = &self.planes[..hard];
         if planes.iter().all(|plane| plane.violation(&velocity_m_s) <= 0.0) {
             return chosen_m_s;
         }
-        let (slower_m_s, _) = solve(planes, hard, self.limits.speed_m_s, velocity_m_s);
+        let (slower_m_s, _) = solve(planes, hard, most_m_s, velocity_m_s);
         let within = self.limits.acceleration_m_s2 * self.margins.reaction_s;
         let left = (within - (slower_m_s - velocity_m_s).norm()).max(0.0);
         slower_m_s + shortened(chosen_m_s - slower_m_s, left)
@@ -194,6 +220,40 @@ fn braking(limits: &Limits, margins: &Margins, toward_m: Vector, other: &Other) 
         false => braking_speed_m_s(own_m, acceleration, margins.reaction_s),
     };
     (speed < limits.speed_m_s).then(|| Plane { point: normal * -speed, normal })
+}
+
+/// Braking planes for where else the neighbour may be. Straight ahead it may be nearest, but with an uncertainty near the
+/// distance it may as well be on either side. Pushes planes for the edge of the ball in which it is, as seen from here;
+/// true if that ball reaches the vehicle itself, so that no direction is safe.
+fn around(
+    limits: &Limits,
+    margins: &Margins,
+    (toward_m, other): (Vector, &Other),
+    planes: &mut Vec<Plane>,
+) -> bool {
+    let distance_m = toward_m.norm();
+    let sine = other.uncertainty_m / distance_m.max(1e-9);
+    if sine < WIDE {
+        return false;
+    }
+    if sine > COVERED {
+        return true;
+    }
+    let cosine = (1.0 - sine * sine).sqrt();
+    let edge_m = distance_m * cosine;
+    let gap_m = edge_m - limits.radius_m - other.radius_m - margins.hard_m;
+    let own_m = if other.reciprocates { 0.5 * gap_m } else { gap_m };
+    let acceleration = limits.acceleration_m_s2 * margins.braking_share;
+    let speed = braking_speed_m_s(own_m, acceleration, margins.reaction_s);
+    if speed < limits.speed_m_s {
+        let ahead = unit(toward_m);
+        let (right, up) = (aside_of(toward_m), aside_of(toward_m).cross(&ahead));
+        for (r, u) in EDGES {
+            let normal = -(ahead * cosine + (right * r + up * u) * sine);
+            planes.push(Plane { point: normal * -speed, normal });
+        }
+    }
+    false
 }
 
 /// ORCA's plane: half of the least change of the relative velocity that ends all collisions within the horizon.
