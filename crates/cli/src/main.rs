@@ -17,6 +17,7 @@ mod progress;
 mod publish;
 mod stop;
 mod swarm;
+mod swarm_flight;
 mod sync;
 mod top;
 mod topics;
@@ -52,6 +53,9 @@ enum Command {
     Sync(sync::Command),
     /// Fly a simulated flight controller with a companion computer, and see what wrong times cost
     Fcu(fcu::FcuArguments),
+    /// Fly a swarm that knows how old its neighbours' states are
+    #[command(subcommand)]
+    Swarm(swarm_flight::Command),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
         Command::Fcu(arguments) => fcu::run(&arguments),
+        Command::Swarm(command) => swarm_flight::run(&command),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
