@@ -1126,7 +1126,7 @@ static void handle_best_effort(noctule_client_t *self, const uint8_t *message, u
 
 static void handle_message(noctule_client_t *self, const uint8_t *message, size_t length, int64_t now_ns) {
     if (self->state == NOCTULE_CLOSED) return;
-    /* Length: no longer than the longest the agent was told of. */
+    /* A message is at most as long as the limit that CREATE_CLIENT announced. */
     if (length < HEADER + SUBMESSAGE || length > self->config.message_bytes || message[0] != SESSION) {
         self->counts.malformed++;
         return;

@@ -106,7 +106,7 @@ typedef enum {
 enum {
     NOCTULE_PUBLISH = 0,
     NOCTULE_SUBSCRIBE = 1,
-    NOCTULE_RELIABLE = 2,        /* In DDS and on the line: lost messages are sent again. Otherwise best effort in both. */
+    NOCTULE_RELIABLE = 2,        /* In DDS and on the line: lost messages are retransmitted. Otherwise best effort in both. */
     NOCTULE_TRANSIENT_LOCAL = 4, /* Late subscribers get the last samples. */
     NOCTULE_STAMPED = 8          /* Publisher: the time of each sample travels with it (12 bytes), to Noctule's agent only. */
 };
@@ -167,7 +167,7 @@ typedef struct {
     uint32_t received;             /* Samples handed over. */
     uint32_t lost_messages;        /* Best effort: gaps in the agent's numbers. Reliable: given up by the agent. */
     uint32_t repeated_messages;    /* Arrived twice; the second was dropped. */
-    uint32_t resent_messages;      /* Sent again because the agent missed them. */
+    uint32_t resent_messages;      /* Retransmitted because the agent missed them. */
     uint32_t unstorable_messages;  /* Reliable, too far ahead of a lost one; the agent sends them again. */
     uint32_t too_large_samples;    /* Arrived in fragments and larger than large_bytes. */
     uint32_t malformed;            /* Messages that break the protocol, or are not for this session. */

@@ -491,7 +491,7 @@ static measurement_t measure(noctule_bounded_t *s, const noctule_block_t *block)
     int64_t excess_ns, rough = rougher(e.count), spread_ns[5] = {0, 0, 0, 0, STAMP_NOISE_NS}, variance = 0;
     measurement_t m;
     int i;
-    if (slope_error_ns < SLOPE_ERROR_NS && !s->has_rebel) lower_floor(s, edges_width(&e));
+    if (slope_error_ns < SLOPE_ERROR_NS && !s->has_contradiction) lower_floor(s, edges_width(&e));
     excess_ns = max64(sub_sat(edges_width(&e), floor_ns(s)), 0);
     mean_add(&s->usual_excess, divided(excess_ns, rough));
     if (mean_is_steadier(s)) {
@@ -529,7 +529,7 @@ static void start(noctule_bounded_t *s, const seen_t *seen) {
     measurement_t first = {0, 0, 0, 0};
     noctule_block_t block;
     s->has_lock = true;
-    s->has_relocked = s->withdrawn = s->has_block = s->has_rebel = false;
+    s->has_relocked = s->withdrawn = s->has_block = s->has_contradiction = false;
     s->anchor_ns = add_sat(seen->at_least_ns, shift_right(seen->round_trip_ns, 1));
     s->last_ns = s->agreed_ns = seen->t4_ns;
     s->window = window_new(seen->proven);
@@ -620,7 +620,7 @@ static void agree(noctule_bounded_t *s, const seen_t *seen) {
     } else {
         s->window.recent = intersect(s->window.recent, seen->proven);
     }
-    s->has_rebel = false;
+    s->has_contradiction = false;
     s->agreed_ns = seen->t4_ns;
     if (s->has_block && sub_sat(seen->at_ns, s->block.first_ns) > LONGEST_BLOCK_NS) close_block(s);
     if (s->has_block) {
@@ -633,7 +633,7 @@ static void agree(noctule_bounded_t *s, const seen_t *seen) {
 }
 
 static void relock(noctule_bounded_t *s, int64_t limit) {
-    noctule_block_t *block = &s->rebel_block;
+    noctule_block_t *block = &s->contradiction_block;
     noctule_edges_t e = block_edges(block);
     int64_t moved_ns = edges_middle(&e);
     int64_t jump_ns = sub_sat(moved_ns, shift_right(bank_offset_at(s, e.at_ns), OFFSET_BITS));
@@ -650,8 +650,8 @@ static void relock(noctule_bounded_t *s, int64_t limit) {
     slope_error_ns = min64(mul_shift(block_span(block), drift_deviation, 46), INT64_C(1) << 26);
     m.variance += shift_left(square_shift(slope_error_ns, 0), VARIANCE_BITS);
     bank_relock(s, &m, drift_deviation);
-    if (!s->config.distrust_past) s->window = s->rebel_window;
-    s->withdrawn = s->has_rebel = s->has_block = false;
+    if (!s->config.distrust_past) s->window = s->contradiction_window;
+    s->withdrawn = s->has_contradiction = s->has_block = false;
     s->block_target = 1;
     s->blocks_at_target = 0;
     s->edges_known = 0;
@@ -660,18 +660,18 @@ static void relock(noctule_bounded_t *s, int64_t limit) {
 }
 
 static bool disagree(noctule_bounded_t *s, const seen_t *seen, bool contradicts, int64_t limit) {
-    uint32_t count = s->has_rebel ? s->rebel_count + 1 : 1;
+    uint32_t count = s->has_contradiction ? s->contradiction_count + 1 : 1;
     s->window = window_new(seen->proven);
     s->withdrawn = s->withdrawn || contradicts;
-    if (s->has_rebel && !is_empty(intersect(window_interval(&s->rebel_window), seen->proven))) {
-        s->rebel_window.recent = intersect(s->rebel_window.recent, seen->proven);
-        add_to_block(s, &s->rebel_block, seen);
+    if (s->has_contradiction && !is_empty(intersect(window_interval(&s->contradiction_window), seen->proven))) {
+        s->contradiction_window.recent = intersect(s->contradiction_window.recent, seen->proven);
+        add_to_block(s, &s->contradiction_block, seen);
     } else {
-        s->rebel_window = s->window;
-        s->rebel_block = new_block(s, seen);
+        s->contradiction_window = s->window;
+        s->contradiction_block = new_block(s, seen);
     }
-    s->has_rebel = true;
-    s->rebel_count = count;
+    s->has_contradiction = true;
+    s->contradiction_count = count;
     if (count < CONTRADICTIONS_TO_RELOCK) return false;
     relock(s, limit);
     return true;
@@ -712,7 +712,7 @@ static noctule_sync_verdict_t judge(noctule_bounded_t *s, const noctule_exchange
         return NOCTULE_SYNC_USED;
     }
     window_advance(&s->window, elapsed_ns, limit);
-    if (s->has_rebel) window_advance(&s->rebel_window, elapsed_ns, limit);
+    if (s->has_contradiction) window_advance(&s->contradiction_window, elapsed_ns, limit);
     s->last_ns = add_sat(s->last_ns, elapsed_ns);
     how = standing(s, &seen);
     if (how == AGREES) {

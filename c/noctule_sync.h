@@ -78,9 +78,9 @@ typedef struct { int64_t first_ns, last_ns, slope, at_most_ns, at_least_ns, sum_
 /* The estimator. Make it with noctule_bounded_init; do not look inside. */
 typedef struct {
     noctule_bounded_config_t config;
-    bool has_lock, has_relocked, withdrawn, has_block, has_rebel;
+    bool has_lock, has_relocked, withdrawn, has_block, has_contradiction;
     uint8_t active, edges_known;
-    uint32_t block_target, blocks_at_target, floor_blocks, rebel_count;
+    uint32_t block_target, blocks_at_target, floor_blocks, contradiction_count;
     int64_t anchor_ns, last_ns, agreed_ns, relocked_ns;
     noctule_window_t window;
     noctule_kalman_t filters[3];
@@ -90,8 +90,8 @@ typedef struct {
     noctule_edges_t before, older;
     noctule_mean_t forward, back, middle, mean, usual_excess;
     noctule_block_t block;
-    noctule_window_t rebel_window;
-    noctule_block_t rebel_block;
+    noctule_window_t contradiction_window;
+    noctule_block_t contradiction_block;
     uint32_t accepted, rejected, relocks;
 } noctule_bounded_t;
 

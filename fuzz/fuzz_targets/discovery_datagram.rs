@@ -9,7 +9,7 @@ use noctule_timebase::{Instant, Span};
 fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::from_ns(0);
     let me = Identity { id: NodeId([1; 16]), name: "fuzzed".into(), host: 1, port: 7411 };
-    let mut discovery = Discovery::new(DiscoveryConfig::default(), me, Vec::new(), 1, now);
+    let mut discovery = Discovery::new(DiscoveryConfig::default(), me, Vec::new(), [1; 16], now);
     let mut out = Vec::new();
     // Each piece of input is one datagram, with its length in front.
     let mut rest = bytes;

@@ -64,7 +64,7 @@ fuzz_target!(|bytes: &[u8]| {
         sequence += 1;
         let class = classes[usize::from(length % 4)].1;
         let (writer, payload, age) = (StreamId(u32::from(length % 4)), &datagram[..], Span::ZERO);
-        link.send(&Outgoing { writer, sequence, origin: Origin::exactly(0), age, class, depth: 4, payload }, now);
+        let _ = link.send(&Outgoing { writer, sequence, origin: Origin::exactly(0), age, class, depth: 4, payload }, now);
         for _ in 0..256 {
             out.clear();
             if !link.poll_transmit(now, &mut out) {

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use noctule_lab::recording::{Recording, Stamp};
+use noctule_record::ages::Recording;
+use noctule_record::stamp::Stamp;
 
 const MAGIC: &[u8] = b"\x89MCAP0\r\n";
 
@@ -29,6 +30,11 @@ fn chunk(compression: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn file(bytes: &[u8]) {
+    let (contents, _) = noctule_record::check::contents(bytes);
+    for topic in contents.channels.values() {
+        assert!(topic.with_bound <= topic.messages && topic.with_source_time <= topic.messages);
+        assert!(topic.age_p50_ns <= topic.age_max_ns);
+    }
     let mut recording = Recording::default();
     let _ = recording.read(bytes, &[]);
     for (_, topic) in recording.topics() {

@@ -5,8 +5,10 @@ mod bench;
 mod browser;
 mod c_library;
 mod dds;
+mod evidence;
 mod examples;
 mod fuzz;
+mod link_map;
 mod microcontroller;
 mod peers;
 mod python;
@@ -78,8 +80,23 @@ enum Command {
     },
     /// Simulate a core over its grid and rewrite the committed table
     Sweep {
-        /// `time-sync`
+        /// `time-sync`, `discovery` or `prrt`
         core: String,
+        /// `prrt`: seed of every link and of the cells that are drawn; then nothing committed is rewritten
+        #[arg(long)]
+        seed: Option<u64>,
+        /// `prrt`: only so many cells, drawn by the seed, instead of the whole map
+        #[arg(long)]
+        cells: Option<u64>,
+        /// `prrt`: the whole map, which is what it is without --cells
+        #[arg(long, conflicts_with = "cells")]
+        all: bool,
+        /// `prrt`: a CSV file for the figures, instead of the committed ones
+        #[arg(long)]
+        out: Option<String>,
+        /// `prrt`: only make table and page anew, of the figures that are committed
+        #[arg(long, conflicts_with_all = ["seed", "cells", "out"])]
+        redraw: bool,
     },
     /// Model-check the ring in shared memory
     Loom,
@@ -135,7 +152,10 @@ fn main() -> ExitCode {
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
         Command::Sim { core, seed, count } => steps::sim(&core, seed, count),
-        Command::Sweep { core } => steps::sweep(&core),
+        Command::Sweep { core, seed, cells, out, redraw, .. } if core == "prrt" => {
+            link_map::run(&link_map::Request { seed, cells, out, redraw })
+        }
+        Command::Sweep { core, .. } => steps::sweep(&core),
         Command::Loom => steps::loom(),
         Command::Sanitizers { name } => steps::sanitizers(name.as_deref()),
         Command::Soak { boards: true, minutes } => microcontroller::soak(60 * minutes, 3, true),

@@ -18,5 +18,23 @@ pub fn run() -> Result<(), String> {
     }
     let report = "target/readers/report";
     shell::run(&format!("cargo run --quiet -p noctule-lab --example synthetic_report -- {report} 2 2000"))?;
-    shell::run(&format!("{python} xtask/src/readers/check.py {report}"))
+    shell::run(&format!("{python} xtask/src/readers/check.py {report}"))?;
+    recording(&python)
+}
+
+/// Records two topics of a running system and has the file read.
+fn recording(python: &str) -> Result<(), String> {
+    shell::run("cargo build --quiet -p noctule-cli")?;
+    let folder = "target/readers/recording";
+    // Ends with the publishers: each waits for the recorder, sends its samples, and the recorder is interrupted then.
+    let swarm = "--domain 4321 --interface 127.0.0.1";
+    shell::run(&format!(
+        "set -e; noctule=target/debug/noctule; rm -rf {folder}; mkdir -p {folder}; \
+         $noctule record --out {folder}/a.mcap {swarm} > {folder}/log & recorder=$!; \
+         $noctule pub /a --reliable --keep-last 512 --rate 1000 --count 300 one --wait-for 1 --seconds 60 {swarm}; \
+         $noctule pub /b --reliable --keep-last 512 --rate 1000 --count 200 two --wait-for 1 --seconds 60 {swarm}; \
+         kill -INT $recorder; wait $recorder; \
+         $noctule record --check {folder}/a.mcap --json > {folder}/checked.json; \
+         {python} xtask/src/readers/recording.py {folder}/a.mcap {folder}/checked.json"
+    ))
 }

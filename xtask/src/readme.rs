@@ -6,6 +6,8 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::evidence::{self, Tie};
+use crate::link_map::median;
 use crate::shell;
 
 const TABLE_BEGIN: &str = "<!-- table of ";
@@ -77,11 +79,20 @@ fn with_table(text: &str) -> Result<String, String> {
     let path = shell::root().join(name).join("run.json");
     let run = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let run: Value = serde_json::from_str(&run).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok(format!("{before}{TABLE_BEGIN}{name} -->\n{}{TABLE_END}{after}", table(&run)?))
+    let changed = match evidence::of_run(name)? {
+        Tie::Committed => "",
+        Tie::Changed(_) => " and changes that were not committed",
+        Tie::Missing(why) => {
+            return Err(format!(
+                "{name} is of a commit that is not in the repository ({why}); measure again at one"
+            ));
+        }
+    };
+    Ok(format!("{before}{TABLE_BEGIN}{name} -->\n{}{TABLE_END}{after}", table(&run, changed)?))
 }
 
 /// One row per middleware's round trip and per floor that one is compared with: medians over the trials.
-fn table(run: &Value) -> Result<String, String> {
+fn table(run: &Value, changed: &str) -> Result<String, String> {
     let cells = run["cells"].as_array().ok_or("the run has no cells")?;
     let mut rows: Vec<(String, Vec<&Value>)> = Vec::new();
     let is_shown = |cell: &&Value| {
@@ -110,9 +121,9 @@ fn table(run: &Value) -> Result<String, String> {
     }
     let mut text = "| | | p50 | p99 | × floor |\n|---|---|---:|---:|---:|\n".to_owned();
     for (name, trials) in &rows {
-        let p50 = median(trials, |cell| cell["latency_ns"]["p50"].as_f64());
-        let p99 = median(trials, |cell| cell["latency_ns"]["p99"].as_f64());
-        let ratio = median(trials, |cell| cell["ratio_to_floor"].as_f64());
+        let p50 = median_of(trials, |cell| cell["latency_ns"]["p50"].as_f64());
+        let p99 = median_of(trials, |cell| cell["latency_ns"]["p99"].as_f64());
+        let ratio = median_of(trials, |cell| cell["ratio_to_floor"].as_f64());
         let shown = |ns: Option<f64>| ns.map_or("–".into(), microseconds);
         let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.1}"));
         text += &format!("| {name} | {} | {} | {ratio} |\n", shown(p50), shown(p99));
@@ -127,8 +138,9 @@ fn table(run: &Value) -> Result<String, String> {
         .map(|(name, version)| format!("{name} {}", word(version)))
         .collect();
     text += &format!(
-        "\nMedians of {} trials on {} with {} cores (a virtual machine), {}, {}.\n",
+        "\nMedians of {} trials at commit {}{changed}, on {} with {} cores (a virtual machine), {}, {}.\n",
         rows.iter().map(|(_, trials)| trials.len()).max().unwrap_or(0),
+        word(&host["commit"]).trim_end_matches("-dirty"),
         word(&host["cpu"]),
         host["cores"],
         word(&host["kernel"]),
@@ -137,11 +149,9 @@ fn table(run: &Value) -> Result<String, String> {
     Ok(text)
 }
 
-/// Middle value over the trials; `None` unless every trial has one.
-fn median(trials: &[&Value], pick: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
-    let mut values = trials.iter().map(|cell| pick(cell)).collect::<Option<Vec<f64>>>()?;
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+/// Median over the trials; `None` unless every trial has one.
+fn median_of(trials: &[&Value], pick: impl Fn(&Value) -> Option<f64>) -> Option<f64> {
+    median(trials.iter().map(|cell| pick(cell)).collect::<Option<Vec<f64>>>()?)
 }
 
 fn microseconds(ns: f64) -> String {
@@ -204,7 +214,7 @@ mod tests {
         };
         let host = serde_json::json!({ "cpu": "c", "cores": 2, "kernel": "k", "versions": {} });
         let run = serde_json::json!({ "host": host, "cells": [cell(3000.into()), cell(1000.into()), cell(2000.into())] });
-        let table = table(&run).unwrap();
+        let table = table(&run, "").unwrap();
         assert!(
             table.contains("| **dds** | udp, round trip, block, two cores | 2.00 µs | – |  |"),
             "{table}"

@@ -109,10 +109,6 @@ pub fn sweep(core: &str) -> Result<(), String> {
             "cargo run --release --quiet -p noctule-discovery --example sweep_discovery > target/sweep.md \
              && mv target/sweep.md crates/discovery/sweep.md",
         ),
-        "prrt" => shell::run(
-            "cargo run --release --quiet -p noctule-prrt --example sweep_prrt > target/sweep.md \
-             && mv target/sweep.md crates/prrt/sweep.md",
-        ),
         other => Err(format!("no sweep is called \"{other}\"; there are time-sync, discovery and prrt")),
     }
 }

@@ -46,7 +46,7 @@ pub struct Endpoint {
     pub type_name: String,
     /// Reads instead of writing.
     pub subscribes: bool,
-    /// Lost messages are sent again.
+    /// Lost messages are retransmitted.
     pub reliable: bool,
     /// Publishers: the time of each sample travels with it, to Noctule's agent only.
     pub stamped: bool,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use noctule_lab::directory::Directory;
+use noctule_lab::peer_registry::PeerRegistry;
 use noctule_lab::peers::{self, manifest};
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
@@ -158,8 +158,8 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
 }
 
 /// All peers: the floors, and the programs of the nearest `peers/` (or of `NOCTULE_PEERS`).
-fn directory() -> Result<Directory, Box<dyn Error>> {
-    let mut directory = Directory::built_in(&std::env::current_exe()?);
+fn directory() -> Result<PeerRegistry, Box<dyn Error>> {
+    let mut directory = PeerRegistry::built_in(&std::env::current_exe()?);
     let wanted = std::env::var_os("NOCTULE_PEERS");
     match manifest::find_folder(wanted.as_deref(), &std::env::current_dir()?) {
         Some(folder) => peers::add_all(&mut directory, &folder)?,

@@ -13,8 +13,10 @@ mod lab;
 mod lab_report;
 mod link;
 mod ping;
+mod play;
 mod progress;
 mod publish;
+mod record;
 mod stop;
 mod swarm;
 mod swarm_flight;
@@ -71,6 +73,13 @@ enum Command {
     ///
     /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
     Gateway(gateway::GatewayArguments),
+    /// Write the samples of topics into an MCAP file, each with its source time and bound
+    ///
+    /// Foxglove, PlotJuggler and rosbag2 open it. A slow or full disk loses samples of the recording, which are counted, never of the
+    /// robot. Ctrl-C ends it; a file whose recorder was killed lacks less than a second.
+    Record(record::RecordArguments),
+    /// Publish a recording again, at its own times
+    Play(play::PlayArguments),
     /// Watch all topics: rate, age with its bound, loss, traffic
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
@@ -86,6 +95,8 @@ pub(crate) enum Outcome {
 }
 
 fn main() -> ExitCode {
+    let (commit, sources) = (option_env!("NOCTULE_COMMIT"), option_env!("NOCTULE_SOURCES"));
+    noctule_lab::host::built_from(noctule_lab::host::BuiltFrom { commit, sources });
     let outcome = match Arguments::parse().command {
         // A node's exit code is its own.
         Command::Lab(lab::Command::Node { name }) => return lab::serve_node(&name),
@@ -100,6 +111,8 @@ fn main() -> ExitCode {
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
+        Command::Play(arguments) => play::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {

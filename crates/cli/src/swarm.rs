@@ -7,10 +7,6 @@ use std::time::Duration;
 
 use noctule::{Node, NodeError, NodeId};
 
-/// Ports of a domain, `docs/spec/discovery.md`.
-const FIRST_PORT: u32 = 7400;
-const PORTS_PER_DOMAIN: u32 = 10;
-
 /// Which swarm, and as whom.
 #[derive(clap::Args)]
 pub(crate) struct SwarmArguments {
@@ -20,7 +16,7 @@ pub(crate) struct SwarmArguments {
     /// File with the swarm's key: 64 hexadecimal digits that only you can read
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// A host or node to be told by unicast where multicast does not reach, e.g. 192.168.1.7; repeatable
+    /// A host or node to reach by unicast where multicast does not, e.g. 192.168.1.7 or [fe80::1%3]:40123; repeatable
     #[arg(long, value_name = "ADDRESS")]
     peer: Vec<String>,
     /// Use only the interface with this address
@@ -65,14 +61,12 @@ impl SwarmArguments {
                 "{what} in {seconds} s, although {nodes} there; `noctule topics` lists what they have"
             );
         }
-        let first = FIRST_PORT + PORTS_PER_DOMAIN * self.domain;
         let key = self.key.as_ref().map_or("none here".into(), |key| format!("{} here", key.display()));
         format!(
             "{what} in {seconds} s, and no other node was heard; check that all use the same domain (--domain, {} \
-             here) and swarm key (--key, {key}), and that the firewall lets multicast and UDP ports {first} to {} \
-             through, or name a --peer",
-            self.domain,
-            first + PORTS_PER_DOMAIN - 1
+             here) and swarm key (--key, {key}), and that the firewall lets multicast and UDP through (to \
+             ports 7396 and 7399, and between the ports that nodes have from the system), or name a --peer",
+            self.domain
         )
     }
 }

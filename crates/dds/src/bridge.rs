@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use noctule::{Endpoint, Node, NodeError};
 
 use crate::cyclone::{DdsError, Participant};
-use crate::fellows::{Fellows, ParticipantId, node_name};
 use crate::plan::{DdsEndpoint, Plan, plan};
 use crate::route::OpenRoute;
 pub use crate::route::RouteStatus;
 use crate::rules::Rules;
+use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name};
 
 /// Both sides' discovery is looked at this often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -87,7 +87,7 @@ pub(crate) struct Shared {
 
 #[derive(Debug, Default)]
 struct Inside {
-    fellows: Fellows,
+    siblings: SiblingBridges,
     /// Participants of this host.
     here: HashSet<ParticipantId>,
     notices: VecDeque<String>,
@@ -151,13 +151,13 @@ impl Shared {
     }
 
     /// Whether a participant is a bridge's that is also on the bus.
-    pub(crate) fn is_fellow_participant(&self, participant: &ParticipantId) -> bool {
-        self.lock().fellows.has_participant(participant)
+    pub(crate) fn is_sibling_participant(&self, participant: &ParticipantId) -> bool {
+        self.lock().siblings.has_participant(participant)
     }
 
     /// Whether a node is a bridge's that is also in DDS.
-    pub(crate) fn is_fellow_node(&self, node: noctule::NodeId) -> bool {
-        self.lock().fellows.has_node(node)
+    pub(crate) fn is_sibling_node(&self, node: noctule::NodeId) -> bool {
+        self.lock().siblings.has_node(node)
     }
 
     /// Whether a participant is a process of this host.
@@ -175,16 +175,16 @@ impl Shared {
         }
     }
 
-    /// Learns who is there; the endpoints that are neither ours nor a fellow's.
+    /// Learns who is there; the endpoints that are neither ours nor a sibling's.
     fn look(&self) -> Result<Sides, DdsError> {
         let neighbours = self.participant.neighbours()?;
         let ids: Vec<ParticipantId> = neighbours.iter().map(|neighbour| neighbour.participant).collect();
         let nodes = self.node.nodes();
-        let fellows = Fellows::among(nodes.iter().map(|node| (node.id, node.name.as_str())), &ids);
-        let standby = fellows.stands_by(self.node.id());
+        let siblings = SiblingBridges::among(nodes.iter().map(|node| (node.id, node.name.as_str())), &ids);
+        let standby = siblings.stands_by(self.node.id());
         let mut dds = self.participant.endpoints()?;
-        dds.retain(|endpoint| !fellows.has_participant(endpoint.participant()));
-        let bus = self.node.endpoints().into_iter().filter(|known| !fellows.has_node(known.node));
+        dds.retain(|endpoint| !siblings.has_participant(endpoint.participant()));
+        let bus = self.node.endpoints().into_iter().filter(|known| !siblings.has_node(known.node));
         let bus = bus.map(|known| known.endpoint).collect();
         let mut inside = self.lock();
         inside.status.participants = ids.len();
@@ -194,7 +194,7 @@ impl Shared {
             .filter(|neighbour| neighbour.is_here)
             .map(|neighbour| neighbour.participant)
             .collect();
-        inside.fellows = fellows;
+        inside.siblings = siblings;
         drop(inside);
         if let Some(other) = standby {
             self.notice_once(&format!(

@@ -28,10 +28,10 @@ pub mod ages;
 pub mod bridge;
 #[cfg(feature = "cyclone")]
 pub mod cyclone;
-#[cfg(any(feature = "cyclone", test))]
-mod fellows;
 pub mod payload;
 pub mod plan;
 #[cfg(feature = "cyclone")]
 mod route;
 pub mod rules;
+#[cfg(any(feature = "cyclone", test))]
+mod sibling_bridges;

@@ -201,7 +201,7 @@ impl Passage {
 
     fn publish(&self, publisher: &mut Publisher, sample: &Taken<'_>, payload: &mut Vec<u8>) {
         let is_here = match sample.participant {
-            Some(participant) if self.shared.is_fellow_participant(&participant) => {
+            Some(participant) if self.shared.is_sibling_participant(&participant) => {
                 return count(&self.counters.ignored, 1);
             }
             Some(participant) => self.shared.is_here(&participant),
@@ -239,7 +239,7 @@ impl Passage {
         if info.publisher == self.shared.node.id() {
             return;
         }
-        if self.shared.is_fellow_node(info.publisher) {
+        if self.shared.is_sibling_node(info.publisher) {
             return count(&self.counters.ignored, 1);
         }
         count(&self.counters.missed, info.missed);

@@ -1,9 +1,10 @@
 //! The state machine.
 
+mod hello;
 mod matching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use noctule_timebase::{Instant, Span};
@@ -14,9 +15,9 @@ use crate::endpoint::{Endpoint, EndpointId, EndpointKind};
 use crate::event::{Counters, Destination, Event, Reason, Via};
 use crate::neighbour::{About, Difference, Neighbour, Query};
 use crate::paced::{Bucket, Jitter};
-use crate::wire::{
-    Body, Datagram, Hello, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, Page, PageSet,
-};
+use crate::path::PathKey;
+use crate::shares::Shares;
+use crate::wire::{Body, Datagram, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, Page, PageSet};
 
 /// Marker of the clock that `now` is read from: any monotonic clock of this node.
 pub enum Local {}
@@ -28,6 +29,16 @@ pub type Locator = SocketAddr;
 pub const NODES_LIMIT: usize = 4096;
 /// Pages of other nodes held at once, each of at most 1,164 bytes of endpoints.
 const PAGES_HELD_LIMIT: usize = 32 * PAGES_LIMIT;
+/// Partners of one of our endpoints.
+pub const MATCHES_LIMIT: usize = 1024;
+/// Partners of one of our endpoints that are of one node.
+pub const MATCHES_PER_NODE_LIMIT: usize = 128;
+/// Path challenges and responses that wait to be sent.
+const OUTBOX_LIMIT: usize = 256;
+/// A hello comes once over each network that two nodes share: copies from another address within this time of that from the node's locator mean nothing.
+const SAME_HELLO: Span = Span::from_ms(50);
+/// From so many nodes at one address on, they are sent to by the one port that passes a datagram on to all.
+const DOOR_FROM_NODES: usize = 4;
 /// Nodes that are said hello to by unicast because theirs came so.
 pub const STATIC_PEERS_LIMIT: usize = 64;
 /// Events that wait for [`Discovery::poll_event`].
@@ -35,6 +46,8 @@ const EVENTS_LIMIT: usize = 1 << 16;
 
 /// When a starting node says hello, after its start.
 const START_MS: [i64; 4] = [0, 30, 120, 400];
+/// Hellos after a change of the network begin again no sooner than this.
+const CHANGE_SPACING: Span = Span::from_ms(100);
 /// Between a change and its announcement, so that several changes travel together.
 const GATHER: Span = Span::from_ms(2);
 /// Answers to newcomers are spread over this for each node known …
@@ -77,7 +90,9 @@ pub struct Discovery {
     mismatched: BTreeSet<(EndpointId, NodeId, EndpointId)>,
     /// One of each neighbour.
     timers: BTreeSet<(Instant<Local>, NodeId)>,
-    pages_held: usize,
+    shares: Shares,
+    path: PathKey,
+    outbox: VecDeque<(Locator, Body)>,
     started: Instant<Local>,
     start_hellos: usize,
     next_hello: Instant<Local>,
@@ -97,14 +112,16 @@ pub struct Discovery {
 
 impl Discovery {
     /// A node that starts at `now`. Static peers (at most [`STATIC_PEERS_LIMIT`]; more are cut) get by
-    /// unicast what the group gets. `seed` spreads its answers among those of the others.
+    /// unicast what the group gets. `secret` must be known to nobody else: path challenges are made of it, and what spreads its
+    /// answers among those of the others.
     pub fn new(
         config: DiscoveryConfig,
         mut me: Identity,
         mut static_peers: Vec<Locator>,
-        seed: u64,
+        secret: [u8; 16],
         now: Instant<Local>,
     ) -> Discovery {
+        let path = PathKey::new(secret);
         static_peers.truncate(STATIC_PEERS_LIMIT);
         let end = (0..=me.name.len().min(NODE_NAME_BYTES_MAX)).rfind(|end| me.name.is_char_boundary(*end));
         me.name.truncate(end.unwrap_or(0));
@@ -119,7 +136,8 @@ impl Discovery {
             matched: BTreeSet::new(),
             mismatched: BTreeSet::new(),
             timers: BTreeSet::new(),
-            pages_held: 0,
+            shares: Shares::default(),
+            outbox: VecDeque::new(),
             started: now,
             start_hellos: 0,
             next_hello: now,
@@ -131,7 +149,8 @@ impl Discovery {
             announced: 0,
             leaving: false,
             budget: Bucket::new(config.budget_bytes_per_s, config.budget_saved_bytes, now),
-            jitter: Jitter(seed),
+            jitter: Jitter(path.seed()),
+            path,
             events: VecDeque::new(),
             counters: Counters::default(),
             config,
@@ -206,15 +225,42 @@ impl Discovery {
         count(&mut self.counters.received);
         match body {
             Body::Hello(hello) => {
-                let locator = SocketAddr::new(source.ip(), hello.port);
+                // With the scope of a link-local address.
+                let mut locator = source;
+                locator.set_port(hello.port);
                 self.handle_hello((from, hello), locator, via, now);
             }
-            Body::Page(page) => self.handle_page(from, page, now),
+            Body::Page(page) if self.is_at(from, source) => self.handle_page(from, page, now),
             Body::Query { to, since, except } if to == self.me.id => self.handle_query(since, &except, now),
-            Body::Query { .. } => {}
-            Body::Bye => self.forget(from, Reason::Left),
+            Body::Bye if self.is_at(from, source) => self.forget(from, Reason::Left),
+            Body::PathChallenge { to, number } if to == self.me.id => {
+                let response = Body::PathResponse { number, hello: self.current_hello(false) };
+                self.post(source, response);
+            }
+            Body::PathResponse { number, hello } => {
+                self.handle_path_response((from, number, hello), source, now);
+            }
+            Body::Page(_) | Body::Query { .. } | Body::Bye | Body::PathChallenge { .. } => {}
         }
         Ok(())
+    }
+
+    /// Whether a datagram of a node comes from where that node is. Else anybody could say goodbye in its name.
+    fn is_at(&mut self, node: NodeId, source: Locator) -> bool {
+        // Of a node that is not known nothing is kept: its hello will bring it again.
+        let Some(neighbour) = self.neighbours.get(&node) else { return false };
+        let is_at = neighbour.locator == source;
+        if !is_at {
+            count(&mut self.counters.misplaced);
+        }
+        is_at
+    }
+
+    fn post(&mut self, to: Locator, body: Body) {
+        // What does not fit is asked for again with the next hello.
+        if self.outbox.len() < OUTBOX_LIMIT {
+            self.outbox.push_back((to, body));
+        }
     }
 
     /// A node is known to be dead by other means than silence, such as the end of a connection.
@@ -251,6 +297,9 @@ impl Discovery {
     /// When [`poll_transmit`](Discovery::poll_transmit) or
     /// [`handle_timeout`](Discovery::handle_timeout) next have something to do.
     pub fn poll_timeout(&self) -> Instant<Local> {
+        if !self.outbox.is_empty() {
+            return self.started;
+        }
         // A question has to be paid; who is to be given up waits for as long, a few milliseconds.
         let timer = self.timers.first().map(|(at, _)| (*at).max(self.budget.ready_at(QUERY_BYTES)));
         let pages = self.pages_due.zip(self.next_page());
@@ -258,12 +307,29 @@ impl Discovery {
         [timer, pages].into_iter().flatten().fold(self.hello_at(), Instant::min)
     }
 
-    /// Addresses that get by unicast what the group gets: the static peers, and nodes whose hello
-    /// came by unicast.
-    pub fn unicast_peers(&self) -> impl Iterator<Item = Locator> + '_ {
-        let learned = self.neighbours.values().filter(|neighbour| neighbour.unicast);
-        let learned = learned.map(|neighbour| neighbour.locator).take(STATIC_PEERS_LIMIT);
-        self.static_peers.iter().copied().chain(learned.filter(|peer| !self.static_peers.contains(peer)))
+    /// Addresses that get by unicast what the group gets: the static peers, and nodes whose hello came by unicast, several at one
+    /// address by their host's well-known port.
+    pub fn unicast_peers(&self) -> impl Iterator<Item = Locator> + use<> {
+        let mut by_host: BTreeMap<IpAddr, Vec<Locator>> = BTreeMap::new();
+        for neighbour in self.neighbours.values().filter(|neighbour| neighbour.unicast) {
+            by_host.entry(neighbour.locator.ip()).or_default().push(neighbour.locator);
+        }
+        let mut learned = Vec::new();
+        for mut locators in by_host.into_values() {
+            if let (Some(port), true) = (self.config.door_port, locators.len() >= DOOR_FROM_NODES) {
+                locators.truncate(1);
+                locators.iter_mut().for_each(|locator| locator.set_port(port));
+            }
+            learned.extend(locators);
+        }
+        let is_reached = |peer: &Locator| {
+            let is_whole_host = |fixed: &Locator| Some(fixed.port()) == self.config.door_port;
+            let reaches = |fixed: &Locator| fixed == peer || is_whole_host(fixed) && fixed.ip() == peer.ip();
+            self.static_peers.iter().any(reaches)
+        };
+        learned.retain(|peer| !is_reached(peer));
+        learned.truncate(STATIC_PEERS_LIMIT);
+        self.static_peers.clone().into_iter().chain(learned)
     }
 
     /// Every endpoint known of other nodes, with its node.
@@ -322,109 +388,6 @@ impl Discovery {
         self.counters
     }
 
-    // — hellos —
-
-    fn handle_hello(
-        &mut self,
-        (from, hello): (NodeId, Hello),
-        locator: Locator,
-        via: Via,
-        now: Instant<Local>,
-    ) {
-        let expires = now + self.believed(hello.lifetime);
-        let (new_here, same_host) = (hello.new_here, hello.host == self.me.host);
-        let known = self.neighbours.contains_key(&from);
-        if !known {
-            self.forget_predecessor(locator);
-            if self.neighbours.len() >= NODES_LIMIT {
-                count(&mut self.counters.refused_full);
-                return;
-            }
-            let name = hello.name.clone();
-            self.neighbours.insert(from, Neighbour::new(hello.clone(), locator, expires));
-            self.report(Event::Joined { node: from, locator, same_host, name });
-        }
-        let Some(neighbour) = self.neighbours.get_mut(&from) else { return };
-        // One that overtook a later one says nothing new; but it is a sign of life.
-        if hello.revision >= neighbour.hello.revision {
-            neighbour.hello = hello;
-        }
-        neighbour.locator = locator;
-        neighbour.unicast |= via == Via::Unicast;
-        neighbour.expires = expires;
-        self.plan_query(from, now);
-        if new_here || !known {
-            self.answer_newcomer(now);
-        }
-    }
-
-    /// How long a node counts as present. The more nodes, the likelier one of them misses several hellos of
-    /// another in a row; with a constant lifetime the questions of each would grow with their number.
-    fn believed(&self, lifetime: Span) -> Span {
-        let doublings = (self.neighbours.len() / FEW_NODES).max(1).ilog2();
-        let lifetime = lifetime.min(LIFETIME_MAX);
-        lifetime + lifetime / LIFETIME_PART * i64::from(doublings)
-    }
-
-    /// A node that now answers at the address of another has replaced it.
-    fn forget_predecessor(&mut self, locator: Locator) {
-        let replaced = self.neighbours.iter().find(|(_, neighbour)| neighbour.locator == locator);
-        if let Some((&node, _)) = replaced {
-            self.forget(node, Reason::Restarted);
-        }
-    }
-
-    fn answer_newcomer(&mut self, now: Instant<Local>) {
-        // One that is planned serves all newcomers; drawing again for each would bring it ever nearer.
-        if !self.early {
-            let wait = self.jitter.up_to(self.spread());
-            self.say_hello_early(now + wait);
-        }
-    }
-
-    fn spread(&self) -> Span {
-        let spread = SPREAD_PER_NODE * self.neighbours.len() as i64;
-        spread.clamp(SPREAD_LIMITS.0, SPREAD_LIMITS.1)
-    }
-
-    fn say_hello_early(&mut self, at: Instant<Local>) {
-        let spacing = self.spread().max(HELLO_SPACING);
-        let at = self.last_hello.map_or(at, |last| at.max(last + spacing));
-        if at < self.next_hello {
-            self.next_hello = at;
-            self.early = true;
-        }
-    }
-
-    /// The next hello, but not before it can be paid.
-    fn hello_at(&self) -> Instant<Local> {
-        if self.early { self.next_hello.max(self.budget.ready_at(HELLO_COST)) } else { self.next_hello }
-    }
-
-    fn hello(&mut self, now: Instant<Local>) -> Body {
-        let new_here = self.start_hellos < START_MS.len();
-        self.last_hello = Some(now);
-        self.early = false;
-        while START_MS.get(self.start_hellos).is_some_and(|ms| self.started + Span::from_ms(*ms) <= now) {
-            self.start_hellos += 1;
-        }
-        self.next_hello = match START_MS.get(self.start_hellos) {
-            Some(ms) => self.started + Span::from_ms(*ms),
-            // Shifted at random, or nodes started together would speak together for ever.
-            None => now + self.config.interval - self.jitter.up_to(self.config.interval / 10),
-        };
-        Body::Hello(Hello {
-            revision: self.catalogue.revision(),
-            pages: self.catalogue.pages(),
-            lifetime: self.config.lifetime,
-            port: self.me.port,
-            new_here,
-            host: self.me.host,
-            digest: self.catalogue.digest(),
-            name: self.me.name.clone(),
-        })
-    }
-
     // — pages —
 
     fn announce(&mut self, now: Instant<Local>) {
@@ -452,18 +415,17 @@ impl Discovery {
     }
 
     fn handle_page(&mut self, from: NodeId, page: Page, now: Instant<Local>) {
-        // A page of a node never heard of has no lifetime: its hello will bring the page again.
         let Some(neighbour) = self.neighbours.get_mut(&from) else { return };
-        let grows = usize::from(page.number) + 1;
-        if grows > neighbour.pages_held()
-            && self.pages_held + grows - neighbour.pages_held() > PAGES_HELD_LIMIT
-        {
+        let ip = neighbour.locator.ip();
+        let is_new = !neighbour.holds(page.number);
+        if is_new && (self.shares.pages() >= PAGES_HELD_LIMIT || !self.shares.has_room_for_page(ip)) {
             count(&mut self.counters.refused_full);
             return;
         }
-        let before = neighbour.pages_held();
         let Difference { gone, new, changed } = neighbour.apply(page);
-        self.pages_held += neighbour.pages_held() - before;
+        if is_new {
+            self.shares.add_page(ip);
+        }
         for endpoint in gone {
             self.drop_remote(from, &endpoint);
         }
@@ -524,6 +486,12 @@ impl Discovery {
             self.timers.clear();
             return Some((Body::Bye, Destination::Everyone));
         }
+        if let Some((to, body)) = self.outbox.pop_front() {
+            if matches!(body, Body::PathChallenge { .. }) {
+                count(&mut self.counters.challenged);
+            }
+            return Some((body, Destination::One(to)));
+        }
         if self.next_hello <= now && (!self.early || self.budget.take(HELLO_COST, now)) {
             return Some((self.hello(now), Destination::Everyone));
         }
@@ -574,7 +542,7 @@ impl Discovery {
     fn forget(&mut self, node: NodeId, reason: Reason) {
         let Some(neighbour) = self.neighbours.remove(&node) else { return };
         self.timers.remove(&(neighbour.timer, node));
-        self.pages_held -= neighbour.pages_held();
+        self.shares.remove(neighbour.locator.ip(), neighbour.pages_held());
         for endpoint in neighbour.endpoints() {
             self.drop_remote(node, endpoint);
         }

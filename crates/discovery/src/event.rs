@@ -35,6 +35,8 @@ pub enum Reason {
     Restarted,
     /// Its process is known to be dead.
     Died,
+    /// The table of nodes was full, and nothing of it matched.
+    Displaced,
 }
 
 /// What has become known.
@@ -50,6 +52,13 @@ pub enum Event {
         same_host: bool,
         /// Its name for people.
         name: String,
+    },
+    /// A node is reached at another address from now on.
+    Moved {
+        /// Its number.
+        node: NodeId,
+        /// Where its data socket is now.
+        locator: Locator,
     },
     /// A node is gone; its endpoints have been reported as [`Event::Unmatched`] before.
     Gone {
@@ -117,8 +126,18 @@ pub struct Counters {
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
-    /// Nodes or pages not taken in because a limit was reached.
+    /// Nodes or pages refused because a limit was reached: in total, or of one address.
     pub refused_full: u64,
+    /// Pairs of endpoints that fit and were not matched because one endpoint has too many partners.
+    pub refused_matches: u64,
+    /// Nodes that matched nothing and were forgotten for others because the table was full.
+    pub displaced: u64,
+    /// Datagrams in the name of a node from another address than its own.
+    pub misplaced: u64,
+    /// Path challenges given out for sending.
+    pub challenged: u64,
+    /// Path responses that do not fit, or came too late.
+    pub refused_responses: u64,
     /// Events dropped because nobody fetched them.
     pub events_dropped: u64,
 }

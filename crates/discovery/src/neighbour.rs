@@ -1,5 +1,6 @@
 //! What is known about one other node.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use noctule_timebase::Instant;
@@ -24,7 +25,9 @@ pub(crate) struct Neighbour {
     pub(crate) query: Option<Query>,
     /// When to look whether it is to be asked or given up: not after either.
     pub(crate) timer: Instant<Local>,
-    pages: Vec<HeldPage>,
+    /// Its last hello from its locator came then.
+    pub(crate) heard: Instant<Local>,
+    pages: BTreeMap<u16, HeldPage>,
     /// The newest revision held completely.
     complete: u32,
 }
@@ -63,15 +66,16 @@ pub(crate) struct Difference {
 }
 
 impl Neighbour {
-    pub(crate) fn new(hello: Hello, locator: Locator, expires: Instant<Local>) -> Neighbour {
+    pub(crate) fn new(hello: Hello, locator: Locator, now: Instant<Local>) -> Neighbour {
         Neighbour {
             hello,
             locator,
             unicast: false,
-            expires,
+            expires: now,
             query: None,
             timer: Instant::MAX,
-            pages: Vec::new(),
+            heard: now,
+            pages: BTreeMap::new(),
             complete: 0,
         }
     }
@@ -83,8 +87,8 @@ impl Neighbour {
 
     /// All its pages are held; if so, remembers the revision.
     pub(crate) fn check_complete(&mut self) -> bool {
-        let held = self.pages.iter().take(self.hello.pages.into()).map(|page| page.revision);
-        let whole = self.pages.len() >= self.hello.pages.into() && digest(held) == self.hello.digest;
+        let revision = |number: u16| self.pages.get(&number).map_or(0, |page| page.revision);
+        let whole = digest((0..self.hello.pages).map(revision)) == self.hello.digest;
         if whole {
             self.complete = self.hello.revision;
         }
@@ -100,11 +104,10 @@ impl Neighbour {
     /// are missing. If none is missing, one of those received is outdated, and nothing is left out.
     pub(crate) fn received_since_complete(&self) -> PageSet {
         let mut received = PageSet::EMPTY;
-        let missing =
-            self.pages.len() < self.hello.pages.into() || self.pages.iter().any(|page| page.revision == 0);
+        let missing = (0..self.hello.pages).any(|number| !self.pages.contains_key(&number));
         if missing {
-            let new = (0u16..).zip(&self.pages).filter(|(_, page)| page.revision > self.complete);
-            new.for_each(|(number, _)| received.insert(number));
+            let new = self.pages.iter().filter(|(_, page)| page.revision > self.complete);
+            new.for_each(|(number, _)| received.insert(*number));
         }
         received
     }
@@ -114,13 +117,14 @@ impl Neighbour {
         self.pages.len()
     }
 
-    /// Takes a page in, unless it is older than the one held.
+    /// Whether a page of this number is held.
+    pub(crate) fn holds(&self, number: u16) -> bool {
+        self.pages.contains_key(&number)
+    }
+
+    /// Replaces a page, unless it is older than the one held.
     pub(crate) fn apply(&mut self, page: Page) -> Difference {
-        let number = usize::from(page.number);
-        if self.pages.len() <= number {
-            self.pages.resize(number + 1, HeldPage::default());
-        }
-        let held = &mut self.pages[number];
+        let held = self.pages.entry(page.number).or_default();
         if page.revision <= held.revision {
             return Difference::default();
         }
@@ -140,6 +144,6 @@ impl Neighbour {
     }
 
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Arc<Endpoint>> {
-        self.pages.iter().flat_map(|page| &page.endpoints)
+        self.pages.values().flat_map(|page| &page.endpoints)
     }
 }

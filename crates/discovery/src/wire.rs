@@ -1,4 +1,4 @@
-//! Bytes of the four datagrams. Every byte: `docs/spec/discovery.md`.
+//! Bytes of the six datagrams. Every byte: `docs/spec/discovery.md`.
 
 use std::fmt;
 
@@ -19,6 +19,8 @@ const HELLO: u8 = 1;
 const PAGE: u8 = 2;
 const QUERY: u8 = 3;
 const BYE: u8 = 4;
+const PATH_CHALLENGE: u8 = 5;
+const PATH_RESPONSE: u8 = 6;
 const NEW_HERE: u8 = 1;
 /// Bytes before the body: magic, version, kind, two zeros, node, domain.
 const PREFIX_BYTES: usize = 28;
@@ -43,6 +45,12 @@ impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
+}
+
+/// The node that a datagram says it is from, if it begins as one of ours does.
+pub fn sender(bytes: &[u8]) -> Option<NodeId> {
+    let header = bytes.first_chunk::<24>().filter(|header| header.starts_with(&MAGIC))?;
+    header.last_chunk().copied().map(NodeId)
 }
 
 /// A set of page numbers: bit `n % 8` of byte `n / 8` stands for page `n`.
@@ -95,6 +103,20 @@ pub enum Body {
     },
     /// "I am leaving."
     Bye,
+    /// "Show that you receive where you say: send this number back."
+    PathChallenge {
+        /// The node that is to answer.
+        to: NodeId,
+        /// Means something to its sender only.
+        number: u64,
+    },
+    /// The answer, with a hello: its receiver has kept nothing.
+    PathResponse {
+        /// Of the challenge.
+        number: u64,
+        /// As it would be sent now.
+        hello: Hello,
+    },
 }
 
 /// The body of a hello.
@@ -154,6 +176,8 @@ impl Datagram {
             Body::Page(_) => PAGE,
             Body::Query { .. } => QUERY,
             Body::Bye => BYE,
+            Body::PathChallenge { .. } => PATH_CHALLENGE,
+            Body::PathResponse { .. } => PATH_RESPONSE,
         };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&[VERSION, kind, 0, 0]);
@@ -173,6 +197,14 @@ impl Datagram {
                 out.extend_from_slice(&except.0);
             }
             Body::Bye => {}
+            Body::PathChallenge { to, number } => {
+                out.extend_from_slice(&to.0);
+                out.extend_from_slice(&number.to_le_bytes());
+            }
+            Body::PathResponse { number, hello } => {
+                out.extend_from_slice(&number.to_le_bytes());
+                hello.encode(out);
+            }
         }
     }
 
@@ -206,6 +238,8 @@ impl Datagram {
                 except: PageSet(cursor.take()?),
             },
             BYE => Body::Bye,
+            PATH_CHALLENGE => Body::PathChallenge { to: NodeId(cursor.take()?), number: cursor.u64()? },
+            PATH_RESPONSE => Body::PathResponse { number: cursor.u64()?, hello: Hello::decode(&mut cursor)? },
             _ => return Err(Malformed::Value),
         };
         if cursor.rest.is_empty() { Ok(Datagram { from, domain, body }) } else { Err(Malformed::Length) }

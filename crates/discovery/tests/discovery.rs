@@ -1,13 +1,7 @@
 //! Swarms of real state machines in a deterministic simulation.
 
-use std::net::SocketAddr;
-
-use noctule_discovery::datagram::{Body, Datagram, Hello};
-use noctule_discovery::{
-    Discovery, DiscoveryConfig, Endpoint, EndpointId, EndpointKind, Identity, NODES_LIMIT, NodeId, Qos,
-    Reason, Reliability, Via,
-};
-use noctule_timebase::{Instant, Span};
+use noctule_discovery::{Endpoint, EndpointId, EndpointKind, Qos, Reason, Reliability};
+use noctule_timebase::Span;
 
 mod swarm;
 
@@ -161,34 +155,6 @@ fn other_domains_are_not_seen() {
     swarm.run(Span::from_s(3));
     assert_eq!(swarm.matches(a), 0);
     assert!(swarm.counters(a).other_domain > 0);
-}
-
-#[test]
-fn the_node_limit_refuses_more_and_counts_them() {
-    let now = Instant::from_ns(0);
-    let me = Identity { id: NodeId([0; 16]), name: "me".into(), host: 0, port: 1 };
-    let mut discovery = Discovery::new(DiscoveryConfig::default(), me, Vec::new(), 1, now);
-    for number in 0..NODES_LIMIT as u32 + 10 {
-        let mut id = [1; 16];
-        id[..4].copy_from_slice(&number.to_le_bytes());
-        let hello = Hello {
-            revision: 0,
-            pages: 0,
-            lifetime: Span::from_s(3),
-            port: 1,
-            new_here: false,
-            host: 0,
-            digest: 0,
-            name: String::new(),
-        };
-        let mut bytes = Vec::new();
-        Datagram { from: NodeId(id), domain: 0, body: Body::Hello(hello) }.encode(&mut bytes);
-        let source = SocketAddr::from((number.to_be_bytes(), 9));
-        assert_eq!(discovery.handle_datagram(&bytes, source, Via::Group, now), Ok(()));
-        while discovery.poll_event().is_some() {}
-    }
-    assert_eq!(discovery.nodes().count(), NODES_LIMIT);
-    assert_eq!(discovery.counters().refused_full, 10);
 }
 
 #[test]

@@ -14,7 +14,7 @@
 //! the true age of every pose is known, whatever its own estimate says.
 //!
 //! [`Companion`] is the other side: a camera on the same trajectory whose poses come late, and a node that notes
-//! how old inertial samples are. Both take the truth from the same crystal, `CLOCK_MONOTONIC_RAW`, so they must
+//! how old inertial samples are. Both take the truth from the same raw clock, `CLOCK_MONOTONIC_RAW`, so they must
 //! run on one machine.
 #![forbid(unsafe_code)]
 

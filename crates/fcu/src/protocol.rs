@@ -34,7 +34,7 @@ const HEADER_BYTES: usize = 4;
 pub enum CompanionClock {
     /// The wall clock: what agents of DDS-XRCE answer with, and what ROS stamps with.
     Wall,
-    /// The crystal: what our MAVLink endpoint answers with.
+    /// The raw clock: what our MAVLink endpoint answers with.
     Raw,
 }
 

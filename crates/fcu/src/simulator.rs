@@ -291,7 +291,7 @@ pub(crate) fn quantile(sorted: &[i64], share: f64) -> Option<i64> {
     sorted.get(at.min(sorted.len().saturating_sub(1))).copied()
 }
 
-/// The crystal is the truth.
+/// The raw clock is the truth.
 fn truth(raw: Instant<Raw>) -> Instant<Truth> {
     raw.translate(Span::ZERO)
 }

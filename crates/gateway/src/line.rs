@@ -116,7 +116,7 @@ pub(crate) fn now() -> Stamp {
     Stamp { local: Instant::from_ns(clocks.raw_before_ns), wall: Instant::from_ns(clocks.realtime_ns) }
 }
 
-/// A moment of the crystal on both clocks.
+/// An instant of the raw clock on both clocks.
 pub(crate) fn stamp_at(raw_ns: i64) -> Stamp {
     let now = now();
     let local = Instant::from_ns(raw_ns);
@@ -331,7 +331,7 @@ impl State {
 
     fn handle_event(&mut self, event: Event, line: &Arc<Line>) {
         match event {
-            Event::Came { client, address } => {
+            Event::Connected { client, address } => {
                 let fresh = ClientState {
                     name: String::new(),
                     time: ClientTime::new(Span::from_ns(line.wire_ns.load(Ordering::Relaxed))),
@@ -346,7 +346,7 @@ impl State {
                     client.name = name;
                 }
             }
-            Event::Went { client, reason } => {
+            Event::Disconnected { client, reason } => {
                 let why = match reason {
                     Gone::Left => "took its leave",
                     Gone::Silent => "is silent",

@@ -241,6 +241,7 @@ fn run(cells: Vec<Cell>) -> Run {
             governor: None,
             versions: text(&[("noctule", "0.1.0"), ("cyclonedds", "0.10.2")]),
             commit: Some("0123456789ab-dirty".to_owned()),
+            sources: Some("0123456789abcdef".to_owned()),
             fingerprint: text(&[
                 ("clock_source", "tsc"),
                 ("governor", "not offered (guest)"),

@@ -14,12 +14,12 @@ use noctule_timebase::Span;
 
 use crate::busy_cores::{self, BusyCores};
 use crate::clock_pair::{ClockPair, PairPlan, Side};
-use crate::conversation::{Circumstances, Conversation};
-use crate::directory::Directory;
-use crate::foreign_clock::{self, ForeignClock};
+use crate::clock_translation::{self, ClockTranslation};
 use crate::judge::{NodeResult, Trial, judge};
 use crate::network::{Emulation, Network};
 use crate::node_process::NodeFault;
+use crate::peer_registry::PeerRegistry;
+use crate::peer_session::{PeerSession, TrialContext};
 use crate::plan::{CellPlan, Plan};
 use crate::run::Cell;
 use crate::samples::CellSamples;
@@ -56,7 +56,7 @@ pub struct Measured {
 /// Starts nodes, tells them what to do, and collects what they saw.
 #[derive(Debug)]
 pub struct Engine<'a> {
-    directory: &'a Directory,
+    registry: &'a PeerRegistry,
     settings: Settings,
     interrupted: Arc<AtomicBool>,
     scratch: tempfile::TempDir,
@@ -88,15 +88,15 @@ pub enum EngineError {
 }
 
 impl<'a> Engine<'a> {
-    /// Prepares to run peers of `directory`; stops early when `interrupted` becomes true.
+    /// Prepares to run peers of `registry`; stops early when `interrupted` becomes true.
     pub fn new(
-        directory: &'a Directory,
+        registry: &'a PeerRegistry,
         settings: Settings,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, EngineError> {
         let scratch = tempfile::Builder::new().prefix("noctule-lab-").tempdir();
         Ok(Self {
-            directory,
+            registry,
             settings,
             interrupted,
             scratch: scratch.map_err(EngineError::Scratch)?,
@@ -158,12 +158,12 @@ impl<'a> Engine<'a> {
     /// One trial of one cell: fresh processes from start to exit.
     fn trial(&mut self, cell: &CellPlan, network: &Network) -> Result<Trial, NodeFault> {
         let failed = |what: &str| NodeFault::Failed(what.to_owned());
-        let entry = self.directory.entries.get(&cell.peer).ok_or_else(|| failed("the peer vanished"))?;
+        let entry = self.registry.entries.get(&cell.peer).ok_or_else(|| failed("the peer vanished"))?;
         self.sessions += 1;
         let session = format!("s{:x}x{:x}", std::process::id(), self.sessions);
         let clocks = self.start_clocks(cell, network, &session)?;
         let line = self.start_line(cell, &session)?;
-        let around = Circumstances {
+        let around = TrialContext {
             network,
             settings: &self.settings,
             scratch: self.scratch.path(),
@@ -172,12 +172,11 @@ impl<'a> Engine<'a> {
         };
         let shown = clocks.as_ref().map_or(&[][..], |clocks| &clocks.each);
         let beside = cell.beside.as_deref().map(|beside| {
-            let entry =
-                self.directory.entries.get(&beside.peer).ok_or_else(|| failed("the peer vanished"))?;
-            Conversation::start(&entry.program, beside, shown, (around, format!("{session}b")))
+            let entry = self.registry.entries.get(&beside.peer).ok_or_else(|| failed("the peer vanished"))?;
+            PeerSession::start(&entry.program, beside, shown, (around, format!("{session}b")))
         });
         let mut beside = beside.transpose()?;
-        let mut conversation = Conversation::start(&entry.program, cell, shown, (around, session))?;
+        let mut peer_session = PeerSession::start(&entry.program, cell, shown, (around, session))?;
         if let Some(clocks) = &clocks {
             clock::sleep_until(clock::now_ns() + (clocks.start - now()).ns());
         }
@@ -188,11 +187,11 @@ impl<'a> Engine<'a> {
         let busy = self.load(cell).map_err(NodeFault::Failed)?;
         let sent_before = network.sent_bytes();
         let line_before = line.as_ref().map_or(Ok(0), SerialLine::sent_bytes).map_err(NodeFault::Failed)?;
-        conversation.begin()?;
-        let nodes = conversation.finish()?;
+        peer_session.begin()?;
+        let nodes = peer_session.finish()?;
         drop(busy);
         let wire_bytes = network.sent_bytes().zip(sent_before).map(|(after, before)| after - before);
-        let beside = beside.map(Conversation::finish).transpose()?;
+        let beside = beside.map(PeerSession::finish).transpose()?;
         let clocks = clocks.map(|clocks| clocks.stop(&nodes)).transpose().map_err(NodeFault::Failed)?;
         let link = network.link_record().map_err(NodeFault::Failed)?;
         let line = line.map(|line| line.stop(line_before)).transpose().map_err(NodeFault::Failed)?;
@@ -242,7 +241,7 @@ impl<'a> Engine<'a> {
             return Ok(Some(TrialClocks { pair: None, each, start, wire }));
         }
         let plan = PairPlan {
-            noctule: &self.directory.noctule,
+            noctule: &self.registry.noctule,
             server: Side { node: 0, clock: sender },
             prober: Side { node: 1, clock: receiver },
             prober_arguments: &["--every-ms".into(), EXCHANGE_EVERY_MS.to_string()],
@@ -275,14 +274,14 @@ struct TrialClocks {
 }
 
 impl TrialClocks {
-    fn stop(self, nodes: &[NodeResult]) -> Result<ForeignClock, String> {
+    fn stop(self, nodes: &[NodeResult]) -> Result<ClockTranslation, String> {
         let exchanges = match self.pair {
             Some(pair) => pair.stop()?.rows,
             None => line_exchanges(nodes),
         };
         let mut each = self.each.into_iter();
         match (each.next(), each.next()) {
-            (Some(remote), Some(local)) => Ok(ForeignClock { exchanges, remote, local, wire: self.wire }),
+            (Some(remote), Some(local)) => Ok(ClockTranslation { exchanges, remote, local, wire: self.wire }),
             _ => Err("there is not one clock for each of two hosts".into()),
         }
     }
@@ -292,7 +291,7 @@ impl TrialClocks {
 fn line_exchanges(nodes: &[NodeResult]) -> Vec<TraceRow> {
     match nodes {
         [_, receiver, ..] if !receiver.exchanges.is_empty() => receiver.exchanges.clone(),
-        [sender, ..] => foreign_clock::turned(&sender.exchanges),
+        [sender, ..] => clock_translation::turned(&sender.exchanges),
         [] => Vec::new(),
     }
 }

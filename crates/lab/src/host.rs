@@ -3,12 +3,32 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::run::Host;
 
+/// What a program says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BuiltFrom {
+    /// As [`Host::commit`].
+    pub commit: Option<&'static str>,
+    /// As [`Host::sources`].
+    pub sources: Option<&'static str>,
+}
+
+static BUILT_FROM: OnceLock<BuiltFrom> = OnceLock::new();
+
+/// Says which commit and which sources the program was built from, once, before anything is measured: a checkout may have gone on
+/// since. `crates/cli/build.rs` finds out. Without it, the commit is the one that is checked out now, and the sources are not known.
+pub fn built_from(program: BuiltFrom) {
+    // Whoever says it first is right: there is one program.
+    let _ = BUILT_FROM.set(program);
+}
+
 /// Reads processor, kernel, governor and commit. What cannot be found is left empty.
 pub fn describe() -> Host {
+    let said = BUILT_FROM.get();
     let uname = rustix::system::uname();
     let kernel = format!(
         "{} {} {}",
@@ -22,7 +42,8 @@ pub fn describe() -> Host {
         kernel,
         governor: first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         versions: BTreeMap::from([("noctule".into(), env!("CARGO_PKG_VERSION").into())]),
-        commit: commit(),
+        commit: said.map_or_else(commit, |said| said.commit.map(str::to_owned)),
+        sources: said.and_then(|said| said.sources.map(str::to_owned)),
         fingerprint: BTreeMap::new(),
         started_at: rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
     }

@@ -8,9 +8,9 @@
 use noctule_peer::{Line, Slot, Table};
 
 use crate::cell_statistics as statistics;
-use crate::conversation::NodeSettings;
-use crate::foreign_clock::{ForeignClock, Translation};
+use crate::clock_translation::{ClockTranslation, Translation};
 use crate::link_record::LinkRecord;
+use crate::peer_session::NodeSettings;
 use crate::plan::CellPlan;
 use crate::run::{Beside, Cell};
 use crate::samples::{CellSamples, Sample};
@@ -48,7 +48,7 @@ pub(crate) struct Trial {
     /// What the emulated link between the hosts did, if there is one.
     pub(crate) link: Option<LinkRecord>,
     /// How the hosts' clocks compared, if they have clocks of their own.
-    pub(crate) clocks: Option<ForeignClock>,
+    pub(crate) clocks: Option<ClockTranslation>,
     /// What happened on the line, if there was one.
     pub(crate) line: LineFigures,
 }

@@ -79,14 +79,14 @@ pub struct Direction {
 
 /// What a report does not know.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct LinkContext {
     pub(crate) seed: u64,
     pub(crate) tcp_congestion_control: String,
     pub(crate) unread: u64,
 }
 
 impl LinkRecord {
-    pub(crate) fn of(report: &Report, around: Surroundings) -> Self {
+    pub(crate) fn of(report: &Report, around: LinkContext) -> Self {
         Self {
             seed: around.seed,
             tcp_congestion_control: around.tcp_congestion_control,

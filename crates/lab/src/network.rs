@@ -15,7 +15,7 @@ use noctule_sys::namespace::NetworkNamespace;
 use noctule_sys::{clock, interface};
 use noctule_timebase::Span;
 
-use crate::link_record::{LinkRecord, Surroundings};
+use crate::link_record::{LinkContext, LinkRecord};
 
 /// Address of each host on the veth pair (an otherwise unused part of 10.0.0.0/8; the namespaces
 /// have no other interface, so nothing else can own them).
@@ -105,7 +105,7 @@ impl Network {
         let report = forwarder.report().map_err(|error| error.to_string())?;
         let control =
             self.hosts.first().map(|host| host.run(|| std::fs::read_to_string(CONGESTION_CONTROL_PATH)));
-        let around = Surroundings {
+        let around = LinkContext {
             seed: *seed,
             tcp_congestion_control: control.and_then(Result::ok).unwrap_or_default().trim().to_owned(),
             unread: self.sum_of_devices(SENT_DROPPED).unwrap_or(0),
@@ -132,7 +132,7 @@ impl Network {
 }
 
 /// Why nothing can be measured between so many hosts across an emulated link; `None` if it can.
-pub(crate) fn emulator_obstacle(hosts: u32) -> Option<String> {
+pub(crate) fn emulator_unsupported(hosts: u32) -> Option<String> {
     if !Path::new("/dev/net/tun").exists() {
         return Some(
             "an emulated link needs /dev/net/tun, which is not there; load it with `modprobe tun`".into(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::directory::{Directory, Entry};
+use crate::peer_registry::{Entry, PeerRegistry};
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
 use crate::{board_peers, busy_cores, library_peer, network, serial_line};
@@ -166,7 +166,7 @@ impl Plan {
     /// A peer nobody has heard of, with its line in the file.
     pub fn expand(
         file: &ScenarioFile,
-        directory: &Directory,
+        registry: &PeerRegistry,
         cores: &[u32],
         choice: &Choice,
     ) -> Result<Self, ScenarioError> {
@@ -181,13 +181,13 @@ impl Plan {
                 if !wanted || limits.peer.as_ref().is_some_and(|peers| !peers.contains(peer)) {
                     continue;
                 }
-                let expander = match (directory.entries.get(peer), directory.missing.get(peer)) {
+                let expander = match (registry.entries.get(peer), registry.missing.get(peer)) {
                     (Some(entry), _) => Expander {
                         scenario: &file.scenario,
                         group: group.get_ref(),
                         peer,
                         entry,
-                        directory,
+                        registry,
                         cores,
                         limits: &limits,
                     },
@@ -196,10 +196,10 @@ impl Plan {
                         continue;
                     }
                     (None, None) => {
-                        let known: Vec<&str> = directory
+                        let known: Vec<&str> = registry
                             .entries
                             .keys()
-                            .chain(directory.missing.keys())
+                            .chain(registry.missing.keys())
                             .map(String::as_str)
                             .collect();
                         let what = format!("no peer is called \"{peer}\"; there are {}", known.join(", "));
@@ -226,7 +226,7 @@ struct Expander<'a> {
     group: &'a Group,
     peer: &'a str,
     entry: &'a Entry,
-    directory: &'a Directory,
+    registry: &'a PeerRegistry,
     cores: &'a [u32],
     limits: &'a Smoke,
 }
@@ -266,9 +266,9 @@ impl Expander<'_> {
             self.settle(&mut cell);
             check_options(&cell, self.cores)?;
             let beside = self.beside(&cell);
-            let obstacle = self.obstacle(&cell).or_else(|| beside.as_ref().err().cloned());
+            let unsupported = self.unsupported(&cell).or_else(|| beside.as_ref().err().cloned());
             cell.beside = beside.ok().flatten().map(Box::new);
-            match obstacle {
+            match unsupported {
                 Some(why) => plan.skip(self.peer, why),
                 None if plan.cells.contains(&cell) => {}
                 None => plan.cells.push(cell),
@@ -321,8 +321,8 @@ impl Expander<'_> {
     fn beside(&self, cell: &CellPlan) -> Result<Option<CellPlan>, String> {
         let Some(traffic) = &self.group.beside else { return Ok(None) };
         let peer = traffic.peer.as_deref().unwrap_or(self.peer);
-        let Some(entry) = self.directory.entries.get(peer) else {
-            let why = self.directory.missing.get(peer).cloned();
+        let Some(entry) = self.registry.entries.get(peer) else {
+            let why = self.registry.missing.get(peer).cloned();
             return Err(why.unwrap_or_else(|| format!("beside: no peer is called \"{peer}\"")));
         };
         let seconds = cell.sending_seconds() + BESIDE_SECONDS;
@@ -348,7 +348,7 @@ impl Expander<'_> {
         expander.settle(&mut other);
         // It is there from the start, and nothing is asked of its latency.
         (other.warm_up_messages, other.deadline_ns) = (0, None);
-        match expander.obstacle(&other) {
+        match expander.unsupported(&other) {
             Some(why) => Err(format!("beside: {why}")),
             None => Ok(Some(other)),
         }
@@ -385,7 +385,7 @@ impl Expander<'_> {
     }
 
     /// Why a cell cannot be measured on this machine or by this peer.
-    fn obstacle(&self, cell: &CellPlan) -> Option<String> {
+    fn unsupported(&self, cell: &CellPlan) -> Option<String> {
         let offer = &self.entry.description;
         let offered = |what: &str, wanted: &String, offered: &[String]| {
             let list = offered.join(", ");
@@ -403,13 +403,13 @@ impl Expander<'_> {
                 (!cell.clocks.is_empty() && !offer.artificial_clock)
                     .then(|| "does not offer artificial_clock, which clocks = […] needs".to_owned())
             })
-            .or_else(|| cell.across.as_ref().and_then(|_| network::emulator_obstacle(cell.hosts)))
+            .or_else(|| cell.across.as_ref().and_then(|_| network::emulator_unsupported(cell.hosts)))
             .or_else(|| {
                 let wanted = cell.options.get("reliability").filter(|_| cell.peer == library_peer::NAME)?;
                 offered("reliability", wanted, &library_peer::RELIABILITIES.map(String::from))
             })
             .or_else(|| {
-                let missing = board_peers::is_through_dds(&cell.options).then(|| self.directory.missing_for_dds())??;
+                let missing = board_peers::is_through_dds(&cell.options).then(|| self.registry.missing_for_dds())??;
                 Some(format!("gateway = \"dds\": {missing}"))
             })
             .or_else(|| {
@@ -460,9 +460,9 @@ mod tests {
     fn expand(cells: &str, cores: &[u32], choice: &Choice) -> Result<Plan, ScenarioError> {
         let text = format!("name = \"x\"\n{cells}");
         let file = ScenarioFile::parse("s.toml", text)?;
-        let mut directory = Directory::built_in(Path::new("noctule"));
-        directory.add_missing("lcm", "lcm is not built; build it with `cargo xtask peers lcm`".into());
-        Plan::expand(&file, &directory, cores, choice)
+        let mut registry = PeerRegistry::built_in(Path::new("noctule"));
+        registry.add_missing("lcm", "lcm is not built; build it with `cargo xtask peers lcm`".into());
+        Plan::expand(&file, &registry, cores, choice)
     }
 
     #[test]
@@ -585,8 +585,8 @@ mod tests {
         let cells = "[[cells]]\npeer = \"udp\"\nrate_hz = [200, 100_000, 0]\n";
         let text = format!("name = \"x\"\nwarm_up_seconds = 0.5\n{cells}");
         let file = ScenarioFile::parse("s.toml", text).unwrap();
-        let directory = Directory::built_in(Path::new("noctule"));
-        let plan = Plan::expand(&file, &directory, &[0, 1], &Choice::default()).unwrap();
+        let registry = PeerRegistry::built_in(Path::new("noctule"));
+        let plan = Plan::expand(&file, &registry, &[0, 1], &Choice::default()).unwrap();
         let sent: Vec<Option<u64>> = plan.cells.iter().map(CellPlan::warm_up_sent).collect();
         assert_eq!(sent, [Some(100), Some(WARM_UP_MESSAGES), None]);
     }

@@ -55,6 +55,9 @@ pub struct Host {
     pub versions: BTreeMap<String, String>,
     /// Commit the lab was built from, with `-dirty` if the tree had changes; `null` outside a checkout.
     pub commit: Option<String>,
+    /// Number of the sources the program was built from; `null` where it is not known.
+    #[serde(default)]
+    pub sources: Option<String>,
     /// The doctor's findings, by check name (`governor`, `c_states`, …).
     pub fingerprint: BTreeMap<String, String>,
     /// When the run started, RFC 3339, UTC.

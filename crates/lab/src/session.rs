@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::directory::Directory;
 use crate::engine::{Engine, EngineError, Measured, Observer, Settings};
 use crate::merge::{MergedCell, merge};
+use crate::peer_registry::PeerRegistry;
 use crate::plan::{Choice, Plan};
 use crate::run::{Host, Run, SCHEMA, ScenarioRecord, Skipped, ThresholdResult};
 use crate::samples::CellSamples;
@@ -45,14 +45,14 @@ pub type Results = (Run, Vec<CellSamples>);
 /// machine-wide settings (priority, memory lock, reply timeout) are those of the first.
 pub fn run(
     requests: &[Request],
-    directory: &Directory,
+    registry: &PeerRegistry,
     interrupted: Arc<AtomicBool>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Results>, SessionError> {
     let cores = noctule_sys::scheduling::allowed_cores().map_err(SessionError::Cores)?;
     let plans = requests
         .iter()
-        .map(|request| plan(request, directory, &cores))
+        .map(|request| plan(request, registry, &cores))
         .collect::<Result<Vec<Plan>, SessionError>>()?;
     let settings = requests.first().map_or(Settings::default(), |request| Settings {
         priority: request.file.scenario.priority,
@@ -61,13 +61,13 @@ pub fn run(
     });
     let mut host = host::describe();
     host.fingerprint = doctor::fingerprint(&doctor::examine());
-    let measured = Engine::new(directory, settings, interrupted)?.measure(&plans, observer)?;
+    let measured = Engine::new(registry, settings, interrupted)?.measure(&plans, observer)?;
     // Which runs were measured in turns with each other: a word no other run has.
     let interleaving = (requests.len() > 1).then(|| format!("{}-{}", host.started_at, std::process::id()));
     let results = requests.iter().zip(plans).zip(measured).map(|((request, plan), measured)| {
         let mut host = host.clone();
         for cell in &plan.cells {
-            if let Some(entry) = directory.entries.get(&cell.peer).filter(|entry| !entry.is_floor) {
+            if let Some(entry) = registry.entries.get(&cell.peer).filter(|entry| !entry.is_floor) {
                 host.versions.insert(cell.peer.clone(), entry.description.version.clone());
             }
         }
@@ -76,8 +76,8 @@ pub fn run(
     Ok(results.collect())
 }
 
-fn plan(request: &Request, directory: &Directory, cores: &[u32]) -> Result<Plan, SessionError> {
-    let plan = Plan::expand(&request.file, directory, cores, &request.choice)?;
+fn plan(request: &Request, registry: &PeerRegistry, cores: &[u32]) -> Result<Plan, SessionError> {
+    let plan = Plan::expand(&request.file, registry, cores, &request.choice)?;
     if !plan.cells.is_empty() {
         return Ok(plan);
     }

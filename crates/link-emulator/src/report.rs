@@ -121,7 +121,8 @@ impl NodeReport {
             address: node_address(node).to_string(),
             packets: sent.packets,
             bytes: sent.bytes,
-            queue_full: sent.queue_full,
+            // A policer is a queue without room.
+            queue_full: sent.queue_full + sent.policed,
             down: sent.down,
             too_long: sent.too_long,
             queue_peak_bytes: sent.queue_peak_bytes,

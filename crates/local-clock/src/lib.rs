@@ -7,7 +7,7 @@
 //!
 //! # Approach
 //!
-//! Everything that is compared between clocks counts on [`Raw`], the bare crystal. An artificial
+//! Everything that is compared between clocks counts on [`Raw`], the raw clock of the machine. An artificial
 //! clock is a function of it: an offset, a rate, steps. Two artificial clocks of one machine have a
 //! true difference at every moment, [`LocalClock::offset_to`], that no message had to carry.
 //!
@@ -37,7 +37,7 @@ pub enum Raw {}
 pub const STEPS_LIMIT: usize = 64;
 
 /// An artificial rate may differ from the crystal's by this much: ten per cent. A clock that does
-/// more is no clock, and one that does a million ppm less stands still.
+/// more is no clock, and one that does a million ppm less does not advance.
 const RATE_LIMIT_PPB: i64 = 100_000_000;
 
 /// Now on [`Raw`].
@@ -55,7 +55,7 @@ pub fn now() -> Instant<Raw> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalClock {
     offset: Span,
-    /// Billionths by which the clock is faster than the crystal.
+    /// Billionths by which the clock is faster than the raw clock.
     rate_ppb: i64,
     steps: Vec<Step>,
     since: Option<Instant<Raw>>,
@@ -64,7 +64,7 @@ pub struct LocalClock {
 /// A sudden change of an artificial clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// How long after `since`, by the crystal.
+    /// How long after `since`, by the raw clock.
     pub after: Span,
     /// By how much the clock then shows more.
     pub by: Span,

@@ -62,14 +62,16 @@ pub enum NodeError {
         /// The topic.
         topic: String,
     },
-    /// A domain whose ports do not exist.
-    #[error("domain {domain} has no ports of its own; 0 to 5000 have")]
+    /// A domain without multicast groups.
+    #[error("domain {domain} has no multicast groups of its own; 0 to 5000 have")]
     Domain {
         /// What was asked for.
         domain: u32,
     },
     /// A static peer that is no address.
-    #[error("{text} is no address of a static peer; write e.g. 192.168.1.7 or 192.168.1.7:7411")]
+    #[error(
+        "{text} is no address of a static peer; write e.g. 192.168.1.7, [2001:db8::7]:40123 or fe80::7%3"
+    )]
     Peer {
         /// What was given.
         text: String,
@@ -92,6 +94,18 @@ pub enum PublishError {
         "a sample of {bytes} bytes is too long for topic {topic}, which was opened for {most_bytes}; raise payload_bytes_max"
     )]
     TooLong {
+        /// The topic.
+        topic: String,
+        /// Length of the sample.
+        bytes: usize,
+        /// Longest possible.
+        most_bytes: usize,
+    },
+    /// Longer than travels to other hosts, where a reader is.
+    #[error(
+        "a sample of {bytes} bytes of topic {topic} is too long for the network, which carries {most_bytes} in one sample; split it up, or read it on this host only"
+    )]
+    TooLongForNetwork {
         /// The topic.
         topic: String,
         /// Length of the sample.

@@ -85,7 +85,7 @@ pub use noctule_discovery::{
 };
 pub use noctule_formats::{Format, FormatError, Message, message};
 /// Terms of the transport that notices and counters speak in.
-pub use noctule_prrt::{LinkCounters, ReceivedCounters, SentCounters, plan::Infeasible};
+pub use noctule_prrt::{Infeasible, LinkCounters, ReceivedCounters, SentCounters};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::Exchange;
 pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError};

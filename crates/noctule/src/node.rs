@@ -2,34 +2,39 @@
 
 pub(crate) mod offer;
 
-mod address;
 mod alarm;
 mod audience;
 mod deadlines;
+mod directory;
+mod door;
 mod driver;
 mod groups;
 mod hand_over;
 mod lead;
 mod local;
+mod notice_printer;
+mod overload;
 mod ping;
+mod ports;
 mod reading;
 mod remote;
 mod seats;
+mod send;
 mod sockets;
 mod state;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use noctule_discovery::{
     Counters, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
 use noctule_prrt::{LinkCounters, ReceivedCounters, SentCounters};
-use noctule_shm_ring::{Origin, RingConfig};
+use noctule_shm_ring::RingConfig;
 use noctule_sys::random;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
@@ -49,7 +54,8 @@ use deadlines::Topic;
 use lead::Lead;
 use offer::Offer;
 pub use ping::{PINGS_LIMIT, PingError};
-use sockets::{DOMAIN_MAX, Sockets, node_ports};
+use ports::{DISCOVERY_PORT, DOMAIN_MAX};
+use sockets::Sockets;
 use state::State;
 
 /// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
@@ -65,7 +71,6 @@ pub struct Node {
 pub(crate) struct Shared {
     pub(crate) clock: LocalClock,
     id: NodeId,
-    domain: u32,
     sockets: Sockets,
     state: Mutex<State>,
     /// When the thread wakes by itself.
@@ -75,6 +80,9 @@ pub(crate) struct Shared {
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
+    /// Signalled, under the lock of `state`, when something was sent or acknowledged and somebody waits for that.
+    progress: Condvar,
+    waiting_for_progress: AtomicU32,
     /// Group whose members may read our memory, too.
     group: Option<u32>,
     /// Notices go to standard error.
@@ -103,8 +111,8 @@ impl NodeBuilder {
         self
     }
 
-    /// A node to be told by unicast, where multicast does not reach: `192.168.1.7` (all nodes there) or
-    /// `192.168.1.7:7411` (one).
+    /// A node to be reached by unicast, where multicast does not: `192.168.1.7` or `fe80::7%3` (all nodes of that host), or
+    /// `192.168.1.7:40123`, `[2001:db8::7]:40123` (one node).
     pub fn static_peer(mut self, address: &str) -> Self {
         self.peers.push(address.to_owned());
         self
@@ -158,10 +166,11 @@ impl NodeBuilder {
             return Err(NodeError::Domain { domain: self.domain });
         }
         let key = self.key.as_deref().map(SwarmKey::read).transpose()?;
-        let peers = static_peers(&self.peers, self.domain)?;
+        let peers = static_peers(&self.peers)?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
         let sockets =
             Sockets::open(self.domain, self.interface).map_err(system("UDP sockets cannot be opened"))?;
+        let peers = peers.into_iter().map(|peer| sockets.in_own_family(peer)).collect();
         let random: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let exchange_key: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
@@ -173,9 +182,11 @@ impl NodeBuilder {
             host ^= u64::from_le_bytes(seed);
         }
         let me = Identity { id, name: self.name, host, port: sockets.port };
-        let config = DiscoveryConfig { domain: self.domain, ..DiscoveryConfig::default() };
+        let door_port = Some(DISCOVERY_PORT);
+        let config = DiscoveryConfig { domain: self.domain, door_port, ..DiscoveryConfig::default() };
         let now = Instant::from_ns(clock::now().ns());
-        let discovery = Discovery::new(config, me, peers, u64::from_le_bytes(seed), now);
+        let secret = random::secret().map_err(system("no random numbers"))?;
+        let discovery = Discovery::new(config, me, peers, secret, now);
         let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
@@ -183,13 +194,14 @@ impl NodeBuilder {
         let shared = Arc::new(Shared {
             clock: clock.clone(),
             id,
-            domain: self.domain,
             sockets,
             state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
             alarm,
             lead: Lead::new(),
             kick,
             stop: AtomicBool::new(false),
+            progress: Condvar::new(),
+            waiting_for_progress: AtomicU32::new(0),
             group: self.group,
             tells: self.tells,
         });
@@ -260,7 +272,7 @@ impl Node {
         let known = state.discovery.nodes().map(|(id, name, address, same_host)| KnownNode {
             id,
             name: name.to_owned(),
-            address,
+            address: SocketAddr::new(address.ip().to_canonical(), address.port()),
             same_host,
         });
         known.collect()
@@ -292,6 +304,8 @@ pub struct NodeCounters {
     pub refused: RefusedCounters,
     /// Datagrams of a link or of the clock exchange from nodes that are not known.
     pub strangers: u64,
+    /// Datagrams of discovery that one member of the swarm sealed in the name of another.
+    pub impostors: u64,
     /// Datagrams of streams to a group that break the specification.
     pub malformed_group: u64,
 }
@@ -380,6 +394,9 @@ impl Shared {
             remote_readers: AtomicU32::new(0),
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
+            undelivered: AtomicU64::new(0),
+            remote_bytes_max: remote::sample_bytes_max(state.envelope.overhead_bytes()),
             has_deadline: qos.deadline.is_some(),
             last_ns: AtomicI64::new(0),
         });
@@ -422,11 +439,6 @@ impl Shared {
         self.kick();
     }
 
-    /// Whether nodes of other hosts have still to be sent samples of a writer, or have not acknowledged them.
-    pub(crate) fn is_sending(&self, id: EndpointId) -> bool {
-        self.lock().is_sending(id)
-    }
-
     /// What was sent of a deadline-bound writer, to each node that reads it.
     pub(crate) fn sent(&self, writer: EndpointId) -> Vec<(NodeId, SentCounters)> {
         self.lock().sent(writer)
@@ -457,17 +469,6 @@ impl Shared {
         }
     }
 
-    /// A sample for readers on other hosts.
-    pub(crate) fn send(&self, topic: &PublishedTopic, numbered: (u64, Origin), payload: &[u8]) {
-        let sample = remote::outgoing(topic, numbered, payload, self.clock.now());
-        let mut state = self.lock();
-        let now = clock::now();
-        self.relieve(&mut state, now);
-        state.send(topic.id, &sample, now);
-        self.transmit(&mut state);
-        self.alarm.set_by(state.poll_timeout(now));
-    }
-
     fn note(&self, notice: Notice) {
         self.lock().note(notice);
     }
@@ -489,7 +490,7 @@ fn host_number(clock: &LocalClock) -> io::Result<u64> {
     use std::hash::Hasher;
     use std::os::unix::fs::MetadataExt;
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id")?;
-    let network = std::fs::metadata("/proc/self/ns/net")?;
+    let network = std::fs::metadata("/proc/thread-self/ns/net")?;
     // Stable between releases of the compiler, unlike the default hasher.
     let mut hasher = siphasher::sip::SipHasher24::new();
     hasher.write(&boot);
@@ -500,18 +501,15 @@ fn host_number(clock: &LocalClock) -> io::Result<u64> {
     Ok(hasher.finish())
 }
 
-fn static_peers(texts: &[String], domain: u32) -> Result<Vec<SocketAddr>, NodeError> {
-    let mut peers = Vec::new();
-    for text in texts {
-        if let Ok(address) = text.parse::<SocketAddr>() {
-            peers.push(address);
-        } else if let Ok(ip) = text.parse::<Ipv4Addr>() {
-            peers.extend(node_ports(domain).map(|port| SocketAddr::from((ip, port))));
-        } else {
-            return Err(NodeError::Peer { text: text.clone() });
-        }
-    }
-    Ok(peers)
+/// An address with a port is one node; without, all nodes of a host, which share the well-known port.
+fn static_peers(texts: &[String]) -> Result<Vec<SocketAddr>, NodeError> {
+    let parse = |text: &String| {
+        let whole_host = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, DISCOVERY_PORT));
+        text.parse::<SocketAddr>()
+            .or_else(|_| whole_host())
+            .map_err(|_| NodeError::Peer { text: text.clone() })
+    };
+    texts.iter().map(parse).collect()
 }
 
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {

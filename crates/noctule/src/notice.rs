@@ -3,7 +3,7 @@
 use std::fmt;
 
 use noctule_discovery::{EndpointKind, Incompatible, NodeId, Reason};
-use noctule_prrt::plan::Infeasible;
+use noctule_prrt::Infeasible;
 use noctule_timebase::Span;
 
 use crate::envelope::Refused;
@@ -37,6 +37,16 @@ pub enum Notice {
         /// How that was noticed.
         reason: Reason,
     },
+    /// This node sends on a network and has no swarm key. Told once in the life of a node.
+    NoKey {
+        /// Name of the network's interface.
+        interface: String,
+    },
+    /// Other nodes, or what they announce, were refused because a table is full. Told once a minute at most.
+    Full {
+        /// Nodes, pages and matches refused since the last notice.
+        refused: u64,
+    },
     /// Keys that do not fit.
     Seal {
         /// How.
@@ -57,6 +67,16 @@ pub enum Notice {
         topic: String,
         /// The reader's node.
         node: NodeId,
+    },
+    /// A reliable topic offers more than the path to a node carries: older samples gave way to newer ones before they were
+    /// sent. At once, then every five seconds at most.
+    GivenUp {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
+        /// Samples given up since the last such notice.
+        samples: u64,
     },
     /// A node loses so much of what goes to a group that it would cost the other readers too much; it is served by
     /// itself.
@@ -118,6 +138,32 @@ impl Notice {
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(&mut Plain(f))
+    }
+}
+
+/// Passes on text without what makes a terminal do something: names and reasons come from other nodes.
+struct Plain<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Plain<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.split(is_unprintable).enumerate().try_for_each(|(at, part)| {
+            if at > 0 {
+                self.0.write_str("\u{fffd}")?;
+            }
+            self.0.write_str(part)
+        })
+    }
+}
+
+/// Control characters, and those that turn the direction of writing or end a line (Unicode 16, section 23.2 and 23.3).
+fn is_unprintable(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+impl Notice {
+    fn describe(&self, f: &mut impl fmt::Write) -> fmt::Result {
         match self {
             Notice::Mismatch { topic, node, why: Incompatible::Format { writer, reader } } => write!(
                 f,
@@ -136,8 +182,22 @@ impl fmt::Display for Notice {
             }
             Notice::Gone { node, reason: Reason::Restarted } => write!(f, "node {node} was restarted"),
             Notice::Gone { node, .. } => write!(f, "node {node} is silent; it counts as gone"),
-            Notice::Seal { why } => why.fmt(f),
+            Notice::NoKey { interface } => write!(
+                f,
+                "this node has no swarm key, so anybody on {interface} can read and forge its samples; make a key with \
+                 `noctule key new FILE` and give it to every node, e.g. as NOCTULE_KEY_FILE=FILE"
+            ),
+            Notice::Full { refused } => write!(
+                f,
+                "{refused} nodes or topics of other nodes were refused because a table is full; a program on this network announces \
+                 too many, or the swarm needs several domains"
+            ),
+            Notice::Seal { why } => write!(f, "{why}"),
             Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
+            Notice::GivenUp { topic, node, samples } => write!(
+                f,
+                "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries less than is published; publish less, or raise keep_last if it is for a moment only"
+            ),
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
             }
@@ -164,5 +224,20 @@ impl fmt::Display for Notice {
             Notice::Unreadable { topic, why } => write!(f, "topic {topic}: cannot be read here: {why}"),
             Notice::Refused { topic, why } => write!(f, "topic {topic}: the publisher refuses: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_nodes_say_cannot_steer_a_terminal() {
+        let why = "\u{1b}[2J\u{1b}]0;PWNED\u{7}\nnoctule: all is well \u{202e}txt".to_owned();
+        let told = Notice::Refused { topic: "t".into(), why }.to_string();
+        assert!(told.contains("PWNED") && !told.contains(is_unprintable), "{told:?}");
+        assert_eq!(told.lines().count(), 1);
+        let plain = Notice::Unreadable { topic: "räder/μ".into(), why: "größer".into() }.to_string();
+        assert!(plain.contains("räder/μ") && plain.contains("größer"));
     }
 }

@@ -12,7 +12,7 @@ use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, 
 use noctule_formats::Format;
 use noctule_prrt::{Class, SentCounters};
 use noctule_shm_ring::{Loan, Origin, Writer};
-use noctule_sys::clock::{now_ns, sleep_until};
+use noctule_sys::clock::now_ns;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
@@ -25,9 +25,6 @@ use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 
 /// Largest sample unless a topic says otherwise: 64 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
-
-/// Between two looks for acknowledgements.
-const LOOK_AGAIN_NS: i64 = 1_000_000;
 
 /// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
 /// other hosts by UDP. Never blocks.
@@ -65,12 +62,22 @@ pub(crate) struct PublishedTopic {
     pub(crate) remote_readers: AtomicU32,
     pub(crate) published: AtomicU64,
     pub(crate) refused: AtomicU64,
+    /// Samples that did not go to some reader on another host because its path carried less than was published.
+    pub(crate) given_up: AtomicU64,
+    /// The same and what was refused, since acknowledgements were last waited for.
+    pub(crate) undelivered: AtomicU64,
+    /// The longest sample that travels to other hosts.
+    pub(crate) remote_bytes_max: usize,
     pub(crate) has_deadline: bool,
     /// When the last sample was published, on the crystal, if there is a deadline; 0 before.
     pub(crate) last_ns: AtomicI64,
 }
 
 impl PublishedTopic {
+    pub(crate) fn is_reliable(&self) -> bool {
+        self.class == Class::Reliable
+    }
+
     /// Makes the ring, if it is not there; the publisher writes into it from its next sample on.
     ///
     /// # Errors
@@ -137,7 +144,8 @@ impl PublisherBuilder {
         self
     }
 
-    /// HISTORY keep last: how many samples a reader may lag behind. 1 to 65,535; default 8.
+    /// HISTORY keep last: how many samples a reader may lag behind, and how many wait to be sent to other hosts at most,
+    /// besides those that are being sent. 1 to 65,535; default 8.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.endpoint.qos.depth = depth;
         self
@@ -262,8 +270,17 @@ impl Publisher {
         let most_bytes = self.topic.offer.payload_bytes_max;
         let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
         if bytes > most_bytes {
-            self.topic.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(PublishError::TooLong { topic: self.topic.name.clone(), bytes, most_bytes });
+            return Err(self.refused(PublishError::TooLong {
+                topic: self.topic.name.clone(),
+                bytes,
+                most_bytes,
+            }));
+        }
+        let is_read_elsewhere = self.topic.remote_readers.load(Ordering::Relaxed) > 0;
+        let (bytes, most_bytes) = (elsewhere.map_or(0, <[u8]>::len), self.topic.remote_bytes_max);
+        if is_read_elsewhere && bytes > most_bytes {
+            let topic = self.topic.name.clone();
+            return Err(self.refused(PublishError::TooLongForNetwork { topic, bytes, most_bytes }));
         }
         self.count();
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
@@ -272,12 +289,17 @@ impl Publisher {
                 writer.wake(wake);
             }
         }
-        if self.topic.remote_readers.load(Ordering::Relaxed) > 0
-            && let Some(bytes) = elsewhere
-        {
+        if is_read_elsewhere && let Some(bytes) = elsewhere {
             self.shared.send(&self.topic, (self.sequence, origin), bytes);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn refused(&self, why: PublishError) -> PublishError {
+        self.topic.refused.fetch_add(1, Ordering::Relaxed);
+        self.topic.undelivered.fetch_add(1, Ordering::Relaxed);
+        why
     }
 
     /// Publishes a sample of `length_bytes`, true now, that `fill` writes where it will be read: no copy
@@ -322,19 +344,20 @@ impl Publisher {
         self.shared.readers_of(self.topic.id)
     }
 
-    /// Waits until readers on other hosts have acknowledged all that was published reliably, or that was
-    /// given up because the history is full; false if `timeout` was over first. Readers on this host need
+    /// Waits until nothing published is still to be sent to readers on other hosts or, if reliable, to be acknowledged by
+    /// them. True if all of it was acknowledged; false if `timeout` was over first, or if a sample published since
+    /// the last call was refused or given up because the path carries less than is published. Readers on this host need
     /// no acknowledgement: what is in shared memory stays there for them when the publisher has gone.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
-        let end_ns = now_ns().saturating_add(span(timeout).ns());
-        while self.shared.is_sending(self.topic.id) {
-            let now_ns = now_ns();
-            if now_ns >= end_ns {
-                return false;
-            }
-            sleep_until(end_ns.min(now_ns + LOOK_AGAIN_NS));
-        }
-        true
+        let is_sent = self.shared.wait_until_sent(self.topic.id, timeout);
+        is_sent && self.topic.undelivered.swap(0, Ordering::Relaxed) == 0
+    }
+
+    /// Samples that some reader on another host did not get because the path to it carries less than was published: an older
+    /// sample that had not begun to be sent gave way to a newer one. Readers count them as missed. Those of deadline-bound
+    /// topics are in [`deadline_counters`](Publisher::deadline_counters).
+    pub fn given_up(&self) -> u64 {
+        self.topic.given_up.load(Ordering::Relaxed)
     }
 
     /// What was sent of this topic to each node of another host that reads it, if it is

@@ -19,6 +19,7 @@
 //! ```
 
 mod control;
+mod delegate;
 mod inbox;
 mod line;
 mod message;
@@ -27,7 +28,6 @@ mod open_loop;
 mod receiver;
 mod serve;
 mod stamp_clock;
-mod stand_in;
 mod table;
 mod transport;
 
@@ -35,4 +35,4 @@ pub use line::{Line, LineError};
 pub use message::{HEADER_BYTES, Header, Outgoing, WARM_UP, parse};
 pub use serve::serve;
 pub use table::{SLOTS_MAX, Slot, Table, TableError};
-pub use transport::{Deliver, Description, Open, Peer, PeerError, Role, StandIn, Touch, Transport, Wait};
+pub use transport::{Delegate, Deliver, Description, Open, Peer, PeerError, Role, Touch, Transport, Wait};

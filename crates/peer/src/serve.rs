@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use noctule_sys::scheduling;
 
 use crate::control::{Command, Control};
+use crate::delegate::relay;
 use crate::line::{Line, LineError};
 use crate::node::{Node, Plan};
-use crate::stand_in::relay;
 use crate::table::SLOTS_MAX;
-use crate::transport::{Description, Open, Peer, PeerError, StandIn, Transport};
+use crate::transport::{Delegate, Description, Open, Peer, PeerError, Transport};
 
 const PROTOCOL: u32 = 1;
 
@@ -56,7 +56,7 @@ fn converse(peer: &dyn Peer, control: &mut Control) -> io::Result<()> {
                     opened = Some(new);
                     reply
                 }),
-                Ok((_, Some(stand_in))) => match relay(stand_in, &line, control)? {
+                Ok((_, Some(delegate))) => match relay(delegate, &line, control)? {
                     Ok(()) => return Ok(()),
                     Err(error) => Err(error),
                 },
@@ -103,11 +103,11 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
 }
 
 /// The node that the lab wants, and the program that is it in the peer's place, if one is.
-fn wanted(peer: &dyn Peer, line: &Line) -> Result<(Open, Option<StandIn>), PeerError> {
+fn wanted(peer: &dyn Peer, line: &Line) -> Result<(Open, Option<Delegate>), PeerError> {
     let open = Open::parse(line)?;
     refuse_what_is_not_offered(&peer.describe(), &open)?;
-    let stand_in = peer.stand_in(&open)?;
-    Ok((open, stand_in))
+    let delegate = peer.delegate(&open)?;
+    Ok((open, delegate))
 }
 
 fn open(peer: &dyn Peer, open: Open) -> Result<(Opened, Line), PeerError> {

@@ -25,13 +25,13 @@ pub trait Peer {
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError>;
 
     /// Another program that is this node in the peer's place; by default none is, and [`Peer::open`] is called.
-    fn stand_in(&self, _open: &Open) -> Result<Option<StandIn>, PeerError> {
+    fn delegate(&self, _open: &Open) -> Result<Option<Delegate>, PeerError> {
         Ok(None)
     }
 }
 
 /// A program that speaks this protocol and is a node in a peer's place: all lines of the lab go to it.
-pub struct StandIn {
+pub struct Delegate {
     /// The program.
     pub program: PathBuf,
     /// Words of `open` instead of the lab's. The scenario's options are for the peer, and left out.

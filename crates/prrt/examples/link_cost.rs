@@ -49,7 +49,7 @@ fn run(reliable: bool, payload_bytes: usize, samples: u64) -> f64 {
         let (age, class) = (Span::ZERO, class(reliable));
         let sample = Outgoing { writer: WRITER, sequence, origin, age, class, depth, payload };
         for _ in 0..2 {
-            links[turn].send(&sample, now);
+            let _ = links[turn].send(&sample, now);
             let wanted = arrived + 1;
             while arrived < wanted {
                 now += Span::from_us(10);

@@ -1,7 +1,7 @@
 //! The lossy link of the design over several seeds: what is late or lost, and what it costs.
 //!
 //! `cargo run --release -p noctule-prrt --example lossy_cell -- [SAMPLES [FIRST_SEED LAST_SEED [JITTER_US [SLEEP_UNIT_US [WAKE_LATE_US
-//! [STALLS_PER_MILLION [STALL_US]]]]]]]`
+//! [STALLS_PER_MILLION [STALL_US [BURST_US]]]]]]]]`
 
 #[path = "../tests/lossy/mod.rs"]
 mod lossy;
@@ -17,7 +17,7 @@ fn main() {
     let span = |place: usize| Span::from_us(numbers.get(place).copied().unwrap_or(0) as i64);
     let stalls = numbers.get(6).copied().unwrap_or(0) as f64 / 1e6;
     let late = Cell { jitter: span(3), sleep_unit: span(4), wake_late: span(5), ..Cell::LOSSY };
-    let cell = Cell { stalls, stall: span(7), ..late };
+    let cell = Cell { stalls, stall: span(7), burst_time: span(8), ..late };
     println!("20 ms round trip, 5 % in bursts of 3, feedback alike, 115 B at 200 Hz, 60 ms, target 1e-4.\n");
     println!("| seed | samples | not in time | residual | redundancy |");
     println!("|---:|---:|---:|---:|---:|");

@@ -6,7 +6,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::gilbert::Gilbert;
+use crate::gilbert::{Departure, Gilbert};
 use crate::repair::{Prospect, Stake, Step};
 use crate::stream::Local;
 use crate::wire::FIRST_PARITY;
@@ -74,7 +74,7 @@ pub(crate) struct Path {
     /// From sending a datagram to hearing of it.
     pub(crate) round: Span,
     /// The newest datagram of known fate, and whether it was lost.
-    pub(crate) known: (u64, bool),
+    pub(crate) known: (Departure, bool),
     /// Number of the next datagram.
     pub(crate) next: u64,
     /// When the last feedback came.
@@ -278,6 +278,7 @@ impl Block {
             needed: self.needed(),
             pending: &self.pending,
             last_sent: self.last_sent,
+            was_lost: self.extras > 0,
             stake: self.stake(),
             price,
         };

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 use noctule_timebase::{Instant, Span};
 
 use crate::block::{Block, Path};
-use crate::budget::Budget;
+use crate::congestion::repair_budget::RepairBudget;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
-use crate::repair::{Price, Step};
+use crate::repair::{Price, Step, share_of_target};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
 use crate::wire::{FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, symbol_of};
 
@@ -46,6 +46,8 @@ const OVER_CAPACITY: f64 = 1.03;
 pub(crate) const HEADER_BYTES: usize = 56;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
+/// Bursts that last for all but this part of the time until the deadline are not outlived: only copies everywhere could, at any cost.
+const OUTAGE_PARTS: i64 = 8;
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
 const PRICE_UNDER_LIMIT: f64 = 0.5;
 /// The price of a datagram for a block that lost time because this host stood still, in parts of the usual one: these are few, and
@@ -89,9 +91,11 @@ struct BoundStream {
     current: Option<u64>,
     /// A round trip, as last known.
     round: Span,
+    /// Probability that the channel loses everything until about the deadline, as last known.
+    outage: f64,
     capacity_bytes_per_s: Option<f64>,
     price: Price,
-    budget: Budget,
+    budget: RepairBudget,
     feasibility: Feasibility,
     counters: SentCounters,
 }
@@ -352,9 +356,10 @@ impl BoundStream {
             is_limited: false,
             current: None,
             round: ROUND_TRIP_PRIOR / 4,
+            outage: 0.0,
             capacity_bytes_per_s: None,
             price: Price::new(),
-            budget: Budget::new(),
+            budget: RepairBudget::new(),
             feasibility: Feasibility::new(now),
             counters: SentCounters::default(),
         }
@@ -443,7 +448,9 @@ impl BoundStream {
             self.counters.failed += samples;
             if !block.is_abandoned() && !block.is_excused() {
                 let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
-                let risk = self.price.settle(block.risk, failed.into(), (allowed, block.samples));
+                let aim = allowed * share_of_target(block.samples);
+                let outage = self.outage * f64::from(block.samples);
+                let risk = self.price.settle(block.risk, failed.into(), aim, outage);
                 self.feasibility.settle(risk, allowed);
             }
             self.blocks.pop_front();
@@ -458,6 +465,8 @@ impl BoundStream {
             return None;
         }
         self.round = path.round;
+        let window = self.bound.deadline - path.one_way;
+        self.outage = path.channel.outage(window - window / OUTAGE_PARTS);
         self.capacity_bytes_per_s = path.capacity_bytes_per_s;
         if let Some(extra_or_data) = self.next_begun(path, now, counters) {
             return Some(extra_or_data);

@@ -1,23 +1,21 @@
 //! Whether what is asked of a stream can be had, and in blocks of how many samples.
 //!
-//! The model of [`plan`](crate::plan) says what could be had in its class of schedules on a path like this. The repair rule
-//! is not in that class and does better or, on paths that are not like the model, worse. So its own word counts: the
-//! risk that it had to leave its blocks with. Where that stays beyond the target the wish is infeasible; the model says
-//! what would be possible instead, and its doubt makes the verdict quicker. What is missed narrowly is still pursued; what is
+//! A closed form ([`reach`](crate::reach)) says what could be had on a path that is like the model of it. Paths are not, so the repair
+//! rule's own result counts: the risk that it had to leave its blocks with. Where that stays beyond the target the wish is infeasible; the closed
+//! form says what would be possible instead, and its doubt makes the verdict quicker. What is missed narrowly is still pursued; what is
 //! hopeless is not, for it would only take the line from others, and is tried again ever more seldom.
 
 use noctule_timebase::{Instant, Span};
 
 use crate::flight::Flight;
-use crate::plan::{Demand, Feasible, Infeasible, LossModel, Path, Plan, fast};
+use crate::gilbert::{Gilbert, LossModel};
+use crate::reach::{Feasible, Infeasible, Question, Reach};
 use crate::stream::{Bound, Local};
 
 /// Between two looks.
 const LOOK_AGAIN: Span = Span::from_s(1);
 /// The path must have been seen for so long before anything is said of it.
 const LOOK_FIRST: Span = Span::from_ms(200);
-/// Extras per datagram beyond which a wish counts as infeasible.
-const REDUNDANCY_MAX: f64 = 4.0;
 /// Risk left, in parts of the target, that is too much if the model says so, too, and if not.
 const BEYOND: [f64; 2] = [1.1, 2.0];
 /// What is left beyond that is summed up (Page's CUSUM, Biometrika 1954), in samples lost on average: a verdict needs so many, and as many
@@ -139,26 +137,20 @@ impl Feasibility {
         flight: &Flight,
         now: Instant<Local>,
     ) -> Option<Wish> {
-        let (demand, path) = model(bound, interval, flight).filter(|_| now >= self.look_at)?;
+        let question = question(bound, interval, flight).filter(|_| now >= self.look_at)?;
         self.look_at = now + LOOK_AGAIN;
-        let planned = fast(&demand, &path);
-        // With time for news a sample is repaired by itself: it never waits for the end of a block.
-        let has_news = path.one_way * 2 + path.news_delay() <= bound.deadline;
-        match &planned {
-            _ if has_news => self.block = 1,
-            Ok(Plan { block, .. }) => self.block = *block,
-            Err(_) => {}
-        }
-        self.judge(planned, bound.loss_target, now)
+        self.judge(question.answer(), bound.loss_target, now)
     }
 
-    fn judge(&mut self, planned: Result<Plan, Infeasible>, target: f64, now: Instant<Local>) -> Option<Wish> {
+    fn judge(&mut self, reach: Reach, target: f64, now: Instant<Local>) -> Option<Wish> {
+        let Reach { block, verdict, .. } = reach;
+        self.block = block;
         let starved = f64::from(self.starved) / f64::from(self.offered.max(1));
         (self.offered, self.starved) = (0, 0);
-        let is_doubted = usize::from(planned.is_ok());
+        let is_doubted = usize::from(verdict.is_ok());
         self.weigh(BEYOND[is_doubted]);
         let left = self.average.share() * target;
-        let at_once = match planned {
+        let at_once = match verdict {
             Err(why @ Infeasible::BelowDelay { .. }) => Some(why),
             _ if starved > target => Some(beyond_capacity(None, starved)),
             _ => None,
@@ -175,7 +167,7 @@ impl Feasibility {
         if !is_infeasible {
             return Some(Wish::Feasible);
         }
-        Some(Wish::Infeasible(at_once.unwrap_or(match planned {
+        Some(Wish::Infeasible(at_once.unwrap_or(match verdict {
             Err(Infeasible::BeyondCapacity { feasible }) => {
                 beyond_capacity(feasible.deadline, feasible.loss_target.unwrap_or(0.0).max(left))
             }
@@ -223,29 +215,22 @@ fn beyond_capacity(deadline: Option<Span>, loss_target: f64) -> Infeasible {
     Infeasible::BeyondCapacity { feasible: Feasible { deadline, loss_target: Some(loss_target.min(1.0)) } }
 }
 
-/// What the model is asked; `None` before the first round trip.
-fn model(bound: &Bound, interval: Span, flight: &Flight) -> Option<(Demand, Path)> {
+/// What the closed form is asked; `None` before the first round trip.
+fn question(bound: &Bound, interval: Span, flight: &Flight) -> Option<Question> {
     let trip = flight.round_trip()?;
     let (p, mean_burst) = (flight.loss().share(), flight.loss().mean_burst());
-    let loss = LossModel::Bursts { p, mean_burst };
-    let demand = Demand {
+    let model = match flight.loss().model() {
+        LossModel::BurstsInTime { p, mean } => LossModel::BurstsInTime { p, mean },
+        _ => LossModel::Bursts { p, mean_burst },
+    };
+    Some(Question {
         deadline: bound.deadline,
         loss_target: bound.loss_target,
         interval,
-        datagrams_per_message: 1,
-        redundancy_max: REDUNDANCY_MAX,
-        steady: interval < bound.deadline,
-    };
-    let path = Path {
         one_way: trip.smoothed / 2 + trip.variation * 2,
-        round_trip: trip.smoothed,
-        round_trip_jitter: trip.variation * 4,
-        loss,
-        feedback_loss: loss,
-        transmit: Span::from_us(10),
-        reaction: Span::from_us(300),
-    };
-    Some((demand, path))
+        round: trip.smoothed + trip.variation * 4,
+        channel: Gilbert::new(&model),
+    })
 }
 
 #[cfg(test)]
@@ -257,7 +242,7 @@ mod tests {
 
     fn look(feasibility: &mut Feasibility, risk: f64) -> Option<Wish> {
         feasibility.settle(risk, ALLOWED);
-        feasibility.judge(Err(beyond_capacity(None, 1e-3)), 1e-4, Instant::from_ns(0))
+        feasibility.judge(Reach::infeasible(beyond_capacity(None, 1e-3)), 1e-4, Instant::from_ns(0))
     }
 
     #[test]

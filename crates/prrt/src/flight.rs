@@ -3,21 +3,21 @@
 //! Every repetition is a packet of its own, so an acknowledgement never leaves open which of two it means.
 //! A packet is lost when any later one has arrived (the second or third, once that has proven wrong), or when feedback
 //! that must have seen it does not name it; a reliable one also when nothing was heard for the time-out. Time-out and
-//! smoothed round trip: RFC 6298, with a shorter floor. How many may be on their way: [window](crate::window).
+//! smoothed round trip: RFC 6298, with a shorter floor. How many may be on their way: [window](crate::congestion::window).
 
 use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
-use crate::dispersion::{Dispersion, Passage};
-use crate::gilbert::Gilbert;
+use crate::congestion::bandwidth::{Bandwidth, Passage};
+use crate::congestion::path_mtu::PathMtu;
+use crate::congestion::rate_limit::RateLimit;
+use crate::congestion::window::{Arrived, Window, WindowLimits};
+use crate::gilbert::{Departure, Gilbert};
 use crate::loss::LossEstimator;
-use crate::pace::Pace;
-use crate::path_mtu::PathMtu;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Local, StreamId};
-use crate::window::{Arrived, Window, WindowLimits};
 use crate::wire::Feedback;
 
 /// About what a small datagram costs the buffer of a socket besides its own bytes.
@@ -83,14 +83,14 @@ pub(crate) struct Flight {
     newest_arrived: u64,
     in_flight_bytes: usize,
     window: Window,
-    dispersion: Dispersion,
+    dispersion: Bandwidth,
     /// Bytes of all packets that arrived.
     arrived_bytes: u64,
     round_trip: Option<RoundTrip>,
     /// Later packets that must have arrived before one counts as lost.
     later: u64,
     /// The newest packet whose fate is known, and whether it was lost.
-    known: (u64, bool),
+    known: (Departure, bool),
     heard_at: Instant<Local>,
     /// No packet before this one is in flight.
     overtaken: u64,
@@ -98,10 +98,8 @@ pub(crate) struct Flight {
     recorded: u64,
     loss: LossEstimator,
     /// Of what has a deadline.
-    pace: Pace,
+    pace: RateLimit,
     path_mtu: PathMtu,
-    /// The fate recorded last was a loss.
-    in_burst: bool,
     doublings: u32,
     /// The last time that an acknowledgement or a first packet started the time-out anew.
     progress_at: Instant<Local>,
@@ -136,18 +134,17 @@ impl Flight {
             newest_arrived: 0,
             in_flight_bytes: 0,
             window: Window::new(limits, now),
-            dispersion: Dispersion::default(),
+            dispersion: Bandwidth::default(),
             arrived_bytes: 0,
             round_trip: None,
             later: 1,
-            known: (0, false),
+            known: (Departure { packet: 0, sent_at: now }, false),
             heard_at: now,
             overtaken: 0,
             recorded: 0,
             loss: LossEstimator::new(),
-            pace: Pace::new(now),
+            pace: RateLimit::new(now),
             path_mtu,
-            in_burst: false,
             doublings: 0,
             progress_at: now,
         }
@@ -262,8 +259,11 @@ impl Flight {
             }
             (self.progress_at, self.doublings) = (now, 0);
         }
-        if newest >= self.known.0 {
-            self.known = (newest, false);
+        if newest >= self.known.0.packet
+            && let Some(packet) =
+                newest.checked_sub(self.first).and_then(|place| self.packets.get(place as usize))
+        {
+            self.known = (Departure { packet: newest, sent_at: packet.sent_at }, false);
         }
         self.newest_arrived = self.newest_arrived.max(newest);
         self.window.arrived(arrived, in_flight_bytes, now);
@@ -351,7 +351,7 @@ impl Flight {
     }
 
     /// The newest packet whose fate is known, and whether it was lost.
-    pub(crate) fn known(&self) -> (u64, bool) {
+    pub(crate) fn known(&self) -> (Departure, bool) {
         self.known
     }
 
@@ -366,7 +366,7 @@ impl Flight {
     }
 
     /// How fast what has a deadline may leave.
-    pub(crate) fn pace(&self) -> &Pace {
+    pub(crate) fn pace(&self) -> &RateLimit {
         &self.pace
     }
 
@@ -425,8 +425,9 @@ impl Flight {
             if packet.carried.kind != Kind::Symbol && packet.sent_at > reliable {
                 continue;
             }
-            if self.give_up(place, now, settle) {
-                self.known = self.known.max((self.first + place as u64, true));
+            let departure = Departure { packet: self.first + place as u64, sent_at: packet.sent_at };
+            if self.give_up(place, now, settle) && departure.packet >= self.known.0.packet {
+                self.known = (departure, true);
             }
         }
     }
@@ -478,10 +479,7 @@ impl Flight {
             if packet.state == State::Untold {
                 continue;
             }
-            let lost = packet.state == State::Lost;
-            let begins = lost && !self.in_burst;
-            self.loss.handle_report(u32::from(!lost), u32::from(lost), u32::from(begins));
-            self.in_burst = lost;
+            self.loss.handle_fate(packet.state == State::Lost, packet.sent_at);
         }
     }
 

@@ -30,25 +30,20 @@
 pub mod erasure;
 pub mod group;
 pub mod loss;
-pub mod plan;
 
 mod arrivals;
 mod block;
 mod bound_receiving;
 mod bound_sending;
-mod bucket;
-mod budget;
-mod cubic;
-mod dispersion;
+mod congestion;
 mod feasibility;
 mod flight;
 mod fragment_set;
 mod gilbert;
 mod held;
+mod history;
 mod link;
-mod outcome;
-mod pace;
-mod path_mtu;
+mod reach;
 mod receiving;
 mod repair;
 mod repaired;
@@ -56,13 +51,13 @@ mod rhythm;
 mod round_trip;
 mod sending;
 mod stream;
-mod window;
 mod wire;
 
 pub use bound_receiving::ReceivedCounters;
 pub use bound_sending::SentCounters;
 pub use feasibility::Wish;
-pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
+pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
+pub use reach::{Feasible, Infeasible};
 pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 

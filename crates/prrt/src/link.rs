@@ -1,17 +1,19 @@
 //! One pair of nodes: everything between them, while both live.
 
+use std::sync::Arc;
+
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::bound_sending::SentCounters;
+use crate::congestion::path_mtu::{PathMtu, Sizes};
+use crate::congestion::window::WindowLimits;
 use crate::feasibility::Wish;
 use crate::flight::Flight;
-use crate::path_mtu::{PathMtu, Sizes};
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, Sending};
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
-use crate::window::WindowLimits;
 use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
@@ -79,6 +81,16 @@ impl Default for LinkConfig {
     }
 }
 
+impl LinkConfig {
+    /// The longest sample that any path carries, bytes: of so many pieces of the shortest datagrams, and no longer than the
+    /// queue.
+    pub fn sample_bytes_max(&self) -> usize {
+        let base_bytes = self.datagram_bytes_base.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
+        let pieces_bytes = usize::from(wire::PIECES_MAX) * (base_bytes - wire::HEADER_BYTES_MAX);
+        pieces_bytes.min(self.queue_bytes_max.saturating_sub(SAMPLE_OVERHEAD_BYTES))
+    }
+}
+
 /// What came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
@@ -101,7 +113,7 @@ pub struct LinkCounters {
     pub given_up: u64,
     /// Samples not queued: [`LinkConfig::queue_bytes_max`].
     pub refused_full: u64,
-    /// Samples not queued: more than 65,535 pieces.
+    /// Samples not queued: more than 32,767 pieces.
     pub refused_too_long: u64,
     /// Datagrams taken in.
     pub received_datagrams: u64,
@@ -152,6 +164,19 @@ pub struct LinkCounters {
     pub repaired_by_repeat: u64,
     /// Pieces recovered from parity.
     pub repaired_by_parity: u64,
+}
+
+/// Why a sample was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// It would have more pieces than can be numbered: [`LinkConfig::sample_bytes_max`].
+    #[error("the sample is longer than can be numbered in pieces; split it up")]
+    TooLong,
+    /// [`LinkConfig::queue_bytes_max`] is reached by samples that are being sent.
+    #[error(
+        "the queue to this node is full of samples that are being sent; publish less, or raise queue_bytes_max"
+    )]
+    Full,
 }
 
 /// Everything between this node and one other, while both live.
@@ -211,9 +236,39 @@ impl Link {
         self.bound_receiving.forget(writer, self.receiving.room());
     }
 
-    /// Queues one sample for the other node.
-    pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) {
-        self.sending.send(sample, now, &mut self.counters);
+    /// Queues one sample for the other node. If its writer has [`Outgoing::depth`] samples that have not begun to be
+    /// sent, or the queue is full, the oldest of those is given up for it; a sample of which a part is on its way never is.
+    ///
+    /// # Errors
+    /// It is not queued, and counted: too long for any path, or no room although nothing that waits is older.
+    pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) -> Result<(), SendError> {
+        self.sending.send(sample, None, now, &mut self.counters)
+    }
+
+    /// As [`send`](Link::send), without a copy: `sample.payload` is the bytes of `payload`, which several links may hold.
+    ///
+    /// # Errors
+    /// As [`send`](Link::send).
+    pub fn send_shared(
+        &mut self,
+        sample: &Outgoing<'_>,
+        payload: &Arc<[u8]>,
+        now: Instant<Local>,
+    ) -> Result<(), SendError> {
+        let sample = Outgoing { payload, ..*sample };
+        self.sending.send(&sample, Some(payload), now, &mut self.counters)
+    }
+
+    /// Whether a sample of so many bytes fits without giving up any, `depth` samples of its writer being neither sent nor
+    /// acknowledged at most (history, keep all).
+    pub fn has_room(&self, writer: StreamId, payload_bytes: usize, depth: u32) -> bool {
+        self.sending.has_room(writer, payload_bytes, depth)
+    }
+
+    /// A writer of ours of which samples were given up for newer ones or refused, and how many since it was last named
+    /// here. Those with a deadline are in [`sent`](Link::sent).
+    pub fn poll_given_up(&mut self) -> Option<(StreamId, u64)> {
+        self.sending.poll_given_up()
     }
 
     /// The other node no longer wants samples of our `writer`: what is queued of it is given up.

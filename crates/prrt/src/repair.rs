@@ -15,17 +15,24 @@
 //! spend freely; with a deadline shorter than a round trip every block begins with it, and the same rule is
 //! proactive parity.
 //!
+//! Where bursts last for a time, however many datagrams are sent meanwhile, copies close together share their fate: then they are
+//! spread over all that is left of the deadline as soon as one is lost or its acknowledgement overdue.
+//!
 //! Derivation: `docs/design/prrt.md`.
 
 use noctule_timebase::{Instant, Span};
 
 use crate::block::{Path, Pending};
-use crate::gilbert::Shortfall;
+use crate::gilbert::{AllLost, Departure, Shortfall, Unknown};
 use crate::rhythm::patience;
 use crate::stream::Local;
 
 /// Feedback is missing when it comes so much later than expected, in parts of the interval.
 const LATENESS_PARTS: i64 = 4;
+
+/// Copies against bursts in time are no closer together than this part of the channel's memory: a burst that is on at the
+/// one is still on at the other seven times in ten.
+const SPREAD_PARTS: i64 = 3;
 
 /// Datagrams that are weighed together at most.
 const MORE_LIMIT: usize = 64;
@@ -46,6 +53,8 @@ pub(crate) struct Prospect<'a> {
     pub(crate) pending: &'a [Pending],
     /// When a datagram was last sent for it.
     pub(crate) last_sent: Instant<Local>,
+    /// Something was sent again for it.
+    pub(crate) was_lost: bool,
     pub(crate) stake: Stake,
     /// Samples that a datagram must save on average to be sent.
     pub(crate) price: f64,
@@ -78,13 +87,58 @@ impl Prospect<'_> {
         if self.needed == 0 || self.now > self.hopeless {
             return Step::Rest;
         }
-        if self.needed > self.pending.len() {
-            return Step::Send(self.samples(Shortfall { probability: 1.0, lost: 0.0 }));
-        }
         let answer = self.last_sent + self.path.round;
+        if self.needed > self.pending.len() {
+            let is_answered_in_time = self.now + self.path.round <= self.latest;
+            return match self.path.channel.memory() {
+                Some(memory) if self.needed == 1 && !is_answered_in_time => self.spread(memory),
+                _ => Step::Send(self.samples(Shortfall { probability: 1.0, lost: 0.0 })),
+            };
+        }
         // Feedback is lost, too: what the next one says is waited for, if that is not too late.
         let heard = if self.now < answer { answer } else { self.now + self.interval };
-        if heard <= self.latest { Step::Wait(heard) } else { self.insure() }
+        match self.path.channel.memory() {
+            Some(memory) if self.needed == 1 => {
+                let is_in_doubt = self.was_lost || self.now >= answer;
+                if heard <= self.latest && !is_in_doubt { Step::Wait(heard) } else { self.spread(memory) }
+            }
+            _ if heard <= self.latest => Step::Wait(heard),
+            _ => self.insure(),
+        }
+    }
+
+    /// Bursts last for a time: a copy is the better the more time lies between it and those before, and the one at the last
+    /// moment is the best. So one more is sent now only if it is worth its price beside that one.
+    fn spread(&self, memory: Span) -> Step {
+        let pause = (memory / SPREAD_PARTS).max(self.path.lateness);
+        let next = self.last_sent + pause;
+        let is_last = self.now + self.path.lateness >= self.latest;
+        if is_last && self.pending.is_empty() {
+            return Step::Send(1.0);
+        }
+        if self.now < next && !is_last {
+            return Step::Wait(next.min(self.latest));
+        }
+        let mut without = AllLost::new(self.path.known);
+        self.unknowns().for_each(|unknown| without.add(&self.path.channel, unknown));
+        let risk = without.probability();
+        let mut with = without;
+        with.add(&self.path.channel, self.copy_at(self.now));
+        if !is_last {
+            with.add(&self.path.channel, self.copy_at(self.latest));
+            without.add(&self.path.channel, self.copy_at(self.latest));
+        }
+        if without.probability() - with.probability() > self.price {
+            Step::Send(risk)
+        } else if is_last {
+            Step::Risk(risk, self.latest)
+        } else {
+            Step::Wait((self.now + pause).min(self.latest))
+        }
+    }
+
+    fn copy_at(&self, sent_at: Instant<Local>) -> Unknown {
+        Unknown { departure: Departure { packet: self.path.next, sent_at }, silence: 1.0 }
     }
 
     /// Nothing more will be known in time.
@@ -99,30 +153,37 @@ impl Prospect<'_> {
         if gain > self.price { Step::Send(risk) } else { Step::Risk(risk, self.latest) }
     }
 
+    /// Datagrams whose fate is unknown, and what the silence about them tells.
+    fn unknowns(&self) -> impl Iterator<Item = Unknown> {
+        let Path { channel, round, .. } = *self.path;
+        // Feedback that would have named a datagram is as often lost as one after one that came, or did not.
+        let is_silent = self.now > self.path.heard_at + self.interval + self.interval / LATENESS_PARTS;
+        let feedback_lost = channel.lost_after(1, self.interval, is_silent);
+        let overdue = self.now - round;
+        // By then the receiver has missed what it expected: silence means lost feedback, whatever became of the datagram.
+        let missed = overdue - patience(self.interval) - (round - self.path.soonest * 2).max(Span::ZERO);
+        self.pending.iter().map(move |pending| {
+            let is_told = pending.sent_at > overdue || pending.is_expected && pending.sent_at <= missed;
+            let departure = Departure { packet: pending.packet, sent_at: pending.sent_at };
+            Unknown { departure, silence: if is_told { 1.0 } else { feedback_lost } }
+        })
+    }
+
     /// Samples lost on average as things stand, and how many of them each of some more datagrams would save. One
     /// alone may save nothing where several lack: the number is taken that is worth most.
     fn risk(&self) -> (f64, f64) {
         let Path { channel, known, next, .. } = *self.path;
-        // Feedback that would have named a datagram is as often lost as one after one that came, or did not.
-        let is_silent = self.now > self.path.heard_at + self.interval + self.interval / LATENESS_PARTS;
-        let feedback_lost = channel.lost_after(1, is_silent);
-        let overdue = self.now - self.path.round;
-        // By then the receiver has missed what it expected: silence means lost feedback, whatever became of the datagram.
-        let missed =
-            overdue - patience(self.interval) - (self.path.round - self.path.soonest * 2).max(Span::ZERO);
-        let silence = |pending: &Pending| {
-            let is_told = pending.sent_at > overdue || pending.is_expected && pending.sent_at <= missed;
-            if is_told { 1.0 } else { feedback_lost }
-        };
-        let mut sent: Vec<(u64, f64)> = Vec::with_capacity(self.pending.len() + MORE_LIMIT);
-        sent.extend(self.pending.iter().map(|pending| (pending.packet, silence(pending))));
+        let mut sent: Vec<Unknown> = Vec::with_capacity(self.pending.len() + MORE_LIMIT);
+        sent.extend(self.unknowns());
         let risk = self.samples(channel.shortfall(&sent, self.needed, known));
         // Of a block of one the first is worth most.
         let limit = if self.needed == 1 { 1 } else { MORE_LIMIT };
         let (mut more, mut gain) = (1, 0.0_f64);
         while more <= limit && gain <= self.price && risk > self.price * more as f64 {
             while sent.len() < self.pending.len() + more {
-                sent.push((next + (sent.len() - self.pending.len()) as u64, 1.0));
+                let packet = next + (sent.len() - self.pending.len()) as u64;
+                let departure = Departure { packet, sent_at: self.now };
+                sent.push(Unknown { departure, silence: 1.0 });
             }
             gain =
                 gain.max((risk - self.samples(channel.shortfall(&sent, self.needed, known))) / more as f64);
@@ -162,6 +223,8 @@ const PRICE_UNINDEBTED: f64 = 50.0;
 /// saves less than its target with each datagram beyond.
 const PRICE_INITIAL: f64 = 2.0;
 const PRICE_LEAST: f64 = 1.0 / 60.0;
+/// The lowest where outages alone fail more than the target allows.
+const PRICE_LEAST_OUTAGE: f64 = 1.0;
 /// The highest, in loss targets; one sample is more than a datagram can save.
 const PRICE_MOST: f64 = 10_000.0;
 /// Part of the loss target that is aimed at; in blocks of several samples, which are lost together, chance weighs more.
@@ -182,18 +245,25 @@ impl Price {
         (PRICE_UNINDEBTED * loss_target * (-self.debt / DEBT_SCALE).exp()).min(1.0)
     }
 
-    /// A block of some samples is over that was left with `risk`, of which `failed` came true, where it was entitled to
-    /// `allowed`: all in samples. Gives the risk as experience has it.
-    pub(crate) fn settle(&mut self, risk: f64, failed: f64, (allowed, samples): (f64, u32)) -> f64 {
-        let share = if samples > 1 { SHARE_OF_TARGET_BLOCKS } else { SHARE_OF_TARGET };
+    /// A block is over that was left with `risk`, of which `failed` came true, where `aim` was aimed at and `outage` cannot be
+    /// helped: all in samples. Gives the risk as experience has it.
+    pub(crate) fn settle(&mut self, risk: f64, failed: f64, aim: f64, outage: f64) -> f64 {
         self.foreseen += risk - self.foreseen * TRUST_FADES;
         self.failed += failed - self.failed * TRUST_FADES;
         let experience = (self.failed + TRUST_FAILURES) / (self.foreseen + TRUST_FAILURES);
         let experience = experience.min(EXPERIENCE_MOST);
-        let debt = self.debt + risk * experience - allowed * share;
-        self.debt = debt.clamp(debt_at(PRICE_MOST), debt_at(PRICE_LEAST));
+        // Failures of outages come in lumps as large as themselves; and nothing cheap helps against them.
+        let (scale, least) =
+            if outage > aim { (aim / outage, PRICE_LEAST_OUTAGE) } else { (1.0, PRICE_LEAST) };
+        let debt = self.debt + (risk * experience - aim.max(outage)) * scale;
+        self.debt = debt.clamp(debt_at(PRICE_MOST), debt_at(least));
         risk * experience
     }
+}
+
+/// Part of the loss target that blocks of so many samples aim at.
+pub(crate) fn share_of_target(samples: u32) -> f64 {
+    if samples > 1 { SHARE_OF_TARGET_BLOCKS } else { SHARE_OF_TARGET }
 }
 
 /// The debt with which the price is so many loss targets.

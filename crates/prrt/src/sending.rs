@@ -5,20 +5,20 @@
 //! so that it cannot fill the line.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use noctule_timebase::{Instant, Span};
 
 use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES, SentCounters};
+use crate::congestion::path_mtu::PathMtu;
 use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight, Kind};
-use crate::fragment_set::FragmentSet;
-use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
-use crate::path_mtu::PathMtu;
+use crate::history::{Queued, Stream, arrived};
+use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
 use crate::round_trip::RoundTrip;
-use crate::stream::{Arrival, Class, Local, Origin, Outgoing, StreamId};
+use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
 use crate::wire::{
-    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, PIECES_MAX, Probe, Service, piece_bytes,
-    piece_range,
+    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, PIECES_MAX, Probe, Service, piece_range,
 };
 
 /// What was refused is sent again after this.
@@ -48,27 +48,8 @@ pub(crate) struct Sending {
     paced: bool,
     /// Kept from one parity symbol to the next.
     parity: Vec<u8>,
-}
-
-/// The samples of one writer, oldest first, numbered by position without gaps.
-#[derive(Debug, Default)]
-struct Stream {
-    reliable: bool,
-    samples: VecDeque<Queued>,
-    next_position: u64,
-    /// The first fragment never sent yet: position of its sample, and its number.
-    unsent: (u64, u16),
-    has_turn: bool,
-}
-
-#[derive(Debug)]
-struct Queued {
-    sequence: u64,
-    origin: Origin,
-    count: u16,
-    /// Empty once every fragment has arrived.
-    payload: Vec<u8>,
-    arrived: FragmentSet,
+    /// Samples of each writer given up or refused since [`poll_given_up`](Sending::poll_given_up) named it.
+    given_up: BTreeMap<StreamId, u64>,
 }
 
 impl Sending {
@@ -86,11 +67,19 @@ impl Sending {
             flight,
             paced: false,
             parity: Vec::new(),
+            given_up: BTreeMap::new(),
         }
     }
 
-    /// Queues a sample, in place of older ones of its writer where a limit says so.
-    pub(crate) fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>, counters: &mut LinkCounters) {
+    /// Queues a sample, in place of older ones of its writer that have not begun to be sent, where a limit says so.
+    /// `shared` holds the bytes of `sample.payload`; without it they are copied.
+    pub(crate) fn send(
+        &mut self,
+        sample: &Outgoing<'_>,
+        shared: Option<&Arc<[u8]>>,
+        now: Instant<Local>,
+        counters: &mut LinkCounters,
+    ) -> Result<(), SendError> {
         self.flight.path_mtu_mut().demand(sample.payload.len() + HEADER_BYTES_MAX, now);
         self.follow_path(counters);
         if let Class::DeadlineBound(bound) = sample.class {
@@ -98,58 +87,82 @@ impl Sending {
             self.flight.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, now);
             let room = self.queue_bytes_max.saturating_sub(self.queue_bytes);
             self.bound.send(sample, bound, (self.piece_bytes_max, room), (now, counters));
-            return;
+            return Ok(());
         }
-        let reliable = sample.class == Class::Reliable;
-        let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
         // As many as there would be at most, should the path become narrower.
-        let pieces_max =
-            sample.payload.len().div_ceil(self.flight.path_mtu().base_bytes() - HEADER_BYTES_MAX);
-        let pieces = sample.payload.len().div_ceil(self.piece_bytes_max).max(1);
-        let stream = self.streams.entry(sample.writer).or_default();
-        let replaceable = || stream.samples.iter().map(Queued::cost).sum::<usize>();
-        let queue_bytes_max = self.queue_bytes_max.saturating_sub(self.bound.queue_bytes());
-        let full = self.queue_bytes + cost > queue_bytes_max;
-        if pieces_max > usize::from(PIECES_MAX) {
+        let piece_bytes_min = self.flight.path_mtu().base_bytes() - HEADER_BYTES_MAX;
+        if sample.payload.len().div_ceil(piece_bytes_min) > usize::from(PIECES_MAX) {
             counters.refused_too_long += 1;
-            return;
+            return Err(SendError::TooLong);
         }
-        if full && self.queue_bytes + cost - replaceable() > queue_bytes_max {
+        if !self.make_room(sample, counters) {
             counters.refused_full += 1;
-            return;
+            *self.given_up.entry(sample.writer).or_default() += 1;
+            return Err(SendError::Full);
         }
-        let kept = if stream.reliable == reliable { sample.depth.max(1) as usize - 1 } else { 0 };
-        stream.reliable = reliable;
-        while stream.samples.len() > kept || self.queue_bytes + cost > queue_bytes_max {
-            self.queue_bytes -= stream.give_up_oldest(counters);
-        }
-        self.queue_bytes += cost;
-        stream.samples.push_back(Queued {
-            sequence: sample.sequence,
-            origin: sample.origin,
-            count: pieces as u16,
-            payload: sample.payload.to_vec(),
-            arrived: FragmentSet::default(),
-        });
-        stream.next_position += 1;
+        let stream = self.streams.entry(sample.writer).or_default();
+        stream.reliable = sample.class == Class::Reliable;
+        let queued = Queued::new(sample, shared, self.piece_bytes_max);
+        self.queue_bytes += queued.cost();
+        stream.push(queued);
         if !stream.has_turn {
             stream.has_turn = true;
             self.turns.push_back(sample.writer);
         }
+        Ok(())
+    }
+
+    /// Gives up samples of the same writer that have not begun to be sent until `sample` fits its history and the
+    /// queue; `false`, and nothing is given up for the queue, if it cannot fit.
+    fn make_room(&mut self, sample: &Outgoing<'_>, counters: &mut LinkCounters) -> bool {
+        let most_bytes = self.queue_bytes_max.saturating_sub(self.bound.queue_bytes());
+        let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
+        let stream = self.streams.entry(sample.writer).or_default();
+        let before = counters.given_up;
+        if stream.reliable != (sample.class == Class::Reliable) {
+            self.queue_bytes -= stream.give_up_all(counters);
+        }
+        while stream.waiting() >= sample.depth.max(1) as usize {
+            let Some(freed_bytes) = stream.give_up_oldest_waiting(counters) else { break };
+            self.queue_bytes -= freed_bytes;
+        }
+        let mut fits = self.queue_bytes + cost <= most_bytes;
+        if !fits && self.queue_bytes + cost <= most_bytes + stream.waiting_bytes() {
+            while self.queue_bytes + cost > most_bytes {
+                let Some(freed_bytes) = stream.give_up_oldest_waiting(counters) else { break };
+                self.queue_bytes -= freed_bytes;
+            }
+            fits = self.queue_bytes + cost <= most_bytes;
+        }
+        if counters.given_up > before {
+            *self.given_up.entry(sample.writer).or_default() += counters.given_up - before;
+        }
+        fits
+    }
+
+    /// Whether a sample of so many bytes can be queued and `depth` of its writer be neither sent nor acknowledged,
+    /// without giving up any.
+    pub(crate) fn has_room(&self, writer: StreamId, payload_bytes: usize, depth: u32) -> bool {
+        let unsettled = self.streams.get(&writer).map_or(0, Stream::unsettled);
+        let cost = payload_bytes + SAMPLE_OVERHEAD_BYTES;
+        unsettled < depth.max(1) as usize && self.queue_bytes() + cost <= self.queue_bytes_max
+    }
+
+    /// A writer of which samples were given up for newer ones or refused, and how many since it was last named.
+    pub(crate) fn poll_given_up(&mut self) -> Option<(StreamId, u64)> {
+        self.given_up.pop_first()
     }
 
     /// Drops what is queued of a writer. Its numbering goes on, should it come back.
     pub(crate) fn stop(&mut self, writer: StreamId, counters: &mut LinkCounters) {
         self.bound.stop(writer);
         let Some(stream) = self.streams.get_mut(&writer) else { return };
-        while !stream.samples.is_empty() {
-            self.queue_bytes -= stream.give_up_oldest(counters);
-        }
+        self.queue_bytes -= stream.give_up_all(counters);
     }
 
     /// Whether anything of a writer is queued.
     pub(crate) fn holds(&self, writer: StreamId) -> bool {
-        self.bound.holds(writer) || self.streams.get(&writer).is_some_and(|stream| !stream.samples.is_empty())
+        self.bound.holds(writer) || self.streams.get(&writer).is_some_and(|stream| !stream.is_empty())
     }
 
     /// Gives when the newest datagram that it names had left, if that is news.
@@ -166,7 +179,12 @@ impl Sending {
             match fate {
                 _ if carried.kind == Kind::Symbol => bound.settle(fate, packet, carried, now),
                 Fate::Arrived => *queue_bytes -= arrived(streams, carried),
-                Fate::Refused => resting.push_back((now + REST, carried)),
+                Fate::Refused => {
+                    if let Some(stream) = streams.get_mut(&carried.writer) {
+                        stream.refused(carried.position);
+                    }
+                    resting.push_back((now + REST, carried));
+                }
                 Fate::Lost => lost.push_back(carried),
             }
         });
@@ -343,13 +361,13 @@ impl Sending {
         };
         let fragment = Fragment {
             writer: carried.writer,
-            total_bytes: sample.payload.len() as u32,
+            total_bytes: sample.total_bytes() as u32,
             sequence: sample.sequence,
             origin: sample.origin,
             index: carried.index,
             count: sample.count,
             service: if stream.reliable { Service::Reliable(numbers) } else { Service::BestEffort },
-            payload: &sample.payload[piece_range(sample.payload.len(), sample.count, carried.index)],
+            payload: &sample.payload()[piece_range(sample.total_bytes(), sample.count, carried.index)],
         };
         let before = out.len();
         let Aboard { session, feedback } = aboard;
@@ -359,94 +377,4 @@ impl Sending {
             self.flight.sent(carried, out.len() - before, now);
         }
     }
-}
-
-impl Stream {
-    fn first_position(&self) -> u64 {
-        self.next_position - self.samples.len() as u64
-    }
-
-    fn sample(&self, position: u64) -> Option<&Queued> {
-        let place = position.checked_sub(self.first_position())?;
-        self.samples.get(usize::try_from(place).ok()?)
-    }
-
-    /// Pieces are to be no longer than this. What has not begun, or does not pass any more, is cut anew; of what had begun,
-    /// all pieces are to be sent again.
-    fn cut_again(&mut self, writer: StreamId, piece_bytes_max: usize, lost: &mut VecDeque<Carried>) {
-        let first = self.first_position();
-        let (unsent, begun) = self.unsent;
-        for (position, sample) in (first..).zip(&mut self.samples) {
-            let length = sample.payload.len();
-            let has_begun = position < unsent || position == unsent && begun > 0;
-            if sample.has_arrived() || has_begun && piece_bytes(length, sample.count) <= piece_bytes_max {
-                continue;
-            }
-            // Longer ones than can be cut so were refused.
-            sample.count = length.div_ceil(piece_bytes_max).clamp(1, PIECES_MAX.into()) as u16;
-            sample.arrived = FragmentSet::default();
-            if position == unsent {
-                self.unsent = (unsent, 0);
-            } else if has_begun {
-                let kind = sample.kind();
-                lost.extend((0..sample.count).map(|index| Carried { writer, position, index, kind }));
-            }
-        }
-    }
-
-    /// Gives the cost of what it drops.
-    fn give_up_oldest(&mut self, counters: &mut LinkCounters) -> usize {
-        let oldest = self.samples.pop_front();
-        counters.given_up += u64::from(oldest.as_ref().is_some_and(|sample| !sample.has_arrived()));
-        oldest.map_or(0, |sample| sample.cost())
-    }
-
-    /// The first fragment never sent yet, of a sample that is still held.
-    fn next_unsent(&mut self) -> Option<(u64, u16)> {
-        self.unsent = self.unsent.max((self.first_position(), 0));
-        (self.unsent.0 < self.next_position).then_some(self.unsent)
-    }
-
-    /// The first fragment never sent yet has been sent. Gives the cost of what need not be kept.
-    fn advance(&mut self) -> usize {
-        let (position, index) = self.unsent;
-        let count = self.sample(position).map_or(0, |sample| sample.count);
-        if index + 1 < count {
-            self.unsent = (position, index + 1);
-            return 0;
-        }
-        self.unsent = (position + 1, 0);
-        if self.reliable { 0 } else { self.samples.pop_front().map_or(0, |sample| sample.cost()) }
-    }
-}
-
-impl Queued {
-    /// What it counts against the limit of the queue.
-    fn cost(&self) -> usize {
-        self.payload.len() + SAMPLE_OVERHEAD_BYTES
-    }
-
-    fn has_arrived(&self) -> bool {
-        self.arrived.len() == u32::from(self.count)
-    }
-
-    /// Of the datagrams that carry its pieces.
-    fn kind(&self) -> Kind {
-        Kind::Piece { count: self.count }
-    }
-}
-
-/// A fragment has arrived. Gives the bytes that need no longer be kept.
-fn arrived(streams: &mut BTreeMap<StreamId, Stream>, carried: Carried) -> usize {
-    let Some(stream) = streams.get_mut(&carried.writer) else { return 0 };
-    let Some(place) = carried.position.checked_sub(stream.first_position()) else { return 0 };
-    let Some(sample) = stream.samples.get_mut(place as usize) else { return 0 };
-    if carried.kind != sample.kind() || !sample.arrived.insert(carried.index) || !sample.has_arrived() {
-        return 0;
-    }
-    let mut freed_bytes = std::mem::take(&mut sample.payload).len();
-    while stream.samples.front().is_some_and(Queued::has_arrived) {
-        freed_bytes += stream.samples.pop_front().map_or(0, |sample| sample.cost());
-    }
-    freed_bytes
 }

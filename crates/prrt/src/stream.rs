@@ -82,8 +82,8 @@ pub struct Outgoing<'a> {
     pub age: Span,
     /// How hard to try.
     pub class: Class,
-    /// Samples of this writer that are kept until sent (acknowledged, if reliable); 0 counts as 1. Those
-    /// with a deadline are kept until then.
+    /// Samples of this writer that wait to be sent, at most; 0 counts as 1. Besides there are those that are being sent
+    /// (until acknowledged, if reliable). Those with a deadline are kept until then.
     pub depth: u32,
     /// Its bytes.
     pub payload: &'a [u8],

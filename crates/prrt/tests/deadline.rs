@@ -6,6 +6,7 @@ use noctule_timebase::Span;
 
 mod lossy;
 
+use lossy::fixed_interval::run_fixed;
 use lossy::{Cell, Outcome, Standstills, run};
 
 fn check(outcome: &Outcome, seed: u64) {
@@ -170,4 +171,28 @@ fn session(seed: u64) -> Outcome {
     assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}");
     assert!(outcome.held_bytes_max < 64 << 20, "seed {seed}: {} bytes held", outcome.held_bytes_max);
     outcome
+}
+
+/// Losses of interference and of fading last for a time, however many datagrams are sent meanwhile. The yardstick sends again
+/// every 14 ms: it outlives what can be outlived, and no cleverness in packets may be worse.
+#[test]
+fn bursts_in_time_cost_no_more_misses_than_repeats_at_a_fixed_interval() {
+    for burst_ms in [5, 10, 15, 30, 60] {
+        let cell = Cell { burst_time: Span::from_ms(burst_ms), ..Cell::LOSSY };
+        let samples = 100_000;
+        let seed = 20 + burst_ms as u64;
+        let fixed = run_fixed(cell, samples, Span::from_ms(14), seed);
+        let outcome = run(cell, samples, seed);
+        check(&outcome, seed);
+        println!(
+            "burst {burst_ms} ms, seed {seed}: residual {:.2e} ({:.2e}), redundancy {:.3} ({:.3})",
+            outcome.residual(),
+            fixed.residual,
+            outcome.redundancy(),
+            fixed.redundancy
+        );
+        // By chance one in ten thousand more or less.
+        assert!(outcome.residual() <= 1.5 * fixed.residual + 1e-4, "burst {burst_ms} ms, seed {seed}");
+        assert!(outcome.redundancy() <= 2.0 * fixed.redundancy, "burst {burst_ms} ms, seed {seed}");
+    }
 }

@@ -75,7 +75,8 @@ fn feedback(session: u32, newest: u64, earlier: u64) -> Vec<u8> {
 
 fn publish(link: &mut Link, sequence: u64, now: Instant<Local>) {
     let (origin, age, payload) = (Origin::exactly(now.ns()), Span::ZERO, &[5; 1_000][..]);
-    link.send(&Outgoing { writer: WRITER, sequence, origin, age, class: CLASS, depth: 1, payload }, now);
+    let _ =
+        link.send(&Outgoing { writer: WRITER, sequence, origin, age, class: CLASS, depth: 1, payload }, now);
 }
 
 #[test]

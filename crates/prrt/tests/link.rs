@@ -73,7 +73,8 @@ fn of_a_writer_that_is_too_fast_the_newest_samples_arrive_and_the_gaps_are_count
         assert_eq!(missed + sequences.len() as u64, 401 - first, "seed {seed}");
         let given_up = pair.links[0].counters().given_up;
         assert!(given_up > 100 && 400 - given_up <= sequences.len() as u64, "seed {seed}: {given_up}");
-        assert!(pair.held_bytes_max.0 <= 4 * (12_000 + SAMPLE_OVERHEAD_BYTES));
+        // Four wait; besides there are those that are being sent, which the bottleneck's queue of 50 datagrams limits.
+        assert!(pair.held_bytes_max.0 <= 16 * (12_000 + SAMPLE_OVERHEAD_BYTES), "{:?}", pair.held_bytes_max);
     }
 }
 
@@ -271,7 +272,7 @@ fn a_whole_sample_is_taken_in_without_an_allocation_and_sent_with_one() {
             };
             out.clear();
             let sending = allocation_counter::measure(|| {
-                from.send(&sample, now);
+                from.send(&sample, now).unwrap();
                 assert!(from.poll_transmit(now, &mut out));
             });
             let taking = allocation_counter::measure(|| {
@@ -312,10 +313,8 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_sent_again() {
     let [left, right] = &mut pair.links;
     let (writer, payload) = (StreamId(1), vec![7; 6 * 1_300]);
     let (age, class, payload) = (Span::ZERO, Class::Reliable, &payload[..]);
-    left.send(
-        &Outgoing { writer, sequence: 1, origin: Origin::exactly(0), age, class, depth: 1, payload },
-        now,
-    );
+    let sample = Outgoing { writer, sequence: 1, origin: Origin::exactly(0), age, class, depth: 1, payload };
+    left.send(&sample, now).unwrap();
     let mut pieces = vec![Vec::new(); 6];
     for piece in &mut pieces {
         assert!(left.poll_transmit(now, piece));

@@ -100,7 +100,7 @@ fn best_effort_and_deadlines_come_back_when_the_path_becomes_narrower() {
             }
             let (writer, origin, payload) = (StreamId(100), origin(sequence), &payload[..]);
             let sample = Outgoing { writer, sequence, origin, age: Span::ZERO, class, depth: 4, payload };
-            pair.links[0].send(&sample, pair.now);
+            pair.links[0].send(&sample, pair.now).expect("there is room");
             pair.run(Span::from_ms(100));
         }
         let sequences = pair.sequences(1, 100);

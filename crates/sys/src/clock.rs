@@ -16,7 +16,7 @@ pub fn now_ns() -> i64 {
 
 /// Now on `CLOCK_MONOTONIC_RAW`, in nanoseconds since an arbitrary point before boot of this kernel.
 ///
-/// The bare crystal: NTP neither steps nor slews it, so a limit on its drift is physics. It cannot
+/// The raw clock, the uncorrected oscillator: NTP neither steps nor slews it, so a limit on its drift is physics. It cannot
 /// be slept on. The same cost as [`now_ns`].
 #[inline]
 pub fn raw_ns() -> i64 {

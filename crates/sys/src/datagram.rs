@@ -27,14 +27,21 @@ pub struct Arrival {
 #[repr(C, align(8))]
 struct ControlBuffer([u8; 64]);
 
+/// Of `linux/in6.h`.
+const IPV6_MULTICAST_ALL: libc::c_int = 29;
+
 /// Asks the kernel to stamp what arrives from now on.
 pub fn stamp_arrivals(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), 1)
 }
 
-/// Datagrams over IPv4 are not cut up on their way from now on, whatever the kernel believes of the path (ip(7),
-/// `IP_PMTUDISC_PROBE`): who sends finds out what it carries.
+/// Datagrams are not fragmented from now on, whatever path MTU the kernel has cached (ip(7), `IP_PMTUDISC_PROBE`): the
+/// sender finds out what the path carries. For IPv4, and for IPv6 if the socket is of that family.
 pub fn forbid_fragments(socket: &UdpSocket) -> io::Result<()> {
+    if socket.local_addr()?.is_ipv6() {
+        let value = libc::IPV6_PMTUDISC_PROBE;
+        set_option(socket, (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER), value)?;
+    }
     set_option(socket, (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER), libc::IP_PMTUDISC_PROBE)
 }
 
@@ -64,6 +71,9 @@ fn set_option(
 /// Lets in datagrams of those groups only that this socket itself has joined (`IP_MULTICAST_ALL`, ip(7)); by default those
 /// come, too, that any other socket of the host has joined.
 pub fn only_joined_groups(socket: &UdpSocket) -> io::Result<()> {
+    if socket.local_addr()?.is_ipv6() {
+        set_option(socket, (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL), 0)?;
+    }
     set_option(socket, (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), 0)
 }
 

@@ -1,7 +1,7 @@
 //! Network interfaces of the calling thread's namespace, by ioctl: no tool needs to be installed.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -59,31 +59,104 @@ fn change_multicast_route(name: &str, operation: libc::c_ulong) -> io::Result<()
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// IPv4 addresses of all interfaces that are up, in the kernel's order.
-pub fn ipv4_addresses() -> io::Result<Vec<Ipv4Addr>> {
+/// One network interface that is up and has an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The kernel's number of it; never reused while the machine runs.
+    pub index: u32,
+    /// Its name, e.g. `eth0`.
+    pub name: String,
+    /// Whether it is the loopback interface.
+    pub is_loopback: bool,
+    /// Its IPv4 addresses, in the kernel's order.
+    pub ipv4: Vec<Ipv4Addr>,
+    /// Its link-local IPv6 addresses (`fe80::/10`; of the loopback interface `::1`), in the kernel's order.
+    pub ipv6: Vec<Ipv6Addr>,
+}
+
+/// All interfaces that are up and have an address, by rising index.
+///
+/// # Errors
+/// Those of `getifaddrs`.
+pub fn list() -> io::Result<Vec<Interface>> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: on success `first` points to a list that lives until `freeifaddrs`.
     if unsafe { libc::getifaddrs(&mut first) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    let mut addresses = Vec::new();
+    let mut interfaces: Vec<Interface> = Vec::new();
     let mut next = first;
     while !next.is_null() {
         // SAFETY: not null, so an entry of the list.
         let entry = unsafe { &*next };
         next = entry.ifa_next;
-        let up = entry.ifa_flags & libc::IFF_UP as libc::c_uint != 0;
-        // SAFETY: `ifa_addr` is null or a socket address of its family.
-        let family = unsafe { entry.ifa_addr.as_ref() }.map(|address| address.sa_family);
-        if up && family == Some(libc::AF_INET as libc::sa_family_t) {
-            // SAFETY: of this family, so a sockaddr_in; it need not be aligned as one.
-            let address = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
-            addresses.push(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)));
+        // SAFETY: an entry of the list, which has not been freed.
+        if let Some((name, address)) = unsafe { named_address(entry) } {
+            let is_loopback = entry.ifa_flags & libc::IFF_LOOPBACK as libc::c_uint != 0;
+            insert(&mut interfaces, name, is_loopback, address);
         }
     }
     // SAFETY: from getifaddrs, freed once, not used afterwards.
     unsafe { libc::freeifaddrs(first) };
-    Ok(addresses)
+    interfaces.sort_by_key(|interface| interface.index);
+    Ok(interfaces)
+}
+
+/// IPv4 addresses of all interfaces that are up.
+///
+/// # Errors
+/// Those of [`list`].
+pub fn ipv4_addresses() -> io::Result<Vec<Ipv4Addr>> {
+    Ok(list()?.into_iter().flat_map(|interface| interface.ipv4).collect())
+}
+
+/// Name and IP address of an entry whose interface is up.
+///
+/// # Safety
+/// The entry belongs to a list of `getifaddrs` that has not been freed.
+unsafe fn named_address(entry: &libc::ifaddrs) -> Option<(&std::ffi::CStr, IpAddr)> {
+    if entry.ifa_flags & libc::IFF_UP as libc::c_uint == 0 {
+        return None;
+    }
+    // SAFETY: `ifa_addr` is null or a socket address of its family.
+    let family = unsafe { entry.ifa_addr.as_ref() }?.sa_family;
+    let address = match libc::c_int::from(family) {
+        libc::AF_INET => {
+            // SAFETY: of this family, so a sockaddr_in; it need not be aligned as one.
+            let address = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+            IpAddr::from(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above, a sockaddr_in6.
+            let address = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
+            IpAddr::from(Ipv6Addr::from(address.sin6_addr.s6_addr))
+        }
+        _ => return None,
+    };
+    // SAFETY: a string that ends with zero and lives as long as the list.
+    Some((unsafe { std::ffi::CStr::from_ptr(entry.ifa_name) }, address))
+}
+
+fn insert(interfaces: &mut Vec<Interface>, name: &std::ffi::CStr, is_loopback: bool, address: IpAddr) {
+    // SAFETY: a string that ends with zero.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        // It has gone since the list was made.
+        return;
+    }
+    let known = interfaces.iter().position(|interface| interface.index == index);
+    let at = known.unwrap_or_else(|| {
+        let name = name.to_string_lossy().into_owned();
+        interfaces.push(Interface { index, name, is_loopback, ipv4: Vec::new(), ipv6: Vec::new() });
+        interfaces.len() - 1
+    });
+    match address {
+        IpAddr::V4(address) => interfaces[at].ipv4.push(address),
+        IpAddr::V6(address) if address.is_unicast_link_local() || address.is_loopback() => {
+            interfaces[at].ipv6.push(address);
+        }
+        IpAddr::V6(_) => {}
+    }
 }
 
 /// Gives an interface an IPv4 address and prefix length.
@@ -148,4 +221,21 @@ fn control(socket: &impl AsRawFd, operation: libc::c_ulong, request: &mut libc::
     // SAFETY: every operation used in this file takes an ifreq; `request` is valid for the call.
     let status = unsafe { libc::ioctl(socket.as_raw_fd(), operation as _, request) };
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_interface_is_listed_once_with_its_addresses() {
+        let interfaces = list().unwrap();
+        let mut indexes: Vec<u32> = interfaces.iter().map(|interface| interface.index).collect();
+        indexes.dedup();
+        assert_eq!(indexes.len(), interfaces.len());
+        assert!(interfaces.iter().all(|each| each.index > 0 && !each.name.is_empty()), "{interfaces:?}");
+        if let Some(loopback) = interfaces.iter().find(|interface| interface.is_loopback) {
+            assert!(loopback.ipv4.contains(&Ipv4Addr::LOCALHOST), "{loopback:?}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ pub mod datagram;
 pub mod interface;
 pub mod local_socket;
 pub mod namespace;
+pub mod network_changes;
 pub mod process;
 pub mod pulse;
 pub mod random;

@@ -9,9 +9,9 @@ use crate::event::{
     ClientAddress, Counters, Departure, EndpointId, Event, Gone, Local, Sample, Stamp, Transmit, count,
     time_octets,
 };
-use crate::session::{Introduction, Session, Surroundings, status_agent, write_info, write_status};
+use crate::session::{AgentContext, Introduction, Session, status_agent, write_info, write_status};
 use crate::wire::{
-    COOKIE, ClientKey, Header, ObjectId, Reader, RequestId, Short, Status, Submessage, Submessages,
+    COOKIE, ClientKey, Header, ObjectId, Reader, RequestId, Status, Submessage, Submessages, Truncated,
     VENDOR_OURS, VERSION, has_key, id,
 };
 
@@ -78,7 +78,7 @@ pub struct Agent {
     ready: VecDeque<ClientKey>,
     alarms: BTreeSet<(Instant<Local>, ClientKey)>,
     replies: VecDeque<(ClientAddress, Vec<u8>)>,
-    around: Surroundings,
+    agent: AgentContext,
 }
 
 #[derive(Clone, Debug)]
@@ -98,33 +98,33 @@ impl Agent {
             ready: VecDeque::new(),
             alarms: BTreeSet::new(),
             replies: VecDeque::new(),
-            around: Surroundings { config, references, events, counters, last_serial: 0 },
+            agent: AgentContext { config, references, events, counters, last_serial: 0 },
         }
     }
 
     /// Takes a message: a datagram, or what a frame carried.
     pub fn handle_datagram(&mut self, message: &[u8], from: ClientAddress, arrived: Stamp) {
-        count(&mut self.around.counters.received);
+        count(&mut self.agent.counters.received);
         let Some((header, rest)) = Header::split(message) else {
-            return count(&mut self.around.counters.malformed);
+            return count(&mut self.agent.counters.malformed);
         };
         let Some(first) = Submessages::of(rest).next() else {
-            return count(&mut self.around.counters.malformed);
+            return count(&mut self.agent.counters.malformed);
         };
         if first.id == id::CREATE_CLIENT {
-            if self.handle_create_client(first, from, arrived.local) == Err(Short) {
-                count(&mut self.around.counters.malformed);
+            if self.handle_create_client(first, from, arrived.local) == Err(Truncated) {
+                count(&mut self.agent.counters.malformed);
             }
             return;
         }
         let key = self.session_of(&header, from);
         let Some(key) = key.filter(|key| self.clients[key].session.id == header.session) else {
-            return self.handle_stranger(&header, first, from, key);
+            return self.handle_unknown_client(&header, first, from, key);
         };
         let Some(client) = self.clients.get_mut(&key) else { return };
         let session = &mut client.session;
-        if !session.is_within_budget(&self.around.config, arrived.local) {
-            return count(&mut self.around.counters.over_budget);
+        if !session.is_within_budget(&self.agent.config, arrived.local) {
+            return count(&mut self.agent.counters.over_budget);
         }
         // A session that carries its key may come from anywhere.
         if session.address != from {
@@ -133,13 +133,13 @@ impl Agent {
             session.address = from;
         }
         if session.is_silent {
-            session.handle_return(&mut self.around);
+            session.handle_return(&mut self.agent);
         }
-        let farewell = session.handle_message(&header, rest, arrived, &mut self.around);
-        match farewell {
-            Some(farewell) => {
+        let deletion = session.handle_message(&header, rest, arrived, &mut self.agent);
+        match deletion {
+            Some(deletion) => {
                 self.forget(key);
-                self.reply(from, &header, |out| write_status(out, farewell.request, ObjectId::CLIENT));
+                self.reply(from, &header, |out| write_status(out, deletion.request, ObjectId::CLIENT));
             }
             None => self.wake(key),
         }
@@ -148,7 +148,7 @@ impl Agent {
     /// Takes a sample for the reader of a client.
     pub fn handle_sample(&mut self, endpoint: EndpointId, sample: Sample, now: Instant<Local>) {
         if let Some(client) = self.clients.get_mut(&endpoint.client) {
-            client.session.handle_sample(endpoint, sample, now, &mut self.around.counters);
+            client.session.handle_sample(endpoint, sample, now, &mut self.agent.counters);
             self.wake(endpoint.client);
         }
     }
@@ -185,7 +185,7 @@ impl Agent {
     pub fn handle_lost(&mut self, address: ClientAddress, now: Instant<Local>) {
         let Some(key) = self.by_address.get(&address).copied() else { return };
         let Some(client) = self.clients.get_mut(&key) else { return };
-        client.session.give_up(&mut self.around);
+        client.session.give_up(&mut self.agent);
         // Who comes back comes by another connection.
         client.session.is_blocked = false;
         self.set_alarm(key, now);
@@ -197,14 +197,14 @@ impl Agent {
             self.alarms.pop_first();
             let Some(client) = self.clients.get_mut(&key) else { continue };
             client.alarm = None;
-            client.session.handle_timeout(now, &mut self.around);
+            client.session.handle_timeout(now, &mut self.agent);
             self.wake(key);
         }
     }
 
     /// The next thing to know.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.around.events.pop_front()
+        self.agent.events.pop_front()
     }
 
     /// Puts the next message into `out`, whatever it held before. Clients take turns.
@@ -212,12 +212,12 @@ impl Agent {
         out.clear();
         if let Some((to, mut message)) = self.replies.pop_front() {
             out.append(&mut message);
-            count(&mut self.around.counters.sent);
+            count(&mut self.agent.counters.sent);
             return Some(Transmit { to, stamp: None });
         }
         while let Some(key) = self.ready.pop_front() {
             let Some(client) = self.clients.get_mut(&key) else { continue };
-            if let Some(transmit) = client.session.poll_message(now, out, &mut self.around.counters) {
+            if let Some(transmit) = client.session.poll_message(now, out, &mut self.agent.counters) {
                 self.ready.push_back(key);
                 return Some(transmit);
             }
@@ -234,7 +234,7 @@ impl Agent {
 
     /// What became of messages.
     pub fn counters(&self) -> Counters {
-        self.around.counters
+        self.agent.counters
     }
 
     /// Every client.
@@ -257,12 +257,12 @@ impl Agent {
 
     /// Answers a request for this agent's address that came by multicast.
     pub fn handle_discovery(&mut self, message: &[u8], from: ClientAddress, locators: &[([u8; 4], u16)]) {
-        count(&mut self.around.counters.received);
+        count(&mut self.agent.counters.received);
         let asked = Header::split(message).and_then(|(header, rest)| {
             let first = Submessages::of(rest).next().filter(|first| first.id == id::GET_INFO)?;
             Some((header, RequestId(first.body.first_chunk().copied()?)))
         });
-        let Some((header, request)) = asked else { return count(&mut self.around.counters.malformed) };
+        let Some((header, request)) = asked else { return count(&mut self.agent.counters.malformed) };
         self.reply(from, &header, |out| write_info(out, request, false, locators));
     }
 
@@ -276,7 +276,7 @@ impl Agent {
 
     /// A message outside of any session of its sender: only whether there is an agent may be asked, and
     /// leave be taken.
-    fn handle_stranger(
+    fn handle_unknown_client(
         &mut self,
         header: &Header,
         first: Submessage<'_>,
@@ -284,14 +284,14 @@ impl Agent {
         known: Option<ClientKey>,
     ) {
         let Some(request) = first.body.first_chunk().copied().map(RequestId) else {
-            return count(&mut self.around.counters.malformed);
+            return count(&mut self.agent.counters.malformed);
         };
         match first.id {
             id::GET_INFO => self.reply(from, header, |out| write_info(out, request, known.is_some(), &[])),
             id::DELETE if first.body.get(2..4) == Some(&ObjectId::CLIENT.0[..]) => {
                 self.reply(from, header, |out| write_status(out, request, ObjectId::CLIENT));
             }
-            _ => count(&mut self.around.counters.unknown_session),
+            _ => count(&mut self.agent.counters.unknown_session),
         }
     }
 
@@ -300,7 +300,7 @@ impl Agent {
         submessage: Submessage<'_>,
         from: ClientAddress,
         now: Instant<Local>,
-    ) -> Result<(), Short> {
+    ) -> Result<(), Truncated> {
         // Its length leaves out the properties, so it is not looked at.
         let mut reader = Reader::new(submessage.rest, submessage.is_little_endian());
         let (cookie, version): ([u8; 4], [u8; 2]) = (reader.octets()?, reader.octets()?);
@@ -312,7 +312,7 @@ impl Agent {
         } else if introduction.message_bytes_max < MESSAGE_BYTES_LEAST {
             Status::InvalidData
         } else if !self.has_room_for(introduction.key) {
-            count(&mut self.around.counters.refused_full);
+            count(&mut self.agent.counters.refused_full);
             Status::Resources
         } else {
             self.admit(&introduction, from, now);
@@ -326,7 +326,7 @@ impl Agent {
 
     /// Makes room by evicting who has been silent longest, if it must; false if nobody is silent.
     fn has_room_for(&mut self, key: ClientKey) -> bool {
-        if self.clients.contains_key(&key) || self.clients.len() < self.around.config.clients_max {
+        if self.clients.contains_key(&key) || self.clients.len() < self.agent.config.clients_max {
             return true;
         }
         let silent = self.clients.values().map(|client| &client.session).filter(|session| session.is_silent);
@@ -353,13 +353,13 @@ impl Agent {
                 self.by_address.remove(&client.session.address);
                 client.session.begin_anew(introduction, from, now);
                 if client.session.is_silent {
-                    client.session.handle_return(&mut self.around);
+                    client.session.handle_return(&mut self.agent);
                 }
             }
             None => {
-                let session = Session::new(introduction, from, self.around.config.hold, now);
+                let session = Session::new(introduction, from, self.agent.config.hold, now);
                 self.clients.insert(key, Client { session, is_ready: false, alarm: None });
-                self.around.tell(Event::Came { client: key, address: from });
+                self.agent.tell(Event::Connected { client: key, address: from });
             }
         }
         self.by_address.insert(from, key);
@@ -370,9 +370,9 @@ impl Agent {
     fn remove(&mut self, key: ClientKey, reason: Gone) {
         let Some(mut client) = self.forget(key) else { return };
         if !client.session.is_silent {
-            client.session.close_all(&mut self.around);
+            client.session.close_all(&mut self.agent);
         }
-        self.around.tell(Event::Went { client: key, reason });
+        self.agent.tell(Event::Disconnected { client: key, reason });
     }
 
     fn forget(&mut self, key: ClientKey) -> Option<Client> {
@@ -389,7 +389,7 @@ impl Agent {
     /// Answers who may have no session, on stream 0 and with the header's session.
     fn reply(&mut self, to: ClientAddress, header: &Header, write: impl FnOnce(&mut Vec<u8>)) {
         if self.replies.len() == REPLIES_MAX {
-            return count(&mut self.around.counters.answers_dropped);
+            return count(&mut self.agent.counters.answers_dropped);
         }
         let mut message = Vec::new();
         Header { stream: 0, sequence: 0, ..*header }.write(&mut message);
@@ -421,14 +421,14 @@ impl Agent {
 }
 
 /// Reads CREATE_CLIENT from the vendor on.
-fn read_introduction(reader: &mut Reader<'_>) -> Result<Introduction, Short> {
+fn read_introduction(reader: &mut Reader<'_>) -> Result<Introduction, Truncated> {
     let vendor: [u8; 2] = reader.octets()?;
     let (key, session) = (ClientKey(reader.octets()?), reader.u8()?);
     let mut hard_liveliness = None;
     if reader.flag()? {
         let properties = reader.u32()?;
         if properties > PROPERTIES_MAX {
-            return Err(Short);
+            return Err(Truncated);
         }
         for _ in 0..properties {
             let (name, value) = (reader.string()?, reader.string()?);

@@ -1,7 +1,7 @@
 //! What a client wants an object to be, however it says so: in binary, in XML, or by the name of a profile.
 
-use crate::reading::SAMPLES_MAX;
-use crate::wire::{Kind, ObjectId, Reader, Short, Status};
+use crate::data_reader::SAMPLES_MAX;
+use crate::wire::{Kind, ObjectId, Reader, Status, Truncated};
 use crate::xml;
 
 /// Longest topic, type or service name, in bytes.
@@ -181,7 +181,7 @@ pub(crate) fn read_creation(
 }
 
 /// A domain; who leaves it to the agent says −1, or 255 as eProsima's agent has it, and gets 0.
-fn read_domain(reader: &mut Reader<'_>) -> Result<u16, Short> {
+fn read_domain(reader: &mut Reader<'_>) -> Result<u16, Truncated> {
     const AGENTS_CHOICE: u16 = 255;
     let domain = reader.u16()?;
     Ok(if domain == AGENTS_CHOICE || domain > i16::MAX as u16 { 0 } else { domain })
@@ -197,7 +197,7 @@ fn described_by_xml(kind: Kind, text: &str) -> Result<Description, Status> {
     object.describe().ok_or(Status::InvalidData)
 }
 
-fn described_by_bytes(kind: Kind, mut reader: Reader<'_>) -> Result<Description, Short> {
+fn described_by_bytes(kind: Kind, mut reader: Reader<'_>) -> Result<Description, Truncated> {
     Ok(match kind {
         Kind::Participant => {
             reader.optional(|reader| reader.string())?;
@@ -227,7 +227,7 @@ fn described_by_bytes(kind: Kind, mut reader: Reader<'_>) -> Result<Description,
     })
 }
 
-fn read_qos(reader: &mut Reader<'_>) -> Result<Qos, Short> {
+fn read_qos(reader: &mut Reader<'_>) -> Result<Qos, Truncated> {
     const RELIABLE: u16 = 1;
     const KEEP_LAST: u16 = 2;
     /// Transient local, transient, persistent: all mean that late joiners get the history.
@@ -265,8 +265,8 @@ impl Service {
     pub(crate) const QOS: Qos = Qos::SERVICE;
 }
 
-impl From<Short> for Status {
-    fn from(Short: Short) -> Status {
+impl From<Truncated> for Status {
+    fn from(Truncated: Truncated) -> Status {
         Status::InvalidData
     }
 }

@@ -99,7 +99,7 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client began a session, or came back from silence.
-    Came {
+    Connected {
         /// Its key.
         client: ClientKey,
         /// Where it is.
@@ -113,7 +113,7 @@ pub enum Event {
         name: String,
     },
     /// A client has gone. Its endpoints were closed before.
-    Went {
+    Disconnected {
         /// Its key.
         client: ClientKey,
         /// Why.

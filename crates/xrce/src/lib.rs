@@ -28,17 +28,18 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod data_reader;
 mod description;
 mod event;
 mod inbound;
 mod objects;
 pub mod outbound;
-mod reading;
 mod session;
 mod wire;
 mod xml;
 
 pub use agent::{Agent, AgentConfig, ClientFigures, MESSAGE_BYTES_LEAST, REPLIES_MAX};
+pub use data_reader::{SAMPLES_DEFAULT, SAMPLES_MAX};
 pub use description::{KEEP_ALL, NAME_BYTES_MAX, Qos, References, Service, Topic};
 pub use event::{
     ClientAddress, ClientClock, Counters, Departure, Direction, Endpoint, EndpointId, Event, Exchange, Gone,
@@ -46,7 +47,6 @@ pub use event::{
 };
 pub use inbound::AHEAD_MAX;
 pub use objects::OBJECTS_MAX;
-pub use reading::{SAMPLES_DEFAULT, SAMPLES_MAX};
 pub use session::{AHEAD_BYTES_MAX, BEST_EFFORT_MAX, CONTROL_MAX, EVENTS_MAX, STREAMS_MAX};
 pub use wire::{ClientKey, Kind, ObjectId};
 pub use xml::{DEPTH_MAX as XML_DEPTH_MAX, OBJECTS_MAX as XML_OBJECTS_MAX, XmlError};

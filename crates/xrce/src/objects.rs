@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::data_reader::DataReader;
 use crate::description::{Creation, Description, Qos, Service, Topic, TopicReference};
 use crate::event::{Direction, Endpoint, EndpointId};
-use crate::reading::Reading;
 use crate::wire::{ClientKey, Kind, ObjectId, REPLACE, REUSE, Status};
 
 /// Most objects of one client.
@@ -26,7 +26,7 @@ pub(crate) struct Object {
     /// Its topics, if it is an endpoint or two.
     writes: Option<(Topic, Qos)>,
     reads: Option<(Topic, Qos)>,
-    pub(crate) reading: Option<Reading>,
+    pub(crate) reading: Option<DataReader>,
 }
 
 /// What a change opened and closed.
@@ -112,18 +112,18 @@ impl Objects {
     }
 
     /// The reader of this number.
-    pub(crate) fn reading(&mut self, id: ObjectId) -> Option<&mut Reading> {
+    pub(crate) fn reading(&mut self, id: ObjectId) -> Option<&mut DataReader> {
         self.by_id.get_mut(&id)?.reading.as_mut()
     }
 
     /// The reader of an endpoint that is still there.
-    pub(crate) fn reading_of(&mut self, endpoint: EndpointId) -> Option<&mut Reading> {
+    pub(crate) fn reading_of(&mut self, endpoint: EndpointId) -> Option<&mut DataReader> {
         let object = self.by_id.get_mut(&endpoint.object)?;
         object.reading.as_mut().filter(|_| object.serial == endpoint.serial)
     }
 
-    /// All readers, from the one behind `after` on and around.
-    pub(crate) fn readings(&mut self, after: ObjectId) -> impl Iterator<Item = (ObjectId, &mut Reading)> {
+    /// All readers, from the one behind `after` on and agent.
+    pub(crate) fn readings(&mut self, after: ObjectId) -> impl Iterator<Item = (ObjectId, &mut DataReader)> {
         use std::ops::Bound::{Excluded, Unbounded};
         let mut wrapped = Vec::new();
         let mut rest = Vec::new();
@@ -177,7 +177,7 @@ impl Objects {
             }
             Description::Participant { .. } | Description::Topic(_) | Description::Group => {}
         }
-        let reading = reads.as_ref().map(|(_, qos)| Reading::new(qos.depth));
+        let reading = reads.as_ref().map(|(_, qos)| DataReader::new(qos.depth));
         Ok(Object { creation, domain, serial: 0, writes, reads, reading })
     }
 

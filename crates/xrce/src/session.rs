@@ -1,12 +1,12 @@
 //! One client: its streams, its objects, and what it is to be answered.
 
+mod ack_holding;
 mod answer;
 mod handle;
-mod yielding;
 
+pub use ack_holding::AHEAD_BYTES_MAX;
+use ack_holding::{AckHolding, Turn};
 pub(crate) use answer::{info as write_info, status_agent};
-pub use yielding::AHEAD_BYTES_MAX;
-use yielding::{Turn, Yielding};
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -45,7 +45,7 @@ const COPY_AGE_MAX: Span = Span::from_ms(100);
 
 /// What all sessions of an agent share.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct AgentContext {
     pub(crate) config: AgentConfig,
     pub(crate) references: References,
     pub(crate) events: VecDeque<Event>,
@@ -54,7 +54,7 @@ pub(crate) struct Surroundings {
     pub(crate) last_serial: u32,
 }
 
-impl Surroundings {
+impl AgentContext {
     pub(crate) fn tell(&mut self, event: Event) {
         if self.events.len() < EVENTS_MAX {
             self.events.push_back(event);
@@ -84,14 +84,14 @@ pub(crate) struct Session {
     outbound: BTreeMap<u8, Outbound>,
     best_effort: BTreeMap<u8, BestEffort>,
     control: VecDeque<Control>,
-    yielding: Yielding,
+    ack_holding: AckHolding,
     /// The longest that an acknowledgement waits for an answer.
     hold: Span,
     /// The reader served last.
     served: ObjectId,
     /// When the sample that follows was measured, on best-effort and on reliable streams.
     measured: [Option<Instant<ClientClock>>; 2],
-    departures: VecDeque<Told>,
+    departures: VecDeque<SentTimestamp>,
     pub(crate) heard_at: Instant<Local>,
     ask_at: Instant<Local>,
     /// It was given up, but may come back.
@@ -106,7 +106,7 @@ pub(crate) struct Session {
 
 /// When a message left, as it tells the client and by the agent's clock.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct SentTimestamp {
     octets: [u8; 8],
     departed: Instant<Local>,
 }
@@ -159,7 +159,7 @@ impl Session {
             outbound: BTreeMap::new(),
             best_effort: BTreeMap::new(),
             control: VecDeque::new(),
-            yielding: Yielding::default(),
+            ack_holding: AckHolding::default(),
             hold,
             served: ObjectId([0, 0]),
             measured: [None; 2],
@@ -212,7 +212,7 @@ impl Session {
         self.outbound.clear();
         self.best_effort.clear();
         self.measured = [None; 2];
-        self.yielding = Yielding::default();
+        self.ack_holding = AckHolding::default();
     }
 
     /// It is alive.
@@ -247,7 +247,7 @@ impl Session {
         };
         let hold = self.hold();
         let Some((reading, sample)) = self.objects.reading_of(endpoint).zip(sample) else { return };
-        self.yielding.handle_answer(hold, now);
+        self.ack_holding.handle_answer(hold, now);
         if reading.handle_sample(sample) {
             count(&mut counters.replaced);
         }
@@ -258,43 +258,43 @@ impl Session {
         if self.departures.len() == DEPARTURES_MAX {
             self.departures.pop_front();
         }
-        self.departures.push_back(Told { octets: told, departed });
+        self.departures.push_back(SentTimestamp { octets: told, departed });
     }
 
     /// Asks the client whether it is there, or gives it up.
-    pub(crate) fn handle_timeout(&mut self, now: Instant<Local>, around: &mut Surroundings) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant<Local>, agent: &mut AgentContext) {
         let longest = self.hard_liveliness.unwrap_or(SILENCE_MAX);
         if self.is_silent || now < self.ask_at {
             return;
         }
         if now - self.heard_at >= longest {
-            return self.give_up(around);
+            return self.give_up(agent);
         }
         self.ask_at = (now + self.hard_liveliness.map_or(ASK_AGAIN, quarter)).min(self.heard_at + longest);
         self.answer(answer::question());
     }
 
     /// Takes the client for gone; its objects are kept for its return.
-    pub(crate) fn give_up(&mut self, around: &mut Surroundings) {
+    pub(crate) fn give_up(&mut self, agent: &mut AgentContext) {
         if !std::mem::replace(&mut self.is_silent, true) {
-            self.close_all(around);
-            around.tell(Event::Went { client: self.key, reason: Gone::Silent });
+            self.close_all(agent);
+            agent.tell(Event::Disconnected { client: self.key, reason: Gone::Silent });
         }
     }
 
     /// The client is back from silence.
-    pub(crate) fn handle_return(&mut self, around: &mut Surroundings) {
+    pub(crate) fn handle_return(&mut self, agent: &mut AgentContext) {
         self.is_silent = false;
-        around.tell(Event::Came { client: self.key, address: self.address });
+        agent.tell(Event::Connected { client: self.key, address: self.address });
         for endpoint in self.objects.endpoints() {
-            around.tell(Event::Opened(endpoint));
+            agent.tell(Event::Opened(endpoint));
         }
     }
 
     /// Closes every endpoint, as far as it is not closed already.
-    pub(crate) fn close_all(&mut self, around: &mut Surroundings) {
+    pub(crate) fn close_all(&mut self, agent: &mut AgentContext) {
         for endpoint in self.objects.endpoints() {
-            around.tell(Event::Closed { endpoint: endpoint.id, direction: endpoint.direction });
+            agent.tell(Event::Closed { endpoint: endpoint.id, direction: endpoint.direction });
         }
     }
 
@@ -304,7 +304,7 @@ impl Session {
         if self.is_blocked || self.is_silent {
             return ask;
         }
-        let held = self.yielding.poll_timeout().filter(|_| self.poll_acknowledgement().is_some());
+        let held = self.ack_holding.poll_timeout().filter(|_| self.poll_acknowledgement().is_some());
         let streams = self.outbound.values().filter_map(Outbound::poll_timeout);
         let readings = self.objects.readings(ObjectId([0, 0]));
         // A sample that is due but has no room waits for an acknowledgement, not for a time.
@@ -397,7 +397,7 @@ impl Session {
         self.fill_streams(now, counters);
         let reliable = self.outbound.values_mut().find_map(|outbound| outbound.next_bytes(now));
         let best_effort = || self.best_effort.values().find_map(|stream| Some(stream.waiting.front()?.len()));
-        self.yielding.turn(self.hold(), reliable.or_else(best_effort), now)
+        self.ack_holding.turn(self.hold(), reliable.or_else(best_effort), now)
     }
 
     fn poll_acknowledgement(&self) -> Option<u8> {
@@ -475,15 +475,15 @@ impl Session {
         self.message_bytes_max.saturating_sub(header)
     }
 
-    fn tell(&self, difference: Difference, around: &mut Surroundings) {
+    fn tell(&self, difference: Difference, agent: &mut AgentContext) {
         for (endpoint, direction) in difference.closed {
-            around.tell(Event::Closed { endpoint, direction });
+            agent.tell(Event::Closed { endpoint, direction });
         }
         for endpoint in difference.opened {
-            around.tell(Event::Opened(endpoint));
+            agent.tell(Event::Opened(endpoint));
         }
         if let Some(name) = difference.name {
-            around.tell(Event::Named { client: self.key, name });
+            agent.tell(Event::Named { client: self.key, name });
         }
     }
 

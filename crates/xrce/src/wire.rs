@@ -250,7 +250,7 @@ pub(crate) struct Reader<'a> {
 
 /// The bytes end in the middle of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Short;
+pub(crate) struct Truncated;
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8], little: bool) -> Reader<'a> {
@@ -261,56 +261,56 @@ impl<'a> Reader<'a> {
         self.little
     }
 
-    pub(crate) fn octets<const N: usize>(&mut self) -> Result<[u8; N], Short> {
-        let (octets, _) = self.rest().split_first_chunk::<N>().ok_or(Short)?;
+    pub(crate) fn octets<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
+        let (octets, _) = self.rest().split_first_chunk::<N>().ok_or(Truncated)?;
         self.at += N;
         Ok(*octets)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Short> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Truncated> {
         self.octets::<1>().map(|[byte]| byte)
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool, Short> {
+    pub(crate) fn flag(&mut self) -> Result<bool, Truncated> {
         self.u8().map(|byte| byte != 0)
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, Short> {
+    pub(crate) fn u16(&mut self) -> Result<u16, Truncated> {
         self.align(2);
         self.octets().map(if self.little { u16::from_le_bytes } else { u16::from_be_bytes })
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Short> {
+    pub(crate) fn u32(&mut self) -> Result<u32, Truncated> {
         self.align(4);
         self.octets().map(if self.little { u32::from_le_bytes } else { u32::from_be_bytes })
     }
 
     /// Seconds and nanoseconds, as nanoseconds.
-    pub(crate) fn time<C>(&mut self) -> Result<Instant<C>, Short> {
+    pub(crate) fn time<C>(&mut self) -> Result<Instant<C>, Truncated> {
         let (seconds, nanoseconds) = (self.u32()?, self.u32()?);
         Ok(Instant::from_ns(i64::from(seconds) * 1_000_000_000 + i64::from(nanoseconds)))
     }
 
     /// A length and as many bytes.
-    pub(crate) fn sequence(&mut self) -> Result<&'a [u8], Short> {
+    pub(crate) fn sequence(&mut self) -> Result<&'a [u8], Truncated> {
         let length = self.u32()? as usize;
-        let sequence = self.rest().get(..length).ok_or(Short)?;
+        let sequence = self.rest().get(..length).ok_or(Truncated)?;
         self.at += length;
         Ok(sequence)
     }
 
     /// A string without the zero at its end. What is no UTF-8 is none.
-    pub(crate) fn string(&mut self) -> Result<&'a str, Short> {
+    pub(crate) fn string(&mut self) -> Result<&'a str, Truncated> {
         let bytes = self.sequence()?;
-        let text = std::str::from_utf8(bytes).map_err(|_| Short)?;
+        let text = std::str::from_utf8(bytes).map_err(|_| Truncated)?;
         Ok(text.trim_end_matches('\0'))
     }
 
     /// A flag, and a field if it is set.
     pub(crate) fn optional<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Short>,
-    ) -> Result<Option<T>, Short> {
+        read: impl FnOnce(&mut Self) -> Result<T, Truncated>,
+    ) -> Result<Option<T>, Truncated> {
         if self.flag()? { read(self).map(Some) } else { Ok(None) }
     }
 

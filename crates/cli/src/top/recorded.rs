@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use noctule_lab::recording::{RecordedTopic, Recording};
+use noctule_record::ages::{RecordedTopic, Recording};
 use noctule_timebase::Span;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(super) fn run(path: &Path, arguments: &TopArguments) -> Result<Outcome, Box<
     let rows = rows(&recording, arguments.sort);
     if arguments.json {
         let topics: Vec<Value> = rows.iter().map(Row::as_json).collect();
-        let all = json!({ "file": path, "age_is": MEANING, "damage": damage, "topics": topics });
+        let all = json!({ "file": path, "age_is": MEANING, "damage": damage.as_ref().map(ToString::to_string), "topics": topics });
         anstream::println!("{}", serde_json::to_string_pretty(&all)?);
     } else if !rows.is_empty() {
         anstream::print!("{}", plain(&rows));

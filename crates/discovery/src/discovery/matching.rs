@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Discovery;
+use super::{Discovery, MATCHES_LIMIT, MATCHES_PER_NODE_LIMIT, count};
 use crate::endpoint::{Endpoint, EndpointId, EndpointKind, incompatible};
 use crate::event::Event;
 use crate::wire::NodeId;
@@ -65,6 +65,10 @@ impl Discovery {
             _ => return,
         };
         let (pair, remote) = ((local, node, remote.id), Arc::clone(remote));
+        if verdict.is_none() && !self.matched.contains(&pair) && !self.has_room_for_match(local, node) {
+            count(&mut self.counters.refused_matches);
+            return;
+        }
         match verdict {
             None if self.matched.insert(pair) => self.report(Event::Matched { local, node, remote }),
             Some(why) if self.mismatched.insert(pair) => {
@@ -72,5 +76,13 @@ impl Discovery {
             }
             _ => {}
         }
+    }
+
+    fn has_room_for_match(&self, local: EndpointId, node: NodeId) -> bool {
+        let [none, all] = [NodeId([0; 16]), NodeId([255; 16])];
+        let [first, last] = [EndpointId(0), EndpointId(u32::MAX)];
+        let with_node = self.matched.range((local, node, first)..=(local, node, last)).count();
+        let with_all = self.matched.range((local, none, first)..=(local, all, last)).count();
+        with_node < MATCHES_PER_NODE_LIMIT && with_all < MATCHES_LIMIT
     }
 }

@@ -95,7 +95,8 @@ impl Swarm {
         let id = NodeId(id.try_into().expect("sixteen bytes"));
         let me = Identity { id, name: name.into(), host: self.random.bits(), port: 7411 };
         let config = DiscoveryConfig { domain: self.domain, ..DiscoveryConfig::default() };
-        Discovery::new(config, me, peers, self.random.bits(), self.now)
+        let secret = [self.random.bits().to_le_bytes(), self.random.bits().to_le_bytes()].concat();
+        Discovery::new(config, me, peers, secret.try_into().expect("sixteen bytes"), self.now)
     }
 
     /// The same address, another life.
@@ -237,7 +238,8 @@ impl Swarm {
                 Event::Unmatched { .. } => node.matches -= 1,
                 Event::Mismatched { why, .. } => node.mismatches.push(why.to_string()),
                 Event::Gone { reason, .. } => node.gone.push(reason),
-                Event::Joined { .. } | Event::Changed { .. } | Event::Beside { .. } => {}
+                Event::Joined { .. } | Event::Moved { .. } | Event::Changed { .. } | Event::Beside { .. } => {
+                }
             }
         }
     }

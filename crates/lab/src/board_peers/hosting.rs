@@ -10,7 +10,7 @@ use std::sync::Arc;
 use noctule::Node;
 use noctule_gateway::Gateway;
 use noctule_gateway::names::{dds_topic, dds_type};
-use noctule_peer::{Open, PeerError, StandIn};
+use noctule_peer::{Delegate, Open, PeerError};
 use serde_json::Value;
 
 use super::xrce::{BUS_TYPE, topic};
@@ -79,7 +79,7 @@ impl Hosting {
 ///
 /// # Errors
 /// What cannot be had through DDS, or the peer that it needs is not there.
-pub(super) fn stand_in(open: &Open, sides: Sides) -> Result<StandIn, PeerError> {
+pub(super) fn delegate(open: &Open, sides: Sides) -> Result<Delegate, PeerError> {
     let no = |what: &str| Err(PeerError(format!("gateway = \"dds\": {what}")));
     if open.link != "serial" || sides.topics != 1 {
         return no("it is made for one topic of a serial line; leave link and topics out");
@@ -107,7 +107,7 @@ pub(super) fn stand_in(open: &Open, sides: Sides) -> Result<StandIn, PeerError> 
         ("option.reliability", reliability.to_owned()),
     ];
     let words = words.map(|(key, value)| (key.to_owned(), value)).into();
-    Ok(StandIn { program, words, beside: Box::new(gateway) })
+    Ok(Delegate { program, words, beside: Box::new(gateway) })
 }
 
 /// Where the lab that started this process has its peers.

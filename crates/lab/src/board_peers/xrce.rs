@@ -3,7 +3,7 @@
 //! The line is serial, or UDP; by UDP the board must have a reader on the other side, whose address it is told.
 
 use noctule_board::{Client, ClientConfig, Endpoint, Line, State};
-use noctule_peer::{Description, Open, Peer, PeerError, StandIn, Transport, Wait};
+use noctule_peer::{Delegate, Description, Open, Peer, PeerError, Transport, Wait};
 use noctule_sys::clock::three_clocks;
 use noctule_time_sync::Exchange;
 use noctule_timebase::Span;
@@ -61,10 +61,10 @@ impl Peer for Xrce {
         Ok(Box::new(Driver::new(open, (sides, clock), Box::new(board), open_port)))
     }
 
-    fn stand_in(&self, open: &Open) -> Result<Option<StandIn>, PeerError> {
+    fn delegate(&self, open: &Open) -> Result<Option<Delegate>, PeerError> {
         let sides = Sides::of(open)?;
         let is_foreign = !sides.is_board && is_through_dds(&open.options);
-        is_foreign.then(|| hosting::stand_in(open, sides)).transpose()
+        is_foreign.then(|| hosting::delegate(open, sides)).transpose()
     }
 }
 
@@ -119,9 +119,9 @@ impl Board {
     }
 }
 
-/// An agent stamps with the time of day, as XRCE has it; what the lab compares runs on the machine's crystal. Both
+/// An agent stamps with the time of day, as XRCE has it; what the lab compares runs on the raw clock of the machine. Both
 /// clocks are of this machine, so the one is told in the other as of now, some milliseconds later.
-fn on_crystal(exchange: Exchange) -> Exchange {
+fn on_raw_clock(exchange: Exchange) -> Exchange {
     let clocks = three_clocks();
     let ahead = Span::from_ns(clocks.realtime_ns - clocks.raw_before_ns);
     Exchange { t2: exchange.t2 - ahead, t3: exchange.t3 - ahead, ..exchange }
@@ -161,7 +161,7 @@ impl Speaker for Board {
     }
 
     fn poll_exchange(&mut self) -> Option<Exchange> {
-        self.client.poll_exchange().map(on_crystal)
+        self.client.poll_exchange().map(on_raw_clock)
     }
 
     fn is_ready(&self) -> bool {

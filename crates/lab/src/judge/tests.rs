@@ -276,7 +276,7 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
     };
     let judged = |remote: &str| {
         let nodes = vec![honest(node(true, None)), honest(node(false, Some(1_000_070_000)))];
-        let clocks = ForeignClock {
+        let clocks = ClockTranslation {
             exchanges: (0..30).map(exchange).collect(),
             remote: remote.parse().unwrap(),
             local: "offset=1s,since=0".parse().unwrap(),

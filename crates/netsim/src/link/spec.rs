@@ -66,6 +66,8 @@ pub struct Impairments {
     pub queue: QueueLimit,
     /// Room in packets; `None` leaves it at the emulator's own limit.
     pub queue_packets: Option<u32>,
+    /// What exceeds it is dropped at once instead of waiting; before the queue.
+    pub police: Option<Policer>,
     /// Bytes each packet costs beyond its own: preamble, checks, gaps.
     pub overhead_bytes: u16,
     /// Time each packet costs before its first byte.
@@ -113,6 +115,15 @@ pub enum QueueLimit {
     Bytes(u64),
     /// As many bytes as the rate sends in this time.
     Time(Span),
+}
+
+/// A token bucket that drops what finds it empty (RFC 2475's dropper): the rate limit of many providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policer {
+    /// Bits per second that it fills with, overhead included.
+    pub rate_bps: u64,
+    /// Bytes that it holds when full, and at the start.
+    pub burst_bytes: u64,
 }
 
 /// Intervals in which the transmitter sends nothing; what came meanwhile follows at the rate.
@@ -222,6 +233,7 @@ impl Default for Impairments {
             rate_bps: None,
             queue: QUEUE_DEFAULT,
             queue_packets: None,
+            police: None,
             overhead_bytes: 0,
             preamble: Span::ZERO,
             stall: None,

@@ -448,3 +448,20 @@ proptest! {
         prop_assert_eq!(channel.delivered, delivered);
     }
 }
+
+#[test]
+fn a_policer_passes_its_burst_and_then_its_rate_and_delays_nothing() {
+    // 10 packets of 1,000 B a second are let through of 100; 5 at once in the beginning.
+    let mut link = link("delay=1ms police=80kbit/5kB", 3);
+    let arrivals = stream(&mut link, 1_000, Span::from_ms(10), 1_000);
+    let first: Vec<u32> = arrivals.iter().take(5).map(|(number, _)| *number).collect();
+    assert_eq!(first, [0, 1, 2, 3, 4]);
+    // Ten seconds' worth, and the bucket.
+    assert_eq!(arrivals.len(), 104);
+    assert!(
+        arrivals
+            .iter()
+            .all(|(number, due)| *due == Span::from_ms(10) * i64::from(*number) + Span::from_ms(1))
+    );
+    assert_eq!((link.transmitter().policed, link.transmitter().queue_full), (896, 0));
+}

@@ -11,16 +11,16 @@ use noctule_timebase::Span;
 
 use super::recording::Recording;
 use super::spec::{
-    Advance, Burst, DELAY_MAX, Direction, Impairments, LinkSpec, QueueLimit, Reorder, Replay,
+    Advance, Burst, DELAY_MAX, Direction, Impairments, LinkSpec, Policer, QueueLimit, Reorder, Replay,
     SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
 };
 use super::{Distribution, FLIGHT_BYTES_MAX, FLIGHT_PACKETS_MAX};
 
 /// Every setting, for the sentence that refuses another.
 pub(super) const KNOWN: &str = "delay, jitter, distribution, replay, replay_by, loss, burst, burst_loss, gap_loss, rate, \
-     queue, queue_packets, overhead, preamble, stall, reorder, duplicate, corrupt, mtu, down and up";
+     queue, queue_packets, police, overhead, preamble, stall, reorder, duplicate, corrupt, mtu, down and up";
 
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "delay",
     "jitter",
     "distribution",
@@ -33,6 +33,7 @@ const KEYS: [&str; 21] = [
     "rate",
     "queue",
     "queue_packets",
+    "police",
     "overhead",
     "preamble",
     "stall",
@@ -203,6 +204,7 @@ impl Impairments {
                         .map(|number| number as u32)
                 })?;
             }
+            "police" => self.police = read.unless_none(|| read.policer())?,
             "overhead" => {
                 self.overhead_bytes = read.bytes(0..=65_535, "write bytes up to 65535B, such as 38B")? as u16
             }
@@ -280,10 +282,18 @@ impl Value<'_> {
     }
 
     fn rate(&self) -> Result<u64, SpecError> {
-        let units = [("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("bit", 1)];
-        let rate = with_unit(self.value, &units).filter(|rate| (1..=RATE_MAX_BPS).contains(rate));
         let way_out = "write whole bits per second with bit, kbit, mbit or gbit, such as 2.5mbit, or none";
-        rate.ok_or_else(|| self.refuse(way_out))
+        rate(self.value).ok_or_else(|| self.refuse(way_out))
+    }
+
+    fn policer(&self) -> Result<Policer, SpecError> {
+        let policer = self.value.split_once('/').and_then(|(rate_text, burst)| {
+            let fits = |bytes: &u64| (1..=FLIGHT_BYTES_MAX as u64).contains(bytes);
+            Some(Policer { rate_bps: rate(rate_text)?, burst_bytes: bytes(burst).filter(fits)? })
+        });
+        let way_out =
+            "write a rate and the bytes that may come at once, 1B to 64MiB, such as 2mbit/16kB, or none";
+        policer.ok_or_else(|| self.refuse(way_out))
     }
 
     fn queue(&self) -> Result<QueueLimit, SpecError> {
@@ -342,6 +352,11 @@ pub fn parse_share(text: &str) -> Option<Share> {
     let billionths = if text == "0" { 0 } else { scaled(text.strip_suffix('%')?, 10_000_000)? };
     let share = u32::try_from(billionths).ok()?;
     (share <= Share::ONE.billionths()).then(|| Share::from_billionths(share))
+}
+
+fn rate(text: &str) -> Option<u64> {
+    let units = [("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("bit", 1)];
+    with_unit(text, &units).filter(|rate| (1..=RATE_MAX_BPS).contains(rate))
 }
 
 fn bytes(text: &str) -> Option<u64> {

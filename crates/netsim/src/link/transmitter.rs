@@ -10,7 +10,7 @@ use crate::Truth;
 use crate::random::Random;
 
 /// What came to a transmitter, and what it did not send. Every packet is in exactly one of
-/// `queue_full`, `down`, `too_long` and those handed to the channels.
+/// `queue_full`, `policed`, `down`, `too_long` and those handed to the channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransmitterStatistics {
     /// Packets that came.
@@ -19,6 +19,8 @@ pub struct TransmitterStatistics {
     pub bytes: u64,
     /// Dropped because the queue had no room.
     pub queue_full: u64,
+    /// Dropped because the policer's bucket was empty.
+    pub policed: u64,
     /// Dropped because the link was down.
     pub down: u64,
     /// Dropped because longer than the MTU.
@@ -28,6 +30,9 @@ pub struct TransmitterStatistics {
     /// Longest time from a packet's coming to the end of its sending so far.
     pub queue_peak: Span,
 }
+
+/// What a policer counts in: billionths of a bit, so that a rate times nanoseconds is whole.
+const BIT: u128 = 1_000_000_000;
 
 #[derive(Debug)]
 pub(super) struct Transmitter {
@@ -41,6 +46,8 @@ pub(super) struct Transmitter {
     /// When each packet waiting or being sent will have been sent, and its bytes with overhead.
     queue: VecDeque<(Instant<Truth>, u64)>,
     queue_bytes: u64,
+    /// Billionths of a bit in the policer's bucket, and when it was last filled.
+    tokens: Option<(u128, Instant<Truth>)>,
     stalls: Random,
     /// The current or next stall.
     stall: Option<Interval>,
@@ -61,6 +68,7 @@ impl Transmitter {
             remainder: 0,
             queue: VecDeque::new(),
             queue_bytes: 0,
+            tokens: None,
             stalls: Random::for_part(seed, 0x57a11),
             stall: None,
         }
@@ -69,6 +77,9 @@ impl Transmitter {
     pub(super) fn change(&mut self, impairments: Impairments) {
         if impairments.stall != self.impairments.stall {
             self.stall = None;
+        }
+        if impairments.police != self.impairments.police {
+            self.tokens = None;
         }
         self.impairments = impairments;
     }
@@ -87,6 +98,10 @@ impl Transmitter {
         }
         self.retire_sent(now);
         let wire_bytes = length_bytes as u64 + u64::from(self.impairments.overhead_bytes);
+        if !self.conforms(now, wire_bytes) {
+            self.statistics.policed += 1;
+            return None;
+        }
         if !self.has_room(wire_bytes) {
             self.statistics.queue_full += 1;
             return None;
@@ -106,6 +121,19 @@ impl Transmitter {
         statistics.queue_peak_bytes = statistics.queue_peak_bytes.max(self.queue_bytes);
         statistics.queue_peak = statistics.queue_peak.max(sent - now);
         Some(sent)
+    }
+
+    /// Takes a packet's tokens, if there are enough. A new bucket is full.
+    fn conforms(&mut self, now: Instant<Truth>, wire_bytes: u64) -> bool {
+        let Some(policer) = self.impairments.police else { return true };
+        let full = u128::from(policer.burst_bytes) * 8 * BIT;
+        let (tokens, filled) = self.tokens.unwrap_or((full, now));
+        let passed_ns = (now - filled).ns().max(0).unsigned_abs();
+        let tokens = full.min(tokens + u128::from(passed_ns) * u128::from(policer.rate_bps));
+        let needed = u128::from(wire_bytes) * 8 * BIT;
+        let conforms = needed <= tokens;
+        self.tokens = Some((if conforms { tokens - needed } else { tokens }, now));
+        conforms
     }
 
     fn retire_sent(&mut self, now: Instant<Truth>) {

@@ -18,10 +18,13 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
 use super::Shared;
+use super::directory::Received;
+use super::door::Door;
 use super::lead::{Duty, PATIENCE};
 use super::local::{Connections, FIRST_TOKEN};
+use super::notice_printer::NoticePrinter;
+use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
-use super::sockets;
 use super::state::Wish;
 use crate::clock;
 
@@ -29,8 +32,12 @@ const KICK: u64 = 0;
 const GROUP: u64 = 1;
 const OWN: u64 = 2;
 const LISTENER: u64 = 3;
-const CHANNELS: u64 = 4;
+const CHANNEL: u64 = 4;
 const ALARM: u64 = 5;
+const GROUP_V6: u64 = 6;
+const DOOR: u64 = 7;
+const DIRECTORY: u64 = 8;
+const CHANGES: u64 = 9;
 /// Datagrams taken from one socket before the others get their turn.
 const BATCH: usize = 64;
 /// The longest that the thread sleeps.
@@ -47,10 +54,19 @@ pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     watch(shared.kick.as_fd(), KICK)?;
     watch(shared.sockets.group.as_fd(), GROUP)?;
     watch(shared.sockets.own.as_fd(), OWN)?;
-    watch(shared.sockets.channels.as_fd(), CHANNELS)?;
+    watch(shared.sockets.channels.as_fd(), CHANNEL)?;
+    watch(shared.sockets.door.as_fd(), DOOR)?;
+    watch(shared.sockets.directory.as_fd(), DIRECTORY)?;
+    if let Some(group) = &shared.sockets.group_v6 {
+        watch(group.as_fd(), GROUP_V6)?;
+    }
+    if let Some(changes) = &shared.sockets.changes {
+        watch(changes.as_fd(), CHANGES)?;
+    }
     watch(shared.alarm.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
-    let driver = Driver { shared, epoll, connections, listening: 0, buffer: vec![0; DATAGRAM_BYTES_MAX] };
+    let (buffer, door, printer) = (vec![0; DATAGRAM_BYTES_MAX], Door::default(), NoticePrinter::default());
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, printer };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -61,10 +77,13 @@ struct Driver {
     /// Channels that are joined, a bit each.
     listening: u16,
     buffer: Vec<u8>,
+    door: Door,
+    printer: NoticePrinter,
 }
 
 impl Driver {
     fn run(mut self) {
+        self.warn_without_key();
         let mut events = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Ordering::Acquire) {
             self.shared.lock().handle_timeout(clock::now());
@@ -81,13 +100,17 @@ impl Driver {
                     // It is set again before the next sleep, and silent until then.
                     ALARM => {}
                     KICK => drop(rustix::io::read(&self.shared.kick, &mut [0; 8])),
-                    GROUP => self.receive(Via::Group, |shared| &shared.sockets.group),
-                    OWN => self.receive(Via::Unicast, |shared| &shared.sockets.own),
-                    CHANNELS => {
-                        self.receive(Via::Group, |shared| &shared.sockets.channels);
+                    GROUP => self.receive(Via::Group, |shared| Some(&shared.sockets.group)),
+                    GROUP_V6 => self.receive(Via::Group, |shared| shared.sockets.group_v6.as_ref()),
+                    OWN => self.receive(Via::Unicast, |shared| Some(&shared.sockets.own)),
+                    CHANNEL => {
+                        self.receive(Via::Group, |shared| Some(&shared.sockets.channels));
                         // A subscriber that reads the own socket does not see what this thread takes in.
                         self.shared.wake_reader();
                     }
+                    DOOR => self.receive_at_door(),
+                    DIRECTORY => self.receive_here(),
+                    CHANGES => self.follow_network(),
                     LISTENER => self.connections.accept(&self.shared, &self.epoll),
                     token => self.connections.handle(token, &self.shared),
                 }
@@ -130,9 +153,9 @@ impl Driver {
         self.shared.alarm.set(now + sleep);
     }
 
-    fn receive(&mut self, via: Via, socket: fn(&Shared) -> &UdpSocket) {
+    fn receive(&mut self, via: Via, socket: fn(&Shared) -> Option<&UdpSocket>) {
         let shared = Arc::clone(&self.shared);
-        let socket = socket(&shared);
+        let Some(socket) = socket(&shared) else { return };
         for _ in 0..BATCH {
             let Ok(Some(arrival)) = datagram::receive(socket, &mut self.buffer) else { break };
             let sockets = &shared.sockets;
@@ -140,11 +163,64 @@ impl Driver {
                 continue;
             }
             let length = arrival.length_bytes.min(self.buffer.len());
-            let from = (arrival.from, via);
+            let from = (sockets.in_own_family(arrival.from), via);
             let mut state = shared.lock();
             state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
         }
         shared.transmit(&mut shared.lock());
+    }
+
+    /// Datagrams at the well-known port are for all nodes of this host.
+    fn receive_at_door(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let sockets = &shared.sockets;
+        for _ in 0..BATCH {
+            let Ok(Some(arrival)) = datagram::receive(&sockets.door, &mut self.buffer) else { break };
+            if sockets.is_own(arrival.from) {
+                continue;
+            }
+            let length = arrival.length_bytes.min(self.buffer.len());
+            self.door.forward(&sockets.directory, arrival.from, &self.buffer[..length], clock::now());
+            let from = (sockets.in_own_family(arrival.from), Via::Unicast);
+            let mut state = shared.lock();
+            state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
+        }
+        shared.transmit(&mut shared.lock());
+    }
+
+    /// What nodes of this host sent without a network, or passed on.
+    fn receive_here(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        for _ in 0..BATCH {
+            let Ok(Some(received)) = shared.sockets.directory.receive(&mut self.buffer) else { break };
+            let (source, via, datagram) = match received {
+                Received::Own(source, datagram) => (source, Via::Group, datagram),
+                Received::Forwarded(source, datagram) => (source, Via::Unicast, datagram),
+                Received::Unknown => continue,
+            };
+            if shared.sockets.is_own(source) {
+                continue;
+            }
+            let from = (shared.sockets.in_own_family(source), via);
+            shared.lock().handle_datagram(datagram, from, None, clock::now());
+        }
+        shared.transmit(&mut shared.lock());
+    }
+
+    /// An interface or an address has come or gone.
+    fn follow_network(&mut self) {
+        let Some(changes) = &self.shared.sockets.changes else { return };
+        // What cannot be listed now is listed with the next change.
+        if changes.drain() && self.shared.sockets.refresh(self.listening).unwrap_or(false) {
+            self.shared.lock().handle_network_change(clock::now());
+            self.warn_without_key();
+        }
+    }
+
+    fn warn_without_key(&self) {
+        if let Some(interface) = self.shared.sockets.network() {
+            self.shared.lock().warn_without_key(interface);
+        }
     }
 
     fn grant_wishes(&mut self) {
@@ -167,20 +243,22 @@ impl Driver {
 
     fn listen(&mut self, channels: u16) {
         let changed = self.listening ^ channels;
-        for channel in (0..sockets::CHANNELS).filter(|channel| changed >> channel & 1 == 1) {
+        for channel in (0..CHANNELS).filter(|channel| changed >> channel & 1 == 1) {
             self.shared.sockets.listen(channel, channels >> channel & 1 == 1);
         }
         self.listening = channels;
     }
 
     /// Notices that nobody has asked for go to standard error, so that none is silent.
-    fn tell(&self) {
+    fn tell(&mut self) {
         if self.shared.tells {
             while let Some(notice) = self.shared.lock().poll_notice() {
-                let _ = writeln!(io::stderr(), "noctule: {notice}");
+                if let Some(line) = self.printer.line(&notice, clock::now()) {
+                    let _ = io::stderr().write_all(line.as_bytes());
+                }
             }
         }
     }
 }
 
-const _: () = assert!(ALARM < FIRST_TOKEN);
+const _: () = assert!(CHANGES < FIRST_TOKEN);

@@ -14,8 +14,9 @@ use noctule_prrt::{Class, LinkConfig, Local as LinkClock, Outgoing, SentCounters
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
+use super::ports::CHANNELS;
 use super::remote::{Remote, class, link_clock};
-use super::sockets::{CHANNELS, Reach, To};
+use super::sockets::{Reach, To};
 use super::state::State;
 use crate::clock::Raw;
 use crate::notice::Notice;
@@ -252,7 +253,7 @@ fn channel(node: NodeId, writer: EndpointId) -> u8 {
 }
 
 fn reach<'a>(locators: impl Iterator<Item = &'a SocketAddr>) -> Reach {
-    locators.fold(Reach::default(), |reach, locator| match locator.ip().is_loopback() {
+    locators.fold(Reach::default(), |reach, locator| match locator.ip().to_canonical().is_loopback() {
         true => Reach { here: true, ..reach },
         false => Reach { elsewhere: true, ..reach },
     })

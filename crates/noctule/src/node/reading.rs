@@ -152,15 +152,21 @@ impl Shared {
             match to {
                 // A node that is gone, a network that is down: discovery notices.
                 To::One(to) => {
-                    if self.sockets.own.send_to(&out, to).is_err_and(|error| datagram::is_too_long(&error)) {
+                    if !self.sockets.send_without_loopback(to, &out)
+                        && self
+                            .sockets
+                            .own
+                            .send_to(&out, to)
+                            .is_err_and(|error| datagram::is_too_long(&error))
+                    {
                         state.handle_too_long(to, out.len(), clock::now());
                     }
                 }
                 To::Channel(channel, reach) => {
-                    self.sockets.send_to_channel(self.domain, (channel, reach), &out);
+                    self.sockets.send_to_channel((channel, reach), &out);
                 }
                 To::Everyone => {
-                    self.sockets.send_to_group(self.domain, &out);
+                    self.sockets.send_to_group(&out);
                     for peer in state.discovery.unicast_peers() {
                         drop(self.sockets.own.send_to(&out, peer));
                     }
@@ -168,5 +174,6 @@ impl Shared {
             }
         }
         state.out = out;
+        self.tell_progress();
     }
 }

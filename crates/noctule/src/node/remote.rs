@@ -6,6 +6,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability, can_be_handed_on};
 use noctule_prrt::{
@@ -71,6 +72,25 @@ struct Inbound {
     sequence: Option<u64>,
 }
 
+/// What links of this node have in common.
+fn link_config(over_loopback: bool, envelope_bytes: usize) -> LinkConfig {
+    let (base_bytes, max_bytes) = PATH_DATAGRAM_BYTES;
+    let longest = if over_loopback { [LOOPBACK_DATAGRAM_BYTES; 2] } else { [base_bytes, max_bytes] };
+    let [datagram_bytes_initial, datagram_bytes_max] = longest.map(|bytes| bytes - envelope_bytes);
+    LinkConfig {
+        datagram_bytes_base: base_bytes - envelope_bytes,
+        datagram_bytes_initial,
+        datagram_bytes_max,
+        envelope_bytes,
+        ..LinkConfig::default()
+    }
+}
+
+/// The longest sample that travels to other hosts, bytes.
+pub(super) fn sample_bytes_max(envelope_bytes: usize) -> usize {
+    link_config(false, envelope_bytes).sample_bytes_max()
+}
+
 impl Remote {
     /// The link from `me` to `other`, which begins now. Over loopback datagrams may be long.
     pub(super) fn new(
@@ -82,17 +102,8 @@ impl Remote {
     ) -> Remote {
         let part = |id: NodeId| u32::from_le_bytes([id.0[0], id.0[1], id.0[2], id.0[3]]);
         // Both sides come to the same, and another life of either to another.
-        let (base_bytes, max_bytes) = PATH_DATAGRAM_BYTES;
-        let longest = if over_loopback { [LOOPBACK_DATAGRAM_BYTES; 2] } else { [base_bytes, max_bytes] };
-        let [datagram_bytes_initial, datagram_bytes_max] = longest.map(|bytes| bytes - envelope_bytes);
-        let config = LinkConfig {
-            session: part(me) ^ part(other),
-            datagram_bytes_base: base_bytes - envelope_bytes,
-            datagram_bytes_initial,
-            datagram_bytes_max,
-            envelope_bytes,
-            ..LinkConfig::default()
-        };
+        let session = part(me) ^ part(other);
+        let config = LinkConfig { session, ..link_config(over_loopback, envelope_bytes) };
         let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
         Remote {
             link: Link::new(config, link_clock(now)),
@@ -103,9 +114,15 @@ impl Remote {
         }
     }
 
-    /// Queues a sample of one of our writers.
-    pub(super) fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Raw>) {
-        self.link.send(sample, link_clock(now));
+    /// Queues a sample of one of our writers, of which `payload` holds the bytes.
+    pub(super) fn send(&mut self, sample: &Outgoing<'_>, payload: &Arc<[u8]>, now: Instant<Raw>) {
+        // What is refused is counted as given up; too long ones the publisher does not let through.
+        let _ = self.link.send_shared(sample, payload, link_clock(now));
+    }
+
+    /// One of our writers of which samples were given up for newer ones or refused, and how many since the last call.
+    pub(super) fn poll_given_up(&mut self) -> Option<(EndpointId, u64)> {
+        self.link.poll_given_up().map(|(writer, samples)| (EndpointId(writer.0), samples))
     }
 
     /// A wish of one of our writers that cannot be fulfilled, or can be again.

@@ -12,18 +12,17 @@ use noctule_discovery::{
     Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible,
     Local as DiscoveryClock, NodeId, Reason, Via, can_be_handed_on,
 };
-use noctule_prrt::{Outgoing, Wish as LinkWish};
+use noctule_prrt::Wish as LinkWish;
 use noctule_sys::clock::realtime_ns;
-use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
-use super::address::Addresses;
 use super::audience::{Audience, Shift};
 use super::deadlines::Deadlines;
 use super::groups::Groups;
-use super::offer::{Granted, Past};
+use super::offer::Granted;
+use super::overload::Overload;
 use super::ping::Pings;
-use super::remote::{Remote, Remotes, outgoing};
+use super::remote::{Remote, Remotes};
 use super::seats::Seat;
 use super::sockets::To;
 use crate::clock::{LocalClock, Raw};
@@ -35,6 +34,9 @@ use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 
 mod figures;
+mod network;
+
+use network::LimitWatch;
 
 /// Replies of the clock exchange that wait to be sent.
 const OUTBOX_LIMIT: usize = 256;
@@ -69,7 +71,7 @@ pub(super) struct State {
     /// Partners of each of our endpoints.
     pub(super) partners: BTreeMap<EndpointId, Vec<Partner>>,
     /// Readers of other hosts of each of our publishers.
-    audiences: BTreeMap<EndpointId, Audience>,
+    pub(super) audiences: BTreeMap<EndpointId, Audience>,
     /// Where each of our subscribers gets the samples of other hosts from.
     pub(super) seats: BTreeMap<EndpointId, Seat>,
     /// One of them may be waiting for something.
@@ -80,9 +82,10 @@ pub(super) struct State {
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     strangers: u64,
+    /// Datagrams sealed by one node in the name of another.
+    impostors: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
-    addresses: Addresses,
-    clock: LocalClock,
+    pub(super) clock: LocalClock,
     arrivals: Arrivals,
     pub(super) pings: Pings,
     /// Secret; each exchange of clocks derives its own from it.
@@ -91,6 +94,10 @@ pub(super) struct State {
     outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
+    warned_without_key: bool,
+    limits: LimitWatch,
+    /// Samples given up because a path carries less than is published.
+    pub(super) overload: Overload,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     body: Vec<u8>,
@@ -118,8 +125,8 @@ impl State {
             groups: Groups::default(),
             deadlines: Deadlines::default(),
             strangers: 0,
+            impostors: 0,
             by_address: BTreeMap::new(),
-            addresses: Addresses::new(&exchange_key),
             clock,
             arrivals: Arrivals::new(),
             pings: Pings::default(),
@@ -127,6 +134,9 @@ impl State {
             outbox: VecDeque::new(),
             wishes: VecDeque::new(),
             notices: VecDeque::new(),
+            warned_without_key: false,
+            limits: LimitWatch::default(),
+            overload: Overload::default(),
             me,
             body: Vec::new(),
             out: Vec::new(),
@@ -156,16 +166,6 @@ impl State {
             Some(b"NCTS\x01\x02") => {
                 let arrived = self.clock.at(self.arrivals.handle(stamp_realtime_ns));
                 let reply = Reply::decode(body);
-                if let Ok(reply) = &reply
-                    && let Some(moved) = self.addresses.handle_answer(from, source, reply.nonce)
-                {
-                    self.by_address.retain(|_, known| *known != moved);
-                    self.by_address.insert(source, moved);
-                    if let Some(remote) = self.remotes.get_mut(&moved) {
-                        remote.handle_new_path(now);
-                    }
-                    return;
-                }
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
                 let (Ok(reply), Some(sender)) = (reply, sender) else {
                     self.strangers = self.strangers.saturating_add(1);
@@ -197,6 +197,12 @@ impl State {
                     None => self.strangers = self.strangers.saturating_add(1),
                 }
             }
+            // Whoever has the key may speak for itself only.
+            _ if from
+                .is_some_and(|from| noctule_discovery::sender(body).is_some_and(|says| says != from)) =>
+            {
+                self.impostors = self.impostors.saturating_add(1);
+            }
             _ => {
                 let _ = self.discovery.handle_datagram(body, source, via, discovery_clock(now));
                 self.handle_events(now);
@@ -222,23 +228,11 @@ impl State {
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));
+        self.note_limits(now);
         self.note_memberships();
         let notices = &mut self.notices;
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
         self.handle_seats(now);
-    }
-
-    /// A sample of one of our publishers for the nodes of other hosts that read it.
-    pub(super) fn send(&mut self, writer: EndpointId, sample: &Outgoing<'_>, now: Instant<Raw>) {
-        let to_group = self.groups.send(writer, sample, now);
-        for node in self.audiences.get(&writer).into_iter().flat_map(Audience::nodes) {
-            if let Some(remote) = self.remotes.get_mut(node)
-                && remote.is_newer(writer, sample.sequence)
-                && !(to_group && self.groups.serves(writer, *node))
-            {
-                remote.send(sample, now);
-            }
-        }
     }
 
     /// Nodes of other hosts that samples of a writer are sent to.
@@ -279,12 +273,8 @@ impl State {
     fn poll_remotes(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
         let local = self.clock.at(now);
         for (node, remote) in &mut self.remotes {
-            let Some(announced) = self.discovery.locator(*node) else { continue };
-            let locator = self.addresses.route(*node, announced);
-            if let Some((to, nonce)) = self.addresses.poll_question(*node, now) {
-                out.extend_from_slice(&Request { nonce }.encode());
-                return Some(To::One(to));
-            }
+            // Where it has shown that it receives.
+            let Some(locator) = self.discovery.locator(*node) else { continue };
             if let Some(request) = remote.poll_request(local) {
                 out.extend_from_slice(&request.encode());
                 return Some(To::One(locator));
@@ -367,11 +357,6 @@ impl State {
         self.handle_events(now);
     }
 
-    /// Whether a reader of another host has still to get a sample of a writer.
-    pub(super) fn is_sending(&self, writer: EndpointId) -> bool {
-        self.remotes.values().any(|remote| remote.is_sending(writer))
-    }
-
     /// Readers to whom what is published from now on goes: on this host those that have been given the
     /// ring, on others those that are known.
     pub(super) fn readers_of(&self, writer: EndpointId) -> usize {
@@ -392,6 +377,7 @@ impl State {
         self.publishers.remove(&id);
         self.audiences.remove(&id);
         self.groups.close(id);
+        self.overload.close(id);
         self.subscribers.remove(&id);
         self.deadlines.remove(id);
         self.seats.remove(&id);
@@ -427,6 +413,7 @@ impl State {
                         self.reseat_all(now);
                     }
                 }
+                Event::Moved { node, locator } => self.handle_move(node, locator, now),
                 Event::Gone { node, reason } => {
                     self.forget_relay(node);
                     if let Some(remote) = self.remotes.remove(&node) {
@@ -434,10 +421,10 @@ impl State {
                             .extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
                     }
                     self.groups.forget(node);
+                    self.overload.forget(node);
                     self.by_address.retain(|_, known| *known != node);
-                    self.addresses.forget(node);
                     self.wishes.push_back(Wish::Forget { node });
-                    if !matches!(reason, Reason::Left | Reason::Died) {
+                    if !matches!(reason, Reason::Left | Reason::Died | Reason::Displaced) {
                         self.note(Notice::Gone { node, reason });
                     }
                 }
@@ -484,7 +471,7 @@ impl State {
             let mut key = self.exchange_key;
             key.iter_mut().zip(node.0).for_each(|(byte, other)| *byte ^= other);
             let locator = self.discovery.locator(node);
-            let over_loopback = locator.is_some_and(|locator| locator.ip().is_loopback());
+            let over_loopback = locator.is_some_and(|locator| locator.ip().to_canonical().is_loopback());
             let envelope_bytes = self.envelope.overhead_bytes();
             Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now)
         })
@@ -514,17 +501,6 @@ impl State {
             remote.stop(writer);
         }
         self.groups.leave(writer, node);
-    }
-
-    fn send_history(&mut self, writer: EndpointId, node: NodeId, now: Instant<Raw>) {
-        let Some(topic) = self.publishers.get(&writer).cloned() else { return };
-        let Some(remote) = self.remotes.get_mut(&node) else { return };
-        for Past { sequence, origin, bytes } in topic.offer.history(topic.depth) {
-            if remote.is_newer(writer, sequence) {
-                let local = self.clock.at::<Local>(now);
-                remote.send(&outgoing(&topic, (sequence, origin), &bytes, local), now);
-            }
-        }
     }
 
     /// The ring of a writer of another host, for another node of this one.

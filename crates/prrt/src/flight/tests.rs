@@ -1,5 +1,5 @@
 use super::*;
-use crate::path_mtu::Sizes;
+use crate::congestion::path_mtu::Sizes;
 
 const BYTES: usize = 1400;
 const COST: usize = BYTES + PACKET_OVERHEAD_BYTES;

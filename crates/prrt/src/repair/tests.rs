@@ -10,7 +10,7 @@ fn path() -> Path {
     Path {
         one_way: Span::from_ms(10),
         round: Span::from_ms(20),
-        known: (9, false),
+        known: (Departure { packet: 9, sent_at: at(-5) }, false),
         next: 15,
         heard_at: at(19),
         channel: Gilbert::new(&LossModel::Bursts { p: 0.05, mean_burst: 3.0 }),
@@ -32,6 +32,7 @@ fn prospect<'a>(path: &'a Path, pending: &'a [Pending], now: Instant<Local>) -> 
         needed: 1,
         pending,
         last_sent: pending.last().map_or(at(0), |pending| pending.sent_at),
+        was_lost: pending.len() > 1,
         stake: Stake::Sample,
         price: 0.01,
     }
@@ -88,12 +89,12 @@ fn the_price_falls_while_too_much_risk_is_left_and_rises_again() {
     let target = 1e-4;
     let initial = price.now(target);
     (0..100).for_each(|_| {
-        price.settle(0.001, 0.0, (target, 1));
+        price.settle(0.001, 0.0, target / 2.0, 0.0);
     });
     let low = price.now(target);
     assert!(low < initial / 2.0, "{low}");
     (0..10_000).for_each(|_| {
-        price.settle(0.0, 0.0, (target, 1));
+        price.settle(0.0, 0.0, target / 2.0, 0.0);
     });
     assert!(price.now(target) > initial, "{}", price.now(target));
 }
@@ -102,8 +103,8 @@ fn the_price_falls_while_too_much_risk_is_left_and_rises_again() {
 fn failures_that_were_not_foreseen_make_every_risk_count_for_more() {
     let (mut lucky, mut unlucky) = (Price::new(), Price::new());
     for round in 0..1_000 {
-        lucky.settle(0.0005, 0.0, (1e-3, 1));
-        unlucky.settle(0.0005, f64::from(u8::from(round % 100 == 0)), (1e-3, 1));
+        lucky.settle(0.0005, 0.0, 5e-4, 0.0);
+        unlucky.settle(0.0005, f64::from(u8::from(round % 100 == 0)), 5e-4, 0.0);
     }
     assert!(unlucky.now(1e-3) < lucky.now(1e-3));
 }
@@ -111,6 +112,6 @@ fn failures_that_were_not_foreseen_make_every_risk_count_for_more() {
 #[test]
 fn experience_counts_for_no_more_than_its_limit() {
     let mut price = Price::new();
-    (0..1_000).for_each(|_| _ = price.settle(0.0, 1.0, (1e-3, 1)));
-    assert_eq!(price.settle(0.001, 0.0, (1e-3, 1)), 0.001 * EXPERIENCE_MOST);
+    (0..1_000).for_each(|_| _ = price.settle(0.0, 1.0, 5e-4, 0.0));
+    assert_eq!(price.settle(0.001, 0.0, 5e-4, 0.0), 0.001 * EXPERIENCE_MOST);
 }

@@ -70,7 +70,8 @@ impl Host {
             depth: u32::MAX,
             payload: &vec![3; bytes],
         };
-        self.link.send(&sample, now);
+        // The queue is never full here.
+        let _ = self.link.send(&sample, now);
     }
 }
 

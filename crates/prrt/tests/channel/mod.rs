@@ -107,7 +107,8 @@ impl Pair {
         let class = if reliable { Class::Reliable } else { Class::BestEffort };
         let age = Span::ZERO;
         let sample = Outgoing { writer, sequence, origin, age, class, depth, payload };
-        self.links[from].send(&sample, self.now);
+        // What is refused is counted.
+        let _ = self.links[from].send(&sample, self.now);
         self.drain();
     }
 

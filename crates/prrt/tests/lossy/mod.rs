@@ -11,6 +11,8 @@ use noctule_timebase::{Instant, Span};
 
 mod host;
 
+pub mod fixed_interval;
+
 pub use host::Standstills;
 use host::Thread;
 
@@ -22,6 +24,8 @@ pub struct Cell {
     pub loss: f64,
     /// Mean length of bursts in packets; 1 for independent losses.
     pub burst: f64,
+    /// Mean length of bursts in time; zero if they are counted in packets.
+    pub burst_time: Span,
     pub round_trip: Span,
     /// Uniform, up to this much more each way.
     pub jitter: Span,
@@ -55,6 +59,7 @@ impl Cell {
     pub const LOSSY: Cell = Cell {
         loss: 0.05,
         burst: 3.0,
+        burst_time: Span::ZERO,
         round_trip: Span::from_ms(20),
         jitter: Span::ZERO,
         sleep_unit: Span::ZERO,
@@ -116,10 +121,11 @@ impl Outcome {
     }
 }
 
-/// Gilbert's channel, a step per datagram.
-struct Direction {
+/// Gilbert's channel, a step per datagram or in time.
+pub struct Direction {
     random: Random,
     is_bad: bool,
+    drawn_at: Instant<Local>,
     begins: f64,
     ends: f64,
     free_at: Instant<Local>,
@@ -128,18 +134,40 @@ struct Direction {
 }
 
 impl Direction {
-    fn new(cell: &Cell, seed: u64, part: u64) -> Direction {
+    pub fn new(cell: &Cell, seed: u64, part: u64) -> Direction {
         let independent = cell.burst <= 1.0;
         let ends = if independent { 1.0 - cell.loss } else { 1.0 / cell.burst };
         let begins = if independent { cell.loss } else { ends * cell.loss / (1.0 - cell.loss) };
         let random = Random::for_part(seed, part);
-        Direction { random, is_bad: false, begins, ends, free_at: Instant::MIN, held_until: Instant::MIN }
+        Direction {
+            random,
+            is_bad: false,
+            drawn_at: START,
+            begins,
+            ends,
+            free_at: Instant::MIN,
+            held_until: Instant::MIN,
+        }
+    }
+
+    /// Whether the channel is bad for the datagram that leaves now.
+    pub fn is_bad(&mut self, cell: &Cell, now: Instant<Local>) -> bool {
+        let changes = if cell.burst_time == Span::ZERO {
+            if self.is_bad { self.ends } else { self.begins }
+        } else {
+            // A bad state of exponential length: what it is after a pause.
+            let settling = cell.burst_time.as_s_f64() * (1.0 - cell.loss);
+            let memory = (-(now - self.drawn_at).as_s_f64() / settling).exp();
+            (1.0 - memory) * if self.is_bad { 1.0 - cell.loss } else { cell.loss }
+        };
+        self.drawn_at = now;
+        self.is_bad ^= self.random.chance(changes);
+        self.is_bad
     }
 
     /// When a datagram arrives, if it does.
     fn pass(&mut self, cell: &Cell, bytes: usize, now: Instant<Local>) -> Option<Instant<Local>> {
-        let changes = self.random.chance(if self.is_bad { self.ends } else { self.begins });
-        self.is_bad ^= changes;
+        let is_lost = self.is_bad(cell, now);
         let jitter = Span::from_ns((self.random.unit() * cell.jitter.ns() as f64) as i64);
         let mut leaves = now;
         if let Some((bytes_per_s, room_bytes)) = cell.bottleneck {
@@ -156,7 +184,7 @@ impl Direction {
             arrives = (arrives + stalled(cell, &mut self.random)).max(self.held_until);
             self.held_until = arrives;
         }
-        (!self.is_bad).then_some(arrives)
+        (!is_lost).then_some(arrives)
     }
 }
 
@@ -222,7 +250,7 @@ struct Simulation {
     outcome: Outcome,
 }
 
-const START: Instant<Local> = Instant::from_ns(1_000_000_000);
+pub(crate) const START: Instant<Local> = Instant::from_ns(1_000_000_000);
 
 impl Simulation {
     fn new(cell: Cell, samples: u64, seed: u64) -> Simulation {
@@ -322,7 +350,7 @@ impl Simulation {
             depth: 1,
             payload: &self.payload,
         };
-        self.links[0].send(&sample, self.now);
+        let _ = self.links[0].send(&sample, self.now);
         self.next_sample = START + self.cell.interval * self.outcome.sent as i64;
         if self.outcome.sent == self.samples / 2 {
             if self.cell.restarts {

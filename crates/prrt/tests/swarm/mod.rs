@@ -226,7 +226,7 @@ impl Writer {
         let to_group = self.readers.len() > 1 && self.group.send(&sample, now);
         for number in &self.readers {
             if !(to_group && self.group.serves(MemberId(*number as u128))) {
-                self.links[*number].send(&sample, now);
+                let _ = self.links[*number].send(&sample, now);
             }
         }
     }

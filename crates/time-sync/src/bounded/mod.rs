@@ -126,12 +126,12 @@ struct Lock {
     /// Exchanges after which the present block is closed, and blocks closed at that size.
     block_target: u32,
     blocks_at_target: u32,
-    rebel: Option<Rebel>,
+    contradiction: Option<Contradiction>,
 }
 
 /// Exchanges in a row that contradict the estimate, and what they prove among themselves.
 #[derive(Clone, Copy, Debug)]
-struct Rebel {
+struct Contradiction {
     count: u32,
     window: Window,
     block: Block,
@@ -276,7 +276,7 @@ impl Lock {
             block: None,
             block_target: 1,
             blocks_at_target: 0,
-            rebel: None,
+            contradiction: None,
         };
         let first = lock.measure(&lock.new_block(seen));
         lock.bank = Bank::new(&first, drift_deviation);
@@ -294,8 +294,8 @@ impl Lock {
 
     fn advance(&mut self, elapsed_ns: i64, limit: i64) {
         self.window.advance(elapsed_ns, limit);
-        if let Some(rebel) = &mut self.rebel {
-            rebel.window.advance(elapsed_ns, limit);
+        if let Some(contradiction) = &mut self.contradiction {
+            contradiction.window.advance(elapsed_ns, limit);
         }
         self.last_ns = self.last_ns.saturating_add(elapsed_ns);
     }
@@ -309,7 +309,7 @@ impl Lock {
         root(self.bank.variance_at(at_ns)) >> (VARIANCE_BITS / 2)
     }
 
-    /// What is told of the error: that of the filter, and that of the least round trip, which is common
+    /// The reported error: that of the filter, and that of the least round trip, which is common
     /// to all tilted measurements and shows in none.
     fn told_sigma_at(&self, at_ns: i64) -> i64 {
         let tilt = self.movement.tilt().saturating_abs();
@@ -351,7 +351,7 @@ impl Lock {
         } else {
             self.window.add(&seen.proven);
         }
-        self.rebel = None;
+        self.contradiction = None;
         self.agreed_ns = seen.t4_ns;
         if self.block.as_ref().is_some_and(|block| block.is_over_at(seen.at_ns)) {
             self.close_block();
@@ -400,9 +400,9 @@ impl Lock {
         let edges = block.edges();
         // The edges may come from different exchanges, so a wrong slope makes the width wrong. It
         // says something about the least round trip only where that error is small, and nothing
-        // where the exchanges rebel: then the clock may have changed its rate.
+        // where the exchanges contradict it: then the clock may have changed its rate.
         let slope_error_ns = mul_shift(block.span_ns(), self.bank.drift_deviation(), 46);
-        if slope_error_ns < SLOPE_ERROR_NS && self.rebel.is_none() {
+        if slope_error_ns < SLOPE_ERROR_NS && self.contradiction.is_none() {
             self.lower_floor(edges.width_ns());
         }
         let excess_ns = edges.width_ns().saturating_sub(self.floor.ns()).max(0);
@@ -456,11 +456,11 @@ impl Lock {
         // what it proves, unless it is itself false, which a contradiction leaves open.
         self.window = Window::new(seen.proven);
         self.withdrawn |= contradicts;
-        let fresh = Rebel { count: 1, window: self.window, block: self.new_block(seen) };
-        let rebel = match self.rebel.take() {
+        let fresh = Contradiction { count: 1, window: self.window, block: self.new_block(seen) };
+        let contradiction = match self.contradiction.take() {
             None => fresh,
             Some(before) if before.window.interval().intersect(&seen.proven).is_empty() => {
-                Rebel { count: before.count + 1, ..fresh }
+                Contradiction { count: before.count + 1, ..fresh }
             }
             Some(mut before) => {
                 before.count += 1;
@@ -469,25 +469,25 @@ impl Lock {
                 before
             }
         };
-        if rebel.count < CONTRADICTIONS_TO_RELOCK {
-            self.rebel = Some(rebel);
+        if contradiction.count < CONTRADICTIONS_TO_RELOCK {
+            self.contradiction = Some(contradiction);
             return false;
         }
-        self.rebel = Some(rebel);
-        self.relock(rebel, limit);
+        self.contradiction = Some(contradiction);
+        self.relock(contradiction, limit);
         true
     }
 
-    fn relock(&mut self, mut rebel: Rebel, limit: i64) {
-        let edges = rebel.block.edges();
+    fn relock(&mut self, mut contradiction: Contradiction, limit: i64) {
+        let edges = contradiction.block.edges();
         let moved_ns = edges.middle_ns();
         let jump_ns = moved_ns.saturating_sub(self.bank.offset_at(edges.at_ns) >> OFFSET_BITS);
         let elapsed_ns = self.last_ns.saturating_sub(self.agreed_ns).max(1);
         let rate = div_shift(jump_ns.saturating_abs(), elapsed_ns, 46);
         // A step may be of any size; the filters count in small numbers from an anchor beside them.
         self.anchor_ns = self.anchor_ns.saturating_add(moved_ns);
-        rebel.block.move_anchor(moved_ns);
-        let mut measured = self.measure(&rebel.block);
+        contradiction.block.move_anchor(moved_ns);
+        let mut measured = self.measure(&contradiction.block);
         let again = self
             .relocked_ns
             .is_some_and(|before_ns| self.last_ns.saturating_sub(before_ns) < RELOCK_AGAIN.ns());
@@ -499,14 +499,14 @@ impl Lock {
             PPM
         };
         // The three were joined along the old drift, which may be what has changed.
-        let slope_error_ns = mul_shift(rebel.block.span_ns(), drift_deviation, 46).min(1 << 26);
+        let slope_error_ns = mul_shift(contradiction.block.span_ns(), drift_deviation, 46).min(1 << 26);
         measured.variance += square_shift(slope_error_ns, 0) << VARIANCE_BITS;
         self.bank.relock(&measured, drift_deviation);
         if !self.distrust_past {
-            self.window = rebel.window;
+            self.window = contradiction.window;
         }
         self.withdrawn = false;
-        self.rebel = None;
+        self.contradiction = None;
         self.block = None;
         self.block_target = 1;
         self.blocks_at_target = 0;

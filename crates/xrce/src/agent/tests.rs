@@ -5,7 +5,7 @@ use crate::event::{Direction, Endpoint};
 
 const HERE: ClientAddress = ClientAddress::Serial(1);
 
-/// An agent with time that stands still unless it is told to go on.
+/// An agent whose time advances only when a test says so.
 struct Bench {
     agent: Agent,
     now: Instant<Local>,
@@ -127,7 +127,7 @@ fn a_publisher_is_made_and_heard_as_captured() {
         _ => None,
     });
     assert_eq!(opened, Some(("rt/t", "T")));
-    assert!(matches!(bench.events.last(), Some(Event::Went { reason: Gone::Left, .. })));
+    assert!(matches!(bench.events.last(), Some(Event::Disconnected { reason: Gone::Left, .. })));
 }
 
 #[test]
@@ -196,15 +196,15 @@ fn a_client_with_properties_says_its_size_behind_them() {
          75 78 72 5F 68 6C 00 00 07 00 00 00 30 30 30 33 30 30 00 00 FC 01",
     );
     assert_eq!(bench.client_says(HERE, &message).len(), 1);
-    assert_eq!(bench.agent.around.counters.malformed, 0);
+    assert_eq!(bench.agent.agent.counters.malformed, 0);
     // It is asked after half of its 300 ms, and given up after all of them.
     let sent = bench.pass(Span::from_ms(151));
     assert_eq!(sent, [bytes("81 00 00 00 02 01 08 00 00 00 FF FE 02 00 00 00")]);
     bench.pass(Span::from_ms(150));
-    assert!(matches!(bench.events.last(), Some(Event::Went { reason: Gone::Silent, .. })));
+    assert!(matches!(bench.events.last(), Some(Event::Disconnected { reason: Gone::Silent, .. })));
     // Whatever it says then brings it back, with its objects.
     bench.client_says(HERE, &bytes("81 00 00 00 06 01 04 00 00 00 00 00"));
-    assert!(matches!(bench.events.last(), Some(Event::Came { .. })));
+    assert!(matches!(bench.events.last(), Some(Event::Connected { .. })));
 }
 
 #[test]
@@ -275,7 +275,9 @@ fn another_client_at_the_same_place_replaces_the_first() {
         bench.agent.clients().map(|client| client.key.0).collect::<Vec<_>>(),
         [[0xAA, 0xAA, 0xBB, 0xBB]]
     );
-    assert!(bench.events.iter().any(|event| matches!(event, Event::Went { reason: Gone::Replaced, .. })));
+    assert!(
+        bench.events.iter().any(|event| matches!(event, Event::Disconnected { reason: Gone::Replaced, .. }))
+    );
 }
 
 #[test]
@@ -285,7 +287,7 @@ fn a_flood_is_cut_and_others_are_served() {
     let ping = bytes("81 00 00 00 02 01 08 00 00 0A FF FD 02 00 00 00");
     let answered = (0..1000).filter(|_| !bench.client_says(HERE, &ping).is_empty()).count();
     assert_eq!(answered, 11, "a tenth of a second's worth and one");
-    assert_eq!(bench.agent.around.counters.over_budget, 989);
+    assert_eq!(bench.agent.agent.counters.over_budget, 989);
     bench.pass(Span::from_s(1));
     assert_eq!(bench.client_says(HERE, &ping).len(), 1);
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use noctule_timebase::Instant;
 
 use super::answer::{self, IDENTITY_BYTES};
-use super::{Control, STREAMS_MAX, Session, Surroundings, Told};
+use super::{AgentContext, Control, STREAMS_MAX, SentTimestamp, Session};
+use crate::data_reader::Request;
 use crate::description::read_creation;
 use crate::event::{ClientClock, Event, Exchange, Gone, Sample, Stamp, count};
 use crate::inbound::Arrival;
 use crate::outbound::Outbound;
-use crate::reading::Request;
 use crate::wire::{
-    Header, Kind, LAST_FRAGMENT, ObjectId, Reader, RequestId, Short, Status, Submessage, Submessages, id,
+    Header, Kind, LAST_FRAGMENT, ObjectId, Reader, RequestId, Status, Submessage, Submessages, Truncated, id,
 };
 
 /// A session that has ended by its client's wish, and what the client is to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Farewell {
+pub(crate) struct DeleteClient {
     pub(crate) request: RequestId,
 }
 
@@ -35,28 +35,28 @@ impl Session {
         header: &Header,
         rest: &[u8],
         arrived: Stamp,
-        around: &mut Surroundings,
-    ) -> Option<Farewell> {
+        agent: &mut AgentContext,
+    ) -> Option<DeleteClient> {
         self.hear(arrived.local);
         self.messages_in += 1;
         let context = Context { stream: header.stream, arrived };
         match header.stream {
-            0 => self.handle_submessages(rest, context, around),
+            0 => self.handle_submessages(rest, context, agent),
             1..0x80 => {
                 if !self.newest.contains_key(&header.stream) && self.newest.len() >= STREAMS_MAX {
-                    count(&mut around.counters.refused_full);
+                    count(&mut agent.counters.refused_full);
                     return None;
                 }
                 let newest = self.newest.entry(header.stream).or_default();
                 let Some(missing) = newest.handle_message(header.sequence) else {
-                    count(&mut around.counters.repeated);
+                    count(&mut agent.counters.repeated);
                     return None;
                 };
-                around.counters.lost = around.counters.lost.saturating_add(missing.into());
+                agent.counters.lost = agent.counters.lost.saturating_add(missing.into());
                 self.measured[0] = None;
-                self.handle_submessages(rest, context, around)
+                self.handle_submessages(rest, context, agent)
             }
-            0x80.. => self.handle_reliable(header, rest, context, around),
+            0x80.. => self.handle_reliable(header, rest, context, agent),
         }
     }
 
@@ -65,29 +65,29 @@ impl Session {
         header: &Header,
         rest: &[u8],
         context: Context,
-        around: &mut Surroundings,
-    ) -> Option<Farewell> {
+        agent: &mut AgentContext,
+    ) -> Option<DeleteClient> {
         if !self.inbound.contains_key(&header.stream) && self.inbound.len() >= STREAMS_MAX {
-            count(&mut around.counters.refused_full);
+            count(&mut agent.counters.refused_full);
             return None;
         }
         if !self.outbound.get(&0x80).is_none_or(Outbound::has_room) {
-            count(&mut around.counters.held_back);
+            count(&mut agent.counters.held_back);
             return None;
         }
         let inbound = self.inbound.entry(header.stream).or_default();
         let counter = match inbound.handle_message(header.sequence, rest) {
             Arrival::Next => {
-                let mut farewell = self.handle_submessages(rest, context, around);
-                while farewell.is_none() {
+                let mut deletion = self.handle_submessages(rest, context, agent);
+                while deletion.is_none() {
                     let Some(body) = self.poll_waiting(header.stream) else { break };
-                    farewell = self.handle_submessages(&body, context, around);
+                    deletion = self.handle_submessages(&body, context, agent);
                 }
-                return farewell;
+                return deletion;
             }
             Arrival::Waits => return None,
-            Arrival::Repeated => &mut around.counters.repeated,
-            Arrival::Beyond => &mut around.counters.beyond,
+            Arrival::Repeated => &mut agent.counters.repeated,
+            Arrival::Beyond => &mut agent.counters.beyond,
         };
         count(counter);
         None
@@ -101,13 +101,13 @@ impl Session {
         &mut self,
         rest: &[u8],
         context: Context,
-        around: &mut Surroundings,
-    ) -> Option<Farewell> {
+        agent: &mut AgentContext,
+    ) -> Option<DeleteClient> {
         for submessage in Submessages::of(rest) {
-            match self.handle_submessage(submessage, context, around) {
+            match self.handle_submessage(submessage, context, agent) {
                 Ok(None) => {}
-                Ok(farewell) => return farewell,
-                Err(Short) => count(&mut around.counters.malformed),
+                Ok(deletion) => return deletion,
+                Err(Truncated) => count(&mut agent.counters.malformed),
             }
         }
         None
@@ -117,16 +117,16 @@ impl Session {
         &mut self,
         submessage: Submessage<'_>,
         context: Context,
-        around: &mut Surroundings,
-    ) -> Result<Option<Farewell>, Short> {
+        agent: &mut AgentContext,
+    ) -> Result<Option<DeleteClient>, Truncated> {
         let mut reader = Reader::new(submessage.body, submessage.is_little_endian());
         match submessage.id {
-            id::CREATE => self.handle_create(submessage.flags, &mut reader, context, around)?,
-            id::DELETE => return self.handle_delete(&mut reader, context, around),
-            id::GET_INFO => self.handle_get_info(&mut reader, around)?,
-            id::WRITE_DATA => self.handle_write(&mut reader, context, around)?,
+            id::CREATE => self.handle_create(submessage.flags, &mut reader, context, agent)?,
+            id::DELETE => return self.handle_delete(&mut reader, context, agent),
+            id::GET_INFO => self.handle_get_info(&mut reader, agent)?,
+            id::WRITE_DATA => self.handle_write(&mut reader, context, agent)?,
             id::READ_DATA => self.handle_read(&mut reader, context)?,
-            id::ACKNACK => self.handle_acknack(&mut reader, context, around)?,
+            id::ACKNACK => self.handle_acknack(&mut reader, context, agent)?,
             id::HEARTBEAT => {
                 let (first, last, stream) = (reader.u16()?, reader.u16()?, reader.u8()?);
                 // Without one message it is not known that there is such a stream; there is room for it.
@@ -136,15 +136,15 @@ impl Session {
                 }
             }
             id::RESET => self.reset_streams(),
-            id::FRAGMENT => return self.handle_fragment(submessage, context, around),
+            id::FRAGMENT => return self.handle_fragment(submessage, context, agent),
             id::TIMESTAMP => {
                 let originated = reader.octets()?;
                 let time = Control::Time { received: context.arrived.wall, originated };
                 if !self.answer(time) {
-                    count(&mut around.counters.answers_dropped);
+                    count(&mut agent.counters.answers_dropped);
                 }
             }
-            id::TIMESTAMP_REPLY => self.handle_fourth_stamp(&mut reader, context, around)?,
+            id::TIMESTAMP_REPLY => self.handle_fourth_stamp(&mut reader, context, agent)?,
             id::STAMP if self.is_ours => {
                 self.measured[usize::from(context.stream >= 0x80)] = Some(reader.time::<ClientClock>()?);
             }
@@ -159,20 +159,20 @@ impl Session {
         flags: u8,
         reader: &mut Reader<'_>,
         context: Context,
-        around: &mut Surroundings,
-    ) -> Result<(), Short> {
+        agent: &mut AgentContext,
+    ) -> Result<(), Truncated> {
         let (request, object) = (RequestId(reader.octets()?), ObjectId(reader.octets()?));
-        let creation = read_creation(reader, object, &around.references);
-        let serial = &mut around.last_serial;
+        let creation = read_creation(reader, object, &agent.references);
+        let serial = &mut agent.last_serial;
         let status = match creation.and_then(|creation| self.objects.create(object, creation, flags, serial))
         {
             Ok((status, difference)) => {
-                self.tell(difference, around);
+                self.tell(difference, agent);
                 status
             }
             Err(status) => {
                 if status == Status::Resources {
-                    count(&mut around.counters.refused_full);
+                    count(&mut agent.counters.refused_full);
                 }
                 status
             }
@@ -185,17 +185,17 @@ impl Session {
         &mut self,
         reader: &mut Reader<'_>,
         context: Context,
-        around: &mut Surroundings,
-    ) -> Result<Option<Farewell>, Short> {
+        agent: &mut AgentContext,
+    ) -> Result<Option<DeleteClient>, Truncated> {
         let (request, object) = (RequestId(reader.octets()?), ObjectId(reader.octets()?));
         if object == ObjectId::CLIENT {
-            self.close_all(around);
-            around.tell(Event::Went { client: self.key, reason: Gone::Left });
-            return Ok(Some(Farewell { request }));
+            self.close_all(agent);
+            agent.tell(Event::Disconnected { client: self.key, reason: Gone::Left });
+            return Ok(Some(DeleteClient { request }));
         }
         let status = match self.objects.delete(object) {
             Some(difference) => {
-                self.tell(difference, around);
+                self.tell(difference, agent);
                 Status::Ok
             }
             None => Status::UnknownReference,
@@ -204,12 +204,16 @@ impl Session {
         Ok(None)
     }
 
-    fn handle_get_info(&mut self, reader: &mut Reader<'_>, around: &mut Surroundings) -> Result<(), Short> {
+    fn handle_get_info(
+        &mut self,
+        reader: &mut Reader<'_>,
+        agent: &mut AgentContext,
+    ) -> Result<(), Truncated> {
         let request = RequestId(reader.octets()?);
         let mut body = Vec::new();
         answer::info(&mut body, request, true, &[]);
         if !self.answer(Control::Submessage(body)) {
-            count(&mut around.counters.answers_dropped);
+            count(&mut agent.counters.answers_dropped);
         }
         Ok(())
     }
@@ -218,8 +222,8 @@ impl Session {
         &mut self,
         reader: &mut Reader<'_>,
         context: Context,
-        around: &mut Surroundings,
-    ) -> Result<(), Short> {
+        agent: &mut AgentContext,
+    ) -> Result<(), Truncated> {
         let (request, object) = (RequestId(reader.octets()?), ObjectId(reader.octets()?));
         let measured = self.measured[usize::from(context.stream >= 0x80)].take();
         let Some(endpoint) = self.objects.writer(object) else {
@@ -232,18 +236,18 @@ impl Session {
         let body = reader.rest();
         let body: Arc<[u8]> = match object.kind() {
             Some(Kind::Requester) => [&answer::identity(endpoint, request)[..], body].concat().into(),
-            Some(Kind::Replier) if body.len() < IDENTITY_BYTES => return Err(Short),
+            Some(Kind::Replier) if body.len() < IDENTITY_BYTES => return Err(Truncated),
             _ => body.into(),
         };
         let sample = Sample { body, is_little_endian: reader.is_little() };
         if context.stream >= 0x80 {
-            self.yielding.handle_asked(self.hold(), context.arrived.local);
+            self.ack_holding.handle_asked(self.hold(), context.arrived.local);
         }
-        around.tell(Event::Published { endpoint, sample, arrived: context.arrived, measured });
+        agent.tell(Event::Published { endpoint, sample, arrived: context.arrived, measured });
         Ok(())
     }
 
-    fn handle_read(&mut self, reader: &mut Reader<'_>, context: Context) -> Result<(), Short> {
+    fn handle_read(&mut self, reader: &mut Reader<'_>, context: Context) -> Result<(), Truncated> {
         let (id, object) = (RequestId(reader.octets()?), ObjectId(reader.octets()?));
         let request = Request::read(id, reader, context.arrived.local)?;
         let has_room = request.is_none_or(|request| self.has_room_for(request.stream));
@@ -274,13 +278,13 @@ impl Session {
         &mut self,
         reader: &mut Reader<'_>,
         context: Context,
-        around: &mut Surroundings,
-    ) -> Result<(), Short> {
+        agent: &mut AgentContext,
+    ) -> Result<(), Truncated> {
         let (first, missed, stream) = (reader.u16()?, u16::from_be_bytes(reader.octets()?), reader.u8()?);
         if let Some(outbound) = self.outbound.get_mut(&stream)
             && outbound.handle_acknack(first, missed, context.arrived.local).given_up
         {
-            count(&mut around.counters.undeliverable);
+            count(&mut agent.counters.undeliverable);
         }
         Ok(())
     }
@@ -289,23 +293,23 @@ impl Session {
         &mut self,
         submessage: Submessage<'_>,
         context: Context,
-        around: &mut Surroundings,
-    ) -> Result<Option<Farewell>, Short> {
-        let Some(inbound) = self.inbound.get_mut(&context.stream) else { return Err(Short) };
+        agent: &mut AgentContext,
+    ) -> Result<Option<DeleteClient>, Truncated> {
+        let Some(inbound) = self.inbound.get_mut(&context.stream) else { return Err(Truncated) };
         let is_last = submessage.flags & LAST_FRAGMENT != 0;
-        let bytes_max = around.config.sample_bytes_max;
+        let bytes_max = agent.config.sample_bytes_max;
         match inbound.assembly().handle_piece(submessage.body, is_last, bytes_max) {
             Ok(None) => Ok(None),
             Ok(Some(whole)) => {
-                let inner = Submessages::of(&whole).next().ok_or(Short)?;
+                let inner = Submessages::of(&whole).next().ok_or(Truncated)?;
                 // Fragments of fragments would be a way to have us call ourselves.
                 if inner.id == id::FRAGMENT {
-                    return Err(Short);
+                    return Err(Truncated);
                 }
-                self.handle_submessage(inner, context, around)
+                self.handle_submessage(inner, context, agent)
             }
             Err(_) => {
-                count(&mut around.counters.too_large);
+                count(&mut agent.counters.too_large);
                 Ok(None)
             }
         }
@@ -316,8 +320,8 @@ impl Session {
         &mut self,
         reader: &mut Reader<'_>,
         context: Context,
-        around: &mut Surroundings,
-    ) -> Result<(), Short> {
+        agent: &mut AgentContext,
+    ) -> Result<(), Truncated> {
         if !self.is_ours {
             return Ok(());
         }
@@ -327,9 +331,11 @@ impl Session {
             return Ok(());
         };
         // What was sent before it is old news now.
-        let Some(Told { departed: t1, .. }) = self.departures.drain(..=at).next_back() else { return Ok(()) };
+        let Some(SentTimestamp { departed: t1, .. }) = self.departures.drain(..=at).next_back() else {
+            return Ok(());
+        };
         let exchange = Exchange { t1, t2, t3, t4: context.arrived.local };
-        around.tell(Event::Exchanged { client: self.key, exchange });
+        agent.tell(Event::Exchanged { client: self.key, exchange });
         Ok(())
     }
 }

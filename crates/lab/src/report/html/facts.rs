@@ -85,6 +85,7 @@ pub(super) fn machine(run: &Run) -> Vec<Fact> {
         fact("kernel", &host.kernel),
         fact("governor", host.governor.as_deref().unwrap_or_default()),
         fact("commit", host.commit.as_deref().unwrap_or_default()),
+        fact("sources", host.sources.as_deref().unwrap_or_default()),
     ];
     let found = host.fingerprint.iter().filter(|(check, _)| *check != "governor");
     facts.extend(found.map(|(check, found)| fact(&spelled(check), found)));

@@ -42,6 +42,7 @@ impl State {
             discovery: self.discovery.counters(),
             refused: self.envelope.counters(),
             strangers: self.strangers,
+            impostors: self.impostors,
             malformed_group: self.groups.malformed(),
         }
     }

@@ -165,6 +165,9 @@ impl World {
             remote_readers: AtomicU32::new(0),
             published: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
+            undelivered: AtomicU64::new(0),
+            remote_bytes_max: 1 << 20,
             has_deadline: false,
             last_ns: AtomicI64::new(0),
         };
@@ -184,7 +187,7 @@ impl World {
         let me = Identity { id, name: format!("node {port}"), host, port };
         let seed = self.random.below(u64::MAX);
         let now = Instant::from_ns(self.now.ns());
-        let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], seed, now);
+        let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], [seed as u8; 16], now);
         let state =
             State::new(id, (discovery, Envelope::new(id, None, seed)), LocalClock::default(), [7; 16]);
         let member = Member {
@@ -244,7 +247,7 @@ impl World {
             depth: DEPTH,
             payload: &self.published.to_le_bytes(),
         };
-        member.state.send(id, &sample, now);
+        member.state.send(id, &sample, &Arc::from(sample.payload), now);
         self.serve(node);
     }
 

@@ -1,0 +1,225 @@
+//! `noctule record`
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use noctule_record::check::{Contents, contents};
+use noctule_record::recorder::{Recorder, Selection, TopicCount};
+use noctule_record::writer::{Format, Limits, Recording};
+use noctule_timebase::Span;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::stop::Stop;
+use crate::swarm::{SwarmArguments, seconds};
+use crate::units;
+
+/// New topics are looked for this often.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A terminal shows the counts this often.
+const SHOW_EVERY: Duration = Duration::from_secs(1);
+const MEBIBYTE: u64 = 1 << 20;
+
+#[derive(clap::Args)]
+pub(crate) struct RecordArguments {
+    /// Only these topics; a name that ends in * stands for all that begin so
+    #[arg(conflicts_with = "check")]
+    topics: Vec<String>,
+    /// The file; it must not exist. Later segments are FILE.1.mcap, FILE.2.mcap …
+    #[arg(long, value_name = "FILE.mcap", required_unless_present = "check")]
+    out: Option<PathBuf>,
+    /// Record nothing: say what this file holds, topic by topic, and whether it is whole
+    #[arg(long, value_name = "FILE.mcap", conflicts_with = "out")]
+    check: Option<PathBuf>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// Begin another file when this one has so many MiB
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
+    split_mib: Option<u64>,
+    /// Begin another file when this one spans so many seconds
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    split_seconds: Option<Duration>,
+    /// Keep only the last so many seconds; a SIGUSR1 keeps what is there for good and goes on
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    keep_seconds: Option<Duration>,
+    /// Compression of chunks
+    #[arg(long, value_enum, default_value_t = CompressionWord::None)]
+    compression: CompressionWord,
+    /// Room for samples that wait for the disk, MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    queue_mib: u64,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    swarm: SwarmArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CompressionWord {
+    None,
+    Lz4,
+}
+
+pub(crate) fn run(arguments: &RecordArguments) -> Result<Outcome, Box<dyn Error>> {
+    match (&arguments.check, &arguments.out) {
+        (Some(file), _) => check(file, arguments.json),
+        (None, Some(out)) => record(arguments, out),
+        (None, None) => Err("name a file with --out, or one to look at with --check".into()),
+    }
+}
+
+fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Error>> {
+    let stop = Stop::after(arguments.seconds)?;
+    let keep = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&keep))?;
+    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let limits = Limits {
+        segment_bytes: arguments.split_mib.map(|mib| mib.saturating_mul(MEBIBYTE)),
+        segment_ns: arguments.split_seconds.map(ns),
+        keep_ns: arguments.keep_seconds.map(ns),
+    };
+    let format = Format { lz4: arguments.compression == CompressionWord::Lz4 };
+    let recording = Recording::create(out, limits, format)?;
+    let queue_bytes_max = usize::try_from(arguments.queue_mib * MEBIBYTE)?;
+    let selection = Selection { topics: arguments.topics.clone(), queue_bytes_max };
+    let node = arguments.swarm.join_quietly("record")?;
+    let mut recorder = Recorder::start(node, recording, selection, Box::new(|_| None))?;
+    let mut shown = Instant::now();
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut was_full = false;
+    while !stop.is_due() && !recorder.has_failed() {
+        let notices = std::iter::from_fn(|| recorder.poll_notice()).map(|notice| notice.to_string());
+        let notices: Vec<String> = notices.collect();
+        for sentence in notices.into_iter().chain(recorder.look()) {
+            anstream::eprintln!("noctule: {sentence}");
+        }
+        if keep.swap(false, Ordering::Relaxed) {
+            recorder.keep_files();
+            anstream::eprintln!("noctule: what has been recorded so far is kept");
+        }
+        let is_full = recorder.is_disk_full();
+        if is_full != was_full {
+            let text = if is_full {
+                "is full; samples are counted, not kept, until there is room"
+            } else {
+                "has room again"
+            };
+            anstream::eprintln!("noctule: the disk of {} {text}", out.display());
+        }
+        was_full = is_full;
+        if is_terminal && shown.elapsed() >= SHOW_EVERY {
+            let (messages, bytes) = recorder.written();
+            anstream::eprint!("\r{messages} messages, {}    ", units::bytes(bytes as f64));
+            shown = Instant::now();
+        }
+        stop.wait_until(Instant::now() + LOOK_EVERY);
+    }
+    let elapsed = stop.elapsed();
+    let counts = recorder.finish()?;
+    report(arguments, out, &counts);
+    if counts.values().all(|count| count.recorded == 0) {
+        anstream::eprintln!(
+            "noctule: nothing was recorded in {:.1} s; `noctule topics` lists what is published in this domain",
+            elapsed.as_secs_f64()
+        );
+        return Ok(Outcome::NotValid);
+    }
+    let is_whole = counts.values().all(|count| count.left_out + count.not_written == 0);
+    if !is_whole {
+        anstream::eprintln!(
+            "noctule: samples were not kept because the disk was too slow or full; record fewer topics, or to another disk"
+        );
+    }
+    Ok(if is_whole { Outcome::Done } else { Outcome::NotValid })
+}
+
+fn report(arguments: &RecordArguments, out: &Path, counts: &BTreeMap<String, TopicCount>) {
+    if arguments.json {
+        anstream::println!("{}", json!({ "file": out, "topics": counts }));
+        return;
+    }
+    let headings = ["topic", "recorded", "bytes", "missed before", "left out", "not written"];
+    let row = |(topic, count): (&String, &TopicCount)| {
+        vec![
+            units::printable(topic),
+            count.recorded.to_string(),
+            units::bytes(count.bytes as f64),
+            count.missed.to_string(),
+            count.left_out.to_string(),
+            count.not_written.to_string(),
+        ]
+    };
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    rows.extend(counts.iter().map(row));
+    anstream::print!("{}", units::columns(&rows, &[false, true, true, true, true, true]));
+}
+
+fn check(file: &Path, json: bool) -> Result<Outcome, Box<dyn Error>> {
+    let opened = File::open(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    let (contents, result) = contents(BufReader::new(opened));
+    if let (Err(damage), true) = (&result, contents.channels.is_empty()) {
+        return Err(format!("{}: {damage}", file.display()).into());
+    }
+    if json {
+        let topics: Vec<Value> = contents.channels.values().map(|topic| json!(topic)).collect();
+        let damage = result.as_ref().err().map(ToString::to_string);
+        let (first_ns, last_ns) = (contents.first_log_ns, contents.last_log_ns);
+        let all = json!({
+            "file": file, "damage": damage, "first_log_ns": first_ns, "last_log_ns": last_ns,
+            "out_of_order": contents.out_of_order, "topics": topics,
+        });
+        anstream::println!("{}", serde_json::to_string_pretty(&all)?);
+    } else {
+        print(&contents);
+    }
+    match result {
+        Ok(()) => Ok(Outcome::Done),
+        Err(damage) => {
+            anstream::eprintln!(
+                "noctule: {}: {damage}; the figures are of what comes before",
+                file.display()
+            );
+            Ok(Outcome::NotValid)
+        }
+    }
+}
+
+fn print(contents: &Contents) {
+    let headings = [
+        "topic",
+        "messages",
+        "bytes",
+        "type",
+        "encoding",
+        "age p50",
+        "age p99",
+        "bound max",
+        "missed before",
+    ];
+    let time = |ns: Option<i64>| ns.map_or("–".into(), |ns| units::time(Span::from_ns(ns)));
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    rows.extend(contents.channels.values().map(|topic| {
+        vec![
+            units::printable(&topic.topic),
+            topic.messages.to_string(),
+            units::bytes(topic.bytes as f64),
+            units::printable(&topic.type_name),
+            units::printable(&topic.encoding),
+            time(topic.age_p50_ns),
+            time(topic.age_p99_ns),
+            time(topic.bound_max_ns.and_then(|ns| i64::try_from(ns).ok())),
+            topic.missed.to_string(),
+        ]
+    }));
+    let right = [false, true, true, false, false, true, true, true, true];
+    anstream::print!("{}", units::columns(&rows, &right));
+}

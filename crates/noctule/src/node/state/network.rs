@@ -1,0 +1,55 @@
+//! What a node makes of changes of its own network and of other nodes' addresses, and of strangers that fill its tables.
+
+use std::net::SocketAddr;
+
+use noctule_discovery::NodeId;
+use noctule_timebase::{Instant, Span};
+
+use super::{State, discovery_clock};
+use crate::clock::Raw;
+use crate::notice::Notice;
+
+/// A limit that goes on being reached is told again after this time.
+const TELL_AGAIN: Span = Span::from_s(60);
+
+/// When a limit was last told of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LimitWatch {
+    refused: u64,
+    told: Option<Instant<Raw>>,
+}
+
+impl State {
+    /// Another node is reached at another address.
+    pub(super) fn handle_move(&mut self, node: NodeId, locator: SocketAddr, now: Instant<Raw>) {
+        self.by_address.retain(|_, known| *known != node);
+        self.by_address.insert(locator, node);
+        if let Some(remote) = self.remotes.get_mut(&node) {
+            remote.handle_new_path(now);
+        }
+    }
+
+    /// Says that nodes, pages or matches were refused, once a minute at most.
+    pub(super) fn note_limits(&mut self, now: Instant<Raw>) {
+        let counters = self.discovery.counters();
+        let refused = counters.refused_full + counters.refused_matches + counters.displaced;
+        let is_new = refused > self.limits.refused;
+        if is_new && self.limits.told.is_none_or(|told| now - told >= TELL_AGAIN) {
+            let more = refused - self.limits.refused;
+            self.limits = LimitWatch { refused, told: Some(now) };
+            self.note(Notice::Full { refused: more });
+        }
+    }
+
+    /// An interface or an address of this host has come or gone.
+    pub(in crate::node) fn handle_network_change(&mut self, now: Instant<Raw>) {
+        self.discovery.handle_network_change(discovery_clock(now));
+    }
+
+    /// Datagrams leave this host by an interface: says so once if they are not sealed.
+    pub(in crate::node) fn warn_without_key(&mut self, interface: String) {
+        if !self.envelope.is_sealed() && !std::mem::replace(&mut self.warned_without_key, true) {
+            self.note(Notice::NoKey { interface });
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A ROS 2 system on Cyclone DDS and a node of ours on one machine: whichever starts first, both start. `ddsperf` of
+//! Debian's cyclonedds-tools stands for the ROS 2 program; it binds the ports of DDS domain 0 as every Cyclone program does.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
+
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use noctule::Node;
+use noctule_sys::namespace::NetworkNamespace;
+
+const DDSPERF: &str = "/usr/bin/ddsperf";
+
+/// A network of their own; `None`, and why is said, where the test cannot run.
+fn network() -> Option<NetworkNamespace> {
+    if !Path::new(DDSPERF).exists() {
+        eprintln!("skipped: Cyclone DDS; apt-get install cyclonedds-tools");
+        return None;
+    }
+    match NetworkNamespace::create() {
+        Ok(network) => Some(network),
+        Err(error) => {
+            eprintln!("skipped: network namespaces need CAP_SYS_ADMIN ({error})");
+            None
+        }
+    }
+}
+
+/// A DDS participant that publishes with multicast on; it prints a line each second, and runs for `seconds`.
+fn cyclone(seconds: u32) -> io::Result<Child> {
+    let uri = "<CycloneDDS><Domain id=\"any\"><General><AllowMulticast>true</AllowMulticast></General></Domain></CycloneDDS>";
+    let mut command = Command::new(DDSPERF);
+    command.args(["-D", &seconds.to_string(), "pub"]).env("CYCLONEDDS_URI", uri);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+fn exchange(network: &NetworkNamespace) {
+    let nodes = network.run(|| Ok(["a", "b"].map(|name| Node::builder(name).keep_notices().open()))).unwrap();
+    let [a, b] = nodes.map(Result::unwrap);
+    let mut publisher = a.publisher("beside_dds").open().unwrap();
+    let mut subscriber = b.subscriber("beside_dds").open().unwrap();
+    while subscriber.take().unwrap().is_none() {
+        publisher.publish(b"here").unwrap();
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+}
+
+#[test]
+fn cyclone_starts_after_a_node_of_ours() {
+    let Some(network) = network() else { return };
+    let open = || Node::builder("first").keep_notices().open().map_err(io::Error::other);
+    let _node = network.run(open).unwrap();
+    let output = network.run(|| cyclone(1)?.wait_with_output()).unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("bind"), "{errors}");
+    assert!(output.status.code() == Some(0), "{:?}: {errors}", output.status);
+    exchange(&network);
+}
+
+#[test]
+fn a_node_of_ours_starts_after_cyclone() {
+    let Some(network) = network() else { return };
+    let mut child = network.run(|| cyclone(600)).unwrap();
+    // It has bound its ports when it reports.
+    let mut reports = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(reports.next().is_some_and(|line| line.is_ok()));
+    exchange(&network);
+    assert!(child.try_wait().unwrap().is_none(), "Cyclone has ended");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -1,0 +1,184 @@
+//! Networks that come, go and change while nodes run. Hosts are network namespaces, joined by veth.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use noctule::{Node, NodeBuilder, Publisher, Reliability, Subscriber};
+use noctule_sys::interface;
+use noctule_sys::namespace::NetworkNamespace;
+
+/// Nothing takes so long unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host: a namespace, and how `ip` calls it.
+struct Host(NetworkNamespace);
+
+impl Host {
+    /// `None`, and why is said, where namespaces cannot be made.
+    fn new() -> Option<Host> {
+        let has_ip = Command::new("ip").arg("-V").output().is_ok();
+        match NetworkNamespace::create() {
+            Ok(namespace) if has_ip => Some(Host(namespace)),
+            Ok(_) => {
+                eprintln!("skipped: `ip` is not installed; apt-get install iproute2");
+                None
+            }
+            Err(error) => {
+                eprintln!("skipped: network namespaces need CAP_SYS_ADMIN ({error})");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.descriptor().as_raw_fd())
+    }
+
+    /// Runs `ip` inside.
+    fn ip(&self, arguments: &str) {
+        let run = || Command::new("ip").args(arguments.split(' ')).output();
+        let output = self.0.run(run).unwrap();
+        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn node(&self, with: impl FnOnce(NodeBuilder) -> NodeBuilder + Send) -> Node {
+        let open = || with(Node::builder("n").keep_notices()).open().map_err(io::Error::other);
+        self.0.run(open).unwrap()
+    }
+}
+
+/// Joins two hosts by a cable; its ends are down and have no address.
+fn plug(a: (&Host, &str), b: (&Host, &str)) {
+    let path_b = b.0.path();
+    // In the first host, for the machine's own network may have an interface of the name.
+    a.0.ip(&format!("link add {} type veth peer name {} netns {path_b}", a.1, b.1));
+}
+
+fn up(host: &Host, name: &str, address: &str) {
+    host.ip(&format!("addr add {address} dev {name}"));
+    host.ip(&format!("link set {name} up"));
+}
+
+/// A reliable topic between two nodes.
+fn topic(from: &Node, to: &Node) -> (Publisher, Subscriber) {
+    let publisher = from.publisher("imu").reliability(Reliability::Reliable).open().unwrap();
+    let subscriber = to.subscriber("imu").reliability(Reliability::Reliable).open().unwrap();
+    (publisher, subscriber)
+}
+
+/// Publishes until a sample that was published after this call has arrived; how long that took.
+fn until_received((publisher, subscriber): &mut (Publisher, Subscriber), mark: u8) -> Duration {
+    let begin = Instant::now();
+    loop {
+        assert!(begin.elapsed() < PATIENCE, "nothing came");
+        publisher.publish(&[mark]).unwrap();
+        while let Some(sample) = subscriber.take().unwrap() {
+            if sample.to_vec() == [mark] {
+                return begin.elapsed();
+            }
+        }
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+}
+
+#[test]
+fn a_network_that_comes_after_the_nodes_joins_them_and_so_does_a_new_one_after_it_is_gone() {
+    let (Some(a), Some(b)) = (Host::new(), Host::new()) else { return };
+    let (far, near) = (a.node(|builder| builder), b.node(|builder| builder));
+    let mut topic = topic(&far, &near);
+    topic.0.publish(b"to nobody").unwrap();
+    for (mark, network) in [(1, "10.1.0"), (2, "10.2.0")] {
+        plug((&a, "wire"), (&b, "wire"));
+        up(&a, "wire", &format!("{network}.1/24"));
+        up(&b, "wire", &format!("{network}.2/24"));
+        eprintln!("network {network}: first sample after {:?}", until_received(&mut topic, mark));
+        a.ip("link delete wire");
+    }
+}
+
+#[test]
+fn an_address_that_is_replaced_on_one_side_or_the_other_does_not_end_a_stream() {
+    let (Some(a), Some(b)) = (Host::new(), Host::new()) else { return };
+    plug((&a, "wire"), (&b, "wire"));
+    up(&a, "wire", "10.1.0.1/16");
+    up(&b, "wire", "10.1.0.2/16");
+    let (far, near) = (a.node(|builder| builder), b.node(|builder| builder));
+    let mut topic = topic(&far, &near);
+    until_received(&mut topic, 0);
+    for (mark, host, old, new) in [(1, &a, "10.1.0.1", "10.1.5.1"), (2, &b, "10.1.0.2", "10.1.5.2")] {
+        host.ip(&format!("addr del {old}/16 dev wire"));
+        host.ip(&format!("addr add {new}/16 dev wire"));
+        eprintln!("renumbered: first sample after {:?}", until_received(&mut topic, mark));
+    }
+    assert_eq!(near.nodes()[0].address.ip().to_string(), "10.1.5.1");
+}
+
+#[test]
+fn processes_of_a_host_without_any_interface_find_each_other() {
+    let Some(host) = Host::new() else { return };
+    host.ip("link set lo down");
+    let (far, near) = (host.node(|builder| builder), host.node(|builder| builder));
+    let mut topic = topic(&far, &near);
+    until_received(&mut topic, 1);
+    // Loopback comes: they stay together.
+    host.0.run(|| interface::set_up("lo", true)).unwrap();
+    until_received(&mut topic, 2);
+    assert_eq!(near.nodes().len(), 1);
+}
+
+#[test]
+fn nodes_find_each_other_over_ipv6_alone() {
+    let (Some(a), Some(b)) = (Host::new(), Host::new()) else { return };
+    plug((&a, "wire"), (&b, "wire"));
+    for host in [&a, &b] {
+        host.ip("link set wire up");
+    }
+    let (far, near) = (a.node(|builder| builder), b.node(|builder| builder));
+    let mut topic = topic(&far, &near);
+    eprintln!("IPv6: first sample after {:?}", until_received(&mut topic, 1));
+    assert!(near.nodes()[0].address.is_ipv6());
+}
+
+#[test]
+fn a_static_peer_of_ipv6_is_reached_by_address_and_port() {
+    let Some(host) = Host::new() else { return };
+    let target = host.node(|builder| builder.domain(1));
+    let port = host.0.run(|| std::fs::read_to_string("/proc/thread-self/net/unix")).unwrap();
+    let port = port.lines().find_map(|line| line.rsplit_once("@noctule-host/1/")).unwrap().1.to_owned();
+    // Another host number, or shared memory would do.
+    let asking =
+        host.node(|builder| builder.domain(1).static_peer(&format!("[::1]:{port}")).without_shared_memory());
+    until_received(&mut topic(&target, &asking), 1);
+}
+
+#[test]
+fn a_static_peer_reaches_every_node_of_a_host_behind_a_router() {
+    let (Some(a), Some(router), Some(b)) = (Host::new(), Host::new(), Host::new()) else { return };
+    plug((&router, "to_a"), (&a, "wire"));
+    plug((&router, "to_b"), (&b, "wire"));
+    up(&router, "to_a", "10.1.0.254/24");
+    up(&router, "to_b", "10.2.0.254/24");
+    up(&a, "wire", "10.1.0.1/24");
+    up(&b, "wire", "10.2.0.1/24");
+    a.ip("route add default via 10.1.0.254");
+    b.ip("route add default via 10.2.0.254");
+    router.0.run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
+    let nodes: Vec<Node> = (0..20).map(|_| b.node(|builder| builder)).collect();
+    let mut subscribers: Vec<Subscriber> =
+        nodes.iter().map(|node| node.subscriber("clock").open().unwrap()).collect();
+    let far = a.node(|builder| builder.static_peer("10.2.0.1"));
+    let mut publisher = far.publisher("clock").open().unwrap();
+    let begin = Instant::now();
+    for subscriber in &mut subscribers {
+        while subscriber.take().unwrap().is_none() {
+            assert!(begin.elapsed() < PATIENCE, "{} of 20 nodes are known", far.nodes().len());
+            publisher.publish(b"tick").unwrap();
+            subscriber.wait(Some(Duration::from_millis(5)));
+        }
+    }
+    assert_eq!(far.nodes().len(), 20);
+    eprintln!("20 nodes behind a router: all served after {:?}", begin.elapsed());
+}

@@ -1,0 +1,9 @@
+//! How much may be in flight, how fast it leaves, and how long a datagram may be.
+
+pub(crate) mod bandwidth;
+mod cubic;
+pub(crate) mod pacer;
+pub(crate) mod path_mtu;
+pub(crate) mod rate_limit;
+pub(crate) mod repair_budget;
+pub(crate) mod window;

@@ -1,0 +1,123 @@
+//! What a path carries, from trains of datagrams that leave it farther apart than they entered.
+//!
+//! Datagrams that are sent faster than the narrowest line takes them arrive as fast as it gives them. Both distances are
+//! known without comparing clocks: that of sending by ours, that of arrival by the other side's, which feedback tells
+//! (packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001). What others send over the same line counts as not
+//! there.
+
+use noctule_timebase::{Instant, Span};
+
+use crate::stream::Local;
+
+/// A train is at least so many packets, and so long on arrival, that a thread that wakes late does not matter.
+const TRAIN_PACKETS: u64 = 32;
+const TRAIN_LEAST: Span = Span::from_ms(30);
+/// What was sent more slowly than this is no train.
+const TRAIN_MAX: Span = Span::from_ms(100);
+/// Arrivals must be farther apart than this times what was sent, and this much longer.
+const STRETCH: f64 = 1.01;
+const STRETCH_LEAST: Span = Span::from_us(300);
+/// Trains of which the fastest is believed: a stall makes one slow.
+const TRAINS: usize = 3;
+/// A train as fast as what is believed that was not stretched: there is so much more.
+const RAISE: f64 = 1.01;
+const AS_FAST: f64 = 0.98;
+
+/// A packet that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passage {
+    pub(crate) packet: u64,
+    pub(crate) sent_at: Instant<Local>,
+    /// By the other side's clock.
+    pub(crate) arrived_ns: i64,
+    /// Bytes of all packets that have arrived, this one included.
+    pub(crate) arrived_bytes: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Bandwidth {
+    first: Option<Passage>,
+    /// Bytes per second of the last stretched trains; 0 for none.
+    trains: [f64; TRAINS],
+}
+
+impl Bandwidth {
+    /// Bytes of datagrams a second; `None` while no train has been stretched.
+    pub(crate) fn bytes_per_s(&self) -> Option<f64> {
+        Some(self.trains.iter().fold(0.0, |most, &rate| rate.max(most))).filter(|rate| *rate > 0.0)
+    }
+
+    /// The newest packet that feedback names, once.
+    pub(crate) fn handle_arrival(&mut self, last: Passage) {
+        let first = *self.first.get_or_insert(last);
+        let sent = last.sent_at - first.sent_at;
+        let arrived = Span::from_ns(last.arrived_ns.saturating_sub(first.arrived_ns));
+        let is_broken = sent > TRAIN_MAX || arrived < Span::ZERO || last.packet < first.packet;
+        let is_short = last.packet - first.packet.min(last.packet) < TRAIN_PACKETS || arrived < TRAIN_LEAST;
+        if is_short && !is_broken {
+            return;
+        }
+        self.first = Some(last);
+        if is_broken {
+            return;
+        }
+        let bytes = (last.arrived_bytes - first.arrived_bytes) as f64;
+        let stretched = arrived - sent > STRETCH_LEAST && arrived.as_s_f64() > sent.as_s_f64() * STRETCH;
+        let known = self.bytes_per_s();
+        let rate = if stretched {
+            Some(bytes / arrived.as_s_f64())
+        } else {
+            let is_as_fast = |known: &f64| bytes > AS_FAST * known * sent.as_s_f64();
+            known.filter(is_as_fast).map(|known| known * RAISE)
+        };
+        if let Some(rate) = rate {
+            self.trains.rotate_right(1);
+            self.trains[0] = rate;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets of 1,000 bytes sent `sent_us` apart, that arrive `arrived_us` apart.
+    fn train(dispersion: &mut Bandwidth, from: u64, packets: u64, (sent_us, arrived_us): (i64, i64)) {
+        for packet in from..from + packets {
+            let number = packet as i64;
+            let sent_at = Instant::from_ns(number * sent_us * 1_000);
+            let (arrived_ns, arrived_bytes) = (number * arrived_us * 1_000, packet * 1_000);
+            dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes });
+        }
+    }
+
+    #[test]
+    fn datagrams_that_arrive_farther_apart_than_they_left_tell_the_rate_and_others_do_not() {
+        let mut dispersion = Bandwidth::default();
+        train(&mut dispersion, 0, 500, (80, 80));
+        assert_eq!(dispersion.bytes_per_s(), None);
+        train(&mut dispersion, 500, 500, (80, 100));
+        let known = dispersion.bytes_per_s().unwrap();
+        assert!((known / 10e6 - 1.0).abs() < 0.02, "{known}");
+        // Slower than that says nothing more.
+        train(&mut dispersion, 1_000, 500, (200, 200));
+        assert_eq!(dispersion.bytes_per_s(), Some(known));
+    }
+
+    #[test]
+    fn a_path_that_bears_more_is_found_out_and_a_stall_is_not_believed() {
+        let mut dispersion = Bandwidth::default();
+        train(&mut dispersion, 0, 1_000, (80, 100));
+        let stall = Passage {
+            packet: 1_040,
+            sent_at: Instant::from_ns(1_040 * 80_000),
+            arrived_ns: 400_000_000,
+            arrived_bytes: 1_040_000,
+        };
+        dispersion.handle_arrival(stall);
+        assert!(dispersion.bytes_per_s().unwrap() > 9.9e6);
+        train(&mut dispersion, 2_000, 9_000, (80, 80));
+        assert!(dispersion.bytes_per_s().unwrap() > 12e6);
+    }
+}

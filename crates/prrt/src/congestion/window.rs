@@ -1,0 +1,367 @@
+//! How much reliable traffic may be on its way, and how fast it leaves.
+//!
+//! # Problem
+//!
+//! TCP fills the queue in front of a narrow line until it overflows: the line is used, its share is fair, and every
+//! datagram of everybody waits. And it takes every loss for an overflow, so that a radio that loses 5 % by chance
+//! stands still.
+//!
+//! # Approach
+//!
+//! A queue is seen by the round trip, as in the [pace](crate::congestion::rate_limit) of what has a deadline: in *rounds*, if even the
+//! shortest round trip is above the floor by more than [`Window::allowed`], something queues all the time.
+//!
+//! - [`Mode::Start`]: twice the window each round trip, until there is a queue.
+//! - [`Mode::Drain`]: only as much as the path holds without a queue, by Little's law. Is the queue gone then, it was
+//!   ours: back to short queues. If not, somebody else's is in it.
+//! - [`Mode::Short`]: grows slowly, then faster, until there is a queue; then drains. Alone on a line it keeps some packets waiting.
+//! - [`Mode::Compete`]: CUBIC TCP for some seconds, so that its like leave us our half; then drains, to see whether they are still there.
+//!
+//! The two modes and the test between them are the idea of Copa (Arun and Balakrishnan, NSDI 2018) and Nimbus (Goyal
+//! et al., SIGCOMM 2022). A loss without a queue is the channel's and changes nothing, unless one in ten is lost:
+//! then it may be a policer, which has no queue. Losses with a queue decrease the window as CUBIC does.
+
+use noctule_timebase::{Instant, Span};
+
+use crate::congestion::cubic::Cubic;
+use crate::congestion::pacer::Pacer;
+use crate::round_trip::RoundTrip;
+use crate::stream::Local;
+
+/// No queue is shorter: less is the noise of hosts.
+const QUEUE_LEAST: Span = Span::from_us(1_500);
+/// Nor than this part of the floor.
+const QUEUE_SHARE: i64 = 8;
+/// Packets that may wait in our own queue, for as long as this part of the floor.
+const QUEUE_PACKETS: f64 = 3.0;
+const QUEUE_PACKETS_SHARE: i64 = 4;
+/// Round trips that a round must have measured.
+const ROUND_TRIPS_LEAST: u32 = 4;
+/// Rounds for a queue to drain.
+const DRAIN_ROUNDS: u32 = 2;
+/// How long CUBIC's like is met with its like before the next look; at least so many round trips.
+const COMPETE_LEAST: Span = Span::from_s(3);
+const COMPETE_ROUND_TRIPS: i64 = 64;
+/// The floor is the shortest round trip of one to two such times.
+const FLOOR_MEMORY: Span = Span::from_s(15);
+/// Growth of a round: this part of the window, a packet at least; from this round on as often as there were more.
+const GROWTH_SHARE: f64 = 1.0 / 32.0;
+const GROWTH_EVEN: u32 = 4;
+/// Losses without a queue: more than this part of so many packets are not chance.
+const CHANCE_LOSS_MAX: f64 = 0.1;
+const CHANCE_PACKETS: u32 = 256;
+/// Share of the window that is left by a loss with a queue (RFC 9438, section 4.6).
+const DECREASE: f64 = 0.7;
+/// Windows that leave per round trip.
+const GAIN_START: f64 = 2.0;
+const GAIN: f64 = 1.25;
+/// Time-outs in a row after which the window is as if nothing were known (RFC 9002, section 7.6).
+const TIMEOUTS_LIMIT: u32 = 3;
+
+/// Bounds of the window, in bytes as [`Flight::cost`](crate::flight::Flight::cost) counts them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowLimits {
+    /// Cost of the largest datagram.
+    pub(crate) packet_bytes: usize,
+    pub(crate) initial_bytes: usize,
+    pub(crate) max_bytes: usize,
+}
+
+/// What one feedback names for the first time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrived {
+    pub(crate) datagram_bytes: usize,
+    /// Of those sent after the last decrease.
+    pub(crate) cost_bytes: usize,
+    pub(crate) packets: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Window {
+    limits: WindowLimits,
+    bytes: f64,
+    /// On its way when feedback last came.
+    in_flight_bytes: f64,
+    mode: Mode,
+    cubic: Cubic,
+    bucket: Pacer,
+    round_trip: Option<RoundTrip>,
+    /// The shortest round trips of this time and the one before, and when this one began.
+    floors: [Span; 2],
+    floor_since: Instant<Local>,
+    round: Round,
+    /// Packets that arrived or were lost since chance was last judged, and the lost ones of them.
+    judged: u32,
+    judged_lost: u32,
+    /// A loss of a packet before this one has had its decrease.
+    decreased_at: u64,
+    capacity_bytes_per_s: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Start,
+    /// Rounds without a queue, in a row.
+    Short {
+        growing: u32,
+    },
+    /// Where the window was, and rounds that may still pass.
+    Drain {
+        before_bytes: f64,
+        rounds: u32,
+    },
+    Compete {
+        until: Instant<Local>,
+    },
+}
+
+/// What became known of packets sent since it began.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    began: Instant<Local>,
+    /// The first packet of the round.
+    first: u64,
+    round_trips: u32,
+    least: Span,
+    /// Datagrams that arrived meanwhile.
+    arrived_bytes: usize,
+    arrived: u32,
+    lost: u32,
+    /// The window was what held traffic back.
+    used: bool,
+}
+
+/// A round trip that no path has.
+const NEVER: Span = Span::from_s(1 << 30);
+
+impl Round {
+    fn new(began: Instant<Local>, first: u64) -> Round {
+        Round {
+            began,
+            first,
+            round_trips: 0,
+            least: NEVER,
+            arrived_bytes: 0,
+            arrived: 0,
+            lost: 0,
+            used: false,
+        }
+    }
+}
+
+impl Window {
+    pub(crate) fn new(limits: WindowLimits, now: Instant<Local>) -> Window {
+        let bytes = limits.initial_bytes.max(2 * limits.packet_bytes) as f64;
+        Window {
+            limits,
+            bytes,
+            in_flight_bytes: 0.0,
+            mode: Mode::Start,
+            cubic: Cubic::new(bytes, now),
+            bucket: Pacer::new(now),
+            round_trip: None,
+            floors: [NEVER; 2],
+            floor_since: now,
+            round: Round::new(now, 0),
+            judged: 0,
+            judged_lost: 0,
+            decreased_at: 0,
+            capacity_bytes_per_s: None,
+        }
+    }
+
+    /// A loss of a packet before this one has had its decrease.
+    pub(crate) fn decreased_at(&self) -> u64 {
+        self.decreased_at
+    }
+
+    /// The largest datagram costs so much from now on.
+    pub(crate) fn resize(&mut self, packet_bytes: usize) {
+        self.limits.packet_bytes = packet_bytes;
+        self.set(self.bytes);
+    }
+
+    /// What may be on its way.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// When the next packet may leave; in the past if at once.
+    pub(crate) fn ready_at(&self) -> Instant<Local> {
+        self.bucket.ready_at(self.rate_bytes_per_s())
+    }
+
+    /// Bytes a second that arrived of datagrams when the path was full; `None` if it never was.
+    pub(crate) fn capacity_bytes_per_s(&self) -> Option<f64> {
+        self.capacity_bytes_per_s
+    }
+
+    /// A reliable packet of this cost leaves.
+    pub(crate) fn sent(&mut self, cost_bytes: usize, now: Instant<Local>) {
+        self.bucket.count(self.rate_bytes_per_s(), now);
+        self.bucket.spend(cost_bytes);
+    }
+
+    /// A packet has been there and back.
+    pub(crate) fn measure(&mut self, round_trip: RoundTrip, packet: u64, now: Instant<Local>) {
+        self.round_trip = Some(round_trip);
+        let sample = round_trip.latest;
+        if now - self.floor_since > FLOOR_MEMORY {
+            (self.floors, self.floor_since) = ([NEVER, self.floors[0]], now);
+        }
+        self.floors[0] = self.floors[0].min(sample);
+        if packet >= self.round.first {
+            self.round.round_trips += 1;
+            self.round.least = self.round.least.min(sample);
+        }
+    }
+
+    /// Packets have arrived of so much that was on its way.
+    pub(crate) fn arrived(&mut self, arrived: Arrived, in_flight_bytes: usize, now: Instant<Local>) {
+        let Arrived { datagram_bytes, cost_bytes, packets } = arrived;
+        self.round.arrived_bytes += datagram_bytes;
+        self.round.arrived += packets;
+        self.judged += packets;
+        self.in_flight_bytes = in_flight_bytes as f64;
+        let is_used = in_flight_bytes as f64 * 2.0 >= self.bytes;
+        self.round.used |= is_used;
+        let (packet_bytes, Some(trip)) = (self.limits.packet_bytes as f64, self.round_trip) else { return };
+        if !is_used {
+            return;
+        }
+        let grown = match self.mode {
+            Mode::Start => self.bytes + cost_bytes as f64,
+            Mode::Compete { .. } => {
+                let arrived = cost_bytes as f64 / packet_bytes;
+                self.cubic.grow(self.bytes / packet_bytes, arrived, trip.smoothed, now) * packet_bytes
+            }
+            Mode::Short { .. } | Mode::Drain { .. } => self.bytes,
+        };
+        self.set(grown);
+    }
+
+    /// Packet `number` is lost; `next` will be the next one.
+    pub(crate) fn lost(&mut self, number: u64, next: u64, now: Instant<Local>) {
+        (self.judged, self.judged_lost) = (self.judged + 1, self.judged_lost + 1);
+        if number < self.decreased_at {
+            return;
+        }
+        let queue = self.round_trip.map_or(Span::ZERO, |trip| trip.latest - self.floor());
+        let exceeds_chance = self.judged >= CHANCE_PACKETS
+            && f64::from(self.judged_lost) > CHANCE_LOSS_MAX * f64::from(self.judged);
+        if self.judged >= CHANCE_PACKETS {
+            (self.judged, self.judged_lost) = (0, 0);
+        }
+        self.round.lost += 1;
+        if queue <= self.allowed() && !exceeds_chance {
+            return;
+        }
+        self.decreased_at = next;
+        match &mut self.mode {
+            Mode::Compete { .. } => {
+                let packet_bytes = self.limits.packet_bytes as f64;
+                let after = self.cubic.decrease(self.bytes / packet_bytes, now);
+                self.set(after * packet_bytes);
+            }
+            Mode::Drain { before_bytes, .. } => *before_bytes *= DECREASE,
+            Mode::Start | Mode::Short { .. } => {
+                let before_bytes = self.bytes * DECREASE;
+                self.drain(before_bytes, (now, next));
+                if exceeds_chance {
+                    self.set(self.bytes.min(before_bytes));
+                }
+            }
+        }
+    }
+
+    /// Nothing was heard for the time-out, so often in a row.
+    pub(crate) fn timed_out(&mut self, in_a_row: u32, next: u64, now: Instant<Local>) {
+        if in_a_row >= TIMEOUTS_LIMIT {
+            self.set(0.0);
+            (self.mode, self.decreased_at) = (Mode::Short { growing: 0 }, next);
+            self.round = Round::new(now, next);
+        }
+    }
+
+    /// Feedback has been taken in; `next` will be the next packet. Judges the round, if it is over.
+    pub(crate) fn handle_feedback(&mut self, next: u64, now: Instant<Local>) {
+        let Round { began, round_trips, least, arrived_bytes, arrived, lost, used, .. } = self.round;
+        let packet_bytes = self.limits.packet_bytes as f64;
+        if round_trips < ROUND_TRIPS_LEAST {
+            return;
+        }
+        let queue = least - self.floor();
+        let is_long = queue > self.allowed();
+        if used && queue > self.allowed() / 2 {
+            let rate = arrived_bytes as f64 / (now - began).as_s_f64().max(1e-6);
+            let smooth = |known| known + (rate - known) / 4.0;
+            self.capacity_bytes_per_s = Some(self.capacity_bytes_per_s.map_or(rate, smooth));
+        }
+        self.round = Round::new(now, next);
+        match self.mode {
+            Mode::Start | Mode::Short { .. } if is_long => self.drain(self.bytes, (now, next)),
+            // What is lost may be what a very short queue cannot hold.
+            Mode::Short { .. } if f64::from(lost) > CHANCE_LOSS_MAX * f64::from(lost + arrived) => {
+                self.mode = Mode::Short { growing: 0 };
+            }
+            Mode::Short { growing } if used => {
+                let growing = growing + 1;
+                self.mode = Mode::Short { growing };
+                let step = packet_bytes.max(self.bytes * GROWTH_SHARE);
+                let more = (f64::from(growing.saturating_sub(GROWTH_EVEN)) * step).min(self.bytes / 4.0);
+                self.set(self.bytes + more.max(step));
+            }
+            Mode::Drain { .. } if queue <= self.allowed() / 2 => self.mode = Mode::Short { growing: 0 },
+            Mode::Drain { before_bytes, rounds: 0 } => {
+                let most = self.round_trip.map_or(Span::ZERO, |trip| trip.smoothed) * COMPETE_ROUND_TRIPS;
+                self.mode = Mode::Compete { until: now + most.max(COMPETE_LEAST) };
+                self.set(before_bytes);
+                self.cubic = Cubic::new(self.bytes / packet_bytes, now);
+            }
+            Mode::Drain { before_bytes, rounds } => {
+                self.mode = Mode::Drain { before_bytes, rounds: rounds - 1 };
+            }
+            Mode::Compete { until } if now >= until => self.drain(self.bytes, (now, next)),
+            Mode::Start | Mode::Short { .. } | Mode::Compete { .. } => {}
+        }
+    }
+
+    /// Leaves no more on its way than would be if nothing queued.
+    fn drain(&mut self, before_bytes: f64, (now, next): (Instant<Local>, u64)) {
+        let Some(trip) = self.round_trip else { return };
+        self.mode = Mode::Drain { before_bytes, rounds: DRAIN_ROUNDS };
+        let share = self.floor().as_s_f64() / trip.latest.as_s_f64().max(1e-9);
+        self.set(self.bytes.min(self.in_flight_bytes) * share.clamp(0.1, 1.0));
+        self.round = Round::new(now, next);
+    }
+
+    /// A longer queue than this is one that somebody should drain.
+    fn allowed(&self) -> Span {
+        let packets = match self.rate_bytes_per_s() {
+            Some(rate) => {
+                Span::from_ns((QUEUE_PACKETS * self.limits.packet_bytes as f64 / rate * 1e9) as i64)
+            }
+            None => Span::ZERO,
+        };
+        QUEUE_LEAST.max(self.floor() / QUEUE_SHARE).max(packets.min(self.floor() / QUEUE_PACKETS_SHARE))
+    }
+
+    fn floor(&self) -> Span {
+        self.floors[0].min(self.floors[1])
+    }
+
+    fn rate_bytes_per_s(&self) -> Option<f64> {
+        let gain = match self.mode {
+            Mode::Start => GAIN_START,
+            Mode::Short { .. } | Mode::Compete { .. } => GAIN,
+            Mode::Drain { .. } => 1.0,
+        };
+        self.round_trip.map(|trip| gain * self.bytes / trip.smoothed.as_s_f64().max(1e-6))
+    }
+
+    fn set(&mut self, bytes: f64) {
+        let least = 2.0 * self.limits.packet_bytes as f64;
+        self.bytes = bytes.min(self.limits.max_bytes as f64).max(least);
+    }
+}

@@ -1,0 +1,305 @@
+//! Samples of one writer, from when they are queued until they are sent or, if reliable, acknowledged.
+//!
+//! A history of limited depth replaces samples that have not begun to be sent. A sample of which a datagram
+//! is on its way is never replaced: on a path slower than its writer each would be given up for the next
+//! before it was whole, and none would arrive.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::flight::{Carried, Kind};
+use crate::fragment_set::FragmentSet;
+use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::stream::{Origin, Outgoing, StreamId};
+use crate::wire::{PIECES_MAX, piece_bytes};
+
+/// The samples of one writer, oldest first, numbered by position without gaps.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    pub(crate) reliable: bool,
+    samples: VecDeque<Queued>,
+    next_position: u64,
+    /// The first fragment never sent yet: position of its sample, and its number.
+    unsent: (u64, u16),
+    /// Samples that the reader refused and of which it has nothing.
+    refused: usize,
+    /// Samples acknowledged behind one that is not.
+    settled: usize,
+    pub(crate) has_turn: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub(crate) sequence: u64,
+    pub(crate) origin: Origin,
+    pub(crate) count: u16,
+    total_bytes: usize,
+    /// `None` once every fragment has arrived.
+    payload: Option<Arc<[u8]>>,
+    pub(crate) arrived: FragmentSet,
+    /// A datagram of it was sent.
+    has_begun: bool,
+    is_refused: bool,
+}
+
+impl Stream {
+    pub(crate) fn push(&mut self, sample: Queued) {
+        self.samples.push_back(sample);
+        self.next_position += 1;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    pub(crate) fn first_position(&self) -> u64 {
+        self.next_position - self.samples.len() as u64
+    }
+
+    pub(crate) fn sample(&self, position: u64) -> Option<&Queued> {
+        let place = position.checked_sub(self.first_position())?;
+        self.samples.get(usize::try_from(place).ok()?)
+    }
+
+    /// Samples that may be given up for a newer one: those that have not begun to be sent, and those that the
+    /// reader refused as a whole.
+    pub(crate) fn waiting(&self) -> usize {
+        self.samples.len() - self.first_waiting() + self.refused
+    }
+
+    /// What they count against the limit of the queue.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        let unsent = self.samples.iter().skip(self.first_waiting());
+        let refused = self.samples.iter().take_while(|sample| sample.is_refused);
+        unsent.chain(refused).map(Queued::cost).sum()
+    }
+
+    /// Samples not yet sent or, if reliable, not yet acknowledged.
+    pub(crate) fn unsettled(&self) -> usize {
+        self.samples.len() - self.settled
+    }
+
+    /// Where in the queue the samples are that have not begun to be sent.
+    fn first_waiting(&self) -> usize {
+        let place = self.unsent.0.saturating_sub(self.first_position()) as usize;
+        place + usize::from(self.samples.get(place).is_some_and(|sample| sample.has_begun))
+    }
+
+    /// Gives up the oldest of the [`waiting`](Stream::waiting) samples and gives its cost; `None` if there is none, or
+    /// only behind one that is being sent.
+    pub(crate) fn give_up_oldest_waiting(&mut self, counters: &mut LinkCounters) -> Option<usize> {
+        if self.samples.front().is_some_and(|sample| sample.is_refused) {
+            return Some(self.give_up_oldest(counters));
+        }
+        // The reader has seen no position from here on, so those behind move up.
+        let dropped = self.samples.remove(self.first_waiting())?;
+        self.next_position -= 1;
+        counters.given_up += 1;
+        Some(dropped.cost())
+    }
+
+    /// Drops every sample and gives their cost.
+    pub(crate) fn give_up_all(&mut self, counters: &mut LinkCounters) -> usize {
+        let mut freed_bytes = 0;
+        while !self.samples.is_empty() {
+            freed_bytes += self.give_up_oldest(counters);
+        }
+        freed_bytes
+    }
+
+    /// Gives the cost of what it drops.
+    fn give_up_oldest(&mut self, counters: &mut LinkCounters) -> usize {
+        let oldest = self.pop();
+        counters.given_up += u64::from(oldest.as_ref().is_some_and(|sample| !sample.has_arrived()));
+        oldest.map_or(0, |sample| sample.cost())
+    }
+
+    fn pop(&mut self) -> Option<Queued> {
+        let oldest = self.samples.pop_front()?;
+        self.refused -= usize::from(oldest.is_refused);
+        self.settled -= usize::from(oldest.payload.is_none());
+        Some(oldest)
+    }
+
+    /// The reader refused a fragment.
+    pub(crate) fn refused(&mut self, position: u64) {
+        let Some(place) = position.checked_sub(self.first_position()) else { return };
+        let Some(sample) = self.samples.get_mut(place as usize) else { return };
+        if sample.arrived.len() == 0 && !std::mem::replace(&mut sample.is_refused, true) {
+            self.refused += 1;
+        }
+    }
+
+    /// Pieces are to be no longer than this. What has not begun, or does not pass any more, is cut anew; of what had begun,
+    /// all pieces are to be sent again.
+    pub(crate) fn cut_again(
+        &mut self,
+        writer: StreamId,
+        piece_bytes_max: usize,
+        lost: &mut VecDeque<Carried>,
+    ) {
+        let first = self.first_position();
+        let (unsent, begun) = self.unsent;
+        for (position, sample) in (first..).zip(&mut self.samples) {
+            let length = sample.total_bytes;
+            let has_begun = position < unsent || position == unsent && begun > 0;
+            if sample.has_arrived() || has_begun && piece_bytes(length, sample.count) <= piece_bytes_max {
+                continue;
+            }
+            // Longer ones than can be cut so were refused.
+            sample.count = length.div_ceil(piece_bytes_max).clamp(1, PIECES_MAX.into()) as u16;
+            sample.arrived = FragmentSet::default();
+            if position == unsent {
+                self.unsent = (unsent, 0);
+            } else if has_begun {
+                let kind = sample.kind();
+                lost.extend((0..sample.count).map(|index| Carried { writer, position, index, kind }));
+            }
+        }
+    }
+
+    /// The first fragment never sent yet, of a sample that is still held.
+    pub(crate) fn next_unsent(&mut self) -> Option<(u64, u16)> {
+        self.unsent = self.unsent.max((self.first_position(), 0));
+        (self.unsent.0 < self.next_position).then_some(self.unsent)
+    }
+
+    /// The first fragment never sent yet has been sent. Gives the cost of what need not be kept.
+    pub(crate) fn advance(&mut self) -> usize {
+        let (position, index) = self.unsent;
+        let place = position.saturating_sub(self.first_position()) as usize;
+        let Some(sample) = self.samples.get_mut(place) else { return 0 };
+        sample.has_begun = true;
+        if index + 1 < sample.count {
+            self.unsent = (position, index + 1);
+            return 0;
+        }
+        self.unsent = (position + 1, 0);
+        if self.reliable { 0 } else { self.pop().map_or(0, |sample| sample.cost()) }
+    }
+}
+
+impl Queued {
+    pub(crate) fn new(sample: &Outgoing<'_>, shared: Option<&Arc<[u8]>>, piece_bytes_max: usize) -> Queued {
+        Queued {
+            sequence: sample.sequence,
+            origin: sample.origin,
+            count: sample.payload.len().div_ceil(piece_bytes_max).max(1) as u16,
+            total_bytes: sample.payload.len(),
+            payload: Some(shared.map_or_else(|| Arc::from(sample.payload), Arc::clone)),
+            arrived: FragmentSet::default(),
+            has_begun: false,
+            is_refused: false,
+        }
+    }
+
+    /// What it counts against the limit of the queue.
+    pub(crate) fn cost(&self) -> usize {
+        self.payload().len() + SAMPLE_OVERHEAD_BYTES
+    }
+
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.total_bytes
+    }
+
+    /// Its bytes; none once every fragment has arrived.
+    pub(crate) fn payload(&self) -> &[u8] {
+        self.payload.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.arrived.len() == u32::from(self.count)
+    }
+
+    /// Of the datagrams that carry its pieces.
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::Piece { count: self.count }
+    }
+}
+
+/// A fragment has arrived. Gives the bytes that need no longer be kept.
+pub(crate) fn arrived(streams: &mut BTreeMap<StreamId, Stream>, carried: Carried) -> usize {
+    let Some(stream) = streams.get_mut(&carried.writer) else { return 0 };
+    let Some(place) = carried.position.checked_sub(stream.first_position()) else { return 0 };
+    let Some(sample) = stream.samples.get_mut(place as usize) else { return 0 };
+    if carried.kind != sample.kind() || !sample.arrived.insert(carried.index) {
+        return 0;
+    }
+    stream.refused -= usize::from(std::mem::take(&mut sample.is_refused));
+    if !sample.has_arrived() {
+        return 0;
+    }
+    let mut freed_bytes = sample.payload.take().map_or(0, |payload| payload.len());
+    stream.settled += 1;
+    while stream.samples.front().is_some_and(Queued::has_arrived) {
+        freed_bytes += stream.pop().map_or(0, |sample| sample.cost());
+    }
+    freed_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use noctule_timebase::Span;
+
+    use super::*;
+    use crate::stream::Class;
+
+    /// A reliable stream with samples 1 to 4, two pieces each, of which the first `pieces` were sent.
+    fn stream(pieces: usize) -> Stream {
+        let mut stream = Stream { reliable: true, ..Stream::default() };
+        for sequence in 1..=4 {
+            let (writer, origin, age) = (StreamId(1), Origin::exactly(0), Span::ZERO);
+            let (class, depth, payload) = (Class::Reliable, 1, &[7; 20][..]);
+            let sample = Outgoing { writer, sequence, origin, age, class, depth, payload };
+            stream.push(Queued::new(&sample, None, 10));
+        }
+        for _ in 0..pieces {
+            assert!(stream.next_unsent().is_some());
+            stream.advance();
+        }
+        stream
+    }
+
+    fn sequences(stream: &Stream) -> Vec<u64> {
+        stream.samples.iter().map(|sample| sample.sequence).collect()
+    }
+
+    #[test]
+    fn only_samples_that_have_not_begun_are_given_up_oldest_first() {
+        let mut counters = LinkCounters::default();
+        let mut stream = stream(3);
+        assert_eq!((stream.waiting(), stream.unsettled()), (2, 4));
+        assert!(stream.give_up_oldest_waiting(&mut counters).is_some());
+        assert_eq!(sequences(&stream), [1, 2, 4]);
+        assert!(stream.give_up_oldest_waiting(&mut counters).is_some());
+        assert_eq!((sequences(&stream), stream.waiting()), (vec![1, 2], 0));
+        assert_eq!(stream.give_up_oldest_waiting(&mut counters), None);
+        assert_eq!((counters.given_up, stream.next_unsent()), (2, Some((1, 1))));
+    }
+
+    #[test]
+    fn a_sample_cut_anew_has_still_begun() {
+        let mut stream = stream(1);
+        stream.cut_again(StreamId(1), 5, &mut VecDeque::new());
+        assert_eq!((stream.next_unsent(), stream.waiting()), (Some((0, 0)), 3));
+    }
+
+    #[test]
+    fn what_the_reader_refused_as_a_whole_gives_way_first() {
+        let mut counters = LinkCounters::default();
+        let mut stream = stream(4);
+        stream.refused(0);
+        stream.refused(0);
+        assert_eq!(stream.waiting(), 3);
+        assert!(stream.give_up_oldest_waiting(&mut counters).is_some());
+        assert_eq!((sequences(&stream), stream.waiting()), (vec![2, 3, 4], 2));
+        let mut streams = BTreeMap::from([(StreamId(1), stream)]);
+        let kind = Kind::Piece { count: 2 };
+        let piece = |index| Carried { writer: StreamId(1), position: 1, index, kind };
+        streams.get_mut(&StreamId(1)).unwrap().refused(1);
+        assert_eq!((arrived(&mut streams, piece(0)), arrived(&mut streams, piece(0))), (0, 0));
+        assert_eq!(streams[&StreamId(1)].waiting(), 2, "a part of it has arrived");
+        assert_eq!(arrived(&mut streams, piece(1)), 20 + SAMPLE_OVERHEAD_BYTES);
+        assert_eq!(streams[&StreamId(1)].unsettled(), 2);
+    }
+}

@@ -1,0 +1,30 @@
+//! The recorded Wi-Fi of `vectors/pingpong`: round trips, taken as two equal ways.
+
+use std::collections::HashMap;
+use std::fs;
+
+use noctule_netsim::link::{Entry, Recording};
+use noctule_timebase::Span;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/pingpong/");
+
+/// Reads the recording `name`; what has no answer is lost.
+pub fn read(name: &str) -> Result<Recording, String> {
+    let rows = |file: &str| -> Result<Vec<_>, String> {
+        let path = format!("{FOLDER}{name}/{file}");
+        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let row = |line: &str| {
+            let mut columns = line.split(',').skip(1).map(str::trim);
+            let mut number = || columns.next()?.parse::<i64>().ok();
+            Some((number()?, number()?))
+        };
+        text.lines().map(|line| row(line).ok_or_else(|| format!("{path}: {line}"))).collect()
+    };
+    let answered: HashMap<i64, i64> =
+        rows("sub.csv")?.into_iter().rev().map(|(at_ns, index)| (index, at_ns)).collect();
+    let entries = rows("pub.csv")?.into_iter().map(|(at_ns, index)| Entry {
+        at: Span::from_ns(at_ns),
+        delay: answered.get(&index).map(|ns| Span::from_ns(ns - at_ns)),
+    });
+    Recording::new(entries.collect()).map(Recording::halved).map_err(|error| error.to_string())
+}

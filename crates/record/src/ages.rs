@@ -1,0 +1,248 @@
+//! A robot that was recorded: what an MCAP file tells of the rates and ages of its topics.
+//!
+//! An age is the recorder's log time minus the stamp that the sender put into the message. Those are two
+//! clocks, unless the file says nothing else: their offset is part of every age and nothing in the file
+//! bounds it. What can be told is told: a stamp later than its log time proves that its clock is ahead.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+
+use crate::check::Times;
+use crate::file::{self, FileError, Record};
+use crate::stamp::Stamp;
+
+/// Topics of a file.
+const TOPICS_LIMIT: usize = 4096;
+/// Messages of a file; each keeps 8 bytes.
+const MESSAGES_LIMIT: u64 = 100_000_000;
+/// A percentile needs so many messages beyond it.
+const BEYOND: usize = 10;
+/// A median age above this is no age.
+const ONE_DAY_NS: u64 = 86_400_000_000_000;
+/// Of a definition this much is kept: the first field stands there, behind the comments.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+
+/// What a file told.
+#[derive(Debug, Default)]
+pub struct Recording {
+    /// By number, of which channels name one.
+    definitions: HashMap<u16, Definition>,
+    /// By number; `None` is not wanted.
+    channels: HashMap<u16, Option<Channel>>,
+    topics: BTreeMap<String, RecordedTopic>,
+    messages: u64,
+    /// Of our own recordings.
+    times: Times,
+}
+
+#[derive(Debug)]
+struct Channel {
+    topic: String,
+    stamp: Option<Stamp>,
+}
+
+#[derive(Debug, Default)]
+struct Definition {
+    name: String,
+    language: String,
+    /// Only as much as the first field needs.
+    text: String,
+}
+
+/// All messages of one topic.
+#[derive(Debug)]
+pub struct RecordedTopic {
+    /// Name of its type; empty if the file has no definition.
+    pub type_name: String,
+    /// How its stamps are found, or why not, as the second half of a sentence.
+    pub stamp: Result<Stamp, String>,
+    /// How many.
+    pub messages: u64,
+    /// Of all of them together.
+    pub bytes: u64,
+    /// Stamps of zero: never set.
+    pub unset: u64,
+    /// Messages in which no stamp is where it should be.
+    pub unreadable: u64,
+    /// Of the log.
+    first_ns: u64,
+    last_ns: u64,
+    /// In order once the file is read.
+    ages_ns: Vec<i64>,
+}
+
+impl Recording {
+    /// Reads the topics that are wanted, all if none is named. What comes before damage is there in any case.
+    ///
+    /// # Errors
+    /// Why the rest was not read, in one sentence.
+    pub fn read(&mut self, file: impl Read, wanted: &[&str]) -> Result<(), FileError> {
+        let result = file::read(file, &mut |record| match record {
+            Record::Schema { id, name, encoding, text } => {
+                let text = String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]);
+                let (name, language) = (name.to_owned(), encoding.to_owned());
+                self.definitions.insert(id, Definition { name, language, text: text.into_owned() });
+                Ok(())
+            }
+            Record::Channel { id, schema, topic, encoding, .. } => {
+                let is_wanted = wanted.is_empty() || wanted.contains(&topic);
+                let channel = is_wanted.then(|| self.open(topic, schema, encoding)).transpose()?;
+                self.channels.insert(id, channel);
+                Ok(())
+            }
+            Record::Message { channel, sequence, log_ns, publish_ns, payload } => {
+                let times = self.times.take(channel, sequence);
+                let source_ns = times.filter(|times| times.has_source_time).map(|_| publish_ns);
+                self.count(channel, (log_ns, source_ns), payload)
+            }
+            Record::Times(bytes) => {
+                self.times.add(bytes);
+                Ok(())
+            }
+            Record::Header { .. } => Ok(()),
+        });
+        self.topics.values_mut().for_each(|topic| topic.ages_ns.sort_unstable());
+        result
+    }
+
+    /// Those of which there are messages, by name.
+    pub fn topics(&self) -> impl Iterator<Item = (&str, &RecordedTopic)> {
+        let topics = self.topics.iter().filter(|(_, topic)| topic.messages > 0);
+        topics.map(|(name, topic)| (name.as_str(), topic))
+    }
+
+    /// Whether the file does not even declare a topic that is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.topics.is_empty()
+    }
+
+    fn open(&mut self, topic: &str, schema: u16, encoding: &str) -> Result<Channel, FileError> {
+        if !self.topics.contains_key(topic) && self.topics.len() >= TOPICS_LIMIT {
+            let text = format!("it holds more than {TOPICS_LIMIT} topics; name those that matter");
+            return Err(FileError::TooLarge(text));
+        }
+        let none = Definition::default();
+        let definition = self.definitions.get(&schema).unwrap_or(&none);
+        let stamp = Stamp::of(encoding, (&definition.name, &definition.language, &definition.text));
+        let channel = Channel { topic: topic.to_owned(), stamp: stamp.as_ref().ok().copied() };
+        let type_name = definition.name.clone();
+        match self.topics.get_mut(topic) {
+            Some(known) => (known.type_name, known.stamp) = (type_name, stamp),
+            None => {
+                self.topics.insert(topic.to_owned(), RecordedTopic::new(type_name, stamp));
+            }
+        }
+        Ok(channel)
+    }
+
+    fn count(
+        &mut self,
+        channel: u16,
+        (log_ns, source_ns): (u64, Option<u64>),
+        payload: &[u8],
+    ) -> Result<(), FileError> {
+        let channel = self.channels.get(&channel).ok_or_else(|| {
+            FileError::Damaged(format!("a message names channel {channel}, which is not declared").into())
+        })?;
+        let Some(Channel { topic, stamp }) = channel else { return Ok(()) };
+        let Some(topic) = self.topics.get_mut(topic) else { return Ok(()) };
+        self.messages += 1;
+        if self.messages > MESSAGES_LIMIT {
+            let text = format!("it holds more than {MESSAGES_LIMIT} messages; name the topics that matter");
+            return Err(FileError::TooLarge(text));
+        }
+        if source_ns.is_some() {
+            topic.stamp = Ok(Stamp::SourceTime);
+        }
+        topic.count(log_ns, payload, (*stamp, source_ns));
+        Ok(())
+    }
+}
+
+impl RecordedTopic {
+    fn new(type_name: String, stamp: Result<Stamp, String>) -> RecordedTopic {
+        RecordedTopic {
+            type_name,
+            stamp,
+            messages: 0,
+            bytes: 0,
+            unset: 0,
+            unreadable: 0,
+            first_ns: 0,
+            last_ns: 0,
+            ages_ns: Vec::new(),
+        }
+    }
+
+    fn count(&mut self, log_ns: u64, payload: &[u8], (stamp, source_ns): (Option<Stamp>, Option<u64>)) {
+        self.first_ns = if self.messages == 0 { log_ns } else { self.first_ns.min(log_ns) };
+        self.last_ns = self.last_ns.max(log_ns);
+        self.messages += 1;
+        self.bytes = self.bytes.saturating_add(payload.len() as u64);
+        if let Some(source_ns) = source_ns {
+            let age_ns = i128::from(log_ns) - i128::from(source_ns);
+            self.ages_ns.push(i64::try_from(age_ns).unwrap_or(i64::MAX));
+            return;
+        }
+        let Some(stamp) = stamp else { return };
+        match stamp.read_ns(payload) {
+            None => self.unreadable += 1,
+            Some(0) if stamp != Stamp::Scheduled => self.unset += 1,
+            Some(stamp_ns) => {
+                let age_ns = i128::from(log_ns) - i128::from(stamp_ns);
+                self.ages_ns.push(i64::try_from(age_ns).unwrap_or(i64::MAX));
+            }
+        }
+    }
+
+    /// Between the first and the last message, by the log.
+    pub fn duration_s(&self) -> f64 {
+        self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9
+    }
+
+    /// Of the intervals between messages.
+    pub fn rate_hz(&self) -> Option<f64> {
+        (self.duration_s() > 0.0).then(|| (self.messages - 1) as f64 / self.duration_s())
+    }
+
+    /// Of payload.
+    pub fn bytes_per_s(&self) -> Option<f64> {
+        self.rate_hz().map(|rate_hz| rate_hz * self.bytes as f64 / self.messages as f64)
+    }
+
+    /// Messages with a stamp, whatever it counts from.
+    pub fn stamped(&self) -> usize {
+        self.ages_ns.len()
+    }
+
+    /// Stamps and log do not count from one beginning: their differences are no ages.
+    pub fn is_of_another_time(&self) -> bool {
+        let median_ns = self.ages_ns.get(self.ages_ns.len() / 2);
+        median_ns.is_some_and(|median_ns| median_ns.unsigned_abs() > ONE_DAY_NS)
+    }
+
+    /// In order; none if stamps are of another time.
+    pub fn ages_ns(&self) -> &[i64] {
+        if self.is_of_another_time() { &[] } else { &self.ages_ns }
+    }
+
+    /// `x[⌊qN⌋]` of the sorted ages with `q = dividend / divisor` below 1, if enough lie beyond.
+    pub fn age_ns(&self, dividend: usize, divisor: usize) -> Option<i64> {
+        let ages_ns = self.ages_ns();
+        let at = ages_ns.len() * dividend / divisor;
+        (ages_ns.len() >= at + BEYOND).then(|| ages_ns[at])
+    }
+
+    /// The largest age.
+    pub fn oldest_ns(&self) -> Option<i64> {
+        self.ages_ns().last().copied()
+    }
+
+    /// Stamps later than their log time.
+    pub fn ahead(&self) -> usize {
+        self.ages_ns().partition_point(|age_ns| *age_ns < 0)
+    }
+}

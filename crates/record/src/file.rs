@@ -1,0 +1,312 @@
+//! Reading an MCAP file from front to back: schemas, channels, messages, and the records that this crate adds.
+//!
+//! No index is needed: the file of a recorder that was killed has none. A length in the file allocates only as much as
+//! there are bytes. The crate `mcap` writes; it is not used for reading, because its version 0.26 ends at damage that a
+//! reader can step over. Reference: MCAP specification (mcap.dev/spec).
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+
+use crate::times::TIMES_OPCODE;
+
+/// Longest message or definition. A chunk may be longer, because it is read piece by piece.
+const RECORD_BYTES_MAX: u64 = 256 << 20;
+/// Longest name of a topic, a type or an encoding.
+const NAME_BYTES_MAX: usize = 1024;
+
+const MAGIC: [u8; 8] = *b"\x89MCAP0\r\n";
+const HEADER: u8 = 1;
+const FOOTER: u8 = 2;
+const SCHEMA: u8 = 3;
+const CHANNEL: u8 = 4;
+const MESSAGE: u8 = 5;
+const CHUNK: u8 = 6;
+
+/// Why the rest of a file was not read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// Another kind of file.
+    #[error(
+        "it does not begin as an MCAP file does; a ROS 1 .bag or a .db3 can be converted with the mcap tool"
+    )]
+    NotMcap,
+    /// No end of the file.
+    #[error("the file ends in the middle: its recorder was stopped, or the copy is not whole")]
+    Cut,
+    /// A record contradicts its own length.
+    #[error("the file is damaged: a record is shorter than what it holds")]
+    Garbled,
+    /// A checksum does not fit.
+    #[error("the file is damaged: the checksum of a chunk is another")]
+    Checksum,
+    /// A chunk in a chunk, a name that is not text, a message of no channel.
+    #[error("the file is damaged: {0}")]
+    Damaged(Cow<'static, str>),
+    /// A compression that is not supported.
+    #[error("a chunk is compressed with \"{0}\", not with lz4 or zstd")]
+    Compression(String),
+    /// Above a limit of this reader.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The caller has read enough.
+    #[error("the reading was stopped")]
+    Stopped,
+    /// The system or a decompressor failed.
+    #[error("the file is damaged or cannot be read: {0}")]
+    Unreadable(String),
+}
+
+use FileError::{Cut, Garbled};
+
+/// One record of a file.
+#[derive(Debug)]
+pub enum Record<'a> {
+    /// Profile and library of the writer.
+    Header {
+        /// `ros2`, `ros1` or empty.
+        profile: &'a str,
+    },
+    /// A definition of a type.
+    Schema {
+        /// Its number in this file; not 0.
+        id: u16,
+        /// Name of the type.
+        name: &'a str,
+        /// Its language, e.g. `ros2msg`.
+        encoding: &'a str,
+        /// The definition.
+        text: &'a [u8],
+    },
+    /// A topic.
+    Channel {
+        /// Its number in this file.
+        id: u16,
+        /// Number of its schema; 0 = none.
+        schema: u16,
+        /// Name of the topic.
+        topic: &'a str,
+        /// Encoding of its messages, e.g. `cdr`.
+        encoding: &'a str,
+        /// Pairs of key and value, as they stand in the file; see [`pairs`].
+        metadata: &'a [u8],
+    },
+    /// A message.
+    Message {
+        /// Number of its channel.
+        channel: u16,
+        /// Counts the messages of the channel, if the writer counts.
+        sequence: u32,
+        /// When it was received, in ns; since 1970 if the writer says no other.
+        log_ns: u64,
+        /// When it was published.
+        publish_ns: u64,
+        /// Its bytes.
+        payload: &'a [u8],
+    },
+    /// Times of samples with their bounds: see [`times`](crate::times).
+    Times(&'a [u8]),
+}
+
+/// Takes one record; an error ends the reading.
+pub type Take<'t> = &'t mut dyn FnMut(Record<'_>) -> Result<(), FileError>;
+
+/// Gives record by record to `take`.
+///
+/// # Errors
+/// Why the rest of the file was not read.
+pub fn read(mut file: impl Read, take: Take<'_>) -> Result<(), FileError> {
+    if array(&mut file)? != MAGIC {
+        return Err(FileError::NotMcap);
+    }
+    while let Some((kind, length_bytes)) = record_head(&mut file)? {
+        match kind {
+            FOOTER => return Ok(()),
+            CHUNK => chunk(&mut (&mut file).take(length_bytes), take)?,
+            _ => record(kind, length_bytes, &mut file, take)?,
+        }
+    }
+    Err(Cut)
+}
+
+fn chunk(body: &mut io::Take<&mut impl Read>, take: Take<'_>) -> Result<(), FileError> {
+    // Start, end, uncompressed size.
+    array::<24>(body)?;
+    let crc = u32::from_le_bytes(array(body)?);
+    let name_bytes = u32::from_le_bytes(array(body)?) as usize;
+    if name_bytes > NAME_BYTES_MAX {
+        return Err(Garbled);
+    }
+    let mut compression = vec![0; name_bytes];
+    body.read_exact(&mut compression).map_err(sentence)?;
+    let length_bytes = u64::from_le_bytes(array(body)?);
+    let mut records = body.by_ref().take(length_bytes);
+    let read = match compression.as_slice() {
+        b"" => checked(&mut records, crc, take),
+        b"lz4" => {
+            let decoder = lz4::Decoder::new(&mut records).map_err(sentence);
+            decoder.and_then(|mut decoder| checked(&mut decoder, crc, take))
+        }
+        b"zstd" => {
+            let decoder = ruzstd::decoding::StreamingDecoder::new(&mut records);
+            let decoder = decoder.map_err(|error| undecodable(&error));
+            decoder.and_then(|mut decoder| checked(&mut decoder, crc, take))
+        }
+        other => {
+            let other = String::from_utf8_lossy(other).escape_debug().to_string();
+            Err(FileError::Compression(other))
+        }
+    };
+    skip(body, u64::MAX)?;
+    // That the file was cut explains whatever else is wrong.
+    if body.limit() > 0 { Err(Cut) } else { read }
+}
+
+/// The records of a chunk, and whether they are what its checksum (0 = none) was made of.
+fn checked(records: &mut dyn Read, crc: u32, take: Take<'_>) -> Result<(), FileError> {
+    let mut records = Checksummed { records, crc: crc32fast::Hasher::new() };
+    while let Some((kind, length_bytes)) = record_head(&mut records)? {
+        if kind == CHUNK {
+            return Err(FileError::Damaged("a chunk lies in a chunk".into()));
+        }
+        record(kind, length_bytes, &mut records, take)?;
+    }
+    if crc != 0 && records.crc.finalize() != crc {
+        return Err(FileError::Checksum);
+    }
+    Ok(())
+}
+
+struct Checksummed<'r> {
+    records: &'r mut dyn Read,
+    crc: crc32fast::Hasher,
+}
+
+impl Read for Checksummed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.records.read(buffer)?;
+        self.crc.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// Kind of a record, and how many bytes follow.
+type Head = (u8, u64);
+
+/// The next one, if there is one.
+fn record_head(reader: &mut impl Read) -> Result<Option<Head>, FileError> {
+    let mut kind = [0];
+    match reader.read_exact(&mut kind) {
+        Ok(()) => Ok(Some((kind[0], u64::from_le_bytes(array(reader)?)))),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(sentence(error)),
+    }
+}
+
+fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -> Result<(), FileError> {
+    if !matches!(kind, HEADER | SCHEMA | CHANNEL | MESSAGE | TIMES_OPCODE) {
+        let skipped_bytes = skip(reader, length_bytes)?;
+        return if skipped_bytes == length_bytes { Ok(()) } else { Err(Cut) };
+    }
+    if length_bytes > RECORD_BYTES_MAX {
+        return Err(FileError::TooLarge(format!(
+            "a record says that it has {length_bytes} bytes; {RECORD_BYTES_MAX} are read at most"
+        )));
+    }
+    let mut body = Vec::new();
+    reader.take(length_bytes).read_to_end(&mut body).map_err(sentence)?;
+    if (body.len() as u64) < length_bytes {
+        return Err(Cut);
+    }
+    let mut fields = Fields { rest: &body };
+    take(match kind {
+        HEADER => Record::Header { profile: fields.name()? },
+        TIMES_OPCODE => Record::Times(&body),
+        SCHEMA => Record::Schema {
+            id: fields.u16()?,
+            name: fields.name()?,
+            encoding: fields.name()?,
+            text: fields.counted()?,
+        },
+        CHANNEL => Record::Channel {
+            id: fields.u16()?,
+            schema: fields.u16()?,
+            topic: fields.name()?,
+            encoding: fields.name()?,
+            metadata: fields.rest,
+        },
+        _ => Record::Message {
+            channel: fields.u16()?,
+            sequence: u32::from_le_bytes(fields.take()?),
+            log_ns: u64::from_le_bytes(fields.take()?),
+            publish_ns: u64::from_le_bytes(fields.take()?),
+            payload: fields.rest,
+        },
+    })
+}
+
+/// The pairs of a [channel's](Record::Channel) metadata; what is damaged ends them.
+pub fn pairs(metadata: &[u8]) -> impl Iterator<Item = (&str, &str)> {
+    let mut fields = Fields { rest: metadata };
+    let length_bytes = fields.take().map_or(0, u32::from_le_bytes) as usize;
+    let mut fields = Fields { rest: &fields.rest[..length_bytes.min(fields.rest.len())] };
+    std::iter::from_fn(move || {
+        let text = |bytes| std::str::from_utf8(bytes).ok();
+        Some((text(fields.counted().ok()?)?, text(fields.counted().ok()?)?))
+    })
+}
+
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], FileError> {
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Garbled)?;
+        self.rest = rest;
+        Ok(*head)
+    }
+
+    fn u16(&mut self) -> Result<u16, FileError> {
+        Ok(u16::from_le_bytes(self.take()?))
+    }
+
+    fn counted(&mut self) -> Result<&'a [u8], FileError> {
+        let length_bytes = u32::from_le_bytes(self.take()?) as usize;
+        let (head, rest) = self.rest.split_at_checked(length_bytes).ok_or(Garbled)?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    fn name(&mut self) -> Result<&'a str, FileError> {
+        let name = self.counted()?;
+        if name.len() > NAME_BYTES_MAX {
+            let bytes = name.len();
+            return Err(FileError::TooLarge(format!(
+                "a name has {bytes} bytes; {NAME_BYTES_MAX} are read at most"
+            )));
+        }
+        std::str::from_utf8(name).map_err(|_| FileError::Damaged("a name is not UTF-8".into()))
+    }
+}
+
+fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], FileError> {
+    let mut bytes = [0; N];
+    reader.read_exact(&mut bytes).map_err(sentence)?;
+    Ok(bytes)
+}
+
+/// Reads over at most so many bytes; how many there were.
+fn skip(reader: &mut impl Read, length_bytes: u64) -> Result<u64, FileError> {
+    io::copy(&mut reader.take(length_bytes), &mut io::sink()).map_err(sentence)
+}
+
+fn sentence(error: io::Error) -> FileError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Cut,
+        _ => undecodable(&error),
+    }
+}
+
+fn undecodable(error: &dyn std::error::Error) -> FileError {
+    FileError::Unreadable(error.to_string())
+}

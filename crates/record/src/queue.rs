@@ -1,0 +1,136 @@
+//! The queue between the threads that take samples and the one that writes them, limited in bytes.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Buffers that are kept for the next samples, so that the memory of large ones is not fetched anew each time.
+const SPARE_LIMIT: usize = 64;
+/// What an item costs beside its payload.
+const ITEM_BYTES: usize = 128;
+
+/// What is known of a sample, and its payload.
+pub(crate) type Item<T> = (T, Vec<u8>);
+
+/// A queue of `T`, each with a payload.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    inside: Mutex<Inside<T>>,
+    filled: Condvar,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct Inside<T> {
+    items: VecDeque<Item<T>>,
+    bytes: usize,
+    spare: Vec<Vec<u8>>,
+    is_closed: bool,
+}
+
+impl<T> Queue<T> {
+    /// A queue of at most so many bytes, payloads and bookkeeping together.
+    pub(crate) fn new(bytes_max: usize) -> Queue<T> {
+        let inside = Inside { items: VecDeque::new(), bytes: 0, spare: Vec::new(), is_closed: false };
+        Queue { inside: Mutex::new(inside), filled: Condvar::new(), bytes_max }
+    }
+
+    /// Reserves room for a payload and returns a buffer for it; `None` if the queue is full. The room is
+    /// taken until [`push`](Queue::push), so that many threads cannot exceed the limit together.
+    pub(crate) fn reserve(&self, payload_bytes: usize) -> Option<Vec<u8>> {
+        let mut inside = self.lock();
+        let bytes = inside.bytes + payload_bytes + ITEM_BYTES;
+        if bytes > self.bytes_max || inside.is_closed {
+            return None;
+        }
+        inside.bytes = bytes;
+        let mut buffer = inside.spare.pop().unwrap_or_default();
+        drop(inside);
+        buffer.resize(payload_bytes, 0);
+        Some(buffer)
+    }
+
+    /// Puts a payload that [`reserve`](Queue::reserve) made room for.
+    pub(crate) fn push(&self, item: T, payload: Vec<u8>) {
+        self.lock().items.push_back((item, payload));
+        self.filled.notify_one();
+    }
+
+    /// Takes items of up to `bytes_max` in all, at least one if there is one, waiting up to `timeout` for the first;
+    /// `None` when the queue is closed and empty.
+    pub(crate) fn take(&self, bytes_max: usize, timeout: Duration) -> Option<Vec<Item<T>>> {
+        let end = Instant::now() + timeout;
+        let mut inside = self.lock();
+        while inside.items.is_empty() && !inside.is_closed {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Some(Vec::new());
+            }
+            inside = self.filled.wait_timeout(inside, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if inside.items.is_empty() {
+            return None;
+        }
+        let mut bytes = 0;
+        let count = inside.items.iter().take_while(|(_, payload)| {
+            let fits = bytes == 0 || bytes + payload.len() + ITEM_BYTES <= bytes_max;
+            bytes += payload.len() + ITEM_BYTES;
+            fits
+        });
+        let count = count.count();
+        Some(inside.items.drain(..count).collect())
+    }
+
+    /// Gives the room and the buffers of items back.
+    pub(crate) fn recycle(&self, payloads: impl Iterator<Item = Vec<u8>>) {
+        let mut inside = self.lock();
+        for payload in payloads {
+            inside.bytes -= payload.len() + ITEM_BYTES;
+            if inside.spare.len() < SPARE_LIMIT {
+                inside.spare.push(payload);
+            }
+        }
+    }
+
+    /// No more items come.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.filled.notify_all();
+    }
+
+    /// A push is whole even if a thread has panicked.
+    fn lock(&self) -> MutexGuard<'_, Inside<T>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_refuses_until_room_is_given_back() {
+        let queue = Queue::new(2 * (100 + ITEM_BYTES));
+        for item in 0..2 {
+            let buffer = queue.reserve(100).unwrap();
+            queue.push(item, buffer);
+        }
+        assert!(queue.reserve(0).is_none());
+        let taken = queue.take(usize::MAX, Duration::ZERO).unwrap();
+        assert_eq!(taken.iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0, 1]);
+        assert!(queue.reserve(0).is_none(), "what is being written still counts");
+        queue.recycle(taken.into_iter().map(|(_, payload)| payload));
+        assert!(queue.reserve(200).is_some());
+    }
+
+    #[test]
+    fn a_closed_queue_ends_after_its_last_item() {
+        let queue = Queue::new(10_000);
+        let buffer = queue.reserve(10).unwrap();
+        queue.push('a', buffer);
+        queue.close();
+        assert!(queue.reserve(1).is_none());
+        assert_eq!(queue.take(1, Duration::ZERO).unwrap().len(), 1);
+        assert!(queue.take(1, Duration::ZERO).is_none());
+    }
+}

@@ -1,0 +1,505 @@
+//! Recording the topics of a running system: a thread for each topic that takes samples, one that writes.
+//!
+//! Every subscriber is best effort and of any type, so a recorder never holds a publisher back. What the recorder does not keep is counted
+//! by where it was lost: before it (`missed`), for want of room in its queue (`left_out`), or because the disk was full (`not_written`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant as Timer};
+
+use noctule::{Durability, Endpoint, EndpointKind, Format, Node, NodeError, Sample, SampleInfo, Subscriber};
+use noctule_sys::clock::realtime_ns;
+use noctule_timebase::Span;
+use serde::Serialize;
+
+use crate::queue::Queue;
+use crate::times::SampleTimes;
+use crate::writer::{Recording, Stored, Topic, WriteError};
+
+/// Topics recorded at once, a thread each.
+pub const TOPICS_LIMIT: usize = 2048;
+/// A thread that waits for samples looks this often whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(200);
+/// A chunk is written when it has so many bytes, or after [`CHUNK_EVERY`].
+const CHUNK_BYTES: usize = 4 << 20;
+/// Half of the second that a power cut may cost.
+const CHUNK_EVERY: Duration = Duration::from_millis(400);
+/// After a full disk, another file is tried this often.
+const FULL_RETRY: Duration = Duration::from_secs(1);
+/// The wall clock is read anew this often.
+const WALL_CLOCK_EVERY_NS: i64 = 1_000_000_000;
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Names of topics; a name that ends in `*` stands for all that begin with what is before it. Empty: all topics.
+    pub topics: Vec<String>,
+    /// Room for samples that wait for the disk, bytes.
+    pub queue_bytes_max: usize,
+}
+
+impl Selection {
+    fn wants(&self, topic: &str) -> bool {
+        let fits = |wanted: &String| match wanted.strip_suffix('*') {
+            Some(beginning) => topic.starts_with(beginning),
+            None => topic == wanted,
+        };
+        self.topics.is_empty() || self.topics.iter().any(fits)
+    }
+}
+
+/// Finds the definition of a type: its language (e.g. `ros2msg`) and its text.
+pub type Definitions = Box<dyn Fn(&str) -> Option<(String, String)> + Send>;
+
+/// What became of the samples of a topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TopicCount {
+    /// In the file, or on the way there.
+    pub recorded: u64,
+    /// Lost between the publisher and the recorder.
+    pub missed: u64,
+    /// Not recorded because the queue was full: the disk is too slow.
+    pub left_out: u64,
+    /// Taken, but not recorded because the disk was full.
+    pub not_written: u64,
+    /// Payload bytes recorded.
+    pub bytes: u64,
+}
+
+/// A recording that runs.
+#[derive(Debug)]
+pub struct Recorder {
+    node: Arc<Node>,
+    selection: Selection,
+    shared: Arc<Shared>,
+    takers: BTreeMap<String, JoinHandle<()>>,
+    /// Topics that could not be opened, each reported once.
+    refused: BTreeSet<String>,
+    writer: Option<JoinHandle<Result<(), WriteError>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Queue<Taken>,
+    counts: Mutex<BTreeMap<String, TopicCount>>,
+    stop: AtomicBool,
+    is_disk_full: AtomicBool,
+    /// Requests to keep the files there are, counted.
+    keeps: AtomicU64,
+    written_messages: AtomicU64,
+    written_bytes: AtomicU64,
+    clock: Mutex<Option<WallClock>>,
+}
+
+/// A sample on its way to the file.
+#[derive(Debug)]
+struct Taken {
+    topic: Arc<str>,
+    format: Option<Format>,
+    endpoint: Arc<Endpoint>,
+    stored: Stored,
+}
+
+/// The wall clock minus the node's clock.
+#[derive(Clone, Copy, Debug)]
+struct WallClock {
+    offset_ns: i64,
+    read_ns: i64,
+}
+
+impl Recorder {
+    /// Begins to write into `recording` what `selection` names.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(
+        node: Node,
+        recording: Recording,
+        selection: Selection,
+        definitions: Definitions,
+    ) -> Result<Recorder, NodeError> {
+        let shared = Arc::new(Shared {
+            queue: Queue::new(selection.queue_bytes_max),
+            counts: Mutex::new(BTreeMap::new()),
+            stop: AtomicBool::new(false),
+            is_disk_full: AtomicBool::new(false),
+            keeps: AtomicU64::new(0),
+            written_messages: AtomicU64::new(0),
+            written_bytes: AtomicU64::new(0),
+            clock: Mutex::new(None),
+        });
+        let writing =
+            Writing { shared: Arc::clone(&shared), recording, definitions, topics: BTreeMap::new() };
+        let writer = start_thread("noctule-record", move || writing.run())?;
+        let node = Arc::new(node);
+        let (takers, refused) = (BTreeMap::new(), BTreeSet::new());
+        Ok(Recorder { node, selection, shared, takers, refused, writer: Some(writer) })
+    }
+
+    /// Opens the topics that have appeared. Call it a few times a second. Returns a sentence for each topic that cannot be recorded, once.
+    pub fn look(&mut self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for known in self.node.endpoints() {
+            let endpoint = known.endpoint;
+            let is_new =
+                !self.takers.contains_key(&endpoint.topic) && !self.refused.contains(&endpoint.topic);
+            if endpoint.kind != EndpointKind::Writer || !is_new || !self.selection.wants(&endpoint.topic) {
+                continue;
+            }
+            let topic = endpoint.topic.clone();
+            let opened = if self.takers.len() < TOPICS_LIMIT {
+                self.open(endpoint).map_err(|error| error.to_string())
+            } else {
+                Err(format!("{TOPICS_LIMIT} topics are recorded already; name those that matter"))
+            };
+            if let Err(why) = opened {
+                sentences.push(format!("{topic} is not recorded: {why}"));
+                self.refused.insert(topic);
+            }
+        }
+        sentences
+    }
+
+    /// The files written so far are kept, whatever the limit on their age.
+    pub fn keep_files(&self) {
+        self.shared.keeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What became of the samples, by topic.
+    pub fn counts(&self) -> BTreeMap<String, TopicCount> {
+        lock(&self.shared.counts).clone()
+    }
+
+    /// Messages and payload bytes in whole chunks of files.
+    pub fn written(&self) -> (u64, u64) {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (load(&self.shared.written_messages), load(&self.shared.written_bytes))
+    }
+
+    /// Whether the disk was full when last tried.
+    pub fn is_disk_full(&self) -> bool {
+        self.shared.is_disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Whether the writer has ended by an error, which [`finish`](Recorder::finish) returns.
+    pub fn has_failed(&self) -> bool {
+        self.writer.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Notices of the node.
+    pub fn poll_notice(&self) -> Option<noctule::Notice> {
+        self.node.poll_notice()
+    }
+
+    /// Takes no more samples, writes those that wait, and ends the file.
+    ///
+    /// # Errors
+    /// What the writer ended by; the counts are right all the same.
+    pub fn finish(mut self) -> Result<BTreeMap<String, TopicCount>, WriteError> {
+        let result = self.end();
+        let counts = self.counts();
+        result.map(|()| counts)
+    }
+
+    fn end(&mut self) -> Result<(), WriteError> {
+        self.shared.stop.store(true, Ordering::Release);
+        for (_, taker) in std::mem::take(&mut self.takers) {
+            // A thread panics only by a bug, which has been printed then.
+            let _ = taker.join();
+        }
+        self.shared.queue.close();
+        self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
+    }
+
+    fn open(&mut self, endpoint: Endpoint) -> Result<(), NodeError> {
+        let mut builder = self.node.subscriber(&endpoint.topic);
+        if endpoint.qos.durability == Durability::TransientLocal {
+            builder = builder.transient_local();
+        }
+        let subscriber = builder.open()?;
+        let topic: Arc<str> = endpoint.topic.as_str().into();
+        lock(&self.shared.counts).entry(topic.to_string()).or_default();
+        let taking = Taking {
+            node: Arc::clone(&self.node),
+            shared: Arc::clone(&self.shared),
+            endpoint: Arc::new(endpoint),
+            topic: Arc::clone(&topic),
+        };
+        let thread = start_thread("noctule-take", move || taking.run(subscriber))?;
+        self.takers.insert(topic.to_string(), thread);
+        Ok(())
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // Whoever wants the result calls `finish`.
+        let _ = self.end();
+    }
+}
+
+fn start_thread<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, NodeError> {
+    let failed = |cause: io::Error| NodeError::System { what: "no thread for the recorder", cause };
+    std::thread::Builder::new().name(name.into()).spawn(run).map_err(failed)
+}
+
+/// The thread that takes the samples of one topic.
+struct Taking {
+    node: Arc<Node>,
+    shared: Arc<Shared>,
+    endpoint: Arc<Endpoint>,
+    topic: Arc<str>,
+}
+
+impl Taking {
+    fn run(&self, mut subscriber: Subscriber) {
+        while !self.shared.stop.load(Ordering::Acquire) {
+            // A corrupt sample is skipped; it shows as missed.
+            if let Ok(Some(sample)) = subscriber.receive(Some(LOOK)) {
+                self.keep(&sample);
+            }
+        }
+        while let Ok(Some(sample)) = subscriber.take() {
+            self.keep(&sample);
+        }
+    }
+
+    fn keep(&self, sample: &Sample) {
+        let info = sample.info();
+        let buffer = self.shared.queue.reserve(sample.len());
+        let mut counts = lock(&self.shared.counts);
+        let count = counts.entry(self.topic.to_string()).or_default();
+        count.missed += info.missed;
+        let Some(mut buffer) = buffer else {
+            count.left_out += 1;
+            return;
+        };
+        count.recorded += 1;
+        count.bytes += sample.len() as u64;
+        drop(counts);
+        sample.copy_to(&mut buffer);
+        let stored = self.stored(info);
+        let (topic, endpoint) = (Arc::clone(&self.topic), Arc::clone(&self.endpoint));
+        self.shared.queue.push(Taken { topic, format: info.format, endpoint, stored }, buffer);
+    }
+
+    fn stored(&self, info: &SampleInfo) -> Stored {
+        let offset_ns = self.shared.wall_clock(&self.node).offset_ns;
+        let wall_ns = |ns: i64| u64::try_from(ns.saturating_add(offset_ns)).unwrap_or(0);
+        let log_ns = wall_ns(info.receive_time.ns());
+        let width = |span: Option<Span>| span.and_then(|span| u64::try_from(span.ns()).ok());
+        let mut publisher = [0; 8];
+        publisher.copy_from_slice(&info.publisher.0[..8]);
+        Stored {
+            topic: 0,
+            log_ns,
+            publish_ns: info.source_time.map_or(log_ns, |time| wall_ns(time.ns())),
+            times: SampleTimes {
+                channel: 0,
+                has_source_time: info.source_time.is_some(),
+                sequence: 0,
+                publisher,
+                publisher_sequence: info.sequence,
+                missed: info.missed,
+                bound_ns: info.source_time.and(width(info.bound)),
+                sigma_ns: info.source_time.and(width(info.sigma)),
+            },
+        }
+    }
+}
+
+impl Shared {
+    /// Log and publish time of a sample use one offset, so that their difference is the age to the nanosecond.
+    fn wall_clock(&self, node: &Node) -> WallClock {
+        let mut clock = lock(&self.clock);
+        let now_ns = node.now().ns();
+        match *clock {
+            Some(known) if now_ns - known.read_ns < WALL_CLOCK_EVERY_NS => known,
+            _ => {
+                let (before, wall_ns, after) = (node.now(), realtime_ns(), node.now());
+                let middle_ns = before.ns() + (after - before).ns() / 2;
+                *clock.insert(WallClock { offset_ns: wall_ns - middle_ns, read_ns: after.ns() })
+            }
+        }
+    }
+}
+
+/// A topic in one format.
+type Channel = (Arc<str>, Option<Format>);
+
+/// The thread that writes.
+struct Writing {
+    shared: Arc<Shared>,
+    recording: Recording,
+    definitions: Definitions,
+    topics: BTreeMap<Channel, usize>,
+}
+
+impl Writing {
+    fn run(mut self) -> Result<(), WriteError> {
+        let mut chunk: Vec<(Stored, Vec<u8>)> = Vec::new();
+        let (mut chunk_bytes, mut begun, mut synced) = (0, Timer::now(), Timer::now());
+        let mut full_since: Option<Timer> = None;
+        let mut keeps = 0;
+        loop {
+            let wait = CHUNK_EVERY.saturating_sub(begun.elapsed()).min(LOOK);
+            let taken = self.shared.queue.take(CHUNK_BYTES - chunk_bytes, wait);
+            let is_over = taken.is_none();
+            for (taken, payload) in taken.into_iter().flatten() {
+                chunk_bytes = (chunk_bytes + payload.len()).min(CHUNK_BYTES);
+                let topic = self.topic(&taken);
+                chunk.push((Stored { topic, ..taken.stored }, payload));
+            }
+            if is_over || chunk_bytes >= CHUNK_BYTES || begun.elapsed() >= CHUNK_EVERY {
+                let may_try = full_since.is_none_or(|since| since.elapsed() >= FULL_RETRY) || is_over;
+                full_since = self.write(&chunk, may_try, full_since)?;
+                self.shared.queue.recycle(chunk.drain(..).map(|(_, payload)| payload));
+                (chunk_bytes, begun) = (0, Timer::now());
+                if synced.elapsed() >= CHUNK_EVERY {
+                    self.recording.sync()?;
+                    synced = Timer::now();
+                }
+            }
+            let asked = self.shared.keeps.load(Ordering::Relaxed);
+            if asked != keeps {
+                keeps = asked;
+                self.recording.keep_files()?;
+            }
+            if is_over {
+                return match self.recording.finish() {
+                    // Its chunks are whole; only the index is missing.
+                    Err(WriteError::Full { .. }) => Ok(()),
+                    ended => ended,
+                };
+            }
+        }
+    }
+
+    /// Writes a chunk if the disk may have room; returns since when it has none.
+    fn write(
+        &mut self,
+        chunk: &[(Stored, Vec<u8>)],
+        may_try: bool,
+        full_since: Option<Timer>,
+    ) -> Result<Option<Timer>, WriteError> {
+        let kept = if may_try { self.write_what_fits(chunk) } else { Ok(0) };
+        let kept_count = *kept.as_ref().unwrap_or(&0);
+        self.uncount(&chunk[kept_count..]);
+        kept?;
+        let (messages, bytes) = self.recording.written();
+        self.shared.written_messages.store(messages, Ordering::Relaxed);
+        self.shared.written_bytes.store(bytes, Ordering::Relaxed);
+        let is_full = kept_count < chunk.len() || (!may_try && full_since.is_some());
+        self.shared.is_disk_full.store(is_full, Ordering::Relaxed);
+        let is_new = may_try && is_full;
+        Ok(if is_new { Some(Timer::now()) } else { full_since.filter(|_| is_full) })
+    }
+
+    /// Writes as many messages from the front of a chunk as the disk has room for, to a factor of two, and says how many.
+    fn write_what_fits(&mut self, chunk: &[(Stored, Vec<u8>)]) -> Result<usize, WriteError> {
+        let mut count = chunk.len();
+        while count > 0 {
+            match self.recording.write(&chunk[..count]) {
+                Ok(()) => return Ok(count),
+                Err(WriteError::Full { .. }) => count /= 2,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(0)
+    }
+
+    /// A chunk is not in the file.
+    fn uncount(&self, chunk: &[(Stored, Vec<u8>)]) {
+        let names: BTreeMap<usize, &Arc<str>> =
+            self.topics.iter().map(|((name, _), index)| (*index, name)).collect();
+        let mut counts = lock(&self.shared.counts);
+        for (stored, payload) in chunk {
+            let Some(count) = names.get(&stored.topic).and_then(|name| counts.get_mut(&***name)) else {
+                continue;
+            };
+            count.recorded -= 1;
+            count.not_written += 1;
+            count.bytes -= payload.len() as u64;
+        }
+    }
+
+    fn topic(&mut self, taken: &Taken) -> usize {
+        let key = (Arc::clone(&taken.topic), taken.format);
+        if let Some(index) = self.topics.get(&key) {
+            return *index;
+        }
+        let qos = taken.endpoint.qos;
+        let type_name = taken.endpoint.type_name.clone();
+        let mut metadata: BTreeMap<String, String> = [
+            ("noctule_reliability", qos.reliability.to_string()),
+            ("noctule_durability", qos.durability.to_string()),
+            ("noctule_keep_last", qos.depth.to_string()),
+            ("noctule_type_hash", format!("{:016x}", taken.endpoint.type_hash)),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into();
+        if let Some(deadline) = qos.deadline {
+            metadata.insert("noctule_deadline_ns".into(), deadline.ns().to_string());
+        }
+        metadata.insert("offered_qos_profiles".into(), ros_qos(&taken.endpoint));
+        let topic = Topic {
+            name: taken.topic.to_string(),
+            encoding: encoding(taken.format).to_owned(),
+            definition: (self.definitions)(&type_name),
+            type_name,
+            metadata,
+        };
+        let index = self.recording.add_topic(topic);
+        self.topics.insert(key, index);
+        index
+    }
+}
+
+/// MCAP's word for a format (registry of message encodings), or ours where it has none.
+pub(crate) fn encoding(format: Option<Format>) -> &'static str {
+    match format {
+        None => "bytes",
+        Some(Format::FlatBuffers) => "flatbuffer",
+        Some(format) => format.name(),
+    }
+}
+
+/// QoS as rosbag2 writes it: YAML with the numbers of rmw's enumerations of ROS 2 Humble and earlier, which later ones read.
+fn ros_qos(endpoint: &Endpoint) -> String {
+    let reliability = if endpoint.qos.reliability == noctule::Reliability::Reliable { 1 } else { 2 };
+    let durability = if endpoint.qos.durability == Durability::TransientLocal { 1 } else { 2 };
+    let infinite = "sec: 9223372036\n    nsec: 854775807";
+    format!(
+        "- history: 1\n  depth: {}\n  reliability: {reliability}\n  durability: {durability}\n  deadline:\n    {infinite}\n  \
+         lifespan:\n    {infinite}\n  liveliness: 1\n  liveliness_lease_duration:\n    {infinite}\n  \
+         avoid_ros_namespace_conventions: false",
+        endpoint.qos.depth
+    )
+}
+
+/// A count is whole even if the thread that counted has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_chosen_by_name_or_by_their_beginning() {
+        let selection = |topics: &[&str]| Selection {
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+            queue_bytes_max: 0,
+        };
+        assert!(selection(&[]).wants("/imu"));
+        assert!(selection(&["/imu"]).wants("/imu") && !selection(&["/imu"]).wants("/imu/raw"));
+        assert!(selection(&["/cam*"]).wants("/camera/image") && !selection(&["/cam*"]).wants("/imu"));
+    }
+}

@@ -1,0 +1,383 @@
+//! Writing samples into MCAP files: chunks, segments, full disks. No node and no thread.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcap::records::MessageHeader;
+use mcap::write::PrivateRecordOptions;
+use mcap::{Compression, McapError, WriteOptions};
+
+use crate::staged::Staged;
+use crate::times::{SampleTimes, TIMES_OPCODE, encode};
+
+/// Why a recording could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The system refused.
+    #[error("{path} cannot be written: {cause}", path = path.display())]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The disk is full; what was committed before is whole.
+    #[error("the disk of {path} is full; make room, or record fewer topics", path = path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file exists.
+    #[error("{path} exists; name another file, or remove it", path = path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What MCAP cannot hold, e.g. more than 65,535 channels.
+    #[error("{path}: {cause}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: McapError,
+    },
+}
+
+/// A topic in a recording, in one format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topic {
+    /// Its name.
+    pub name: String,
+    /// Encoding of its messages in MCAP's words.
+    pub encoding: String,
+    /// Name of its type; may be empty.
+    pub type_name: String,
+    /// Language and text of the type's definition; `None` if it is not known.
+    pub definition: Option<(String, String)>,
+    /// Quality of service and the like, for players.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// One sample to be written. Its channel and its sequence in [`SampleTimes`] are set by the writer.
+#[derive(Debug)]
+pub struct Stored {
+    /// Index of the topic, as [`Recording::add_topic`] gave it.
+    pub topic: usize,
+    /// When the recorder received it, ns since 1970.
+    pub log_ns: u64,
+    /// Its source time, ns since 1970, or `log_ns` if that is not known.
+    pub publish_ns: u64,
+    /// What else is known of it.
+    pub times: SampleTimes,
+}
+
+/// When to begin another file, and what to keep.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// Begin another file when this one has so many bytes.
+    pub segment_bytes: Option<u64>,
+    /// Begin another file when the messages in this one span so many nanoseconds.
+    pub segment_ns: Option<u64>,
+    /// Remove the oldest files of this recording when the newer ones span at least so many nanoseconds.
+    pub keep_ns: Option<u64>,
+}
+
+/// How files are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Format {
+    /// LZ4 for chunks. About 0.5 GB/s a core, see `docs/design/record.md`.
+    pub lz4: bool,
+}
+
+/// A recording in the making: one file, or several one after the other.
+#[derive(Debug)]
+pub struct Recording {
+    path: PathBuf,
+    limits: Limits,
+    format: Format,
+    topics: Vec<Topic>,
+    /// Sequence of the next message of each topic, over all files.
+    sequences: Vec<u32>,
+    segment: Option<Segment>,
+    /// Files that have been finished, oldest first, with the log time of their last message; those that are not removed any more
+    /// are left out.
+    finished: VecDeque<(PathBuf, u64)>,
+    /// Files begun so far.
+    segments: u32,
+    messages: u64,
+    bytes: u64,
+}
+
+/// One file.
+struct Segment {
+    path: PathBuf,
+    writer: mcap::Writer<Shared>,
+    staged: Shared,
+    /// Channel in this file, by topic.
+    channels: HashMap<usize, u16>,
+    first_log_ns: Option<u64>,
+    last_log_ns: u64,
+}
+
+impl std::fmt::Debug for Segment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segment").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Recording {
+    /// Begins a recording. The file is made at once, so that a wrong path fails now.
+    ///
+    /// # Errors
+    /// The file exists or cannot be made.
+    pub fn create(path: &Path, limits: Limits, format: Format) -> Result<Recording, WriteError> {
+        let mut recording = Recording {
+            path: path.to_owned(),
+            limits,
+            format,
+            topics: Vec::new(),
+            sequences: Vec::new(),
+            segment: None,
+            finished: VecDeque::new(),
+            segments: 0,
+            messages: 0,
+            bytes: 0,
+        };
+        recording.segment = Some(recording.begin()?);
+        Ok(recording)
+    }
+
+    /// Adds a topic; messages name it by the index that this returns.
+    pub fn add_topic(&mut self, topic: Topic) -> usize {
+        self.topics.push(topic);
+        self.sequences.push(0);
+        self.topics.len() - 1
+    }
+
+    /// Writes a chunk and gives it to the file as a whole.
+    ///
+    /// # Errors
+    /// [`WriteError::Full`] ends this file behind its last whole chunk; the next call tries another file. Others are final.
+    pub fn write(&mut self, chunk: &[(Stored, Vec<u8>)]) -> Result<(), WriteError> {
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let mut segment = match self.segment.take() {
+            Some(segment) if !self.is_long(&segment) => segment,
+            Some(segment) => {
+                self.finish_segment(segment)?;
+                self.begin()?
+            }
+            None => self.begin()?,
+        };
+        let had_messages = segment.first_log_ns.is_some();
+        let sequences = self.sequences.clone();
+        let written = self.write_chunk(&mut segment, chunk).and_then(|()| segment.commit());
+        if let Err(error) = written {
+            // The segment is not put back: its file ends behind its last commit. One without messages is not worth keeping.
+            self.sequences = sequences;
+            if !had_messages && matches!(error, WriteError::Full { .. }) {
+                self.abandon(&segment.path);
+            }
+            return Err(error);
+        }
+        self.segment = Some(segment);
+        self.messages += chunk.len() as u64;
+        self.bytes += chunk.iter().map(|(_, payload)| payload.len() as u64).sum::<u64>();
+        Ok(())
+    }
+
+    /// Waits until the disk has all chunks.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn sync(&mut self) -> Result<(), WriteError> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        segment.staged.lock().sync().map_err(|cause| at(&segment.path, cause))
+    }
+
+    /// The files there are now are not removed any more, however old they become.
+    ///
+    /// # Errors
+    /// As [`Recording::write`].
+    pub fn keep_files(&mut self) -> Result<(), WriteError> {
+        if let Some(segment) = self.segment.take() {
+            self.finish_segment(segment)?;
+        }
+        self.finished.clear();
+        Ok(())
+    }
+
+    /// Writes index and statistics.
+    ///
+    /// # Errors
+    /// As [`Recording::write`].
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        match self.segment.take() {
+            Some(segment) => self.finish_segment(segment),
+            None => Ok(()),
+        }
+    }
+
+    /// Messages and bytes of payload in whole chunks.
+    pub fn written(&self) -> (u64, u64) {
+        (self.messages, self.bytes)
+    }
+
+    fn begin(&mut self) -> Result<Segment, WriteError> {
+        let path = segment_path(&self.path, self.segments);
+        let file = File::create_new(&path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::AlreadyExists => WriteError::Exists { path: path.clone() },
+            _ => at(&path, cause),
+        })?;
+        let staged = Shared(Arc::new(Mutex::new(Staged::new(file))));
+        let options = WriteOptions::new()
+            .profile("ros2")
+            .library("noctule")
+            .chunk_size(None)
+            .calculate_data_section_crc(false)
+            .compression(self.format.lz4.then_some(Compression::Lz4));
+        let writer = options.create(staged.clone());
+        let writer = writer.map_err(|cause| WriteError::Format { path: path.clone(), cause })?;
+        self.segments += 1;
+        let mut segment =
+            Segment { path, writer, staged, channels: HashMap::new(), first_log_ns: None, last_log_ns: 0 };
+        if let Err(error) = segment.commit() {
+            self.abandon(&segment.path);
+            return Err(error);
+        }
+        Ok(segment)
+    }
+
+    /// Removes a file that holds no message, so that a disk that stays full does not fill with them.
+    fn abandon(&mut self, path: &Path) {
+        // If it cannot be removed, the next file has the next number.
+        if std::fs::remove_file(path).is_ok() {
+            self.segments -= 1;
+        }
+    }
+
+    fn is_long(&self, segment: &Segment) -> bool {
+        let Some(first_ns) = segment.first_log_ns else { return false };
+        let span_ns = segment.last_log_ns.saturating_sub(first_ns);
+        let length_bytes = segment.staged.lock().len_bytes();
+        // What is kept is removed by whole files: eight of them make the excess small.
+        let kept_ns = self.limits.keep_ns.map(|ns| ns / 8);
+        let spans = self.limits.segment_ns.into_iter().chain(kept_ns).min();
+        spans.is_some_and(|limit_ns| span_ns >= limit_ns)
+            || self.limits.segment_bytes.is_some_and(|limit_bytes| length_bytes >= limit_bytes)
+    }
+
+    fn write_chunk(&mut self, segment: &mut Segment, chunk: &[(Stored, Vec<u8>)]) -> Result<(), WriteError> {
+        let Segment { path, writer, channels, .. } = segment;
+        let failed = |cause| WriteError::Format { path: path.clone(), cause };
+        let mut times = Vec::with_capacity(chunk.len());
+        for (stored, _) in chunk {
+            let channel = match channels.get(&stored.topic) {
+                Some(channel) => *channel,
+                None => {
+                    let channel = open_channel(writer, &self.topics[stored.topic]).map_err(failed)?;
+                    channels.insert(stored.topic, channel);
+                    channel
+                }
+            };
+            let next = &mut self.sequences[stored.topic];
+            times.push(SampleTimes { channel, sequence: *next, ..stored.times });
+            *next = next.wrapping_add(1);
+        }
+        let in_chunk = PrivateRecordOptions::IncludeInChunks.into();
+        writer.write_private_record(TIMES_OPCODE, &encode(&times), in_chunk).map_err(failed)?;
+        for ((stored, payload), times) in chunk.iter().zip(&times) {
+            let header = MessageHeader {
+                channel_id: times.channel,
+                sequence: times.sequence,
+                log_time: stored.log_ns,
+                publish_time: stored.publish_ns,
+            };
+            writer.write_to_known_channel(&header, payload).map_err(failed)?;
+            segment.first_log_ns.get_or_insert(stored.log_ns);
+            segment.last_log_ns = segment.last_log_ns.max(stored.log_ns);
+        }
+        Ok(())
+    }
+
+    fn finish_segment(&mut self, mut segment: Segment) -> Result<(), WriteError> {
+        segment.writer.finish().map_err(|cause| WriteError::Format { path: segment.path.clone(), cause })?;
+        let mut staged = segment.staged.lock();
+        staged.commit().and_then(|()| staged.sync()).map_err(|cause| at(&segment.path, cause))?;
+        drop(staged);
+        self.finished.push_back((segment.path.clone(), segment.last_log_ns));
+        if let Some(keep_ns) = self.limits.keep_ns {
+            let is_old = |ended_ns: u64| segment.last_log_ns.saturating_sub(ended_ns) >= keep_ns;
+            while self.finished.front().is_some_and(|(_, ended_ns)| is_old(*ended_ns)) {
+                let Some((path, _)) = self.finished.pop_front() else { break };
+                // Somebody else may have removed it.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// Ends the chunk and gives it to the file.
+    fn commit(&mut self) -> Result<(), WriteError> {
+        self.writer.flush().map_err(|cause| WriteError::Format { path: self.path.clone(), cause })?;
+        self.staged.lock().commit().map_err(|cause| at(&self.path, cause))
+    }
+}
+
+fn open_channel(writer: &mut mcap::Writer<Shared>, topic: &Topic) -> Result<u16, McapError> {
+    let schema = match &topic.definition {
+        Some((language, text)) => writer.add_schema(&topic.type_name, language, text.as_bytes())?,
+        // A name alone is worth keeping; an encoding without a name says that there is no definition.
+        None if !topic.type_name.is_empty() => writer.add_schema(&topic.type_name, "", b"")?,
+        None => 0,
+    };
+    writer.add_channel(schema, &topic.name, &topic.encoding, &topic.metadata)
+}
+
+/// `a.mcap`, `a.1.mcap`, `a.2.mcap` …
+fn segment_path(path: &Path, number: u32) -> PathBuf {
+    match number {
+        0 => path.to_owned(),
+        _ => path.with_extension(format!("{number}.mcap")),
+    }
+}
+
+fn at(path: &Path, cause: io::Error) -> WriteError {
+    let path = path.to_owned();
+    match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WriteError::Full { path },
+        _ => WriteError::System { path, cause },
+    }
+}
+
+/// The staged file, which the MCAP writer owns while this module commits it.
+#[derive(Clone, Debug)]
+struct Shared(Arc<Mutex<Staged>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Staged> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Shared {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.lock().seek(to)
+    }
+}

@@ -1,0 +1,254 @@
+//! The map of links: `cargo xtask sweep prrt` runs it, sets it beside the map of an earlier commit and draws both.
+//!
+//! The simulation is an example of the crate (`sweep_prrt`), which knows nothing of this; what joins them is CSV.
+
+mod page;
+mod table;
+
+pub use table::median;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::shell;
+
+/// The map of the code that the audit looked at, and that of the code as it is.
+const BEFORE: &str = "benchmarks/prrt_map/before.csv";
+const NOW: &str = "benchmarks/prrt_map/now.csv";
+const PAGE: &str = "benchmarks/prrt_map/report.html";
+const TABLE: &str = "crates/prrt/sweep.md";
+/// Cells drawn from the whole space beside the axes, and their seed.
+const DRAWN: u64 = 150;
+const SEED: u64 = 1;
+/// No class may be worse than best effort by more than this share of samples, and the interval.
+const ALLOWANCE: f64 = 0.001;
+/// Student's t, 97.5 %, by degrees of freedom 19: the parts of a run less one.
+const STUDENT: f64 = 2.093;
+
+/// The classes, in the order of the tables.
+const CLASSES: [&str; 3] = ["deadline bound", "reliable", "best effort"];
+const BEST_EFFORT: usize = 2;
+
+/// What is asked for on the command line.
+pub struct Request {
+    /// Seed of the drawn cells and of every link.
+    pub seed: Option<u64>,
+    /// Only so many drawn cells, and no axes.
+    pub cells: Option<u64>,
+    /// Where the CSV goes instead of the committed files.
+    pub out: Option<String>,
+    /// Nothing is simulated; table and page are made anew of the committed figures.
+    pub redraw: bool,
+}
+
+/// One class on one cell.
+#[derive(Clone, Debug, Default)]
+struct Figures {
+    samples: f64,
+    on_time: f64,
+    redundancy: Option<f64>,
+    wire_ratio: Option<f64>,
+    p99_ms: Option<f64>,
+    beside_mbps: f64,
+    parts: Vec<f64>,
+    /// Why there are none.
+    broken: Option<String>,
+}
+
+/// One cell with its classes.
+#[derive(Clone, Debug, Default)]
+struct Cell {
+    axis: String,
+    name: String,
+    load: String,
+    deadline_ms: f64,
+    beside: String,
+    link: String,
+    classes: [Option<Figures>; 3],
+}
+
+/// How a class did against best effort on the same link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    /// Worse by this share of samples, beyond allowance and interval.
+    Worse(f64),
+    /// Neither.
+    Alike,
+    /// Better by this share, beyond the interval.
+    Better(f64),
+}
+
+/// The cells of a map, by what they are; a cell without a partner in the other map keeps its place.
+type Map = Vec<Cell>;
+
+impl Figures {
+    fn on_time_share(&self) -> f64 {
+        if self.samples > 0.0 { self.on_time / self.samples } else { 0.0 }
+    }
+}
+
+impl Cell {
+    fn key(&self) -> (&str, &str, &str, &str) {
+        (&self.axis, &self.name, &self.load, &self.link)
+    }
+
+    /// Share in time of a class less that of best effort, by parts of the run: the mean's sign counts only beyond its
+    /// interval, because what is lost is lost together.
+    fn verdict(&self, class: usize) -> Option<Verdict> {
+        let (ours, other) = (self.classes[class].as_ref()?, self.classes[BEST_EFFORT].as_ref()?);
+        let count = ours.parts.len().min(other.parts.len()) as f64;
+        if count < 2.0 || ours.broken.is_some() {
+            return None;
+        }
+        let of_part = ours.samples / count;
+        let differences: Vec<f64> =
+            ours.parts.iter().zip(&other.parts).map(|(ours, other)| (ours - other) / of_part).collect();
+        let mean = differences.iter().sum::<f64>() / count;
+        let variance = differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (count - 1.0);
+        let interval = STUDENT * (variance / count).sqrt();
+        Some(match mean {
+            mean if mean + interval < -ALLOWANCE => Verdict::Worse(-mean),
+            mean if mean - interval > ALLOWANCE => Verdict::Better(mean),
+            _ => Verdict::Alike,
+        })
+    }
+}
+
+/// Runs the map, or some cells of it, and writes what was asked for.
+pub fn run(request: &Request) -> Result<(), String> {
+    let seed = request.seed.unwrap_or(SEED);
+    let (draws, form) = match request.cells {
+        Some(cells) => (cells, "drawn"),
+        None => (DRAWN, "full"),
+    };
+    let is_committed = request.cells.is_none() && request.seed.is_none() && request.out.is_none();
+    let out = match (&request.out, is_committed) {
+        (Some(out), _) => out.clone(),
+        (None, true) => NOW.into(),
+        (None, false) => "target/prrt_map.csv".into(),
+    };
+    if !request.redraw {
+        shell::run(&format!(
+            "cargo run --release --quiet -p noctule-prrt --example sweep_prrt -- {seed} {draws} {form} > target/prrt_map.tmp \
+             && mv target/prrt_map.tmp {out}"
+        ))?;
+    }
+    let (before, now) = (read(BEFORE)?, read(&out)?);
+    let joined = join(&before, &now);
+    if is_committed {
+        write(TABLE, &table::markdown(&joined))?;
+        write(PAGE, &page::html(&joined))?;
+        println!("{}", table::summary(&joined).join("\n"));
+    } else {
+        println!("{}", table::markdown(&joined));
+    }
+    Ok(())
+}
+
+fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(shell::root().join(path), text).map_err(|error| format!("{path}: {error}"))
+}
+
+fn read(path: &str) -> Result<Map, String> {
+    let full = shell::root().join(Path::new(path));
+    let text = fs::read_to_string(&full).map_err(|error| format!("{path}: {error}"))?;
+    parse(&text).map_err(|why| format!("{path}: {why}"))
+}
+
+fn parse(text: &str) -> Result<Map, String> {
+    let mut cells: Map = Vec::new();
+    for (number, line) in text.lines().enumerate().skip(1) {
+        let columns: Vec<&str> = line.split(',').collect();
+        let &[axis, name, load, deadline, beside, link, _, class, ref figures @ ..] = &columns[..] else {
+            return Err(format!(
+                "line {} is no row of a map; run `cargo xtask sweep prrt` again",
+                number + 1
+            ));
+        };
+        let refuse = || format!("line {}: there is no class \"{class}\"", number + 1);
+        let class = CLASSES.iter().position(|known| *known == class).ok_or_else(refuse)?;
+        let cell = Cell {
+            axis: axis.into(),
+            name: name.into(),
+            load: load.into(),
+            deadline_ms: deadline.parse().unwrap_or(0.0),
+            beside: beside.into(),
+            link: link.into(),
+            classes: Default::default(),
+        };
+        if cells.last().is_none_or(|last| last.key() != cell.key() || last.deadline_ms != cell.deadline_ms) {
+            cells.push(cell);
+        }
+        if let Some(last) = cells.last_mut() {
+            last.classes[class] = Some(figures_of(figures));
+        }
+    }
+    Ok(cells)
+}
+
+fn figures_of(columns: &[&str]) -> Figures {
+    let number = |place: usize| columns.get(place).and_then(|text| text.parse::<f64>().ok());
+    let parts = columns.get(8).copied().unwrap_or_default();
+    let broken = number(4).is_none().then(|| parts.to_owned());
+    Figures {
+        samples: number(0).unwrap_or(0.0),
+        on_time: number(1).unwrap_or(0.0),
+        redundancy: number(3),
+        wire_ratio: number(4),
+        p99_ms: number(6).filter(|ms| ms.is_finite()),
+        beside_mbps: number(7).unwrap_or(0.0),
+        parts: parts.split(' ').filter_map(|part| part.parse().ok()).collect(),
+        broken,
+    }
+}
+
+/// Each cell of now with that of before, if there was one.
+fn join<'a>(before: &'a Map, now: &'a Map) -> Vec<(Option<&'a Cell>, &'a Cell)> {
+    let known: BTreeMap<_, &Cell> = before.iter().map(|cell| (key_of(cell), cell)).collect();
+    now.iter().map(|cell| (known.get(&key_of(cell)).copied(), cell)).collect()
+}
+
+fn key_of(cell: &Cell) -> (&str, &str, &str, &str, String) {
+    let (axis, name, load, link) = cell.key();
+    (axis, name, load, link, format!("{} {}", cell.deadline_ms, cell.beside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(class: &str, on_time: u32, parts: &str) -> String {
+        format!("jitter,a,115 B at 200 Hz,60,,delay=1ms,1,{class},2000,{on_time},0,0.1,1.8,1,2,0,{parts}\n")
+    }
+
+    #[test]
+    fn worse_is_what_exceeds_allowance_and_interval() {
+        let (all, most) = (["100"; 20].join(" "), ["99"; 20].join(" "));
+        let scattered = format!("{} 0", ["100"; 19].join(" "));
+        let head = "axis\n".to_owned();
+        for (ours, expected) in
+            [(&all, Verdict::Alike), (&most, Verdict::Worse(0.01)), (&scattered, Verdict::Alike)]
+        {
+            let text = head.clone() + &row("deadline bound", 2000, ours) + &row("best effort", 2000, &all);
+            let map = parse(&text).unwrap();
+            let verdict = map[0].verdict(0).unwrap();
+            match (verdict, expected) {
+                (Verdict::Worse(by), Verdict::Worse(expected)) => assert!((by - expected).abs() < 1e-9),
+                (verdict, expected) => assert_eq!(verdict, expected, "{ours}"),
+            }
+        }
+        assert!(parse("axis\na,b\n").unwrap_err().contains("line 2"));
+        assert!(parse(&(head + &row("fast", 1, "1"))).unwrap_err().contains("fast"));
+    }
+
+    #[test]
+    fn cells_are_joined_by_what_they_are_and_not_by_their_place() {
+        let row = |name: &str| row("best effort", 1, "1 1").replace("jitter,a", &format!("jitter,{name}"));
+        let before = parse(&format!("axis\n{}{}", row("a"), row("b"))).unwrap();
+        let now = parse(&format!("axis\n{}{}{}", row("c"), row("b"), row("a"))).unwrap();
+        let names: Vec<Option<&str>> =
+            join(&before, &now).iter().map(|(before, _)| before.map(|cell| cell.name.as_str())).collect();
+        assert_eq!(names, [None, Some("b"), Some("a")]);
+    }
+}
