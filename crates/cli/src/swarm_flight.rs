@@ -1,5 +1,8 @@
 //! `noctule swarm`: a swarm on one air, simulated in virtual time or flown by a process for each drone.
 
+mod drone;
+mod fly;
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,17 @@ pub(crate) enum Command {
     ///
     /// Exit code 1 if a neighbour was not where its age and bounds say it must be.
     Run(RunArguments),
+    /// Fly live: a network namespace and two processes for each drone, on one emulated Wi-Fi channel
+    ///
+    /// Vehicles are simulated, everything between them is real: the radio process of a drone writes what it hears into shared
+    /// memory, another process decides by that. Exit code 1 after a collision or if a drone was lost.
+    Fly(fly::FlyArguments),
+    /// A drone's process on the air; started by `fly`
+    #[command(hide = true)]
+    DroneRadio(drone::DroneArguments),
+    /// A drone's process that decides; started by `fly`
+    #[command(hide = true)]
+    DroneDecisions(drone::DroneArguments),
 }
 
 #[derive(clap::Args)]
@@ -46,6 +60,9 @@ fn knowledge(word: &str) -> Result<Knowledge, String> {
 pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
     match command {
         Command::Run(arguments) => simulate(arguments),
+        Command::Fly(arguments) => fly::fly(arguments),
+        Command::DroneRadio(arguments) => drone::radio(arguments),
+        Command::DroneDecisions(arguments) => drone::decide(arguments),
     }
 }
 
