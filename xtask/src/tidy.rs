@@ -22,6 +22,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
     ("arm", &["timebase"]),
+    // An application's core: with its air and its simulation.
+    ("swarm", &["timebase", "netsim"]),
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
     ("framing", &[]),
@@ -83,6 +85,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "link-emulator",
             "gateway",
             "codegen",
+            "swarm",
             "record",
         ],
     ),

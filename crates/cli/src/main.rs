@@ -21,6 +21,7 @@ mod publish;
 mod record;
 mod stop;
 mod swarm;
+mod swarm_flight;
 mod sync;
 mod teleop;
 mod top;
@@ -59,6 +60,9 @@ enum Command {
     Fcu(fcu::FcuArguments),
     /// Move an arm from afar, and see what latency costs: kinematics, control analysis, experiments
     Teleop(teleop::TeleopArguments),
+    /// Fly a swarm that knows how old its neighbours' states are
+    #[command(subcommand)]
+    Swarm(swarm_flight::Command),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
         Command::Sync(command) => sync::run(command),
         Command::Fcu(arguments) => fcu::run(&arguments),
         Command::Teleop(arguments) => teleop::run(&arguments),
+        Command::Swarm(command) => swarm_flight::run(&command),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
