@@ -84,6 +84,8 @@ pub(crate) struct Path {
     pub(crate) is_limited: bool,
     /// It may do.
     pub(crate) is_doubtful: bool,
+    /// One more repair may leave now: repairs are not what fills it.
+    pub(crate) may_repair: bool,
     /// One way without a queue.
     pub(crate) soonest: Span,
     /// What it carries, if that is known.

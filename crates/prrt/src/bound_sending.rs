@@ -523,7 +523,7 @@ impl BoundStream {
             let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
             let price = if block.stood_still() { price * PRICE_AFTER_STANDSTILL } else { price };
             match block.step(path, interval, price, now) {
-                Step::Send(risk) if !self.budget.allows() => {
+                Step::Send(risk) if !self.budget.allows() || !path.may_repair => {
                     counters.extras_refused += 1;
                     block.risk = risk;
                     block.due = now + interval.max(EXTRAS_PAUSE);
@@ -592,8 +592,9 @@ fn path(flight: &Flight, lateness: Span) -> Path {
         heard_at,
         channel: flight.channel(),
         is_limited,
-        is_doubtful: flight.pace().is_doubtful(flight.capacity_bytes_per_s()),
-        soonest: flight.pace().floor() / 2,
+        is_doubtful: flight.pace().is_doubtful(),
+        may_repair: flight.pace().allows_repair(),
+        soonest: flight.floor() / 2,
         capacity_bytes_per_s: flight.capacity_bytes_per_s(),
         lateness,
     }

@@ -11,6 +11,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
 use crate::congestion::bandwidth::{Bandwidth, Passage};
+use crate::congestion::path_delay::PathDelay;
 use crate::congestion::path_mtu::PathMtu;
 use crate::congestion::rate_limit::RateLimit;
 use crate::congestion::window::{Arrived, Window, WindowLimits};
@@ -99,6 +100,7 @@ pub(crate) struct Flight {
     loss: LossEstimator,
     /// Of what has a deadline.
     pace: RateLimit,
+    path_delay: PathDelay,
     path_mtu: PathMtu,
     doublings: u32,
     /// The last time that an acknowledgement or a first packet started the time-out anew.
@@ -144,6 +146,7 @@ impl Flight {
             recorded: 0,
             loss: LossEstimator::new(),
             pace: RateLimit::new(now),
+            path_delay: PathDelay::new(now),
             path_mtu,
             doublings: 0,
             progress_at: now,
@@ -272,7 +275,7 @@ impl Flight {
         self.window.handle_feedback(self.next_number(), now);
         self.record_fates(now);
         self.forget_settled(now);
-        self.pace.handle_feedback(self.dispersion.bytes_per_s(), now);
+        self.pace.handle_feedback(&self.path_delay, self.dispersion.bytes_per_s(), now);
         Some(left)
     }
 
@@ -285,7 +288,8 @@ impl Flight {
     ) {
         let sample = (came - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
         let trip = RoundTrip::measure(&mut self.round_trip, sample);
-        self.pace.measure(sample, sent_at);
+        self.path_delay.measure(sample, self.pace.queue_loses(), now);
+        self.pace.measure(sample, sent_at, &self.path_delay);
         self.window.measure(trip, feedback.newest, now);
         let (packet, arrived_ns, arrived_bytes) = (feedback.newest, feedback.arrived_ns, self.arrived_bytes);
         self.dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes });
@@ -361,8 +365,13 @@ impl Flight {
     }
 
     /// The application has so many bytes with a deadline to send.
-    pub(crate) fn offer(&mut self, bytes: usize, now: Instant<Local>) {
-        self.pace.offer(bytes, now);
+    pub(crate) fn offer(&mut self, bytes: usize, deadline: Span, now: Instant<Local>) {
+        self.pace.offer(bytes, deadline, now);
+    }
+
+    /// The shortest round trip that is possible at present; 0 before the first.
+    pub(crate) fn floor(&self) -> Span {
+        self.path_delay.floor()
     }
 
     /// How fast what has a deadline may leave.

@@ -84,7 +84,7 @@ impl Sending {
         self.follow_path(counters);
         if let Class::DeadlineBound(bound) = sample.class {
             let pieces = sample.payload.len() / self.piece_bytes_max + 1;
-            self.flight.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, now);
+            self.flight.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, bound.deadline, now);
             let room = self.queue_bytes_max.saturating_sub(self.queue_bytes);
             self.bound.send(sample, bound, (self.piece_bytes_max, room), (now, counters));
             return Ok(());

@@ -17,6 +17,7 @@ fn path() -> Path {
         is_limited: false,
         soonest: Span::from_ms(8),
         is_doubtful: false,
+        may_repair: true,
         lateness: Span::from_us(300),
         capacity_bytes_per_s: None,
     }
