@@ -21,7 +21,9 @@ mod publish;
 mod record;
 mod stop;
 mod swarm;
+mod swarm_flight;
 mod sync;
+mod teleop;
 mod top;
 mod topics;
 mod units;
@@ -56,6 +58,11 @@ enum Command {
     Sync(sync::Command),
     /// Fly a simulated flight controller with a companion computer, and see what wrong times cost
     Fcu(fcu::FcuArguments),
+    /// Move an arm from afar, and see what latency costs: kinematics, control analysis, experiments
+    Teleop(teleop::TeleopArguments),
+    /// Fly a swarm that knows how old its neighbours' states are
+    #[command(subcommand)]
+    Swarm(swarm_flight::Command),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -108,6 +115,8 @@ fn main() -> ExitCode {
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
         Command::Fcu(arguments) => fcu::run(&arguments),
+        Command::Teleop(arguments) => teleop::run(&arguments),
+        Command::Swarm(command) => swarm_flight::run(&command),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
