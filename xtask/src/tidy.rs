@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("formats", &[]),
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
+    ("arm", &["timebase"]),
     // An application's core: with its air and its simulation.
     ("swarm", &["timebase", "netsim"]),
     ("discovery", &["timebase"]),
@@ -39,6 +40,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],
     ),
+    // For the hash of a type.
+    ("codegen", &["formats"]),
+    ("web", &["sys"]),
+    ("teleop", &["timebase", "netsim", "arm", "noctule", "sys", "web"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
     ("link-emulator", &["timebase", "netsim", "sys"]),
@@ -73,10 +78,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "noctule",
             "flight",
             "fcu",
+            "arm",
+            "teleop",
             "peer",
             "lab",
             "link-emulator",
             "gateway",
+            "codegen",
             "swarm",
             "record",
         ],

@@ -9,6 +9,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::block::{Block, Path};
 use crate::congestion::repair_budget::RepairBudget;
+use crate::delay_table::Quantiles;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
@@ -42,6 +43,8 @@ const AT_ONCE: usize = 16;
 /// A long sample that needs all of its path leaves so much faster than the path is believed to take it: what waits in front
 /// of the line keeps it busy while a thread wakes late, and while the belief is too low.
 const OVER_CAPACITY: f64 = 1.03;
+/// Stamps are no better than this: an acknowledgement that comes so much later than the slowest is not late.
+const STAMP_ERROR: Span = Span::from_us(10);
 /// What a datagram carries besides its piece: prefix, sample and place.
 pub(crate) const HEADER_BYTES: usize = 56;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
@@ -246,7 +249,8 @@ impl BoundSending {
         let symbol = carried.index as u8;
         stream.due = now;
         match fate {
-            Fate::Arrived | Fate::Refused => block.handle_arrival(symbol, packet, now),
+            Fate::Arrived => block.handle_arrival(symbol, packet, now),
+            Fate::Refused => block.handle_late(packet),
             Fate::Lost => block.handle_loss(symbol, packet, now),
         }
     }
@@ -278,6 +282,7 @@ impl BoundSending {
                     symbol,
                     symbols: if block.is_closed() { block.symbols() } else { 0 },
                     attempt,
+                    ack_soon: path.needs_ack_soon(stream.bound.deadline),
                 };
                 self.turn = *writer;
                 return Some(Next { carried, place });
@@ -523,7 +528,7 @@ impl BoundStream {
             let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
             let price = if block.stood_still() { price * PRICE_AFTER_STANDSTILL } else { price };
             match block.step(path, interval, price, now) {
-                Step::Send(risk) if !self.budget.allows() => {
+                Step::Send(risk) if !self.budget.allows() || !path.may_repair => {
                     counters.extras_refused += 1;
                     block.risk = risk;
                     block.due = now + interval.max(EXTRAS_PAUSE);
@@ -574,26 +579,25 @@ fn cost(block: &Block) -> usize {
     block.bytes() + SAMPLE_OVERHEAD_BYTES
 }
 
-/// How the path is, with what can be relied on: half the round trip and its variation one way.
+/// How the path is, with what can be relied on. One way is half a round trip only if the other side's clock is not known.
 fn path(flight: &Flight, lateness: Span) -> Path {
-    let (one_way, round) = match flight.round_trip() {
-        None => (ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR),
-        Some(trip) => {
-            (trip.smoothed / 2 + trip.variation * 2 + lateness, trip.smoothed + trip.variation * 4 + lateness)
-        }
-    };
+    let rounds = flight.round_trips().copied().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
+    let round = rounds.highest() + lateness + STAMP_ERROR;
+    let one_way = flight.ways_there().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
     let (known, next, heard_at) = (flight.known(), flight.next_number(), flight.heard_at());
     let is_limited = flight.pace().limit_bytes_per_s().is_some();
     Path {
         one_way,
         round,
+        rounds,
         known,
         next,
         heard_at,
         channel: flight.channel(),
         is_limited,
-        is_doubtful: flight.pace().is_doubtful(flight.capacity_bytes_per_s()),
-        soonest: flight.pace().floor() / 2,
+        is_doubtful: flight.pace().is_doubtful(),
+        may_repair: flight.pace().allows_repair(),
+        soonest: flight.floor() / 2,
         capacity_bytes_per_s: flight.capacity_bytes_per_s(),
         lateness,
     }
