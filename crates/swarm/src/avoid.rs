@@ -13,7 +13,7 @@
 //!   certain: `v·n ≤ √(a²·r² + a·gap) − a·r`, with half of the vehicle's acceleration for a and the time r until a command
 //!   acts. If both keep it they stop before they touch, whatever either intends. It is the barrier of Wang, Ames
 //!   and Egerstedt ("Safety barrier certificates for collisions-free multirobot systems", 2017) for velocity
-//!   commands. Standing still always keeps it, unless the neighbour is too near even where it is thought to be.
+//!   commands. Hovering always keeps it, unless the neighbour is too near even where it is thought to be.
 //!   A neighbour that has not been heard for long may be at either side: the plane is repeated for the edge of the ball in
 //!   which it is, and while that ball reaches the vehicle itself it creeps until it hears more.
 //! - **Reciprocal** (soft): ORCA's plane, with a larger margin and a horizon. It makes drones pass each other instead of

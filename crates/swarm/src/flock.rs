@@ -270,9 +270,9 @@ mod tests {
             let distances = flock.iter().enumerate().filter(|(other, _)| *other != number);
             distances.map(|(_, m)| (m.position_m - flock[number].position_m).norm()).fold(f64::MAX, f64::min)
         };
-        for number in 0..flock.len() {
+        for (number, mate) in flock.iter().enumerate() {
             assert!((nearest(number) - 7.0).abs() < 1.5, "{} m", nearest(number));
-            assert!((flock[number].velocity_m_s - goal.velocity_m_s).norm() < 0.2);
+            assert!((mate.velocity_m_s - goal.velocity_m_s).norm() < 0.2);
         }
     }
 }

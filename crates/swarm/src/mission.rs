@@ -39,7 +39,7 @@ pub fn sphere(count: usize, radius_m: f64, seed: u64) -> Vec<Vector> {
     (0..count).map(point).collect()
 }
 
-/// A sphere that stands still.
+/// A sphere that never moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Obstacle {
     /// m.

@@ -38,6 +38,9 @@ const ARRIVED_M: f64 = 1.0;
 /// Drones that have arrived are watched for so long.
 const LINGER_S: f64 = 3.0;
 
+/// A frame to be handed to the radio: when, ns; by which drone.
+type Due = (i64, usize);
+
 /// A running swarm.
 #[derive(Debug)]
 pub struct Simulation {
@@ -50,8 +53,8 @@ pub struct Simulation {
     clock_errors: Vec<Span>,
     winds: Vec<Wind>,
     air: Option<Air>,
-    /// States that are true and not yet with the radio: when, which drone, how many frames are left.
-    outbox: BinaryHeap<Reverse<(i64, usize, u32)>>,
+    /// States that are true and not yet with the radio.
+    outbox: BinaryHeap<Reverse<Due>>,
     pending: Vec<Arc<[u8]>>,
     jitter: Random,
     separation: Separation,
@@ -194,7 +197,7 @@ impl Simulation {
             let at_ns = now.ns() + self.scenario.states.delay.ns() + jitter_ns;
             for copy in 0..copies {
                 let later_ns = period_ns * i64::from(copy) / i64::from(copies);
-                self.outbox.push(Reverse((at_ns + later_ns, number, copy)));
+                self.outbox.push(Reverse((at_ns + later_ns, number)));
             }
             drone.queue.push_back((self.pending[number].clone(), copies));
         }
@@ -204,7 +207,7 @@ impl Simulation {
     fn exchange(&mut self, now: Now) {
         let Some(air) = &mut self.air else { return };
         let end = now.0 + STEP;
-        while let Some(Reverse((at_ns, number, _))) = self.outbox.peek().copied() {
+        while let Some(Reverse((at_ns, number))) = self.outbox.peek().copied() {
             if at_ns >= end.ns() {
                 break;
             }
@@ -230,7 +233,7 @@ impl Simulation {
             let difference = self.clock_errors[reception.from] - self.clock_errors[reception.to];
             let Ok(mut state) = State::decode(&reception.bytes) else { continue };
             // Translated with the error that the bound allows.
-            state.at = state.at + difference;
+            state.at += difference;
             self.drones[reception.to].neighbours.handle_state(state, bound);
             self.discovery.heard(reception.from, reception.to, reception.at);
         }

@@ -109,7 +109,7 @@ pub(super) fn decide(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Erro
             output.flush()?;
         }
         step += 1;
-        // A process that was kept from running does not fly faster afterwards: the vehicle stands still as long.
+        // A process that was kept from running does not fly faster afterwards: the vehicle stalls as long.
         due_ns = (due_ns + STEP_NS).max(now_ns() - STEP_NS);
     }
 }

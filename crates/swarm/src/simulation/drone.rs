@@ -30,6 +30,9 @@ pub(super) struct Flight<'a> {
     pub(super) count: usize,
 }
 
+/// A state's bytes, and the frames of it that are left.
+type Copies = (Arc<[u8]>, u32);
+
 #[derive(Debug)]
 pub(super) struct Drone {
     number: usize,
@@ -41,8 +44,8 @@ pub(super) struct Drone {
     pub(super) effort: f64,
     pub(super) next_state_ns: i64,
     pub(super) neighbours: Neighbours,
-    /// States on their way to the radio, each with the frames that are left.
-    pub(super) queue: VecDeque<(Arc<[u8]>, u32)>,
+    /// States on their way to the radio.
+    pub(super) queue: VecDeque<Copies>,
     avoidance: Avoidance,
     errors: Random,
     /// Neighbours at the present decision.
