@@ -9,6 +9,7 @@
 mod echo;
 mod fcu;
 mod gateway;
+mod generate;
 mod key;
 mod lab;
 mod lab_report;
@@ -20,7 +21,9 @@ mod publish;
 mod record;
 mod stop;
 mod swarm;
+mod swarm_flight;
 mod sync;
+mod teleop;
 mod top;
 mod topics;
 mod units;
@@ -55,6 +58,11 @@ enum Command {
     Sync(sync::Command),
     /// Fly a simulated flight controller with a companion computer, and see what wrong times cost
     Fcu(fcu::FcuArguments),
+    /// Move an arm from afar, and see what latency costs: kinematics, control analysis, experiments
+    Teleop(teleop::TeleopArguments),
+    /// Fly a swarm that knows how old its neighbours' states are
+    #[command(subcommand)]
+    Swarm(swarm_flight::Command),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -70,6 +78,8 @@ enum Command {
     ///
     /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
     Gateway(gateway::GatewayArguments),
+    /// Turn message definitions into typed endpoints, hashes and bytes
+    Gen(generate::GenArguments),
     /// Make a swarm key, or say which one a file holds
     #[command(subcommand)]
     Key(key::Command),
@@ -105,11 +115,14 @@ fn main() -> ExitCode {
         Command::Doctor { json } => examine(json),
         Command::Sync(command) => sync::run(command),
         Command::Fcu(arguments) => fcu::run(&arguments),
+        Command::Teleop(arguments) => teleop::run(&arguments),
+        Command::Swarm(command) => swarm_flight::run(&command),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Gen(arguments) => generate::run(&arguments),
         Command::Key(command) => key::run(command),
         Command::Record(arguments) => record::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),

@@ -51,3 +51,17 @@ fn what_cannot_be_shown_is_refused_with_the_way_out() {
     assert_eq!(exposed.status.code(), Some(2));
     assert!(text(&exposed.stderr).contains("chmod 600"), "{}", text(&exposed.stderr));
 }
+
+#[test]
+fn the_environment_names_a_key_or_holds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    key(&["new", "k"], folder.path());
+    let file = folder.path().join("k");
+    let digits = std::fs::read_to_string(&file).unwrap();
+    let fingerprint = key(&["show", "k"], folder.path()).stdout;
+    for (name, value) in [("NOCTULE_KEY_FILE", file.to_str().unwrap()), ("NOCTULE_KEY", digits.trim())] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
+        command.args(["key", "show"]).env_remove("NOCTULE_KEY_FILE").env_remove("NOCTULE_KEY");
+        assert_eq!(command.env(name, value).output().unwrap().stdout, fingerprint, "{name}");
+    }
+}

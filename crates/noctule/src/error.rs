@@ -124,6 +124,14 @@ pub enum PublishError {
         /// Longest possible.
         most_bytes: usize,
     },
+    /// Keep all, and a reader is behind by the whole history. Nothing was published.
+    #[error(
+        "topic {topic} keeps all samples and a reader is behind by as many as it keeps; publish again later, or wait for room"
+    )]
+    WouldBlock {
+        /// The topic.
+        topic: String,
+    },
     /// A value that its format cannot express.
     #[error("topic {topic}: {cause}")]
     Format {

@@ -10,9 +10,11 @@ mod door;
 mod driver;
 mod groups;
 mod hand_over;
+mod kernel_queue;
 mod lead;
 mod local;
 mod notice_printer;
+mod outbox;
 mod overload;
 mod ping;
 mod ports;
@@ -47,6 +49,7 @@ use crate::clock::{self, LocalClock};
 use crate::deadline::DeadlineMissed;
 use crate::envelope::{Envelope, RefusedCounters};
 use crate::error::NodeError;
+use crate::key_file::KeyFile;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
@@ -55,6 +58,8 @@ use alarm::Alarm;
 use deadlines::Topic;
 use lead::Lead;
 use offer::Offer;
+use outbox::Outbox;
+pub use outbox::SendCounters;
 pub use ping::{PINGS_LIMIT, PingError};
 use ports::{DISCOVERY_PORT, DOMAIN_MAX};
 use sockets::Sockets;
@@ -77,6 +82,12 @@ pub(crate) struct Shared {
     id: NodeId,
     sockets: Sockets,
     state: Mutex<State>,
+    /// Locked before `state`, if both are.
+    outbox: Mutex<Outbox>,
+    /// Somebody queued something while another had the outbox.
+    outbox_wanted: AtomicBool,
+    /// When the outbox must be looked at again, on the raw clock; `i64::MAX` if never.
+    check_at_ns: AtomicI64,
     /// When the thread wakes by itself.
     alarm: Alarm,
     /// Who reads the own socket.
@@ -125,7 +136,8 @@ impl NodeBuilder {
     }
 
     /// File with the swarm's key; every datagram is sealed with it. Default: the file that `NOCTULE_KEY_FILE` names, or the 64 digits in `NOCTULE_KEY`;
-    /// without either, no key.
+    /// without either, no key. The file is watched: it may hold an old and a new key, the first seals and all open, so a key can be changed while
+    /// the swarm goes on (`docs/design/security.md`).
     pub fn swarm_key(mut self, file: impl Into<PathBuf>) -> Self {
         self.key = Some(file.into());
         self
@@ -172,7 +184,10 @@ impl NodeBuilder {
         if self.domain > DOMAIN_MAX {
             return Err(NodeError::Domain { domain: self.domain });
         }
-        let key = SwarmKey::choose(self.key.as_deref())?;
+        let (key_file, keys) = match SwarmKey::chosen_file(self.key.as_deref()) {
+            Some(file) => KeyFile::open(file).map(|(file, keys)| (Some(file), keys))?,
+            None => (None, SwarmKey::of_environment()?.into_iter().collect()),
+        };
         let peers = static_peers(&self.peers)?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
         let sockets =
@@ -194,7 +209,8 @@ impl NodeBuilder {
         let now = Instant::from_ns(clock::now().ns());
         let secret = random::secret().map_err(system("no random numbers"))?;
         let discovery = Discovery::new(config, me, peers, secret, now);
-        let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
+        let mut envelope = Envelope::new(id, keys.first(), u64::from_le_bytes(seed).rotate_left(17));
+        envelope.set_keys(&keys);
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
         let alarm = Alarm::new().map_err(system("no timer"))?;
@@ -203,6 +219,9 @@ impl NodeBuilder {
             id,
             sockets,
             state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
+            outbox: Mutex::new(Outbox::new()),
+            outbox_wanted: AtomicBool::new(false),
+            check_at_ns: AtomicI64::new(i64::MAX),
             alarm,
             lead: Lead::new(),
             kick,
@@ -213,8 +232,8 @@ impl NodeBuilder {
             group: self.group,
             tells: self.tells,
         });
-        let thread =
-            driver::start(Arc::clone(&shared)).map_err(system("the node's thread cannot be started"))?;
+        let thread = driver::start(Arc::clone(&shared), key_file)
+            .map_err(system("the node's thread cannot be started"))?;
         Ok(Node { shared, thread: Some(thread) })
     }
 }
@@ -272,6 +291,11 @@ impl Node {
     /// What came over the network that was not believed or not understood, beside discovery's own traffic.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().counters()
+    }
+
+    /// What was sent over the network, and how.
+    pub fn send_counters(&self) -> SendCounters {
+        self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
     }
 
     /// Every other node, by number.
@@ -512,6 +536,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// When the outbox must be looked at again.
+    fn check_at(&self) -> Instant<clock::Raw> {
+        Instant::from_ns(self.check_at_ns.load(Ordering::Relaxed))
+    }
+
     /// Lets the node's thread look.
     fn kick(&self) {
         let _ = rustix::io::write(&self.kick, &1u64.to_ne_bytes());
@@ -544,6 +573,10 @@ fn static_peers(texts: &[String]) -> Result<Vec<SocketAddr>, NodeError> {
             .map_err(|_| NodeError::Peer { text: text.clone() })
     };
     texts.iter().map(parse).collect()
+}
+
+pub(crate) fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
+    directory::is_packet(name, bytes)
 }
 
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -1,5 +1,6 @@
 //! The key that all nodes of a swarm share.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,6 +13,11 @@ use ring::hmac;
 pub const KEY_FILE_VARIABLE: &str = "NOCTULE_KEY_FILE";
 /// The environment variable that holds the key itself, for containers whose secrets are variables; the processes of the same user can read it.
 pub const KEY_VARIABLE: &str = "NOCTULE_KEY";
+
+/// Keys that a file may hold: an old one, a new one, and some more.
+pub const KEYS_LIMIT: usize = 4;
+/// Longer files are no key files.
+const FILE_BYTES_MAX: u64 = 512;
 
 /// 32 secret bytes. Never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -48,9 +54,9 @@ pub enum SwarmKeyError {
         /// Its owner.
         uid: u32,
     },
-    /// Not 64 hexadecimal digits.
+    /// Not lines of 64 hexadecimal digits.
     #[error(
-        "the swarm key {path} is not 64 hexadecimal digits on one line; make one with: noctule key new {path}"
+        "the swarm key {path} is not one to four lines of 64 hexadecimal digits; make one with: noctule key new {path}"
     )]
     Malformed {
         /// The file.
@@ -79,16 +85,20 @@ impl SwarmKey {
     /// # Errors
     /// A key that is named and cannot be used: never taken for none.
     pub fn choose(file: Option<&Path>) -> Result<Option<SwarmKey>, SwarmKeyError> {
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        if let Some(file) = file {
-            SwarmKey::read(file).map(Some)
-        } else if let Some(file) = variable(KEY_FILE_VARIABLE) {
-            SwarmKey::read(Path::new(&file)).map(Some)
-        } else if let Some(digits) = variable(KEY_VARIABLE) {
-            parse(digits.as_encoded_bytes()).map(Some).ok_or(SwarmKeyError::Variable)
-        } else {
-            Ok(None)
+        match SwarmKey::chosen_file(file) {
+            Some(file) => SwarmKey::read(&file).map(Some),
+            None => SwarmKey::of_environment(),
         }
+    }
+
+    /// The file that is named, here or in the environment.
+    pub(crate) fn chosen_file(file: Option<&Path>) -> Option<PathBuf> {
+        file.map(Path::to_owned).or_else(|| variable(KEY_FILE_VARIABLE).map(PathBuf::from))
+    }
+
+    pub(crate) fn of_environment() -> Result<Option<SwarmKey>, SwarmKeyError> {
+        let digits = variable(KEY_VARIABLE);
+        digits.map(|digits| parse(digits.as_encoded_bytes()).ok_or(SwarmKeyError::Variable)).transpose()
     }
 
     /// Draws a key and writes it to a new file that only its owner can read.
@@ -118,11 +128,20 @@ impl SwarmKey {
         SwarmKey(bytes)
     }
 
-    /// Reads a file of 64 hexadecimal digits that only its owner can read.
+    /// Reads the first key of a file that only its owner can read.
+    ///
+    /// # Errors
+    /// As [`read_all`](SwarmKey::read_all).
+    pub fn read(path: &Path) -> Result<SwarmKey, SwarmKeyError> {
+        let keys = SwarmKey::read_all(path)?;
+        keys.into_iter().next().ok_or_else(|| SwarmKeyError::Malformed { path: path.to_owned() })
+    }
+
+    /// Reads a file of one to [`KEYS_LIMIT`] lines of 64 hexadecimal digits that only its owner can read. The first seals, all open.
     ///
     /// # Errors
     /// Says which of these it is not.
-    pub fn read(path: &Path) -> Result<SwarmKey, SwarmKeyError> {
+    pub fn read_all(path: &Path) -> Result<Vec<SwarmKey>, SwarmKeyError> {
         let unreadable = |cause| SwarmKeyError::Unreadable { path: path.to_owned(), cause };
         let file = File::open(path).map_err(unreadable)?;
         // Of the file that was opened, not of the name: the name may point elsewhere by now.
@@ -136,8 +155,10 @@ impl SwarmKey {
             return Err(SwarmKeyError::Foreign { path: path.to_owned(), uid });
         }
         let mut text = Vec::new();
-        file.take(128).read_to_end(&mut text).map_err(unreadable)?;
-        parse(&text).ok_or_else(|| SwarmKeyError::Malformed { path: path.to_owned() })
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
+        let keys: Option<Vec<SwarmKey>> = text.trim_ascii().split(|byte| *byte == b'\n').map(parse).collect();
+        let keys = keys.filter(|keys| keys.len() <= KEYS_LIMIT);
+        keys.ok_or_else(|| SwarmKeyError::Malformed { path: path.to_owned() })
     }
 }
 
@@ -145,6 +166,10 @@ impl fmt::Debug for SwarmKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SwarmKey(…)")
     }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 fn parse(text: &[u8]) -> Option<SwarmKey> {
@@ -187,8 +212,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_several_keys_is_read_in_order() {
+        let lines = ["11", "22", "33"].map(|digits| digits.repeat(32)).join("\n");
+        let (_directory, path) = file(&lines, 0o600);
+        assert_eq!(SwarmKey::read_all(&path).unwrap(), [0x11, 0x22, 0x33].map(|byte| SwarmKey([byte; 32])));
+        assert_eq!(SwarmKey::read(&path).unwrap(), SwarmKey([0x11; 32]));
+    }
+
+    #[test]
     fn anything_else_is_refused_and_not_repeated() {
-        for text in ["", "secret", &"0".repeat(63), &"g".repeat(64), &"0".repeat(200)] {
+        let five = vec!["00".repeat(32); KEYS_LIMIT + 1].join("\n");
+        let half = format!("{}\nsecret", "00".repeat(32));
+        for text in ["", "secret", &"0".repeat(63), &"g".repeat(64), &"0".repeat(200), &five, &half] {
             let (_directory, path) = file(text, 0o600);
             let error = SwarmKey::read(&path).unwrap_err();
             assert!(matches!(error, SwarmKeyError::Malformed { .. }));

@@ -308,7 +308,7 @@ impl Flight {
         self.reordering = self.reordering - self.reordering / REORDERING_FADES;
         self.path_delay.measure(sample, self.pace.queue_loses(), now);
         self.pace.measure(sample, sent_at, &self.path_delay);
-        self.window.measure(trip, feedback.newest, now);
+        self.window.measure(trip, feedback.newest, &self.path_delay);
         let (packet, arrived_ns, arrived_bytes) = (feedback.newest, feedback.arrived_ns, self.arrived_bytes);
         self.dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes });
     }

@@ -414,10 +414,26 @@ impl Link {
     /// Appends the next datagram to `out`, in which an envelope's header may already be. Call again until
     /// `false`: nothing more is to be sent before [`poll_timeout`](Link::poll_timeout).
     pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
+        self.poll(now, false, out)
+    }
+
+    /// As [`poll_transmit`](Link::poll_transmit), but leaves fragments of samples that need several datagrams and have no
+    /// deadline: for a host whose own line is behind, so that what is small or urgent goes ahead of what is long.
+    /// `false` does not mean that nothing waits.
+    pub fn poll_transmit_urgent(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
+        self.poll(now, true, out)
+    }
+
+    /// Whether fragments of a sample that needs several datagrams and has no deadline wait to be sent.
+    pub fn has_long_samples(&self) -> bool {
+        self.sending.has_long_samples()
+    }
+
+    fn poll(&mut self, now: Instant<Local>, only_urgent: bool, out: &mut Vec<u8>) -> bool {
         self.sending.handle_timeout(now, &mut self.counters);
         let before = out.len();
         let aboard = Aboard { session: self.session, feedback: self.arrivals.feedback(now) };
-        let carries_sample = self.sending.poll_transmit(now, aboard, out, &mut self.counters);
+        let carries_sample = self.sending.poll_transmit((now, only_urgent), aboard, out, &mut self.counters);
         if !carries_sample {
             if self.arrivals.due().is_none_or(|due| now < due) {
                 return false;

@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod datagram;
+pub mod datagram_batch;
 pub mod fork_guard;
 pub mod interface;
 pub mod local_socket;

@@ -1,0 +1,62 @@
+//! `noctule teleop`: an arm under an operator's hand, and what latency costs.
+
+mod analyse;
+mod cost;
+mod ik;
+mod live;
+mod study;
+
+use std::error::Error;
+
+use crate::Outcome;
+
+/// Without a subcommand: the whole loop, a master and a controller in a process each, and the page that is opened.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct TeleopArguments {
+    #[command(subcommand)]
+    command: Option<Subcommand>,
+    #[command(flatten)]
+    whole: live::WholeArguments,
+}
+
+#[derive(clap::Subcommand)]
+enum Subcommand {
+    /// Margins, poles and step response of a joint's loop, continuous and as it runs
+    Analyse(analyse::AnalyseArguments),
+    /// All joint angles for a pose of the flange, and why the others do not exist
+    Ik(ik::IkArguments),
+    /// What a delay costs in millimetres, in virtual time
+    Cost(cost::CostArguments),
+    /// The three experiments of what latency costs, with the theory's line
+    Study(study::StudyArguments),
+    /// The arm: a controller at 4 kHz
+    Controller(live::ControllerArguments),
+    /// The operator's side: poses at 1 kHz from the page or from a synthetic hand
+    Master(live::MasterArguments),
+    /// The page: shows the arm in browsers, and takes one operator's hand from them
+    Page(live::PageArguments),
+}
+
+pub(crate) fn run(arguments: &TeleopArguments) -> Result<Outcome, Box<dyn Error>> {
+    match &arguments.command {
+        None => live::whole(&arguments.whole),
+        Some(Subcommand::Analyse(arguments)) => analyse::run(arguments),
+        Some(Subcommand::Ik(arguments)) => ik::run(arguments),
+        Some(Subcommand::Cost(arguments)) => cost::run(arguments),
+        Some(Subcommand::Study(arguments)) => study::run(arguments),
+        Some(Subcommand::Controller(arguments)) => live::controller(arguments),
+        Some(Subcommand::Master(arguments)) => live::master(arguments),
+        Some(Subcommand::Page(arguments)) => live::page(arguments),
+    }
+}
+
+/// Exactly `N` finite numbers with commas between them.
+fn numbers<const N: usize>(text: &str) -> Result<[f64; N], String> {
+    let fault = || format!("\"{text}\" is not {N} numbers with commas between them");
+    let parsed: Option<Vec<f64>> = text
+        .split(',')
+        .map(|part| part.trim().parse().ok().filter(|number: &f64| number.is_finite()))
+        .collect();
+    parsed.and_then(|numbers| numbers.try_into().ok()).ok_or_else(fault)
+}

@@ -1,0 +1,215 @@
+//! As much of Chromium's DevTools protocol as a test of a page needs.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+/// Nothing of a test takes longer, on a machine that builds beside it.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What a page is given for a condition, ms.
+const CONDITION_MS: u32 = 60_000;
+
+/// A headless Chromium with a profile of its own; killed when dropped.
+pub(crate) struct Browser {
+    child: Child,
+    _profile: tempfile::TempDir,
+    connection: RefCell<Connection>,
+}
+
+struct Connection {
+    socket: WebSocket<TcpStream>,
+    number: u64,
+}
+
+impl Connection {
+    fn call(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Value {
+        self.tried(session, method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn tried(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Result<Value, Value> {
+        self.number += 1;
+        let mut call = json!({ "id": self.number, "method": method, "params": parameters });
+        if let Some(session) = session {
+            call["sessionId"] = json!(session);
+        }
+        self.socket.send(Message::text(call.to_string())).unwrap();
+        loop {
+            let Message::Text(text) = self.socket.read().unwrap() else { continue };
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            if answer["id"] == self.number {
+                return match answer["error"].is_null() {
+                    true => Ok(answer["result"].clone()),
+                    false => Err(answer["error"].clone()),
+                };
+            }
+        }
+    }
+}
+
+impl Browser {
+    /// Starts one; `None` where there is none.
+    pub(crate) fn start() -> Option<Browser> {
+        let profile = tempfile::tempdir().unwrap();
+        let mut child = Command::new("chromium")
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--window-size=1280,1000",
+            ])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args(["--disable-background-timer-throttling", "--disable-renderer-backgrounding"])
+            .args(["--disable-backgrounding-occluded-windows", "--remote-debugging-port=0"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut errors = BufReader::new(child.stderr.take()?);
+        let mut line = String::new();
+        let endpoint = loop {
+            line.clear();
+            assert_ne!(errors.read_line(&mut line).unwrap(), 0, "chromium ended");
+            if let Some(endpoint) = line.trim().strip_prefix("DevTools listening on ") {
+                break endpoint.to_owned();
+            }
+        };
+        std::thread::spawn(move || errors.lines().for_each(drop));
+        let address = endpoint.strip_prefix("ws://")?.split('/').next()?;
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (socket, _) = tungstenite::client(&endpoint, stream).unwrap();
+        let connection = RefCell::new(Connection { socket, number: 0 });
+        Some(Browser { child, _profile: profile, connection })
+    }
+
+    /// Opens an address in a tab of its own.
+    pub(crate) fn open(&self, url: &str) -> Page<'_> {
+        let mut connection = self.connection.borrow_mut();
+        let target = connection.call(None, "Target.createTarget", json!({ "url": url, "newWindow": true }));
+        let target = target["targetId"].as_str().unwrap().to_owned();
+        let attached =
+            connection.call(None, "Target.attachToTarget", json!({ "targetId": target, "flatten": true }));
+        let session = attached["sessionId"].as_str().unwrap().to_owned();
+        drop(connection);
+        let mut page = Page { browser: self, target, session };
+        page.call("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
+        page.loaded();
+        page
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A tab.
+pub(crate) struct Page<'a> {
+    browser: &'a Browser,
+    target: String,
+    session: String,
+}
+
+impl Page<'_> {
+    fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.browser.connection.borrow_mut().call(Some(&self.session), method, parameters)
+    }
+
+    /// Waits for the page's own scripts. While it navigates, what is asked of it fails with the page before.
+    fn loaded(&mut self) {
+        let ready = "new Promise((done) => setTimeout(() => done(document.readyState === 'complete' && typeof socket !== 'undefined'), 20))";
+        let parameters = json!({ "expression": ready, "returnByValue": true, "awaitPromise": true });
+        for _ in 0..3_000 {
+            let mut connection = self.browser.connection.borrow_mut();
+            let answer = connection.tried(Some(&self.session), "Runtime.evaluate", parameters.clone());
+            if answer.is_ok_and(|answer| answer["result"]["value"] == json!(true)) {
+                return;
+            }
+        }
+        panic!("the page did not load");
+    }
+
+    /// The value of an expression.
+    pub(crate) fn value(&mut self, expression: &str) -> Value {
+        let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.call("Runtime.evaluate", parameters);
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
+        answer["result"]["value"].clone()
+    }
+
+    /// Waits, in the page, until an expression is true.
+    pub(crate) fn until(&mut self, condition: &str) {
+        let script = format!(
+            "new Promise((done) => {{ const begin = performance.now(); const look = () => {{ let is = false; \
+             try {{ is = Boolean({condition}); }} catch {{ is = false; }} \
+             if (is || performance.now() - begin > {CONDITION_MS}) done(is); else setTimeout(look, 10); }}; look(); }})"
+        );
+        if self.value(&script) != json!(true) {
+            let seen = self.value("typeof state === 'undefined' ? null : { state, operating, connected, hand, banner: document.getElementById('banner').textContent }");
+            panic!("never true: {condition}\n{seen}");
+        }
+    }
+
+    /// A mouse with its left button.
+    pub(crate) fn mouse(&mut self, kind: &str, x: f64, y: f64) {
+        let buttons = u8::from(kind != "mouseReleased");
+        let event =
+            json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1 });
+        self.call("Input.dispatchMouseEvent", event);
+    }
+
+    /// As large as a phone's screen, with touch.
+    pub(crate) fn phone(&mut self) {
+        let screen = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
+        self.call("Emulation.setDeviceMetricsOverride", screen);
+    }
+
+    /// The whole page as a picture.
+    pub(crate) fn screenshot(&mut self, path: &Path) {
+        let answer = self.call("Page.captureScreenshot", json!({ "captureBeyondViewport": true }));
+        std::fs::write(path, base64(answer["data"].as_str().unwrap())).unwrap();
+    }
+
+    /// Closes the tab.
+    pub(crate) fn close(self) {
+        self.browser.connection.borrow_mut().call(
+            None,
+            "Target.closeTarget",
+            json!({ "targetId": self.target }),
+        );
+    }
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut count) = (0_u32, 0);
+    for byte in text.bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => break,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    bytes
+}

@@ -1,0 +1,172 @@
+//! The two threads of a browser: one reads its messages, one writes the newest state and the replies.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use tungstenite::protocol::{Role, WebSocketConfig};
+use tungstenite::{Message, WebSocket};
+
+use crate::{MESSAGE_BYTES_MAX, REPLIES_MAX};
+
+/// A browser that takes longer to accept a frame has gone.
+pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What waits for a browser.
+#[derive(Debug, Default)]
+struct Waiting {
+    newest: Option<Arc<str>>,
+    replies: VecDeque<String>,
+    dropped: u64,
+    closed: bool,
+}
+
+/// Where the program leaves what a browser shall get.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+impl Mailbox {
+    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+        // Only a panic of ours poisons it; then the browser gets no more.
+        if let Ok(mut waiting) = self.waiting.lock() {
+            change(&mut waiting);
+            self.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn show(&self, state: &Arc<str>) {
+        self.change(|waiting| {
+            waiting.dropped += u64::from(waiting.newest.replace(Arc::clone(state)).is_some());
+        });
+    }
+
+    pub(crate) fn reply(&self, text: &str) {
+        self.change(|waiting| {
+            if waiting.replies.len() == REPLIES_MAX {
+                waiting.replies.pop_front();
+                waiting.dropped += 1;
+            }
+            waiting.replies.push_back(text.to_owned());
+        });
+    }
+
+    pub(crate) fn close(&self) {
+        self.change(|waiting| waiting.closed = true);
+    }
+
+    /// States and replies that this browser was too slow for.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.waiting.lock().map_or(0, |waiting| waiting.dropped)
+    }
+
+    /// Replies first, then the newest state; `None` when closed.
+    fn next(&self) -> Option<String> {
+        let mut waiting = self.waiting.lock().ok()?;
+        loop {
+            if waiting.closed {
+                return None;
+            }
+            if let Some(reply) = waiting.replies.pop_front() {
+                return Some(reply);
+            }
+            if let Some(newest) = waiting.newest.take() {
+                return Some(newest.to_string());
+            }
+            waiting = self.changed.wait(waiting).ok()?;
+        }
+    }
+}
+
+/// A stream that two threads write to: the writer frames, the reader answers to pings and closes.
+struct SharedStream {
+    stream: TcpStream,
+    writing: Arc<Mutex<()>>,
+}
+
+impl Read for SharedStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for SharedStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _writing = self.writing.lock().map_err(|_| io::ErrorKind::BrokenPipe)?;
+        // All of it: a frame of the other thread must not come between.
+        self.stream.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Serves a browser whose handshake is done until it goes or is closed; `heard` gets each text it sends.
+pub(crate) fn serve(
+    stream: TcpStream,
+    mailbox: &Arc<Mailbox>,
+    mut heard: impl FnMut(String),
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    let writing = Arc::new(Mutex::new(()));
+    let socket = |stream: TcpStream| {
+        let limits = WebSocketConfig::default()
+            .max_message_size(Some(MESSAGE_BYTES_MAX))
+            .max_frame_size(Some(MESSAGE_BYTES_MAX));
+        let shared = SharedStream { stream, writing: Arc::clone(&writing) };
+        WebSocket::from_raw_socket(shared, Role::Server, Some(limits))
+    };
+    let closing = stream.try_clone()?;
+    let mut writer = socket(stream.try_clone()?);
+    let mut reader = socket(stream);
+    let outgoing = Arc::clone(mailbox);
+    let thread = std::thread::Builder::new().name("page-writer".into()).spawn(move || {
+        while let Some(text) = outgoing.next() {
+            if writer.send(Message::text(text)).is_err() {
+                break;
+            }
+        }
+        // Ends the reader, too.
+        let _ = closing.shutdown(std::net::Shutdown::Both);
+    })?;
+    while let Ok(message) = reader.read() {
+        match message {
+            Message::Text(text) => heard(text.to_string()),
+            Message::Close(_) => break,
+            _ => {}
+        }
+    }
+    mailbox.close();
+    thread.join().map_err(|_| io::Error::other("the page's writer failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_browser_misses_states_and_old_replies() {
+        let mailbox = Mailbox::default();
+        for index in 0..3 {
+            mailbox.show(&Arc::from(format!("state {index}")));
+        }
+        for index in 0..=REPLIES_MAX {
+            mailbox.reply(&format!("reply {index}"));
+        }
+        assert_eq!(mailbox.dropped(), 3);
+        assert_eq!(mailbox.next().as_deref(), Some("reply 1"));
+        for _ in 1..REPLIES_MAX {
+            assert!(mailbox.next().is_some_and(|text| text.starts_with("reply")));
+        }
+        assert_eq!(mailbox.next().as_deref(), Some("state 2"));
+        mailbox.close();
+        assert_eq!(mailbox.next(), None);
+    }
+}
