@@ -78,6 +78,8 @@ pub(crate) struct Path {
     pub(crate) round: Span,
     /// The same without what is added for threads that wake late.
     pub(crate) rounds: Quantiles,
+    /// One way and round trip of long samples, whose delays are mostly their own queue: mean and variations, not the slowest.
+    pub(crate) long: [Span; 2],
     /// The newest datagram of known fate, and whether it was lost.
     pub(crate) known: (Departure, bool),
     /// Number of the next datagram.
@@ -293,6 +295,9 @@ impl Block {
 
     /// Whether to send more for it, now or later.
     pub(crate) fn step(&mut self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
+        let [one_way, round] = path.long;
+        let long = Path { one_way, round, ..*path };
+        let path = if self.symbols.len() < MANY_SYMBOLS { path } else { &long };
         self.latest = self.deadline_at - path.one_way;
         if !self.is_closed {
             return Step::Wait(self.close_at.min(self.deadline_at));

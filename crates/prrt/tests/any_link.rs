@@ -21,7 +21,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("rate", "0.9 of the offer with a queue of 20ms"),
     ("rate", "0.9 of the offer with a policer"),
     ("rate", "1.3 of the offer with a queue of 200ms"),
-    ("rate", "2 of the offer with a queue of 200ms"),
     ("drawn", "3"),
     ("drawn", "11"),
 ];

@@ -12,6 +12,7 @@ fn path() -> Path {
         one_way: Span::from_ms(10),
         round: Span::from_ms(20),
         rounds: Quantiles::all(Span::from_ms(20)),
+        long: [Span::from_ms(10), Span::from_ms(20)],
         known: (Departure { packet: 9, sent_at: at(-5) }, false),
         next: 15,
         heard_at: at(19),
