@@ -385,6 +385,7 @@ impl State {
                         self.reseat_all(now);
                     }
                 }
+                Event::AlsoAt { node, locator } => self.add_address(node, locator),
                 Event::Moved { node, locator } => self.handle_move(node, locator, now),
                 Event::Gone { node, reason } => {
                     self.forget_relay(node);

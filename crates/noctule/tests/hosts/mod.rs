@@ -30,7 +30,7 @@ impl Host {
     /// A node on this host.
     pub fn node(&self, name: &str, with: impl FnOnce(NodeBuilder) -> NodeBuilder + Send) -> Node {
         let open = || {
-            let builder = Node::builder(name).interface(self.1).keep_notices();
+            let builder = Node::builder(name).keep_notices();
             with(builder).open().map_err(io::Error::other)
         };
         self.0.run(open).unwrap()

@@ -30,14 +30,28 @@ pub(super) fn rings_max() -> usize {
     limit.saturating_sub(DESCRIPTORS_LEFT).max(limit / 2).min(RINGS_MAX)
 }
 
+/// Addresses of one node that datagrams are taken from.
+const ADDRESSES_LIMIT: usize = 8;
+
 impl State {
     /// Another node is reached at another address.
     pub(super) fn handle_move(&mut self, node: NodeId, locator: SocketAddr, now: Instant<Raw>) {
-        self.by_address.retain(|_, known| *known != node);
-        self.by_address.insert(locator, node);
+        self.add_address(node, locator);
         if let Some(remote) = self.remotes.get_mut(&node) {
             remote.handle_new_path(now);
         }
+    }
+
+    /// Datagrams from there are this node's. Addresses before are kept, as far as there is room: what is under way from them is its own,
+    /// too, and a node on several networks sends from each.
+    pub(super) fn add_address(&mut self, node: NodeId, locator: SocketAddr) {
+        let others =
+            self.by_address.iter().filter(|(address, known)| **known == node && **address != locator);
+        let excess: Vec<SocketAddr> = others.map(|(address, _)| *address).skip(ADDRESSES_LIMIT - 1).collect();
+        for address in excess {
+            self.by_address.remove(&address);
+        }
+        self.by_address.insert(locator, node);
     }
 
     /// Whether a writer of another host may have a ring here, which takes a descriptor.
