@@ -232,6 +232,8 @@ pub(crate) fn attach(node: usize, mtu_bytes: u16) -> io::Result<Tun> {
     interface::set_mtu(INTERFACE, mtu_bytes)?;
     interface::set_queue_length(INTERFACE, DEVICE_QUEUE_PACKETS)?;
     interface::set_address(INTERFACE, node_address(node).octets(), PREFIX_BITS)?;
+    // The kernel would look for a router behind the link, whose bytes are the programs' alone. Without IPv6 there is nothing to set.
+    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{INTERFACE}/router_solicitations"), "0");
     interface::set_up(INTERFACE, true)?;
     interface::replace_multicast_route("lo", INTERFACE)?;
     Ok(device)

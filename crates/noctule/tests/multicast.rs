@@ -50,14 +50,14 @@ fn cloud(far: &Node, readers: [&Node; 2]) -> (Publisher, [Subscriber; 2]) {
 fn eavesdropper(domain: u32) -> UdpSocket {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).unwrap();
     set_socket_reuseaddr(&socket, true).unwrap();
+    let socket = UdpSocket::from(socket);
+    // Before it is bound, or it would hear for a moment every other domain, which share the port.
+    noctule_sys::datagram::only_joined_groups(&socket).unwrap();
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 7396)).unwrap();
     for channel in 0..16 {
         let group = Ipv4Addr::from(0xefc1_0000 + 32 * domain + 1 + channel);
         set_ip_add_membership(&socket, &group, &Ipv4Addr::LOCALHOST).unwrap();
     }
-    let socket = UdpSocket::from(socket);
-    // Or it would receive every other domain's, too, which share the port.
-    noctule_sys::datagram::only_joined_groups(&socket).unwrap();
     socket.set_nonblocking(true).unwrap();
     socket
 }

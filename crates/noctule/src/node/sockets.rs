@@ -307,9 +307,10 @@ fn shared(address: SocketAddr) -> io::Result<UdpSocket> {
 
 fn bound(socket: OwnedFd, address: SocketAddr) -> io::Result<UdpSocket> {
     set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &address)?;
     let socket = UdpSocket::from(socket);
+    // Before it is bound, or it would receive for a moment what is for the groups of other domains.
     datagram::only_joined_groups(&socket)?;
+    bind(&socket, &address)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
