@@ -2,7 +2,7 @@
 //!
 //! Skipped by name where Chromium is absent. Screenshots are left in `target/browser`.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
 mod devtools;
 
