@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The client of noctule_client.h: cdr, frames, session, outgoing samples, incoming messages, from the bottom up.
+ * The client of noctule_client.h: frames, session, outgoing samples, incoming messages, from the bottom up.
  * Section numbers are those of OMG DDS-XRCE 1.0 (formal/20-02-01).
  *
  * Invariants:
@@ -58,121 +58,6 @@ enum { AHEAD_BYTES_MAX = 128 }; /* Longest message that goes ahead of an acknowl
 
 static const uint8_t cookie[4] = {'X', 'R', 'C', 'E'};
 static const uint8_t vendor[2] = {'N', 'C'};
-
-/* ---- cdr ---- */
-
-/* Room for a value of `size` bytes at its alignment, padding zeroed; NULL if there is none. */
-static uint8_t *cdr_room(noctule_cdr_writer_t *self, uint32_t size, uint32_t alignment) {
-    const uint32_t pad = (0u - self->length) & (alignment - 1u);
-    uint8_t *at = self->bytes + self->length;
-    if (self->failed || pad > self->capacity - self->length || size > self->capacity - self->length - pad) {
-        self->failed = true;
-        return NULL;
-    }
-    memset(at, 0, pad);
-    self->length += pad + size;
-    return at + pad;
-}
-
-static void cdr_put(noctule_cdr_writer_t *self, uint64_t value, uint32_t size) {
-    uint8_t *at = cdr_room(self, size, size);
-    if (at == NULL) return;
-    for (; size > 0; size--, value >>= 8) *at++ = (uint8_t)value;
-}
-
-static const uint8_t *cdr_part(noctule_cdr_reader_t *self, uint32_t size, uint32_t alignment) {
-    const uint32_t pad = (0u - self->at) & (alignment - 1u);
-    const uint8_t *at = self->bytes + self->at;
-    if (self->failed || pad > self->length - self->at || size > self->length - self->at - pad) {
-        self->failed = true;
-        return NULL;
-    }
-    self->at += pad + size;
-    return at + pad;
-}
-
-static uint64_t cdr_take(noctule_cdr_reader_t *self, uint32_t size) {
-    const uint8_t *at = cdr_part(self, size, size);
-    uint64_t value = 0;
-    if (at == NULL) return 0;
-    while (size > 0) value = value << 8 | at[--size];
-    return value;
-}
-
-noctule_cdr_writer_t noctule_cdr_writer(uint8_t *bytes, uint32_t capacity) {
-    noctule_cdr_writer_t writer = {bytes, capacity, 0, false};
-    return writer;
-}
-
-void noctule_cdr_put_u8(noctule_cdr_writer_t *self, uint8_t value) { cdr_put(self, value, 1); }
-void noctule_cdr_put_u16(noctule_cdr_writer_t *self, uint16_t value) { cdr_put(self, value, 2); }
-void noctule_cdr_put_u32(noctule_cdr_writer_t *self, uint32_t value) { cdr_put(self, value, 4); }
-void noctule_cdr_put_u64(noctule_cdr_writer_t *self, uint64_t value) { cdr_put(self, value, 8); }
-
-void noctule_cdr_put_f32(noctule_cdr_writer_t *self, float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    cdr_put(self, bits, 4);
-}
-
-void noctule_cdr_put_f64(noctule_cdr_writer_t *self, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    cdr_put(self, bits, 8);
-}
-
-void noctule_cdr_put_string(noctule_cdr_writer_t *self, const char *text) {
-    const size_t length = strlen(text) + 1;
-    if (length > self->capacity) {
-        self->failed = true;
-        return;
-    }
-    cdr_put(self, length, 4);
-    noctule_cdr_put_bytes(self, (const uint8_t *)text, (uint32_t)length);
-}
-
-void noctule_cdr_put_bytes(noctule_cdr_writer_t *self, const uint8_t *bytes, uint32_t length) {
-    uint8_t *at = cdr_room(self, length, 1);
-    if (at != NULL && length > 0) memcpy(at, bytes, length);
-}
-
-noctule_cdr_reader_t noctule_cdr_reader(const uint8_t *bytes, uint32_t length) {
-    noctule_cdr_reader_t reader = {bytes, length, 0, false};
-    return reader;
-}
-
-uint8_t noctule_cdr_take_u8(noctule_cdr_reader_t *self) { return (uint8_t)cdr_take(self, 1); }
-uint16_t noctule_cdr_take_u16(noctule_cdr_reader_t *self) { return (uint16_t)cdr_take(self, 2); }
-uint32_t noctule_cdr_take_u32(noctule_cdr_reader_t *self) { return (uint32_t)cdr_take(self, 4); }
-uint64_t noctule_cdr_take_u64(noctule_cdr_reader_t *self) { return cdr_take(self, 8); }
-
-float noctule_cdr_take_f32(noctule_cdr_reader_t *self) {
-    const uint32_t bits = (uint32_t)cdr_take(self, 4);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-double noctule_cdr_take_f64(noctule_cdr_reader_t *self) {
-    const uint64_t bits = cdr_take(self, 8);
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-const char *noctule_cdr_take_string(noctule_cdr_reader_t *self, uint32_t *length) {
-    const uint32_t with_nul = (uint32_t)cdr_take(self, 4);
-    const uint8_t *text = noctule_cdr_take_bytes(self, with_nul);
-    *length = 0;
-    if (text == NULL || with_nul == 0 || text[with_nul - 1] != 0) {
-        self->failed = true;
-        return NULL;
-    }
-    *length = with_nul - 1;
-    return (const char *)text;
-}
-
-const uint8_t *noctule_cdr_take_bytes(noctule_cdr_reader_t *self, uint32_t length) { return cdr_part(self, length, 1); }
 
 /* ---- numbers on the wire ---- */
 
@@ -372,7 +257,7 @@ static void put_endpoint(noctule_cdr_writer_t *cdr, const noctule_endpoint_t *en
 static void put_read_data(noctule_cdr_writer_t *cdr, const noctule_endpoint_t *endpoint, uint16_t object) {
     /* No filter; unlimited samples, for all time, at any rate. */
     static const uint8_t everything[11] = {0, 0, 1, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0};
-    uint8_t *at = cdr_room(cdr, SUBMESSAGE + 5, 4);
+    uint8_t *at = noctule_cdr_room(cdr, SUBMESSAGE + 5, 4);
     if (at == NULL) return;
     at = put_submessage(at, READ_DATA, 0, 16);
     at = put_id(put_id(at, (uint16_t)(REQUEST_READ | (object >> 4))), object);
@@ -386,7 +271,7 @@ static void put_create(const noctule_client_t *self, uint16_t step, noctule_cdr_
     const uint16_t object = object_of_step(self, step), kind = object & 15;
     const noctule_endpoint_t *endpoint =
         step < STEPS_BEFORE_ENDPOINTS ? NULL : &self->config.endpoints[(object >> 4) - 1];
-    uint8_t *head = cdr_room(cdr, SUBMESSAGE + 12, 4);
+    uint8_t *head = noctule_cdr_room(cdr, SUBMESSAGE + 12, 4);
     uint32_t body = cdr->length;
     if (head == NULL) return;
     if (kind == TOPIC) {

@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "noctule_cdr.h" /* what goes into a sample */
 #include "noctule_sync.h" /* noctule_exchange_t; nothing of it is linked unless the program uses it */
 
 #ifdef __cplusplus
@@ -251,47 +252,6 @@ bool noctule_client_agent_is_noctule(const noctule_client_t *self);
 
 /* The error in one sentence. */
 const char *noctule_client_error_text(noctule_client_error_t error);
-
-/* ---- CDR, XCDR version 1, little-endian (DDS-XTypes 1.3, 7.4.1): what goes into a sample ---- */
-
-/* Writes values one after the other, each aligned to its size from the first byte. After a value that had no room
- * `failed` is set and nothing more is written; look once, at the end. */
-typedef struct {
-    uint8_t *bytes;
-    uint32_t capacity;
-    uint32_t length;
-    bool failed;
-} noctule_cdr_writer_t;
-
-/* Reads them. After a value that is not there whole `failed` is set and every value is zero. */
-typedef struct {
-    const uint8_t *bytes;
-    uint32_t length;
-    uint32_t at;
-    bool failed;
-} noctule_cdr_reader_t;
-
-noctule_cdr_writer_t noctule_cdr_writer(uint8_t *bytes, uint32_t capacity);
-void noctule_cdr_put_u8(noctule_cdr_writer_t *self, uint8_t value);
-void noctule_cdr_put_u16(noctule_cdr_writer_t *self, uint16_t value);
-void noctule_cdr_put_u32(noctule_cdr_writer_t *self, uint32_t value);
-void noctule_cdr_put_u64(noctule_cdr_writer_t *self, uint64_t value);
-void noctule_cdr_put_f32(noctule_cdr_writer_t *self, float value);
-void noctule_cdr_put_f64(noctule_cdr_writer_t *self, double value);
-void noctule_cdr_put_string(noctule_cdr_writer_t *self, const char *text);
-/* Bytes as they are, without alignment and without a count: the elements of an array of octets. */
-void noctule_cdr_put_bytes(noctule_cdr_writer_t *self, const uint8_t *bytes, uint32_t length);
-
-noctule_cdr_reader_t noctule_cdr_reader(const uint8_t *bytes, uint32_t length);
-uint8_t noctule_cdr_take_u8(noctule_cdr_reader_t *self);
-uint16_t noctule_cdr_take_u16(noctule_cdr_reader_t *self);
-uint32_t noctule_cdr_take_u32(noctule_cdr_reader_t *self);
-uint64_t noctule_cdr_take_u64(noctule_cdr_reader_t *self);
-float noctule_cdr_take_f32(noctule_cdr_reader_t *self);
-double noctule_cdr_take_f64(noctule_cdr_reader_t *self);
-/* The text in place, with its NUL, and its length without it; NULL if it is not there whole or not ended by NUL. */
-const char *noctule_cdr_take_string(noctule_cdr_reader_t *self, uint32_t *length);
-const uint8_t *noctule_cdr_take_bytes(noctule_cdr_reader_t *self, uint32_t length);
 
 #ifdef __cplusplus
 }

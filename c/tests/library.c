@@ -154,6 +154,35 @@ static void what_was_overwritten_is_counted_and_history_is_kept(void) {
     noctule_node_close(node);
 }
 
+static void the_latest_sample_is_taken_and_a_reader_that_is_behind_holds_up_its_publisher(void) {
+    noctule_node_t *node = open_node("room");
+    noctule_publisher_t *publisher = NULL;
+    noctule_subscriber_t *subscriber = NULL;
+    noctule_publisher_options_t offered = {.qos = {.keep_last = 4}, .keep_all = true};
+    noctule_subscriber_options_t requested = {.qos = {.keep_last = 2}};
+    CHECK(noctule_publisher_open(node, "room", &offered, &publisher) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(node, "room", &requested, &subscriber) == NOCTULE_OK);
+    noctule_sample_t *sample = NULL;
+    noctule_sample_info_t info;
+    while (noctule_publisher_readers(publisher) == 0 || noctule_subscriber_publishers(subscriber) == 0) {
+        CHECK(noctule_receive(subscriber, 1000000, &sample, &info) == NOCTULE_NOTHING);
+    }
+    for (int number = 1; number <= 4; number++) CHECK(noctule_publish(publisher, &number, sizeof number) == NOCTULE_OK);
+    CHECK_FAILS(noctule_publish(publisher, "5", 1), NOCTULE_ERROR_WOULD_BLOCK, "publish again later");
+    CHECK(noctule_wait_for_room(publisher, 1, 1000000) == NOCTULE_NOTHING);
+    CHECK(noctule_take(subscriber, &sample, &info) == NOCTULE_OK && *(const int *)info.bytes == 3 && info.missed == 2);
+    noctule_sample_release(sample);
+    CHECK(noctule_wait_for_room(publisher, 1, -1) == NOCTULE_OK);
+    for (int number = 5; number <= 7; number++) CHECK(noctule_publish(publisher, &number, sizeof number) == NOCTULE_OK);
+    CHECK(noctule_take_latest(subscriber, &sample, &info) == NOCTULE_OK && *(const int *)info.bytes == 7);
+    noctule_sample_release(sample);
+    CHECK(noctule_take_latest(subscriber, &sample, &info) == NOCTULE_NOTHING);
+    CHECK(noctule_wait_for_acknowledgments(publisher, 0) == NOCTULE_OK);
+    noctule_subscriber_close(subscriber);
+    noctule_publisher_close(publisher);
+    noctule_node_close(node);
+}
+
 static void bad_calls_are_refused_with_a_sentence(void) {
     noctule_node_t *node = open_node("n"), *none = node;
     const char *peers[] = {"nowhere"};
@@ -333,6 +362,7 @@ int main(int count, char **arguments) {
     a_sample_is_borrowed_and_knows_its_age();
     a_copy_needs_a_buffer_that_is_long_enough();
     what_was_overwritten_is_counted_and_history_is_kept();
+    the_latest_sample_is_taken_and_a_reader_that_is_behind_holds_up_its_publisher();
     bad_calls_are_refused_with_a_sentence();
     a_wait_set_finds_the_topic_that_has_a_sample();
     a_dispatcher_calls_until_it_is_stopped();

@@ -2,7 +2,7 @@
 
 fn main() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../c");
-    for file in ["noctule_client.c", "noctule_client.h", "noctule_sync.h"] {
+    for file in ["noctule_client.c", "noctule_client.h", "noctule_cdr.h", "noctule_sync.h"] {
         println!("cargo:rerun-if-changed={folder}/{file}");
     }
     println!("cargo:rerun-if-changed=src/layout.c");

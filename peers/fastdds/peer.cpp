@@ -11,7 +11,8 @@
 // depth is the lab's window; a keep_all writer waits up to 1 s for a slow reader), data_sharing=1 (link shm only: the
 // writer's history lies in memory that readers map; messages are written in place), heartbeat_ms=N (how often a
 // reliable writer asks what is missing; Fast DDS's own 3,000 repairs a lost last message only then),
-// nack_response_us=N (how long it gathers requests before it answers; 5,000), lifespan_ms=N (the deadline, as DDS can
+// nack_response_us=N (how long it gathers requests before it answers; 5,000), heartbeat_response_us=N (how long a reliable
+// reader gathers what is missing before it requests it; 5,000), lifespan_ms=N (the deadline, as DDS can
 // say it: older data is neither repaired nor delivered; DDS's DEADLINE only reports that nothing came), multicast=1
 // (readers take data on a group; not on a loopback address), message_bytes=N (longest datagram; Fast DDS's own 65,500 are
 // cut by IP on any other line than loopback, and one lost fragment then loses all 44), flow_bytes_per_s=N (a flow
@@ -186,6 +187,14 @@ void settle_repair(noctule_node *node, fdds::DataWriterQos &qos) {
     noctule_setting(node, "flow_bytes_per_s", "%s", flow);
 }
 
+/// How soon a reliable reader asks for what is missing.
+void settle_requests(noctule_node *node, fdds::DataReaderQos &qos) {
+    const char *response = noctule_option(node, "heartbeat_response_us", "5000");
+    qos.reliable_reader_qos().times.heartbeatResponseDelay =
+        eprosima::fastrtps::Duration_t(0, static_cast<uint32_t>(atoi(response)) * 1000u);
+    noctule_setting(node, "heartbeat_response_us", "%s", response);
+}
+
 /// The part of the QoS that writers and readers have in common.
 template <typename Qos> void settle(noctule_node *node, Qos &qos) {
     bool reliable = strcmp(noctule_option(node, "reliability", "reliable"), "best_effort") != 0;
@@ -230,6 +239,7 @@ int open(noctule_node *node) {
     if (node->subscribe) {
         fdds::DataReaderQos qos = fdds::DATAREADER_QOS_DEFAULT;
         settle(node, qos);
+        settle_requests(node, qos);
         fdds::Subscriber *subscriber = fast.participant->create_subscriber(fdds::SUBSCRIBER_QOS_DEFAULT);
         fast.reader = subscriber->create_datareader(topic_of(node, node->subscribe), qos);
         if (!fast.reader) return noctule_fail(node, "the reader could not be created");

@@ -32,13 +32,12 @@
 #define NP_UNUSED __attribute__((unused))
 
 /* ---- Limits ------------------------------------------------------------------------------------- */
-
 #define NP_SETTINGS_BYTES 4096                  /* all setting.K=V together */
 #define NP_FACTS_BYTES 1024                     /* all fact.K=N together */
 #define NP_MAX_MESSAGES (UINT64_C(1) << 24)     /* slots of a record: 512 MiB */
 #define NP_MARK_WARMUP (UINT64_C(1) << 63)
 #define NP_IDLE_NS INT64_C(20000000)            /* silence after which standard input is looked at */
-#define NP_QUIET_NS INT64_C(200000000)          /* silence after `stop` that ends a receiving node */
+#define NP_QUIET_NS INT64_C(200000000)          /* silence after `stop` that ends a receiving node, unless `run` says it */
 #define NP_HYBRID_SPIN_NS INT64_C(50000)
 #define NP_LEAD_NS INT64_C(100000)              /* open loop: spin this long before the schedule */
 #define NOCTULE_MATCH_TIMEOUT_NS INT64_C(10000000000) /* `connect` gives up after this */
@@ -88,7 +87,7 @@ struct np_run {
     int64_t cpu_start_ns, cpu_end_ns, recorder_ns;
     bool touch_full, stopping;
     uint64_t messages, warmup_messages, stop_messages;
-    int64_t limit_ns, warmup_ns, reply_timeout_ns, stop_ns;
+    int64_t limit_ns, warmup_ns, reply_timeout_ns, quiet_ns, stop_ns;
     double period_ns;           /* 0 = no rate */
 };
 
@@ -462,7 +461,7 @@ static int np_run_receiver(struct noctule_node *node) {
         }
         if (!run->stopping) continue;
         int64_t since = run->last_ns > run->stop_ns ? run->last_ns : run->stop_ns;
-        if (run->received >= run->stop_messages || noctule_now_ns() - since >= NP_QUIET_NS) return 0;
+        if (run->received >= run->stop_messages || noctule_now_ns() - since >= run->quiet_ns) return 0;
     }
 }
 
@@ -501,6 +500,7 @@ static void np_parse_run(struct noctule_node *node, const struct np_line *line) 
     double warmup_otherwise = np_value(line, "warmup_ms") ? 1e15 : 0;
     run->warmup_messages = (uint64_t)np_number(node, line, "warmup_messages", warmup_otherwise, 0, 1e15);
     run->reply_timeout_ns = (int64_t)(np_number(node, line, "reply_timeout_ms", 1000, 0, 1e9) * 1e6);
+    run->quiet_ns = (int64_t)(np_number(node, line, "quiet_ms", NP_QUIET_NS / 1e6, 1, 1e6) * 1e6);
     run->period_ns = rate_hz > 0 ? 1e9 / rate_hz : 0;
     run->touch_full = touch && strcmp(touch, "full") == 0;
     if (touch && !np_listed("header,full", touch)) noctule_fail(node, "touch=%.40s is neither header nor full", touch);

@@ -26,7 +26,7 @@ from time import process_time_ns
 
 WARMUP = 1 << 63  # set in the index of messages that are not measured
 IDLE_NS = 20_000_000  # after this much silence a receiving node looks at standard input
-QUIET_NS = 200_000_000  # after this much silence and a `stop` it is done
+QUIET_MS = 200  # after this much silence and a `stop` it is done, unless `run` says it
 LEAD_NS = 100_000  # the sender spins this long before a scheduled time
 MAX_MESSAGES = 1 << 24  # slots of a record: 512 MiB
 MAX_LINE_BYTES = 8192
@@ -109,8 +109,9 @@ class Node:
             self.receive(IDLE_NS)
 
     def receive_all(self):
-        stop = None
-        while stop is None or (self.received < stop and now_ns() - self.last_ns < QUIET_NS):
+        stop, stop_ns = None, 0
+        quiet_ns = self.number("quiet_ms", QUIET_MS) * 1e6
+        while stop is None or (self.received < stop and now_ns() - max(self.last_ns, stop_ns) < quiet_ns):
             if self.receive(IDLE_NS):
                 continue
             command = next_command(wait=False)

@@ -7,7 +7,7 @@
  * Messages beyond a packet go in file mode with the message API: reliable, in order, no deadline, AIMD congestion control.
  *
  * Options: latency_ms=N (120, SRT's default), tsbpd=1|0 (0: handed out as soon as it is in order, nothing is given up),
- * transmission=live|file. SRT's threads send, receive and time; blocking waits are for one of them. */
+ * transmission=live|file, filter=TEXT (SRTO_PACKETFILTER, such as fec,cols:10,rows:1,arq:onreq: parity beside or instead of repeats). SRT's threads send, receive and time; blocking waits are for one of them. */
 #include "../harness/noctule_peer.h"
 
 #include <arpa/inet.h>
@@ -53,6 +53,9 @@ static SRTSOCKET create(struct noctule_node *node) {
     set(node, socket, SRTO_TSBPDMODE, "TSBPDMODE", tsbpd);
     if (!srt.file) set(node, socket, SRTO_TLPKTDROP, "TLPKTDROP", tsbpd);
     if (tsbpd) set(node, socket, SRTO_LATENCY, "LATENCY", latency_ms);
+    const char *filter = noctule_option(node, "filter", "");
+    if (filter[0] && srt_setsockopt(socket, 0, SRTO_PACKETFILTER, filter, (int)strlen(filter)) != 0)
+        noctule_fail(node, "option.filter=%.80s was refused: %s", filter, srt_getlasterror_str());
     set(node, socket, SRTO_FC, "FC", bytes / 1456 + 32);
     set(node, socket, SRTO_RCVBUF, "RCVBUF", bytes);
     set(node, socket, SRTO_SNDBUF, "SNDBUF", bytes);
@@ -79,6 +82,7 @@ static int peer_open(struct noctule_node *node) {
     if (srt.message_bytes < LIVE_PAYLOAD_BYTES) srt.message_bytes = LIVE_PAYLOAD_BYTES;
     srt.message = malloc((size_t)srt.message_bytes);
     noctule_setting(node, "transmission", "%s", transmission);
+    noctule_setting(node, "filter", "%s", noctule_option(node, "filter", "none"));
     noctule_setting(node, "tsbpd", "%s", srt.file ? "0" : noctule_option(node, "tsbpd", "1"));
     noctule_setting(node, "latency_ms", "%s", srt.file ? "none" : noctule_option(node, "latency_ms", "120"));
     if (!srt.message) return noctule_fail(node, "there is no memory for a message");

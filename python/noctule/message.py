@@ -10,7 +10,8 @@ definition are those of the same type in Rust::
         points: NDArray[np.float32]  # a sequence, as an array of NumPy
 
 Fields are ``bool``, ``str``, the numbers ``i8`` to ``u64``, ``f32`` and ``f64``, other messages, ``list`` of those, and arrays of
-NumPy; ``Annotated[..., n]`` is an array of fixed length.
+NumPy; ``Annotated[..., n]`` is an array of fixed length, ``Annotated[..., noctule.bound(n)]`` a list or a text of at most n, and
+``Annotated[..., noctule.name("from")]`` a field whose name Python does not allow.
 """
 
 import dataclasses
@@ -57,6 +58,20 @@ def _name(text: str) -> bytes:
 
 def _word(value: int) -> bytes:
     return value.to_bytes(8, "little")
+
+
+@dataclasses.dataclass(frozen=True)
+class bound:
+    """The greatest length of a list, in elements, or of a text, in bytes: ``Annotated[str, noctule.bound(16)]``."""
+
+    length: int
+
+
+@dataclasses.dataclass(frozen=True)
+class name:
+    """The name of a field in the definition: ``from_: Annotated[noctule.f32, noctule.name("from")]``."""
+
+    text: str
 
 
 class _Wrong(Exception):
@@ -153,11 +168,19 @@ class _Bool(_Kind):
 
 
 class _Text(_Kind):
-    hash = _hash(_name("string"))
     _count = _Number("u32")
+
+    def __init__(self, bound: int = 0) -> None:
+        self.bound = bound
+        self.hash = _hash(_name("string"), _word(bound) if bound else b"")
+
+    def _check(self, length: int) -> None:
+        if self.bound and length > self.bound:
+            raise _Wrong(f"a text has {length} bytes and may have {self.bound}")
 
     def write(self, out: bytearray, value: Any) -> None:
         text = str(value).encode()
+        self._check(len(text))
         if b"\0" in text:
             raise _Wrong("a text contains NUL, which ends texts here")
         self._count.write(out, len(text) + 1)
@@ -167,6 +190,7 @@ class _Text(_Kind):
         text = reader.take(reader.count())
         if text and (text[-1] or 0 in text[:-1]):
             raise _Wrong("a text does not end with its only NUL")
+        self._check(max(len(text) - 1, 0))
         try:
             return text[:-1].decode()
         except UnicodeDecodeError as error:
@@ -175,6 +199,7 @@ class _Text(_Kind):
     def of_tree(self, tree: Any) -> str:
         if not isinstance(tree, str):
             raise _Wrong(f"{tree!r} is no text")
+        self._check(len(tree.encode()))
         return tree
 
 
@@ -183,18 +208,17 @@ class _Many(_Kind):
 
     _count = _Number("u32")
 
-    def __init__(self, element: _Kind, length: int | None, is_numpy: bool) -> None:
-        self.element, self.length, self.is_numpy = element, length, is_numpy
+    def __init__(self, element: _Kind, length: int | None, is_numpy: bool, bound: int = 0) -> None:
+        self.element, self.length, self.is_numpy, self.bound = element, length, is_numpy, bound
         kind = "sequence" if length is None else "array"
-        self.hash = _hash(_name(kind), _word(element.hash), _word(length or 0))
+        self.hash = _hash(_name(kind), _word(element.hash), _word(length or bound))
         if length is not None and element.plain:
             self.plain = (element.plain[0] * length, element.plain[1])
 
     def write(self, out: bytearray, value: Any) -> None:
+        self._check(len(value))
         if self.length is None:
             self._count.write(out, len(value))
-        else:
-            self._check(len(value))
         if isinstance(self.element, _Number) and len(value):
             numbers = np.asarray(value)
             if self.is_numpy or numbers.dtype.kind in "iuf":
@@ -213,6 +237,7 @@ class _Many(_Kind):
 
     def read(self, reader: _Reader) -> Any:
         count = reader.count() if self.length is None else self.length
+        self._check(count)
         if isinstance(self.element, _Number):
             size = self.element.size
             taken = reader.take(count * size, size) if count else b""
@@ -224,23 +249,23 @@ class _Many(_Kind):
         return [self.element.read(reader) for _ in range(count)]
 
     def tree(self, value: Any) -> Any:
-        if self.length is not None:
-            self._check(len(value))
+        self._check(len(value))
         return [self.element.tree(one) for one in (value.tolist() if isinstance(value, np.ndarray) else value)]
 
     def of_tree(self, tree: Any) -> Any:
         if not isinstance(tree, (list, tuple)):
             raise _Wrong(f"{tree!r} is no list")
-        if self.length is not None:
-            self._check(len(tree))
+        self._check(len(tree))
         values = [self.element.of_tree(one) for one in tree]
         if self.is_numpy and isinstance(self.element, _Number):
             return np.array(values, self.element.code)
         return values
 
     def _check(self, length: int) -> None:
-        if length != self.length:
+        if self.length is not None and length != self.length:
             raise _Wrong(f"an array has {length} elements and not {self.length}")
+        if self.bound and length > self.bound:
+            raise _Wrong(f"a list has {length} elements and may have {self.bound}")
 
 
 class _Struct(_Kind):
@@ -248,7 +273,9 @@ class _Struct(_Kind):
         hints = get_type_hints(cls, include_extras=True)
         self.cls, self.type_name = cls, type_name
         self.fields = {field.name: _kind(hints[field.name], field.name) for field in dataclasses.fields(cls)}
-        parts = [_name(name) + _word(kind.hash) for name, kind in self.fields.items()]
+        # Names as the definition has them, by those that Python has.
+        self.names = {field: _given_name(hints[field]) or field for field in self.fields}
+        parts = [_name(self.names[field]) + _word(kind.hash) for field, kind in self.fields.items()]
         self.hash = _hash(_name(type_name), *parts)
         self.plain = self._plain()
 
@@ -268,22 +295,34 @@ class _Struct(_Kind):
         return self.cls(**{name: kind.read(reader) for name, kind in self.fields.items()})
 
     def tree(self, value: Any) -> Any:
-        return {name: kind.tree(getattr(value, name)) for name, kind in self.fields.items()}
+        return {self.names[field]: kind.tree(getattr(value, field)) for field, kind in self.fields.items()}
 
     def of_tree(self, tree: Any) -> Any:
         if not isinstance(tree, dict):
             raise _Wrong(f"{tree!r} is no {self.type_name}")
-        missing = self.fields.keys() - tree.keys()
+        missing = set(self.names.values()) - tree.keys()
         if missing:
             raise _Wrong(f"{self.type_name} lacks {', '.join(sorted(missing))}")
-        return self.cls(**{name: kind.of_tree(tree[name]) for name, kind in self.fields.items()})
+        return self.cls(**{field: kind.of_tree(tree[self.names[field]]) for field, kind in self.fields.items()})
+
+
+def _given_name(hint: Any) -> str | None:
+    given = [part.text for part in getattr(hint, "__metadata__", ()) if isinstance(part, name)]
+    return given[0] if given else None
 
 
 def _kind(hint: Any, field: str) -> _Kind:
+    # Python joins annotations of annotations into one.
+    parts = [part for part in getattr(hint, "__metadata__", ()) if not isinstance(part, (bound, name))]
+    limits = [part.length for part in getattr(hint, "__metadata__", ()) if isinstance(part, bound)]
+    limit = limits[0] if limits else 0
+    if get_origin(hint) is Annotated:
+        inner = get_args(hint)[0]
+        hint = Annotated[inner, *parts] if parts else inner
+    if hint is str:
+        return _Text(limit)
     if hint is bool:
         return _Bool()
-    if hint is str:
-        return _Text()
     if isinstance(known := getattr(hint, "__noctule__", None), _Struct):
         return known
     origin, arguments, length = get_origin(hint), get_args(hint), None
@@ -294,11 +333,11 @@ def _kind(hint: Any, field: str) -> _Kind:
             length, hint = arguments[1], arguments[0]
             origin, arguments = get_origin(hint), get_args(hint)
     if origin is list:
-        return _Many(_kind(arguments[0], field), length, is_numpy=False)
+        return _Many(_kind(arguments[0], field), length, is_numpy=False, bound=limit)
     if origin is np.ndarray:
-        name = _NUMPY.get(np.dtype(get_args(arguments[1])[0]).name)
-        if name:
-            return _Many(_Number(name), length, is_numpy=True)
+        number = _NUMPY.get(np.dtype(get_args(arguments[1])[0]).name)
+        if number:
+            return _Many(_Number(number), length, is_numpy=True, bound=limit)
     raise TypeError(f"field {field} is {hint}; say bool, str, noctule.f64 and the like, a message, a list or an NDArray of those")
 
 

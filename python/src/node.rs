@@ -14,7 +14,7 @@ use crate::subscriber::Subscriber;
 ///
 /// ``name`` is for people and need not be unique. Nodes of different ``domain`` (0 to 5000) do not see each other.
 /// ``static_peers`` are told by unicast where multicast does not reach: ``"192.168.1.7"`` (all nodes there) or
-/// ``"192.168.1.7:7411"`` (one). ``swarm_key`` is the file with the swarm's key.
+/// ``"192.168.1.7:40123"`` (one). ``swarm_key`` is the file with the swarm's key.
 ///
 /// Raises ``ValueError`` for what cannot be used, ``NoctuleError`` if the system gives no socket.
 #[pyclass(module = "noctule", frozen)]
@@ -53,11 +53,12 @@ impl Node {
     /// ``transient_local``: late joiners get the history first. ``deadline``: a sample at least this often, seconds.
     /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
     /// samples that all readers of this host together may hold at once. ``multicast``: readers of other hosts are sent each
-    /// datagram once, to a group; not for ``"reliable"``.
+    /// datagram once, to a group; not for ``"reliable"``. ``keep_all``: no sample gives way to a newer one; while a reader has
+    /// ``keep_last`` of them still to read, publishing raises ``BlockingIOError``.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, format=None, reliability="best_effort", keep_last=8,
         transient_local=false, deadline=None, tolerable_loss=0.0001, lifespan=None, payload_bytes_max=65536, borrows=7,
-        multicast=false))]
+        multicast=false, keep_all=false))]
     fn publisher(
         &self,
         topic: &str,
@@ -73,6 +74,7 @@ impl Node {
         payload_bytes_max: i64,
         borrows: i64,
         multicast: bool,
+        keep_all: bool,
     ) -> PyResult<Publisher> {
         let node = self.node()?;
         let mut builder = node
@@ -89,6 +91,9 @@ impl Node {
             .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 0..=u32::MAX)?)
             .borrows(argument::whole("borrows", borrows, 0..=u32::MAX)?)
             .multicast(multicast);
+        if keep_all {
+            builder = builder.keep_all(argument::whole("keep_last", keep_last, 1..=65535)?);
+        }
         if let Some(name) = format {
             builder = builder.format(argument::format(name)?);
         }
@@ -102,10 +107,11 @@ impl Node {
     /// any. ``formats``: those that are understood, default any. ``reliability``, ``transient_local`` (the publisher's history first) and ``deadline`` (seconds) are
     /// requested: a publisher that offers less is reported on both sides. ``lifespan``: older samples are not
     /// taken, seconds. ``wait``: ``"block"`` (sleep in the kernel), ``"spin"`` (fastest, burns a core) or ``"hybrid"``
-    /// (poll for 50 µs, then sleep). ``borrows``: samples of one publisher that may be held at once, 1 to 7.
+    /// (poll for 50 µs, then sleep). ``borrows``: samples of one publisher that may be held at once, 1 to 7. ``keep_last``:
+    /// samples of each publisher that may wait to be received, default the publisher's own.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name=None, type_hash=0, formats=None, reliability="best_effort", transient_local=false,
-        deadline=None, tolerable_loss=0.0001, lifespan=None, wait="block", borrows=2))]
+        deadline=None, tolerable_loss=0.0001, lifespan=None, wait="block", borrows=2, keep_last=None))]
     fn subscriber(
         &self,
         topic: &str,
@@ -119,6 +125,7 @@ impl Node {
         lifespan: Option<f64>,
         wait: &str,
         borrows: i64,
+        keep_last: Option<i64>,
     ) -> PyResult<Subscriber> {
         let node = self.node()?;
         let mut builder = node
@@ -128,6 +135,9 @@ impl Node {
             .borrows(argument::whole("borrows", borrows, 1..=7)?);
         if let Some(name) = type_name {
             builder = builder.type_name(name, type_hash);
+        }
+        if let Some(depth) = keep_last {
+            builder = builder.keep_last(argument::whole("keep_last", depth, 1..=65535)?);
         }
         if let Some(names) = formats {
             let formats = names.iter().map(|name| argument::format(name)).collect::<PyResult<Vec<_>>>()?;

@@ -2,14 +2,16 @@
 #![allow(unsafe_code)] // one look into the memory of a Python object
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant as Timer};
 
 use noctule_timebase::Instant;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyBlockingIOError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::argument::closed;
+use crate::argument::{self, closed};
+use crate::subscriber::LOOK_UP;
 
 /// Publishes samples of one topic. Made by ``Node.publisher``.
 #[pyclass(module = "noctule", frozen)]
@@ -29,8 +31,8 @@ impl Publisher {
     /// Publish a copy of a buffer's bytes: ``bytes``, ``bytearray``, a NumPy array of one dimension or more, anything
     /// contiguous.
     ///
-    /// They are true now, or were at ``source_time_ns`` of the node's clock. Never waits. Raises ``ValueError`` if they
-    /// are longer than ``payload_bytes_max``, ``BufferError`` or ``TypeError`` for what is no contiguous buffer.
+    /// They are true now, or were at ``source_time_ns`` of the node's clock. Does not wait for the network or for readers.
+    /// Raises ``BlockingIOError`` with ``keep_all`` while a reader is behind, ``ValueError`` if they are longer than ``payload_bytes_max``, ``BufferError`` or ``TypeError`` for what is no contiguous buffer.
     #[pyo3(signature = (buffer, source_time_ns=None))]
     fn publish(
         &self,
@@ -61,7 +63,26 @@ impl Publisher {
         };
         drop(open);
         buffer.release(py);
-        published.map_err(|error| PyValueError::new_err(error.to_string()))
+        published.map_err(|error| match error {
+            noctule::PublishError::WouldBlock { .. } => PyBlockingIOError::new_err(error.to_string()),
+            error => PyValueError::new_err(error.to_string()),
+        })
+    }
+
+    /// Wait up to ``timeout`` seconds until readers of other hosts have all that was published and, if it is reliable, have
+    /// acknowledged it. ``False`` when the time is over, or if something published since the last call was refused or given up
+    /// because a path carries less than was published.
+    #[pyo3(signature = (timeout))]
+    fn wait_for_acknowledgments(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let timeout = argument::timeout(Some(timeout))?.unwrap_or_default();
+        self.wait(py, timeout, |publisher, step| publisher.wait_for_acknowledgments(step))
+    }
+
+    /// Wait up to ``timeout`` seconds until ``length_bytes`` can be published with ``keep_all``; ``False`` when the time is over.
+    #[pyo3(signature = (length_bytes, timeout))]
+    fn wait_for_room(&self, py: Python<'_>, length_bytes: usize, timeout: f64) -> PyResult<bool> {
+        let timeout = argument::timeout(Some(timeout))?.unwrap_or_default();
+        self.wait(py, timeout, |publisher, step| publisher.wait_for_room(length_bytes, step))
     }
 
     /// Subscribers that are matched now.
@@ -98,7 +119,30 @@ impl Publisher {
         Publisher { open: Mutex::new(Some(Open { publisher, _node: node })), topic }
     }
 
-    /// Never waits: nobody keeps it while another thread can run.
+    /// Waits in steps, between which other threads may publish and signals (Ctrl-C) are seen.
+    fn wait(
+        &self,
+        py: Python<'_>,
+        timeout: Duration,
+        mut wait: impl FnMut(&mut noctule::Publisher, Duration) -> bool + Send,
+    ) -> PyResult<bool> {
+        let start = Timer::now();
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            let step = left.min(LOOK_UP);
+            let is_done = py.detach(|| {
+                let mut open = self.lock();
+                open.as_mut().map(|Open { publisher, .. }| wait(publisher, step))
+            });
+            match is_done {
+                None => return Err(closed("publisher")),
+                Some(true) => return Ok(true),
+                Some(false) if left <= LOOK_UP => return Ok(false),
+                Some(false) => py.check_signals()?,
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -69,6 +69,13 @@ impl Subscriber {
         Ok(subscriber.take().map_err(|error| not_taken(&error))?.map(Sample::new))
     }
 
+    /// The newest sample if there is one, else ``None``; older ones are passed over and count as missed. Raises as ``receive``.
+    fn latest(&self) -> PyResult<Option<Sample>> {
+        let mut open = self.lock()?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        Ok(subscriber.take_latest().map_err(|error| not_taken(&error))?.map(Sample::new))
+    }
+
     /// Publishers that are matched now.
     #[getter]
     fn publishers(&self) -> PyResult<usize> {

@@ -137,6 +137,38 @@ def test_what_was_overwritten_is_counted(node):
     assert taken >= 4 and taken + missed == 100
 
 
+def test_the_latest_sample_and_a_history_of_ones_own(node):
+    publisher = node.publisher("t")
+    subscriber = node.subscriber("t", keep_last=2)
+    until_received(publisher, subscriber, b"0")
+    drain(subscriber)
+    assert subscriber.latest() is None
+    for number in range(6):
+        publisher.publish(bytes([number]))
+    assert [bytes(subscriber.take())[0] for _ in range(2)] == [4, 5]
+    for number in range(6):
+        publisher.publish(bytes([number]))
+    sample = subscriber.latest()
+    assert bytes(sample) == bytes([5]) and sample.info.missed == 5
+    assert subscriber.take() is None
+
+
+def test_with_keep_all_a_reader_that_is_behind_holds_up_its_publisher(node):
+    publisher = node.publisher("t", keep_last=4, keep_all=True)
+    subscriber = node.subscriber("t")
+    until_received(publisher, subscriber, b"0")
+    drain(subscriber)
+    for number in range(4):
+        publisher.publish(bytes([number]))
+    with pytest.raises(BlockingIOError, match="publish again later"):
+        publisher.publish(b"4")
+    assert not publisher.wait_for_room(1, timeout=0.001)
+    drain(subscriber)
+    assert publisher.wait_for_room(1, timeout=20)
+    publisher.publish(b"4")
+    assert publisher.wait_for_acknowledgments(timeout=20)
+
+
 def test_a_source_time_of_ones_own_makes_the_age(node):
     publisher, subscriber = node.publisher("t"), node.subscriber("t", lifespan=60.0)
     until_received(publisher, subscriber, b"0")

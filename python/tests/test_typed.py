@@ -227,3 +227,36 @@ def test_what_cannot_be_opened_is_refused(node):
         node.publisher("t", format="jason")
     with noctule.TypedPublisher(node, "t", Point) as publisher, pytest.raises(TypeError, match="str is no Point"):
         publisher.publish("x")
+
+
+@noctule.message("test/Keywords")
+class Keywords:
+    from_: Annotated[noctule.u8, noctule.name("from")]
+    few: Annotated[list[noctule.u16], noctule.bound(2)]
+    short: Annotated[str, noctule.bound(3)]
+
+
+def test_names_and_bounds_are_part_of_a_definition():
+    def fnv(*parts: bytes) -> int:
+        value = 0xCBF29CE484222325
+        for byte in b"".join(parts):
+            value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+        return value
+
+    def word(value: int) -> bytes:
+        return value.to_bytes(8, "little")
+
+    few = fnv(b"sequence\0", word(fnv(b"u16\0")), word(2))
+    short = fnv(b"string\0", word(3))
+    parts = [b"from\0", word(fnv(b"u8\0")), b"few\0", word(few), b"short\0", word(short)]
+    assert noctule.type_hash(Keywords) == fnv(b"test/Keywords\0", *parts)
+
+
+def test_a_bound_holds_when_writing_and_when_reading():
+    value = Keywords(7, [1, 2], "abc")
+    assert decode(Keywords, encode(value)) == value
+    for wrong in (Keywords(7, [1, 2, 3], "abc"), Keywords(7, [1], "abcd")):
+        with pytest.raises(ValueError, match="may have"):
+            encode(wrong)
+    assert decode(Keywords, encode(value, "json"), "json") == value
+    assert b'"from":7' in encode(value, "json")

@@ -16,9 +16,11 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     let root = shell::root();
     let built = root.join("target/release");
     let (headers, libraries) = (prefix.join("include/noctule"), prefix.join("lib"));
-    for name in ["noctule.h", "noctule.hpp"] {
+    for name in ["noctule.h", "noctule.hpp", "cdr.hpp", "typed.hpp"] {
         copy(&root.join("c/include/noctule").join(name), &headers.join(name))?;
     }
+    // What generated code in C and C++ is compiled with.
+    copy(&root.join("c/noctule_cdr.h"), &headers.join("noctule_cdr.h"))?;
     copy(&built.join("libnoctule.so"), &libraries.join(LIBRARY))?;
     copy(&built.join("libnoctule.a"), &libraries.join("libnoctule.a"))?;
     // Nine tenths of them.

@@ -2,7 +2,10 @@
 //!
 //! The simulation is an example of the crate (`sweep_prrt`), which knows nothing of this; what joins them is CSV.
 
+mod bound;
+pub mod live;
 mod page;
+mod possible;
 mod table;
 
 pub use table::median;
@@ -66,6 +69,8 @@ struct Cell {
     beside: String,
     link: String,
     classes: [Option<Figures>; 3],
+    /// Bounds of the deadline-bound class.
+    possible: Option<possible::Possible>,
 }
 
 /// How a class did against best effort on the same link.
@@ -134,7 +139,10 @@ pub fn run(request: &Request) -> Result<(), String> {
              && mv target/prrt_map.tmp {out}"
         ))?;
     }
-    let (before, now) = (read(BEFORE)?, read(&out)?);
+    let (before, mut now) = (read(BEFORE)?, read(&out)?);
+    for cell in &mut now {
+        cell.possible = possible::of(cell);
+    }
     let joined = join(&before, &now);
     if is_committed {
         write(TABLE, &table::markdown(&joined))?;
@@ -176,6 +184,7 @@ fn parse(text: &str) -> Result<Map, String> {
             beside: beside.into(),
             link: link.into(),
             classes: Default::default(),
+            possible: None,
         };
         if cells.last().is_none_or(|last| last.key() != cell.key() || last.deadline_ms != cell.deadline_ms) {
             cells.push(cell);

@@ -98,6 +98,18 @@ enum Command {
         #[arg(long, conflicts_with_all = ["seed", "cells", "out"])]
         redraw: bool,
     },
+    /// Write scenarios of the lab on links that a seed draws, one for each; without a seed, scenarios/transports_map.toml
+    LiveMap {
+        /// Seed of the links
+        #[arg(long)]
+        seed: Option<u64>,
+        /// How many links
+        #[arg(long, default_value_t = 40)]
+        cells: u64,
+        /// Folder for the scenarios
+        #[arg(long, default_value = "target/live_map")]
+        out: String,
+    },
     /// Model-check the ring in shared memory
     Loom,
     /// The tests of the library and of the ring under the address and the thread sanitizer
@@ -156,6 +168,8 @@ fn main() -> ExitCode {
             link_map::run(&link_map::Request { seed, cells, out, redraw })
         }
         Command::Sweep { core, .. } => steps::sweep(&core),
+        Command::LiveMap { seed: None, .. } => link_map::live::rewrite_named(),
+        Command::LiveMap { seed: Some(seed), cells, out } => link_map::live::draw(seed, cells, &out),
         Command::Loom => steps::loom(),
         Command::Sanitizers { name } => steps::sanitizers(name.as_deref()),
         Command::Soak { boards: true, minutes } => microcontroller::soak(60 * minutes, 3, true),

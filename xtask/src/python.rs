@@ -4,7 +4,7 @@ use crate::shell;
 
 const VENV: &str = ".venv";
 const PACKAGES: &str = "cbor2==6.2.1 flatbuffers==25.12.19 maturin==1.16.0 msgpack==1.2.4 mypy==2.4.1 numpy==2.4.6 \
-     orjson==3.13.0 protobuf==7.36.2 pymongo==4.20.0 pytest==9.2.0 PyYAML==6.0.3";
+     orjson==3.13.0 protobuf==7.36.2 pymongo==4.20.0 pytest==9.2.0 PyYAML==6.0.3 rosbags==0.11.9";
 
 /// Makes the environment if it lacks one of the packages; works offline once they are there.
 pub fn setup() -> Result<(), String> {

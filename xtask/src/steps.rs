@@ -109,7 +109,13 @@ pub fn sweep(core: &str) -> Result<(), String> {
             "cargo run --release --quiet -p noctule-discovery --example sweep_discovery > target/sweep.md \
              && mv target/sweep.md crates/discovery/sweep.md",
         ),
-        other => Err(format!("no sweep is called \"{other}\"; there are time-sync, discovery and prrt")),
+        "swarm" => shell::run(
+            "cargo run --release --quiet -p noctule-swarm --example sweep_swarm > target/sweep.md \
+             && mv target/sweep.md crates/swarm/sweep.md",
+        ),
+        other => {
+            Err(format!("no sweep is called \"{other}\"; there are time-sync, discovery, prrt and swarm"))
+        }
     }
 }
 
@@ -123,6 +129,9 @@ pub fn soak() -> Result<(), String> {
     )?;
     shell::run(
         "NOCTULE_SEEDS=10000 cargo test --release -p noctule-prrt --test deadline random -- --nocapture",
+    )?;
+    shell::run(
+        "cargo run --release --quiet -p noctule-swarm --example soak_swarm scenarios/swarm_design_point.toml 1 1000 bound",
     )?;
     loom()?;
     shell::run("NOCTULE_KILLS=1000 cargo test --release -p noctule --test killed")?;

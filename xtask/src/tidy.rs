@@ -22,6 +22,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
     ("arm", &["timebase"]),
+    // An application's core: with its air and its simulation.
+    ("swarm", &["timebase", "netsim"]),
     ("discovery", &["timebase"]),
     ("prrt", &["timebase"]),
     ("framing", &[]),
@@ -38,6 +40,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],
     ),
+    // For the hash of a type.
+    ("codegen", &["formats"]),
     ("web", &["sys"]),
     ("teleop", &["timebase", "netsim", "arm", "noctule", "sys", "web"]),
     ("ffi", &["noctule", "timebase"]),
@@ -80,6 +84,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "lab",
             "link-emulator",
             "gateway",
+            "codegen",
+            "swarm",
             "record",
         ],
     ),

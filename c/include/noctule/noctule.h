@@ -49,7 +49,8 @@ typedef enum {
     NOCTULE_ERROR_BORROWED = -4, /* All samples that may be borrowed at once are; release one. The next one stays. */
     NOCTULE_ERROR_BUFFER = -5,   /* The buffer is too short. The sample stays. */
     NOCTULE_ERROR_BROKEN = -6,   /* A publisher wrote what cannot be; its sample is passed over. */
-    NOCTULE_ERROR_BUG = -7       /* A bug in the library; close the handle. */
+    NOCTULE_ERROR_BUG = -7,      /* A bug in the library; close the handle. */
+    NOCTULE_ERROR_WOULD_BLOCK = -8 /* keep_all, and a reader is behind; the sample was not published. */
 } noctule_status_t;
 
 /* One sentence about the last failure on the calling thread; "" if there was none. Never NULL. It stays until the next
@@ -62,7 +63,7 @@ const char *noctule_last_error(void);
 typedef struct {
     uint32_t domain;                 /* Nodes of different domains do not see each other. 0 to 5000. */
     const char *const *static_peers; /* Nodes to be told by unicast where multicast does not reach: "192.168.1.7" (all */
-    size_t static_peers_count;       /* nodes there) or "192.168.1.7:7411" (one). Default: none. */
+    size_t static_peers_count;       /* nodes there) or "192.168.1.7:40123" (one). Default: none. */
     const char *swarm_key;           /* File with the swarm's key. Default: no key. */
 } noctule_node_options_t;
 
@@ -88,7 +89,7 @@ enum {
 /* What a publisher offers, or a subscriber requests. Zero in a field means its default. */
 typedef struct {
     int reliability;      /* NOCTULE_BEST_EFFORT and so on. */
-    uint32_t keep_last;   /* HISTORY: samples that a reader may lag behind, 1 to 65535. Default 8. The publisher's counts. */
+    uint32_t keep_last;   /* HISTORY: samples that a reader may lag behind, 1 to 65535. Default: 8; a subscriber's: its publisher's. */
     bool transient_local; /* DURABILITY: late joiners get the history first. */
     int64_t deadline_ns;  /* DEADLINE: a sample at least this often. Default: no promise. */
     int64_t lifespan_ns;  /* LIFESPAN: older samples are not delivered. Default: they do not expire. */
@@ -107,18 +108,29 @@ typedef struct {
     uint32_t payload_bytes_max; /* Longest sample. Default 65536. */
     uint32_t borrows;           /* Samples that all readers of this host together may borrow at once. Default 7. */
     bool multicast;             /* Readers of other hosts are sent each datagram once, to a group. Not with NOCTULE_RELIABLE. */
+    bool keep_all;              /* HISTORY: no sample gives way to a newer one. While a reader has qos.keep_last of them still to */
+                                /* read (to be sent or acknowledged, on other hosts), publishing fails with WOULD_BLOCK. */
 } noctule_publisher_options_t;
 
 /* Opens a topic (1 to 255 bytes) for writing and tells the others. Errors: ARGUMENT, SYSTEM. */
 int noctule_publisher_open(const noctule_node_t *node, const char *topic, const noctule_publisher_options_t *options,
                            noctule_publisher_t **publisher);
 
-/* Publishes a copy of length_bytes bytes that are true now. Never waits. bytes may be NULL if there are none.
- * Errors: ARGUMENT, TOO_LONG. */
+/* Publishes a copy of length_bytes bytes that are true now. Does not wait for the network or for readers. bytes may
+ * be NULL if there are none. Errors: ARGUMENT, TOO_LONG, WOULD_BLOCK. */
 int noctule_publish(noctule_publisher_t *publisher, const void *bytes, size_t length_bytes);
 
 /* As noctule_publish, of bytes that were true at source_time_ns, e.g. when the camera's shutter opened. */
 int noctule_publish_at(noctule_publisher_t *publisher, const void *bytes, size_t length_bytes, int64_t source_time_ns);
+
+/* Waits up to timeout_ns, or for ever if it is negative, until a sample of length_bytes can be published with keep_all.
+ * NOCTULE_NOTHING when the time is over. Errors: ARGUMENT. */
+int noctule_wait_for_room(noctule_publisher_t *publisher, size_t length_bytes, int64_t timeout_ns);
+
+/* Waits up to timeout_ns, or for ever if it is negative, until readers of other hosts have all that was published, and have
+ * acknowledged it if it is reliable. NOCTULE_NOTHING when the time is over, or if something published since the last call was
+ * refused or given up because a path carries less than was published. Errors: ARGUMENT. */
+int noctule_wait_for_acknowledgments(const noctule_publisher_t *publisher, int64_t timeout_ns);
 
 /* Counts the subscribers that are matched now. Errors: ARGUMENT. */
 int noctule_publisher_readers(const noctule_publisher_t *publisher);
@@ -166,6 +178,9 @@ int noctule_subscriber_open(const noctule_node_t *node, const char *topic, const
 /* Borrows the next sample of any publisher where it lies in shared memory: info->bytes can be read until
  * noctule_sample_release. NOCTULE_NOTHING if there is none. Errors: ARGUMENT, BORROWED, BROKEN. */
 int noctule_take(noctule_subscriber_t *subscriber, noctule_sample_t **sample, noctule_sample_info_t *info);
+
+/* As noctule_take, of the newest sample of any publisher; older ones are passed over and count as missed. */
+int noctule_take_latest(noctule_subscriber_t *subscriber, noctule_sample_t **sample, noctule_sample_info_t *info);
 
 /* As noctule_take, but waits up to timeout_ns; a negative timeout waits for ever. NOCTULE_NOTHING when the time is over. */
 int noctule_receive(noctule_subscriber_t *subscriber, int64_t timeout_ns, noctule_sample_t **sample,

@@ -142,7 +142,7 @@ enum class Wait { block = NOCTULE_WAIT_BLOCK, spin = NOCTULE_WAIT_SPIN, hybrid =
 // As noctule_qos_t, and with its defaults.
 struct Qos {
     Reliability reliability = Reliability::best_effort;
-    std::uint32_t keep_last = 8;
+    std::uint32_t keep_last = 0;  // Default: 8; a subscriber's: its publisher's.
     bool transient_local = false;
     std::optional<nanoseconds> deadline = std::nullopt;
     std::optional<nanoseconds> lifespan = std::nullopt;
@@ -163,6 +163,7 @@ struct PublisherOptions {
     std::uint32_t payload_bytes_max = 65536;
     std::uint32_t borrows = 7;
     bool multicast = false;
+    bool keep_all = false;
 };
 
 // As noctule_subscriber_options_t, and with its defaults.
@@ -187,7 +188,8 @@ class Publisher {
 public:
     explicit Publisher(noctule_publisher_t *publisher) noexcept : publisher_(publisher) {}
 
-    // Publishes a copy of some bytes that are true now. Never waits.
+    // Publishes a copy of some bytes that are true now. Does not wait for the network or for readers; with keep_all it throws an
+    // Error of status NOCTULE_ERROR_WOULD_BLOCK while a reader is behind.
     void publish(const void *bytes, std::size_t length_bytes) {
         detail::check(noctule_publish(publisher_.get(), bytes, length_bytes));
     }
@@ -204,6 +206,23 @@ public:
     // Bytes that were true at source_time of the node's clock, e.g. when the camera's shutter opened.
     void publish_at(const void *bytes, std::size_t length_bytes, nanoseconds source_time) {
         detail::check(noctule_publish_at(publisher_.get(), bytes, length_bytes, source_time.count()));
+    }
+
+    // As publish, with keep_all: false, and nothing is published, while a reader is behind.
+    bool try_publish(const void *bytes, std::size_t length_bytes) {
+        const int status = noctule_publish(publisher_.get(), bytes, length_bytes);
+        return status != NOCTULE_ERROR_WOULD_BLOCK && detail::check(status) == NOCTULE_OK;
+    }
+
+    // Waits until a sample of length_bytes can be published with keep_all; false when the time is over.
+    bool wait_for_room(std::size_t length_bytes, nanoseconds timeout) {
+        return detail::check(noctule_wait_for_room(publisher_.get(), length_bytes, timeout.count())) == NOCTULE_OK;
+    }
+
+    // Waits until readers of other hosts have all and, if it is reliable, have acknowledged it; false when the time is over, or if
+    // something was refused or given up since the last call.
+    bool wait_for_acknowledgments(nanoseconds timeout) const {
+        return detail::check(noctule_wait_for_acknowledgments(publisher_.get(), timeout.count())) == NOCTULE_OK;
     }
 
     // Subscribers that are matched now.
@@ -226,6 +245,15 @@ public:
 
     // The next sample if there is one.
     std::optional<Sample> take() { return receive(nanoseconds(0)); }
+
+    // The newest sample if there is one; older ones are passed over and count as missed.
+    std::optional<Sample> take_latest() {
+        noctule_sample_t *sample = nullptr;
+        noctule_sample_info_t info;
+        const int status = detail::check(noctule_take_latest(subscriber_.get(), &sample, &info));
+        if (status == NOCTULE_NOTHING) return std::nullopt;
+        return std::optional<Sample>(std::in_place, sample, info);
+    }
 
     // Waits for the next sample, up to timeout, or for ever; none when the time is over.
     std::optional<Sample> receive(std::optional<nanoseconds> timeout = std::nullopt) {
@@ -356,6 +384,7 @@ public:
         given.payload_bytes_max = options.payload_bytes_max;
         given.borrows = options.borrows;
         given.multicast = options.multicast;
+        given.keep_all = options.keep_all;
         noctule_publisher_t *publisher = nullptr;
         detail::check(noctule_publisher_open(node_.get(), topic.c_str(), &given, &publisher));
         return Publisher(publisher);

@@ -9,6 +9,8 @@
 mod echo;
 mod fcu;
 mod gateway;
+mod generate;
+mod key;
 mod lab;
 mod lab_report;
 mod link;
@@ -19,6 +21,7 @@ mod publish;
 mod record;
 mod stop;
 mod swarm;
+mod swarm_flight;
 mod sync;
 mod teleop;
 mod top;
@@ -57,6 +60,9 @@ enum Command {
     Fcu(fcu::FcuArguments),
     /// Move an arm from afar, and see what latency costs: kinematics, control analysis, experiments
     Teleop(teleop::TeleopArguments),
+    /// Fly a swarm that knows how old its neighbours' states are
+    #[command(subcommand)]
+    Swarm(swarm_flight::Command),
     /// Publish samples of a topic
     Pub(publish::PubArguments),
     /// Show the samples of a topic, each with its age
@@ -72,6 +78,11 @@ enum Command {
     ///
     /// Replaces the agent of PX4 and micro-ROS. Topics have their ROS 2 names; `noctule top` shows their ages.
     Gateway(gateway::GatewayArguments),
+    /// Turn message definitions into typed endpoints, hashes and bytes
+    Gen(generate::GenArguments),
+    /// Make a swarm key, or say which one a file holds
+    #[command(subcommand)]
+    Key(key::Command),
     /// Write the samples of topics into an MCAP file, each with its source time and bound
     ///
     /// Foxglove, PlotJuggler and rosbag2 open it. A slow or full disk loses samples of the recording, which are counted, never of the
@@ -105,11 +116,14 @@ fn main() -> ExitCode {
         Command::Sync(command) => sync::run(command),
         Command::Fcu(arguments) => fcu::run(&arguments),
         Command::Teleop(arguments) => teleop::run(&arguments),
+        Command::Swarm(command) => swarm_flight::run(&command),
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
+        Command::Gen(arguments) => generate::run(&arguments),
+        Command::Key(command) => key::run(command),
         Command::Record(arguments) => record::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),

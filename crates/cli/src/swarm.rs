@@ -13,7 +13,7 @@ pub(crate) struct SwarmArguments {
     /// Nodes of different domains do not see each other: 0 to 5000
     #[arg(long, value_name = "N", default_value_t = 0)]
     domain: u32,
-    /// File with the swarm's key: 64 hexadecimal digits that only you can read
+    /// File with the swarm's key, as `noctule key new` writes it [default: NOCTULE_KEY_FILE or NOCTULE_KEY]
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
     /// A host or node to reach by unicast where multicast does not, e.g. 192.168.1.7 or [fe80::1%3]:40123; repeatable

@@ -60,6 +60,14 @@ pub enum Event {
         /// Where its data socket is now.
         locator: Locator,
     },
+    /// A node has shown that it can also be reached at another address: datagrams from there are its own. What is sent to it goes to its
+    /// locator all the same.
+    AlsoAt {
+        /// Its number.
+        node: NodeId,
+        /// The other address.
+        locator: Locator,
+    },
     /// A node is gone; its endpoints have been reported as [`Event::Unmatched`] before.
     Gone {
         /// Its number.

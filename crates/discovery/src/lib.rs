@@ -48,7 +48,7 @@ pub use endpoint::{
 pub use event::{Counters, Destination, Event, Reason, Via};
 pub use relay::{can_be_handed_on, stands_for};
 pub use shares::{NODES_PER_ADDRESS_LIMIT, PAGES_PER_ADDRESS_LIMIT};
-pub use wire::{DATAGRAM_BYTES_MAX, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, sender};
+pub use wire::{DATAGRAM_BYTES_MAX, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, domain, sender};
 
 /// The wire format alone, for tools and fuzzing.
 pub mod datagram {

@@ -17,6 +17,8 @@ pub(crate) struct Neighbour {
     pub(crate) hello: Hello,
     /// Where its data socket is.
     pub(crate) locator: Locator,
+    /// Other addresses at which it has shown that it receives, the oldest first; at most [`ALIASES_LIMIT`].
+    pub(crate) aliases: Vec<Locator>,
     /// Its hellos come by unicast, so ours must go there by unicast too.
     pub(crate) unicast: bool,
     /// Without a hello until then it is gone.
@@ -31,6 +33,9 @@ pub(crate) struct Neighbour {
     /// The newest revision held completely.
     complete: u32,
 }
+
+/// Addresses of a node beside its locator: a host with two networks and both versions of IP has three.
+pub(crate) const ALIASES_LIMIT: usize = 4;
 
 /// A question that is planned.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +75,7 @@ impl Neighbour {
         Neighbour {
             hello,
             locator,
+            aliases: Vec::new(),
             unicast: false,
             expires: now,
             query: None,

@@ -53,6 +53,12 @@ pub fn sender(bytes: &[u8]) -> Option<NodeId> {
     header.last_chunk().copied().map(NodeId)
 }
 
+/// The domain that a datagram says it belongs to, if it begins as one of ours does.
+pub fn domain(bytes: &[u8]) -> Option<u32> {
+    let prefix = bytes.first_chunk::<PREFIX_BYTES>().filter(|prefix| prefix.starts_with(&MAGIC))?;
+    prefix.last_chunk().copied().map(u32::from_le_bytes)
+}
+
 /// A set of page numbers: bit `n % 8` of byte `n / 8` stands for page `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageSet([u8; PAGES_LIMIT / 8]);

@@ -157,10 +157,14 @@ fn a_node_moves_when_it_answers_from_its_new_address_and_only_then() {
     let mut victim = Victim::new();
     victim.join(id(1), address(1, 9), hello(9));
     victim.now = START + Span::from_s(1);
-    // A copy over another network, right behind the first, is no move.
+    // A copy over another network, right behind the first and proven, is no move, but datagrams from there are the node's, too.
+    victim.events();
     victim.receive(id(1), address(1, 9), Body::Hello(hello(9)));
+    victim.join(id(1), address(2, 9), hello(9));
     victim.receive(id(1), address(2, 9), Body::Hello(hello(9)));
-    assert!(victim.sent().iter().all(|(to, _)| *to != address(2, 9)));
+    assert!(victim.sent().iter().all(|(to, _)| *to != address(2, 9)), "it has proven that one");
+    assert_eq!(victim.discovery.locator(id(1)), Some(address(1, 9)));
+    assert_eq!(victim.events(), [Event::AlsoAt { node: id(1), locator: address(2, 9) }]);
     victim.now = START + Span::from_s(2);
     let mut forged = hello(9);
     (forged.revision, forged.digest) = (1_000, 3);

@@ -101,7 +101,7 @@ pub(crate) fn timeout(ns: i64) -> Option<Duration> {
 #[repr(C)]
 pub(crate) struct QosOptions {
     reliability: c_int,
-    keep_last: u32,
+    pub(crate) keep_last: u32,
     /// A C `bool`, which may hold anything if it was not initialised.
     transient_local: u8,
     deadline_ns: i64,

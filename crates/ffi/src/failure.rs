@@ -19,6 +19,8 @@ const BORROWED: c_int = -4;
 const BUFFER: c_int = -5;
 const BROKEN: c_int = -6;
 const BUG: c_int = -7;
+/// Keep all, and a reader is behind: nothing was published.
+const WOULD_BLOCK: c_int = -8;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -53,8 +55,9 @@ impl From<NodeError> for Failure {
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Failure {
         let code = match error {
-            PublishError::TooLong { .. } => TOO_LONG,
-            PublishError::Format { .. } => ARGUMENT,
+            PublishError::TooLong { .. } | PublishError::TooLongForNetwork { .. } => TOO_LONG,
+            PublishError::WouldBlock { .. } => WOULD_BLOCK,
+            PublishError::Format { .. } | PublishError::Forked { .. } => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }
     }
@@ -66,6 +69,7 @@ impl From<TakeError> for Failure {
             ReadError::Pins { .. } => BORROWED,
             ReadError::BufferTooSmall { .. } => BUFFER,
             ReadError::Corrupt { .. } => BROKEN,
+            ReadError::Forked => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }
     }

@@ -2,12 +2,13 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 use noctule::{Node, Publisher};
 use noctule_timebase::Instant;
 
 use crate::argument::{self, QosOptions};
-use crate::failure::{OK, Outcome, guard};
+use crate::failure::{NOTHING, OK, Outcome, guard};
 use crate::node::{NodeHandle, close};
 
 /// `noctule_publisher_t`.
@@ -28,6 +29,7 @@ pub struct PublisherOptions {
     borrows: u32,
     /// A C `bool`, which may hold anything if it was not initialised.
     multicast: u8,
+    keep_all: u8,
 }
 
 /// Opens a topic for writing.
@@ -70,7 +72,8 @@ unsafe fn open(
         if let Some(format) = unsafe { argument::format(options.format) }? {
             builder = builder.format(format);
         }
-        builder = builder.qos(argument::qos(&options.qos)?);
+        let qos = argument::qos(&options.qos)?;
+        builder = builder.qos(qos);
         if options.payload_bytes_max > 0 {
             builder = builder.payload_bytes_max(options.payload_bytes_max);
         }
@@ -78,6 +81,9 @@ unsafe fn open(
             builder = builder.borrows(options.borrows);
         }
         builder = builder.multicast(options.multicast != 0);
+        if options.keep_all != 0 {
+            builder = builder.keep_all(qos.depth);
+        }
     }
     let publisher = builder.open()?;
     *handle = Box::into_raw(Box::new(PublisherHandle { publisher, _node: Arc::clone(&node.0) }));
@@ -121,6 +127,41 @@ pub unsafe extern "C" fn noctule_publish_at(
         let bytes = unsafe { argument::slice(bytes.cast(), length_bytes, "bytes") }?;
         publisher.publish_at(bytes, Instant::from_ns(source_time_ns))?;
         Ok(OK)
+    })
+}
+
+/// Waits until a sample can be published with keep all.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_wait_for_room(
+    publisher: *mut PublisherHandle,
+    length_bytes: usize,
+    timeout_ns: i64,
+) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
+        let PublisherHandle { publisher, .. } = unsafe { argument::exclusive(publisher, "publisher") }?;
+        let timeout = argument::timeout(timeout_ns).unwrap_or(Duration::MAX);
+        Ok(if publisher.wait_for_room(length_bytes, timeout) { OK } else { NOTHING })
+    })
+}
+
+/// Waits until everything was acknowledged.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_wait_for_acknowledgments(
+    publisher: *const PublisherHandle,
+    timeout_ns: i64,
+) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle.
+        let PublisherHandle { publisher, .. } = unsafe { argument::shared(publisher, "publisher") }?;
+        let timeout = argument::timeout(timeout_ns).unwrap_or(Duration::MAX);
+        Ok(if publisher.wait_for_acknowledgments(timeout) { OK } else { NOTHING })
     })
 }
 

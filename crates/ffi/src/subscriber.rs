@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
-use noctule::{Node, Sample, SampleInfo, Subscriber, TopicStatistics};
+use noctule::{Node, Sample, SampleInfo, Subscriber, TakeError, TopicStatistics};
 use noctule_timebase::Span;
 
 use crate::argument::{self, QosOptions};
@@ -146,7 +146,11 @@ unsafe fn open(
         if let Some(format) = unsafe { argument::format(options.format) }? {
             builder = builder.formats(&[format]);
         }
-        builder = builder.qos(argument::qos(&options.qos)?);
+        let qos = argument::qos(&options.qos)?;
+        builder = builder.qos(qos);
+        if options.qos.keep_last > 0 {
+            builder = builder.keep_last(qos.depth);
+        }
         if options.borrows > BORROWS_MAX {
             return Err(Failure::argument(format!(
                 "borrows is {}; 1 to {BORROWS_MAX} are possible, or 0 for the default",
@@ -180,6 +184,20 @@ pub unsafe extern "C" fn noctule_take(
     guard(|| unsafe { receive(subscriber, Some(Duration::ZERO), sample, info) })
 }
 
+/// Borrows the newest sample, if there is one, and passes over older ones.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_take_latest(
+    subscriber: *mut SubscriberHandle,
+    sample: *mut *mut SampleHandle,
+    info: *mut Info,
+) -> c_int {
+    // SAFETY: passed on.
+    guard(|| unsafe { take_with(subscriber, Subscriber::take_latest, sample, info) })
+}
+
 /// Borrows the next sample and waits for it.
 ///
 /// # Safety
@@ -203,6 +221,18 @@ unsafe fn receive(
     sample: *mut *mut SampleHandle,
     info: *mut Info,
 ) -> Outcome {
+    // SAFETY: passed on.
+    unsafe { take_with(subscriber, |subscriber| subscriber.receive(timeout), sample, info) }
+}
+
+/// # Safety
+/// As the header says.
+unsafe fn take_with(
+    subscriber: *mut SubscriberHandle,
+    take: impl FnOnce(&mut Subscriber) -> Result<Option<Sample>, TakeError>,
+    sample: *mut *mut SampleHandle,
+    info: *mut Info,
+) -> Outcome {
     // SAFETY: where the caller wants the result.
     let handle = unsafe { argument::exclusive(sample, "sample") }?;
     *handle = std::ptr::null_mut();
@@ -210,7 +240,7 @@ unsafe fn receive(
     let info = unsafe { argument::exclusive(info, "info") }?;
     // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
     let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
-    let Some(sample) = subscriber.receive(timeout)? else { return Ok(NOTHING) };
+    let Some(sample) = take(subscriber)? else { return Ok(NOTHING) };
     *info = Info::new(sample.info(), sample.as_ptr());
     *handle = Box::into_raw(Box::new(SampleHandle { _sample: sample }));
     Ok(OK)

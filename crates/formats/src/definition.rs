@@ -28,6 +28,15 @@ const fn absorb_name(hash: u64, name: &str) -> u64 {
     absorb(absorb(hash, name.as_bytes()), &[0])
 }
 
+/// A field's name as other languages write it: Rust's raw identifiers lose their `r#`.
+const fn absorb_field_name(hash: u64, name: &str) -> u64 {
+    let bytes = match name.as_bytes() {
+        [b'r', b'#', rest @ ..] => rest,
+        bytes => bytes,
+    };
+    absorb(absorb(hash, bytes), &[0])
+}
+
 /// 0 means "any type" in discovery.
 const fn never_zero(hash: u64) -> u64 {
     if hash == 0 { 1 } else { hash }
@@ -38,7 +47,34 @@ pub const fn struct_hash(name: &str, fields: &[(&str, u64)]) -> u64 {
     let mut hash = absorb_name(OFFSET_BASIS, name);
     let mut index = 0;
     while index < fields.len() {
-        hash = absorb(absorb_name(hash, fields[index].0), &fields[index].1.to_le_bytes());
+        hash = absorb(absorb_field_name(hash, fields[index].0), &fields[index].1.to_le_bytes());
+        index += 1;
+    }
+    never_zero(hash)
+}
+
+/// Hash of an array of so many elements of this hash.
+pub const fn array_hash(element: u64, length: u64) -> u64 {
+    derived_hash("array", element, length)
+}
+
+/// Hash of a sequence of at most so many elements of this hash; 0 for any number.
+pub const fn sequence_hash(element: u64, bound: u64) -> u64 {
+    derived_hash("sequence", element, bound)
+}
+
+/// Hash of a string: its word, `string` or `wstring`, and its greatest length; 0 for any.
+pub const fn string_hash(word: &str, bound: u64) -> u64 {
+    let hash = absorb_name(OFFSET_BASIS, word);
+    never_zero(if bound == 0 { hash } else { absorb(hash, &bound.to_le_bytes()) })
+}
+
+/// Hash of an enum without values: its name and those of its variants, in order.
+pub const fn enum_hash(name: &str, variants: &[&str]) -> u64 {
+    let mut hash = absorb_name(absorb_name(OFFSET_BASIS, "enum"), name);
+    let mut index = 0;
+    while index < variants.len() {
+        hash = absorb_name(hash, variants[index]);
         index += 1;
     }
     never_zero(hash)
@@ -66,11 +102,11 @@ primitives! {
 }
 
 impl<T: Definition, const N: usize> Definition for [T; N] {
-    const HASH: u64 = derived_hash("array", T::HASH, N as u64);
+    const HASH: u64 = array_hash(T::HASH, N as u64);
 }
 
 impl<T: Definition> Definition for Vec<T> {
-    const HASH: u64 = derived_hash("sequence", T::HASH, 0);
+    const HASH: u64 = sequence_hash(T::HASH, 0);
 }
 
 impl<T: Definition> Definition for Option<T> {
@@ -86,6 +122,35 @@ mod tests {
         // FNV-1a of "f64\0", computed independently.
         assert_eq!(f64::HASH, 0xcb3e_f97a_242c_b591);
         assert_eq!(String::HASH, struct_hash("string", &[]));
+    }
+
+    #[test]
+    fn a_keyword_as_a_field_has_the_hash_that_other_languages_compute() {
+        // FNV-1a of the bytes that the specification names, computed in Python.
+        let expected = 0x5cac_cabc_93b4_410c;
+        let fields = |name| [(name, u8::HASH), ("id", u8::HASH), ("intensity", f32::HASH)];
+        assert_eq!(struct_hash("sensor_msgs/msg/JoyFeedback", &fields("r#type")), expected);
+        assert_eq!(struct_hash("sensor_msgs/msg/JoyFeedback", &fields("type")), expected);
+    }
+
+    #[test]
+    fn bounds_and_variants_count_and_no_bound_is_the_type_itself() {
+        assert_eq!(string_hash("string", 0), String::HASH);
+        assert_eq!(sequence_hash(u8::HASH, 0), Vec::<u8>::HASH);
+        let hashes = [
+            string_hash("string", 0),
+            string_hash("string", 5),
+            string_hash("string", 6),
+            string_hash("wstring", 5),
+            sequence_hash(u8::HASH, 5),
+            array_hash(u8::HASH, 5),
+            enum_hash("a/Mode", &["A", "B"]),
+            enum_hash("a/Mode", &["B", "A"]),
+            enum_hash("a/Mode", &["AB"]),
+        ];
+        for (index, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..index].contains(hash), "{index}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@
 //! Numbers and bits of formats, the bytes of those that are ours to define, and the hash of a type:
 //! `docs/spec/formats.md`.
 
+pub mod array;
+pub mod bounded;
 #[cfg(feature = "bson")]
 mod bson;
 #[cfg(feature = "cbor")]
@@ -50,10 +52,10 @@ mod xml;
 #[cfg(feature = "yaml")]
 mod yaml;
 
-pub use definition::{Definition, struct_hash};
+pub use definition::{Definition, array_hash, enum_hash, sequence_hash, string_hash, struct_hash};
 pub use error::FormatError;
 pub use format::{Format, UnknownFormat};
-pub use message::{Codec, Decode, Encode, Fill, Memory, Message};
+pub use message::{Codec, Decode, Encode, Fill, Memory, Message, wire_name};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -102,6 +102,9 @@ pub type Decode<T> = fn(&[u8]) -> Result<T, FormatError>;
 /// # Ok::<(), noctule_formats::FormatError>(())
 /// ```
 ///
+/// A field whose name on the wire is no identifier of Rust says both: `self_ as "self": u8`, with
+/// `#[serde(rename = "self")]` for the formats that write names. Raw identifiers (`r#type`) need neither.
+///
 /// After the fields may stand `codec = PATH;`, a function like [`Message::codec`]; `codec = plain::only;` is the one of
 /// a type that is its own encoding.
 #[macro_export]
@@ -109,7 +112,7 @@ macro_rules! message {
     (
         $(#[$attribute:meta])*
         $visibility:vis struct $name:ident : $type_name:literal {
-            $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident : $type:ty),* $(,)?
+            $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident $(as $wire:literal)? : $type:ty),* $(,)?
         }
         $(codec = $codec:path;)?
     ) => {
@@ -121,7 +124,10 @@ macro_rules! message {
         impl $crate::Definition for $name {
             const HASH: u64 = $crate::struct_hash(
                 $type_name,
-                &[$((stringify!($field), <$type as $crate::Definition>::HASH)),*],
+                &[$((
+                    $crate::wire_name(stringify!($field), &[$($wire)?]),
+                    <$type as $crate::Definition>::HASH,
+                )),*],
             );
         }
 
@@ -132,4 +138,31 @@ macro_rules! message {
             })?
         }
     };
+}
+
+/// The name that [`message!`](crate::message) hashes: the one that is given, or else the field's own.
+#[doc(hidden)]
+pub const fn wire_name(field: &'static str, given: &[&'static str]) -> &'static str {
+    if given.is_empty() { field } else { given[0] }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Definition, struct_hash};
+
+    message! {
+        /// Names that Rust does not allow.
+        #[derive(serde::Serialize, serde::Deserialize)]
+        struct Keywords: "test/Keywords" {
+            r#type: u8,
+            #[serde(rename = "self")]
+            self_ as "self": f64,
+        }
+    }
+
+    #[test]
+    fn keywords_are_hashed_as_other_languages_write_them() {
+        let expected = struct_hash("test/Keywords", &[("type", u8::HASH), ("self", f64::HASH)]);
+        assert_eq!(Keywords::HASH, expected);
+    }
 }

@@ -16,11 +16,21 @@ use crate::run::{Cell, Run};
 const ON_TIME: &str = "on time";
 const P99: &str = "p99 of sent";
 const P99_9: &str = "p99.9 of sent";
+const DELIVERED: &str = "delivered";
 const WIRE_PER_PAYLOAD: &str = "wire per payload";
 
 /// Facts in the order of a message's way, then what is known of it afterwards; others follow by name.
-const FIRST: [&str; 8] =
-    ["encode_ns", "transfer_ns", "decode_ns", "encoded_bytes", ON_TIME, P99, P99_9, WIRE_PER_PAYLOAD];
+const FIRST: [&str; 9] = [
+    "encode_ns",
+    "transfer_ns",
+    "decode_ns",
+    "encoded_bytes",
+    ON_TIME,
+    P99,
+    P99_9,
+    WIRE_PER_PAYLOAD,
+    DELIVERED,
+];
 
 /// What peers said, and what is worth a column only in some experiments.
 fn figures(cell: &Cell) -> BTreeMap<String, f64> {
@@ -50,6 +60,17 @@ fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
             Arrival::TooFew => "–".into(),
         };
         pooled.extend(row.of_sent.iter().flat_map(|of| [(P99, words(of.p99)), (P99_9, words(of.p99_9))]));
+    }
+    // How much goes through says nothing without how much of it is lost.
+    let trials = valid_trials(run, row);
+    let is_back_to_back = |cell: &&Cell| cell.rate_hz.is_none() && cell.mode != "round_trip";
+    let sent: u64 = trials.iter().map(|cell| cell.sent).sum();
+    if sent > 0 && trials.iter().all(|cell| is_back_to_back(cell) && cell.received_hz.is_some()) {
+        let received: u64 = trials.iter().map(|cell| cell.received).sum();
+        // Never rounded up to all.
+        let percent = 100.0 * received as f64 / sent as f64;
+        let percent = if received < sent { percent.min(99.999) } else { percent };
+        pooled.insert(DELIVERED, format!("{percent:.3} %"));
     }
     pooled.extend(
         wire_per_payload(&valid_trials(run, row)).map(|ratio| (WIRE_PER_PAYLOAD, three_digits(ratio))),
@@ -234,6 +255,19 @@ mod tests {
         assert_eq!(found.rows[0][1..], ["2.500 %"]);
         cell.why_invalid.push("peers disagree".into());
         assert_eq!(table(vec![(cell, samples)], vec![]), FactTable::default());
+    }
+
+    #[test]
+    fn what_goes_through_stands_beside_what_does_not() {
+        let trial = |trial, lost| {
+            let (mut cell, samples) = fixture::round_trip("noctule", trial, &(1..=20).collect::<Vec<_>>());
+            (cell.mode, cell.rate_hz, cell.received_hz) = ("one_way".into(), None, Some(1e3));
+            (cell.sent, cell.received, cell.lost) = (20 + lost, 20, lost);
+            (cell, samples)
+        };
+        let found = table(vec![trial(0, 0), trial(1, 10)], vec![]);
+        let place = found.headings.iter().position(|heading| heading == DELIVERED).unwrap();
+        assert_eq!(found.rows[0][place], "80.000 %");
     }
 
     #[test]

@@ -24,6 +24,8 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Beyond the time it was given, a node may need this long to finish and write its record …
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// … and across an emulated link, where megabytes in a sender's buffers take their time.
+/// Across a link that may lose, so long a silence ends a receiver: TCP's fourth time-out in a row comes 3 s after what it last heard.
+const QUIET_ACROSS_MS: u64 = 3_000;
 const FINISH_TIMEOUT_ACROSS: Duration = Duration::from_secs(30);
 
 /// What a node says of its settings, by name.
@@ -229,6 +231,7 @@ impl<'a> PeerSession<'a> {
             .with("warmup_messages", cell.warm_up_messages)
             .with("warmup_ms", cell.warm_up_ms)
             .with("reply_timeout_ms", self.around.settings.reply_timeout_ms)
+            .with_some("quiet_ms", cell.across.is_some().then_some(QUIET_ACROSS_MS))
             .with("touch", &cell.touch)
             .with("record", record.display())
             .with_some("exchanges", (!self.clocks.is_empty()).then(|| exchanges.display()))

@@ -44,9 +44,9 @@ const BATCH_PACKETS: usize = 64;
 /// Packets a device keeps while the thread is elsewhere; more are lost, and the report cannot know.
 const DEVICE_QUEUE_PACKETS: u32 = 10_000;
 /// Below the usual interrupt threads (50), above everything under test that is not more urgent.
-const PRIORITY: u32 = 40;
+pub(crate) const PRIORITY: u32 = 40;
 /// The longest sleep, so that no arithmetic of times matters.
-const SLEEP_MAX: Span = Span::from_s(10);
+pub(crate) const SLEEP_MAX: Span = Span::from_s(10);
 
 /// What a link is to be.
 #[derive(Clone, Debug)]
@@ -82,6 +82,9 @@ pub enum ForwarderError {
     /// A number of nodes no link has.
     #[error("a link joins 2 to {NODES_MAX} nodes, not {0}; ask for another number")]
     Nodes(usize),
+    /// A number of nodes no air has.
+    #[error("an air joins 2 to 128 nodes, not {0}; ask for another number")]
+    AirNodes(usize),
     /// No device.
     #[error("cannot create a TUN device ({0}); run as root, on a kernel with /dev/net/tun (`modprobe tun`)")]
     Device(io::Error),
@@ -224,7 +227,7 @@ fn now() -> Instant<Truth> {
     Instant::from_ns(clock::now_ns())
 }
 
-fn attach(node: usize, mtu_bytes: u16) -> io::Result<Tun> {
+pub(crate) fn attach(node: usize, mtu_bytes: u16) -> io::Result<Tun> {
     let device = Tun::create(INTERFACE)?;
     interface::set_mtu(INTERFACE, mtu_bytes)?;
     interface::set_queue_length(INTERFACE, DEVICE_QUEUE_PACKETS)?;

@@ -14,6 +14,7 @@
 //!
 //! - [`star`]: packets of several nodes through their links; no sockets.
 //! - [`forwarder`]: the thread, exact in time; what the lab uses.
+//! - [`air`]: one shared Wi-Fi channel of up to 128 nodes.
 //! - [`capture`]: what each node saw, as pcap.
 //! - [`source`]: specifications from presets, files and recordings.
 //! - [`instance`]: links with names, for commands.
@@ -23,6 +24,7 @@
 //! Reasons and figures: `docs/design/link-emulator.md`.
 #![forbid(unsafe_code)]
 
+pub mod air;
 pub mod capture;
 pub mod forwarder;
 pub mod instance;
@@ -32,5 +34,6 @@ pub mod serial;
 pub mod source;
 pub mod star;
 
+pub use air::LiveAir;
 pub use forwarder::{Forwarder, ForwarderSettings};
 pub use report::Report;

@@ -20,8 +20,10 @@
 //! - [`exchange`]: round trips over a scenario.
 //! - [`link`]: one direction of a link for whole packets: delay, loss, rate, order, replay.
 //! - [`network`]: endpoints without sockets, joined by links, in virtual time.
+//! - [`air`]: one shared Wi-Fi medium of many stations: contention, collisions, distance.
 #![forbid(unsafe_code)]
 
+pub mod air;
 pub mod clock;
 pub mod delay;
 pub mod exchange;

@@ -25,6 +25,7 @@ use noctule_discovery::NodeId;
 use noctule_timebase::{Instant, Span};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
+use ring::hmac;
 
 use crate::clock::Raw;
 use crate::swarm_key::SwarmKey;
@@ -34,6 +35,8 @@ use replay::ReplayWindow;
 pub const HEADER_BYTES: usize = 32;
 /// Bytes that sealing adds.
 pub const OVERHEAD_BYTES: usize = HEADER_BYTES + TAG_BYTES;
+/// Bytes of a proof between processes of one host.
+pub(crate) const PROOF_BYTES: usize = 32;
 /// Senders remembered at once.
 pub const SENDERS_LIMIT: usize = 4096;
 
@@ -112,7 +115,8 @@ pub struct Envelope {
 #[derive(Debug)]
 struct Sealed {
     me: NodeId,
-    swarm: Prk,
+    /// The first seals, all open; never empty.
+    swarms: Vec<Prk>,
     mine: LessSafeKey,
     counter: u64,
     /// Where challenges come from; unpredictable for whoever does not have the key.
@@ -142,11 +146,11 @@ impl Envelope {
     /// For node `me`. `random` must come from the system's random source.
     pub fn new(me: NodeId, key: Option<&SwarmKey>, random: u64) -> Envelope {
         let sealed = key.map(|key| {
-            let swarm = Salt::new(HKDF_SHA256, b"noctule swarm 1").extract(&key.0);
+            let swarm = extract(key);
             let mine = sender_key(&swarm, me);
             Sealed {
                 me,
-                swarm,
+                swarms: vec![swarm],
                 mine,
                 counter: 0,
                 challenges: random,
@@ -155,6 +159,18 @@ impl Envelope {
             }
         });
         Envelope { sealed, counters: RefusedCounters::default(), warned: [false; 7] }
+    }
+
+    /// Seals with the first of these keys from now on, and opens what any of them has sealed. Nothing without a key, or with none given. Whoever
+    /// was verified stays so: its counter goes on whatever key it uses.
+    pub(crate) fn set_keys(&mut self, keys: &[SwarmKey]) {
+        let (Some(sealed), Some(_)) = (&mut self.sealed, keys.first()) else { return };
+        sealed.swarms = keys.iter().map(extract).collect();
+        sealed.mine = sender_key(&sealed.swarms[0], sealed.me);
+        for (id, sender) in &mut sealed.senders {
+            // What a key that is gone has sealed must not open.
+            sender.key = sender_key(&sealed.swarms[0], *id);
+        }
     }
 
     /// Whether there is a key.
@@ -221,6 +237,19 @@ impl Envelope {
         Some(reason)
     }
 
+    /// Proof that node `of` says `what` to another process of its host. Zeros without a key.
+    pub(crate) fn proof(&self, of: NodeId, what: &[&[u8]]) -> [u8; PROOF_BYTES] {
+        let Some(sealed) = &self.sealed else { return [0; PROOF_BYTES] };
+        let tag = hmac::sign(&proof_key(&sealed.swarms[0], of), &what.concat());
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Whether a proof is right; every one is without a key.
+    pub(crate) fn is_proven(&self, of: NodeId, what: &[&[u8]], proof: &[u8; PROOF_BYTES]) -> bool {
+        let verify = |swarm: &Prk| hmac::verify(&proof_key(swarm, of), &what.concat(), proof).is_ok();
+        self.sealed.as_ref().is_none_or(|sealed| sealed.swarms.iter().any(verify))
+    }
+
     /// What was refused so far.
     pub fn counters(&self) -> RefusedCounters {
         self.counters
@@ -257,10 +286,13 @@ impl Sealed {
         let new = known.is_none();
         let challenge = Trust::Challenged { number: 0, at: now - CHALLENGE_AGAIN };
         let mut sender = known.unwrap_or_else(|| Sender {
-            key: sender_key(&self.swarm, from),
+            key: sender_key(&self.swarms[0], from),
             heard: now,
             trust: challenge,
         });
+        if self.swarms.len() > 1 {
+            choose_key(&self.swarms, &mut sender, (from, counter), bytes);
+        }
         let opened = open_in_place(&sender.key, counter, bytes);
         if opened.is_err() && new {
             // Not authenticated: nothing is kept of it.
@@ -350,6 +382,21 @@ impl Sealed {
     }
 }
 
+fn extract(key: &SwarmKey) -> Prk {
+    Salt::new(HKDF_SHA256, b"noctule swarm 1").extract(&key.0)
+}
+
+/// While the swarm changes its key: the key of a sender is the one that opens its newest datagram. Tried on copies, for what does not open is
+/// destroyed.
+fn choose_key(swarms: &[Prk], sender: &mut Sender, (from, counter): (NodeId, u64), bytes: &[u8]) {
+    let opens = |key: &LessSafeKey| open_in_place(key, counter, &mut bytes.to_vec()).is_ok();
+    if !opens(&sender.key)
+        && let Some(key) = swarms.iter().map(|swarm| sender_key(swarm, from)).find(opens)
+    {
+        sender.key = key;
+    }
+}
+
 fn header(kind: u8, from: NodeId, counter: u64) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&MAGIC);
@@ -395,6 +442,14 @@ fn nonce(counter: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[..8].copy_from_slice(&counter.to_le_bytes());
     Nonce::assume_unique_for_key(bytes)
+}
+
+fn proof_key(swarm: &Prk, of: NodeId) -> hmac::Key {
+    let mut key = [0; PROOF_BYTES];
+    // Neither fails: the length is that of one hash.
+    let info: [&[u8]; 2] = [b"local", &of.0];
+    let _ = swarm.expand(&info, hmac::HMAC_SHA256).map(|expanded| expanded.fill(&mut key));
+    hmac::Key::new(hmac::HMAC_SHA256, &key)
 }
 
 fn sender_key(swarm: &Prk, sender: NodeId) -> LessSafeKey {

@@ -20,6 +20,9 @@ pub enum NodeError {
         /// What the system says.
         cause: io::Error,
     },
+    /// In the child of a fork.
+    #[error("this process was forked from the one that opened the node; open nodes after the fork")]
+    Forked,
     /// The swarm key.
     #[error(transparent)]
     Key(#[from] SwarmKeyError),
@@ -89,6 +92,14 @@ pub enum NodeError {
 /// Why a sample was not published.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
+    /// In the child of a fork.
+    #[error(
+        "topic {topic}: this process was forked from the one that opened the publisher; open nodes after the fork"
+    )]
+    Forked {
+        /// The topic.
+        topic: String,
+    },
     /// Longer than the topic was opened for.
     #[error(
         "a sample of {bytes} bytes is too long for topic {topic}, which was opened for {most_bytes}; raise payload_bytes_max"
@@ -112,6 +123,14 @@ pub enum PublishError {
         bytes: usize,
         /// Longest possible.
         most_bytes: usize,
+    },
+    /// Keep all, and a reader is behind by the whole history. Nothing was published.
+    #[error(
+        "topic {topic} keeps all samples and a reader is behind by as many as it keeps; publish again later, or wait for room"
+    )]
+    WouldBlock {
+        /// The topic.
+        topic: String,
     },
     /// A value that its format cannot express.
     #[error("topic {topic}: {cause}")]

@@ -61,6 +61,7 @@ mod age_histogram;
 mod deadline;
 mod dispatcher;
 mod error;
+mod key_file;
 mod node;
 mod notice;
 mod publisher;
@@ -88,7 +89,9 @@ pub use noctule_formats::{Format, FormatError, Message, message};
 pub use noctule_prrt::{Infeasible, LinkCounters, ReceivedCounters, SentCounters};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::Exchange;
-pub use node::{KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError};
+pub use node::{
+    KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError, SendCounters,
+};
 pub use notice::Notice;
 pub use publisher::{
     PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
@@ -100,6 +103,12 @@ pub use subscriber::{
     InPlace, Ready, Subscriber, SubscriberBuilder, TypedSample, TypedSubscriber, TypedSubscriberBuilder,
     Wait, WaitSet, Waker,
 };
+
+/// Reads what a local socket brings, from a socket of any name, and a kernel's list of such names; for the fuzzer.
+#[doc(hidden)]
+pub fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
+    node::local_packet(name, bytes)
+}
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.
 #[doc(hidden)]

@@ -10,9 +10,11 @@ mod door;
 mod driver;
 mod groups;
 mod hand_over;
+mod kernel_queue;
 mod lead;
 mod local;
 mod notice_printer;
+mod outbox;
 mod overload;
 mod ping;
 mod ports;
@@ -22,6 +24,7 @@ mod seats;
 mod send;
 mod sockets;
 mod state;
+mod suspects;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,6 +38,7 @@ use noctule_discovery::{
 };
 use noctule_prrt::{LinkCounters, ReceivedCounters, SentCounters};
 use noctule_shm_ring::RingConfig;
+use noctule_sys::fork_guard::ForkGuard;
 use noctule_sys::random;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
@@ -45,6 +49,7 @@ use crate::clock::{self, LocalClock};
 use crate::deadline::DeadlineMissed;
 use crate::envelope::{Envelope, RefusedCounters};
 use crate::error::NodeError;
+use crate::key_file::KeyFile;
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
@@ -53,6 +58,8 @@ use alarm::Alarm;
 use deadlines::Topic;
 use lead::Lead;
 use offer::Offer;
+use outbox::Outbox;
+pub use outbox::SendCounters;
 pub use ping::{PINGS_LIMIT, PingError};
 use ports::{DISCOVERY_PORT, DOMAIN_MAX};
 use sockets::Sockets;
@@ -60,6 +67,8 @@ use state::State;
 
 /// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
 /// publishers and subscribers, which then still reach partners they have on this host, and no others.
+///
+/// It belongs to the process that opened it: in the child of a fork its publishers and subscribers refuse with an error. Open nodes after the fork.
 #[derive(Debug)]
 pub struct Node {
     shared: Arc<Shared>,
@@ -73,6 +82,12 @@ pub(crate) struct Shared {
     id: NodeId,
     sockets: Sockets,
     state: Mutex<State>,
+    /// Locked before `state`, if both are.
+    outbox: Mutex<Outbox>,
+    /// Somebody queued something while another had the outbox.
+    outbox_wanted: AtomicBool,
+    /// When the outbox must be looked at again, on the raw clock; `i64::MAX` if never.
+    check_at_ns: AtomicI64,
     /// When the thread wakes by itself.
     alarm: Alarm,
     /// Who reads the own socket.
@@ -83,6 +98,8 @@ pub(crate) struct Shared {
     /// Signalled, under the lock of `state`, when something was sent or acknowledged and somebody waits for that.
     progress: Condvar,
     waiting_for_progress: AtomicU32,
+    /// Whether this is still the process that opened the node.
+    guard: ForkGuard,
     /// Group whose members may read our memory, too.
     group: Option<u32>,
     /// Notices go to standard error.
@@ -118,7 +135,9 @@ impl NodeBuilder {
         self
     }
 
-    /// File with the swarm's key; every datagram is sealed with it.
+    /// File with the swarm's key; every datagram is sealed with it. Default: the file that `NOCTULE_KEY_FILE` names, or the 64 digits in `NOCTULE_KEY`;
+    /// without either, no key. The file is watched: it may hold an old and a new key, the first seals and all open, so a key can be changed while
+    /// the swarm goes on (`docs/design/security.md`).
     pub fn swarm_key(mut self, file: impl Into<PathBuf>) -> Self {
         self.key = Some(file.into());
         self
@@ -165,7 +184,10 @@ impl NodeBuilder {
         if self.domain > DOMAIN_MAX {
             return Err(NodeError::Domain { domain: self.domain });
         }
-        let key = self.key.as_deref().map(SwarmKey::read).transpose()?;
+        let (key_file, keys) = match SwarmKey::chosen_file(self.key.as_deref()) {
+            Some(file) => KeyFile::open(file).map(|(file, keys)| (Some(file), keys))?,
+            None => (None, SwarmKey::of_environment()?.into_iter().collect()),
+        };
         let peers = static_peers(&self.peers)?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
         let sockets =
@@ -187,7 +209,8 @@ impl NodeBuilder {
         let now = Instant::from_ns(clock::now().ns());
         let secret = random::secret().map_err(system("no random numbers"))?;
         let discovery = Discovery::new(config, me, peers, secret, now);
-        let envelope = Envelope::new(id, key.as_ref(), u64::from_le_bytes(seed).rotate_left(17));
+        let mut envelope = Envelope::new(id, keys.first(), u64::from_le_bytes(seed).rotate_left(17));
+        envelope.set_keys(&keys);
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
         let alarm = Alarm::new().map_err(system("no timer"))?;
@@ -196,17 +219,21 @@ impl NodeBuilder {
             id,
             sockets,
             state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
+            outbox: Mutex::new(Outbox::new()),
+            outbox_wanted: AtomicBool::new(false),
+            check_at_ns: AtomicI64::new(i64::MAX),
             alarm,
             lead: Lead::new(),
             kick,
             stop: AtomicBool::new(false),
             progress: Condvar::new(),
             waiting_for_progress: AtomicU32::new(0),
+            guard: ForkGuard::new().map_err(system("a fork cannot be noticed"))?,
             group: self.group,
             tells: self.tells,
         });
-        let thread =
-            driver::start(Arc::clone(&shared)).map_err(system("the node's thread cannot be started"))?;
+        let thread = driver::start(Arc::clone(&shared), key_file)
+            .map_err(system("the node's thread cannot be started"))?;
         Ok(Node { shared, thread: Some(thread) })
     }
 }
@@ -264,6 +291,11 @@ impl Node {
     /// What came over the network that was not believed or not understood, beside discovery's own traffic.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().counters()
+    }
+
+    /// What was sent over the network, and how.
+    pub fn send_counters(&self) -> SendCounters {
+        self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
     }
 
     /// Every other node, by number.
@@ -338,6 +370,13 @@ pub struct KnownEndpoint {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        if self.shared.is_in_child() {
+            // Thread, sockets and goodbye are the parent's.
+            if let Some(thread) = self.thread.take() {
+                std::mem::forget(thread);
+            }
+            return;
+        }
         self.shared.stop.store(true, Ordering::Release);
         self.shared.kick();
         if let Some(thread) = self.thread.take() {
@@ -353,6 +392,9 @@ impl Shared {
         endpoint: Endpoint,
         pins: u32,
     ) -> Result<Arc<PublishedTopic>, NodeError> {
+        if self.is_in_child() {
+            return Err(NodeError::Forked);
+        }
         endpoint.check_names()?;
         let (topic, qos) = (endpoint.topic.clone(), endpoint.qos);
         let depth = qos.depth;
@@ -415,6 +457,9 @@ impl Shared {
         left_out: u32,
         pins: u32,
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
+        if self.is_in_child() {
+            return Err(NodeError::Forked);
+        }
         endpoint.check_names()?;
         let mut state = self.lock();
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
@@ -430,11 +475,17 @@ impl Shared {
     }
 
     pub(crate) fn remove_publisher(&self, id: EndpointId) {
+        if self.is_in_child() {
+            return;
+        }
         self.lock().remove(id, clock::now());
         self.kick();
     }
 
     pub(crate) fn remove_subscriber(&self, id: EndpointId) {
+        if self.is_in_child() {
+            return;
+        }
         self.lock().remove(id, clock::now());
         self.kick();
     }
@@ -469,6 +520,13 @@ impl Shared {
         }
     }
 
+    /// Whether the process was forked since the node was opened and this is the child: its thread is not here, the lock may be held for ever, and
+    /// a nonce of the seal that is used here is used by the parent, too.
+    #[inline]
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.guard.is_in_child()
+    }
+
     fn note(&self, notice: Notice) {
         self.lock().note(notice);
     }
@@ -476,6 +534,11 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere must not stop the publishers of the whole process.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the outbox must be looked at again.
+    fn check_at(&self) -> Instant<clock::Raw> {
+        Instant::from_ns(self.check_at_ns.load(Ordering::Relaxed))
     }
 
     /// Lets the node's thread look.
@@ -510,6 +573,10 @@ fn static_peers(texts: &[String]) -> Result<Vec<SocketAddr>, NodeError> {
             .map_err(|_| NodeError::Peer { text: text.clone() })
     };
     texts.iter().map(parse).collect()
+}
+
+pub(crate) fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
+    directory::is_packet(name, bytes)
 }
 
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -42,6 +42,18 @@ pub enum Notice {
         /// Name of the network's interface.
         interface: String,
     },
+    /// The key file has changed: its first key seals from now on, all of its keys open.
+    KeyChanged {
+        /// Of the first key.
+        fingerprint: String,
+        /// How many keys the file has.
+        keys: usize,
+    },
+    /// The key file has changed and cannot be used; the node goes on with the keys that it has.
+    KeyUnusable {
+        /// Why, and the way out.
+        why: String,
+    },
     /// Other nodes, or what they announce, were refused because a table is full. Told once a minute at most.
     Full {
         /// Nodes, pages and matches refused since the last notice.
@@ -187,6 +199,10 @@ impl Notice {
                 "this node has no swarm key, so anybody on {interface} can read and forge its samples; make a key with \
                  `noctule key new FILE` and give it to every node, e.g. as NOCTULE_KEY_FILE=FILE"
             ),
+            Notice::KeyChanged { fingerprint, keys } => {
+                write!(f, "the key file has changed: key {fingerprint} seals from now on, {keys} keys open")
+            }
+            Notice::KeyUnusable { why } => write!(f, "{why}; the node goes on with the keys it has"),
             Notice::Full { refused } => write!(
                 f,
                 "{refused} nodes or topics of other nodes were refused because a table is full; a program on this network announces \

@@ -26,13 +26,18 @@ use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 /// Largest sample unless a topic says otherwise: 64 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
 
+/// Between two looks at the readers of this host while a publisher waits for them.
+const LOOK_AGAIN_NS: i64 = 200_000;
+
 /// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
-/// other hosts by UDP. Never blocks.
+/// other hosts by UDP. Never waits for the network: what the line does not carry yet is queued, and of that the oldest that has not begun
+/// to be sent gives way to the newest ([`PublisherBuilder::keep_last`]).
 #[derive(Debug)]
 pub struct Publisher {
     shared: Arc<Shared>,
     topic: Arc<PublishedTopic>,
     writer: Option<Writer>,
+    keeps_all: bool,
     sequence: u64,
 }
 
@@ -98,6 +103,7 @@ pub struct PublisherBuilder {
     pub(crate) shared: Arc<Shared>,
     pub(crate) endpoint: Endpoint,
     pub(crate) pins: u32,
+    keeps_all: bool,
     /// Chosen by the user.
     format: Option<Format>,
 }
@@ -115,7 +121,7 @@ impl PublisherBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        PublisherBuilder { shared, endpoint, pins: 7, format: None }
+        PublisherBuilder { shared, endpoint, pins: 7, keeps_all: false, format: None }
     }
 
     /// Name and layout hash of the type; a reader that expects another is told so. Default `bytes`.
@@ -147,7 +153,17 @@ impl PublisherBuilder {
     /// HISTORY keep last: how many samples a reader may lag behind, and how many wait to be sent to other hosts at most,
     /// besides those that are being sent. 1 to 65,535; default 8.
     pub fn keep_last(mut self, depth: u32) -> Self {
-        self.endpoint.qos.depth = depth;
+        (self.endpoint.qos.depth, self.keeps_all) = (depth, false);
+        self
+    }
+
+    /// HISTORY keep all: no sample is given up or overwritten for a newer one. While a reader has `samples` of them still to
+    /// read (on this host) or to be sent or acknowledged (on others), [`publish`](Publisher::publish) says
+    /// [`WouldBlock`](PublishError::WouldBlock) and publishes nothing. 1 to 65,535. A reader of this host that stops
+    /// reading stops its publisher; one that dies does not. On another host a sample counts as read once that node has it.
+    pub fn keep_all(mut self, samples: u32) -> Self {
+        self.endpoint.qos.depth = samples;
+        self.keeps_all = true;
         self
     }
 
@@ -205,9 +221,9 @@ impl PublisherBuilder {
     /// # Errors
     /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
     pub fn open(self) -> Result<Publisher, NodeError> {
-        let PublisherBuilder { shared, endpoint, pins, .. } = self;
+        let PublisherBuilder { shared, endpoint, pins, keeps_all, .. } = self;
         let topic = shared.add_publisher(endpoint, pins)?;
-        Ok(Publisher { shared, topic, writer: None, sequence: 0 })
+        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence: 0 })
     }
 
     fn keeps_history(&self) -> bool {
@@ -219,7 +235,8 @@ impl Publisher {
     /// Publishes a copy of `bytes`, true now.
     ///
     /// # Errors
-    /// Longer than the topic allows.
+    /// Longer than the topic allows, or than travels to other hosts if there are readers; or a reader is behind by the whole
+    /// history, with [`keep_all`](PublisherBuilder::keep_all).
     #[inline]
     pub fn publish(&mut self, bytes: &[u8]) -> Result<(), PublishError> {
         self.publish_at(bytes, self.shared.clock.now())
@@ -267,6 +284,9 @@ impl Publisher {
         elsewhere: Option<&[u8]>,
         origin: Origin,
     ) -> Result<(), PublishError> {
+        if self.shared.is_in_child() {
+            return Err(PublishError::Forked { topic: self.topic.name.clone() });
+        }
         let most_bytes = self.topic.offer.payload_bytes_max;
         let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
         if bytes > most_bytes {
@@ -282,6 +302,9 @@ impl Publisher {
             let topic = self.topic.name.clone();
             return Err(self.refused(PublishError::TooLongForNetwork { topic, bytes, most_bytes }));
         }
+        if self.keeps_all && !self.has_room(is_read_elsewhere.then_some(bytes)) {
+            return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
+        }
         self.count();
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
             // Its length was checked above, so this does not fail.
@@ -293,6 +316,34 @@ impl Publisher {
             self.shared.send(&self.topic, (self.sequence, origin), bytes);
         }
         Ok(())
+    }
+
+    /// Whether no reader is behind by the history: on this host, and on others for a sample of so many bytes.
+    fn has_room(&mut self, elsewhere_bytes: Option<usize>) -> bool {
+        let depth = self.topic.depth;
+        self.writer.as_mut().is_none_or(|writer| writer.has_room(depth))
+            && elsewhere_bytes.is_none_or(|bytes| self.shared.has_room(&self.topic, bytes))
+    }
+
+    /// Waits up to `timeout` until a sample of `length_bytes` can be published with
+    /// [`keep_all`](PublisherBuilder::keep_all); false when the time is over.
+    pub fn wait_for_room(&mut self, length_bytes: usize, timeout: Duration) -> bool {
+        let end_ns = now_ns().saturating_add(span(timeout).ns());
+        loop {
+            if self.topic.is_fresh.load(Ordering::Acquire) {
+                self.fetch_ring();
+            }
+            let elsewhere = self.topic.remote_readers.load(Ordering::Relaxed) > 0;
+            if self.has_room(elsewhere.then_some(length_bytes)) {
+                return true;
+            }
+            let left_ns = end_ns.saturating_sub(now_ns());
+            if left_ns <= 0 {
+                return false;
+            }
+            // Readers of this host do not wake their writer: that would cost them a system call for each sample.
+            self.shared.wait_for_progress(left_ns.min(LOOK_AGAIN_NS));
+        }
     }
 
     #[cold]
@@ -315,10 +366,16 @@ impl Publisher {
         if self.topic.is_fresh.load(Ordering::Acquire) {
             self.fetch_ring();
         }
+        if self.shared.is_in_child() {
+            return Err(PublishError::Forked { topic: self.topic.name.clone() });
+        }
         let source_time = self.shared.clock.now();
         let alone = self.topic.remote_readers.load(Ordering::Relaxed) == 0;
         let most_bytes = self.topic.offer.payload_bytes_max;
         if alone && length_bytes <= most_bytes && self.writer.is_some() {
+            if self.keeps_all && !self.has_room(None) {
+                return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
+            }
             self.count();
             // Its length was checked above, so this does not fail.
             if let Some(writer) = &mut self.writer

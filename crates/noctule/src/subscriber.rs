@@ -42,6 +42,9 @@ const HYBRID_SPIN: Duration = Duration::from_micros(50);
 /// Between two looks where the kernel cannot wait for all publishers at once.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
+/// A sample younger than this is taken for one of the history without a look at what the publisher wrote since.
+const YOUNG: Span = Span::from_ns(500);
+
 /// How a subscriber waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
@@ -64,6 +67,8 @@ pub struct Subscriber {
     wait: Wait,
     lifespan: Option<Span>,
     deadline: Option<Span>,
+    /// Samples of each publisher that may wait to be taken, if fewer than the publisher's history.
+    keep_last: u32,
     recorder: Recorder,
     /// For datagrams, if this subscriber reads the socket.
     datagram: Vec<u8>,
@@ -167,6 +172,7 @@ pub struct SubscriberBuilder {
     left_out: u32,
     wait: Wait,
     pins: u32,
+    keep_last: Option<u32>,
 }
 
 impl SubscriberBuilder {
@@ -182,7 +188,7 @@ impl SubscriberBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        SubscriberBuilder { shared, endpoint, left_out: 0, wait: Wait::Block, pins: 1 }
+        SubscriberBuilder { shared, endpoint, left_out: 0, wait: Wait::Block, pins: 1, keep_last: None }
     }
 
     /// Name and layout hash of the type that is expected. Default: any.
@@ -206,6 +212,14 @@ impl SubscriberBuilder {
     /// RELIABILITY that is requested. Default best effort, which every publisher offers.
     pub fn reliability(mut self, reliability: Reliability) -> Self {
         self.endpoint.qos.reliability = reliability;
+        self
+    }
+
+    /// HISTORY keep last: how many samples of each publisher this subscriber may lag behind; older ones are passed over and
+    /// count as missed. At least 1. Default: the publisher's own depth, which is also the most.
+    pub fn keep_last(mut self, depth: u32) -> Self {
+        self.endpoint.qos.depth = depth.max(1);
+        self.keep_last = Some(depth.max(1));
         self
     }
 
@@ -254,6 +268,7 @@ impl SubscriberBuilder {
             wait: self.wait,
             lifespan,
             deadline,
+            keep_last: self.keep_last.unwrap_or(u32::MAX),
             recorder: Recorder::default(),
             datagram: Vec::new(),
         })
@@ -284,6 +299,26 @@ impl Subscriber {
     pub fn take_into(&mut self, buffer: &mut [u8]) -> Result<Option<SampleInfo>, TakeError> {
         self.look(|source| source.reader.take_next(buffer).map(|found| found.map(|sample| (sample, ()))))
             .map(|found| found.map(|(info, ())| info))
+    }
+
+    /// The newest sample of any publisher, in place, if there is one that was not taken: what came before it is passed over and
+    /// counts as missed. However seldom it is called, what it gives is what was published last and has arrived.
+    ///
+    /// # Errors
+    /// As [`take`](Subscriber::take).
+    pub fn take_latest(&mut self) -> Result<Option<Sample>, TakeError> {
+        if self.sources.list.iter().any(Source::is_on_socket) {
+            self.shared.receive_all(&mut self.datagram);
+        }
+        let mut latest: Option<Sample> = None;
+        // Once for each publisher: of several, the one whose sample was true last.
+        for _ in 0..self.sources.list.len().max(1) {
+            let Some((info, bytes)) = self.look(Source::take_latest)? else { break };
+            if latest.as_ref().is_none_or(|known| known.info.source_time <= info.source_time) {
+                latest = Some(Sample { info, bytes });
+            }
+        }
+        Ok(latest)
     }
 
     /// Like [`take`](Subscriber::take), but waits up to `timeout` for a sample; `None` waits for ever.
@@ -349,15 +384,26 @@ impl Subscriber {
     /// Looks at the sources in turn.
     #[inline]
     fn look<T>(&mut self, mut read: impl FnMut(&mut Source) -> Read<T>) -> Taken<T> {
+        if self.shared.is_in_child() {
+            return Err(TakeError { topic: self.topic().to_owned(), cause: ReadError::Forked });
+        }
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }
         loop {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
-                    let Source { node, route, format, relay, .. } = self.sources.list[at];
+                    let Source { node, route, format, relay, depth, .. } = self.sources.list[at];
+                    let depth = depth.min(self.keep_last);
+                    let info = self.describe(&sample, node, route);
+                    // A young one has none behind it; to ask the writer would cost more than to read.
+                    if info.age().is_none_or(|age| age.span > YOUNG)
+                        && self.sources.list[at].pass_over(&sample, depth)
+                    {
+                        continue;
+                    }
                     self.recorder.counters.relayed += u64::from(relay.is_some());
-                    let info = SampleInfo { format, ..self.describe(&sample, node, route) };
+                    let info = SampleInfo { format, ..info };
                     if self.is_expired(&info) {
                         self.recorder.counters.expired += 1;
                         continue;
@@ -432,6 +478,9 @@ impl Subscriber {
     /// One wait within `timeout`, which counts from the first call with the same `end`.
     fn wait_until(&mut self, timeout: Option<Duration>, end: &mut Option<Timer>) -> bool {
         let Some(left) = left(timeout, end) else { return false };
+        if self.shared.is_in_child() {
+            return false;
+        }
         if self.wait == Wait::Spin {
             if self.sources.list.iter().any(Source::is_on_socket) {
                 self.shared.try_receive(&mut self.datagram);
@@ -532,6 +581,10 @@ impl AsMut<Subscriber> for Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
+        if self.shared.is_in_child() {
+            // What the rings' control pages hold is the parent's.
+            std::mem::forget(std::mem::take(&mut self.sources));
+        }
         self.shared.remove_subscriber(self.topic.id);
     }
 }

@@ -1,10 +1,23 @@
 //! The key that all nodes of a swarm share.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use ring::hmac;
+
+/// The environment variable that names the key's file.
+pub const KEY_FILE_VARIABLE: &str = "NOCTULE_KEY_FILE";
+/// The environment variable that holds the key itself, for containers whose secrets are variables; the processes of the same user can read it.
+pub const KEY_VARIABLE: &str = "NOCTULE_KEY";
+
+/// Keys that a file may hold: an old one, a new one, and some more.
+pub const KEYS_LIMIT: usize = 4;
+/// Longer files are no key files.
+const FILE_BYTES_MAX: u64 = 512;
 
 /// 32 secret bytes. Never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,9 +27,7 @@ pub struct SwarmKey(pub(crate) [u8; 32]);
 #[derive(Debug, thiserror::Error)]
 pub enum SwarmKeyError {
     /// The file cannot be read.
-    #[error(
-        "the swarm key {path} cannot be read: {cause}; make one with: head -c 32 /dev/urandom | xxd -p -c 64 > {path} && chmod 600 {path}"
-    )]
+    #[error("the swarm key {path} cannot be read: {cause}; make one with: noctule key new {path}")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -43,27 +54,94 @@ pub enum SwarmKeyError {
         /// Its owner.
         uid: u32,
     },
-    /// Not 64 hexadecimal digits.
+    /// Not lines of 64 hexadecimal digits.
     #[error(
-        "the swarm key {path} is not 64 hexadecimal digits on one line; make one with: head -c 32 /dev/urandom | xxd -p -c 64"
+        "the swarm key {path} is not one to four lines of 64 hexadecimal digits; make one with: noctule key new {path}"
     )]
     Malformed {
         /// The file.
         path: PathBuf,
     },
+    /// The environment variable does not hold 64 hexadecimal digits.
+    #[error(
+        "{KEY_VARIABLE} does not hold 64 hexadecimal digits; unset it, or name a file in {KEY_FILE_VARIABLE}"
+    )]
+    Variable,
+    /// A new key cannot be written.
+    #[error(
+        "the swarm key {path} cannot be written: {cause}; choose a file that does not exist yet, in a folder of yours"
+    )]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
 }
 
 impl SwarmKey {
+    /// The key of a file; without one that of the environment, if it names or holds one ([`KEY_FILE_VARIABLE`], [`KEY_VARIABLE`]).
+    ///
+    /// # Errors
+    /// A key that is named and cannot be used: never taken for none.
+    pub fn choose(file: Option<&Path>) -> Result<Option<SwarmKey>, SwarmKeyError> {
+        match SwarmKey::chosen_file(file) {
+            Some(file) => SwarmKey::read(&file).map(Some),
+            None => SwarmKey::of_environment(),
+        }
+    }
+
+    /// The file that is named, here or in the environment.
+    pub(crate) fn chosen_file(file: Option<&Path>) -> Option<PathBuf> {
+        file.map(Path::to_owned).or_else(|| variable(KEY_FILE_VARIABLE).map(PathBuf::from))
+    }
+
+    pub(crate) fn of_environment() -> Result<Option<SwarmKey>, SwarmKeyError> {
+        let digits = variable(KEY_VARIABLE);
+        digits.map(|digits| parse(digits.as_encoded_bytes()).ok_or(SwarmKeyError::Variable)).transpose()
+    }
+
+    /// Draws a key and writes it to a new file that only its owner can read.
+    ///
+    /// # Errors
+    /// The file exists already, or cannot be written.
+    pub fn create(path: &Path) -> Result<SwarmKey, SwarmKeyError> {
+        let unwritable = |cause| SwarmKeyError::Unwritable { path: path.to_owned(), cause };
+        let key: [u8; 32] = noctule_sys::random::secret().map_err(unwritable)?;
+        // Nobody else can read it at any moment: the mode is that of its making.
+        let mut file =
+            File::options().write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
+        let mut digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        digits.push('\n');
+        file.write_all(digits.as_bytes()).and_then(|()| file.sync_all()).map_err(unwritable)?;
+        Ok(SwarmKey(key))
+    }
+
+    /// What tells keys apart and gives nothing of them away: 16 digits of a hash.
+    pub fn fingerprint(&self) -> String {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), b"noctule key fingerprint 1");
+        tag.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// From 32 bytes that came from a good random source.
     pub fn from_bytes(bytes: [u8; 32]) -> SwarmKey {
         SwarmKey(bytes)
     }
 
-    /// Reads a file of 64 hexadecimal digits that only its owner can read.
+    /// Reads the first key of a file that only its owner can read.
+    ///
+    /// # Errors
+    /// As [`read_all`](SwarmKey::read_all).
+    pub fn read(path: &Path) -> Result<SwarmKey, SwarmKeyError> {
+        let keys = SwarmKey::read_all(path)?;
+        keys.into_iter().next().ok_or_else(|| SwarmKeyError::Malformed { path: path.to_owned() })
+    }
+
+    /// Reads a file of one to [`KEYS_LIMIT`] lines of 64 hexadecimal digits that only its owner can read. The first seals, all open.
     ///
     /// # Errors
     /// Says which of these it is not.
-    pub fn read(path: &Path) -> Result<SwarmKey, SwarmKeyError> {
+    pub fn read_all(path: &Path) -> Result<Vec<SwarmKey>, SwarmKeyError> {
         let unreadable = |cause| SwarmKeyError::Unreadable { path: path.to_owned(), cause };
         let file = File::open(path).map_err(unreadable)?;
         // Of the file that was opened, not of the name: the name may point elsewhere by now.
@@ -77,8 +155,10 @@ impl SwarmKey {
             return Err(SwarmKeyError::Foreign { path: path.to_owned(), uid });
         }
         let mut text = Vec::new();
-        file.take(128).read_to_end(&mut text).map_err(unreadable)?;
-        parse(&text).ok_or_else(|| SwarmKeyError::Malformed { path: path.to_owned() })
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
+        let keys: Option<Vec<SwarmKey>> = text.trim_ascii().split(|byte| *byte == b'\n').map(parse).collect();
+        let keys = keys.filter(|keys| keys.len() <= KEYS_LIMIT);
+        keys.ok_or_else(|| SwarmKeyError::Malformed { path: path.to_owned() })
     }
 }
 
@@ -86,6 +166,10 @@ impl fmt::Debug for SwarmKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SwarmKey(…)")
     }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 fn parse(text: &[u8]) -> Option<SwarmKey> {
@@ -128,13 +212,43 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_several_keys_is_read_in_order() {
+        let lines = ["11", "22", "33"].map(|digits| digits.repeat(32)).join("\n");
+        let (_directory, path) = file(&lines, 0o600);
+        assert_eq!(SwarmKey::read_all(&path).unwrap(), [0x11, 0x22, 0x33].map(|byte| SwarmKey([byte; 32])));
+        assert_eq!(SwarmKey::read(&path).unwrap(), SwarmKey([0x11; 32]));
+    }
+
+    #[test]
     fn anything_else_is_refused_and_not_repeated() {
-        for text in ["", "secret", &"0".repeat(63), &"g".repeat(64), &"0".repeat(200)] {
+        let five = vec!["00".repeat(32); KEYS_LIMIT + 1].join("\n");
+        let half = format!("{}\nsecret", "00".repeat(32));
+        for text in ["", "secret", &"0".repeat(63), &"g".repeat(64), &"0".repeat(200), &five, &half] {
             let (_directory, path) = file(text, 0o600);
             let error = SwarmKey::read(&path).unwrap_err();
             assert!(matches!(error, SwarmKeyError::Malformed { .. }));
             assert!(!error.to_string().contains("secret"));
         }
+    }
+
+    #[test]
+    fn a_new_key_is_its_owners_alone_and_overwrites_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new");
+        let key = SwarmKey::create(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(SwarmKey::read(&path).unwrap(), key);
+        let again = SwarmKey::create(&path).unwrap_err().to_string();
+        assert!(again.contains("choose a file that does not exist"), "{again}");
+        assert_eq!(SwarmKey::read(&path).unwrap(), key);
+        assert_ne!(SwarmKey::create(&directory.path().join("other")).unwrap(), key);
+    }
+
+    #[test]
+    fn fingerprints_tell_keys_apart_and_do_not_hold_them() {
+        let [one, other] = [1, 2].map(|byte| SwarmKey([byte; 32]).fingerprint());
+        assert_ne!(one, other);
+        assert!(one.len() == 16 && !one.contains("0101"), "{one}");
     }
 
     #[test]

@@ -61,8 +61,10 @@ fn reliable_samples_given_up_are_counted_on_both_sides_and_noticed() {
         let sample = subscriber.receive(Some(LONG)).unwrap().expect("the newest arrives");
         (taken, missed) = (taken + 1, missed + sample.info().missed);
     }
-    assert_eq!((publisher.given_up(), taken + missed), (missed, published));
-    assert!(missed > 0 && taken >= 2, "{missed} missed, {taken} taken");
+    // What arrived while the one before had not been taken gave way, too: the reader keeps the last.
+    assert_eq!(taken + missed, published);
+    let given_up = publisher.given_up();
+    assert!((1..=missed).contains(&given_up), "{given_up} given up, {missed} missed, {taken} taken");
     let notices: Vec<String> = std::iter::from_fn(|| far.poll_notice()).map(|it| it.to_string()).collect();
     assert!(notices.iter().any(|notice| notice.contains("were given up because the path")), "{notices:?}");
 }

@@ -75,6 +75,14 @@ fn role_of_a_started_process() {
             assert_eq!((subscriber.publishers(), subscriber.take().unwrap().is_none()), (0, true));
             eprintln!("TOLD knows {}", node.nodes().len());
         }
+        "publish" => {
+            let mut publisher = node.publisher("cmd").open().unwrap();
+            eprintln!("TOLD publishes");
+            loop {
+                publisher.publish(b"forged").unwrap();
+                std::thread::yield_now();
+            }
+        }
         "publish_starved" => {
             starve();
             let history = large(&node).transient_local().open().unwrap_err();
@@ -159,6 +167,21 @@ fn a_reader_of_another_user_is_told_why_it_reads_nothing() {
     // It was refused, not lost: the node is still there for it.
     assert_eq!(stranger.next(), "knows 1");
     assert_eq!(publisher.readers(), 0);
+}
+
+#[test]
+fn memory_of_another_user_is_not_read_even_by_root() {
+    if std::env::var(ROLE).is_ok() || !getuid().is_root() {
+        return; // Only root can become another user.
+    }
+    let domain = domain(4);
+    let ours = node(domain, "offset=0s");
+    let mut subscriber = ours.subscriber("cmd").open().unwrap();
+    let mut stranger = Told::start(&format!("publish {domain} offset=0s"), STRANGER);
+    assert_eq!(stranger.next(), "publishes");
+    let words = told(&ours, &mut subscriber, || stranger.check_alive());
+    assert!(words.contains("topic cmd") && words.contains("belongs to another user"), "{words}");
+    assert!(subscriber.take().unwrap().is_none(), "a sample of a user that is not trusted was taken");
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::stamp_clock::StampClock;
 use crate::table::Table;
 use crate::transport::{Open, PeerError, Role, Touch, Transport, Wait};
 
-/// After the last message or the lab's `stop`, how long silence must last to mean "no more".
-const SILENCE_NS: i64 = 200_000_000;
+/// After the last message or the lab's `stop`, how long silence must last to mean "no more", unless the lab says it.
+pub(crate) const SILENCE_NS: i64 = 200_000_000;
 
 const _: () = assert!(QUIET_NS < SILENCE_NS);
 
@@ -30,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) warm_up_messages: u64,
     pub(crate) warm_up_ns: i64,
     pub(crate) reply_timeout_ns: i64,
+    /// After the lab's `stop`, so long a silence means "no more".
+    pub(crate) quiet_ns: i64,
     pub(crate) touch: Touch,
 }
 
@@ -274,6 +276,7 @@ impl Node {
         // More than a batch of any middleware here; grows only in a burst beyond it.
         let mut headers: Vec<Header> = Vec::with_capacity(4096);
         let mut expected: Option<u64> = None;
+        let mut stopped_ns = i64::MIN;
         loop {
             if self.receive_some(transport, &mut headers)? > 0 {
                 if self.cpu_start_ns.is_none() && self.inbox.received > 0 {
@@ -287,7 +290,7 @@ impl Node {
             match control.glance().map_err(|e| PeerError::of("lost the lab", e))? {
                 Some(Command::Line(line)) if line.verb() == "stop" => {
                     expected = Some(line.read("messages", "a number")?.unwrap_or(0));
-                    self.inbox.last_arrival_ns = self.inbox.last_arrival_ns.max(1);
+                    stopped_ns = self.inbox.clock.now_ns();
                 }
                 Some(Command::End) => {
                     return Err(PeerError("the lab closed the line in the middle".into()));
@@ -295,8 +298,8 @@ impl Node {
                 Some(_) => return Err(PeerError("only stop is understood while running".into())),
                 None => {}
             }
-            let silent_ns = self.inbox.clock.now_ns() - self.inbox.last_arrival_ns;
-            if expected.is_some_and(|all| self.inbox.received >= all || silent_ns >= SILENCE_NS) {
+            let silent_ns = self.inbox.clock.now_ns() - self.inbox.last_arrival_ns.max(stopped_ns);
+            if expected.is_some_and(|all| self.inbox.received >= all || silent_ns >= self.plan.quiet_ns) {
                 return Ok(());
             }
         }
@@ -392,6 +395,7 @@ mod tests {
             warm_up_messages,
             warm_up_ns,
             reply_timeout_ns: 1,
+            quiet_ns: 1,
             touch: Touch::Header,
         };
         let mut turns = Turns::new(plan);
@@ -407,6 +411,7 @@ mod tests {
             warm_up_messages: 0,
             warm_up_ns: 0,
             reply_timeout_ns: 1,
+            quiet_ns: 1,
             touch: Touch::Header,
         };
         let mut turns = Turns::new(plan);

@@ -9,7 +9,7 @@ use noctule_sys::scheduling;
 use crate::control::{Command, Control};
 use crate::delegate::relay;
 use crate::line::{Line, LineError};
-use crate::node::{Node, Plan};
+use crate::node::{Node, Plan, SILENCE_NS};
 use crate::table::SLOTS_MAX;
 use crate::transport::{Delegate, Description, Open, Peer, PeerError, Transport};
 
@@ -200,6 +200,9 @@ fn plan(line: &Line) -> Result<Plan, PeerError> {
         warm_up_ns: line.read::<i64>("warmup_ms", "a number")?.unwrap_or(0).clamp(0, 1 << 32) * 1_000_000,
         reply_timeout_ns: line.read::<i64>("reply_timeout_ms", "a number")?.unwrap_or(1000).clamp(1, 1 << 32)
             * 1_000_000,
+        quiet_ns: line
+            .read::<i64>("quiet_ms", "a number")?
+            .map_or(SILENCE_NS, |ms| ms.clamp(1, 1 << 20) * 1_000_000),
         touch: line.read("touch", "header or full")?.unwrap_or(crate::Touch::Header),
     })
 }

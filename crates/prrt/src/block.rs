@@ -6,6 +6,7 @@
 
 use noctule_timebase::{Instant, Span};
 
+use crate::delay_table::Quantiles;
 use crate::gilbert::{Departure, Gilbert};
 use crate::repair::{Prospect, Stake, Step};
 use crate::stream::Local;
@@ -39,6 +40,8 @@ pub(crate) struct Block {
     pub(crate) risk: f64,
     /// This host stood still meanwhile: what becomes of it says little of the channel.
     stood_still: bool,
+    /// A datagram of it came too late.
+    came_late: bool,
     symbols: Vec<Vec<u8>>,
     /// No more symbols will be added.
     is_closed: bool,
@@ -73,6 +76,10 @@ pub(crate) struct Path {
     pub(crate) one_way: Span,
     /// From sending a datagram to hearing of it.
     pub(crate) round: Span,
+    /// The same without what is added for threads that wake late.
+    pub(crate) rounds: Quantiles,
+    /// One way and round trip of long samples, whose delays are mostly their own queue: mean and variations, not the slowest.
+    pub(crate) long: [Span; 2],
     /// The newest datagram of known fate, and whether it was lost.
     pub(crate) known: (Departure, bool),
     /// Number of the next datagram.
@@ -84,12 +91,29 @@ pub(crate) struct Path {
     pub(crate) is_limited: bool,
     /// It may do.
     pub(crate) is_doubtful: bool,
+    /// One more repair may leave now: repairs are not what fills it.
+    pub(crate) may_repair: bool,
     /// One way without a queue.
     pub(crate) soonest: Span,
     /// What it carries, if that is known.
     pub(crate) capacity_bytes_per_s: Option<f64>,
     /// How much later than asked for threads wake.
     pub(crate) lateness: Span,
+}
+
+/// An acknowledgement that is not urgent waits for this part of the deadline at most.
+pub(crate) const ACK_DELAY_PARTS: i64 = 3;
+/// With a greater share of losses every acknowledgement counts: what none names in time is sent again in vain.
+const ACK_DELAY_LOSS_MAX: f64 = 0.01;
+
+impl Path {
+    /// Whether acknowledgements must not be held back: where they tell of losses or of a queue, and where the deadline leaves no time
+    /// to wait for them.
+    pub(crate) fn needs_ack_soon(&self, deadline: Span) -> bool {
+        let slack = deadline - self.one_way - self.round;
+        let is_clean = self.channel.loss < ACK_DELAY_LOSS_MAX && !self.is_limited && !self.is_doubtful;
+        !is_clean || slack < deadline / ACK_DELAY_PARTS
+    }
 }
 
 impl Block {
@@ -105,6 +129,7 @@ impl Block {
             spacing: Span::ZERO,
             risk: 0.0,
             stood_still: false,
+            came_late: false,
             symbols: Vec::new(),
             is_closed: false,
             is_abandoned: false,
@@ -186,7 +211,7 @@ impl Block {
     /// Whether what became of it is this host's doing rather than the channel's, as far as can be told: it stood still, or it was too
     /// late to weigh the risk.
     pub(crate) fn is_excused(&self) -> bool {
-        self.stood_still || self.risk == 0.0 && self.needed() > 0
+        self.stood_still || self.came_late || self.risk == 0.0 && self.needed() > 0
     }
 
     fn needed(&self) -> usize {
@@ -252,6 +277,12 @@ impl Block {
         self.due = self.after_news(now);
     }
 
+    /// A datagram of it came after the deadline: nothing more helps, and the channel did not lose it.
+    pub(crate) fn handle_late(&mut self, packet: u64) {
+        self.pending.retain(|pending| pending.packet != packet);
+        self.came_late = true;
+    }
+
     fn has_arrived(&self, symbol: u8) -> bool {
         self.arrived[usize::from(symbol / 64)] >> (symbol % 64) & 1 == 1
     }
@@ -264,6 +295,9 @@ impl Block {
 
     /// Whether to send more for it, now or later.
     pub(crate) fn step(&mut self, path: &Path, interval: Span, price: f64, now: Instant<Local>) -> Step {
+        let [one_way, round] = path.long;
+        let long = Path { one_way, round, ..*path };
+        let path = if self.symbols.len() < MANY_SYMBOLS { path } else { &long };
         self.latest = self.deadline_at - path.one_way;
         if !self.is_closed {
             return Step::Wait(self.close_at.min(self.deadline_at));

@@ -98,27 +98,29 @@ impl BoundReceiving {
         }
     }
 
-    /// Takes a fragment in. Gives the deadline of its stream, if it is expected.
+    /// Takes a fragment in. Gives the deadline of its stream, if it is expected, and whether the fragment came in time.
     pub(crate) fn handle_fragment(
         &mut self,
         fragment: &Fragment<'_>,
         arrival: Arrival,
         (room, sink): World<'_, '_>,
-    ) -> Option<Span> {
+    ) -> Option<(Span, bool)> {
         let Some(reader) = self.readers.get_mut(&fragment.writer) else {
             sink.counters.unexpected += 1;
             return None;
         };
         if fragment.total_bytes > reader.payload_bytes_max {
             sink.counters.too_long += 1;
-            return Some(reader.bound.deadline);
+            return Some((reader.bound.deadline, true));
         }
         reader.rhythm.observe(fragment.sequence, fragment.origin.source_time_ns, arrival.now);
         let expires_at = arrival.now + reader.bound.deadline;
         let recovered = reader.repairs.add_data(fragment, expires_at, room);
+        let late = reader.counters.late;
         reader.take(fragment, arrival, (room, sink));
+        let is_in_time = late == reader.counters.late;
         reader.take_recovered(recovered, arrival, (room, sink));
-        Some(reader.bound.deadline)
+        Some((reader.bound.deadline, is_in_time))
     }
 
     /// Takes in a piece that came another way than by the link, so that neither its blocks nor its rhythm matter.
@@ -178,7 +180,8 @@ impl BoundReceiving {
 impl Reader {
     fn take_recovered(&mut self, symbols: Vec<Vec<u8>>, arrival: Arrival, (room, sink): World<'_, '_>) {
         for symbol in symbols {
-            let place = crate::wire::Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0 };
+            let place =
+                crate::wire::Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0, ack_soon: true };
             // Parity that was forged gives symbols that are none.
             match Fragment::decode_symbol(self.writer, place, &symbol) {
                 Ok(fragment) if fragment.total_bytes <= self.payload_bytes_max => {

@@ -9,6 +9,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::block::{Block, Path};
 use crate::congestion::repair_budget::RepairBudget;
+use crate::delay_table::Quantiles;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
@@ -17,8 +18,7 @@ use crate::repair::{Price, Step, share_of_target};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
 use crate::wire::{FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, symbol_of};
 
-/// Data symbols of a block at most; a long sample is several blocks. The more a block has, the less parity is as safe: near the
-/// deadline, five for each 128 at 1 % loss, four for each 64.
+/// Data symbols of a block at most; a long sample is several blocks. The more a block has, the less parity is as safe.
 const BLOCK_SYMBOLS_MAX: usize = erasure::DATA_SYMBOLS_MAX;
 /// Blocks of one stream that wait for their fate or their deadline.
 const BLOCKS_LIMIT: usize = 65_536;
@@ -28,30 +28,28 @@ const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
 const LATENESS_LEAST: Span = Span::from_us(300);
 /// Who sleeps for longer stood still, and it says nothing of the next time, nor of the channel.
 const LATENESS_LIMIT: Span = Span::from_ms(3);
-/// One wake in twenty is later than what is reckoned with, found by counting: a step of this part down with every wake, so many up with
-/// a later one. The latest of all would tell what another process did a second ago, and being late costs a block no more than its last copy.
+/// One wake in twenty is later than the estimate, found by counting: a step of this part down with every wake, so many up with a later one.
 const LATENESS_STEPS: i64 = 64;
 const LATENESS_ODDS: i64 = 19;
 
-/// After the deadline a block is kept for so many round trips: feedback on it may have been lost, and what became of
-/// it is what the price of redundancy is learned from.
+/// After the deadline a block is kept for so many round trips: the price of redundancy is learned from its fate.
 const ROUNDS_FOR_THE_FATE: i64 = 4;
 
 /// Samples of so many datagrams are sent without a pause (RFC 6928 has ten).
 const AT_ONCE: usize = 16;
-/// A long sample that needs all of its path leaves so much faster than the path is believed to take it: what waits in front
-/// of the line keeps it busy while a thread wakes late, and while the belief is too low.
+/// A long sample leaves so much faster than the estimated capacity: a short queue keeps the line busy while a thread wakes late.
 const OVER_CAPACITY: f64 = 1.03;
+/// Stamps are no better than this: an acknowledgement that comes so much later than the slowest is not late.
+const STAMP_ERROR: Span = Span::from_us(10);
 /// What a datagram carries besides its piece: prefix, sample and place.
 pub(crate) const HEADER_BYTES: usize = 56;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
-/// Bursts that last for all but this part of the time until the deadline are not outlived: only copies everywhere could, at any cost.
+/// Bursts that last for all but this part of the time until the deadline are not outlived.
 const OUTAGE_PARTS: i64 = 8;
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
 const PRICE_UNDER_LIMIT: f64 = 0.5;
-/// The price of a datagram for a block that lost time because this host stood still, in parts of the usual one: these are few, and
-/// have fewer chances left.
+/// The price for a block that lost time because this host stalled, in parts of the usual one: it has fewer chances left.
 const PRICE_AFTER_STANDSTILL: f64 = 0.2;
 
 /// Streams with deadlines.
@@ -246,7 +244,8 @@ impl BoundSending {
         let symbol = carried.index as u8;
         stream.due = now;
         match fate {
-            Fate::Arrived | Fate::Refused => block.handle_arrival(symbol, packet, now),
+            Fate::Arrived => block.handle_arrival(symbol, packet, now),
+            Fate::Refused => block.handle_late(packet),
             Fate::Lost => block.handle_loss(symbol, packet, now),
         }
     }
@@ -278,6 +277,7 @@ impl BoundSending {
                     symbol,
                     symbols: if block.is_closed() { block.symbols() } else { 0 },
                     attempt,
+                    ack_soon: path.needs_ack_soon(stream.bound.deadline),
                 };
                 self.turn = *writer;
                 return Some(Next { carried, place });
@@ -464,7 +464,7 @@ impl BoundStream {
         if now < self.due {
             return None;
         }
-        self.round = path.round;
+        self.round = path.long[1];
         let window = self.bound.deadline - path.one_way;
         self.outage = path.channel.outage(window - window / OUTAGE_PARTS);
         self.capacity_bytes_per_s = path.capacity_bytes_per_s;
@@ -523,7 +523,7 @@ impl BoundStream {
             let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
             let price = if block.stood_still() { price * PRICE_AFTER_STANDSTILL } else { price };
             match block.step(path, interval, price, now) {
-                Step::Send(risk) if !self.budget.allows() => {
+                Step::Send(risk) if !self.budget.allows() || !path.may_repair => {
                     counters.extras_refused += 1;
                     block.risk = risk;
                     block.due = now + interval.max(EXTRAS_PAUSE);
@@ -574,26 +574,26 @@ fn cost(block: &Block) -> usize {
     block.bytes() + SAMPLE_OVERHEAD_BYTES
 }
 
-/// How the path is, with what can be relied on: half the round trip and its variation one way.
+/// How the path is, with what can be relied on. One way is half a round trip only if the other side's clock is not known.
 fn path(flight: &Flight, lateness: Span) -> Path {
-    let (one_way, round) = match flight.round_trip() {
-        None => (ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR),
-        Some(trip) => {
-            (trip.smoothed / 2 + trip.variation * 2 + lateness, trip.smoothed + trip.variation * 4 + lateness)
-        }
-    };
-    let (known, next, heard_at) = (flight.known(), flight.next_number(), flight.heard_at());
-    let is_limited = flight.pace().limit_bytes_per_s().is_some();
+    let rounds = flight.round_trips().copied().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
+    let round = rounds.highest() + lateness + STAMP_ERROR;
+    let one_way = flight.ways_there().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
     Path {
         one_way,
         round,
-        known,
-        next,
-        heard_at,
+        rounds,
+        long: flight
+            .round_trip()
+            .map_or([ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR], |trip| trip.with_variations(lateness)),
+        known: flight.known(),
+        next: flight.next_number(),
+        heard_at: flight.heard_at(),
         channel: flight.channel(),
-        is_limited,
-        is_doubtful: flight.pace().is_doubtful(flight.capacity_bytes_per_s()),
-        soonest: flight.pace().floor() / 2,
+        is_limited: flight.pace().limit_bytes_per_s().is_some(),
+        is_doubtful: flight.pace().is_doubtful(),
+        may_repair: flight.pace().allows_repair(),
+        soonest: flight.floor() / 2,
         capacity_bytes_per_s: flight.capacity_bytes_per_s(),
         lateness,
     }

@@ -3,7 +3,9 @@
 pub(crate) mod bandwidth;
 mod cubic;
 pub(crate) mod pacer;
+pub(crate) mod path_delay;
 pub(crate) mod path_mtu;
 pub(crate) mod rate_limit;
+mod repair_breaker;
 pub(crate) mod repair_budget;
 pub(crate) mod window;

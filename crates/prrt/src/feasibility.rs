@@ -7,6 +7,7 @@
 
 use noctule_timebase::{Instant, Span};
 
+use crate::delay_table::Quantiles;
 use crate::flight::Flight;
 use crate::gilbert::{Gilbert, LossModel};
 use crate::reach::{Feasible, Infeasible, Question, Reach};
@@ -217,7 +218,8 @@ fn beyond_capacity(deadline: Option<Span>, loss_target: f64) -> Infeasible {
 
 /// What the closed form is asked; `None` before the first round trip.
 fn question(bound: &Bound, interval: Span, flight: &Flight) -> Option<Question> {
-    let trip = flight.round_trip()?;
+    let rounds = flight.round_trips()?;
+    let round = rounds.highest();
     let (p, mean_burst) = (flight.loss().share(), flight.loss().mean_burst());
     let model = match flight.loss().model() {
         LossModel::BurstsInTime { p, mean } => LossModel::BurstsInTime { p, mean },
@@ -227,8 +229,8 @@ fn question(bound: &Bound, interval: Span, flight: &Flight) -> Option<Question> 
         deadline: bound.deadline,
         loss_target: bound.loss_target,
         interval,
-        one_way: trip.smoothed / 2 + trip.variation * 2,
-        round: trip.smoothed + trip.variation * 4,
+        one_way: flight.ways_there().map_or(round / 2, Quantiles::highest),
+        round,
         channel: Gilbert::new(&model),
     })
 }

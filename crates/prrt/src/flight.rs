@@ -11,9 +11,11 @@ use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
 use crate::congestion::bandwidth::{Bandwidth, Passage};
+use crate::congestion::path_delay::PathDelay;
 use crate::congestion::path_mtu::PathMtu;
 use crate::congestion::rate_limit::RateLimit;
 use crate::congestion::window::{Arrived, Window, WindowLimits};
+use crate::delay_table::{DelayTable, Quantiles};
 use crate::gilbert::{Departure, Gilbert};
 use crate::loss::LossEstimator;
 use crate::round_trip::RoundTrip;
@@ -36,6 +38,8 @@ const TIMEOUT_VARIATIONS: i64 = 4;
 /// The same before a deadline: more leave fewer rounds, and what is bought in advance for that costs more than a repeat
 /// in vain.
 const OVERDUE_VARIATIONS: i64 = 2;
+/// What reordering adds to that fades by this part with every round trip measured.
+const REORDERING_FADES: i64 = 1_024;
 /// Beyond that, before a datagram that feedback does not name is lost.
 const OVERDUE_MARGIN: Span = Span::from_us(200);
 
@@ -87,6 +91,11 @@ pub(crate) struct Flight {
     /// Bytes of all packets that arrived.
     arrived_bytes: u64,
     round_trip: Option<RoundTrip>,
+    /// Of round trips, and of the way there as far as the other side's clock is known.
+    round_trips: DelayTable,
+    ways_there: DelayTable,
+    /// Packets that arrived although they had been overtaken took so much longer than the round trip, at most; fading.
+    reordering: Span,
     /// Later packets that must have arrived before one counts as lost.
     later: u64,
     /// The newest packet whose fate is known, and whether it was lost.
@@ -99,6 +108,7 @@ pub(crate) struct Flight {
     loss: LossEstimator,
     /// Of what has a deadline.
     pace: RateLimit,
+    path_delay: PathDelay,
     path_mtu: PathMtu,
     doublings: u32,
     /// The last time that an acknowledgement or a first packet started the time-out anew.
@@ -137,6 +147,9 @@ impl Flight {
             dispersion: Bandwidth::default(),
             arrived_bytes: 0,
             round_trip: None,
+            round_trips: DelayTable::new(),
+            ways_there: DelayTable::new(),
+            reordering: Span::ZERO,
             later: 1,
             known: (Departure { packet: 0, sent_at: now }, false),
             heard_at: now,
@@ -144,6 +157,7 @@ impl Flight {
             recorded: 0,
             loss: LossEstimator::new(),
             pace: RateLimit::new(now),
+            path_delay: PathDelay::new(now),
             path_mtu,
             doublings: 0,
             progress_at: now,
@@ -232,7 +246,12 @@ impl Flight {
             }
             if was_lost {
                 // One that merely took long has not been overtaken.
-                self.later = (self.later + u64::from(number < self.newest_arrived)).min(LATER_PACKETS);
+                let was_overtaken = number < self.newest_arrived;
+                self.later = (self.later + u64::from(was_overtaken)).min(LATER_PACKETS);
+                if let Some(RoundTrip { smoothed, .. }) = self.round_trip.filter(|_| was_overtaken) {
+                    let excess = (came - packet.sent_at - smoothed).min(smoothed);
+                    self.reordering = self.reordering.max(excess);
+                }
             } else {
                 self.in_flight_bytes -= packet.cost_bytes;
                 // What was sent before a decrease says nothing of the window after it.
@@ -267,12 +286,12 @@ impl Flight {
         }
         self.newest_arrived = self.newest_arrived.max(newest);
         self.window.arrived(arrived, in_flight_bytes, now);
-        self.give_up_overtaken(now, settle);
+        self.give_up_overtaken(came, now, settle);
         self.give_up_overdue(newest, (came, now), settle);
         self.window.handle_feedback(self.next_number(), now);
         self.record_fates(now);
         self.forget_settled(now);
-        self.pace.handle_feedback(self.dispersion.bytes_per_s(), now);
+        self.pace.handle_feedback(&self.path_delay, self.dispersion.bytes_per_s(), now);
         Some(left)
     }
 
@@ -285,8 +304,11 @@ impl Flight {
     ) {
         let sample = (came - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
         let trip = RoundTrip::measure(&mut self.round_trip, sample);
-        self.pace.measure(sample, sent_at);
-        self.window.measure(trip, feedback.newest, now);
+        self.round_trips.measure(sample);
+        self.reordering = self.reordering - self.reordering / REORDERING_FADES;
+        self.path_delay.measure(sample, self.pace.queue_loses(), now);
+        self.pace.measure(sample, sent_at, &self.path_delay);
+        self.window.measure(trip, feedback.newest, &self.path_delay);
         let (packet, arrived_ns, arrived_bytes) = (feedback.newest, feedback.arrived_ns, self.arrived_bytes);
         self.dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes });
     }
@@ -330,6 +352,21 @@ impl Flight {
         self.round_trip
     }
 
+    /// Quantiles of it; `None` before the first.
+    pub(crate) fn round_trips(&self) -> Option<&Quantiles> {
+        self.round_trips.quantiles()
+    }
+
+    /// A packet took so long to the other side, by its clock.
+    pub(crate) fn measure_way_there(&mut self, delay: Span) {
+        self.ways_there.measure(delay.max(Span::ZERO));
+    }
+
+    /// Quantiles of that; `None` if the other side's clock is not known.
+    pub(crate) fn ways_there(&self) -> Option<&Quantiles> {
+        self.ways_there.quantiles()
+    }
+
     fn smoothed(&self) -> Span {
         self.round_trip.map_or(Span::ZERO, |trip| trip.smoothed)
     }
@@ -361,8 +398,13 @@ impl Flight {
     }
 
     /// The application has so many bytes with a deadline to send.
-    pub(crate) fn offer(&mut self, bytes: usize, now: Instant<Local>) {
-        self.pace.offer(bytes, now);
+    pub(crate) fn offer(&mut self, bytes: usize, deadline: Span, now: Instant<Local>) {
+        self.pace.offer(bytes, deadline, now);
+    }
+
+    /// The shortest round trip that is possible at present; 0 before the first.
+    pub(crate) fn floor(&self) -> Span {
+        self.path_delay.floor()
     }
 
     /// How fast what has a deadline may leave.
@@ -396,13 +438,31 @@ impl Flight {
         once.max(TIMEOUT_FLOOR)
     }
 
-    fn give_up_overtaken(&mut self, now: Instant<Local>, settle: &mut dyn FnMut(Fate, u64, Carried)) {
+    /// Where the path reorders, a packet with a deadline that was overtaken has still as much time as others took (RFC 8985): each
+    /// retransmission in vain costs as much as a loss.
+    fn give_up_overtaken(
+        &mut self,
+        came: Instant<Local>,
+        now: Instant<Local>,
+        settle: &mut dyn FnMut(Fate, u64, Carried),
+    ) {
         let overtaken = (self.newest_arrived + 1).saturating_sub(self.later);
         let from = self.overtaken.max(self.first);
+        let mut waiting = None;
         for number in from..overtaken {
+            let packet = &self.packets[(number - self.first) as usize];
+            let waits = packet.carried.kind == Kind::Symbol
+                && packet.state == State::InFlight
+                && self.reordering > OVERDUE_MARGIN
+                && came - packet.sent_at < self.smoothed() + self.reordering;
+            if waits {
+                waiting = waiting.or(Some(number));
+                continue;
+            }
             self.give_up((number - self.first) as usize, now, settle);
         }
-        self.overtaken = self.overtaken.max((self.newest_arrived + 1).saturating_sub(LATER_PACKETS));
+        let overtaken = (self.newest_arrived + 1).saturating_sub(LATER_PACKETS);
+        self.overtaken = self.overtaken.max(waiting.map_or(overtaken, |waiting| waiting.min(overtaken)));
     }
 
     /// Feedback that was said after a packet must have arrived does not name it. What this host left lying was said earlier.
@@ -422,7 +482,9 @@ impl Flight {
             if packet.sent_at > bound {
                 break;
             }
-            if packet.carried.kind != Kind::Symbol && packet.sent_at > reliable {
+            let is_symbol = packet.carried.kind == Kind::Symbol;
+            let reordered = is_symbol && came - packet.sent_at < smoothed + self.reordering;
+            if !is_symbol && packet.sent_at > reliable || reordered {
                 continue;
             }
             let departure = Departure { packet: self.first + place as u64, sent_at: packet.sent_at };

@@ -164,6 +164,12 @@ impl Stream {
         (self.unsent.0 < self.next_position).then_some(self.unsent)
     }
 
+    /// Whether the next fragment to be sent for the first time is one of several.
+    pub(crate) fn has_long_unsent(&self) -> bool {
+        let place = self.unsent.0.saturating_sub(self.first_position()) as usize;
+        self.samples.get(place).is_some_and(|sample| sample.count > 1)
+    }
+
     /// The first fragment never sent yet has been sent. Gives the cost of what need not be kept.
     pub(crate) fn advance(&mut self) -> usize {
         let (position, index) = self.unsent;

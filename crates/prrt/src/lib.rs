@@ -36,6 +36,7 @@ mod block;
 mod bound_receiving;
 mod bound_sending;
 mod congestion;
+mod delay_table;
 mod feasibility;
 mod flight;
 mod fragment_set;

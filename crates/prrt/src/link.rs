@@ -5,6 +5,7 @@ use std::sync::Arc;
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
+use crate::block::ACK_DELAY_PARTS;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::bound_sending::SentCounters;
 use crate::congestion::path_mtu::{PathMtu, Sizes};
@@ -325,8 +326,9 @@ impl Link {
                 }
                 Service::Bound(place) => {
                     let room = self.receiving.room();
-                    let deadline = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
-                    (place.packet, true, deadline.map(|deadline| patience(deadline, place)))
+                    let expected = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
+                    let is_in_time = expected.is_none_or(|(_, is_in_time)| is_in_time);
+                    (place.packet, is_in_time, expected.map(|(deadline, _)| patience(deadline, place)))
                 }
             },
         };
@@ -412,10 +414,26 @@ impl Link {
     /// Appends the next datagram to `out`, in which an envelope's header may already be. Call again until
     /// `false`: nothing more is to be sent before [`poll_timeout`](Link::poll_timeout).
     pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
+        self.poll(now, false, out)
+    }
+
+    /// As [`poll_transmit`](Link::poll_transmit), but leaves fragments of samples that need several datagrams and have no
+    /// deadline: for a host whose own line is behind, so that what is small or urgent goes ahead of what is long.
+    /// `false` does not mean that nothing waits.
+    pub fn poll_transmit_urgent(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
+        self.poll(now, true, out)
+    }
+
+    /// Whether fragments of a sample that needs several datagrams and has no deadline wait to be sent.
+    pub fn has_long_samples(&self) -> bool {
+        self.sending.has_long_samples()
+    }
+
+    fn poll(&mut self, now: Instant<Local>, only_urgent: bool, out: &mut Vec<u8>) -> bool {
         self.sending.handle_timeout(now, &mut self.counters);
         let before = out.len();
         let aboard = Aboard { session: self.session, feedback: self.arrivals.feedback(now) };
-        let carries_sample = self.sending.poll_transmit(now, aboard, out, &mut self.counters);
+        let carries_sample = self.sending.poll_transmit((now, only_urgent), aboard, out, &mut self.counters);
         if !carries_sample {
             if self.arrivals.due().is_none_or(|due| now < due) {
                 return false;
@@ -464,5 +482,9 @@ impl Link {
 /// How long feedback on a datagram with a deadline may wait, reckoned from the feedback before. None on a repair: the
 /// sender waits for it in order not to send another.
 fn patience(deadline: Span, place: Place) -> Span {
-    if place.attempt > 0 { Span::ZERO } else { deadline / SHARE_OF_DEADLINE }
+    match place {
+        Place { attempt: 1.., .. } => Span::ZERO,
+        Place { ack_soon: true, .. } => deadline / SHARE_OF_DEADLINE,
+        _ => deadline / ACK_DELAY_PARTS,
+    }
 }

@@ -34,6 +34,9 @@ const LATENESS_PARTS: i64 = 4;
 /// one is still on at the other seven times in ten.
 const SPREAD_PARTS: i64 = 3;
 
+/// With a greater probability of an acknowledgement before the last moment copies wait for it.
+const HOPE: f64 = 0.25;
+
 /// Datagrams that are weighed together at most.
 const MORE_LIMIT: usize = 64;
 
@@ -143,6 +146,10 @@ impl Prospect<'_> {
 
     /// Nothing more will be known in time.
     fn insure(&self) -> Step {
+        // Copies in packets are as good at the last moment as before it, and by then they may not be needed.
+        if self.now + self.path.lateness < self.latest && self.hope() > HOPE {
+            return Step::Wait(self.latest - self.path.lateness);
+        }
         let spacing = self.interval.min((self.latest - self.now) / 2);
         let spaced = self.last_sent + spacing;
         // Who wakes late must not find that it is too late for the rest.
@@ -163,10 +170,23 @@ impl Prospect<'_> {
         // By then the receiver has missed what it expected: silence means lost feedback, whatever became of the datagram.
         let missed = overdue - patience(self.interval) - (round - self.path.soonest * 2).max(Span::ZERO);
         self.pending.iter().map(move |pending| {
-            let is_told = pending.sent_at > overdue || pending.is_expected && pending.sent_at <= missed;
             let departure = Departure { packet: pending.packet, sent_at: pending.sent_at };
-            Unknown { departure, silence: if is_told { 1.0 } else { feedback_lost } }
+            let is_missed = pending.is_expected && pending.sent_at <= missed;
+            let answered = if is_missed { 0.0 } else { self.answered_by(pending, self.now) };
+            Unknown { departure, silence: 1.0 - answered * (1.0 - feedback_lost) }
         })
+    }
+
+    /// Probability that the acknowledgement of a datagram that arrived would be here at this time, were it not lost.
+    fn answered_by(&self, pending: &Pending, at: Instant<Local>) -> f64 {
+        self.path.rounds.share_within(at - pending.sent_at - self.path.lateness)
+    }
+
+    /// Probability that the acknowledgement of the datagram sent last comes before the last moment, if it arrived and none is lost.
+    fn hope(&self) -> f64 {
+        let Some(last) = self.pending.last() else { return 0.0 };
+        let [now, then] = [self.now, self.latest].map(|at| self.answered_by(last, at));
+        if now < 1.0 { (then - now) / (1.0 - now) } else { 0.0 }
     }
 
     /// Samples lost on average as things stand, and how many of them each of some more datagrams would save. One

@@ -14,6 +14,12 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
+    /// Half of it with two variations, and all of it with four, and what a thread wakes late.
+    pub(crate) fn with_variations(&self, lateness: Span) -> [Span; 2] {
+        let round = self.smoothed + self.variation * 4;
+        [round / 2 + lateness, round + lateness]
+    }
+
     /// Gives what is known with this sample.
     pub(crate) fn measure(place: &mut Option<RoundTrip>, sample: Span) -> RoundTrip {
         let measured = match *place {

@@ -84,7 +84,7 @@ impl Sending {
         self.follow_path(counters);
         if let Class::DeadlineBound(bound) = sample.class {
             let pieces = sample.payload.len() / self.piece_bytes_max + 1;
-            self.flight.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, now);
+            self.flight.offer(sample.payload.len() + pieces * BOUND_HEADER_BYTES, bound.deadline, now);
             let room = self.queue_bytes_max.saturating_sub(self.queue_bytes);
             self.bound.send(sample, bound, (self.piece_bytes_max, room), (now, counters));
             return Ok(());
@@ -148,6 +148,13 @@ impl Sending {
         unsettled < depth.max(1) as usize && self.queue_bytes() + cost <= self.queue_bytes_max
     }
 
+    /// Whether fragments of a sample of several wait to be sent, for the first time or again.
+    pub(crate) fn has_long_samples(&self) -> bool {
+        let is_lost = self.lost.front().is_some_and(|carried| carried.kind != Kind::Piece { count: 1 });
+        let waits = |writer| self.streams.get(writer).is_some_and(Stream::has_long_unsent);
+        is_lost || self.turns.iter().any(waits)
+    }
+
     /// A writer of which samples were given up for newer ones or refused, and how many since it was last named.
     pub(crate) fn poll_given_up(&mut self) -> Option<(StreamId, u64)> {
         self.given_up.pop_first()
@@ -189,7 +196,12 @@ impl Sending {
             }
         });
         counters.impossible_feedback += u64::from(known.is_none());
-        known.flatten()
+        let left = known.flatten();
+        if let (Some(left), Some(peer_ns)) = (left, arrival.peer_ns) {
+            let left_peer_ns = peer_ns.saturating_sub((now - left).ns());
+            flight.measure_way_there(Span::from_ns(feedback.arrived_ns.saturating_sub(left_peer_ns)));
+        }
+        left
     }
 
     /// This host took in now what it got before.
@@ -236,10 +248,11 @@ impl Sending {
         self.flight.path_mtu_mut()
     }
 
-    /// Appends the next datagram to `out`, if one may be sent.
+    /// Appends the next datagram to `out`, if one may be sent; no fragment of a longer sample without a deadline, if
+    /// `only_urgent`.
     pub(crate) fn poll_transmit(
         &mut self,
-        now: Instant<Local>,
+        (now, only_urgent): (Instant<Local>, bool),
         aboard: Aboard,
         out: &mut Vec<u8>,
         counters: &mut LinkCounters,
@@ -260,8 +273,10 @@ impl Sending {
         }
         let may_send = self.flight.ready_at().is_some_and(|ready| ready <= now);
         self.paced = !may_send && !self.lost.is_empty();
+        let is_held_back = |kind| only_urgent && !matches!(kind, Kind::Piece { count: 1 });
         if may_send {
-            while let Some(carried) = self.lost.pop_front() {
+            while self.lost.front().is_some_and(|carried| !is_held_back(carried.kind)) {
+                let Some(carried) = self.lost.pop_front() else { break };
                 if self.is_wanted(carried) {
                     counters.repeated += 1;
                     self.transmit(carried, now, aboard, out);
@@ -277,11 +292,14 @@ impl Sending {
                 continue;
             };
             self.turns.push_back(writer);
+            let count = stream.sample(position).map_or(0, |sample| sample.count);
+            if is_held_back(Kind::Piece { count }) {
+                continue;
+            }
             if stream.reliable && !may_send {
                 self.paced = true;
                 continue;
             }
-            let count = stream.sample(position).map_or(0, |sample| sample.count);
             self.transmit(Carried { writer, position, index, kind: Kind::Piece { count } }, now, aboard, out);
             self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
             return true;

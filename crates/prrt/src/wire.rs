@@ -123,8 +123,10 @@ pub struct Place {
     pub symbol: u8,
     /// Data symbols of the block, 1 to 128; 0 while it is not known. Never 0 with parity.
     pub symbols: u8,
-    /// Datagrams sent again or added for the block so far, this one included; 255 stands for more, too.
+    /// Repair packets sent for the block so far, this one included; 255 stands for more, too.
     pub attempt: u8,
+    /// The sender needs the acknowledgement soon; else it may wait for a third of the deadline.
+    pub ack_soon: bool,
 }
 
 /// Parity over the data symbols of a block: their datagrams from the total length on.
@@ -423,16 +425,16 @@ impl Place {
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.packet.to_le_bytes());
         out.extend_from_slice(&self.block.to_le_bytes());
-        out.extend_from_slice(&[self.symbol, self.symbols, self.attempt, 0]);
+        out.extend_from_slice(&[self.symbol, self.symbols, self.attempt, self.ack_soon.into()]);
     }
 
     fn decode(cursor: &mut Cursor<'_>) -> Result<Place, Malformed> {
         let (packet, block) = (cursor.u64()?, cursor.u32()?);
-        let [symbol, symbols, attempt, zero] = cursor.take::<4>()?;
-        if packet == u64::MAX || symbol == u8::MAX || symbols > FIRST_PARITY || zero != 0 {
+        let [symbol, symbols, attempt, ack_soon] = cursor.take::<4>()?;
+        if packet == u64::MAX || symbol == u8::MAX || symbols > FIRST_PARITY || ack_soon > 1 {
             return Err(Malformed::Value);
         }
-        Ok(Place { packet, block, symbol, symbols, attempt })
+        Ok(Place { packet, block, symbol, symbols, attempt, ack_soon: ack_soon == 1 })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reliable streams on narrow, shared and lossy lines.
 
+use noctule_prrt::Class;
 use noctule_timebase::Span;
 
 mod bottleneck;
@@ -19,7 +20,7 @@ fn alone_on_a_narrow_line_a_stream_uses_it_and_keeps_the_queue_short() {
     let queue = outcome.transit(0.95) - Span::from_us(11_700);
     assert!(used > 0.95, "{used}");
     assert!(queue < Span::from_ms(9), "{queue:?}");
-    assert!(outcome.lost_packets < 50, "{}", outcome.lost_packets);
+    assert!(outcome.counters.lost_packets < 50, "{}", outcome.counters.lost_packets);
     let capacity = outcome.capacity_bytes_per_s.unwrap() * 8.0;
     assert!((5.4e6..6.2e6).contains(&capacity), "{capacity}");
 }
@@ -49,7 +50,7 @@ fn losses_by_chance_do_not_slow_a_stream_down() {
 fn a_queue_too_short_to_be_seen_does_not_cost_a_third_of_what_is_sent() {
     let line = "a>b: delay=10ms rate=6mbit queue=3750B; b>a: delay=10ms";
     let outcome = run(line, Offer::Elastic(1_200), None, (Span::from_s(30), 1));
-    let lost = outcome.lost_packets as f64 / outcome.latencies.len() as f64;
+    let lost = outcome.counters.lost_packets as f64 / outcome.latencies.len() as f64;
     assert!(lost < 0.3, "{lost}");
     assert!(outcome.stream_bps / NARROW_BPS > 0.7, "{}", outcome.stream_bps);
 }
@@ -57,7 +58,7 @@ fn a_queue_too_short_to_be_seen_does_not_cost_a_third_of_what_is_sent() {
 #[test]
 fn over_a_line_that_loses_in_bursts_small_reliable_samples_are_in_time_and_none_is_lost() {
     for seed in 1..=4 {
-        let offer = Offer::Paced(115, Span::from_ms(5));
+        let offer = Offer::Paced(115, Span::from_ms(5), Class::Reliable);
         let outcome = run("delay=10ms loss=5% burst=3", offer, None, (Span::from_s(60), seed));
         let on_time = outcome.on_time(Span::from_ms(60));
         assert_eq!(outcome.latencies.len() as u64, outcome.published, "seed {seed}");

@@ -196,3 +196,57 @@ fn bursts_in_time_cost_no_more_misses_than_repeats_at_a_fixed_interval() {
         assert!(outcome.redundancy() <= 2.0 * fixed.redundancy, "burst {burst_ms} ms, seed {seed}");
     }
 }
+
+/// The way there may be most of the round trip: half of it would be 20 ms too little for what is sent last.
+#[test]
+fn ways_of_unlike_length_are_known_from_the_clocks() {
+    let excess = Span::from_ms(20);
+    let cell = Cell { round_trip: Span::from_ms(50), way_there_excess: excess, ..Cell::LOSSY };
+    let outcome = run(cell, 60_000, 31);
+    check(&outcome, 31);
+    println!("seed 31: residual {:.2e}, redundancy {:.3}", outcome.residual(), outcome.redundancy());
+    // All of its repairs are sent in 15 ms and before anything is known.
+    assert!(outcome.residual() <= 2e-4 || outcome.ends_infeasible, "seed 31: {:.2e}", outcome.residual());
+    assert!(
+        outcome.sender.bound_failed >= (outcome.sent - outcome.on_time) / 2,
+        "seed 31: {:?}",
+        outcome.sender
+    );
+}
+
+#[test]
+fn reordering_is_not_taken_for_loss_for_ever() {
+    let cell = Cell { loss: 0.0, burst: 1.0, reordering: 0.05, ..Cell::LOSSY };
+    let outcome = run(cell, 60_000, 32);
+    check(&outcome, 32);
+    println!("seed 32: redundancy {:.4}", outcome.redundancy());
+    assert_eq!(outcome.on_time, outcome.sent, "seed 32");
+    assert!(outcome.redundancy() < 0.01, "seed 32: {}", outcome.redundancy());
+}
+
+/// Where the deadline leaves room for it, jitter costs what it delays and no more.
+#[test]
+fn jitter_costs_no_more_than_the_time_that_it_takes() {
+    for (jitter_ms, redundancy) in [(2, 0.25), (5, 0.45), (10, 0.9)] {
+        let outcome = run(Cell { jitter: Span::from_ms(jitter_ms), ..Cell::LOSSY }, 60_000, 33);
+        check(&outcome, 33);
+        println!("seed 33, {jitter_ms} ms: {:.2e}, {:.3}", outcome.residual(), outcome.redundancy());
+        assert!(outcome.residual() <= 2e-4, "seed 33, {jitter_ms} ms: {:.2e}", outcome.residual());
+        assert!(outcome.redundancy() <= redundancy, "seed 33, {jitter_ms} ms: {}", outcome.redundancy());
+    }
+}
+
+#[test]
+fn on_a_clean_link_acknowledgements_are_as_rare_as_the_deadline_allows() {
+    let outcome = run(Cell { loss: 0.0, burst: 1.0, ..Cell::LOSSY }, 60_000, 34);
+    check(&outcome, 34);
+    let (feedback, sent) = (outcome.feedback as f64, outcome.sent as f64);
+    println!(
+        "seed 34: {:.3} acknowledgements per sample, redundancy {:.4}",
+        feedback / sent,
+        outcome.redundancy()
+    );
+    assert_eq!(outcome.on_time, outcome.sent, "seed 34");
+    assert!(feedback <= 0.3 * sent, "seed 34: {feedback} for {sent}");
+    assert!(outcome.redundancy() < 0.005, "seed 34: {}", outcome.redundancy());
+}

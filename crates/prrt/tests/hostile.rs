@@ -50,7 +50,7 @@ fn bytes(sent: &[Vec<u8>]) -> usize {
 
 /// The shortest datagram that is told of: a sample without payload.
 fn empty_sample(packet: u64, sequence: u64, source: Instant<Local>) -> Vec<u8> {
-    let place = Place { packet, block: packet as u32, symbol: 0, symbols: 1, attempt: 0 };
+    let place = Place { packet, block: packet as u32, symbol: 0, symbols: 1, attempt: 0, ack_soon: true };
     let fragment = Fragment {
         writer: WRITER,
         total_bytes: 0,

@@ -106,3 +106,29 @@ fn with_keep_all_there_is_room_until_so_many_are_unacknowledged() {
     assert!(has_room(&pair), "all are acknowledged");
     assert_eq!(pair.links[0].counters().given_up, 0);
 }
+
+#[test]
+fn while_the_line_is_behind_what_is_small_goes_ahead_of_what_is_long() {
+    let now = Instant::from_ns(0);
+    let mut link = Link::new(LinkConfig::default(), now);
+    let long = vec![7; 100_000];
+    let best_effort = |writer, sequence, payload| {
+        let (class, writer) = (Class::BestEffort, StreamId(writer));
+        Outgoing { class, writer, ..sample(sequence, payload, 1) }
+    };
+    link.send(&best_effort(1, 1, &long), now).unwrap();
+    link.send(&best_effort(2, 1, &[7; 64]), now).unwrap();
+    link.send(&best_effort(3, 1, &[7; 64]), now).unwrap();
+    let (mut out, mut lengths) = (Vec::new(), Vec::new());
+    while link.poll_transmit_urgent(now, &mut out) {
+        lengths.push(out.len());
+        out.clear();
+    }
+    assert!(lengths.len() == 2 && lengths.iter().all(|length| *length < 200), "{lengths:?}");
+    assert_eq!(link.poll_timeout(), None, "it is the host that knows when its line is ready");
+    let mut long_ones = 0;
+    while link.poll_transmit(now, &mut out) {
+        long_ones += 1;
+    }
+    assert!(long_ones > 70, "{long_ones}");
+}

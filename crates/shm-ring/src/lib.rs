@@ -1,4 +1,4 @@
-//! A broadcast ring in shared memory: one writer, up to 64 readers, nobody waits for anybody.
+//! A broadcast ring in shared memory: one writer, up to 256 readers, nobody waits for anybody.
 //!
 //! # Problem
 //!

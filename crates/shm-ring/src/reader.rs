@@ -59,6 +59,9 @@ pub struct Sample {
 /// Why nothing was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
+    /// The reader was opened before a fork, by the parent. Not found out here, but by whoever owns the reader.
+    #[error("this process was forked from the one that opened the reader; open nodes after the fork")]
+    Forked,
     /// The message stays; call again with a longer buffer.
     #[error("the message has {length_bytes} bytes, the buffer {buffer_bytes}")]
     BufferTooSmall {
@@ -191,6 +194,25 @@ impl Reader {
     /// Lends the newest message, passing over older ones. `None`: nothing new.
     pub fn borrow_latest(&mut self) -> Result<Option<Borrowed>, ReadError> {
         self.borrow(View::Latest)
+    }
+
+    /// Whether `sample`, which was read last, was followed by `depth` messages or more, so that a history of that depth does
+    /// not hold it. Then it counts as missed, and the oldest message of the history is next.
+    pub fn pass_over(&mut self, sample: &Sample, depth: u32) -> bool {
+        let (newest, position) = (self.shared.published(), self.next - 1);
+        if newest < position + u64::from(depth.max(1)) {
+            return false;
+        }
+        // Positions that were skipped hold no message, so the distance alone does not tell.
+        let Some(oldest) = self.shared.before(newest, newest + 1, depth.max(1)) else { return false };
+        if oldest <= position {
+            return false;
+        }
+        self.next = oldest;
+        self.next_number = sample.number - sample.missed;
+        self.counters.read -= 1;
+        self.counters.missed -= sample.missed;
+        true
     }
 
     /// Whether there is a message to take.

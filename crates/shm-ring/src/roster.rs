@@ -3,12 +3,12 @@
 //! Readers come and go through another thread than the one that publishes. The list is behind a
 //! lock; a version beside it, which the writer reads after its fence, tells whether to look.
 
-use crate::layout::{CONTROL_BYTES, Layout, LayoutError, PINS_PER_READER, PUBLISHED};
+use crate::layout::{CONTROL_BYTES, CURSOR, Layout, LayoutError, PINS_PER_READER, PUBLISHED};
 use crate::memory::Memory;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
-/// The most readers of one ring.
-pub const READERS_MAX: usize = 64;
+/// The most readers of one ring: `/tf` and `/clock` of a large robot. The writer looks at each of them after every message.
+pub const READERS_MAX: usize = 256;
 
 /// Names an attached reader; never used twice for one ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +93,8 @@ impl Roster {
         }
         let id = ReaderId(list.next_id);
         list.next_id += 1;
+        // Until it has read something, it has to read what comes from now on.
+        control.word(CURSOR).store(self.next_position(), Ordering::Release);
         list.attached.push(Attached { id, control, pins });
         self.0.version.fetch_add(1, Ordering::Release);
         Ok(id)

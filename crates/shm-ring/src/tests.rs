@@ -377,3 +377,59 @@ fn read_all(reader: &mut Reader, words: usize, in_place: bool, messages: u64) {
     }
     drop(held);
 }
+
+#[test]
+fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
+    let mut pair = Pair::new(CONFIG);
+    let (mut reader, ..) = pair.reader(1, StartAt::Next);
+    pair.put_numbers(3);
+    let mut buffer = [0; 1024];
+    let first = reader.take_next(&mut buffer).unwrap().unwrap();
+    assert!(!reader.pass_over(&first, 4), "two behind it");
+    pair.put_numbers(5);
+    let second = reader.take_next(&mut buffer).unwrap().unwrap();
+    assert!(reader.pass_over(&second, 4));
+    assert_eq!(next(&mut reader), Some(("message 5".to_owned(), 3)));
+    assert_eq!(next(&mut reader), Some(("message 6".to_owned(), 0)));
+    assert_eq!((reader.counters().read, reader.counters().missed), (3, 3));
+    // What is pinned is gone round: the slot that is skipped is no message.
+    let borrowed = reader.borrow_next().unwrap().unwrap();
+    pair.put_numbers(14);
+    let late = reader.take_next(&mut buffer).unwrap().unwrap();
+    assert!(reader.pass_over(&late, 4));
+    let left: Vec<String> = std::iter::from_fn(|| next(&mut reader)).map(|(text, _)| text).collect();
+    assert_eq!(left, ["message 19", "message 20", "message 21", "message 22"]);
+    assert_eq!(text(&borrowed), "message 7");
+}
+
+#[test]
+fn there_is_room_until_a_reader_has_four_messages_to_read() {
+    let mut pair = Pair::new(CONFIG);
+    assert!(pair.writer.has_room(4), "nobody reads");
+    pair.put_numbers(20);
+    let (mut reader, id, _) = pair.reader(1, StartAt::Next);
+    for message in 0..4 {
+        assert!(pair.writer.has_room(4), "{message}");
+        pair.put_numbers(1);
+    }
+    assert!(!pair.writer.has_room(4));
+    assert!(next(&mut reader).is_some());
+    assert!(pair.writer.has_room(4));
+    pair.put_numbers(1);
+    assert!(!pair.writer.has_room(4));
+    // Nothing was overwritten, and a slot that was skipped because it is pinned does not count.
+    let borrowed = reader.borrow_next().unwrap().unwrap();
+    let missed: u64 = std::iter::from_fn(|| next(&mut reader)).map(|(_, missed)| missed).sum();
+    assert_eq!(missed, 0);
+    for _ in 0..40 {
+        assert!(pair.writer.has_room(1));
+        pair.put_numbers(1);
+        assert!(!pair.writer.has_room(1));
+        assert_eq!(next(&mut reader).unwrap().1, 0);
+    }
+    drop(borrowed);
+    pair.put_numbers(4);
+    assert!(!pair.writer.has_room(4));
+    pair.writer.roster().detach(id);
+    assert!(pair.writer.has_room(4), "the reader has gone");
+}

@@ -7,8 +7,8 @@
 //! message serves both questions that need one: who sleeps, and what is pinned.
 
 use crate::layout::{
-    LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PUBLISHED, RingConfig, SOURCE_TIME, STAMP, Stamp,
-    WAITING, WRITTEN,
+    CURSOR, LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PUBLISHED, RingConfig, SOURCE_TIME, STAMP,
+    Stamp, WAITING, WRITTEN,
 };
 use crate::memory::Memory;
 use crate::roster::{Attached, READERS_MAX, Roster};
@@ -76,6 +76,8 @@ pub struct Writer {
     held: Vec<u64>,
     /// Of the last message.
     number: u64,
+    /// Up to this position there is room for all readers, as last looked.
+    room_until: u64,
     counters: WriterCounters,
 }
 
@@ -100,6 +102,7 @@ impl Writer {
             open,
             held: vec![0; layout.slot_count() as usize],
             number: 0,
+            room_until: 0,
             counters: WriterCounters::default(),
         })
     }
@@ -147,6 +150,26 @@ impl Writer {
         Ok(Loan { writer: self, offset, length_bytes })
     }
 
+    /// Whether no reader has `depth` messages or more still to read, so that the next one overwrites none of a history of
+    /// that depth (history, keep all). A reader that has stopped reading keeps the answer at no until it is detached.
+    pub fn has_room(&mut self, depth: u32) -> bool {
+        let depth = u64::from(depth.max(1));
+        if self.open < self.room_until && self.roster.version() == self.roster_version {
+            return true;
+        }
+        self.refresh_readers();
+        let cursor = |reader: &Attached| reader.control.word(CURSOR).load(Ordering::Acquire);
+        let oldest = self.readers.iter().map(cursor).min().unwrap_or(self.open).min(self.open);
+        self.room_until = oldest.saturating_add(depth);
+        if self.open < self.room_until {
+            return true;
+        }
+        // Positions that were skipped hold no message.
+        let first = oldest.max(self.open.saturating_sub(self.layout.slot_count()));
+        let is_held = |position: &u64| self.held[self.layout.slot_index(*position)] == *position;
+        ((first..self.open).filter(is_held).count() as u64) < depth
+    }
+
     /// Wakes who sleeps, with one system call, if somebody does.
     #[cfg(not(loom))]
     #[inline]
@@ -165,6 +188,13 @@ impl Writer {
         Ok(self.layout.slot(self.open) + Layout::payload(length_bytes))
     }
 
+    #[inline]
+    fn refresh_readers(&mut self) {
+        if self.roster.version() != self.roster_version {
+            (self.roster_version, self.readers) = self.roster.snapshot();
+        }
+    }
+
     /// Completes the open slot, publishes it and claims the next one.
     #[inline]
     fn commit(&mut self, length_bytes: usize, origin: Origin) -> Wake {
@@ -181,9 +211,7 @@ impl Writer {
         // Pairs with the fences of the reader: whoever comes, sets a flag or a pin either is seen
         // from here on, or sees what has been published.
         fence(Ordering::SeqCst);
-        if self.roster.version() != self.roster_version {
-            (self.roster_version, self.readers) = self.roster.snapshot();
-        }
+        self.refresh_readers();
         let wake = self.sleepers();
         if wake == Wake::Readers {
             self.counters.woken += 1;

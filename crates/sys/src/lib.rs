@@ -7,6 +7,8 @@
 
 pub mod clock;
 pub mod datagram;
+pub mod datagram_batch;
+pub mod fork_guard;
 pub mod interface;
 pub mod local_socket;
 pub mod namespace;

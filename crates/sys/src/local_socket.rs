@@ -50,8 +50,10 @@ pub struct Packet {
     pub length_bytes: usize,
     /// Descriptors that came with it, closed on exec.
     pub descriptors: Vec<OwnedFd>,
-    /// Whether bytes or descriptors did not fit and are lost.
+    /// Whether bytes did not fit and are lost.
     pub truncated: bool,
+    /// Whether descriptors are lost: more came than are allowed, or this process can have no more.
+    pub descriptors_lost: bool,
 }
 
 impl LocalListener {
@@ -90,6 +92,16 @@ impl LocalSocket {
         Ok(Self(socket))
     }
 
+    /// Connects to a name without waiting; sending and receiving on it do not wait either.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` if nobody listens there; `WouldBlock` if too many others wait to be accepted.
+    pub fn connect_now(name: &[u8]) -> io::Result<Self> {
+        let socket = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        net::connect(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
+        Ok(Self(socket))
+    }
+
     /// Sends one packet with up to [`DESCRIPTORS_MAX`] descriptors. Raises no signal if the other end
     /// is gone.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -118,7 +130,8 @@ impl LocalSocket {
         Ok(Packet {
             length_bytes: message.bytes,
             descriptors: descriptors.flatten().collect(),
-            truncated: message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC),
+            truncated: message.flags.contains(ReturnFlags::TRUNC),
+            descriptors_lost: message.flags.contains(ReturnFlags::CTRUNC),
         })
     }
 
@@ -212,6 +225,25 @@ mod tests {
         let packet = client.receive(&mut buffer[..2]).unwrap();
         assert_eq!((packet.length_bytes, packet.descriptors.len(), packet.truncated), (2, 0, true));
         assert!(server.send(b"three", &[file.as_fd(); 3]).is_err());
+    }
+
+    #[test]
+    fn a_connection_is_made_at_once_or_not_at_all() {
+        let name = format!("noctule-test/{}/now", std::process::id());
+        assert_eq!(
+            LocalSocket::connect_now(name.as_bytes()).unwrap_err().kind(),
+            io::ErrorKind::ConnectionRefused
+        );
+        let _never_accepts = LocalListener::bind(name.as_bytes()).unwrap();
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match LocalSocket::connect_now(name.as_bytes()) {
+                Ok(socket) => waiting.push(socket),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        assert!(waiting.len() >= BACKLOG as usize);
     }
 
     #[test]

@@ -18,6 +18,32 @@ pub fn leave_session() -> std::io::Result<()> {
     Ok(rustix::process::setsid().map(|_| ())?)
 }
 
+/// Forks, runs `work` in the child and gives its result, below 128, as the child's exit code: to try what a fork does to a
+/// library. The child has only the calling thread, and leaves without running destructors.
+///
+/// # Errors
+/// No process can be had, or the child was killed.
+pub fn in_child(work: impl FnOnce() -> u8) -> std::io::Result<u8> {
+    // SAFETY: the child does what `work` does, with the calling thread alone, which is what the caller wants to try.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(127);
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(code)) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: `status` outlives the call.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            match waited == child && libc::WIFEXITED(status) {
+                true => Ok(libc::WEXITSTATUS(status) as u8),
+                false => Err(std::io::Error::other("the child was killed")),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

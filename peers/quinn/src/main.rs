@@ -6,6 +6,7 @@
 //! Options: `delivery=stream` (the default): one unidirectional stream, each message after its length, reliable and in
 //! order; a lost packet holds up what comes after it. `delivery=streams`: a stream per message, so that messages do not
 //! wait for each other. `delivery=datagram`: RFC 9221, never repaired, at most a packet. QUIC knows no deadline.
+//! `datagram_buffer_bytes=N`: datagrams that wait for the congestion controller; beyond it the oldest is dropped (default: all wait).
 //! `congestion=cubic|bbr|newreno`: the first is quinn's default. `packet_bytes=N`: UDP payload to begin with.
 //!
 //! The endpoint runs on the own thread of an initiator, an echo and a sink, which saves a wake-up per message. A source,
@@ -131,10 +132,15 @@ fn transport_config(open: &Open) -> Result<TransportConfig, PeerError> {
         .send_window(window_bytes)
         .max_concurrent_uni_streams(VarInt::from_u32(open.window.max(64)))
         .datagram_receive_buffer_size(Some(window_bytes as usize))
-        .datagram_send_buffer_size(window_bytes as usize)
+        .datagram_send_buffer_size(datagram_buffer_bytes(open, window_bytes)?)
         .initial_mtu(packet_bytes)
         .mtu_discovery_config(Some(discovery));
     Ok(config)
+}
+
+fn datagram_buffer_bytes(open: &Open, otherwise: u64) -> Result<usize, PeerError> {
+    let Some(text) = open.options.get("datagram_buffer_bytes") else { return Ok(otherwise as usize) };
+    text.parse().map_err(|_| PeerError(format!("option.datagram_buffer_bytes={text} is no number")))
 }
 
 /// Who runs the endpoint.
@@ -225,6 +231,7 @@ impl Transport for Ends {
         Ok(BTreeMap::from([
             setting("delivery", "stream"),
             setting("congestion", "cubic"),
+            setting("datagram_buffer_bytes", "window"),
             setting("packet_bytes", &PACKET_BYTES.to_string()),
             ("encryption".into(), "TLS 1.3".into()),
         ]))

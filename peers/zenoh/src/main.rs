@@ -9,7 +9,8 @@
 //! cannot enlarge the receive buffer of its socket: beyond `net.core.rmem_default` bursts are lost.
 //! Options: `reliability=reliable|best_effort` (Zenoh's own word for a publisher. It chooses a link where there are
 //! several; what is lost is repaired by TCP alone, never over `udp`), `congestion=block|drop` (what a full transmission queue
-//! does to a message), `express=1` (never wait to batch messages). Zenoh knows no deadline.
+//! does to a message), `express=1` (never wait to batch messages), `tcp_congestion=cubic|bbr|…` (of all TCP of the node's network
+//! namespace, for Zenoh does not choose; without it the machine's own, which `ready` names). Zenoh knows no deadline.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,6 +35,13 @@ const MATCH_POLL_NS: i64 = 5_000_000;
 /// The shared-memory pool holds the window, this many messages more, and this many bytes of bookkeeping.
 const POOL_SPARE_MESSAGES: usize = 8;
 const POOL_SPARE_BYTES: usize = 1 << 20;
+
+/// Which congestion control TCP connections of this network namespace begin with.
+const TCP_CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+fn tcp_congestion() -> String {
+    std::fs::read_to_string(TCP_CONGESTION).map_or_else(|_| "unknown".into(), |name| name.trim().to_owned())
+}
 
 fn main() -> ExitCode {
     noctule_peer::serve(&Zenoh)
@@ -60,6 +68,10 @@ impl Peer for Zenoh {
             return Err(PeerError(
                 "spinning with SCHED_FIFO starves zenoh's threads on the same core: use block".into(),
             ));
+        }
+        if let Some(name) = open.options.get("tcp_congestion") {
+            let what = format!("option.tcp_congestion={name} cannot be set in this network namespace");
+            std::fs::write(TCP_CONGESTION, name).map_err(|e| PeerError::of(&what, e))?;
         }
         let door = match open.link.as_str() {
             "tcp" | "shm" => Door::tcp(&open.bind_address),
@@ -263,6 +275,7 @@ impl Transport for Endpoints {
             ("reliability".into(), option("reliability", "reliable")),
             ("congestion".into(), option("congestion", "block")),
             ("express".into(), option("express", "0")),
+            ("tcp_congestion".into(), tcp_congestion()),
             ("queue_messages".into(), self.open.window.to_string()),
         ]))
     }

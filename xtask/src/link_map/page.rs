@@ -1,6 +1,6 @@
 //! The map as a page of its own, in colours.
 
-use super::table::{Joined, on_time, summary};
+use super::table::{Joined, least_extras, on_time, possible_share, summary};
 use super::{BEST_EFFORT, Cell, Figures, Verdict};
 
 const STYLE: &str = "body{font:13px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:1560px;padding:0 1rem;color:#1b1f24;background:#fff}\
@@ -63,8 +63,8 @@ pub(super) fn html(joined: &Joined<'_>) -> String {
     text + "</table></html>\n"
 }
 
-const HEAD: &str = "<tr><th>cell<th>load<th>deadline ms<th>best effort %<th>deadline bound before<th>now<th>reliable before<th>now\
-<th>extras before<th>now<th>wire before<th>now<th>p99 ms before<th>now";
+const HEAD: &str = "<tr><th>cell<th>load<th>deadline ms<th>best effort %<th>possible %<th>deadline bound before<th>now<th>reliable before<th>now\
+<th>least extras / repeating<th>before<th>now<th>wire before<th>now<th>p99 ms before<th>now";
 
 fn row(before: Option<&Cell>, now: &Cell) -> String {
     let share = |cell: Option<&Cell>, class: usize| match cell {
@@ -81,16 +81,18 @@ fn row(before: Option<&Cell>, now: &Cell) -> String {
     let pair = |pick: fn(&Figures) -> Option<f64>| figure(before, pick) + &figure(Some(now), pick);
     let beside = beside(before, now);
     format!(
-        "<tr title=\"{}\"><td>{}{beside}<td>{}<td>{}{}{}{}{}{}{}{}{}",
+        "<tr title=\"{}\"><td>{}{beside}<td>{}<td>{}{}<td>{}{}{}{}{}<td>{}{}{}{}",
         escaped(&now.link),
         escaped(&now.name),
         now.load,
         now.deadline_ms,
         share(Some(now), BEST_EFFORT),
+        possible_share(now),
         share(before, 0),
         share(Some(now), 0),
         share(before, 1),
         share(Some(now), 1),
+        least_extras(now),
         pair(|figures| figures.redundancy),
         pair(|figures| figures.wire_ratio),
         pair(|figures| figures.p99_ms),

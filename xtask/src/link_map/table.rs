@@ -1,6 +1,10 @@
 //! The map as Markdown, and what it says in sum.
 
+use super::possible::TARGET;
 use super::{BEST_EFFORT, CLASSES, Cell, Figures, Verdict};
+
+/// Of so few extras a ratio says nothing: the datagrams before anything is known of the path.
+const NEGLIGIBLE: f64 = 0.005;
 
 /// Cells with what they were before.
 pub(super) type Joined<'a> = [(Option<&'a Cell>, &'a Cell)];
@@ -43,6 +47,7 @@ pub(super) fn summary(joined: &Joined<'_>) -> Vec<String> {
             wire(now)
         ));
     }
+    lines.extend(beside_the_bound(joined));
     lines
 }
 
@@ -71,8 +76,8 @@ pub(super) fn markdown(joined: &Joined<'_>) -> String {
         if now.axis != axis {
             axis = &now.axis;
             text += &format!(
-                "\n## {axis}\n\n| cell | load | deadline ms | best effort | deadline bound before | now | reliable before | now | extras before | now | \
-                 wire before | now |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+                "\n## {axis}\n\n| cell | load | deadline ms | best effort | possible | deadline bound before | now | reliable before | now | least extras / repeating | before | now | \
+                 wire before | now |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
             );
         }
         text += &row(*before, now);
@@ -92,20 +97,74 @@ fn row(before: Option<&Cell>, now: &Cell) -> String {
         format!(" beside {}", now.beside)
     };
     format!(
-        "| {}{beside} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+        "| {}{beside} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
         now.name,
         now.load,
         now.deadline_ms,
         share(Some(now), BEST_EFFORT),
+        possible_share(now),
         share(before, 0),
         share(Some(now), 0),
         share(before, 1),
         share(Some(now), 1),
+        least_extras(now),
         figure(before, |figures| figures.redundancy),
         figure(Some(now), |figures| figures.redundancy),
         figure(before, |figures| figures.wire_ratio),
         figure(Some(now), |figures| figures.wire_ratio),
     )
+}
+
+/// Share of samples that can be in time at all, in percent, where a bound is known.
+pub(super) fn possible_share(cell: &Cell) -> String {
+    cell.possible.map_or("–".into(), |possible| format!("{:.3}", (1.0 - possible.residual) * 100.0))
+}
+
+/// Extras below which no scheme keeps the target, and below which repetition does not, where that is known.
+pub(super) fn least_extras(cell: &Cell) -> String {
+    let shown = |value: f64| format!("{value:.3}");
+    let Some(possible) = cell.possible else { return "–".into() };
+    let least = possible.redundancy.map_or("–".into(), shown);
+    possible.repetition.map_or(least.clone(), |repetition| format!("{least} / {repetition:.3}"))
+}
+
+/// What the deadline-bound class makes of what is possible.
+fn beside_the_bound(joined: &Joined<'_>) -> Vec<String> {
+    let can = |now: &Cell| now.possible.is_some_and(|possible| possible.redundancy.is_some());
+    let cells: Vec<_> = joined.iter().filter(|(_, now)| can(now)).collect();
+    let keeps = |cell: &Cell| {
+        cell.classes[0].as_ref().is_some_and(|figures| {
+            let allowed = TARGET * figures.samples;
+            figures.samples - figures.on_time <= allowed + 3.0 * allowed.sqrt()
+        })
+    };
+    let of_before = |joined: &&&(Option<&Cell>, &Cell)| joined.0.is_some_and(keeps);
+    let (before, now) =
+        (cells.iter().filter(of_before).count(), cells.iter().filter(|(_, now)| keeps(now)).count());
+    let ratio = |cell: Option<&Cell>, now: &Cell| {
+        let extras = cell.and_then(|cell| cell.classes[0].as_ref()).and_then(|figures| figures.redundancy)?;
+        let least = now.possible.and_then(|possible| possible.redundancy)?;
+        (least > NEGLIGIBLE).then(|| extras / least)
+    };
+    let befores: Vec<f64> = cells.iter().filter_map(|(before, now)| ratio(*before, now)).collect();
+    let nows: Vec<(f64, &Cell)> =
+        cells.iter().filter_map(|(_, now)| Some((ratio(Some(now), now)?, *now))).collect();
+    let worst = nows.iter().max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let worst = worst.map_or(String::new(), |(ratio, cell)| {
+        format!("; most now {ratio:.1} ({} {}, {})", cell.axis, cell.name, cell.load)
+    });
+    let middle = |values: Vec<f64>| median(values).map_or("–".into(), |ratio| format!("{ratio:.2}"));
+    vec![
+        format!(
+            "In {} cells a bound is known by which the target, 1 of 10,000 not in time, can be kept: before it was in {before} of them, now in {now}.",
+            cells.len()
+        ),
+        format!(
+            "Extras there, in parts of the least that any code with feedback needs: median before {}, now {}{worst}.",
+            middle(befores),
+            middle(nows.iter().map(|(ratio, _)| *ratio).collect())
+        ),
+    ]
 }
 
 /// A share with its mark.

@@ -9,7 +9,7 @@ use super::{
     Locator, NODES_LIMIT, SAME_HELLO, SPREAD_LIMITS, SPREAD_PER_NODE, START_MS, count,
 };
 use crate::event::{Event, Reason, Via};
-use crate::neighbour::Neighbour;
+use crate::neighbour::{ALIASES_LIMIT, Neighbour};
 use crate::path::is_proven_by_itself;
 use crate::wire::{Body, Hello, NodeId};
 
@@ -44,8 +44,8 @@ impl Discovery {
                 }
             }
             _ if is_proven_by_itself(locator) => self.admit((from, hello), locator, via, now),
-            // A copy over another network.
-            Some(known) if now - known.heard < SAME_HELLO => {}
+            // A copy over another network, from an address that has been proven.
+            Some(known) if now - known.heard < SAME_HELLO && known.aliases.contains(&locator) => {}
             _ => {
                 let number = self.path.number(from, locator, via, now);
                 self.post(locator, Body::PathChallenge { to: from, number });
@@ -60,9 +60,23 @@ impl Discovery {
         source: Locator,
         now: Instant<Local>,
     ) {
-        match self.path.check(from, source, number, now) {
-            Some(via) if hello.port == source.port() => self.admit((from, hello), source, via, now),
-            _ => count(&mut self.counters.refused_responses),
+        let Some(via) = self.path.check(from, source, number, now).filter(|_| hello.port == source.port())
+        else {
+            count(&mut self.counters.refused_responses);
+            return;
+        };
+        // Each hello comes once over each network, in any order: while the locator is heard, too, nothing has moved.
+        match self.neighbours.get_mut(&from) {
+            Some(known) if known.locator != source && now - known.heard < SAME_HELLO => {
+                if !known.aliases.contains(&source) {
+                    if known.aliases.len() == ALIASES_LIMIT {
+                        known.aliases.remove(0);
+                    }
+                    known.aliases.push(source);
+                    self.report(Event::AlsoAt { node: from, locator: source });
+                }
+            }
+            _ => self.admit((from, hello), source, via, now),
         }
     }
 

@@ -146,3 +146,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn sender_and_domain_are_read_without_the_rest() {
+    let mut bytes = Vec::new();
+    Datagram { from: NodeId([7; 16]), domain: 0x0102_0304, body: Body::Bye }.encode(&mut bytes);
+    assert_eq!((sender(&bytes), domain(&bytes)), (Some(NodeId([7; 16])), Some(0x0102_0304)));
+    assert_eq!((sender(&bytes[..24]), domain(&bytes[..27])), (Some(NodeId([7; 16])), None));
+    bytes[0] = b'X';
+    assert_eq!((sender(&bytes), domain(&bytes)), (None, None));
+}
+
+#[test]
+fn a_challenge_and_its_response_have_the_bytes_of_the_specification() {
+    let mut bytes = Vec::new();
+    let body = Body::PathChallenge { to: NodeId([b't'; 16]), number: 0x0807_0605_0403_0201 };
+    Datagram { from: NodeId([b'f'; 16]), domain: 5, body: body.clone() }.encode(&mut bytes);
+    assert_eq!(
+        bytes,
+        b"NCTD\x01\x05\0\0ffffffffffffffff\x05\0\0\0tttttttttttttttt\x01\x02\x03\x04\x05\x06\x07\x08"
+    );
+    assert_eq!(Datagram::decode(&bytes).unwrap().body, body);
+}

@@ -238,8 +238,11 @@ impl Swarm {
                 Event::Unmatched { .. } => node.matches -= 1,
                 Event::Mismatched { why, .. } => node.mismatches.push(why.to_string()),
                 Event::Gone { reason, .. } => node.gone.push(reason),
-                Event::Joined { .. } | Event::Moved { .. } | Event::Changed { .. } | Event::Beside { .. } => {
-                }
+                Event::Joined { .. }
+                | Event::Moved { .. }
+                | Event::AlsoAt { .. }
+                | Event::Changed { .. }
+                | Event::Beside { .. } => {}
             }
         }
     }

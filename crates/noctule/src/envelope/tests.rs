@@ -193,3 +193,39 @@ proptest::proptest! {
         proptest::prop_assert!(envelope(B, 7).open(&mut bytes, address(A), at(0)).is_err());
     }
 }
+
+fn keys(bytes: &[u8]) -> Vec<SwarmKey> {
+    bytes.iter().map(|byte| SwarmKey::from_bytes([*byte; 32])).collect()
+}
+
+#[test]
+fn a_key_is_changed_in_three_steps_and_nothing_is_lost_on_the_way() {
+    let (mut a, mut b) = acquainted();
+    // One node after the other in each step, and both talk in between.
+    for step in [[7, 8].as_slice(), &[8, 7], &[8]] {
+        for first in [true, false] {
+            if first { &mut a } else { &mut b }.set_keys(&keys(step));
+            for body in [b"one".as_slice(), b"two"] {
+                let there = sealed(&mut a, body);
+                assert_eq!(deliver(&there, &mut a, &mut b, at(2)), Ok(body.to_vec()), "{step:?}");
+                let back = sealed(&mut b, body);
+                assert_eq!(deliver(&back, &mut b, &mut a, at(2)), Ok(body.to_vec()), "{step:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_key_has_sealed_that_is_gone_does_not_open_nor_prove_anything() {
+    let (mut a, mut b) = acquainted();
+    let recorded = sealed(&mut a, b"yesterday");
+    b.set_keys(&keys(&[8]));
+    assert_eq!(deliver(&recorded, &mut a, &mut b, at(1)), Err(Refused::WrongKey));
+    let mut lost_drone = envelope(NodeId([9; 16]), 7);
+    let hello = sealed(&mut lost_drone, b"hello");
+    assert_eq!(deliver(&hello, &mut lost_drone, &mut b, at(1)), Err(Refused::WrongKey));
+    assert!(!b.is_proven(A, &[b"ask"], &a.proof(A, &[b"ask"])));
+    b.set_keys(&keys(&[8, 7]));
+    assert!(b.is_proven(A, &[b"ask"], &a.proof(A, &[b"ask"])));
+    assert!(!b.is_proven(A, &[b"ask"], &a.proof(B, &[b"ask"])), "a proof is of one node");
+}

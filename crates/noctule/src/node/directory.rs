@@ -51,6 +51,11 @@ impl Directory {
         Ok(Directory { socket, domain, port })
     }
 
+    /// Whether a datagram that came to the well-known port is for nodes of another domain; not known of a sealed one.
+    pub(super) fn is_of_another_domain(&self, datagram: &[u8]) -> bool {
+        noctule_discovery::domain(datagram).is_some_and(|domain| domain != self.domain)
+    }
+
     /// All nodes of this host but this one; those of one domain, or of all.
     pub(super) fn others(&self, domain: Option<u32>) -> Vec<Entry> {
         // Of this thread's namespace. Where the file cannot be read nobody is found.
@@ -158,6 +163,14 @@ fn decode<'a>(bytes: &'a mut [u8], from: &LocalAddress) -> Received<'a> {
         },
         _ => Received::Unknown,
     }
+}
+
+/// Whether a packet from a socket of this name is one of ours; the name may also be a list of names.
+pub(super) fn is_packet(name: &[u8], bytes: &mut [u8]) -> bool {
+    let listed = String::from_utf8_lossy(name);
+    let is_listed = !entries(&listed).is_empty();
+    let address = LocalAddress::from_abstract_name(name);
+    is_listed | address.is_ok_and(|from| decode(bytes, &from) != Received::Unknown)
 }
 
 #[cfg(test)]

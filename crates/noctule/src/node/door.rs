@@ -40,11 +40,14 @@ impl Door {
             return;
         }
         if self.listed.is_none_or(|listed| now - listed >= LISTED_FOR) {
-            // The domain cannot be seen from outside if the datagram is sealed.
             self.others = directory.others(None);
             self.listed = Some(now);
         }
-        directory.forward(&self.others, source, datagram);
+        // The domain cannot be seen from outside if the datagram is sealed.
+        let domain = noctule_discovery::domain(datagram);
+        let is_meant = |other: &&Entry| domain.is_none_or(|domain| other.0 == domain);
+        let to: Vec<Entry> = self.others.iter().filter(is_meant).copied().collect();
+        directory.forward(&to, source, datagram);
     }
 
     fn lets_through(&mut self, datagram: &[u8], now: Instant<Raw>) -> bool {

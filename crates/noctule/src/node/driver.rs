@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use noctule_discovery::Via;
 use noctule_sys::datagram;
-use noctule_timebase::Span;
+use noctule_timebase::{Instant, Span};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
@@ -25,8 +25,12 @@ use super::local::{Connections, FIRST_TOKEN};
 use super::notice_printer::NoticePrinter;
 use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
+use super::send::Effort;
 use super::state::Wish;
 use crate::clock;
+use crate::key_file::KeyFile;
+use crate::notice::Notice;
+use crate::swarm_key::SwarmKey;
 
 const KICK: u64 = 0;
 const GROUP: u64 = 1;
@@ -45,7 +49,7 @@ const LONGEST_SLEEP: Span = Span::from_s(1);
 /// A subscriber that has not seen a change is woken again after this: it may have been falling asleep.
 const WAKE_AGAIN: Span = Span::from_ms(10);
 
-pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+pub(super) fn start(shared: Arc<Shared>, key_file: Option<KeyFile>) -> io::Result<JoinHandle<()>> {
     let connections = Connections::open(shared.id)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let watch = |descriptor: rustix::fd::BorrowedFd<'_>, token| {
@@ -66,7 +70,7 @@ pub(super) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     watch(shared.alarm.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
     let (buffer, door, printer) = (vec![0; DATAGRAM_BYTES_MAX], Door::default(), NoticePrinter::default());
-    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, printer };
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, printer, key_file };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -79,6 +83,7 @@ struct Driver {
     buffer: Vec<u8>,
     door: Door,
     printer: NoticePrinter,
+    key_file: Option<KeyFile>,
 }
 
 impl Driver {
@@ -87,6 +92,8 @@ impl Driver {
         let mut events = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Ordering::Acquire) {
             self.shared.lock().handle_timeout(clock::now());
+            self.follow_key_file();
+            self.connections.handle_timeout(&self.shared, &self.epoll);
             self.grant_wishes();
             self.attend();
             self.plan();
@@ -116,9 +123,7 @@ impl Driver {
                 }
             }
         }
-        let mut state = self.shared.lock();
-        state.discovery.leave();
-        self.shared.transmit(&mut state);
+        self.shared.work(Effort::All, |state, _| state.discovery.leave());
     }
 
     /// Watches the own socket, or does not because a subscriber reads it.
@@ -137,8 +142,8 @@ impl Driver {
 
     /// Sends what is due, and sets the alarm for the next time.
     fn plan(&self) {
-        let mut state = self.shared.lock();
-        self.shared.transmit(&mut state);
+        self.shared.work(Effort::All, |_, _| ());
+        let state = self.shared.lock();
         let now = clock::now();
         let mut longest = LONGEST_SLEEP;
         for topic in state.subscribers.values().filter(|topic| topic.is_behind()) {
@@ -149,7 +154,8 @@ impl Driver {
         if self.shared.lead.is_away() {
             longest = longest.min(PATIENCE);
         }
-        let sleep = (state.poll_timeout(now) - now).clamp(Span::ZERO, longest);
+        let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
+        let sleep = (due.min(self.shared.check_at()) - now).clamp(Span::ZERO, longest);
         self.shared.alarm.set(now + sleep);
     }
 
@@ -167,7 +173,7 @@ impl Driver {
             let mut state = shared.lock();
             state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
         }
-        shared.transmit(&mut shared.lock());
+        shared.work(Effort::All, |_, _| ());
     }
 
     /// Datagrams at the well-known port are for all nodes of this host.
@@ -181,11 +187,14 @@ impl Driver {
             }
             let length = arrival.length_bytes.min(self.buffer.len());
             self.door.forward(&sockets.directory, arrival.from, &self.buffer[..length], clock::now());
+            if sockets.directory.is_of_another_domain(&self.buffer[..length]) {
+                continue;
+            }
             let from = (sockets.in_own_family(arrival.from), Via::Unicast);
             let mut state = shared.lock();
             state.handle_datagram(&mut self.buffer[..length], from, arrival.realtime_ns, clock::now());
         }
-        shared.transmit(&mut shared.lock());
+        shared.work(Effort::All, |_, _| ());
     }
 
     /// What nodes of this host sent without a network, or passed on.
@@ -204,7 +213,7 @@ impl Driver {
             let from = (shared.sockets.in_own_family(source), via);
             shared.lock().handle_datagram(datagram, from, None, clock::now());
         }
-        shared.transmit(&mut shared.lock());
+        shared.work(Effort::All, |_, _| ());
     }
 
     /// An interface or an address has come or gone.
@@ -214,6 +223,21 @@ impl Driver {
         if changes.drain() && self.shared.sockets.refresh(self.listening).unwrap_or(false) {
             self.shared.lock().handle_network_change(clock::now());
             self.warn_without_key();
+        }
+    }
+
+    /// The swarm's key may be changed while the node runs.
+    fn follow_key_file(&mut self) {
+        match self.key_file.as_mut().and_then(|file| file.poll(clock::now())) {
+            None => {}
+            Some(Ok(keys)) => {
+                let mut state = self.shared.lock();
+                state.envelope.set_keys(&keys);
+                let fingerprint = keys.first().map(SwarmKey::fingerprint).unwrap_or_default();
+                state.note(Notice::KeyChanged { fingerprint, keys: keys.len() });
+            }
+            // The keys stay as they are.
+            Some(Err(error)) => self.shared.note(Notice::KeyUnusable { why: error.to_string() }),
         }
     }
 

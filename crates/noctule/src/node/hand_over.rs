@@ -3,16 +3,36 @@
 use noctule_discovery::{EndpointId, NodeId};
 
 use super::state::Partner;
+use crate::envelope::PROOF_BYTES;
 
 /// Longest packet: a refusal with its reason.
 pub(super) const PACKET_BYTES_MAX: usize = 512;
 const MAGIC: [u8; 4] = *b"NCTR";
-const VERSION: u8 = 2;
-const ASK: u8 = 1;
-const GRANT: u8 = 2;
+const VERSION: u8 = 3;
+pub(super) const ASK: u8 = 1;
+pub(super) const GRANT: u8 = 2;
 const REFUSE: u8 = 3;
 const RELEASE: u8 = 4;
 const END: u8 = 5;
+
+/// That a packet is by the node that it names, which knows the swarm key.
+pub(super) type Proof = [u8; PROOF_BYTES];
+
+/// A number and a proof, and nothing else.
+fn numbered(rest: &[u8]) -> Option<(u64, Proof)> {
+    let (number, proof) = rest.split_first_chunk()?;
+    Some((u64::from_le_bytes(*number), proof.try_into().ok()?))
+}
+
+/// What a proof of an ask or a grant is about: its kind, to whom it is said, the endpoints, the number of the question.
+pub(super) fn proven(kind: u8, to: NodeId, (writer, reader): (Partner, EndpointId), number: u64) -> Vec<u8> {
+    let mut bytes = vec![kind];
+    bytes.extend(to.0);
+    bytes.extend(writer.0.0);
+    [writer.1.0, reader.0].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+    bytes.extend(number.to_le_bytes());
+    bytes
+}
 
 /// The abstract socket name of a node.
 pub(super) fn socket_name(node: NodeId) -> String {
@@ -30,6 +50,9 @@ pub(super) enum Packet {
         pins: u32,
         /// Begin with the oldest sample there is, not with the next.
         history: bool,
+        /// Drawn at random for this question.
+        number: u64,
+        proof: Proof,
     },
     /// "Here it is"; two descriptors come along: data and control.
     Grant {
@@ -38,6 +61,7 @@ pub(super) enum Packet {
         pins: u32,
         /// Where in the ring the reader begins: nothing published after this answer lies before.
         position: u64,
+        proof: Proof,
     },
     /// "No, because."
     Refuse { writer: Partner, reader: EndpointId, why: String },
@@ -51,7 +75,7 @@ impl Packet {
     /// As bytes, said by node `from`.
     pub(super) fn encode(&self, from: NodeId) -> Vec<u8> {
         let (kind, writer, reader, number, flag) = match self {
-            Packet::Ask { writer, reader, pins, history } => (ASK, writer, reader, *pins, *history),
+            Packet::Ask { writer, reader, pins, history, .. } => (ASK, writer, reader, *pins, *history),
             Packet::Grant { writer, reader, pins, .. } => (GRANT, writer, reader, *pins, false),
             Packet::Refuse { writer, reader, .. } => (REFUSE, writer, reader, 0, false),
             Packet::Release { writer, reader } => (RELEASE, writer, reader, 0, false),
@@ -63,13 +87,20 @@ impl Packet {
         bytes.extend(writer.0.0);
         [writer.1.0, reader.0, number].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         match self {
-            Packet::Grant { position, .. } => bytes.extend(position.to_le_bytes()),
+            Packet::Grant { position, proof, .. } => {
+                bytes.extend(position.to_le_bytes());
+                bytes.extend(proof);
+            }
+            Packet::Ask { number, proof, .. } => {
+                bytes.extend(number.to_le_bytes());
+                bytes.extend(proof);
+            }
             Packet::Refuse { why, .. } => {
                 let room = PACKET_BYTES_MAX - bytes.len();
                 let end = (0..=why.len().min(room)).rfind(|end| why.is_char_boundary(*end)).unwrap_or(0);
                 bytes.extend(&why.as_bytes()[..end]);
             }
-            Packet::Ask { .. } | Packet::Release { .. } | Packet::End { .. } => {}
+            Packet::Release { .. } | Packet::End { .. } => {}
         }
         bytes
     }
@@ -87,10 +118,13 @@ impl Packet {
         let node = NodeId(*head[24..].first_chunk()?);
         let (writer, reader, number) = ((node, EndpointId(word(40))), EndpointId(word(44)), word(48));
         let packet = match (kind, number, flag, rest) {
-            (ASK, pins, flag, []) => Some(Packet::Ask { writer, reader, pins, history: flag == 1 }),
+            (ASK, pins, flag, rest) => {
+                let (number, proof) = numbered(rest)?;
+                Some(Packet::Ask { writer, reader, pins, history: flag == 1, number, proof })
+            }
             (GRANT, pins, 0, rest) => {
-                let position = u64::from_le_bytes(rest.try_into().ok()?);
-                Some(Packet::Grant { writer, reader, pins, position })
+                let (position, proof) = numbered(rest)?;
+                Some(Packet::Grant { writer, reader, pins, position, proof })
             }
             (REFUSE, 0, 0, why) => {
                 let why = std::str::from_utf8(why).ok()?.to_owned();
@@ -116,18 +150,25 @@ mod tests {
 
     #[test]
     fn an_ask_has_the_bytes_of_the_specification() {
-        let bytes = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history: true }.encode(NODE);
-        assert_eq!(
-            bytes,
-            b"NCTR\x02\x01\x01\0NNNNNNNNNNNNNNNNWWWWWWWWWWWWWWWW\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0"
-        );
+        let (number, proof) = (0x0807_0605_0403_0201, [b'P'; 32]);
+        let ask = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history: true, number, proof };
+        let head = b"NCTR\x03\x01\x01\0NNNNNNNNNNNNNNNNWWWWWWWWWWWWWWWW\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0";
+        let rest = b"\x01\x02\x03\x04\x05\x06\x07\x08PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP";
+        assert_eq!(ask.encode(NODE), [head.as_slice(), rest].concat());
     }
 
     #[test]
     fn every_kind_comes_back_as_it_went() {
         for packet in [
-            Packet::Ask { writer: WRITER, reader: READER, pins: 7, history: false },
-            Packet::Grant { writer: WRITER, reader: READER, pins: 3, position: 1 << 40 },
+            Packet::Ask {
+                writer: WRITER,
+                reader: READER,
+                pins: 7,
+                history: false,
+                number: 5,
+                proof: [1; 32],
+            },
+            Packet::Grant { writer: WRITER, reader: READER, pins: 3, position: 1 << 40, proof: [2; 32] },
             Packet::Refuse { writer: WRITER, reader: READER, why: "full".into() },
             Packet::Release { writer: WRITER, reader: READER },
             Packet::End { writer: WRITER, reader: READER },
@@ -141,8 +182,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(kind in 0u8..7, rest in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let mut bytes = b"NCTR\x02".to_vec();
+        fn arbitrary_bytes_never_panic(kind in 0u8..7, rest in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let mut bytes = b"NCTR\x03".to_vec();
             bytes.push(kind);
             bytes.extend(rest);
             if let Some((from, packet)) = Packet::decode(&bytes) {

@@ -4,22 +4,26 @@
 //! both processes do: its end is how each side learns, at once, that the other has died.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId};
 use noctule_shm_ring::{ReaderId, Roster, StartAt};
 use noctule_sys::local_socket::{LocalListener, LocalSocket, Packet as Received, own_user};
+use noctule_sys::random;
+use noctule_timebase::{Instant, Span};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 
 use super::Shared;
-use super::hand_over::{PACKET_BYTES_MAX, Packet, socket_name};
+use super::hand_over::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
 use super::offer::open_ring;
 use super::state::Partner;
-use crate::clock;
+use super::suspects::Suspects;
+use crate::clock::{self, Raw};
 use crate::notice::Notice;
 use crate::sample::Route;
 use crate::subscriber::{Change, Source};
@@ -28,8 +32,10 @@ use crate::subscriber::{Change, Source};
 const CONNECTIONS_LIMIT: usize = 1024;
 /// Questions that may be unanswered at once: few enough for the socket to hold them and the answers.
 const QUESTIONS_MAX: usize = 16;
-/// A connection on one host is made at once or not at all.
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
+/// A node whose backlog is full is tried again after this, doubled each time …
+const CONNECT_AGAIN: Span = Span::from_ms(10);
+/// … so often: 2.5 s in all.
+const CONNECT_TRIES: u32 = 8;
 /// The first token of a connection; those below belong to the node's own descriptors.
 pub(super) const FIRST_TOKEN: u64 = 16;
 
@@ -42,6 +48,19 @@ pub(super) struct Connections {
     incoming: BTreeMap<u64, Incoming>,
     /// To nodes whose writers we read.
     outgoing: BTreeMap<u64, Outgoing>,
+    /// Nodes that cannot be connected to at the moment: one attempt for all that is wanted of a node.
+    attempts: BTreeMap<NodeId, Attempt>,
+    suspects: Suspects,
+    /// Given up for a moment when this process has no descriptor left, to turn away who waits.
+    spare: Option<File>,
+}
+
+/// What is wanted of a node that cannot be connected to yet.
+#[derive(Debug)]
+struct Attempt {
+    at: Instant<Raw>,
+    tries: u32,
+    wanted: Vec<(Described, EndpointId)>,
 }
 
 /// A writer and its node.
@@ -53,6 +72,8 @@ struct Question {
     reader: EndpointId,
     writer: Described,
     ask: Packet,
+    /// Drawn for this question; the answer proves that it is one to it.
+    number: u64,
     /// The reader has not let go of it meanwhile.
     is_wanted: bool,
 }
@@ -104,6 +125,9 @@ impl Connections {
             next_token: FIRST_TOKEN,
             incoming: BTreeMap::new(),
             outgoing: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            suspects: Suspects::default(),
+            spare: File::open("/dev/null").ok(),
         })
     }
 
@@ -113,11 +137,8 @@ impl Connections {
 
     /// Takes in who has connected.
     pub(super) fn accept(&mut self, shared: &Shared, epoll: &OwnedFd) {
-        while let Ok(Some(socket)) = self.listener.accept() {
-            let allowed = socket.credentials().is_ok_and(|who| {
-                let group = shared.group.is_some_and(|group| socket.peer_is_in_group(group).unwrap_or(false));
-                who.uid == own_user() || who.uid == 0 || group
-            });
+        while let Some(socket) = self.next_connection() {
+            let allowed = is_trusted(&socket, shared);
             if !allowed || self.incoming.len() >= CONNECTIONS_LIMIT {
                 let why = if allowed {
                     format!("{CONNECTIONS_LIMIT} nodes of this host are connected already")
@@ -148,6 +169,23 @@ impl Connections {
         }
     }
 
+    /// The next that has connected. Where this process can have no more descriptors it is turned away: left waiting, it would keep
+    /// the thread awake.
+    fn next_connection(&mut self) -> Option<LocalSocket> {
+        loop {
+            match self.listener.accept() {
+                Ok(socket) => return socket,
+                Err(error) if is_out_of_descriptors(&error) => {
+                    self.spare.take()?;
+                    let turned_away = self.listener.accept();
+                    drop(turned_away);
+                    self.spare = File::open("/dev/null").ok();
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+
     /// Asks a node for the ring of a writer.
     pub(super) fn attach(
         &mut self,
@@ -155,28 +193,62 @@ impl Connections {
         shared: &Shared,
         epoll: &OwnedFd,
     ) {
-        let Some(topic) = shared.lock().subscribers.get(&reader).cloned() else { return };
-        let ask = Packet::Ask {
-            writer: (writer.0, writer.1.id),
-            reader,
-            pins: topic.pins,
-            history: topic.history(&writer.1) > 0,
-        };
-        match self.connection(via, epoll) {
-            Ok(outgoing) => {
-                outgoing.to_ask.push_back(Question { reader, writer, ask, is_wanted: true });
-                outgoing.ask(shared);
+        if via != shared.id && !shared.lock().discovery.is_here(via) {
+            // It has gone meanwhile, and anybody can have its name now.
+            return;
+        }
+        if let Some(attempt) = self.attempts.get_mut(&via) {
+            return attempt.wanted.push((writer, reader));
+        }
+        match self.connection(via, shared, epoll) {
+            Ok(outgoing) => outgoing.want((writer, reader), shared),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let at = clock::now() + CONNECT_AGAIN;
+                self.attempts.insert(via, Attempt { at, tries: 1, wanted: vec![(writer, reader)] });
             }
-            Err(error) => {
-                let why = format!("its process does not answer on this host ({error})");
-                let notice = Notice::Refused { topic: writer.1.topic.clone(), why };
-                refused(shared, (via, writer, reader), notice, true);
+            Err(error) => unreachable_node(shared, (via, writer, reader), &error),
+        }
+    }
+
+    /// Time has passed: tries again to connect, and looks again whether who hung up is alive.
+    pub(super) fn handle_timeout(&mut self, shared: &Shared, epoll: &OwnedFd) {
+        let now = clock::now();
+        while let Some(node) = self.suspects.poll(now, is_listening) {
+            shared.lock().handle_death(node, now);
+        }
+        let due: Vec<NodeId> =
+            self.attempts.iter().filter(|(_, attempt)| attempt.at <= now).map(|(node, _)| *node).collect();
+        for via in due {
+            let Some(Attempt { tries, wanted, .. }) = self.attempts.remove(&via) else { continue };
+            match self.connection(via, shared, epoll) {
+                Ok(outgoing) => wanted.into_iter().for_each(|wanted| outgoing.want(wanted, shared)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && tries < CONNECT_TRIES => {
+                    let at = now + CONNECT_AGAIN * (1 << tries);
+                    self.attempts.insert(via, Attempt { at, tries: tries + 1, wanted });
+                }
+                Err(error) => {
+                    for (writer, reader) in wanted {
+                        unreachable_node(shared, (via, writer, reader), &error);
+                    }
+                }
             }
         }
     }
 
+    /// When [`handle_timeout`](Connections::handle_timeout) has something to do.
+    pub(super) fn poll_timeout(&self) -> Option<Instant<Raw>> {
+        let attempts = self.attempts.values().map(|attempt| attempt.at);
+        attempts.chain(self.suspects.poll_timeout()).min()
+    }
+
     /// Tells a node that one of our readers is done with a writer.
     pub(super) fn release(&mut self, (via, writer, reader): (NodeId, Partner, EndpointId), shared: &Shared) {
+        if let Some(attempt) = self.attempts.get_mut(&via) {
+            let is_about = |(its, its_reader): &(Described, EndpointId)| {
+                (its.0, its.1.id) == writer && *its_reader == reader
+            };
+            attempt.wanted.retain(|wanted| !is_about(wanted));
+        }
         if let Some(outgoing) = self.outgoing.values_mut().find(|outgoing| outgoing.node == via) {
             outgoing.to_ask.retain(|question| !question.is_about(writer, reader));
             for question in &mut outgoing.asked {
@@ -202,15 +274,22 @@ impl Connections {
     /// A node is gone.
     pub(super) fn forget(&mut self, node: NodeId, shared: &Shared) {
         self.outgoing.retain(|_, outgoing| outgoing.node != node);
+        self.attempts.remove(&node);
         shared.sources_went(node);
     }
 
-    fn connection(&mut self, node: NodeId, epoll: &OwnedFd) -> io::Result<&mut Outgoing> {
+    fn connection(&mut self, node: NodeId, shared: &Shared, epoll: &OwnedFd) -> io::Result<&mut Outgoing> {
         let known = self.outgoing.iter().find(|(_, outgoing)| outgoing.node == node).map(|(token, _)| *token);
         let token = match known {
             Some(token) => token,
             None => {
-                let socket = LocalSocket::connect(socket_name(node).as_bytes(), CONNECT_TIMEOUT)?;
+                let socket = LocalSocket::connect_now(socket_name(node).as_bytes())?;
+                if !is_trusted(&socket, shared) {
+                    // The name of a node that has died is anybody's.
+                    let why =
+                        "its socket belongs to another user; run both as one user, or name a group in both";
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+                }
                 let token = self.watch(&socket, epoll)?;
                 let (asked, to_ask) = (VecDeque::new(), VecDeque::new());
                 self.outgoing.insert(token, Outgoing { node, socket, asked, to_ask, is_refused: false });
@@ -241,7 +320,7 @@ impl Connections {
         let Some(incoming) = self.incoming.remove(&token) else { return };
         incoming.attached.into_iter().for_each(|attached| attached.detach(shared));
         if let Some(node) = incoming.node {
-            shared.lock().handle_death(node, clock::now());
+            self.suspects.add(node, clock::now());
         }
     }
 }
@@ -251,9 +330,19 @@ impl Incoming {
     fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
         match take(&self.socket, buffer) {
             Arrival::Nothing => true,
-            Arrival::Packet(from, Packet::Ask { writer, reader, pins, .. }, _) => {
-                self.node = Some(from);
-                let granted = self.grant(writer, reader, pins, shared);
+            Arrival::Packet(from, Packet::Ask { writer, reader, pins, number, proof, .. }, _) => {
+                let state = shared.lock();
+                let is_here = from == shared.id || state.discovery.is_here(from);
+                let what = proven(hand_over::ASK, shared.id, (writer, reader), number);
+                let is_proven = state.envelope.is_proven(from, &[&what], &proof);
+                drop(state);
+                let granted = if is_proven {
+                    // Only of nodes of this host can a connection be, and its end mean anything.
+                    self.node = self.node.or(is_here.then_some(from));
+                    self.grant((from, writer, reader), (pins, number), shared)
+                } else {
+                    Err("it does not prove that it has the swarm key".to_owned())
+                };
                 let refused = granted.err().map(|why| Packet::Refuse { writer, reader, why });
                 refused.is_none_or(|refusal| self.socket.send(&refusal.encode(shared.id), &[]).is_ok())
             }
@@ -268,9 +357,8 @@ impl Incoming {
 
     fn grant(
         &mut self,
-        writer: Partner,
-        reader: EndpointId,
-        pins: u32,
+        (to, writer, reader): (NodeId, Partner, EndpointId),
+        (pins, number): (u32, u64),
         shared: &Shared,
     ) -> Result<(), String> {
         let granted = if writer.0 == shared.id {
@@ -287,7 +375,9 @@ impl Incoming {
         };
         self.attached.push(Attached { writer, reader, roster: granted.roster, id: granted.reader });
         let (pins, position) = (granted.pins, granted.position);
-        let answer = Packet::Grant { writer, reader, pins, position }.encode(shared.id);
+        let what = proven(hand_over::GRANT, to, (writer, reader), number);
+        let proof = shared.lock().envelope.proof(shared.id, &[&what]);
+        let answer = Packet::Grant { writer, reader, pins, position, proof }.encode(shared.id);
         let descriptors = [granted.data.as_fd(), granted.control.as_fd()];
         // If it fails the connection is at its end, and that detaches.
         let _ = self.socket.send(&answer, &descriptors);
@@ -305,12 +395,32 @@ impl Attached {
 }
 
 impl Outgoing {
+    /// Asks for the ring of a writer, now or when others have been answered.
+    fn want(&mut self, (writer, reader): (Described, EndpointId), shared: &Shared) {
+        let state = shared.lock();
+        let Some(topic) = state.subscribers.get(&reader).cloned() else { return };
+        // Without random numbers nobody else's answer can be told from ours; without a key it does not matter.
+        let number = random::secret().map_or(0, u64::from_le_bytes);
+        let partner = (writer.0, writer.1.id);
+        let what = proven(hand_over::ASK, self.node, (partner, reader), number);
+        let proof = state.envelope.proof(shared.id, &[&what]);
+        drop(state);
+        let history = topic.history(&writer.1) > 0;
+        let ask = Packet::Ask { writer: partner, reader, pins: topic.pins, history, number, proof };
+        self.to_ask.push_back(Question { reader, writer, ask, number, is_wanted: true });
+        self.ask(shared);
+    }
+
     /// False if the connection is at its end, or the other side does not keep to the protocol.
     fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
         match take(&self.socket, buffer) {
             Arrival::Nothing => true,
-            Arrival::Packet(_, Packet::Grant { writer, reader, pins, position }, descriptors) => {
+            Arrival::Packet(_, Packet::Grant { writer, reader, pins, position, proof }, descriptors) => {
                 let Some(question) = self.answered(writer, reader) else { return false };
+                let what = proven(hand_over::GRANT, shared.id, (writer, reader), question.number);
+                if !shared.lock().envelope.is_proven(self.node, &[&what], &proof) {
+                    return false;
+                }
                 if question.is_wanted
                     && let Err(why) = self.begin(&question, (pins, position), descriptors, shared)
                 {
@@ -369,8 +479,12 @@ impl Outgoing {
             && let Some(question) = self.to_ask.pop_front()
         {
             if let Err(error) = self.socket.send(&question.ask.encode(shared.id), &[]) {
-                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
-                    // It has hung up. Why, if it said so, lies in the socket and is taken next.
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::WouldBlock
+                ) {
+                    // It has hung up: why, if it said so, lies in the socket and is taken next. Or it does not read: then
+                    // nothing is asked before it answers.
                     self.to_ask.push_front(question);
                     return;
                 }
@@ -390,8 +504,10 @@ impl Outgoing {
         descriptors: Vec<OwnedFd>,
         shared: &Shared,
     ) -> Result<(), String> {
-        let [data, control] =
-            <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| "it sent no memory".to_owned())?;
+        let [data, control] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| {
+            "its memory did not arrive: this process has no file descriptor left; raise `ulimit -n`"
+                .to_owned()
+        })?;
         let Some(topic) = shared.lock().subscribers.get(reader).cloned() else { return Ok(()) };
         let history = topic.history(endpoint);
         if *node == self.node {
@@ -422,6 +538,36 @@ fn refused(
     }
 }
 
+/// A node of this host cannot be asked.
+fn unreachable_node(
+    shared: &Shared,
+    (via, writer, reader): (NodeId, Described, EndpointId),
+    error: &io::Error,
+) {
+    let why = format!("its process does not answer on this host ({error})");
+    let notice = Notice::Refused { topic: writer.1.topic.clone(), why };
+    refused(shared, (via, writer, reader), notice, true);
+}
+
+/// Whether who is at the other end may share memory with us: the same user, root, or a member of the named group.
+fn is_trusted(socket: &LocalSocket, shared: &Shared) -> bool {
+    socket.credentials().is_ok_and(|who| {
+        let group = shared.group.is_some_and(|group| socket.peer_is_in_group(group).unwrap_or(false));
+        who.uid == own_user() || who.uid == 0 || group
+    })
+}
+
+/// Whether the socket of a node is there. If nobody can say it is.
+fn is_listening(node: NodeId) -> bool {
+    let error = LocalSocket::connect_now(socket_name(node).as_bytes()).err();
+    error.is_none_or(|error| error.kind() != io::ErrorKind::ConnectionRefused)
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
+}
+
 /// What came on a connection.
 enum Arrival {
     Nothing,
@@ -432,7 +578,13 @@ enum Arrival {
 
 fn take(socket: &LocalSocket, buffer: &mut [u8]) -> Arrival {
     match socket.receive(buffer) {
-        Ok(Received { length_bytes, descriptors, truncated: false }) if length_bytes > 0 => {
+        Ok(Received { length_bytes, mut descriptors, truncated: false, descriptors_lost })
+            if length_bytes > 0 =>
+        {
+            if descriptors_lost {
+                // Half of them are none; the packet says what they were for.
+                descriptors.clear();
+            }
             match Packet::decode(&buffer[..length_bytes]) {
                 Some((from, packet)) => Arrival::Packet(from, packet, descriptors),
                 None => Arrival::End,

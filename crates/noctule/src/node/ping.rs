@@ -15,6 +15,7 @@ use noctule_time_sync::{Exchange, Local, Nonce};
 use noctule_timebase::Instant;
 
 use super::Node;
+use crate::error::NodeError;
 use crate::sync::wire::{Reply, Request};
 
 /// Pings of one node that may be on their way at once.
@@ -86,6 +87,9 @@ impl Node {
     /// # Errors
     /// The node is not known or does not answer, or the system does not send.
     pub fn ping(&self, node: NodeId, timeout: Duration) -> Result<Exchange, PingError> {
+        if self.shared.is_in_child() {
+            return Err(PingError::System(io::Error::other(NodeError::Forked)));
+        }
         let nonce = random::secret().map_err(PingError::System)?;
         let nonce = Nonce(u64::from_le_bytes(nonce));
         let answer = {

@@ -1,15 +1,17 @@
 //! Datagrams of the node's own socket, read by whoever waits for them.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use noctule_discovery::Via;
 use noctule_prrt::BATCH_LIMIT;
 use noctule_sys::clock::realtime_ns;
 use noctule_sys::datagram::{self, Arrival};
+use noctule_sys::datagram_batch::send_now;
 use noctule_timebase::{Instant, Span};
 
 use super::Shared;
-use super::sockets::To;
+use super::send::Effort;
 use super::state::State;
 use crate::clock::{self, Raw};
 use crate::publisher::span;
@@ -73,12 +75,27 @@ impl Shared {
         }
     }
 
+    /// Takes in all datagrams that are there, a batch at most, if nobody else reads.
+    pub(crate) fn receive_all(&self, buffer: &mut Vec<u8>) {
+        if !self.lead.take() {
+            return;
+        }
+        buffer.resize(DATAGRAM_BYTES_MAX, 0);
+        for _ in 0..BATCH_LIMIT {
+            let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) else { break };
+            self.take_in(buffer, &arrival);
+        }
+        if self.lead.leave(clock::now()) {
+            self.kick();
+        }
+    }
+
     /// Ends the sleep of a subscriber that reads the socket: it is to look round.
     pub(crate) fn wake_reader(&self) {
         if self.lead.is_taken() {
             // An empty datagram from ourselves.
-            let to = (self.sockets.own_address(), self.sockets.port);
-            let _ = self.sockets.own.send_to(&[], to);
+            let to = SocketAddr::from((self.sockets.own_address(), self.sockets.port));
+            let _ = send_now(&self.sockets.own, &[], to);
         }
     }
 
@@ -113,14 +130,12 @@ impl Shared {
     /// taken in would call them lost. Whether word to look round was among those.
     fn take_in(&self, buffer: &mut [u8], arrival: &Arrival) -> bool {
         let length = arrival.length_bytes.min(buffer.len());
-        let mut state = self.lock();
-        let now = clock::now();
-        state.handle_datagram(&mut buffer[..length], (arrival.from, Via::Unicast), arrival.realtime_ns, now);
-        let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STANDS_STILL;
-        let looks_round = lay && self.drain(&mut state, buffer);
-        self.transmit(&mut state);
-        self.alarm.set_by(state.poll_timeout(now));
-        looks_round
+        self.work(Effort::All, |state, now| {
+            let from = (arrival.from, Via::Unicast);
+            state.handle_datagram(&mut buffer[..length], from, arrival.realtime_ns, now);
+            let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STANDS_STILL;
+            lay && self.drain(state, buffer)
+        })
     }
 
     /// Takes in what lies in the own socket, if the thread is to and stands still: without what was said there, repairs would be
@@ -143,37 +158,5 @@ impl Shared {
             state.handle_datagram(&mut buffer[..length], from, arrival.realtime_ns, clock::now());
         }
         looks_round
-    }
-
-    /// Sends all that is due.
-    pub(super) fn transmit(&self, state: &mut State) {
-        let mut out = std::mem::take(&mut state.out);
-        while let Some(to) = state.poll_transmit(clock::now(), &mut out) {
-            match to {
-                // A node that is gone, a network that is down: discovery notices.
-                To::One(to) => {
-                    if !self.sockets.send_without_loopback(to, &out)
-                        && self
-                            .sockets
-                            .own
-                            .send_to(&out, to)
-                            .is_err_and(|error| datagram::is_too_long(&error))
-                    {
-                        state.handle_too_long(to, out.len(), clock::now());
-                    }
-                }
-                To::Channel(channel, reach) => {
-                    self.sockets.send_to_channel((channel, reach), &out);
-                }
-                To::Everyone => {
-                    self.sockets.send_to_group(&out);
-                    for peer in state.discovery.unicast_peers() {
-                        drop(self.sockets.own.send_to(&out, peer));
-                    }
-                }
-            }
-        }
-        state.out = out;
-        self.tell_progress();
     }
 }

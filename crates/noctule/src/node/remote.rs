@@ -120,6 +120,11 @@ impl Remote {
         let _ = self.link.send_shared(sample, payload, link_clock(now));
     }
 
+    /// Whether a sample of one of our writers fits without any of its last `depth` given up.
+    pub(super) fn has_room(&self, writer: EndpointId, payload_bytes: usize, depth: u32) -> bool {
+        self.link.has_room(StreamId(writer.0), payload_bytes, depth)
+    }
+
     /// One of our writers of which samples were given up for newer ones or refused, and how many since the last call.
     pub(super) fn poll_given_up(&mut self) -> Option<(EndpointId, u64)> {
         self.link.poll_given_up().map(|(writer, samples)| (EndpointId(writer.0), samples))
@@ -155,9 +160,21 @@ impl Remote {
         self.link.counters()
     }
 
-    /// Appends the next datagram of the link.
-    pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> bool {
-        self.link.poll_transmit(link_clock(now), out)
+    /// Appends the next datagram of the link; of long samples without a deadline nothing, if `only_urgent`.
+    pub(super) fn poll_transmit(
+        &mut self,
+        (now, only_urgent): (Instant<Raw>, bool),
+        out: &mut Vec<u8>,
+    ) -> bool {
+        match only_urgent {
+            true => self.link.poll_transmit_urgent(link_clock(now), out),
+            false => self.link.poll_transmit(link_clock(now), out),
+        }
+    }
+
+    /// Whether a sample of several datagrams waits to be sent.
+    pub(super) fn has_long_samples(&self) -> bool {
+        self.link.has_long_samples()
     }
 
     /// This host would not send a datagram of so many bytes.

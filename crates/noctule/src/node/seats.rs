@@ -446,7 +446,9 @@ impl State {
 
     fn subscribe(&mut self, reader: EndpointId, node: NodeId, writer: &Arc<Endpoint>, now: Instant<Raw>) {
         let Some(topic) = self.subscribers.get(&reader).cloned() else { return };
-        if let Err(why) = self.remote(node, now).subscribe(node, writer, &topic) {
+        let room = self.check_room_for_ring(node, writer.id);
+        let subscribed = room.and_then(|()| self.remote(node, now).subscribe(node, writer, &topic));
+        if let Err(why) = subscribed {
             self.note(crate::notice::Notice::Unreadable { topic: writer.topic.clone(), why });
         } else if writer.qos.multicast {
             self.expect_group(node, writer);

@@ -1,24 +1,50 @@
 //! Samples of this node's publishers on their way to other hosts.
 
-use std::sync::Arc;
+use std::ops::Bound;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
-use noctule_discovery::{EndpointId, NodeId};
-use noctule_prrt::Outgoing;
+use noctule_discovery::{Destination, EndpointId, NodeId};
+use noctule_prrt::{Class, Outgoing};
 use noctule_shm_ring::Origin;
 use noctule_sys::clock::now_ns;
 use noctule_time_sync::Local;
-use noctule_timebase::Instant;
+use noctule_timebase::{Instant, Span};
 
 use super::Shared;
 use super::audience::Audience;
 use super::offer::Past;
-use super::remote::outgoing;
-use super::state::State;
+use super::outbox::{Outbox, Sent};
+use super::remote::{Remote, outgoing};
+use super::sockets::To;
+use super::state::{State, discovery_clock};
 use crate::clock::{self, Raw};
 use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, span};
+
+/// Datagrams to one node before the next one's turn: enough for one run, few enough for a slow line.
+const TURN_DATAGRAMS: u32 = 16;
+/// A history at best effort is sent again after these: announcements are lost now and then, and repeated within a second.
+const HISTORY_AGAIN: [Span; 4] =
+    [Span::from_ms(10), Span::from_ms(50), Span::from_ms(250), Span::from_ms(1_250)];
+
+/// A history that is to be sent again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PastDue {
+    at: Instant<Raw>,
+    writer: EndpointId,
+    node: NodeId,
+}
+
+/// How much a thread sends before it leaves the rest to the node's thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// One batch: the thread is the application's.
+    OneBatch,
+    /// All that is due.
+    All,
+}
 
 impl Shared {
     /// A sample for readers on other hosts.
@@ -26,12 +52,87 @@ impl Shared {
         // Copied before the lock is taken, once for all readers.
         let payload: Arc<[u8]> = Arc::from(payload);
         let sample = outgoing(topic, numbered, &payload, self.clock.now());
+        self.work(Effort::OneBatch, |state, now| {
+            self.relieve(state, now);
+            state.send(topic.id, &sample, &payload, now);
+        });
+    }
+
+    /// Runs `work` with the state, then sends what is due. The state is not locked while the kernel is called, and no call waits.
+    pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
+        let outbox = self.try_outbox();
         let mut state = self.lock();
-        let now = clock::now();
-        self.relieve(&mut state, now);
-        state.send(topic.id, &sample, &payload, now);
-        self.transmit(&mut state);
-        self.alarm.set_by(state.poll_timeout(now));
+        let result = work(&mut state, clock::now());
+        if let Some(mut outbox) = outbox {
+            let more = self.fill(&mut outbox, &mut state);
+            drop(state);
+            self.flush(outbox, more, effort);
+        } else {
+            // Whoever has it looks for more before it goes, or did so before this.
+            self.tell_progress();
+            drop(state);
+            self.outbox_wanted.store(true, Ordering::SeqCst);
+            if let Some(mut outbox) = self.try_outbox() {
+                let more = self.fill(&mut outbox, &mut self.lock());
+                self.flush(outbox, more, effort);
+            }
+        }
+        result
+    }
+
+    fn try_outbox(&self) -> Option<MutexGuard<'_, Outbox>> {
+        match self.outbox.try_lock() {
+            Ok(outbox) => Some(outbox),
+            // A panic elsewhere must not stop the publishers of the whole process.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Moves what is due into the outbox and sets the time to look again. True if there may be more.
+    fn fill(&self, outbox: &mut Outbox, state: &mut State) -> bool {
+        self.outbox_wanted.store(false, Ordering::SeqCst);
+        let more = outbox.fill(state, &self.sockets.own);
+        let mut at = state.poll_timeout(clock::now());
+        if let Some(check_at) = outbox.check_at() {
+            at = at.min(check_at);
+        }
+        self.check_at_ns.store(outbox.check_at().map_or(i64::MAX, |at| at.ns()), Ordering::Relaxed);
+        self.alarm.set_by(at);
+        self.tell_progress();
+        more
+    }
+
+    /// Sends what is in the outbox, and `more` that is due.
+    fn flush<'a>(&'a self, mut outbox: MutexGuard<'a, Outbox>, mut more: bool, effort: Effort) {
+        loop {
+            let sent = outbox.send(&self.sockets);
+            let is_wanted = more | outbox.wants_more() || self.outbox_wanted.load(Ordering::SeqCst);
+            if sent == Sent::Full {
+                if let Some(at) = outbox.check_at() {
+                    let state = self.lock();
+                    self.check_at_ns.store(at.ns(), Ordering::Relaxed);
+                    self.alarm.set_by(at);
+                    drop(state);
+                }
+                return;
+            }
+            if !is_wanted {
+                drop(outbox);
+                // Somebody may have asked between the look and here.
+                let is_wanted = self.outbox_wanted.load(Ordering::SeqCst);
+                let Some(again) = self.try_outbox().filter(|_| is_wanted) else { return };
+                outbox = again;
+            }
+            if effort == Effort::OneBatch {
+                drop(outbox);
+                // The node's thread goes on, so that whoever publishes need not.
+                self.kick();
+                return;
+            }
+            let mut state = self.lock();
+            more = self.fill(&mut outbox, &mut state);
+        }
     }
 
     /// Waits until no node of another host has still to be sent samples of a writer or to acknowledge them; false if `timeout`
@@ -58,6 +159,19 @@ impl Shared {
         drop(state);
         self.waiting_for_progress.fetch_sub(1, Ordering::SeqCst);
         is_sent
+    }
+
+    /// Whether all nodes of other hosts that read a topic have room for a sample, none of the history given up.
+    pub(crate) fn has_room(&self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
+        self.lock().has_room(topic, payload_bytes)
+    }
+
+    /// Waits until something was sent or acknowledged, `timeout_ns` at most; it may also return for no reason.
+    pub(crate) fn wait_for_progress(&self, timeout_ns: i64) {
+        self.waiting_for_progress.fetch_add(1, Ordering::SeqCst);
+        let timeout = Duration::from_nanos(timeout_ns.max(0).unsigned_abs());
+        drop(self.progress.wait_timeout(self.lock(), timeout));
+        self.waiting_for_progress.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Something was acknowledged or sent: whoever waits for that looks again.
@@ -89,6 +203,94 @@ impl State {
         self.count_given_up(now);
     }
 
+    fn has_room(&self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
+        let nodes = self.audiences.get(&topic.id).into_iter().flat_map(Audience::nodes);
+        let mut remotes = nodes.filter_map(|node| self.remotes.get(node));
+        remotes.all(|remote| remote.has_room(topic.id, payload_bytes, topic.depth))
+    }
+
+    /// The next datagram to send, sealed: what keeps nodes together goes first, then samples, nodes in turns; of long samples
+    /// without a deadline nothing, if `only_urgent`.
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Instant<Raw>,
+        only_urgent: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<To> {
+        if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.outbox.pop_front()) {
+            *out = bytes;
+            return Some(To::One(to));
+        }
+        self.envelope.begin(out);
+        let to = self
+            .poll_discovery(now, out)
+            .or_else(|| self.poll_groups(now, out))
+            .or_else(|| self.poll_remotes(now, only_urgent, out))?;
+        self.envelope.seal(out);
+        Some(to)
+    }
+
+    fn poll_discovery(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
+        let mut body = std::mem::take(&mut self.body);
+        let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
+        out.extend_from_slice(&body);
+        self.body = body;
+        destination.map(|destination| match destination {
+            Destination::One(to) => To::One(to),
+            Destination::Everyone => To::Everyone,
+        })
+    }
+
+    /// The next datagram for a node of another host; after [`TURN_DATAGRAMS`] it is the next node's turn.
+    fn poll_remotes(&mut self, now: Instant<Raw>, only_urgent: bool, out: &mut Vec<u8>) -> Option<To> {
+        let (first, left) = self.turn;
+        let start = if left > 0 { Bound::Included(first) } else { Bound::Excluded(first) };
+        let behind = self.remotes.range((start, Bound::Unbounded)).map(|(node, _)| *node).next();
+        let mut next = behind;
+        let mut has_wrapped = false;
+        loop {
+            let Some(node) = next else {
+                if std::mem::replace(&mut has_wrapped, true) {
+                    return None;
+                }
+                next = self.remotes.keys().next().copied();
+                next?;
+                continue;
+            };
+            if let Some(to) = self.poll_remote(node, (now, only_urgent), out) {
+                self.turn = if node == first && left > 0 { (node, left - 1) } else { (node, TURN_DATAGRAMS) };
+                return Some(to);
+            }
+            let after = (Bound::Excluded(node), Bound::Unbounded);
+            next = self.remotes.range(after).map(|(node, _)| *node).next();
+            if has_wrapped && next.is_none_or(|next| behind.is_some_and(|behind| next >= behind)) {
+                return None;
+            }
+        }
+    }
+
+    fn poll_remote(
+        &mut self,
+        node: NodeId,
+        (now, only_urgent): (Instant<Raw>, bool),
+        out: &mut Vec<u8>,
+    ) -> Option<To> {
+        let local = self.clock.at(now);
+        let remote = self.remotes.get_mut(&node)?;
+        // Where it has shown that it receives.
+        let locator = self.discovery.locator(node)?;
+        if let Some(request) = remote.poll_request(local) {
+            out.extend_from_slice(&request.encode());
+            return Some(To::One(locator));
+        }
+        remote.poll_transmit((now, only_urgent), out).then_some(To::One(locator))
+    }
+
+    /// Whether a sample of several datagrams waits to be sent.
+    pub(super) fn has_long_samples(&self) -> bool {
+        self.remotes.values().any(Remote::has_long_samples)
+    }
+
     /// Counts what links gave up, and notes it if it was reliable.
     fn count_given_up(&mut self, now: Instant<Raw>) {
         let mut notices = Vec::new();
@@ -107,17 +309,42 @@ impl State {
         notices.into_iter().for_each(|notice| self.note(notice));
     }
 
-    /// The history of a writer, for a node that has just come to read it.
+    /// The history of a writer, for a node that has just come to read it. What is not acknowledged goes several times: the
+    /// other node may know this writer later than this one knows the reader, and drops what it does not expect.
     pub(super) fn send_history(&mut self, writer: EndpointId, node: NodeId, now: Instant<Raw>) {
         let Some(topic) = self.publishers.get(&writer).cloned() else { return };
+        self.send_past(&topic, node, now);
+        if topic.class == Class::BestEffort {
+            let again = HISTORY_AGAIN.iter().map(|after| PastDue { at: now + *after, writer, node });
+            self.histories.extend(again);
+        }
+    }
+
+    fn send_past(&mut self, topic: &PublishedTopic, node: NodeId, now: Instant<Raw>) {
         let Some(remote) = self.remotes.get_mut(&node) else { return };
         for Past { sequence, origin, bytes } in topic.offer.history(topic.depth) {
-            if remote.is_newer(writer, sequence) {
+            if remote.is_newer(topic.id, sequence) || topic.class == Class::BestEffort {
                 let local = self.clock.at::<Local>(now);
                 let payload: Arc<[u8]> = Arc::from(bytes);
-                remote.send(&outgoing(&topic, (sequence, origin), &payload, local), &payload, now);
+                remote.send(&outgoing(topic, (sequence, origin), &payload, local), &payload, now);
             }
         }
+    }
+
+    /// Sends the histories that are due again; a node that has them drops them.
+    pub(super) fn handle_histories(&mut self, now: Instant<Raw>) {
+        let due: Vec<PastDue> = self.histories.extract_if(.., |past| past.at <= now).collect();
+        for PastDue { writer, node, .. } in due {
+            let is_read = self.audiences.get(&writer).is_some_and(|all| all.nodes().contains(&node));
+            if let Some(topic) = self.publishers.get(&writer).filter(|_| is_read).cloned() {
+                self.send_past(&topic, node, now);
+            }
+        }
+    }
+
+    /// When a history is due again.
+    pub(super) fn poll_histories(&self) -> Option<Instant<Raw>> {
+        self.histories.iter().map(|past| past.at).min()
     }
 
     /// Whether a reader of another host has still to get a sample of a writer, or to acknowledge it.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use noctule_sys::datagram;
+use noctule_sys::datagram_batch::send_now;
 use noctule_sys::interface::{self, Interface};
 use noctule_sys::network_changes::NetworkChanges;
 use rustix::fd::OwnedFd;
@@ -159,11 +160,12 @@ impl Sockets {
             if let Some(address) = interface.ipv4.first()
                 && self.send_from(interface.index, *address).is_ok()
             {
-                let _ = self.own.send_to(bytes, to);
+                let _ = send_now(&self.own, bytes, to);
             }
             if self.group_v6.is_some() && sends_v6(interface) {
                 let group = ports::discovery_group_v6(self.domain);
-                let _ = self.own.send_to(bytes, SocketAddrV6::new(group, CHANNEL_PORT, 0, interface.index));
+                let to = SocketAddrV6::new(group, CHANNEL_PORT, 0, interface.index);
+                let _ = send_now(&self.own, bytes, to.into());
             }
         }
         drop(interfaces);
@@ -175,15 +177,16 @@ impl Sockets {
         }
     }
 
-    /// Sends to a node of this host by its local socket, if there is no loopback: the kernel drops what is sent over one that is
-    /// down, without an error. False if the datagram is to go by UDP.
+    /// Whether an address of this host is to be reached by the node's local socket, because there is no loopback: the kernel
+    /// drops what is sent over one that is down, without an error.
     #[inline]
-    pub(super) fn send_without_loopback(&self, to: SocketAddr, bytes: &[u8]) -> bool {
-        if !self.is_without_loopback.load(Ordering::Relaxed) || !to.ip().to_canonical().is_loopback() {
-            return false;
-        }
+    pub(super) fn is_without_loopback(&self, to: SocketAddr) -> bool {
+        self.is_without_loopback.load(Ordering::Relaxed) && to.ip().to_canonical().is_loopback()
+    }
+
+    /// Sends to a node of this host by its local socket.
+    pub(super) fn send_without_loopback(&self, to: SocketAddr, bytes: &[u8]) {
         self.directory.send((self.domain, to.port()), bytes);
-        true
     }
 
     /// Joins a channel, or leaves it, on every interface.
@@ -213,7 +216,7 @@ impl Sockets {
                 && let Some(address) = interface.ipv4.first()
                 && self.send_from(interface.index, *address).is_ok()
             {
-                let _ = self.own.send_to(bytes, to);
+                let _ = send_now(&self.own, bytes, to);
             }
         }
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use noctule_discovery::{
-    Destination, Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible,
-    Local as DiscoveryClock, NodeId, Reason, Via, can_be_handed_on,
+    Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible, Local as DiscoveryClock,
+    NodeId, Reason, Via, can_be_handed_on,
 };
 use noctule_prrt::Wish as LinkWish;
 use noctule_sys::clock::realtime_ns;
@@ -24,7 +24,7 @@ use super::overload::Overload;
 use super::ping::Pings;
 use super::remote::{Remote, Remotes};
 use super::seats::Seat;
-use super::sockets::To;
+use super::send::PastDue;
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
@@ -91,17 +91,22 @@ pub(super) struct State {
     /// Secret; each exchange of clocks derives its own from it.
     pub(super) exchange_key: [u8; 16],
     /// Replies of the clock exchange, sealed.
-    outbox: VecDeque<(SocketAddr, Vec<u8>)>,
+    pub(super) outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
     warned_without_key: bool,
     limits: LimitWatch,
+    /// Rings of writers of other hosts, of all nodes together.
+    rings_max: usize,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
+    /// Histories to be sent again.
+    pub(super) histories: Vec<PastDue>,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
-    body: Vec<u8>,
-    pub(super) out: Vec<u8>,
+    pub(super) body: Vec<u8>,
+    /// Whose turn it is to send, and for how many datagrams.
+    pub(super) turn: (NodeId, u32),
 }
 
 impl State {
@@ -136,10 +141,12 @@ impl State {
             notices: VecDeque::new(),
             warned_without_key: false,
             limits: LimitWatch::default(),
+            rings_max: network::rings_max(),
             overload: Overload::default(),
+            histories: Vec::new(),
             me,
             body: Vec::new(),
-            out: Vec::new(),
+            turn: (me, 0),
         }
     }
 
@@ -233,6 +240,7 @@ impl State {
         let notices = &mut self.notices;
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
         self.handle_seats(now);
+        self.handle_histories(now);
     }
 
     /// Nodes of other hosts that samples of a writer are sent to.
@@ -249,43 +257,6 @@ impl State {
         }
     }
 
-    /// The next datagram to send, sealed.
-    pub(super) fn poll_transmit(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
-        if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.outbox.pop_front()) {
-            *out = bytes;
-            return Some(To::One(to));
-        }
-        self.envelope.begin(out);
-        let to = self.poll_groups(now, out).or_else(|| self.poll_remotes(now, out)).or_else(|| {
-            let mut body = std::mem::take(&mut self.body);
-            let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
-            out.extend_from_slice(&body);
-            self.body = body;
-            destination.map(|destination| match destination {
-                Destination::One(to) => To::One(to),
-                Destination::Everyone => To::Everyone,
-            })
-        })?;
-        self.envelope.seal(out);
-        Some(to)
-    }
-
-    fn poll_remotes(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
-        let local = self.clock.at(now);
-        for (node, remote) in &mut self.remotes {
-            // Where it has shown that it receives.
-            let Some(locator) = self.discovery.locator(*node) else { continue };
-            if let Some(request) = remote.poll_request(local) {
-                out.extend_from_slice(&request.encode());
-                return Some(To::One(locator));
-            }
-            if remote.poll_transmit(now, out) {
-                return Some(To::One(locator));
-            }
-        }
-        None
-    }
-
     /// This host's line does not carry a datagram of so many bytes to that address.
     pub(super) fn handle_too_long(&mut self, to: SocketAddr, sealed_bytes: usize, now: Instant<Raw>) {
         let node = self.by_address.get(&to);
@@ -297,7 +268,8 @@ impl State {
     /// When something is to be done again.
     pub(super) fn poll_timeout(&self, now: Instant<Raw>) -> Instant<Raw> {
         let mut earliest = Instant::from_ns(self.discovery.poll_timeout().ns());
-        for at in [self.deadlines.poll_timeout(), self.groups.poll_timeout()].into_iter().flatten() {
+        let others = [self.deadlines.poll_timeout(), self.groups.poll_timeout(), self.poll_histories()];
+        for at in others.into_iter().flatten() {
             earliest = earliest.min(at);
         }
         for remote in self.remotes.values() {
@@ -413,6 +385,7 @@ impl State {
                         self.reseat_all(now);
                     }
                 }
+                Event::AlsoAt { node, locator } => self.add_address(node, locator),
                 Event::Moved { node, locator } => self.handle_move(node, locator, now),
                 Event::Gone { node, reason } => {
                     self.forget_relay(node);

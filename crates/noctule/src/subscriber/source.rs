@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, can_be_handed_on};
 use noctule_formats::Format;
-use noctule_shm_ring::{ReadError, Reader, Sample as RingSample};
+use noctule_shm_ring::{Borrowed, ReadError, Reader, Sample as RingSample};
 
 use super::{Change, Read};
 use crate::sample::{Bytes, Route};
@@ -37,6 +37,8 @@ pub(crate) struct Source {
     last: u64,
     /// What it has up to `last` is not wanted: taken from another, or older than the reader.
     resumes: bool,
+    /// The publisher's history: more samples may not wait.
+    pub(super) depth: u32,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
     /// Value of the ring's word with which to go to sleep.
@@ -160,6 +162,7 @@ impl Source {
             is_next: false,
             last: 0,
             resumes: false,
+            depth: writer.qos.depth,
             is_numbered: route == Route::Udp && can_be_handed_on(writer),
             sleeps_on: 0,
         }
@@ -201,15 +204,36 @@ impl Source {
         true
     }
 
+    /// Whether a sample that was just read is followed by so many that a history of that depth does not hold it. Then it is
+    /// not to be given out.
+    #[inline]
+    pub(super) fn pass_over(&mut self, sample: &RingSample, depth: u32) -> bool {
+        // The one that follows says what was missed.
+        self.reader.pass_over(sample, depth)
+    }
+
     /// The next sample, lent if it can be.
     pub(crate) fn take(&mut self) -> Read<Bytes> {
-        match self.reader.borrow_next() {
+        self.lend(Reader::borrow_next, Reader::take_next)
+    }
+
+    /// The newest sample, lent if it can be.
+    pub(crate) fn take_latest(&mut self) -> Read<Bytes> {
+        self.lend(Reader::borrow_latest, Reader::take_latest)
+    }
+
+    fn lend(
+        &mut self,
+        borrow: impl Fn(&mut Reader) -> Result<Option<Borrowed>, ReadError>,
+        copy_out: impl Fn(&mut Reader, &mut [u8]) -> Result<Option<RingSample>, ReadError>,
+    ) -> Read<Bytes> {
+        match borrow(&mut self.reader) {
             Err(ReadError::Pins { pins: 0 }) => {}
             lent => return Ok(lent?.map(|lent| (*lent.sample(), Bytes::Lent(lent)))),
         }
         let mut copy = Vec::new();
         loop {
-            match self.reader.take_next(&mut copy) {
+            match copy_out(&mut self.reader, &mut copy) {
                 Err(ReadError::BufferTooSmall { length_bytes, .. }) => copy.resize(length_bytes, 0),
                 Ok(Some(sample)) => {
                     copy.truncate(sample.length_bytes);

@@ -1,18 +1,24 @@
-//! How fast datagrams with a deadline may leave when the path bears less than is offered.
+//! How fast datagrams with a deadline may leave when the path carries less than is offered.
 //!
 //! # Problem
 //!
 //! The rate of such samples is the application's, and repairs come on top. On a path that loses by chance that is
-//! right; on one that loses because it is full, every repair is another loss.
+//! right; on one that loses because it is full, every repair is another loss. But a long round trip may be jitter, a
+//! longer route or somebody else's queue, and a limit against those loses what best effort would have delivered.
 //!
 //! # Approach
 //!
-//! The two are told apart by delay: chance losses leave the round trip at its floor, a full path has a queue. In
-//! *epochs* of two round trips, if even the shortest round trip of what left in them is above the floor, something is
-//! queueing all the time, and what arrives is what the path bears (BBR's bandwidth, Cardwell et al. 2016). With losses,
-//! or while the queue grows and less arrives than is sent, that becomes a limit, less what drains the queue within [`DRAIN`]. Epochs without a queue
-//! raise the limit, faster and faster, until it no longer binds. Limits that do not shorten the
-//! delay are against someone else's queue or a longer way: then that delay becomes the floor.
+//! A limit needs proof that the queue is ours. In *epochs* of two round trips:
+//!
+//! - *Suspicion*: in [`SUSPICIOUS`] epochs in a row even the shortest round trip was above the floor by more than jitter
+//!   explains, and clearly less arrived than was sent. (Jitter, a longer route and a TCP flow beside delay what is sent, but
+//!   nearly all of it arrives.)
+//! - *Test*: for some round trips less is sent than arrived. A queue of ours must become shorter by what is not sent (Little's
+//!   law). If not, the limit is withdrawn, and the next test waits, twice as long
+//!   each time.
+//! - *Limit*: what arrives is what the path carries (BBR's bandwidth, Cardwell et al. 2016). The limit falls while the queue
+//!   stays and grows without one, slowly near where it was too high before. It is withdrawn when it no longer binds, and
+//!   when four decreases have not shortened the queue.
 //!
 //! Until a limit is set the queue grows by all that is sent on suspicion; so some long round trips in a row are
 //! doubt enough to send only what is surely needed ([`is_doubtful`](RateLimit::is_doubtful)).
@@ -21,26 +27,39 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::congestion::pacer::Pacer;
+use super::pacer::Pacer;
+use super::path_delay::PathDelay;
+use super::repair_breaker::RepairBreaker;
 use crate::stream::Local;
 
 /// Shortest epoch.
 const EPOCH_LEAST: Span = Span::from_ms(50);
-/// Round trips that must all have been long before a queue is believed: one short one proves that there is none.
+/// Round trips that must all have been long before there is a queue: one short one proves that there is none.
 /// Fewer do under a limit, where a mistake costs little.
-const LONG_ROUND_TRIPS: u32 = 16;
+const LONG_ROUND_TRIPS: u32 = 8;
 const LONG_ROUND_TRIPS_LIMITED: u32 = 6;
-/// Round trips in a row that were long and leave doubt, before a queue is believed.
+/// Round trips in a row that were long and leave doubt, before a queue is proven.
 const LONG_IN_A_ROW: u32 = 8;
-/// A queue is one if it is longer than this, and than a quarter of the floor.
+/// A queue is one if it is longer than this, than a quarter of the floor, and than jitter explains.
 const QUEUE_LEAST: Span = Span::from_ms(3);
-/// A path on which this part of what is sent arrives meanwhile is not full, whatever it delays: radios stall and catch up.
-const CARRIED: f64 = 0.95;
-/// A limit leaves so much room that the queue is gone after this, but never less than half.
+/// Epochs in a row that make a suspicion: a stall of a radio, a step of the route or a TCP flow's slow start ends sooner.
+const SUSPICIOUS: usize = 4;
+/// Less than this part of what was sent, chance losses aside, arrived meanwhile.
+const CARRIED: f64 = 0.92;
+/// Epochs over which losses are averaged, with a queue and without.
+const LOSS_OVER: f64 = 32.0;
+/// A queue loses if it loses twice what the path does without, and by so much more.
+const QUEUE_LOSES: f64 = 0.005;
+/// A test, and every limit, leaves so much room that the queue is gone after this, but never less than half.
 const DRAIN: Span = Span::from_ms(500);
 const DRAIN_LEAST: f64 = 0.5;
-/// A queue that is gone sooner after the first limit, with nothing lost, was a stall: a limit does not drain so fast.
-const STALL: Span = Span::from_ms(250);
+/// What a test sends at most, as a part of what arrived: the queue must become shorter soon.
+const TEST_SHARE: f64 = 0.85;
+/// The queue is ours if it shortened by this part of what was expected.
+const DRAINED: f64 = 0.5;
+/// Before the next test after one that was not passed, twice as long each time: a test costs a small stream some ten samples.
+pub(super) const RETRY_FIRST: Span = Span::from_s(5);
+pub(super) const RETRY_MOST: Span = Span::from_s(80);
 /// Part of what arrives that a limit begins with, the queue aside.
 const SHARE_OF_ARRIVED: f64 = 0.95;
 /// Growth of the limit by an epoch without a queue; each further one in a row adds as much.
@@ -58,119 +77,220 @@ const NEAR_CEILING: f64 = 0.9;
 /// What is offered is averaged over this, and fits if so much times it is less than what the path carries.
 const OFFERED_OVER: Span = Span::from_ms(500);
 const OFFERED_MARGIN: f64 = 1.05;
-/// No limit is lower: a datagram a second says whether the path has recovered.
+/// No limit is lower: a datagram a second shows whether the path has recovered.
 const LIMIT_LEAST_BYTES_PER_S: f64 = 1_500.0;
 
-/// See the module.
+/// The rate of everything with a deadline on one path.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
-    /// The shortest round trip that is believed to be possible.
-    floor: Option<Span>,
+    state: State,
     limit_bytes_per_s: Option<f64>,
-    /// When there was last no limit, and whether something was lost in that epoch or since.
-    limited_at: Instant<Local>,
-    lost_since: bool,
-    bucket: Pacer,
+    pacer: Pacer,
     epoch: Epoch,
+    /// Round trips of what left before say nothing of the limit.
+    effective_from: Instant<Local>,
     /// Round trips above the floor since the last short one.
     long_in_a_row: u32,
-    /// The queue of the epoch before.
-    queue_before: Span,
-    growing: u32,
-    /// What the path last bore with a queue, and epochs spent near that.
+    /// What the path last carried with a queue, and epochs spent near that.
     ceiling_bytes_per_s: f64,
     near_ceiling: u32,
-    /// Epochs since the queue last became shorter by an eighth.
-    in_vain: u32,
-    /// What the application wants to send: averaged, and without the half of what came last.
-    offered_bytes_per_s: f64,
-    offered_mean_bytes_per_s: f64,
-    offered_at: Instant<Local>,
-    /// The queue then.
-    queue_at_decrease: Span,
+    growing: u32,
+    /// What the application wants to send, and what leaves, repairs included.
+    offered: Average,
+    sent: Average,
+    /// Of the sample offered last.
+    deadline: Span,
+    /// Share of packets lost in epochs without a queue, and with one.
+    chance_loss: f64,
+    queue_loss: f64,
+    /// No test begins before `retry_at`; the next waiting time.
+    retry_at: Instant<Local>,
+    retry_after: Span,
+    repairs: RepairBreaker,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// The last epochs with a queue, oldest first.
+    Free(Vec<Epoch>),
+    Testing(Test),
+    /// Epochs since the queue last became shorter by an eighth, and how long it was then.
+    Limited {
+        in_vain: u32,
+        queue: Span,
+    },
+}
+
+/// Less is sent to see what becomes of the queue.
+#[derive(Clone, Copy, Debug)]
+struct Test {
+    began: Instant<Local>,
+    limit_bytes_per_s: f64,
+    /// What arrived before.
+    arrived_bytes_per_s: f64,
+    /// The round trip of the first packet of the test.
+    reference: Option<Span>,
 }
 
 /// What became known in one epoch.
 #[derive(Clone, Copy, Debug)]
-struct Epoch {
+pub(super) struct Epoch {
     began: Instant<Local>,
+    length: Span,
     arrived_bytes: usize,
     sent_bytes: usize,
+    arrived: u32,
     lost: u32,
     round_trips: u32,
     least: Option<Span>,
 }
 
+/// Of several epochs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Total {
+    pub(super) length: Span,
+    pub(super) arrived_bytes: usize,
+    pub(super) sent_bytes: usize,
+    pub(super) arrived: u32,
+    pub(super) lost: u32,
+}
+
 impl Epoch {
     fn new(began: Instant<Local>) -> Epoch {
-        Epoch { began, arrived_bytes: 0, sent_bytes: 0, lost: 0, round_trips: 0, least: None }
+        Epoch {
+            began,
+            length: Span::ZERO,
+            arrived_bytes: 0,
+            sent_bytes: 0,
+            arrived: 0,
+            lost: 0,
+            round_trips: 0,
+            least: None,
+        }
+    }
+
+    /// Share of its packets that were lost.
+    fn loss(&self) -> f64 {
+        f64::from(self.lost) / f64::from((self.lost + self.arrived).max(1))
     }
 }
+
+impl Total {
+    pub(super) fn add(&mut self, epoch: &Epoch) {
+        self.length += epoch.length;
+        self.arrived_bytes += epoch.arrived_bytes;
+        self.sent_bytes += epoch.sent_bytes;
+        self.arrived += epoch.arrived;
+        self.lost += epoch.lost;
+    }
+
+    pub(super) fn packets(&self) -> u32 {
+        self.arrived + self.lost
+    }
+
+    pub(super) fn bytes_per_s(&self, bytes: usize) -> f64 {
+        bytes as f64 / self.length.as_s_f64().max(1e-6)
+    }
+}
+
+/// Bytes a second over about [`OFFERED_OVER`], without the half of what came last.
+#[derive(Clone, Copy, Debug)]
+struct Average {
+    latest_bytes_per_s: f64,
+    bytes_per_s: f64,
+    at: Instant<Local>,
+}
+
+impl Average {
+    fn new(now: Instant<Local>) -> Average {
+        Average { latest_bytes_per_s: 0.0, bytes_per_s: 0.0, at: now }
+    }
+
+    fn add(&mut self, bytes: usize, now: Instant<Local>) {
+        let over = OFFERED_OVER.as_s_f64();
+        let more = bytes as f64 / over;
+        self.latest_bytes_per_s = self.latest_bytes_per_s * (-(now - self.at).as_s_f64() / over).exp() + more;
+        self.bytes_per_s = self.latest_bytes_per_s - more / 2.0;
+        self.at = now;
+    }
+}
+
+/// A deadline that nobody has.
+const NEVER: Span = Span::from_s(1 << 30);
+const FREE: State = State::Free(Vec::new());
+pub(super) const NOTHING: Total =
+    Total { length: Span::ZERO, arrived_bytes: 0, sent_bytes: 0, arrived: 0, lost: 0 };
 
 impl RateLimit {
     pub(crate) fn new(now: Instant<Local>) -> RateLimit {
         RateLimit {
-            floor: None,
+            state: FREE,
             limit_bytes_per_s: None,
-            limited_at: now,
-            lost_since: false,
-            bucket: Pacer::new(now),
+            pacer: Pacer::new(now),
             epoch: Epoch::new(now),
+            effective_from: now,
             long_in_a_row: 0,
-            queue_before: Span::ZERO,
-            growing: 0,
             ceiling_bytes_per_s: f64::MAX,
             near_ceiling: 0,
-            in_vain: 0,
-            offered_bytes_per_s: 0.0,
-            offered_mean_bytes_per_s: 0.0,
-            offered_at: now,
-            queue_at_decrease: Span::ZERO,
+            growing: 0,
+            offered: Average::new(now),
+            sent: Average::new(now),
+            deadline: NEVER,
+            chance_loss: 0.0,
+            queue_loss: 0.0,
+            retry_at: now,
+            retry_after: RETRY_FIRST,
+            repairs: RepairBreaker::new(now),
         }
     }
 
-    /// What the path bears, if it is less than was offered.
+    /// What the path carries, if it is less than was offered.
     pub(crate) fn limit_bytes_per_s(&self) -> Option<f64> {
         self.limit_bytes_per_s
     }
 
-    /// The shortest round trip that is believed to be possible; 0 before the first.
-    pub(crate) fn floor(&self) -> Span {
-        self.floor.unwrap_or(Span::ZERO)
+    /// Whether the path may be full: a limit comes later, and what is sent in doubt until then would make the queue longer.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.long_in_a_row >= LONG_IN_A_ROW
     }
 
-    /// Whether the path may be full: a limit comes later, and what is sent in doubt until then would make the queue longer.
-    pub(crate) fn is_doubtful(&self, capacity_bytes_per_s: Option<f64>) -> bool {
-        !self.fits(capacity_bytes_per_s) && self.long_in_a_row >= LONG_IN_A_ROW
+    /// Whether long round trips come with losses.
+    pub(crate) fn queue_loses(&self) -> bool {
+        self.queue_loss > self.chance_loss * 2.0 + QUEUE_LOSES
     }
 
     /// When the next datagram may leave; in the past if at once.
     pub(crate) fn ready_at(&self) -> Instant<Local> {
-        self.bucket.ready_at(self.limit_bytes_per_s)
+        self.pacer.ready_at(self.limit_bytes_per_s)
     }
 
-    /// The application has so many bytes to send.
-    pub(crate) fn offer(&mut self, bytes: usize, now: Instant<Local>) {
-        let over = OFFERED_OVER.as_s_f64();
-        let fades = (-(now - self.offered_at).as_s_f64() / over).exp();
-        let more = bytes as f64 / over;
-        self.offered_bytes_per_s = self.offered_bytes_per_s * fades + more;
-        self.offered_mean_bytes_per_s = self.offered_bytes_per_s - more / 2.0;
-        self.offered_at = now;
+    /// Whether a repair may leave now.
+    pub(crate) fn allows_repair(&self) -> bool {
+        self.repairs.allows()
+    }
+
+    /// The application has so many bytes to send, which are worthless after the deadline.
+    pub(crate) fn offer(&mut self, bytes: usize, deadline: Span, now: Instant<Local>) {
+        self.deadline = deadline;
+        self.offered.add(bytes, now);
+        self.repairs.offer(bytes, self.offered.bytes_per_s);
     }
 
     /// A datagram with a deadline leaves.
     pub(crate) fn sent(&mut self, bytes: usize, now: Instant<Local>) {
         self.epoch.sent_bytes += bytes;
-        self.bucket.count(self.limit_bytes_per_s, now);
+        self.sent.add(bytes, now);
+        self.repairs.sent(bytes);
+        self.pacer.count(self.limit_bytes_per_s, now);
         if self.limit_bytes_per_s.is_some() {
-            self.bucket.spend(bytes);
+            self.pacer.spend(bytes);
         }
     }
 
     /// One has arrived.
     pub(crate) fn arrived(&mut self, bytes: usize) {
         self.epoch.arrived_bytes += bytes;
+        self.epoch.arrived += 1;
     }
 
     /// One was lost.
@@ -178,13 +298,16 @@ impl RateLimit {
         self.epoch.lost += 1;
     }
 
-    /// The round trip of what left at `sent_at`, the other side's waiting taken off.
-    pub(crate) fn measure(&mut self, round_trip: Span, sent_at: Instant<Local>) {
-        let floor = self.floor.map_or(round_trip, |floor| floor.min(round_trip));
-        self.floor = Some(floor);
+    /// The round trip of what left at `sent_at`, already part of `path`.
+    pub(crate) fn measure(&mut self, round_trip: Span, sent_at: Instant<Local>, path: &PathDelay) {
         self.long_in_a_row =
-            if is_long(round_trip - floor, floor) { self.long_in_a_row.saturating_add(1) } else { 0 };
-        if sent_at < self.epoch.began {
+            if is_long(round_trip - path.floor(), path) { self.long_in_a_row.saturating_add(1) } else { 0 };
+        if let State::Testing(test) = &mut self.state
+            && sent_at >= test.began
+        {
+            test.reference.get_or_insert(round_trip);
+        }
+        if sent_at < self.effective_from {
             return;
         }
         self.epoch.round_trips += 1;
@@ -193,90 +316,158 @@ impl RateLimit {
 
     /// Feedback has been taken in: judges the epoch, if it is over. A queue in front of a path that is known to carry what
     /// is offered is one of a long sample, and drains.
-    pub(crate) fn handle_feedback(&mut self, capacity_bytes_per_s: Option<f64>, now: Instant<Local>) {
+    pub(crate) fn handle_feedback(
+        &mut self,
+        path: &PathDelay,
+        capacity_bytes_per_s: Option<f64>,
+        now: Instant<Local>,
+    ) {
         let Epoch { began, round_trips, least: Some(least), .. } = self.epoch else { return };
-        let length = now - began;
-        let Some(floor) = self.floor else { return };
-        let queue = least - floor;
-        let is_long = is_long(queue, floor);
+        let queue = least - path.floor();
+        let is_long = is_long(queue, path);
         let needed =
-            if self.limit_bytes_per_s.is_some() { LONG_ROUND_TRIPS_LIMITED } else { LONG_ROUND_TRIPS };
-        if length < EPOCH_LEAST.max(floor * 2) || is_long && round_trips < needed {
+            if matches!(self.state, State::Free(_)) { LONG_ROUND_TRIPS } else { LONG_ROUND_TRIPS_LIMITED };
+        if now - began < EPOCH_LEAST.max(path.floor() * 2) || is_long && round_trips < needed {
             return;
         }
-        self.bucket.count(self.limit_bytes_per_s, now);
-        if self.limit_bytes_per_s.is_none() {
-            (self.limited_at, self.lost_since) = (now, false);
-        }
-        self.lost_since |= self.epoch.lost > 0;
+        self.pacer.count(self.limit_bytes_per_s, now);
+        let mut epoch = std::mem::replace(&mut self.epoch, Epoch::new(now));
+        epoch.length = now - began;
+        let average = if is_long { &mut self.queue_loss } else { &mut self.chance_loss };
+        *average += (epoch.loss() - *average) / LOSS_OVER;
+        self.repairs.handle_epoch(&epoch, self.offered.bytes_per_s, now);
         if self.fits(capacity_bytes_per_s) {
-            self.limit_bytes_per_s = None;
-        } else if is_long {
-            self.decrease(queue, least, length);
-        } else {
-            self.grow(length, now);
+            (self.state, self.limit_bytes_per_s) = (FREE, None);
+            return;
         }
-        self.queue_before = queue;
-        self.epoch = Epoch::new(now);
+        match self.state {
+            State::Free(_) if is_long => {
+                // A test costs nothing if all is late.
+                let all_late = least - path.floor() / 2 > self.deadline;
+                self.suspect(epoch, (queue, all_late), now);
+            }
+            State::Free(_) => self.state = FREE,
+            State::Testing(test) => self.judge(test, &epoch, path, now),
+            State::Limited { in_vain, queue: before } => {
+                self.effective_from = now;
+                if is_long {
+                    self.decrease(&epoch, queue, (in_vain, before), now);
+                } else {
+                    self.state = State::Limited { in_vain: 0, queue: before };
+                    self.grow(&epoch);
+                }
+            }
+        }
     }
 
-    /// Whether the path is known to carry what is offered.
+    /// Whether the path is known to carry what is offered, with its repairs.
     fn fits(&self, capacity_bytes_per_s: Option<f64>) -> bool {
-        let offered = self.offered_mean_bytes_per_s * OFFERED_MARGIN;
-        capacity_bytes_per_s.is_some_and(|capacity| offered < capacity)
+        let rate = self.offered.bytes_per_s.max(self.sent.bytes_per_s) * OFFERED_MARGIN;
+        capacity_bytes_per_s.is_some_and(|capacity| rate < capacity)
     }
 
-    fn decrease(&mut self, queue: Span, least: Span, length: Span) {
+    /// Begins a test, if the last epochs give reason to.
+    fn suspect(&mut self, epoch: Epoch, (queue, all_late): (Span, bool), now: Instant<Local>) {
+        let State::Free(suspicious) = &mut self.state else { return };
+        let carried = CARRIED * (1.0 - self.chance_loss);
+        suspicious.push(epoch);
+        if suspicious.len() < SUSPICIOUS {
+            return;
+        }
+        let mut total = NOTHING;
+        suspicious.iter().for_each(|epoch| total.add(epoch));
+        // A step of the route is one epoch in which little arrives.
+        let lacking = suspicious.iter().filter(|epoch| epoch.arrived_bytes < epoch.sent_bytes).count();
+        suspicious.remove(0);
+        let is_carried = total.arrived_bytes as f64 >= total.sent_bytes as f64 * carried;
+        let is_carried = !all_late && (is_carried || lacking + 1 < SUSPICIOUS);
+        if is_carried || now < self.retry_at {
+            return;
+        }
+        let arrived = total.bytes_per_s(total.arrived_bytes);
+        self.ceiling_bytes_per_s = arrived;
+        let limit_bytes_per_s = (arrived * drains(queue).min(TEST_SHARE)).max(LIMIT_LEAST_BYTES_PER_S);
+        (self.limit_bytes_per_s, self.effective_from) = (Some(limit_bytes_per_s), now);
+        let (began, arrived_bytes_per_s) = (now, arrived);
+        self.state = State::Testing(Test { began, limit_bytes_per_s, arrived_bytes_per_s, reference: None });
+    }
+
+    /// An epoch of a test is over.
+    fn judge(&mut self, test: Test, epoch: &Epoch, path: &PathDelay, now: Instant<Local>) {
+        let (Some(reference), Some(least)) = (test.reference, epoch.least) else { return };
+        let share = 1.0 - test.limit_bytes_per_s / test.arrived_bytes_per_s;
+        // The epoch's packets have left a round trip ago.
+        let expected = (now - least - test.began).max(Span::ZERO).as_s_f64() * share;
+        let [drained, noise] = [reference - least, QUEUE_LEAST.max(path.noise())].map(|span| span.as_s_f64());
+        let queue = least - path.floor();
+        if !is_long(queue, path) {
+            // Gone long before it could have drained: a radio that stalled, or somebody else's.
+            let is_ours = drained <= expected * 2.0 / DRAINED + noise;
+            self.conclude(is_ours, queue, now);
+        } else if expected >= 2.0 * noise {
+            self.conclude(drained >= DRAINED * expected, queue, now);
+        }
+    }
+
+    fn conclude(&mut self, is_ours: bool, queue: Span, now: Instant<Local>) {
+        if is_ours {
+            self.state = State::Limited { in_vain: 0, queue };
+            self.retry_after = RETRY_FIRST;
+        } else {
+            self.withdraw(now);
+        }
+    }
+
+    /// The limit helps nobody.
+    fn withdraw(&mut self, now: Instant<Local>) {
+        (self.state, self.limit_bytes_per_s) = (FREE, None);
+        (self.growing, self.near_ceiling) = (0, 0);
+        self.retry_at = now + self.retry_after;
+        self.retry_after = (self.retry_after * 2).min(RETRY_MOST);
+    }
+
+    fn decrease(&mut self, epoch: &Epoch, queue: Span, (in_vain, before): (u32, Span), now: Instant<Local>) {
         (self.growing, self.near_ceiling) = (0, 0);
         let [arrived, sent] =
-            [self.epoch.arrived_bytes, self.epoch.sent_bytes].map(|bytes| bytes as f64 / length.as_s_f64());
-        let drains = (1.0 - queue.as_s_f64() / DRAIN.as_s_f64()).max(DRAIN_LEAST);
-        let bearable = (arrived * SHARE_OF_ARRIVED * drains).max(LIMIT_LEAST_BYTES_PER_S);
+            [epoch.arrived_bytes, epoch.sent_bytes].map(|bytes| bytes as f64 / epoch.length.as_s_f64());
+        let bearable = (arrived * SHARE_OF_ARRIVED * drains(queue)).max(LIMIT_LEAST_BYTES_PER_S);
         self.ceiling_bytes_per_s = arrived;
-        let grows = queue > self.queue_before + self.queue_before / 8 + QUEUE_LEAST;
-        match self.limit_bytes_per_s {
-            None if self.epoch.lost == 0 && !(grows && arrived < sent * CARRIED) => {}
-            None => {
-                self.limit_bytes_per_s = Some(bearable);
-                (self.in_vain, self.queue_at_decrease) = (0, queue);
-            }
-            // It drains.
-            Some(_) if queue + self.queue_at_decrease / 8 < self.queue_at_decrease => {
-                (self.in_vain, self.queue_at_decrease) = (0, queue);
-            }
-            Some(_) if self.in_vain >= EPOCHS_IN_VAIN => {
-                (self.floor, self.in_vain) = (Some(least), 0);
-            }
-            Some(limit) => {
-                self.in_vain += 1;
-                let bearable = if arrived < sent * STILL_TOO_MUCH { bearable } else { limit };
-                self.limit_bytes_per_s = Some((limit * DECREASE).min(bearable).max(LIMIT_LEAST_BYTES_PER_S));
-                self.queue_at_decrease = queue.max(self.queue_at_decrease);
-            }
+        let is_shorter = queue + before / 8 < before;
+        if is_shorter {
+            self.state = State::Limited { in_vain: 0, queue };
+        } else if in_vain >= EPOCHS_IN_VAIN {
+            self.withdraw(now);
+        } else if let Some(limit) = self.limit_bytes_per_s {
+            let bearable = if arrived < sent * STILL_TOO_MUCH { bearable } else { limit };
+            self.limit_bytes_per_s = Some((limit * DECREASE).min(bearable).max(LIMIT_LEAST_BYTES_PER_S));
+            self.state = State::Limited { in_vain: in_vain + 1, queue: queue.max(before) };
         }
     }
 
-    fn grow(&mut self, length: Span, now: Instant<Local>) {
-        self.in_vain = 0;
+    fn grow(&mut self, epoch: &Epoch) {
         let Some(limit) = self.limit_bytes_per_s else { return };
-        if !self.lost_since && now - self.limited_at < STALL {
-            (self.limit_bytes_per_s, self.ceiling_bytes_per_s) = (None, f64::MAX);
-            return;
-        }
         if limit >= self.ceiling_bytes_per_s * NEAR_CEILING && self.near_ceiling < EPOCHS_NEAR_CEILING {
             self.near_ceiling += 1;
             return;
         }
         self.growing += 1;
-        let sent = self.epoch.sent_bytes as f64 / length.as_s_f64();
+        let sent = epoch.sent_bytes as f64 / epoch.length.as_s_f64();
         let grown = limit * (1.0 + GROWTH * f64::from(self.growing)).min(GROWTH_MAX);
         // It no longer binds, even if twice as much is offered.
         self.limit_bytes_per_s = (limit < sent * 2.0).then_some(grown);
+        if self.limit_bytes_per_s.is_none() {
+            self.state = FREE;
+        }
     }
 }
 
-fn is_long(queue: Span, floor: Span) -> bool {
-    queue > QUEUE_LEAST.max(floor / 4)
+/// Part of what arrives that drains a queue in time.
+fn drains(queue: Span) -> f64 {
+    (1.0 - queue.as_s_f64() / DRAIN.as_s_f64()).max(DRAIN_LEAST)
+}
+
+fn is_long(queue: Span, path: &PathDelay) -> bool {
+    queue > QUEUE_LEAST.max(path.floor() / 4).max(path.noise())
 }
 
 #[cfg(test)]
@@ -284,47 +475,59 @@ mod tests {
     use super::*;
 
     fn after(trips_ms: &[i64]) -> RateLimit {
-        let mut pace = RateLimit::new(Instant::MIN);
-        trips_ms.iter().for_each(|trip_ms| pace.measure(Span::from_ms(*trip_ms), Instant::MIN));
-        pace
+        let (mut limit, mut path) = (RateLimit::new(Instant::MIN), PathDelay::new(Instant::MIN));
+        for trip_ms in trips_ms {
+            path.measure(Span::from_ms(*trip_ms), false, Instant::MIN);
+            limit.measure(Span::from_ms(*trip_ms), Instant::MIN, &path);
+        }
+        limit
     }
 
     #[test]
     fn eight_long_round_trips_in_a_row_leave_doubt_and_a_short_one_ends_it() {
-        assert!(!after(&[20, 30, 31, 32, 33, 34, 35, 36]).is_doubtful(None));
-        assert!(after(&[20, 30, 31, 32, 33, 34, 35, 36, 37]).is_doubtful(None));
-        assert!(!after(&[20, 30, 31, 32, 33, 34, 35, 36, 37, 24]).is_doubtful(None));
-        // A path that is known to carry what is offered has a queue now and then.
-        assert!(!after(&[20, 30, 31, 32, 33, 34, 35, 36, 37]).is_doubtful(Some(1.0)));
+        assert!(!after(&[20, 30, 31, 32, 33, 34, 35, 36]).is_doubtful());
+        assert!(after(&[20, 30, 31, 32, 33, 34, 35, 36, 37]).is_doubtful());
+        assert!(!after(&[20, 30, 31, 32, 33, 34, 35, 36, 37, 24]).is_doubtful());
     }
 
-    /// 115 B every 5 ms over a floor of 6 ms and through a queue, each heard of when it has been there and back.
-    fn through(queue_ms: impl Fn(i64) -> i64, samples: i64) -> RateLimit {
+    /// 115 B every 5 ms over a floor of 6 ms and through a queue, each heard of when it has been there and back; and whether
+    /// there was a limit. What is sent does not follow the limit.
+    fn through(queue_ms: impl Fn(i64) -> i64, samples: i64) -> (RateLimit, bool) {
         let at = |ms| Instant::from_ns(ms * 1_000_000);
-        let mut pace = RateLimit::new(at(0));
+        let (mut limit, mut path) = (RateLimit::new(at(0)), PathDelay::new(at(0)));
         let mut heard: Vec<(i64, i64)> = (0..samples).map(|n| (5 * n + 6 + queue_ms(n), n)).collect();
         heard.sort_unstable();
         let mut heard = heard.into_iter().peekable();
+        let mut was_limited = false;
         for now in 0..5 * samples {
             if now % 5 == 0 {
-                pace.offer(115, at(now));
-                pace.sent(115, at(now));
+                limit.offer(115, Span::from_ms(400), at(now));
+                limit.sent(115, at(now));
             }
             while let Some((when, n)) = heard.next_if(|(when, _)| *when == now) {
-                pace.arrived(115);
-                pace.measure(Span::from_ms(when - 5 * n), at(5 * n));
-                pace.handle_feedback(None, at(now));
+                limit.arrived(115);
+                path.measure(Span::from_ms(when - 5 * n), false, at(now));
+                limit.measure(Span::from_ms(when - 5 * n), at(5 * n), &path);
+                limit.handle_feedback(&path, None, at(now));
+                was_limited |= limit.limit_bytes_per_s().is_some();
             }
         }
-        pace
+        (limit, was_limited)
     }
 
     #[test]
     fn a_radio_that_stalls_and_catches_up_is_not_full() {
         for (stall_ms, length) in [(20, 10), (40, 20), (45, 15)] {
             let stall = |n: i64| (stall_ms - (n - 200).abs() * stall_ms / length).max(0);
-            assert_eq!(through(stall, 600).limit_bytes_per_s(), None, "{stall_ms} ms");
+            assert!(!through(stall, 600).1, "{stall_ms} ms");
         }
-        assert!(through(|n| (n - 200).max(0) / 2, 600).limit_bytes_per_s().is_some(), "a tenth too much");
+    }
+
+    #[test]
+    fn a_limit_that_does_not_shorten_the_queue_is_withdrawn() {
+        // A tenth too much, whatever is sent.
+        let (limit, was_limited) = through(|n| (n - 200).max(0) / 2, 600);
+        assert!(was_limited);
+        assert_eq!(limit.limit_bytes_per_s(), None);
     }
 }

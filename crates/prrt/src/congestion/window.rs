@@ -23,6 +23,7 @@
 
 use noctule_timebase::{Instant, Span};
 
+use super::path_delay::PathDelay;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::pacer::Pacer;
 use crate::round_trip::RoundTrip;
@@ -42,8 +43,6 @@ const DRAIN_ROUNDS: u32 = 2;
 /// How long CUBIC's like is met with its like before the next look; at least so many round trips.
 const COMPETE_LEAST: Span = Span::from_s(3);
 const COMPETE_ROUND_TRIPS: i64 = 64;
-/// The floor is the shortest round trip of one to two such times.
-const FLOOR_MEMORY: Span = Span::from_s(15);
 /// Growth of a round: this part of the window, a packet at least; from this round on as often as there were more.
 const GROWTH_SHARE: f64 = 1.0 / 32.0;
 const GROWTH_EVEN: u32 = 4;
@@ -87,9 +86,9 @@ pub(crate) struct Window {
     cubic: Cubic,
     bucket: Pacer,
     round_trip: Option<RoundTrip>,
-    /// The shortest round trips of this time and the one before, and when this one began.
-    floors: [Span; 2],
-    floor_since: Instant<Local>,
+    /// The round trip without a queue, and what jitter may add to it.
+    floor: Span,
+    noise: Span,
     round: Round,
     /// Packets that arrived or were lost since chance was last judged, and the lost ones of them.
     judged: u32,
@@ -161,8 +160,8 @@ impl Window {
             cubic: Cubic::new(bytes, now),
             bucket: Pacer::new(now),
             round_trip: None,
-            floors: [NEVER; 2],
-            floor_since: now,
+            floor: NEVER,
+            noise: Span::ZERO,
             round: Round::new(now, 0),
             judged: 0,
             judged_lost: 0,
@@ -203,14 +202,11 @@ impl Window {
         self.bucket.spend(cost_bytes);
     }
 
-    /// A packet has been there and back.
-    pub(crate) fn measure(&mut self, round_trip: RoundTrip, packet: u64, now: Instant<Local>) {
+    /// A packet has been there and back, which is already part of `path`.
+    pub(crate) fn measure(&mut self, round_trip: RoundTrip, packet: u64, path: &PathDelay) {
         self.round_trip = Some(round_trip);
+        (self.floor, self.noise) = (path.floor(), path.noise());
         let sample = round_trip.latest;
-        if now - self.floor_since > FLOOR_MEMORY {
-            (self.floors, self.floor_since) = ([NEVER, self.floors[0]], now);
-        }
-        self.floors[0] = self.floors[0].min(sample);
         if packet >= self.round.first {
             self.round.round_trips += 1;
             self.round.least = self.round.least.min(sample);
@@ -247,7 +243,7 @@ impl Window {
         if number < self.decreased_at {
             return;
         }
-        let queue = self.round_trip.map_or(Span::ZERO, |trip| trip.latest - self.floor());
+        let queue = self.round_trip.map_or(Span::ZERO, |trip| trip.latest - self.floor);
         let exceeds_chance = self.judged >= CHANCE_PACKETS
             && f64::from(self.judged_lost) > CHANCE_LOSS_MAX * f64::from(self.judged);
         if self.judged >= CHANCE_PACKETS {
@@ -291,7 +287,7 @@ impl Window {
         if round_trips < ROUND_TRIPS_LEAST {
             return;
         }
-        let queue = least - self.floor();
+        let queue = least - self.floor;
         let is_long = queue > self.allowed();
         if used && queue > self.allowed() / 2 {
             let rate = arrived_bytes as f64 / (now - began).as_s_f64().max(1e-6);
@@ -300,7 +296,8 @@ impl Window {
         }
         self.round = Round::new(now, next);
         match self.mode {
-            Mode::Start | Mode::Short { .. } if is_long => self.drain(self.bytes, (now, next)),
+            // What does not fill the window fills no queue either.
+            Mode::Start | Mode::Short { .. } if is_long && used => self.drain(self.bytes, (now, next)),
             // What is lost may be what a very short queue cannot hold.
             Mode::Short { .. } if f64::from(lost) > CHANCE_LOSS_MAX * f64::from(lost + arrived) => {
                 self.mode = Mode::Short { growing: 0 };
@@ -331,7 +328,7 @@ impl Window {
     fn drain(&mut self, before_bytes: f64, (now, next): (Instant<Local>, u64)) {
         let Some(trip) = self.round_trip else { return };
         self.mode = Mode::Drain { before_bytes, rounds: DRAIN_ROUNDS };
-        let share = self.floor().as_s_f64() / trip.latest.as_s_f64().max(1e-9);
+        let share = self.floor.as_s_f64() / trip.latest.as_s_f64().max(1e-9);
         self.set(self.bytes.min(self.in_flight_bytes) * share.clamp(0.1, 1.0));
         self.round = Round::new(now, next);
     }
@@ -344,11 +341,8 @@ impl Window {
             }
             None => Span::ZERO,
         };
-        QUEUE_LEAST.max(self.floor() / QUEUE_SHARE).max(packets.min(self.floor() / QUEUE_PACKETS_SHARE))
-    }
-
-    fn floor(&self) -> Span {
-        self.floors[0].min(self.floors[1])
+        let own = packets.min(self.floor / QUEUE_PACKETS_SHARE);
+        QUEUE_LEAST.max(self.floor / QUEUE_SHARE).max(own).max(self.noise)
     }
 
     fn rate_bytes_per_s(&self) -> Option<f64> {

@@ -171,7 +171,14 @@ impl GroupReceiver {
                 (self.is_hailed, self.report_at) = (true, Some(now));
             }
             SymbolKind::Data { index, planned } => {
-                let place = Place { packet: 0, block: symbol.block, symbol: index, symbols: 1, attempt: 0 };
+                let place = Place {
+                    packet: 0,
+                    block: symbol.block,
+                    symbol: index,
+                    symbols: 1,
+                    attempt: 0,
+                    ack_soon: true,
+                };
                 // What is no sample is no symbol either.
                 let Ok(fragment) = Fragment::decode_symbol(self.writer, place, symbol.bytes) else {
                     self.counters.inconsistent += 1;
@@ -308,7 +315,7 @@ impl GroupReceiver {
     fn add(&mut self, place: usize, number: u8, bytes: &[u8], take: &mut TakePiece<'_>) {
         let block = &mut self.blocks[place];
         for symbol in block.symbols.add(number, bytes.to_vec(), &mut self.room) {
-            let piece = Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0 };
+            let piece = Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0, ack_soon: true };
             match Fragment::decode_symbol(self.writer, piece, &symbol) {
                 Ok(fragment) => {
                     self.counters.repaired += 1;

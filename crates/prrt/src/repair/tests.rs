@@ -1,4 +1,5 @@
 use super::*;
+use crate::delay_table::Quantiles;
 use crate::gilbert::{Gilbert, LossModel};
 
 fn at(ms: i64) -> Instant<Local> {
@@ -10,6 +11,8 @@ fn path() -> Path {
     Path {
         one_way: Span::from_ms(10),
         round: Span::from_ms(20),
+        rounds: Quantiles::all(Span::from_ms(20)),
+        long: [Span::from_ms(10), Span::from_ms(20)],
         known: (Departure { packet: 9, sent_at: at(-5) }, false),
         next: 15,
         heard_at: at(19),
@@ -17,6 +20,7 @@ fn path() -> Path {
         is_limited: false,
         soonest: Span::from_ms(8),
         is_doubtful: false,
+        may_repair: true,
         lateness: Span::from_us(300),
         capacity_bytes_per_s: None,
     }

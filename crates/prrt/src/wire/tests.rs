@@ -68,7 +68,7 @@ fn the_error_of_a_source_time_stands_between_the_piece_and_the_numbers() {
     assert_eq!(Datagram::decode(&wanted), Err(Malformed::Value), "there is one way to say that it is exact");
 }
 
-const PLACE: Place = Place { packet: 6, block: 9, symbol: 2, symbols: 5, attempt: 1 };
+const PLACE: Place = Place { packet: 6, block: 9, symbol: 2, symbols: 5, attempt: 1, ack_soon: false };
 
 #[test]
 fn a_datagram_with_a_deadline_names_its_place_in_its_block() {

@@ -1,9 +1,11 @@
-//! Two hosts on one line: a reliable stream from one to the other, and TCP's CUBIC beside it.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+//! Two hosts on one line: streams from one to the other, and TCP's CUBIC beside them.
+#![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used)]
 
 use noctule_netsim::network::{Address, Destination, Endpoint, Transmit};
 use noctule_netsim::{LinkSpec, Network};
-use noctule_prrt::{Arrival, Class, Link, LinkConfig, Local, Origin, Outgoing, StreamId};
+use noctule_prrt::{
+    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local, Order, Origin, Outgoing, StreamId,
+};
 use noctule_timebase::{Instant, Span};
 
 use cubic::CubicTcp;
@@ -11,67 +13,134 @@ use cubic::CubicTcp;
 mod cubic;
 
 const WRITER: StreamId = StreamId(1);
-/// What IPv4 and UDP put in front; here, when it left.
+/// IPv4 and UDP headers. Here they carry the number of the stream and the time of sending.
 const HEADERS_BYTES: usize = 28;
+const STREAM_AT: usize = 1;
 
-/// What the stream is offered.
+/// What a stream is offered.
 #[derive(Clone, Copy, Debug)]
 pub enum Offer {
-    Nothing,
-    /// Samples of so many bytes as fast as they are taken.
+    /// Reliable samples of so many bytes as fast as they are taken.
     Elastic(usize),
     /// Samples of so many bytes at this interval.
-    Paced(usize, Span),
+    Paced(usize, Span, Class),
+}
+
+impl Offer {
+    fn class(self) -> Class {
+        match self {
+            Offer::Elastic(_) => Class::Reliable,
+            Offer::Paced(_, _, class) => class,
+        }
+    }
+}
+
+/// The deadline-bound class with a residual loss target of 1e-4.
+pub fn deadline(deadline: Span) -> Class {
+    Class::DeadlineBound(Bound { deadline, loss_target: 1e-4, order: Order::Asap })
+}
+
+/// One end of one stream: a link of its own, as of a process of its own.
+pub struct Stream {
+    pub link: Link,
+    offer: Option<Offer>,
+    published: u64,
+    next_sample: Instant<Local>,
+    /// Source time to delivery, of each sample in order.
+    pub latencies: Vec<Span>,
+    /// Source times of the samples delivered.
+    pub sources: Vec<Instant<Local>>,
+    /// Of each datagram.
+    pub transits: Vec<Span>,
+    pub delivered_bytes: u64,
+    pub sent_bytes: u64,
+    payload: Vec<u8>,
 }
 
 /// One host.
 pub struct Host {
-    pub link: Link,
+    pub streams: Vec<Stream>,
     pub tcp: CubicTcp,
-    offer: Offer,
-    published: u64,
-    next_sample: Instant<Local>,
     pub until: Instant<Local>,
-    /// Source time to delivery, of each sample in order.
-    pub latencies: Vec<Span>,
-    /// Of each datagram of the stream.
-    pub transits: Vec<Span>,
-    pub delivered_bytes: u64,
     now: Instant<Local>,
+    turn: usize,
 }
 
-impl Host {
-    fn new(offer: Offer, tcp: CubicTcp) -> Host {
+impl Stream {
+    fn new(offer: Offer, sends: bool) -> Stream {
         let now = Instant::from_ns(0);
         let mut link = Link::new(LinkConfig::default(), now);
-        link.expect(WRITER, 1 << 20, Class::Reliable);
-        Host {
+        link.expect(WRITER, 1 << 24, offer.class());
+        Stream {
             link,
-            tcp,
-            offer,
+            offer: sends.then_some(offer),
             published: 0,
             next_sample: now,
-            until: Instant::from_ns(i64::MAX),
             latencies: Vec::new(),
+            sources: Vec::new(),
             transits: Vec::new(),
             delivered_bytes: 0,
-            now,
+            sent_bytes: 0,
+            payload: Vec::new(),
         }
     }
 
-    fn publish(&mut self, bytes: usize, now: Instant<Local>) {
+    fn publish(&mut self, bytes: usize, class: Class, now: Instant<Local>) {
         self.published += 1;
+        self.payload.resize(bytes, 3);
         let sample = Outgoing {
             writer: WRITER,
             sequence: self.published,
             origin: Origin::exactly(now.ns()),
             age: Span::ZERO,
-            class: Class::Reliable,
+            class,
             depth: u32::MAX,
-            payload: &vec![3; bytes],
+            payload: &self.payload,
         };
         // The queue is never full here.
         let _ = self.link.send(&sample, now);
+    }
+
+    fn offer(&mut self, now: Instant<Local>) {
+        match self.offer {
+            // As with a program that is let as many bytes as two sockets hold.
+            Some(Offer::Elastic(bytes)) => {
+                while self.link.held_bytes().0 < 2_000_000 {
+                    self.publish(bytes, Class::Reliable, now);
+                }
+            }
+            Some(Offer::Paced(bytes, interval, class)) if self.next_sample <= now => {
+                self.publish(bytes, class, now);
+                self.next_sample += interval;
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_datagram(&mut self, bytes: &[u8], now: Instant<Local>) {
+        let (latencies, sources, delivered) =
+            (&mut self.latencies, &mut self.sources, &mut self.delivered_bytes);
+        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
+        let left = i64::from_be_bytes(bytes[HEADERS_BYTES - 8..HEADERS_BYTES].try_into().unwrap());
+        self.transits.push(now - Instant::from_ns(left));
+        let taken = self.link.handle_datagram(&bytes[HEADERS_BYTES..], arrival, &mut |sample| {
+            latencies.push(now - Instant::from_ns(sample.origin.source_time_ns));
+            sources.push(Instant::from_ns(sample.origin.source_time_ns));
+            *delivered += sample.payload.len() as u64;
+        });
+        assert_eq!(taken, Ok(()));
+    }
+}
+
+impl Host {
+    fn new(offers: &[Offer], sends: bool, tcp: CubicTcp) -> Host {
+        Host {
+            streams: offers.iter().map(|offer| Stream::new(*offer, sends)).collect(),
+            tcp,
+            until: Instant::from_ns(i64::MAX),
+            now: Instant::from_ns(0),
+            turn: 0,
+        }
     }
 }
 
@@ -79,71 +148,67 @@ impl Endpoint for Host {
     type Clock = Local;
 
     fn handle_datagram(&mut self, now: Instant<Local>, _: Address, bytes: &[u8]) {
-        if let Some(segment) = cubic::read(bytes) {
-            self.tcp.handle_segment(segment, now);
-            return;
+        match cubic::read(bytes) {
+            Some(segment) => self.tcp.handle_segment(segment, now),
+            None => self.streams[usize::from(bytes[STREAM_AT])].handle_datagram(bytes, now),
         }
-        let (latencies, delivered) = (&mut self.latencies, &mut self.delivered_bytes);
-        let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
-        let left = i64::from_be_bytes(bytes[HEADERS_BYTES - 8..HEADERS_BYTES].try_into().unwrap());
-        self.transits.push(now - Instant::from_ns(left));
-        let taken = self.link.handle_datagram(&bytes[HEADERS_BYTES..], arrival, &mut |sample| {
-            latencies.push(now - Instant::from_ns(sample.origin.source_time_ns));
-            *delivered += sample.payload.len() as u64;
-        });
-        assert_eq!(taken, Ok(()));
     }
 
     fn handle_timeout(&mut self, now: Instant<Local>) {
-        self.link.handle_timeout(now, &mut |_| {});
+        for stream in &mut self.streams {
+            stream.link.handle_timeout(now, &mut |_| {});
+        }
         self.tcp.handle_timeout(now);
     }
 
     fn poll_transmit(&mut self, now: Instant<Local>) -> Option<Transmit> {
         self.now = now;
-        let is_over = now >= self.until;
-        match self.offer {
-            // As with a program that is let as many bytes as two sockets hold.
-            Offer::Elastic(bytes) if !is_over => {
-                while self.link.held_bytes().0 < 2_000_000 {
-                    self.publish(bytes, now);
-                }
-            }
-            Offer::Paced(bytes, interval) if !is_over && self.next_sample <= now => {
-                self.publish(bytes, now);
-                self.next_sample += interval;
-            }
-            _ => {}
+        if now < self.until {
+            self.streams.iter_mut().for_each(|stream| stream.offer(now));
         }
         let to = Destination::One(Address(if self.tcp.is_first() { 1 } else { 0 }));
         if let Some(bytes) = self.tcp.poll_transmit(now) {
             return Some(Transmit { to, bytes });
         }
-        let mut bytes = vec![0; HEADERS_BYTES - 8];
-        bytes.extend_from_slice(&now.ns().to_be_bytes());
-        self.link.poll_transmit(now, &mut bytes).then_some(Transmit { to, bytes })
+        for _ in 0..self.streams.len() {
+            self.turn = (self.turn + 1) % self.streams.len();
+            let mut bytes = vec![0; HEADERS_BYTES - 8];
+            bytes[STREAM_AT] = self.turn as u8;
+            bytes.extend_from_slice(&now.ns().to_be_bytes());
+            let stream = &mut self.streams[self.turn];
+            if stream.link.poll_transmit(now, &mut bytes) {
+                stream.sent_bytes += bytes.len() as u64;
+                return Some(Transmit { to, bytes });
+            }
+        }
+        None
     }
 
     fn poll_timeout(&self) -> Option<Instant<Local>> {
-        let sample = match self.offer {
-            Offer::Paced(..) if self.now < self.until => Some(self.next_sample),
+        let runs = self.now < self.until;
+        let samples = self.streams.iter().filter_map(|stream| match stream.offer {
+            Some(Offer::Paced(..)) if runs => Some(stream.next_sample),
             _ => None,
-        };
-        self.link.poll_timeout().into_iter().chain(sample).chain(self.tcp.poll_timeout()).min()
+        });
+        let links = self.streams.iter().filter_map(|stream| stream.link.poll_timeout());
+        links.chain(samples).chain(self.tcp.poll_timeout()).min()
     }
 }
 
-/// What came of a run.
+/// What came of one stream.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Payload of samples and of segments delivered, bits a second.
+    /// Payload of samples and of TCP's segments delivered, bits a second.
     pub stream_bps: f64,
     pub tcp_bps: f64,
+    /// Everything that the stream put on the line, with headers, bits a second.
+    pub sent_bps: f64,
     pub latencies: Vec<Span>,
+    pub sources: Vec<Instant<Local>>,
     pub transits: Vec<Span>,
     pub published: u64,
     pub capacity_bytes_per_s: Option<f64>,
-    pub lost_packets: u64,
+    pub counters: LinkCounters,
 }
 
 impl Outcome {
@@ -158,6 +223,13 @@ impl Outcome {
         self.latencies.iter().filter(|latency| **latency <= deadline).count() as f64 / self.published as f64
     }
 
+    /// Of the samples published in the span that begins at `from`, how many were delivered by their deadline.
+    pub fn on_time_between(&self, deadline: Span, from: Span, to: Span) -> u64 {
+        let samples = self.sources.iter().zip(&self.latencies);
+        let published = |source: &Instant<Local>| source.ns() >= from.ns() && source.ns() < to.ns();
+        samples.filter(|(source, latency)| published(source) && **latency <= deadline).count() as u64
+    }
+
     pub fn stream_share(&self) -> f64 {
         self.stream_bps / (self.stream_bps + self.tcp_bps)
     }
@@ -165,27 +237,45 @@ impl Outcome {
 
 /// Lets `offer` and, if `tcp_from` says so, a CUBIC TCP flow share a line for `span`.
 pub fn run(line: &str, offer: Offer, tcp_from: Option<Span>, (span, seed): (Span, u64)) -> Outcome {
+    run_all(line, &[offer], tcp_from, (span, seed)).remove(0)
+}
+
+/// The same with several streams of ours.
+pub fn run_all(
+    line: &str,
+    offers: &[Offer],
+    tcp_from: Option<Span>,
+    (span, seed): (Span, u64),
+) -> Vec<Outcome> {
     let spec: LinkSpec = line.parse().unwrap();
-    let sender = Host::new(offer, CubicTcp::sender(tcp_from.map(|from| Instant::from_ns(from.ns()))));
-    let receiver = Host::new(Offer::Nothing, CubicTcp::receiver());
+    let sender = Host::new(offers, true, CubicTcp::sender(tcp_from.map(|from| Instant::from_ns(from.ns()))));
+    let receiver = Host::new(offers, false, CubicTcp::receiver());
     let mut network = Network::new(vec![sender, receiver], &spec, seed);
     network.endpoint(0).until = Instant::from_ns(span.ns());
     network.run_for(span).unwrap();
-    let (stream, tcp) = (network.endpoint(1).delivered_bytes, network.endpoint(1).tcp.delivered_bytes());
-    // What was repeated meanwhile may still come.
+    let delivered: Vec<u64> = network.endpoint(1).streams.iter().map(|one| one.delivered_bytes).collect();
+    let sent: Vec<u64> = network.endpoint(0).streams.iter().map(|one| one.sent_bytes).collect();
+    let tcp = network.endpoint(1).tcp.delivered_bytes();
+    // Retransmissions may still arrive.
     network.run_for(Span::from_s(3)).unwrap();
-    let latencies = std::mem::take(&mut network.endpoint(1).latencies);
-    let transits = std::mem::take(&mut network.endpoint(1).transits);
-    let sender = network.endpoint(0);
-    let counters = sender.link.counters();
     let bps = |bytes: u64| bytes as f64 * 8.0 / span.as_s_f64();
-    Outcome {
-        stream_bps: bps(stream),
-        tcp_bps: bps(tcp),
-        latencies,
-        transits,
-        published: sender.published,
-        capacity_bytes_per_s: sender.link.capacity_bytes_per_s(),
-        lost_packets: counters.lost_packets,
-    }
+    let outcome = |number: usize| {
+        let receiver = &mut network.endpoint(1).streams[number];
+        let latencies = std::mem::take(&mut receiver.latencies);
+        let sources = std::mem::take(&mut receiver.sources);
+        let transits = std::mem::take(&mut receiver.transits);
+        let sender = &network.endpoint(0).streams[number];
+        Outcome {
+            stream_bps: bps(delivered[number]),
+            tcp_bps: bps(tcp),
+            sent_bps: bps(sent[number]),
+            latencies,
+            sources,
+            transits,
+            published: sender.published,
+            capacity_bytes_per_s: sender.link.capacity_bytes_per_s(),
+            counters: sender.link.counters(),
+        }
+    };
+    (0..offers.len()).map(outcome).collect()
 }

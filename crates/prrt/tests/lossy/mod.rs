@@ -27,6 +27,10 @@ pub struct Cell {
     /// Mean length of bursts in time; zero if they are counted in packets.
     pub burst_time: Span,
     pub round_trip: Span,
+    /// Of the round trip, the way there takes so much more than half.
+    pub way_there_excess: Span,
+    /// Share of datagrams that are held for 3 to 8 ms while others overtake them.
+    pub reordering: f64,
     /// Uniform, up to this much more each way.
     pub jitter: Span,
     /// Threads sleep for whole multiples of this, the next above what was asked for; and then uniformly up to this much longer.
@@ -61,6 +65,8 @@ impl Cell {
         burst: 3.0,
         burst_time: Span::ZERO,
         round_trip: Span::from_ms(20),
+        way_there_excess: Span::ZERO,
+        reordering: 0.0,
         jitter: Span::ZERO,
         sleep_unit: Span::ZERO,
         wake_late: Span::ZERO,
@@ -99,6 +105,8 @@ pub struct Outcome {
     pub infeasible: u64,
     pub ends_infeasible: bool,
     pub datagrams: u64,
+    /// Of both directions, 28 of IP and UDP added for each datagram.
+    pub wire_bytes: u64,
     pub feedback: u64,
     /// Bytes that the sender gave out after the first second, and the time in which.
     pub settled_bytes: u64,
@@ -125,6 +133,8 @@ impl Outcome {
 pub struct Direction {
     random: Random,
     is_bad: bool,
+    /// Beyond half of the round trip.
+    excess: Span,
     drawn_at: Instant<Local>,
     begins: f64,
     ends: f64,
@@ -142,6 +152,7 @@ impl Direction {
         Direction {
             random,
             is_bad: false,
+            excess: cell.way_there_excess * if part == 0 { 1 } else { -1 },
             drawn_at: START,
             begins,
             ends,
@@ -179,7 +190,10 @@ impl Direction {
             leaves = self.free_at.max(now) + takes;
             self.free_at = leaves;
         }
-        let mut arrives = leaves + cell.round_trip / 2 + jitter;
+        let mut arrives = leaves + cell.round_trip / 2 + self.excess + jitter;
+        if cell.reordering > 0.0 && self.random.chance(cell.reordering) {
+            arrives += Span::from_us(self.random.uniform(3_000.0, 8_000.0) as i64);
+        }
         if cell.stalls > 0.0 {
             arrives = (arrives + stalled(cell, &mut self.random)).max(self.held_until);
             self.held_until = arrives;
@@ -428,6 +442,7 @@ impl Simulation {
 
     fn transmit(&mut self, from: usize, datagram: &[u8]) {
         self.outcome.datagrams += u64::from(from == 0);
+        self.outcome.wire_bytes += datagram.len() as u64 + 28;
         self.outcome.feedback += u64::from(from == 1);
         if from == 0 && self.now >= START + Span::from_s(1) {
             self.outcome.settled_bytes += datagram.len() as u64 + 28;

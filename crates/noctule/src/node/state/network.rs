@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use noctule_discovery::NodeId;
+use noctule_discovery::{EndpointId, NodeId};
 use noctule_timebase::{Instant, Span};
 
 use super::{State, discovery_clock};
@@ -19,14 +19,70 @@ pub(super) struct LimitWatch {
     told: Option<Instant<Raw>>,
 }
 
+/// Descriptors that rings of other hosts' writers leave to the rest of the process, and the most that they take.
+const DESCRIPTORS_LEFT: usize = 256;
+const RINGS_MAX: usize = 8192;
+
+/// Rings of other hosts' writers that this process can have: at most half of its descriptors if those are few.
+pub(super) fn rings_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or(RINGS_MAX, |limit| usize::try_from(limit).unwrap_or(RINGS_MAX));
+    limit.saturating_sub(DESCRIPTORS_LEFT).max(limit / 2).min(RINGS_MAX)
+}
+
+/// Addresses of one node that datagrams are taken from.
+const ADDRESSES_LIMIT: usize = 8;
+
 impl State {
     /// Another node is reached at another address.
     pub(super) fn handle_move(&mut self, node: NodeId, locator: SocketAddr, now: Instant<Raw>) {
-        self.by_address.retain(|_, known| *known != node);
-        self.by_address.insert(locator, node);
+        self.add_address(node, locator);
         if let Some(remote) = self.remotes.get_mut(&node) {
             remote.handle_new_path(now);
         }
+    }
+
+    /// Datagrams from there are this node's. Addresses before are kept, as far as there is room: what is under way from them is its own,
+    /// too, and a node on several networks sends from each.
+    pub(super) fn add_address(&mut self, node: NodeId, locator: SocketAddr) {
+        let others =
+            self.by_address.iter().filter(|(address, known)| **known == node && **address != locator);
+        let excess: Vec<SocketAddr> = others.map(|(address, _)| *address).skip(ADDRESSES_LIMIT - 1).collect();
+        for address in excess {
+            self.by_address.remove(&address);
+        }
+        self.by_address.insert(locator, node);
+    }
+
+    /// Whether a writer of another host may have a ring here, which takes a descriptor.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(in crate::node) fn check_room_for_ring(
+        &self,
+        node: NodeId,
+        writer: EndpointId,
+    ) -> Result<(), String> {
+        if self.remotes.get(&node).is_some_and(|remote| remote.writers().any(|known| known == writer)) {
+            return Ok(());
+        }
+        let address = |node: &NodeId| self.discovery.locator(*node).map(|locator| locator.ip());
+        let here = address(&node);
+        let mut total = 0;
+        let mut of_address = 0;
+        for (other, remote) in &self.remotes {
+            let rings = remote.writers().count();
+            total += rings;
+            of_address += if address(other) == here { rings } else { 0 };
+        }
+        let most = self.rings_max;
+        if total < most && of_address < most - most / 4 {
+            return Ok(());
+        }
+        Err(format!(
+            "{total} writers of other hosts are read already, {of_address} of them of that address, and each takes a file \
+             descriptor; raise `ulimit -n`, or find out who announces so many"
+        ))
     }
 
     /// Says that nodes, pages or matches were refused, once a minute at most.

@@ -326,7 +326,7 @@ impl World {
             }
             let Some(member) = self.members.get_mut(&node) else { return };
             let (mut out, address) = (Vec::new(), member.address);
-            let destination = member.state.poll_transmit(now, &mut out);
+            let destination = member.state.poll_transmit(now, false, &mut out);
             match destination {
                 Some(destination) => self.send(address, destination, &out),
                 None if !has_wish => return,

@@ -1,0 +1,168 @@
+//! `noctule swarm`: a swarm on one air, simulated in virtual time or flown by a process for each drone.
+
+mod drone;
+mod fly;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use noctule_swarm::measures::Measures;
+use noctule_swarm::neighbours::Knowledge;
+use noctule_swarm::{Scenario, Simulation, scenario};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::Outcome;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Fly a scenario in virtual time: collisions, separation, ages at the moment of decision
+    ///
+    /// Exit code 1 if a neighbour was not where its age and bounds say it must be.
+    Run(RunArguments),
+    /// Fly live: a network namespace and two processes for each drone, on one emulated Wi-Fi channel
+    ///
+    /// Vehicles are simulated, everything between them is real: the radio process of a drone writes what it hears into shared
+    /// memory, another process decides by that. Exit code 1 after a collision or if a drone was lost.
+    Fly(fly::FlyArguments),
+    /// A drone's process on the air; started by `fly`
+    #[command(hide = true)]
+    DroneRadio(drone::DroneArguments),
+    /// A drone's process that decides; started by `fly`
+    #[command(hide = true)]
+    DroneDecisions(drone::DroneArguments),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RunArguments {
+    /// The scenario, e.g. scenarios/swarm_design_point.toml
+    scenario: PathBuf,
+    /// Drones instead of the scenario's; the space grows with them
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// What drones make of their neighbours' states: as they came, extrapolated by age, or with the radius they may be in
+    #[arg(long, value_name = "hold|age|bound", value_parser = knowledge)]
+    neighbours: Option<Knowledge>,
+    /// Without any radio: everybody knows everything at once
+    #[arg(long)]
+    perfect: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn knowledge(word: &str) -> Result<Knowledge, String> {
+    scenario::knowledge(word).ok_or_else(|| format!("\"{word}\" is not known; give hold, age or bound"))
+}
+
+pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
+    match command {
+        Command::Run(arguments) => simulate(arguments),
+        Command::Fly(arguments) => fly::fly(arguments),
+        Command::DroneRadio(arguments) => drone::radio(arguments),
+        Command::DroneDecisions(arguments) => drone::decide(arguments),
+    }
+}
+
+fn simulate(arguments: &RunArguments) -> Result<Outcome, Box<dyn Error>> {
+    let mut flown = read(&arguments.scenario)?;
+    if let Some(nodes) = arguments.nodes {
+        if !(2..=scenario::NODES_MAX).contains(&nodes) {
+            return Err(format!("a swarm has 2 to {} drones, not {nodes}", scenario::NODES_MAX).into());
+        }
+        flown.nodes = nodes;
+    }
+    if let Some(knowledge) = arguments.neighbours {
+        flown.states.knowledge = knowledge;
+    }
+    if arguments.perfect {
+        flown.air = None;
+    }
+    let simulation = Simulation::new(flown, arguments.seed)
+        .map_err(|error| format!("{}: {error}", arguments.scenario.display()))?;
+    let before_s = processor_s();
+    let mut measures = simulation.run();
+    measures.cpu_s = Some(processor_s() - before_s);
+    match arguments.json {
+        true => anstream::println!("{}", serde_json::to_string_pretty(&measures)?),
+        false => anstream::print!("{}", table(&measures)),
+    }
+    Ok(if measures.bound_violations == 0 { Outcome::Done } else { Outcome::NotValid })
+}
+
+fn read(path: &Path) -> Result<Scenario, Box<dyn Error>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}; name a scenario's file", path.display()))?;
+    Ok(Scenario::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?)
+}
+
+/// Of this process so far.
+fn processor_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn table(measures: &Measures) -> String {
+    let m = measures;
+    let ms = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.0} ms"));
+    let mut lines = vec![
+        format!(
+            "{}: {} drones, seed {}, {:.0} s, neighbours: {}",
+            m.scenario, m.nodes, m.seed, m.seconds, m.neighbours
+        ),
+        format!(
+            "collisions            {:>8}   pairs nearer than {:.1} m; {} near misses",
+            m.collisions, m.collision_distance_m, m.near_misses
+        ),
+        format!("least separation      {:>8.2} m", m.min_separation_m),
+    ];
+    if m.killed > 0 {
+        let with = m.collisions_with_killed;
+        lines.push(format!(
+            "killed                {:>8}   {with} pairs of a killed and a living one touched",
+            m.killed
+        ));
+    }
+    if let Some(finished) = m.finished {
+        let when =
+            m.time_to_finish_s.map_or_else(|| "not all".to_owned(), |s| format!("the last after {s:.1} s"));
+        lines.push(format!("arrived               {:>7.0} %   {when}", 100.0 * finished));
+    }
+    if let (Some(rms), Some(most)) = (m.formation_error_rms_m, m.formation_error_max_m) {
+        lines.push(format!("formation error       {rms:>8.2} m rms, {most:.2} m at most"));
+    }
+    lines.push(format!(
+        "age at decision       {:>8}   p50; p99 {}, oldest {}; ± {} ms",
+        ms(m.age_p50_ms),
+        ms(m.age_p99_ms),
+        ms(m.age_max_ms),
+        m.age_bound_ms
+    ));
+    lines.push(format!(
+        "outside their radius  {:>8}   of {} neighbours at decisions; mean radius {:.2} m",
+        m.bound_violations, m.bounds_checked, m.uncertainty_mean_m
+    ));
+    lines.push(format!("neighbours known      {:>7.1} %", 100.0 * m.known_share));
+    let asked = if m.rate_hz < m.rate_asked_hz {
+        format!(", {:.1} Hz asked for: the air has no room for more", m.rate_asked_hz)
+    } else {
+        String::new()
+    };
+    lines.push(format!("states                {:>8.2} Hz by {}{asked}", m.rate_hz, m.transport));
+    lines.push(format!(
+        "air                   {:>7.1} %   busy; {:.1} % of receptions lost, {:.1} % by overlapping frames; {:.0} B/s a drone",
+        100.0 * m.air_utilisation,
+        100.0 * m.loss,
+        100.0 * m.loss_by_collision,
+        m.bytes_per_drone_s
+    ));
+    if let Some(cpu_s) = m.cpu_s {
+        lines.push(format!(
+            "processor             {cpu_s:>8.2} s, {:.1} times as fast as time",
+            m.seconds / cpu_s.max(1e-9)
+        ));
+    }
+    lines.join("\n") + "\n"
+}

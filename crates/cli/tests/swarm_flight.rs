@@ -1,0 +1,52 @@
+//! `noctule swarm run`: figures of a small swarm, and what is refused.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SMALL: &str = "name = \"small\"\n[swarm]\nnodes = 12\nseconds = 25\nspacing_m = 20\n";
+
+fn run(text: &str, words: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("scenario.toml");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
+    command.args(["swarm", "run"]).arg(&file).args(words).output().unwrap()
+}
+
+#[test]
+fn a_swarm_flies_the_same_way_for_the_same_seed() {
+    let figures = |seed: &str| -> Value {
+        let output = run(SMALL, &["--json", "--seed", seed, "--neighbours", "bound"]);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+        figures.as_object_mut().unwrap().remove("cpu_s");
+        figures
+    };
+    let (first, again, other) = (figures("3"), figures("3"), figures("4"));
+    assert_eq!(first, again);
+    assert_ne!(first["min_separation_m"], other["min_separation_m"]);
+    assert_eq!((first["collisions"].as_u64(), first["finished"].as_f64()), (Some(0), Some(1.0)));
+    assert!(first["age_p50_ms"].as_f64().unwrap() > 50.0);
+}
+
+#[test]
+fn what_is_wrong_is_one_sentence_and_exit_code_2() {
+    let slow = format!("{SMALL}[air]\nband_ghz = 2.4\nmulticast_mbps = 1\nbudget = 0.1\n");
+    for (text, words, wanted) in [
+        ("name = 3", &[][..], "cannot be read"),
+        (SMALL, &["--nodes", "1"][..], "2 to 4096 drones, not 1"),
+        (SMALL, &["--neighbours", "guess"][..], "give hold, age or bound"),
+        (&slow, &[][..], "at 1 Mb/s are 20 % of the air"),
+    ] {
+        let output = run(text, words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(wanted), "{said}");
+    }
+    let mut missing = Command::new(env!("CARGO_BIN_EXE_noctule"));
+    let missing = missing.args(["swarm", "run", "/no/such/file.toml"]).output().unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+}

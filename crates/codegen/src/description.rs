@@ -1,0 +1,288 @@
+//! The checked system as JSON: what templates receive and `noctule gen --dump-model` prints. `docs/spec/generator.md`
+//! describes it; [`VERSION`] counts changes that an old template would not survive.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::hash::{Hashes, rihs01};
+use crate::languages::{c, cpp, python, rust};
+use crate::library::Library;
+use crate::model::{Constant, Element, Field, Literal, Primitive, Shape, Struct, TypeName};
+use crate::topics::check::{Limits, bytes_per_s, size_bytes_max};
+use crate::topics::{Program, Qos, System, Topic};
+
+/// Of the description's shape.
+pub const VERSION: u32 = 1;
+
+/// Everything that is generated from, in one value.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// The whole, as it is printed.
+    pub model: Value,
+    /// Names of types that are left out because they hold a `wstring`.
+    pub left_out: Vec<TypeName>,
+}
+
+/// Describes a checked system and these of its types, with all that they refer to.
+pub fn describe(
+    system: &System,
+    library: &Library,
+    limits: &Limits,
+    types: &BTreeSet<TypeName>,
+) -> Description {
+    let mut all: BTreeSet<TypeName> = types.clone();
+    for name in types {
+        all.extend(library.referred(name));
+    }
+    let wide: BTreeSet<TypeName> = all.iter().filter(|name| is_wide(library, name)).cloned().collect();
+    let (left_out, order) = (wide.iter().cloned().collect(), ordered(library, all.difference(&wide)));
+    let mut hashes = Hashes::new(library);
+    let mut described = Map::new();
+    for name in &order {
+        let Some(defined) = library.structure(name) else { continue };
+        let value = structure(defined, (library, limits), &mut hashes);
+        described.insert(name.to_string(), value);
+    }
+    let types: Vec<&Value> = order.iter().filter_map(|name| described.get(name.as_str())).collect();
+    let topics: Vec<Value> =
+        system.topics.iter().map(|of| topic(of, system, (library, limits), &described)).collect();
+    let programs: Vec<Value> =
+        system.programs.iter().enumerate().map(|(index, of)| program(of, index, system, &topics)).collect();
+    let languages: Vec<&str> = system.all_languages().iter().map(|language| language.word()).collect();
+    let model = json!({
+        "version": VERSION,
+        "generator": env!("CARGO_PKG_VERSION"),
+        "project": { "name": system.name, "languages": languages },
+        "packages": packages(&types),
+        "types": types,
+        "topics": topics,
+        "programs": programs,
+    });
+    Description { model, left_out }
+}
+
+/// True if a type holds a `wstring`, itself or in what it refers to.
+fn is_wide(library: &Library, name: &TypeName) -> bool {
+    let holds = |name: &TypeName| {
+        let fields = library.structure(name).map_or(&[][..], |defined| defined.fields.as_slice());
+        fields.iter().any(|field| matches!(field.kind.element, Element::WString { .. }))
+    };
+    holds(name) || library.referred(name).iter().any(holds)
+}
+
+/// Types so that each comes after those it refers to, else by name.
+fn ordered<'a>(library: &Library, names: impl Iterator<Item = &'a TypeName>) -> Vec<TypeName> {
+    let mut waiting: Vec<(usize, TypeName)> = names
+        .map(|name| (library.measure(name).map_or(0, |measure| measure.nesting), name.clone()))
+        .collect();
+    waiting.sort();
+    waiting.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Packages with the names of their types, by kind.
+fn packages(types: &[&Value]) -> Value {
+    let mut packages: Map<String, Value> = Map::new();
+    let mut includes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for of in types {
+        let text = |key: &str| of[key].as_str().unwrap_or_default().to_owned();
+        let entry = packages.entry(text("package")).or_insert_with(|| json!({ "kinds": {} }));
+        let inner = of["depends"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let others = inner.filter_map(|name| name.split_once('/')).map(|(package, _)| package.to_owned());
+        includes.entry(text("package")).or_default().extend(others.filter(|other| *other != text("package")));
+        let kinds = entry["kinds"].as_object_mut();
+        let list = kinds.map(|kinds| kinds.entry(text("kind")).or_insert_with(|| json!([])));
+        if let Some(Value::Array(list)) = list {
+            list.push(text("name").into());
+        }
+    }
+    let list = packages.into_iter().map(|(name, mut value)| {
+        value["name"] = name.clone().into();
+        value["includes"] = includes.remove(&name).unwrap_or_default().into_iter().collect();
+        value["rust"] = rust::ident(&name).into();
+        value["cpp"] = cpp::ident(&name).into();
+        value["python"] = python::ident(&name).into();
+        value
+    });
+    Value::Array(list.collect())
+}
+
+fn structure(defined: &Struct, (library, limits): (&Library, &Limits), hashes: &mut Hashes<'_>) -> Value {
+    let name = &defined.name;
+    let parts: Vec<&str> = name.parts().collect();
+    let kind = if parts.len() == 3 { parts[1] } else { "msg" };
+    let fields: Vec<Value> = defined.fields.iter().map(|of| field(name, of, limits)).collect();
+    let depends: BTreeSet<&str> = defined
+        .fields
+        .iter()
+        .filter_map(|field| match &field.kind.element {
+            Element::Named(inner) => Some(inner.as_str()),
+            _ => None,
+        })
+        .collect();
+    json!({
+        "name": name.as_str(),
+        "package": name.package(),
+        "kind": kind,
+        "short": name.name(),
+        "comment": defined.comment,
+        "hash": format!("{:016x}", hashes.noctule(name)),
+        "rihs01": rihs01(library, name),
+        "is_empty": defined.is_empty(),
+        "is_fixed": library.measure(name).is_some_and(|measure| measure.is_fixed),
+        "size_bytes_max": size_bytes_max(library, name, limits),
+        "fields": fields,
+        "constants": defined.constants.iter().map(constant).collect::<Vec<_>>(),
+        "depends": depends,
+        "has_array_default": defined.fields.iter().any(|field| matches!(field.default, Some(Literal::List(_)))),
+        "rust": rust::ident(name.name()),
+        "c": c::type_name(name),
+        "cpp": { "full": cpp::type_name(name), "namespace": format!("{}::{kind}", cpp::ident(name.package())) },
+        "python": python::type_name(name),
+    })
+}
+
+fn field(owner: &TypeName, field: &Field, limits: &Limits) -> Value {
+    let limit = limits.get(&(owner.clone(), field.name.clone())).copied();
+    let (shape, count, bound) = match field.kind.shape {
+        Shape::One => ("one", None, None),
+        Shape::Array(count) => ("array", Some(count), None),
+        Shape::Sequence(bound) => ("sequence", None, bound),
+    };
+    let (kind, of, text_bound) = match &field.kind.element {
+        Element::Primitive(primitive) => ("primitive", primitive.word().to_owned(), None),
+        Element::String { bound } => ("string", String::new(), *bound),
+        Element::WString { bound } => ("wstring", String::new(), *bound),
+        Element::Named(name) => ("struct", name.to_string(), None),
+    };
+    json!({
+        "name": field.name,
+        "definition": field.kind.to_string(),
+        "comment": field.comment,
+        "unit": field.unit,
+        "is_key": field.is_key,
+        "element": kind,
+        "of": of,
+        "is_bool": matches!(field.kind.element, Element::Primitive(Primitive::Bool)),
+        "text_bound": text_bound,
+        "shape": shape,
+        "count": count,
+        "bound": bound,
+        "limit": limit,
+        "default": field.default.as_ref().map(literal),
+        "rust": rust::field(field),
+        "c": c::field(field, limit),
+        "cpp": cpp::field(field),
+        "python": python::field(field),
+    })
+}
+
+fn constant(of: &Constant) -> Value {
+    let (element, value) = (&of.element, &of.value);
+    json!({
+        "name": of.name,
+        "type": element.to_string(),
+        "value": literal(value),
+        "comment": of.comment,
+        "unit": of.unit,
+        "rust": { "type": rust::constant_type(element), "value": rust::constant(element, value) },
+        "c": c::constant(element, value),
+        "cpp": { "declared": cpp::constant_declaration(element, &of.name), "value": cpp::constant(element, value) },
+        "python": python::constant(element, value),
+    })
+}
+
+/// A value as JSON; numbers that JSON does not have are strings.
+fn literal(value: &Literal) -> Value {
+    match value {
+        Literal::Bool(value) => (*value).into(),
+        Literal::Integer(value) => match (i64::try_from(*value), u64::try_from(*value)) {
+            (Ok(value), _) => value.into(),
+            (_, Ok(value)) => value.into(),
+            _ => Value::Null,
+        },
+        Literal::Float(value) => {
+            serde_json::Number::from_f64(*value).map_or_else(|| value.to_string().into(), Value::Number)
+        }
+        Literal::Text(text) => text.clone().into(),
+        Literal::List(list) => list.iter().map(literal).collect(),
+    }
+}
+
+fn qos(of: &Qos) -> Value {
+    json!({
+        "reliability": of.reliability.word(),
+        "keep_last": of.keep_last,
+        "transient_local": of.transient_local,
+        "deadline_ns": of.deadline_ns,
+        "lifespan_ns": of.lifespan_ns,
+        "tolerable_loss_ppm": of.tolerable_loss_ppm,
+    })
+}
+
+fn topic(
+    of: &Topic,
+    system: &System,
+    (library, limits): (&Library, &Limits),
+    types: &Map<String, Value>,
+) -> Value {
+    let names = |ends: &[usize]| -> Vec<&str> {
+        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
+    };
+    let known = types.get(of.type_name.as_str());
+    let part = |key: &str| known.map_or(Value::Null, |known| known[key].clone());
+    json!({
+        "name": of.name,
+        "ident": of.ident(),
+        "rust": rust::ident(&of.ident()),
+        "c": super::languages::c::field(&Field::new(&of.ident(), Element::Primitive(Primitive::U8), Shape::One), None)["name"],
+        "python": python::ident(&of.ident()),
+        "doc": of.doc,
+        // As ROS 2 calls it on DDS.
+        "dds_name": format!("rt/{}", of.name.trim_start_matches('/')),
+        "type": of.type_name.as_str(),
+        "package": of.type_name.package(),
+        "kind": part("kind"),
+        "short": part("short"),
+        "type_c": part("c"),
+        "type_cpp": part("cpp"),
+        "type_rust": part("rust"),
+        "type_python": part("python"),
+        "package_rust": rust::ident(of.type_name.package()),
+        "hash": part("hash"),
+        "rihs01": part("rihs01"),
+        "size_bytes_max": size_bytes_max(library, &of.type_name, limits),
+        "bytes_per_s": bytes_per_s(of, library, limits),
+        "rate_hz": of.rate_hz,
+        "offered": qos(&of.offered),
+        "requested": qos(&of.requested),
+        "from": names(&of.from),
+        "to": names(&of.to),
+    })
+}
+
+fn program(of: &Program, index: usize, system: &System, topics: &[Value]) -> Value {
+    let of_ends = |ends: fn(&Topic) -> &Vec<usize>| -> Vec<&Value> {
+        let described = system.topics.iter().zip(topics);
+        described.filter(|(topic, _)| ends(topic).contains(&index)).map(|(_, value)| value).collect()
+    };
+    let words = of.name.split('_').map(|word| {
+        let mut letters = word.chars();
+        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    });
+    let used = system.topics.iter().filter(|topic| topic.from.contains(&index) || topic.to.contains(&index));
+    let includes: BTreeSet<&str> = used.map(|topic| topic.type_name.package()).collect();
+    json!({
+        "name": of.name,
+        "includes": includes,
+        "rust": rust::ident(&of.name),
+        "python": python::ident(&of.name),
+        "cpp": cpp::ident(&of.name),
+        "class": words.collect::<String>(),
+        "language": of.language.word(),
+        "baud": of.baud,
+        "budget_bytes_per_s": of.budget_bytes_per_s,
+        "writes": of_ends(|topic| &topic.from),
+        "reads": of_ends(|topic| &topic.to),
+    })
+}

@@ -1,0 +1,116 @@
+//! The whole way: `topics.toml` → files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::description::{Description, describe};
+use crate::diagnostic::{Fault, Faults, Place};
+use crate::library::{Library, read_source};
+use crate::model::TypeName;
+use crate::render::render;
+use crate::topics::System;
+use crate::topics::check::check;
+
+/// What a `topics.toml` becomes.
+#[derive(Debug)]
+pub struct Generated {
+    /// The description that templates receive.
+    pub model: serde_json::Value,
+    /// Path below the folder of results → text.
+    pub files: BTreeMap<String, String>,
+    /// What somebody should look at.
+    pub warnings: Vec<Fault>,
+}
+
+/// Reads and checks a system and renders all its files; writes nothing.
+///
+/// `installed` are folders to look in for packages after those that the file names; a file in `templates` takes the place
+/// of the template of its name.
+///
+/// # Errors
+/// Everything that is wrong with the system, its types or the templates.
+pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) -> Result<Generated, Faults> {
+    let source = read_source(topics)?;
+    let system = System::parse(&source)?;
+    let root = topics.parent().unwrap_or(Path::new(""));
+    let named = system.search.iter().flat_map(|entry| folders(root, entry));
+    let mut library = Library::new(named.chain(installed.iter().cloned()));
+    let mut faults = Faults::default();
+    for (entry, place) in &system.idl {
+        if let Err(found) = library.add_idl(&root.join(entry)) {
+            faults.0.extend(found.0.into_iter().map(|fault| placed(fault, place)));
+        }
+    }
+    let names = types(&system, &mut library, &mut faults);
+    if faults.refuse() {
+        return Err(faults);
+    }
+    let limits = check(&system, &library, &mut faults);
+    if faults.refuse() {
+        return Err(faults);
+    }
+    let Description { model, left_out } = describe(&system, &library, &limits, &names);
+    let carried = |name: &&TypeName| system.topics.iter().any(|topic| topic.type_name == **name);
+    if let Some(name) = left_out.iter().find(carried) {
+        let what = format!("{name} holds a wstring, of which middlewares have different bytes");
+        return Err(Fault::new(what).help("use string").into());
+    }
+    for name in left_out {
+        faults.push(Fault::new(format!("{name} is left out: it holds a wstring")).as_warning());
+    }
+    let files = render(&model, templates)?;
+    Ok(Generated { model, files, warnings: faults.warnings()? })
+}
+
+/// The folders that an entry of `search` names: below the file's folder, or those in a variable of the environment.
+fn folders(root: &Path, entry: &str) -> Vec<PathBuf> {
+    match entry.strip_prefix('$') {
+        Some(variable) => {
+            let value = std::env::var_os(variable).unwrap_or_default();
+            std::env::split_paths(&value).filter(|path| !path.as_os_str().is_empty()).collect()
+        }
+        None => vec![root.join(entry)],
+    }
+}
+
+/// Resolves the types of all topics and those that the project names besides.
+fn types(system: &System, library: &mut Library, faults: &mut Faults) -> BTreeSet<TypeName> {
+    let mut names = BTreeSet::new();
+    for topic in &system.topics {
+        if names.insert(topic.type_name.clone())
+            && let Err(found) = library.resolve([&topic.type_name])
+        {
+            faults.0.extend(found.0.into_iter().map(|fault| placed(fault, &topic.type_place)));
+        }
+    }
+    for (entry, place) in &system.types {
+        let result = match entry.strip_suffix("/*") {
+            Some(package) => library.add_found(package).and_then(|found| {
+                library.resolve(&found)?;
+                names.extend(found);
+                Ok(())
+            }),
+            None => {
+                let name = TypeName::new(entry.as_str());
+                let result = library.resolve([&name]);
+                names.insert(name);
+                result
+            }
+        };
+        if let Err(found) = result {
+            faults.0.extend(found.0.into_iter().map(|fault| placed(fault, place)));
+        }
+    }
+    names
+}
+
+/// A fault without a place is shown where the file is named.
+fn placed(fault: Fault, place: &Place) -> Fault {
+    match fault.place {
+        Some(_) => fault,
+        None => Fault { place: Some(place.clone()), ..fault },
+    }
+}
+
+#[cfg(test)]
+mod tests;

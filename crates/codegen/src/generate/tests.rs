@@ -1,0 +1,185 @@
+//! A system of three programs, generated in every language, and compiled where a compiler is there.
+
+use std::fs;
+use std::process::Command;
+
+use super::*;
+use crate::tree;
+
+const ODD: &str = "\
+# Words that are keywords somewhere, and everything else that is rare.
+uint8 type
+float32 from 1.5
+int64 self -9223372036854775808
+bool class true
+string<=5 lambda 'a\"b'
+float64[36] covariance
+uint16[<=3] few [1, 2]
+string[] names [\"x\", \"y\"]
+string<=4[2] pair ['ab', 'cd']
+Inner[] inners
+Inner[2] two
+Inner[<=2] some
+byte octet 255
+bool[] flags
+float64 not_a_number nan
+uint64 MANY=18446744073709551615
+int64 LEAST=-9223372036854775808
+string TEXT=\"a?\\b\"
+float32 RATE=0.1
+";
+
+const TOPICS: &str = "
+[project]
+name = \"robot\"
+search = [\"packages\"]
+types = [\"odd_msgs/*\"]
+[programs]
+console = { language = \"python\" }
+control = { language = \"rust\" }
+viewer = { language = \"cpp\" }
+logger = { language = \"c\" }
+drive = { language = \"mcu\", line = \"serial:921600\" }
+[topics.\"/odd\"]
+type = \"odd_msgs/Odd\"
+from = [\"console\"]
+to = [\"control\", \"viewer\", \"logger\"]
+reliability = \"deadline_bound\"
+deadline = \"20ms\"
+doc = \"Everything <odd> & rare.\"
+[topics.\"/arm/state\"]
+type = \"odd_msgs/Inner\"
+from = [\"drive\"]
+to = [\"control\", \"console\", \"viewer\", \"logger\"]
+rate_hz = 100
+limits = { label = 8, values = 4 }
+";
+
+/// A folder with the system.
+pub(crate) fn system() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("topics.toml", TOPICS);
+    write("packages/odd_msgs/msg/Odd.msg", ODD);
+    write("packages/odd_msgs/msg/Inner.msg", "string label\nfloat32[] values # [m/s]\nuint8 last\n");
+    write("packages/odd_msgs/msg/Empty.msg", "");
+    write("packages/odd_msgs/srv/Ask.srv", "int32 a\n---\nint32 b\n");
+    write("packages/odd_msgs/msg/String.msg", "string data\nstring[] list\n");
+    write("packages/odd_msgs/msg/Wide.msg", "wstring text\n");
+    folder
+}
+
+fn run(folder: &Path) -> Result<Generated, String> {
+    generate(&folder.join("topics.toml"), &[], None).map_err(|faults| faults.to_string())
+}
+
+/// Runs a compiler on generated files; `None` if it is not installed.
+fn compile(program: &str, arguments: &[&str], folder: &Path) -> Option<()> {
+    let output = match Command::new(program).args(arguments).current_dir(folder).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        other => other.unwrap(),
+    };
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(())
+}
+
+#[test]
+fn the_same_input_gives_the_same_files_wherever_it_lies() {
+    let (one, two) = (system(), system());
+    let (one, two) = (run(one.path()).unwrap(), run(two.path()).unwrap());
+    assert_eq!(one.files, two.files);
+    assert_eq!(one.model, two.model);
+    assert_eq!(one.model["version"], 1);
+    assert!(one.warnings[0].what.contains("odd_msgs/msg/Wide is left out"), "{:?}", one.warnings);
+    for path in
+        ["rust/odd_msgs.rs", "c/odd_msgs.h", "cpp/odd_msgs.hpp", "python/robot/odd_msgs.py", "catalogue.html"]
+    {
+        assert!(one.files[path].contains("odd_msgs"), "{path}");
+    }
+}
+
+#[test]
+fn a_message_may_be_called_as_a_type_of_a_language() {
+    let rust = &run(system().path()).unwrap().files["rust/odd_msgs.rs"];
+    assert!(rust.contains("pub data: ::std::string::String,") && !rust.contains(" String,"), "{rust}");
+}
+
+#[test]
+fn a_changed_definition_changes_only_the_files_of_its_package() {
+    let folder = system();
+    let out = folder.path().join("out");
+    tree::write(&out, &run(folder.path()).unwrap().files).unwrap();
+    assert!(tree::compare(&out, &run(folder.path()).unwrap().files).unwrap().is_empty());
+    fs::write(folder.path().join("packages/odd_msgs/msg/Empty.msg"), "uint8 a\n").unwrap();
+    let difference = tree::compare(&out, &run(folder.path()).unwrap().files).unwrap();
+    assert!(difference.write.contains(&"c/odd_msgs.h".to_owned()));
+    assert!(!difference.write.iter().any(|path| path.contains("program_")), "{difference:?}");
+}
+
+#[test]
+fn a_template_may_be_replaced_and_a_wrong_one_is_a_sentence() {
+    let folder = system();
+    let templates = folder.path().join("templates");
+    fs::create_dir(&templates).unwrap();
+    let with = |text: &str| {
+        fs::write(templates.join("c_package.h.j2"), text).unwrap();
+        generate(&folder.path().join("topics.toml"), &[], Some(&templates))
+            .map_err(|faults| faults.to_string())
+    };
+    let mine = with("{% for type in model.types %}{{ type.name }}\n{% endfor %}").unwrap();
+    assert!(mine.files["c/odd_msgs.h"].contains("odd_msgs/msg/Empty\n"));
+    assert!(with("{% for %}").unwrap_err().contains("the template c_package.h.j2 is wrong"));
+    assert!(with("{{ model.nosuch.part }}").unwrap_err().contains(".h cannot be rendered"));
+}
+
+#[test]
+fn a_type_that_is_missing_is_shown_in_topics_toml() {
+    let folder = system();
+    let text = TOPICS.replace("odd_msgs/Odd", "odd_msgs/Even");
+    fs::write(folder.path().join("topics.toml"), text).unwrap();
+    let refused = run(folder.path()).unwrap_err();
+    assert!(
+        refused.contains("odd_msgs/msg/Even is found nowhere") && refused.contains("topics.toml:13:8"),
+        "{refused}"
+    );
+    assert!(generate(Path::new("/nowhere/topics.toml"), &[], None).is_err());
+}
+
+#[test]
+fn generated_c_and_cpp_compile_without_a_warning() {
+    let folder = system();
+    let out = folder.path().join("out");
+    tree::write(&out, &run(folder.path()).unwrap().files).unwrap();
+    let c = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../c");
+    let include = [format!("-I{}", c.display()), format!("-I{}", c.join("include").display())];
+    let warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only"];
+    let flags = |standard: &'static str, file: &'static str| -> Vec<String> {
+        let words = [standard].into_iter().chain(warnings).map(str::to_owned);
+        words.chain(include.clone()).chain([file.to_owned()]).collect()
+    };
+    for (compiler, standard, file) in [
+        ("gcc", "-std=c99", "c/odd_msgs.c"),
+        ("gcc", "-std=c99", "c/program_drive.h"),
+        ("gcc", "-std=c99", "c/program_logger.h"),
+        ("g++", "-std=c++17", "c/odd_msgs.h"),
+        ("g++", "-std=c++17", "cpp/odd_msgs.hpp"),
+        ("g++", "-std=c++17", "cpp/program_viewer.hpp"),
+    ] {
+        let arguments = flags(standard, file);
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        if file.ends_with(".h") {
+            arguments.insert(0, if compiler == "g++" { "-xc++" } else { "-xc" });
+        } else if file.ends_with(".hpp") {
+            arguments.insert(0, "-xc++");
+        }
+        // Of a header by itself, gcc says that it is the main file, and that not all of it is used.
+        arguments.extend(["-Wno-pragma-once-outside-header", "-Wno-unused-function"]);
+        if compile(compiler, &arguments, &out).is_none() {
+            eprintln!("skipped: {compiler} is not installed");
+        }
+    }
+}

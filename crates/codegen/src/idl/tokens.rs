@@ -1,0 +1,121 @@
+//! Text → words of IDL, each with its place.
+
+use std::ops::Range;
+
+use crate::diagnostic::{Fault, Place, Source};
+
+/// What a word is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name or a keyword.
+    Name,
+    /// A number as it is written.
+    Number,
+    /// A text without its quotes, escapes resolved.
+    Text(String),
+    /// A character without its quotes.
+    Character(String),
+    /// One sign, or `::`.
+    Sign,
+    /// After the last word.
+    End,
+}
+
+/// One word.
+#[derive(Debug, Clone)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) span: Range<usize>,
+}
+
+/// All words of a source. Lines of a preprocessor are passed over if they include or guard, else refused.
+pub(super) fn read(source: &Source) -> Result<Vec<Token>, Fault> {
+    let text = &*source.text;
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let refuse = |length: usize, what: &str| Fault::at(Place::new(source, at..at + length), what);
+        let length = match first {
+            _ if first.is_whitespace() => first.len_utf8(),
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => {
+                rest.find("*/")
+                    .ok_or_else(|| refuse(2, "this comment has no end").help("write */ behind it"))?
+                    + 2
+            }
+            '#' => {
+                let line = rest.lines().next().unwrap_or_default();
+                check_directive(line)
+                    .map_err(|what| refuse(line.len(), &what).help("write the definitions out"))?;
+                line.len()
+            }
+            '"' | '\'' => {
+                let (content, length) = quoted(rest, first).ok_or_else(|| {
+                    refuse(1, "this text has no end in its line").help("write a closing quote")
+                })?;
+                let kind = if first == '"' { Kind::Text(content) } else { Kind::Character(content) };
+                tokens.push(Token { kind, span: at..at + length });
+                length
+            }
+            _ if first.is_ascii_alphabetic() || first == '_' => {
+                let length =
+                    rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+                tokens.push(Token { kind: Kind::Name, span: at..at + length });
+                length
+            }
+            _ if first.is_ascii_digit() => {
+                let length = number_length(rest);
+                tokens.push(Token { kind: Kind::Number, span: at..at + length });
+                length
+            }
+            _ => {
+                let length = if rest.starts_with("::") { 2 } else { first.len_utf8() };
+                tokens.push(Token { kind: Kind::Sign, span: at..at + length });
+                length
+            }
+        };
+        at += length;
+    }
+    tokens.push(Token { kind: Kind::End, span: text.len()..text.len() });
+    Ok(tokens)
+}
+
+fn number_length(rest: &str) -> usize {
+    let mut before = '0';
+    let goes_on = |c: char| {
+        let is_part =
+            c.is_ascii_alphanumeric() || c == '.' || (matches!(c, '+' | '-') && matches!(before, 'e' | 'E'));
+        before = c;
+        !is_part
+    };
+    rest.find(goes_on).unwrap_or(rest.len())
+}
+
+/// Files that are included are found by the names of their types.
+fn check_directive(line: &str) -> Result<(), String> {
+    let word = line[1..].split_whitespace().next().unwrap_or_default();
+    match word {
+        "include" | "ifndef" | "define" | "endif" | "pragma" => Ok(()),
+        other => Err(format!("#{other} of a preprocessor is not supported")),
+    }
+}
+
+/// The content of a text up to its closing quote, and its whole length.
+fn quoted(rest: &str, quote: char) -> Option<(String, usize)> {
+    let mut content = String::new();
+    let mut letters = rest.char_indices().skip(1);
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\n' => return None,
+            '\\' => match letters.next()?.1 {
+                'n' => content.push('\n'),
+                't' => content.push('\t'),
+                other => content.push(other),
+            },
+            _ if letter == quote => return Some((content, at + 1)),
+            _ => content.push(letter),
+        }
+    }
+    None
+}

@@ -1,0 +1,95 @@
+//! C++17.
+
+use serde_json::{Value, json};
+
+use super::{C_KEYWORDS, escaped, float, quoted};
+use crate::model::{Element, Field, Literal, Primitive, Shape, TypeName};
+
+/// A name as an identifier.
+pub(crate) fn ident(name: &str) -> String {
+    escaped(name, C_KEYWORDS)
+}
+
+/// A type's full name: `::sensor_msgs::msg::Imu`.
+pub(crate) fn type_name(name: &TypeName) -> String {
+    name.parts().map(|part| format!("::{}", ident(part))).collect()
+}
+
+fn element(of: &Element) -> String {
+    match of {
+        Element::Primitive(primitive) => match primitive {
+            Primitive::Bool => "bool",
+            Primitive::Byte | Primitive::Char | Primitive::U8 => "std::uint8_t",
+            Primitive::I8 => "std::int8_t",
+            Primitive::I16 => "std::int16_t",
+            Primitive::U16 => "std::uint16_t",
+            Primitive::I32 => "std::int32_t",
+            Primitive::U32 => "std::uint32_t",
+            Primitive::I64 => "std::int64_t",
+            Primitive::U64 => "std::uint64_t",
+            Primitive::F32 => "float",
+            Primitive::F64 => "double",
+        }
+        .to_owned(),
+        Element::String { .. } | Element::WString { .. } => "std::string".to_owned(),
+        Element::Named(name) => type_name(name),
+    }
+}
+
+pub(crate) fn field(field: &Field) -> Value {
+    let one = element(&field.kind.element);
+    let kind = match field.kind.shape {
+        Shape::One => one,
+        Shape::Array(count) => format!("std::array<{one}, {count}>"),
+        Shape::Sequence(_) => format!("std::vector<{one}>"),
+    };
+    let text_bound = match field.kind.element {
+        Element::String { bound } => bound.unwrap_or(0),
+        _ => 0,
+    };
+    let bound = match field.kind.shape {
+        Shape::Sequence(bound) => bound.unwrap_or(0),
+        _ => 0,
+    };
+    json!({ "name": ident(&field.name), "type": kind, "default": default(field), "bound": bound, "text_bound": text_bound })
+}
+
+fn default(field: &Field) -> String {
+    match &field.default {
+        None => "{}".to_owned(),
+        Some(Literal::List(list)) => {
+            let parts: Vec<String> = list.iter().map(|part| constant(&field.kind.element, part)).collect();
+            format!("{{{}}}", parts.join(", "))
+        }
+        Some(value) => format!("{{{}}}", constant(&field.kind.element, value)),
+    }
+}
+
+/// A value of a constant or a default.
+pub(crate) fn constant(element: &Element, value: &Literal) -> String {
+    match (value, element) {
+        (Literal::Float(value), Element::Primitive(primitive)) => {
+            let of = if *primitive == Primitive::F32 { "float" } else { "double" };
+            if *primitive == Primitive::F32 && value.is_finite() {
+                return format!("{:?}f", *value as f32);
+            }
+            let limits = format!("std::numeric_limits<{of}>");
+            let names = [
+                format!("{limits}::quiet_NaN()"),
+                format!("{limits}::infinity()"),
+                format!("-{limits}::infinity()"),
+            ];
+            float(*value, [&names[0], &names[1], &names[2]])
+        }
+        (Literal::Text(text), _) => quoted(text),
+        _ => super::c::constant(element, value),
+    }
+}
+
+/// Type and name of a constant.
+pub(crate) fn constant_declaration(of: &Element, name: &str) -> String {
+    match of {
+        Element::Primitive(_) => format!("{} {}", element(of), ident(name)),
+        _ => format!("const char *{}", ident(name)),
+    }
+}

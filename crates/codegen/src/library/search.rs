@@ -1,0 +1,239 @@
+//! Where packages lie: in folders that are named, and as ROS 2 installs them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::diagnostic::{Fault, Faults, Source};
+use crate::idl;
+use crate::model::{Named, TypeName};
+use crate::rosidl::{self, Kind};
+
+/// Longest definition that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+/// Most definitions of one package.
+const FILES_MAX: usize = 20_000;
+
+/// Types that services and actions of ROS 2 are derived with, for those who have no ROS 2 installed. A package of the same
+/// name that is found takes their place.
+const BUILT_IN: [(&str, &str, &str); 4] = [
+    ("builtin_interfaces", "Time", "int32 sec\nuint32 nanosec\n"),
+    ("builtin_interfaces", "Duration", "int32 sec\nuint32 nanosec\n"),
+    ("unique_identifier_msgs", "UUID", "uint8[16] uuid\n"),
+    (
+        "service_msgs",
+        "ServiceEventInfo",
+        "uint8 REQUEST_SENT=0\nuint8 REQUEST_RECEIVED=1\nuint8 RESPONSE_SENT=2\nuint8 RESPONSE_RECEIVED=3\n\
+         uint8 event_type\nbuiltin_interfaces/Time stamp\nchar[16] client_gid\nint64 sequence_number\n",
+    ),
+];
+
+/// Packages that were named, and folders to look in for others.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    named: BTreeMap<String, PathBuf>,
+    folders: Vec<PathBuf>,
+}
+
+/// A folder that holds `msg`, `srv` or `action`.
+#[derive(Debug)]
+pub(super) struct Package {
+    name: String,
+    folder: PathBuf,
+}
+
+/// One definition.
+#[derive(Debug)]
+pub(super) struct Definition {
+    package: String,
+    kind: Kind,
+    name: String,
+    path: PathBuf,
+}
+
+impl Search {
+    pub(super) fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { named: BTreeMap::new(), folders: folders.into_iter().collect() }
+    }
+
+    /// A package by its folder. Its name is the one in `package.xml`, or else the folder's.
+    pub(super) fn package(&mut self, folder: &Path) -> Result<Package, Fault> {
+        let cannot = |error| {
+            Fault::new(format!("{} cannot be read: {error}", folder.display()))
+                .help("name the folder of a package, which holds msg, srv or action")
+        };
+        let full = fs::canonicalize(folder).map_err(cannot)?;
+        let by_folder = full.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = fs::read_to_string(full.join("package.xml"))
+            .ok()
+            .and_then(|xml| name_of(&xml))
+            .unwrap_or(by_folder);
+        if Kind::ALL.iter().all(|kind| !full.join(kind.word()).is_dir()) {
+            let what = format!("{} holds no folder msg, srv or action", folder.display());
+            return Err(
+                Fault::new(what).help("name the folder of a package, e.g. /opt/ros/jazzy/share/std_msgs")
+            );
+        }
+        self.named.insert(name.clone(), folder.to_path_buf());
+        Ok(Package { name, folder: folder.to_path_buf() })
+    }
+
+    /// Reads the file that defines a type, if there is one.
+    pub(super) fn find(&self, name: &TypeName) -> Result<Option<Vec<Named>>, Faults> {
+        let parts: Vec<&str> = name.parts().collect();
+        let [package, kind_word, full_name] = parts.as_slice() else { return Ok(None) };
+        let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.word() == *kind_word) else {
+            return Ok(None);
+        };
+        // A part of a service or an action stands in the file of the whole.
+        let stem = full_name.split('_').next().unwrap_or_default();
+        let file = format!("{kind_word}/{stem}.{kind_word}");
+        let found =
+            self.folders_of(package).into_iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
+        let definition =
+            |path| Definition { package: (*package).to_owned(), kind, name: stem.to_owned(), path };
+        match found {
+            Some(path) => definition(path).read().map(Some),
+            None => Ok(built_in(package, full_name)),
+        }
+    }
+
+    /// Folders that may be the package's, best first.
+    fn folders_of(&self, package: &str) -> Vec<PathBuf> {
+        let mut folders: Vec<PathBuf> = self.named.get(package).cloned().into_iter().collect();
+        for folder in &self.folders {
+            folders.push(folder.join(package));
+            folders.push(folder.join("share").join(package));
+            folders.push(folder.join(package).join("share").join(package));
+            folders.extend(children(folder).into_iter().map(|child| child.join(package)));
+        }
+        folders
+    }
+
+    /// The first folder that is this package.
+    pub(super) fn folder_of(&self, package: &str) -> Option<PathBuf> {
+        let is_package = |folder: &PathBuf| Kind::ALL.iter().any(|kind| folder.join(kind.word()).is_dir());
+        self.folders_of(package).into_iter().find(is_package)
+    }
+
+    /// The sentence for a type that is found nowhere, and the way out.
+    pub(super) fn not_found(&self, name: &TypeName) -> (String, String) {
+        let package = name.package();
+        let what = match self.named.get(package) {
+            Some(folder) => format!("{name} is found nowhere in {}", folder.display()),
+            None if self.folders.is_empty() => {
+                format!("{name} is found nowhere, and there is no folder to look in")
+            }
+            None => {
+                let folders: Vec<_> =
+                    self.folders.iter().take(5).map(|folder| folder.display().to_string()).collect();
+                format!("{name} is found nowhere below {}", folders.join(", "))
+            }
+        };
+        let help = match self.named.contains_key(package) {
+            true => "check the name, or name the package's other folder, too".to_owned(),
+            false => format!(
+                "name the folder that holds the package {package} with --search DIR, or source ROS 2's setup script, which sets AMENT_PREFIX_PATH"
+            ),
+        };
+        (what, help)
+    }
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(FILES_MAX);
+    let mut children: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    children.sort();
+    children
+}
+
+fn built_in(package: &str, name: &str) -> Option<Vec<Named>> {
+    let (.., text) = BUILT_IN.iter().find(|(of, known, _)| (*of, *known) == (package, name))?;
+    let source = Source::new(format!("built-in definition of {package}/msg/{name}"), *text);
+    let types = rosidl::parse(&source, Kind::Msg, package, name).ok()?;
+    Some(types.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect())
+}
+
+/// The text of the first `<name>` of a `package.xml`.
+fn name_of(xml: &str) -> Option<String> {
+    let (_, rest) = xml.split_once("<name>")?;
+    let (name, _) = rest.split_once("</name>")?;
+    Some(name.trim().to_owned()).filter(|name| rosidl::rules::is_field_name(name))
+}
+
+impl Package {
+    /// Its definitions, in the order of kind and name.
+    pub(super) fn files(&self) -> Result<Vec<Definition>, Fault> {
+        let mut files = Vec::new();
+        for kind in Kind::ALL {
+            let folder = self.folder.join(kind.word());
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            let mut paths: Vec<PathBuf> =
+                entries.flatten().map(|entry| entry.path()).take(FILES_MAX + 1).collect();
+            if paths.len() > FILES_MAX {
+                let what = format!("{} holds more than {FILES_MAX} files", folder.display());
+                return Err(Fault::new(what).help("split the package"));
+            }
+            // Where ROS 2 is installed both lie side by side; the .idl is made of the other.
+            let has_both = |path: &Path| path.with_extension(kind.word()).is_file();
+            paths.retain(|path| {
+                let ending = path.extension().unwrap_or_default();
+                ending == kind.word() || (ending == "idl" && !has_both(path))
+            });
+            paths.sort();
+            files.extend(paths.into_iter().map(|path| Definition {
+                package: self.name.clone(),
+                kind,
+                name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+                path,
+            }));
+        }
+        if files.is_empty() {
+            let what = format!("{} holds no .msg, .srv, .action or .idl", self.folder.display());
+            return Err(
+                Fault::new(what).help("name the folder of a package, e.g. /opt/ros/jazzy/share/std_msgs")
+            );
+        }
+        Ok(files)
+    }
+}
+
+impl Definition {
+    /// Reads the file into the types that it defines.
+    pub(super) fn read(&self) -> Result<Vec<Named>, Faults> {
+        let source = read_source(&self.path)?;
+        if self.path.extension().is_some_and(|ending| ending == "idl") {
+            return read_idl(&source);
+        }
+        let types = rosidl::parse(&source, self.kind, &self.package, &self.name)?;
+        Ok(types.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect())
+    }
+}
+
+/// The structs of a file of IDL.
+pub(super) fn read_idl(source: &Source) -> Result<Vec<Named>, Faults> {
+    let structs = idl::parse(source)?.structs;
+    Ok(structs.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect())
+}
+
+/// Reads a text file of bounded size.
+///
+/// # Errors
+/// It cannot be read, is too long or not UTF-8.
+pub fn read_source(path: &Path) -> Result<Source, Fault> {
+    let shown = path.display().to_string();
+    let cannot =
+        |error| Fault::new(format!("{shown} cannot be read: {error}")).help("name a file that can be read");
+    let length = fs::metadata(path).map_err(cannot)?.len();
+    if length > FILE_BYTES_MAX {
+        let what = format!("{shown} has {length} bytes, and a definition at most {FILE_BYTES_MAX}");
+        return Err(Fault::new(what).help("split it"));
+    }
+    let bytes = fs::read(path).map_err(cannot)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Fault::new(format!("{shown} is not UTF-8 from byte {at} on")).help("save it as UTF-8")
+    })?;
+    Ok(Source::new(shown, text))
+}

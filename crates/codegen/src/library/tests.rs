@@ -1,0 +1,136 @@
+//! Packages on disk, and types that do not fit together.
+
+use std::fs;
+
+use super::*;
+
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn load(root: &Path, packages: &[&str], search: &[&str]) -> Result<(Library, Vec<TypeName>), String> {
+    let mut library = Library::new(search.iter().map(|path| root.join(path)));
+    let mut names = Vec::new();
+    for package in packages {
+        names.extend(library.add_package(&root.join(package)).map_err(|faults| faults.to_string())?);
+    }
+    library.resolve(&names).map_err(|faults| faults.to_string())?;
+    Ok((library, names))
+}
+
+#[test]
+fn types_are_found_in_named_packages_installed_ones_and_workspaces() {
+    let root = folder(&[
+        (
+            "mine/msg/Pose.msg",
+            "geometry_msgs/Point at\nstd_msgs/Header header\nOther other\nbuiltin_interfaces/Time t\n",
+        ),
+        ("mine/msg/Other.msg", "deep_msgs/Deep deep\n"),
+        ("ros/share/std_msgs/msg/Header.msg", "string frame_id\n"),
+        ("ws/repo/geometry_msgs/msg/Point.msg", "float64 x\n"),
+        ("isolated/deep_msgs/share/deep_msgs/msg/Deep.msg", "uint8 a\n"),
+    ]);
+    let (library, names) = load(root.path(), &["mine"], &["ros", "ws", "isolated"]).unwrap();
+    assert_eq!(names.iter().map(TypeName::as_str).collect::<Vec<_>>(), ["mine/msg/Other", "mine/msg/Pose"]);
+    assert_eq!(library.types().count(), 6);
+    let referred = library.referred(&names[1]);
+    assert_eq!(referred.len(), 5);
+}
+
+#[test]
+fn a_packages_name_is_the_one_in_its_manifest() {
+    let xml = "<package><name> good_msgs </name></package>";
+    let root = folder(&[("clone-of-it/package.xml", xml), ("clone-of-it/msg/A.msg", "uint8 a\n")]);
+    assert_eq!(load(root.path(), &["clone-of-it"], &[]).unwrap().1[0].as_str(), "good_msgs/msg/A");
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused_in_a_sentence() {
+    let huge = "uint8[4294967295] a\n";
+    let square = ("p/msg/A.msg", "B[60000] b\n");
+    for (files, expected) in [
+        (
+            vec![("p/msg/A.msg", "B b\n"), ("p/msg/B.msg", "A[] a\n")],
+            "contains itself: p/msg/A > p/msg/B > p/msg/A",
+        ),
+        (vec![("p/msg/A.msg", "q/B b\n")], "q/msg/B is found nowhere, and there is no folder to look in"),
+        (vec![("p/msg/A.msg", "B b\n")], "p/msg/B is found nowhere in"),
+        (vec![("p/msg/A.msg", huge)], "takes at least 4294967295 bytes"),
+        (vec![square, ("p/msg/B.msg", "float64[60000] b\n")], "more than the 64 MiB"),
+        (vec![("p/x.msg", "")], "holds no folder msg, srv or action"),
+        (vec![("p/msg/x.txt", "")], "holds no .msg, .srv, .action or .idl"),
+        (vec![("p/msg/small.msg", "uint8 a\n")], "\"small\" is not a name that a type may have"),
+    ] {
+        let root = folder(&files);
+        let refused = load(root.path(), &["p"], &[]).unwrap_err();
+        assert!(refused.contains(expected), "{refused}");
+    }
+    let refused = load(Path::new("/nowhere"), &["p"], &[]).unwrap_err();
+    assert!(refused.contains("/nowhere/p cannot be read"), "{refused}");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused() {
+    let root = folder(&[("p/msg/A.msg", "")]);
+    fs::write(root.path().join("p/msg/A.msg"), b"uint8 a # \xff\n").unwrap();
+    assert!(load(root.path(), &["p"], &[]).unwrap_err().contains("is not UTF-8 from byte 10"));
+}
+
+#[test]
+fn nesting_ends_where_decoders_end() {
+    let chain = |depth: usize| {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("p/msg")).unwrap();
+        for level in 0..depth {
+            let text =
+                if level + 1 == depth { "uint8 a\n".to_owned() } else { format!("T{}[] t\n", level + 1) };
+            fs::write(root.path().join(format!("p/msg/T{level}.msg")), text).unwrap();
+        }
+        load(root.path(), &["p"], &[]).map(|_| ())
+    };
+    assert_eq!(chain(NESTING_MAX), Ok(()));
+    assert!(chain(NESTING_MAX + 1).unwrap_err().contains("60"));
+    assert!(chain(3 * NESTING_MAX).is_err());
+}
+
+#[test]
+fn sizes_are_those_of_cdr() {
+    let root = folder(&[
+        ("p/msg/Fixed.msg", "uint8 a\nfloat64 b\nuint8 c\n"),
+        ("p/msg/Bounded.msg", "string<=5 s\nFixed[<=2] f\n"),
+        ("p/msg/Open.msg", "string s\n"),
+        ("p/msg/Empty.msg", ""),
+    ]);
+    let (library, names) = load(root.path(), &["p"], &[]).unwrap();
+    let sizes: Vec<_> = names
+        .iter()
+        .map(|name| library.measure(name).map(|m| (m.span.map(|span| span.bytes()), m.is_fixed)).unwrap())
+        .collect();
+    // 4 + 6 + 2 + 4, then twice: a byte, padding to 8, 8, a byte.
+    assert_eq!(sizes, [(Some(16 + 17 + 7 + 8 + 1), false), (Some(1), true), (Some(17), true), (None, false)]);
+}
+
+#[test]
+fn idl_is_read_where_there_is_no_msg() {
+    let idl = |name: &str| {
+        format!("module p {{ module msg {{ struct {name} {{ double x; p::msg::Other other; }}; }}; }};")
+    };
+    let root = folder(&[
+        ("p/msg/One.idl", &idl("One")),
+        ("p/msg/Other.idl", "module p { module msg { struct Other { long a; }; }; };"),
+        ("p/msg/Two.idl", "this is not read"),
+        ("p/msg/Two.msg", "float64 x\n"),
+    ]);
+    let (library, names) = load(root.path(), &["p"], &[]).unwrap();
+    assert_eq!(names.len(), 3);
+    assert_eq!(library.measure(&names[0]).unwrap().fixed_bytes, 12);
+    let wrong = folder(&[("p/msg/One.idl", "module p { union U; };")]);
+    assert!(load(wrong.path(), &["p"], &[]).unwrap_err().contains("union of IDL is not supported"));
+}

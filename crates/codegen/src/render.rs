@@ -1,0 +1,156 @@
+//! Templates → files in memory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use minijinja::{Environment, UndefinedBehavior, Value, context};
+
+use crate::diagnostic::Fault;
+
+/// What a template is rendered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Once.
+    Project,
+    /// Once for each package.
+    Package,
+    /// Once for each program in this language.
+    Program,
+}
+
+/// A template that is compiled in, and where its result goes; `{}` is the package's or program's name, `{project}` the
+/// project's.
+struct Template {
+    name: &'static str,
+    text: &'static str,
+    /// The language that it belongs to; empty for all.
+    language: &'static str,
+    scope: Scope,
+    path: &'static str,
+}
+
+macro_rules! template {
+    ($name:literal, $language:literal, $scope:ident, $path:literal) => {
+        Template {
+            name: $name,
+            text: include_str!(concat!("../templates/", $name)),
+            language: $language,
+            scope: Scope::$scope,
+            path: $path,
+        }
+    };
+}
+
+const TEMPLATES: &[Template] = &[
+    template!("rust_mod.rs.j2", "rust", Project, "rust/mod.rs"),
+    template!("rust_package.rs.j2", "rust", Package, "rust/{}.rs"),
+    template!("rust_program.rs.j2", "rust", Program, "rust/program_{}.rs"),
+    template!("c_package.h.j2", "c", Package, "c/{}.h"),
+    template!("c_package.c.j2", "c", Package, "c/{}.c"),
+    template!("c_program.h.j2", "c", Program, "c/program_{}.h"),
+    template!("c_program.h.j2", "mcu", Program, "c/program_{}.h"),
+    template!("cpp_package.hpp.j2", "cpp", Package, "cpp/{}.hpp"),
+    template!("cpp_program.hpp.j2", "cpp", Program, "cpp/program_{}.hpp"),
+    template!("python_init.py.j2", "python", Project, "python/{project}/__init__.py"),
+    template!("python_definitions.py.j2", "python", Project, "python/{project}/definitions.py"),
+    template!("python_package.py.j2", "python", Package, "python/{project}/{}.py"),
+    template!("python_program.py.j2", "python", Program, "python/{project}/program_{}.py"),
+    template!("catalogue.html.j2", "", Project, "catalogue.html"),
+];
+
+/// Renders all files of a described system: path below the folder of results → text.
+///
+/// A file in `replacing` that has the name of a template takes its place.
+///
+/// # Errors
+/// A template cannot be read or rendered.
+pub fn render(
+    model: &serde_json::Value,
+    replacing: Option<&Path>,
+) -> Result<BTreeMap<String, String>, Fault> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_keep_trailing_newline(true);
+    environment.set_auto_escape_callback(|name| {
+        if name.ends_with(".html.j2") { minijinja::AutoEscape::Html } else { minijinja::AutoEscape::None }
+    });
+    environment.add_filter("c_comment", |text: String| c_comment(&text));
+    for template in TEMPLATES {
+        let text = match replacement(replacing, template.name)? {
+            Some(text) => text,
+            None => template.text.to_owned(),
+        };
+        let broken = |error: minijinja::Error| {
+            Fault::new(format!("the template {} is wrong: {}", template.name, sentence(&error)))
+        };
+        environment.add_template_owned(template.name, text).map_err(broken)?;
+    }
+    let whole = Value::from_serialize(model);
+    let mut files = BTreeMap::new();
+    for template in TEMPLATES {
+        for (name, entry) in targets(template, model) {
+            let project = model["project"]["name"].as_str().unwrap_or_default();
+            let path = template.path.replace("{project}", project).replace("{}", &name);
+            let values = context! { model => whole, entry => Value::from_serialize(entry) };
+            let rendered = environment.get_template(template.name).and_then(|found| found.render(values));
+            let text = rendered.map_err(|error| {
+                Fault::new(format!("{path} cannot be rendered: {}", sentence(&error)))
+                    .help("correct the template, or remove it from the folder of --templates")
+            })?;
+            if files.insert(path.clone(), text).is_some() {
+                return Err(Fault::new(format!("two files would be called {path}"))
+                    .help("rename the package or the program"));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// A text inside a comment of C or C++, which it must not end or continue.
+fn c_comment(text: &str) -> String {
+    let text = text.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /");
+    text.trim_end_matches(['\\', ' ']).to_owned()
+}
+
+fn sentence(error: &minijinja::Error) -> String {
+    let line = error.line().map_or(String::new(), |line| format!(" (line {line})"));
+    format!("{error}{line}").replace('\n', " ")
+}
+
+fn replacement(folder: Option<&Path>, name: &str) -> Result<Option<String>, Fault> {
+    let Some(path) = folder.map(|folder| folder.join(name)).filter(|path| path.is_file()) else {
+        return Ok(None);
+    };
+    let cannot = |error| {
+        Fault::new(format!("{} cannot be read: {error}", path.display()))
+            .help("name a folder of templates in UTF-8")
+    };
+    fs::read_to_string(&path).map(Some).map_err(cannot)
+}
+
+/// The names and values that a template is rendered for.
+fn targets<'m>(template: &Template, model: &'m serde_json::Value) -> Vec<(String, &'m serde_json::Value)> {
+    let is_wanted = |language: &str| {
+        let languages = model["project"]["languages"].as_array();
+        let has = |word: &str| languages.is_some_and(|list| list.iter().any(|known| known == word));
+        // Boards are written in C.
+        language.is_empty() || has(language) || (language == "c" && has("mcu"))
+    };
+    if !is_wanted(template.language) {
+        return Vec::new();
+    }
+    let list = |key: &str| model[key].as_array().map_or(&[][..], Vec::as_slice);
+    let named = |value: &'m serde_json::Value| (value["name"].as_str().unwrap_or_default().to_owned(), value);
+    match template.scope {
+        Scope::Project => vec![(String::new(), &model["project"])],
+        Scope::Package => list("packages").iter().map(named).collect(),
+        Scope::Program => list("programs")
+            .iter()
+            .filter(|program| program["language"] == template.language)
+            .map(named)
+            .collect(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Files in memory → a folder: only what differs is written, and only what was generated is removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::diagnostic::Fault;
+
+/// The list of files that were generated, below the folder of results.
+pub const MANIFEST: &str = "noctule-generated.txt";
+const MANIFEST_HEAD: &str =
+    "# Written by noctule gen: what it generated here, and removes when it is no longer wanted.\n";
+
+/// How a folder differs from what should be in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Files that are missing or differ, sorted.
+    pub write: Vec<String>,
+    /// Files that were generated and are no longer wanted, sorted.
+    pub remove: Vec<String>,
+}
+
+impl Difference {
+    /// True if there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.write.is_empty() && self.remove.is_empty()
+    }
+}
+
+/// Compares a folder with what should be in it; touches nothing.
+///
+/// # Errors
+/// A file is there and cannot be read.
+pub fn compare(folder: &Path, files: &BTreeMap<String, String>) -> Result<Difference, Fault> {
+    let files = with_manifest(files);
+    let mut write = Vec::new();
+    for (path, text) in &files {
+        let full = folder.join(path);
+        match fs::read(&full) {
+            Ok(bytes) if bytes == text.as_bytes() => {}
+            Ok(_) => write.push(path.clone()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => write.push(path.clone()),
+            Err(error) => {
+                let what = format!("{} cannot be read: {error}", full.display());
+                return Err(Fault::new(what).help("name another folder with --out"));
+            }
+        }
+    }
+    let mut remove: Vec<String> =
+        generated_before(folder).into_iter().filter(|path| !files.contains_key(path)).collect();
+    remove.retain(|path| folder.join(path).is_file());
+    Ok(Difference { write, remove })
+}
+
+/// Makes a folder what it should be. Every file is replaced at once, so that nothing is ever half-written.
+///
+/// # Errors
+/// A file cannot be written or removed.
+pub fn write(folder: &Path, files: &BTreeMap<String, String>) -> Result<Difference, Fault> {
+    let difference = compare(folder, files)?;
+    let files = with_manifest(files);
+    let cannot = |path: &Path, error: std::io::Error| {
+        Fault::new(format!("{} cannot be written: {error}", path.display()))
+            .help("name another folder with --out")
+    };
+    // The manifest last: what it does not name yet is only overwritten, never removed.
+    let (last, first): (Vec<&String>, Vec<&String>) =
+        difference.write.iter().partition(|path| *path == MANIFEST);
+    for path in first.into_iter().chain(last) {
+        let full = folder.join(path);
+        let parent = full.parent().unwrap_or(folder);
+        fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
+        let fresh = full.with_extension("noctule-new");
+        fs::write(&fresh, &files[path]).map_err(|error| cannot(&fresh, error))?;
+        fs::rename(&fresh, &full).map_err(|error| cannot(&full, error))?;
+    }
+    for path in &difference.remove {
+        let full = folder.join(path);
+        fs::remove_file(&full).map_err(|error| cannot(&full, error))?;
+    }
+    Ok(difference)
+}
+
+fn with_manifest(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut all = files.clone();
+    let list: String = files.keys().map(|path| format!("{path}\n")).collect();
+    all.insert(MANIFEST.to_owned(), format!("{MANIFEST_HEAD}{list}"));
+    all
+}
+
+/// Paths that the manifest names. One that leads out of the folder is nobody's of ours.
+fn generated_before(folder: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
+    let inside =
+        |path: &&str| PathBuf::from(path).components().all(|part| matches!(part, Component::Normal(_)));
+    text.lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .filter(inside)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+        list.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_second_run_writes_nothing_and_orphans_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, first) = (folder.path(), files(&[("a/x.h", "1"), ("b.py", "2")]));
+        assert_eq!(compare(path, &first).unwrap().write.len(), 3);
+        assert_eq!(write(path, &first).unwrap().write, ["a/x.h", "b.py", MANIFEST]);
+        assert!(write(path, &first).unwrap().is_empty());
+
+        fs::write(path.join("mine.txt"), "by hand").unwrap();
+        let second = files(&[("a/x.h", "3")]);
+        let difference = write(path, &second).unwrap();
+        assert_eq!(difference.write, ["a/x.h", MANIFEST]);
+        assert_eq!(difference.remove, ["b.py"]);
+        assert!(!path.join("b.py").exists() && path.join("mine.txt").exists());
+        assert_eq!(fs::read_to_string(path.join("a/x.h")).unwrap(), "3");
+    }
+
+    #[test]
+    fn a_manifest_cannot_name_files_outside() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "").unwrap();
+        let out = folder.path().join("out");
+        fs::create_dir(&out).unwrap();
+        fs::write(out.join(MANIFEST), format!("../victim\n{}\n", victim.display())).unwrap();
+        assert_eq!(write(&out, &files(&[])).unwrap().remove, Vec::<String>::new());
+        assert!(victim.exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_a_sentence() {
+        let refused = write(Path::new("/dev/null/x"), &files(&[("a", "")])).unwrap_err().to_string();
+        assert!(refused.contains("cannot be read") && refused.contains("--out"), "{refused}");
+    }
+}

@@ -1,0 +1,273 @@
+//! Datagrams on their way from the state to the kernel, and what sends them: no lock of the state is held meanwhile.
+//!
+//! Whoever has the outbox sends for everybody. The others queue their samples in the state, say that there is more, and go on; so
+//! datagrams leave in the order in which the state gave them out, and while one thread is in the kernel the next ones gather and
+//! leave together.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+
+use noctule_sys::datagram::is_too_long;
+use noctule_sys::datagram_batch::{
+    RUN_BYTES_MAX, RUNS_MAX, Run, SEGMENTS_MAX, is_not_segmented, queued_bytes, send_now, send_runs,
+};
+use noctule_timebase::Span;
+
+use super::kernel_queue::KernelQueue;
+use super::sockets::{Sockets, To};
+use super::state::State;
+use crate::clock;
+
+/// Datagrams and bytes taken from the state at once: what takes about 0.1 ms to encode and seal. Long enough that a system call is
+/// cheap for each of them, short enough for whoever waits for the state.
+const BATCH_DATAGRAMS: usize = 64;
+const BATCH_BYTES: usize = 128 << 10;
+/// After the socket's buffer was full.
+const FULL_AGAIN: Span = Span::from_ms(1);
+
+/// What was sent, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendCounters {
+    /// Datagrams given to the kernel, but for those to discovery's group.
+    pub datagrams: u64,
+    /// System calls that took.
+    pub system_calls: u64,
+    /// Times that the socket's buffer was full, so that what was due had to wait. No call waits for the kernel.
+    pub would_block: u64,
+    /// Times that fragments of long samples were held back because the line was behind.
+    pub held_back: u64,
+    /// Datagrams that the kernel refused: no route, or a network that is down.
+    pub failed: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    runs: Vec<Pending>,
+    /// Runs before this one were sent.
+    next: usize,
+    bytes: Vec<u8>,
+    /// Kept from one datagram to the next.
+    datagram: Vec<u8>,
+    queue: KernelQueue,
+    /// The kernel or the interface does not cut buffers into datagrams.
+    is_single: bool,
+    /// Datagrams that were too long for the line.
+    too_long: Vec<(SocketAddr, usize)>,
+    counters: SendCounters,
+}
+
+/// Datagrams to one destination.
+#[derive(Debug)]
+struct Pending {
+    to: To,
+    range: std::ops::Range<usize>,
+    segment_bytes: usize,
+    segments: usize,
+}
+
+/// What came of sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Everything.
+    All,
+    /// The socket's buffer is full.
+    Full,
+}
+
+impl Outbox {
+    pub(super) fn new() -> Outbox {
+        Outbox {
+            runs: Vec::new(),
+            next: 0,
+            bytes: Vec::new(),
+            datagram: Vec::new(),
+            queue: KernelQueue::new(clock::now()),
+            is_single: false,
+            too_long: Vec::new(),
+            counters: SendCounters::default(),
+        }
+    }
+
+    pub(super) fn counters(&self) -> SendCounters {
+        self.counters
+    }
+
+    /// Takes what is due from the state. True if there may be more.
+    pub(super) fn fill(&mut self, state: &mut State, socket: &UdpSocket) -> bool {
+        for (to, bytes) in self.too_long.drain(..) {
+            state.handle_too_long(to, bytes, clock::now());
+        }
+        self.look(socket);
+        if self.next == self.runs.len() {
+            self.next = 0;
+            self.runs.clear();
+            self.bytes.clear();
+        }
+        let mut allowance_bytes = self.queue.allowance_bytes();
+        for _ in 0..BATCH_DATAGRAMS {
+            if self.bytes.len() >= BATCH_BYTES {
+                return true;
+            }
+            let only_urgent = allowance_bytes == 0;
+            let Some(to) = state.poll_transmit(clock::now(), only_urgent, &mut self.datagram) else {
+                // Something may be held back: it can go once the queue has drained.
+                if only_urgent && state.has_long_samples() {
+                    self.queue.hold_back();
+                    self.counters.held_back += 1;
+                }
+                return false;
+            };
+            allowance_bytes = allowance_bytes.saturating_sub(self.datagram.len());
+            self.push(to);
+            if to == To::Everyone {
+                for peer in state.discovery.unicast_peers() {
+                    self.push(To::One(peer));
+                }
+            }
+        }
+        true
+    }
+
+    /// When the outbox must be filled and sent again although nothing new is due.
+    pub(super) fn check_at(&self) -> Option<noctule_timebase::Instant<clock::Raw>> {
+        self.queue.check_at()
+    }
+
+    /// Whether the outbox is to be filled again although nothing new is due: something was too long for the line, or was
+    /// held back and can go.
+    pub(super) fn wants_more(&mut self) -> bool {
+        self.queue.is_released() || !self.too_long.is_empty()
+    }
+
+    /// Gives the kernel what it takes.
+    pub(super) fn send(&mut self, sockets: &Sockets) -> Sent {
+        while let Some(pending) = self.runs.get(self.next) {
+            let bytes = &self.bytes[pending.range.clone()];
+            match pending.to {
+                To::One(to) if sockets.is_without_loopback(to) => {
+                    for datagram in bytes.chunks(pending.segment_bytes.max(1)) {
+                        sockets.send_without_loopback(to, datagram);
+                    }
+                }
+                To::One(_) => match self.send_runs(sockets) {
+                    Sent::All => continue,
+                    Sent::Full => return Sent::Full,
+                },
+                To::Channel(channel, reach) => sockets.send_to_channel((channel, reach), bytes),
+                To::Everyone => sockets.send_to_group(bytes),
+            }
+            self.queue.sent(pending.range.len());
+            self.next += 1;
+        }
+        if self.queue.wants_look()
+            && let Ok(queued_bytes) = queued_bytes(&sockets.own)
+        {
+            self.queue.handle_sent(queued_bytes, clock::now());
+        }
+        Sent::All
+    }
+
+    /// Looks at the kernel's queue, if that is due.
+    fn look(&mut self, socket: &UdpSocket) {
+        let now = clock::now();
+        if self.queue.check_at().is_some_and(|at| at <= now)
+            && let Ok(queued_bytes) = queued_bytes(socket)
+        {
+            self.queue.handle_drained(queued_bytes, now);
+        }
+    }
+
+    fn push(&mut self, to: To) {
+        let (start, length) = (self.bytes.len(), self.datagram.len());
+        self.bytes.extend_from_slice(&self.datagram);
+        let is_unsent = self.next < self.runs.len();
+        if let (To::One(_), Some(last)) = (to, self.runs.last_mut())
+            && is_unsent
+            && last.to == to
+            && last.range.end == start
+            && last.takes(length)
+            && !self.is_single
+        {
+            last.range.end += length;
+            last.segments += 1;
+            return;
+        }
+        self.runs.push(Pending { to, range: start..start + length, segment_bytes: length, segments: 1 });
+    }
+
+    /// Sends the next runs that are to single addresses.
+    fn send_runs(&mut self, sockets: &Sockets) -> Sent {
+        let socket = &sockets.own;
+        let mut runs = [Run { to: SocketAddr::from(([0; 4], 0)), bytes: &[], segment_bytes: 0 }; RUNS_MAX];
+        let mut count = 0;
+        for (pending, run) in self.runs[self.next..].iter().zip(&mut runs) {
+            let To::One(to) = pending.to else { break };
+            if count > 0 && sockets.is_without_loopback(to) {
+                break;
+            }
+            let bytes = &self.bytes[pending.range.clone()];
+            *run = Run { to, bytes, segment_bytes: pending.segment_bytes };
+            count += 1;
+        }
+        self.counters.system_calls += 1;
+        match send_runs(socket, &runs[..count]) {
+            Ok(taken) => {
+                for pending in &self.runs[self.next..self.next + taken] {
+                    self.counters.datagrams += pending.segments as u64;
+                    self.queue.sent(pending.range.len());
+                }
+                self.next += taken;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.counters.would_block += 1;
+                self.queue.handle_full(clock::now() + FULL_AGAIN);
+                return Sent::Full;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if runs[0].is_segmented() && is_not_segmented(&error) => {
+                self.is_single |= !is_too_long(&error);
+                let (run, segment_bytes) = (runs[0].bytes.to_vec(), runs[0].segment_bytes);
+                let to = runs[0].to;
+                for datagram in run.chunks(segment_bytes.max(1)) {
+                    self.send_single(socket, datagram, to);
+                }
+                self.next += 1;
+            }
+            Err(error) => {
+                if is_too_long(&error) {
+                    self.too_long.push((runs[0].to, runs[0].bytes.len()));
+                } else {
+                    // A node that is gone, a network that is down: discovery notices.
+                    self.counters.failed += 1;
+                }
+                self.next += 1;
+            }
+        }
+        Sent::All
+    }
+
+    fn send_single(&mut self, socket: &UdpSocket, datagram: &[u8], to: SocketAddr) {
+        self.counters.system_calls += 1;
+        match send_now(socket, datagram, to) {
+            Ok(()) => {
+                self.counters.datagrams += 1;
+                self.queue.sent(datagram.len());
+            }
+            Err(error) if is_too_long(&error) => self.too_long.push((to, datagram.len())),
+            Err(error) => {
+                self.counters.would_block += u64::from(error.kind() == io::ErrorKind::WouldBlock);
+                self.counters.failed += 1;
+            }
+        }
+    }
+}
+
+impl Pending {
+    /// Whether a datagram of this length can follow in the same buffer: all but the last have one length.
+    fn takes(&self, length: usize) -> bool {
+        let is_whole = self.range.len() == self.segments * self.segment_bytes;
+        let fits = self.range.len() + length <= RUN_BYTES_MAX && self.segments < SEGMENTS_MAX;
+        is_whole && fits && length <= self.segment_bytes && length > 0
+    }
+}

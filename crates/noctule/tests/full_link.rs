@@ -1,0 +1,125 @@
+//! One topic fills the line; what becomes of the others of its node.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use noctule::clock::{self, LocalClock};
+use noctule::{Node, Publisher, Reliability, Subscriber};
+use noctule_sys::clock::sleep_until;
+
+mod hosts;
+
+const DOMAIN: u32 = 41;
+const IMU_SAMPLES: u64 = 600;
+const IMU_INTERVAL_NS: i64 = 5_000_000;
+const CAMERA_INTERVAL_NS: i64 = 100_000_000;
+
+fn join(publisher: &Publisher, subscriber: &mut Subscriber) {
+    while publisher.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+}
+
+/// Sorted.
+fn show(name: &str, times_ns: &mut [i64]) {
+    times_ns.sort_unstable();
+    let at = |share: f64| times_ns[((times_ns.len() - 1) as f64 * share) as usize] as f64 / 1e6;
+    let (median, high, worst) = (at(0.5), at(0.999), at(1.0));
+    eprintln!(
+        "  {name}: p50 {median:.3} ms, p99.9 {high:.3} ms, worst {worst:.3} ms, {} in all",
+        times_ns.len()
+    );
+}
+
+struct Outcome {
+    imu_received: u64,
+    pictures: usize,
+    gone: Vec<String>,
+}
+
+/// A camera of 1 MB at 10 Hz and an inertial sensor of 64 B at 200 Hz in one node, for 3 s.
+fn camera_and_imu((far, near): &(Node, Node), reliability: Reliability) -> Outcome {
+    let builder = far.publisher("camera").payload_bytes_max(1 << 20).keep_last(1);
+    let mut camera = builder.reliability(reliability).open().unwrap();
+    // Deep enough for a reader that this machine keeps waiting.
+    let mut imu = far.publisher("imu").keep_last(64).open().unwrap();
+    let mut pictures = near.subscriber("camera").reliability(reliability).open().unwrap();
+    let mut samples = near.subscriber("imu").open().unwrap();
+    join(&camera, &mut pictures);
+    join(&imu, &mut samples);
+    let is_over = AtomicBool::new(false);
+    let (mut imu_calls, mut camera_calls, mut delays) = (Vec::new(), Vec::new(), Vec::new());
+    let mut received = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let picture = vec![7; 1_000_000];
+            let mut at = clock::now().ns();
+            while !is_over.load(Ordering::Relaxed) {
+                let begin = clock::now().ns();
+                camera.publish(&picture).unwrap();
+                camera_calls.push(clock::now().ns() - begin);
+                at += CAMERA_INTERVAL_NS;
+                sleep_until(at);
+            }
+        });
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                while let Some(sample) = samples.take().unwrap() {
+                    let sent_ns = i64::from_le_bytes(sample.to_vec()[..8].try_into().unwrap());
+                    delays.push(sample.info().receive_time.ns() - sent_ns);
+                    received += 1;
+                }
+                samples.wait(Some(Duration::from_millis(20)));
+            }
+        });
+        let mut at = clock::now().ns();
+        for _ in 0..IMU_SAMPLES {
+            let begin = clock::now().ns();
+            let mut bytes = [0; 64];
+            bytes[..8].copy_from_slice(&begin.to_le_bytes());
+            imu.publish(&bytes).unwrap();
+            imu_calls.push(clock::now().ns() - begin);
+            at += IMU_INTERVAL_NS;
+            sleep_until(at);
+        }
+        sleep_until(at + 20 * IMU_INTERVAL_NS);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    show("imu publish", &mut imu_calls);
+    show("camera publish", &mut camera_calls);
+    show("imu from publish to arrival", &mut delays);
+    let notices = |node: &Node| std::iter::from_fn(|| node.poll_notice()).collect::<Vec<_>>();
+    let all = notices(far).into_iter().chain(notices(near));
+    let gone = all.filter(|notice| matches!(notice, noctule::Notice::Gone { .. }));
+    let gone = gone.map(|notice| notice.to_string()).collect();
+    let pictures = std::iter::from_fn(|| pictures.take().unwrap()).count();
+    let given_up = imu.given_up();
+    eprintln!("  subscriber {:?}\n  link {:?}", samples.counters(), near.link_counters(far.id()));
+    eprintln!("  {received} of {IMU_SAMPLES} samples, {given_up} given up; {:?}", far.send_counters());
+    Outcome { imu_received: received, pictures, gone }
+}
+
+#[test]
+fn an_inertial_sensor_gets_through_beside_a_camera_that_fills_the_line() {
+    let Some(hosts) = hosts::pair() else { return };
+    for (mbit_per_s, reliability) in [
+        (50, Reliability::BestEffort),
+        (10, Reliability::BestEffort),
+        (2, Reliability::BestEffort),
+        (50, Reliability::Reliable),
+        (2, Reliability::Reliable),
+    ] {
+        eprintln!("{mbit_per_s} Mbit/s, camera {reliability:?}");
+        hosts.0.limit(mbit_per_s);
+        let clock: LocalClock = "offset=5s".parse().unwrap();
+        let far = hosts.0.node("far", |builder| builder.domain(DOMAIN).clock(clock));
+        let near = hosts.1.node("near", |builder| builder.domain(DOMAIN));
+        let outcome = camera_and_imu(&(far, near), reliability);
+        // On a line that drops nothing, what reached the kernel arrives. Nobody waits seconds for anybody.
+        let least = IMU_SAMPLES - IMU_SAMPLES / 20;
+        assert!(outcome.imu_received >= least, "{mbit_per_s} Mbit/s: {}", outcome.imu_received);
+        assert_eq!(outcome.gone, [""; 0], "{mbit_per_s} Mbit/s");
+        assert!(mbit_per_s < 50 || outcome.pictures >= 1, "{mbit_per_s} Mbit/s: no picture");
+    }
+}

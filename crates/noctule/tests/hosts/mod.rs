@@ -1,0 +1,57 @@
+//! Hosts: network namespaces of this machine, joined by a cable whose rate can be limited.
+#![allow(missing_docs, unreachable_pub, clippy::print_stderr, dead_code)] // not every test uses all of it
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+use noctule::{Node, NodeBuilder};
+use noctule_sys::namespace::NetworkNamespace;
+
+/// A host by its network, and its address there.
+pub struct Host(NetworkNamespace, Ipv4Addr);
+
+impl Host {
+    fn run(&self, program: &str, arguments: &str) -> Result<(), String> {
+        let run = || Command::new(program).args(arguments.split(' ')).output();
+        let output = self.0.run(run).map_err(|error| error.to_string())?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(format!("{program} {arguments}: {said}")) }
+    }
+
+    /// What this host sends takes its time: a token bucket in front of a queue of 2 MB.
+    pub fn limit(&self, mbit_per_s: u32) {
+        let limit =
+            format!("qdisc replace dev cable root tbf rate {mbit_per_s}mbit burst 4kb limit {}", 2 << 20);
+        self.run("tc", &limit).unwrap();
+    }
+
+    /// A node on this host.
+    pub fn node(&self, name: &str, with: impl FnOnce(NodeBuilder) -> NodeBuilder + Send) -> Node {
+        let open = || {
+            let builder = Node::builder(name).keep_notices();
+            with(builder).open().map_err(io::Error::other)
+        };
+        self.0.run(open).unwrap()
+    }
+}
+
+/// Two hosts joined by a cable; `None`, and why is said, where namespaces cannot be made or limited.
+pub fn pair() -> Option<(Host, Host)> {
+    let namespace = || NetworkNamespace::create().map_err(|error| format!("no namespaces: {error}"));
+    let joined = || -> Result<(Host, Host), String> {
+        let host = |number| namespace().map(|it| Host(it, Ipv4Addr::new(10, 77, 0, number)));
+        let (a, b) = (host(1)?, host(2)?);
+        let path = format!("/proc/{}/fd/{}", std::process::id(), b.0.descriptor().as_raw_fd());
+        a.run("ip", &format!("link add cable type veth peer name cable netns {path}"))?;
+        for host in [&a, &b] {
+            host.run("ip", &format!("addr add {}/24 dev cable", host.1))?;
+            host.run("ip", "link set cable up")?;
+        }
+        a.run("tc", "qdisc replace dev cable root tbf rate 1000mbit burst 64kb limit 2000000")?;
+        a.run("tc", "qdisc del dev cable root")?;
+        Ok((a, b))
+    };
+    joined().map_err(|why| eprintln!("skipped, it needs CAP_NET_ADMIN, iproute2 and tbf: {why}")).ok()
+}

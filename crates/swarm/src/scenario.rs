@@ -1,0 +1,546 @@
+//! A swarm's experiment as TOML: who flies, what they know, over which air.
+
+use noctule_netsim::air::{AirSpec, Band, Bursts, RadioSpec, Rate, STATIONS_MAX, broadcast_load};
+use noctule_timebase::Span;
+use serde::Deserialize;
+
+use crate::avoid::Margins;
+use crate::formation::Shape;
+use crate::neighbours::Knowledge;
+use crate::state::STATE_BYTES;
+use crate::vehicle::Limits;
+
+/// Most drones of a scenario.
+pub const NODES_MAX: usize = STATIONS_MAX;
+
+/// A checked experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// Drones.
+    pub nodes: usize,
+    /// What they fly.
+    pub mission: Mission,
+    /// Virtual time, s.
+    pub seconds: f64,
+    /// They hover this long first and hear each other, s.
+    pub hover_s: f64,
+    /// Gusts: standard deviation per axis, m/s²; each drone has its own.
+    pub wind_m_s2: f64,
+    /// Vehicles.
+    pub limits: Limits,
+    /// Distances.
+    pub margins: Margins,
+    /// Decisions per second.
+    pub decision_hz: f64,
+    /// States.
+    pub states: States,
+    /// How states travel.
+    pub transport: Transport,
+    /// The medium; `None`: perfect knowledge without any radio.
+    pub air: Option<AirSpec>,
+    /// Share of the air all states may take together, 0 to 1.
+    pub air_budget: f64,
+    /// Who is killed.
+    pub kill: Option<Kill>,
+}
+
+/// What drones fly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mission {
+    /// All start on a sphere and cross to the opposite point, all through the middle; the mean distance of neighbours at
+    /// the start, m.
+    Crossing {
+        /// m.
+        spacing_m: f64,
+    },
+    /// A leader flies a circle; the others keep their slots.
+    Formation {
+        /// Between slots, m.
+        spacing_m: f64,
+        /// The first shape; every 20 s comes the next.
+        shape: Shape,
+        /// Of the leader, m/s.
+        speed_m_s: f64,
+    },
+    /// All fly together in a cube.
+    Flock {
+        /// Mean distance at the start, m.
+        spacing_m: f64,
+    },
+}
+
+/// What drones say of themselves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct States {
+    /// Asked for, Hz.
+    pub rate_hz: f64,
+    /// The rate is not lowered below this to stay within the air's budget, Hz.
+    pub rate_min_hz: f64,
+    /// From the moment a state is true until it is handed to the radio.
+    pub delay: Span,
+    /// Error of the own position, m.
+    pub position_bound_m: f64,
+    /// Error of the own velocity, m/s.
+    pub velocity_bound_m_s: f64,
+    /// Clocks of two drones are known to each other within this.
+    pub clock_bound: Span,
+    /// States are dropped after this.
+    pub lifespan: Span,
+    /// How they are used.
+    pub knowledge: Knowledge,
+}
+
+/// How a state travels: models of transports, not the transports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Transport {
+    /// One frame to all, never repeated.
+    Multicast,
+    /// The same state so often, spread evenly over its deadline: one period.
+    Repeated {
+        /// Frames per state, 2 to 4.
+        copies: u32,
+    },
+    /// A frame to each other drone, acknowledged and retried by the MAC.
+    UnicastMesh,
+}
+
+/// Drones that fall silent and hover.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kill {
+    /// Share of all, drawn by the seed.
+    pub share: f64,
+    /// When, s.
+    pub at_s: f64,
+}
+
+/// Why a text is no scenario.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ScenarioError {
+    /// Not TOML, or with a field nobody knows.
+    #[error("the scenario cannot be read: {0}; compare with scenarios/swarm_design_point.toml")]
+    Syntax(String),
+    /// A number that makes no sense.
+    #[error("{field} is {value}; give {range}")]
+    Range {
+        /// Which.
+        field: &'static str,
+        /// What it is.
+        value: String,
+        /// What it can be.
+        range: &'static str,
+    },
+    /// More than the air can carry.
+    #[error("{0}")]
+    Air(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    name: String,
+    #[serde(default, rename = "description")]
+    _description: String,
+    swarm: SwarmText,
+    #[serde(default)]
+    vehicle: VehicleText,
+    #[serde(default)]
+    avoid: AvoidText,
+    #[serde(default)]
+    state: StateText,
+    #[serde(default)]
+    air: AirText,
+    kill: Option<KillText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SwarmText {
+    nodes: usize,
+    mission: String,
+    shape: String,
+    spacing_m: f64,
+    speed_m_s: f64,
+    seconds: f64,
+    hover_s: f64,
+    wind_m_s2: f64,
+    neighbours: String,
+}
+
+impl Default for SwarmText {
+    fn default() -> SwarmText {
+        SwarmText {
+            nodes: 100,
+            mission: "crossing".into(),
+            shape: "wedge".into(),
+            spacing_m: 20.0,
+            speed_m_s: 5.0,
+            seconds: 60.0,
+            hover_s: 2.0,
+            wind_m_s2: 0.0,
+            neighbours: "bound".into(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct VehicleText {
+    speed_m_s: f64,
+    acceleration_m_s2: f64,
+    response_s: f64,
+    radius_m: f64,
+}
+
+impl Default for VehicleText {
+    fn default() -> VehicleText {
+        let Limits { speed_m_s, acceleration_m_s2, response_s, radius_m, .. } = Limits::default();
+        VehicleText { speed_m_s, acceleration_m_s2, response_s, radius_m }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AvoidText {
+    hard_margin_m: f64,
+    soft_margin_m: f64,
+    horizon_s: f64,
+    decision_hz: f64,
+    braking_share: f64,
+}
+
+impl Default for AvoidText {
+    fn default() -> AvoidText {
+        let margins = Margins::default();
+        AvoidText {
+            hard_margin_m: margins.hard_m,
+            soft_margin_m: margins.soft_m,
+            horizon_s: margins.horizon_s,
+            decision_hz: 20.0,
+            braking_share: margins.braking_share,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct StateText {
+    rate_hz: f64,
+    rate_min_hz: Option<f64>,
+    delay_ms: f64,
+    position_bound_m: f64,
+    velocity_bound_m_s: f64,
+    clock_bound_ms: f64,
+    lifespan_s: f64,
+    transport: String,
+    copies: u32,
+}
+
+impl Default for StateText {
+    fn default() -> StateText {
+        StateText {
+            rate_hz: 10.0,
+            rate_min_hz: None,
+            delay_ms: 50.0,
+            position_bound_m: 0.1,
+            velocity_bound_m_s: 0.05,
+            clock_bound_ms: 1.0,
+            lifespan_s: 10.0,
+            transport: "multicast".into(),
+            copies: 2,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AirText {
+    perfect: bool,
+    band_ghz: f64,
+    multicast_mbps: f64,
+    unicast_mbps: f64,
+    power_dbm: f64,
+    exponent: f64,
+    shadowing_db: f64,
+    rice_k: f64,
+    loss: f64,
+    burst_ms: f64,
+    budget: f64,
+}
+
+impl Default for AirText {
+    fn default() -> AirText {
+        let radio = RadioSpec::default();
+        AirText {
+            perfect: false,
+            band_ghz: 5.0,
+            multicast_mbps: 24.0,
+            unicast_mbps: 54.0,
+            power_dbm: radio.power_dbm,
+            exponent: radio.exponent,
+            shadowing_db: radio.shadowing_db,
+            rice_k: 6.0,
+            loss: 0.0,
+            burst_ms: 100.0,
+            budget: 0.6,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KillText {
+    share: f64,
+    at_s: f64,
+}
+
+impl Scenario {
+    /// Reads and checks a scenario. What it asks of the air is checked by [`Self::plan_rate`].
+    ///
+    /// # Errors
+    /// [`ScenarioError`]: no TOML, an unknown field, or a number out of its range.
+    pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+        let text: Text = toml::from_str(text).map_err(|error: toml::de::Error| {
+            ScenarioError::Syntax(on_one_line(error.message(), &error, text))
+        })?;
+        let (swarm, state) = (&text.swarm, &text.state);
+        let copies = range("state.copies", f64::from(state.copies), 2.0..=4.0, "2 to 4")? as u32;
+        let scenario = Scenario {
+            name: text.name.clone(),
+            nodes: range("swarm.nodes", swarm.nodes as f64, 2.0..=NODES_MAX as f64, "2 to 4096")? as usize,
+            mission: mission(swarm)?,
+            seconds: range("swarm.seconds", swarm.seconds, 1.0..=3600.0, "1 to 3600 s")?,
+            hover_s: range("swarm.hover_s", swarm.hover_s, 0.0..=60.0, "0 to 60 s")?,
+            wind_m_s2: range("swarm.wind_m_s2", swarm.wind_m_s2, 0.0..=3.0, "0 to 3 m/s²")?,
+            limits: limits(&text)?,
+            margins: margins(&text.avoid, text.vehicle.response_s)?,
+            decision_hz: range("avoid.decision_hz", text.avoid.decision_hz, 1.0..=100.0, "1 to 100 Hz")?,
+            states: states(state, &swarm.neighbours)?,
+            transport: match state.transport.as_str() {
+                "multicast" => Transport::Multicast,
+                "repeated" => Transport::Repeated { copies },
+                "unicast_mesh" => Transport::UnicastMesh,
+                other => return Err(choice("state.transport", other, "multicast, repeated or unicast_mesh")),
+            },
+            air: if text.air.perfect { None } else { Some(air(&text.air)?) },
+            air_budget: range("air.budget", text.air.budget, 0.01..=1.0, "0.01 to 1")?,
+            kill: text.kill.as_ref().map(kill).transpose()?,
+        };
+        Ok(scenario)
+    }
+
+    /// Share of the air that all states take together at `rate_hz`, if no two frames collide.
+    pub fn air_load(&self, rate_hz: f64) -> f64 {
+        let Some(air) = &self.air else { return 0.0 };
+        let once = broadcast_load(air, self.nodes, STATE_BYTES as u32, rate_hz);
+        match self.transport {
+            Transport::Multicast => once,
+            Transport::Repeated { copies } => once * f64::from(copies),
+            Transport::UnicastMesh => {
+                let frame = AirSpec { multicast_rate: air.unicast_rate, ..*air };
+                let data = broadcast_load(&frame, self.nodes, STATE_BYTES as u32, rate_hz);
+                let acknowledged =
+                    air.band.sifs() + air.unicast_rate.control().airtime(noctule_netsim::air::ACK_BYTES);
+                let all = self.nodes as f64 * rate_hz;
+                (data + all * acknowledged.as_s_f64()) * (self.nodes as f64 - 1.0)
+            }
+        }
+    }
+
+    /// The rate at which all states fit into the air's budget, Hz: the one asked for, or less, the same for all.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Air`] with the arithmetic: the rate would fall below the least one, or the modulation is one of
+    /// 802.11b and does not carry what was asked for.
+    pub fn plan_rate(&self) -> Result<f64, ScenarioError> {
+        let Some(air) = &self.air else { return Ok(self.states.rate_hz) };
+        let (rate_hz, budget) = (self.states.rate_hz, self.air_budget);
+        let load = self.air_load(rate_hz);
+        if load <= budget {
+            return Ok(rate_hz);
+        }
+        let fitting_hz = rate_hz * budget / load;
+        let slow = air.multicast_rate.is_dsss() && self.transport != Transport::UnicastMesh;
+        if !slow && fitting_hz >= self.states.rate_min_hz {
+            return Ok(fitting_hz);
+        }
+        Err(ScenarioError::Air(self.arithmetic(air, load, fitting_hz)))
+    }
+
+    fn arithmetic(&self, air: &AirSpec, load: f64, fitting_hz: f64) -> String {
+        let per_second = self.nodes as f64 * self.states.rate_hz;
+        let frames = match self.transport {
+            Transport::Multicast => 1.0,
+            Transport::Repeated { copies } => f64::from(copies),
+            Transport::UnicastMesh => self.nodes as f64 - 1.0,
+        };
+        let mbps = match self.transport {
+            Transport::UnicastMesh => air.unicast_rate.mbps(),
+            _ => air.multicast_rate.mbps(),
+        };
+        let each_ms = 1000.0 * load / (per_second * frames);
+        let way_out = match air.multicast_rate.is_dsss() {
+            true => "set air.multicast_mbps to 6 or more (`iw dev IF set mcast_rate 24`)".to_owned(),
+            false => format!("set state.rate_min_hz below {fitting_hz:.1} or fly fewer drones"),
+        };
+        format!(
+            "the air cannot carry this: {} drones × {} Hz × {frames} frames × {each_ms:.2} ms at {mbps} Mb/s are {:.0} % of \
+             the air, and the budget is {:.0} %; {way_out}, or ask for {:.1} Hz or less",
+            self.nodes,
+            self.states.rate_hz,
+            100.0 * load,
+            100.0 * self.air_budget,
+            libm::floor(10.0 * fitting_hz) / 10.0,
+        )
+    }
+}
+
+fn mission(swarm: &SwarmText) -> Result<Mission, ScenarioError> {
+    let spacing_m = range("swarm.spacing_m", swarm.spacing_m, 1.0..=1000.0, "1 to 1000 m")?;
+    let speed_m_s = range("swarm.speed_m_s", swarm.speed_m_s, 0.0..=50.0, "0 to 50 m/s")?;
+    match swarm.mission.as_str() {
+        "crossing" => Ok(Mission::Crossing { spacing_m }),
+        "flock" => Ok(Mission::Flock { spacing_m }),
+        "formation" => {
+            let shape = match swarm.shape.as_str() {
+                "line" => Shape::Line,
+                "wedge" => Shape::Wedge,
+                "ring" => Shape::Ring,
+                "grid" => Shape::Grid,
+                other => return Err(choice("swarm.shape", other, "line, wedge, ring or grid")),
+            };
+            Ok(Mission::Formation { spacing_m, shape, speed_m_s })
+        }
+        other => Err(choice("swarm.mission", other, "crossing, formation or flock")),
+    }
+}
+
+fn limits(text: &Text) -> Result<Limits, ScenarioError> {
+    let vehicle = &text.vehicle;
+    Ok(Limits {
+        speed_m_s: range("vehicle.speed_m_s", vehicle.speed_m_s, 0.1..=50.0, "0.1 to 50 m/s")?,
+        acceleration_m_s2: range(
+            "vehicle.acceleration_m_s2",
+            vehicle.acceleration_m_s2,
+            0.1..=50.0,
+            "0.1 to 50 m/s²",
+        )?,
+        response_s: range("vehicle.response_s", vehicle.response_s, 0.02..=2.0, "0.02 to 2 s")?,
+        // Gusts are cut where only one of a thousand is stronger.
+        gust_m_s2: 3.3 * text.swarm.wind_m_s2,
+        radius_m: range("vehicle.radius_m", vehicle.radius_m, 0.05..=5.0, "0.05 to 5 m")?,
+    })
+}
+
+fn margins(avoid: &AvoidText, response_s: f64) -> Result<Margins, ScenarioError> {
+    Ok(Margins {
+        hard_m: range("avoid.hard_margin_m", avoid.hard_margin_m, 0.0..=20.0, "0 to 20 m")?,
+        soft_m: range("avoid.soft_margin_m", avoid.soft_margin_m, 0.0..=20.0, "0 to 20 m")?,
+        horizon_s: range("avoid.horizon_s", avoid.horizon_s, 0.5..=20.0, "0.5 to 20 s")?,
+        reaction_s: 1.0 / avoid.decision_hz.max(1.0) + response_s,
+        braking_share: range("avoid.braking_share", avoid.braking_share, 0.1..=1.0, "0.1 to 1")?,
+    })
+}
+
+fn states(state: &StateText, neighbours: &str) -> Result<States, ScenarioError> {
+    let rate_hz = range("state.rate_hz", state.rate_hz, 0.1..=100.0, "0.1 to 100 Hz")?;
+    let rate_min_hz = state.rate_min_hz.unwrap_or(rate_hz);
+    let milliseconds = |ms: f64| Span::from_ns((ms * 1e6) as i64);
+    Ok(States {
+        rate_hz,
+        rate_min_hz: range("state.rate_min_hz", rate_min_hz, 0.1..=rate_hz, "0.1 Hz to state.rate_hz")?,
+        delay: milliseconds(range("state.delay_ms", state.delay_ms, 0.0..=5000.0, "0 to 5000 ms")?),
+        position_bound_m: range("state.position_bound_m", state.position_bound_m, 0.0..=50.0, "0 to 50 m")?,
+        velocity_bound_m_s: range(
+            "state.velocity_bound_m_s",
+            state.velocity_bound_m_s,
+            0.0..=5.0,
+            "0 to 5 m/s",
+        )?,
+        clock_bound: milliseconds(range(
+            "state.clock_bound_ms",
+            state.clock_bound_ms,
+            0.0..=1000.0,
+            "0 to 1000 ms",
+        )?),
+        lifespan: milliseconds(
+            1000.0 * range("state.lifespan_s", state.lifespan_s, 0.1..=3600.0, "0.1 to 3600 s")?,
+        ),
+        knowledge: knowledge(neighbours)
+            .ok_or_else(|| choice("swarm.neighbours", neighbours, "hold, age or bound"))?,
+    })
+}
+
+/// The word of a scenario or a command line.
+pub fn knowledge(word: &str) -> Option<Knowledge> {
+    match word {
+        "hold" => Some(Knowledge::Hold),
+        "age" => Some(Knowledge::Age),
+        "bound" => Some(Knowledge::Bound),
+        _ => None,
+    }
+}
+
+fn air(air: &AirText) -> Result<AirSpec, ScenarioError> {
+    let band = match air.band_ghz {
+        2.4 => Band::Ghz2,
+        5.0 => Band::Ghz5,
+        other => return Err(choice("air.band_ghz", &other.to_string(), "2.4 or 5")),
+    };
+    let rate = |field, mbps: f64| {
+        let rate = Rate::from_mbps(mbps).filter(|rate| band == Band::Ghz2 || !rate.is_dsss());
+        let range = "6, 9, 12, 18, 24, 36, 48 or 54, and at 2.4 GHz also 1, 2, 5.5 or 11";
+        rate.ok_or_else(|| choice(field, &mbps.to_string(), range))
+    };
+    let loss = range("air.loss", air.loss, 0.0..=0.95, "0 to 0.95")?;
+    let burst_ms = range("air.burst_ms", air.burst_ms, 1.0..=60_000.0, "1 to 60000 ms")?;
+    let bursts = (loss > 0.0).then(|| Bursts { loss, mean: Span::from_ns((burst_ms * 1e6) as i64) });
+    let rice_k = range("air.rice_k", air.rice_k, 0.0..=1000.0, "0 (Rayleigh) to 1000")?;
+    let radio = RadioSpec {
+        power_dbm: range("air.power_dbm", air.power_dbm, -20.0..=40.0, "-20 to 40 dBm")?,
+        exponent: range("air.exponent", air.exponent, 1.5..=6.0, "1.5 to 6")?,
+        shadowing_db: range("air.shadowing_db", air.shadowing_db, 0.0..=20.0, "0 to 20 dB")?,
+        rice_k: Some(rice_k),
+        bursts,
+        ..RadioSpec::default()
+    };
+    Ok(AirSpec {
+        band,
+        multicast_rate: rate("air.multicast_mbps", air.multicast_mbps)?,
+        unicast_rate: rate("air.unicast_mbps", air.unicast_mbps)?,
+        radio,
+        newest_wins: true,
+        ..AirSpec::default()
+    })
+}
+
+fn kill(kill: &KillText) -> Result<Kill, ScenarioError> {
+    let share = range("kill.share", kill.share, 0.0..=0.9, "0 to 0.9")?;
+    Ok(Kill { share, at_s: range("kill.at_s", kill.at_s, 0.0..=3600.0, "0 to 3600 s")? })
+}
+
+fn range(
+    field: &'static str,
+    value: f64,
+    allowed: core::ops::RangeInclusive<f64>,
+    range: &'static str,
+) -> Result<f64, ScenarioError> {
+    match allowed.contains(&value) {
+        true => Ok(value),
+        false => Err(ScenarioError::Range { field, value: value.to_string(), range }),
+    }
+}
+
+fn choice(field: &'static str, value: &str, range: &'static str) -> ScenarioError {
+    ScenarioError::Range { field, value: format!("\"{value}\""), range }
+}
+
+fn on_one_line(message: &str, error: &toml::de::Error, text: &str) -> String {
+    let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+    let message = message.lines().next().unwrap_or_default();
+    line.map_or_else(|| message.to_owned(), |line| format!("line {line}: {message}"))
+}
+
+#[cfg(test)]
+mod tests;
