@@ -1,5 +1,7 @@
 //! Who gets in, and who does not; what a browser and the program hear of each other.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
