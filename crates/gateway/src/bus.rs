@@ -19,6 +19,9 @@ use crate::names::{bus_topic, bus_type};
 const DOMAINS_MAX: usize = 16;
 /// Largest sample of a client on the bus, in bytes.
 const PAYLOAD_BYTES_MAX: u32 = 256 << 10;
+/// History of a topic whose board names none: what a reader that is descheduled for half a second still gets at 100 Hz. Its memory is touched
+/// only as far as it is used.
+const HISTORY_DEFAULT: u16 = 64;
 /// Deepest history of a client's writer on the bus, in samples.
 const HISTORY_MAX: u16 = 1000;
 /// A thread that waits for samples looks this often whether it should end.
@@ -164,9 +167,7 @@ fn publisher(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Publisher,
     if qos.transient_local {
         builder = builder.transient_local();
     }
-    if let Some(depth) = qos.depth {
-        builder = builder.keep_last(depth.clamp(1, HISTORY_MAX).into());
-    }
+    builder = builder.keep_last(qos.depth.unwrap_or(HISTORY_DEFAULT).clamp(1, HISTORY_MAX).into());
     if let Some(ms) = qos.deadline_ms {
         builder = builder.deadline(Duration::from_millis(ms.into()));
     }
