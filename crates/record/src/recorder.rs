@@ -197,7 +197,7 @@ impl Recorder {
     /// Takes no more samples, writes those that wait, and ends the file.
     ///
     /// # Errors
-    /// What the writer ended by; the counts are right all the same.
+    /// What the writer ended by. Samples that still waited for it then count as recorded in [`counts`](Recorder::counts).
     pub fn finish(mut self) -> Result<BTreeMap<String, TopicCount>, WriteError> {
         let result = self.end();
         let counts = self.counts();
@@ -369,14 +369,10 @@ impl Writing {
             let asked = self.shared.keeps.load(Ordering::Relaxed);
             if asked != keeps {
                 keeps = asked;
-                self.recording.keep_files()?;
+                without_index(self.recording.keep_files())?;
             }
             if is_over {
-                return match self.recording.finish() {
-                    // Its chunks are whole; only the index is missing.
-                    Err(WriteError::Full { .. }) => Ok(()),
-                    ended => ended,
-                };
+                return without_index(self.recording.finish());
             }
         }
     }
@@ -458,6 +454,14 @@ impl Writing {
         let index = self.recording.add_topic(topic);
         self.topics.insert(key, index);
         index
+    }
+}
+
+/// A full disk at the end of a file costs its index only: the chunks are whole.
+fn without_index(ended: Result<(), WriteError>) -> Result<(), WriteError> {
+    match ended {
+        Err(WriteError::Full { .. }) => Ok(()),
+        ended => ended,
     }
 }
 
