@@ -17,7 +17,8 @@ const CHECK: &[Step] = &[
 
 const TEST: &[Step] = &[
     ("setup", setup::run),
-    ("tests", || shell::run("cargo test --workspace")),
+    // A failure of one crate does not hide those of the others.
+    ("tests", || shell::run("cargo test --workspace --no-fail-fast")),
     ("loom", loom),
     ("c library", c_library::test),
     ("microcontroller", microcontroller::test),
