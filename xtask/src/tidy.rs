@@ -131,6 +131,7 @@ const NOT_RENAMED: &[&str] = &[
     "docs/design/library.md",
     "docs/design/prrt.md",
     "docs/spec/prrt.md",
+    "xtask/src/circles.rs",
     "xtask/src/steps.rs",
 ];
 
