@@ -183,6 +183,11 @@ impl Drone {
         &self.seen
     }
 
+    /// What it perceived last.
+    pub(super) fn seen(&self) -> &[Estimate] {
+        &self.seen
+    }
+
     /// Decides by what it perceived.
     pub(super) fn decide(&mut self, flight: &Flight<'_>) -> Kept {
         let wanted = self.wanted_m_s(flight);
@@ -197,8 +202,15 @@ impl Drone {
             uncertainty_m: estimate.uncertainty_m + if bounded { own_m } else { 0.0 },
             reciprocates: true,
         });
+        let obstacles = flight.scenario.obstacles.iter().map(|obstacle| Other {
+            position_m: obstacle.centre_m,
+            velocity_m_s: Vector::zeros(),
+            radius_m: obstacle.radius_m,
+            uncertainty_m: if bounded { own_m } else { 0.0 },
+            reciprocates: false,
+        });
         let own = (self.vehicle.position_m, self.vehicle.velocity_m_s);
-        let decision = self.avoidance.decide(own, wanted, others);
+        let decision = self.avoidance.decide(own, wanted, others.chain(obstacles));
         self.command_m_s = decision.velocity_m_s;
         decision.kept
     }
