@@ -21,11 +21,17 @@ pub(super) fn all(machine: &Machine) -> Vec<Finding> {
         load(machine),
         ftdi_latency(machine),
         wifi_power_save(machine),
+        super::multicast_rate::multicast_rate(machine),
         clock_sync(machine),
     ]
 }
 
-fn finding(check: &'static str, state: State, found: impl Into<String>, why: &'static str) -> Finding {
+pub(super) fn finding(
+    check: &'static str,
+    state: State,
+    found: impl Into<String>,
+    why: &'static str,
+) -> Finding {
     Finding { check, state, found: found.into(), why, remedy: None }
 }
 
