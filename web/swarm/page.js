@@ -3,7 +3,6 @@
 
 const element = (id) => document.getElementById(id);
 const HISTORY_S = 60;
-const MISSES_MAX = 12;
 // A page that hears nothing for so long says so.
 const SILENT_MS = 2000;
 // Ages up to here have a colour of their own, ms.
@@ -20,8 +19,6 @@ let heardAt = -Infinity;
 let connected = false;
 let selected = null;
 let history = [];
-let misses = [];
-let nearBefore = new Set();
 // Half of what the map shows, m: grows with the swarm and never shrinks.
 let half = 5;
 
@@ -35,16 +32,11 @@ function heard(message) {
 
 function take(message) {
   heardAt = performance.now();
-  if (state && message.s < state.s) { history = []; misses = []; nearBefore = new Set(); }
+  if (state && message.s < state.s) history = [];
   state = message;
   for (const drone of state.drones) half = Math.max(half, 1.12 * Math.max(...drone.slice(0, 3).map(Math.abs)));
   history.push({ s: state.s, p50: state.age_p50_ms, p99: state.age_p99_ms, least: state.least_now_m });
   while (history.length && state.s - history[0].s > HISTORY_S) history.shift();
-  const near = new Map(state.near.map(([a, b, distance]) => [`${a}–${b}`, distance]));
-  for (const miss of misses) if (near.has(miss.pair) && nearBefore.has(miss.pair)) miss.least = Math.min(miss.least, near.get(miss.pair));
-  for (const [pair, least] of near) if (!nearBefore.has(pair)) misses.unshift({ pair, least, s: state.s });
-  misses.length = Math.min(misses.length, MISSES_MAX);
-  nearBefore = new Set(near.keys());
 }
 
 function select(number) {
@@ -203,13 +195,13 @@ function drawPanels() {
     ['air busy', `${(100 * state.air).toFixed(1)} %`],
   ]);
   const table = element('misses');
-  while (table.rows.length > misses.length) table.deleteRow(-1);
-  misses.forEach((miss, index) => {
+  while (table.rows.length > state.misses.length) table.deleteRow(-1);
+  state.misses.forEach(([seconds, one, other, touched], index) => {
     const line = table.rows[index] || table.insertRow();
-    [`${miss.s.toFixed(1)} s`, miss.pair, `${miss.least.toFixed(2)} m`].forEach((text, column) => { (line.cells[column] || line.insertCell()).textContent = text; });
-    line.className = miss.least < state.collision_m ? 'broken' : '';
+    [`${seconds.toFixed(1)} s`, `${one}–${other}`, touched ? 'touched' : `< ${state.near_m} m`].forEach((text, column) => { (line.cells[column] || line.insertCell()).textContent = text; });
+    line.className = touched ? 'broken' : '';
   });
-  element('no-miss').hidden = misses.length > 0;
+  element('no-miss').hidden = state.misses.length > 0;
   drawSelected();
 }
 

@@ -133,7 +133,8 @@ fn table(measures: &Measures) -> String {
     ];
     if let Some(least_m) = m.least_to_obstacle_m {
         let touched = m.collisions_with_obstacles;
-        lines.push(format!("obstacles             {touched:>8}   drones touched one; nearest {least_m:.2} m"));
+        lines
+            .push(format!("obstacles             {touched:>8}   drones touched one; nearest {least_m:.2} m"));
     }
     if m.killed > 0 {
         let with = m.collisions_with_killed;

@@ -75,7 +75,7 @@ fn a_live_swarm_is_refused_at_one_megabit_with_the_arithmetic() {
 fn a_study_shows_what_age_costs_and_draws_it() {
     let folder = tempfile::tempdir().unwrap();
     let (file, picture) = (folder.path().join("scenario.toml"), folder.path().join("age.svg"));
-    let text = "name = \"study\"\n[swarm]\nnodes = 8\nseconds = 30\nspacing_m = 5\nmission = \"formation\"\n";
+    let text = "name = \"study\"\n[swarm]\nnodes = 8\nseconds = 24\nspacing_m = 8\nmission = \"formation\"\nshape_s = 60\n";
     std::fs::write(&file, text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
     command.args(["swarm", "study", "--seeds", "1", "--delays", "0,600", "--picture"]);

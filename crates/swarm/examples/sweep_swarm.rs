@@ -123,14 +123,14 @@ fn row(cell: Cell, neighbours: &str) {
     );
 }
 
-/// The error of a formation that changes its shape every 20 s.
+/// The error of a formation.
 fn formation() {
-    println!("\n## Formation of 30, 10 m apart, on a circle at 5 m/s\n");
+    println!("\n## A wedge of 30, 10 m apart, on a circle at 5 m/s\n");
     println!(
         "| delay ms | transport | neighbours | formation error rms m | at most m | age p50 ms | collided pairs | air busy |"
     );
     println!("|---:|---|---|---:|---:|---:|---:|---:|");
-    const MISSION: &str = "mission = \"formation\"\nshape = \"wedge\"\nspeed_m_s = 5\n";
+    const MISSION: &str = "mission = \"formation\"\nshape = \"wedge\"\nshape_s = 3600\nspeed_m_s = 5\n";
     for (delay_ms, transport) in
         [(0, "multicast"), (50, "multicast"), (50, "repeated"), (50, "unicast_mesh"), (500, "multicast")]
     {

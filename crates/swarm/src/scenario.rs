@@ -75,8 +75,10 @@ pub enum Mission {
     Formation {
         /// Between slots, m.
         spacing_m: f64,
-        /// The first shape; every 20 s comes the next.
+        /// The first shape.
         shape: Shape,
+        /// After this comes the next, s.
+        shape_s: f64,
         /// Of the leader, m/s.
         speed_m_s: f64,
     },
@@ -317,7 +319,8 @@ fn mission(swarm: &SwarmText) -> Result<Mission, ScenarioError> {
                 "grid" => Shape::Grid,
                 other => return Err(choice("swarm.shape", other, "line, wedge, ring or grid")),
             };
-            Ok(Mission::Formation { spacing_m, shape, speed_m_s })
+            let shape_s = range("swarm.shape_s", swarm.shape_s, 1.0..=3600.0, "1 to 3600 s")?;
+            Ok(Mission::Formation { spacing_m, shape, shape_s, speed_m_s })
         }
         other => Err(choice("swarm.mission", other, "crossing, formation or flock")),
     }

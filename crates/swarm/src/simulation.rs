@@ -41,6 +41,9 @@ const BACKGROUND_BYTES: usize = 1_200;
 /// Drones that have arrived are watched for so long.
 const LINGER_S: f64 = 3.0;
 
+/// A frame's bytes and the state in them.
+type Decoded = (Arc<[u8]>, State<Own>);
+
 /// A frame to be handed to the radio: when, ns; by which drone.
 type Due = (i64, usize);
 
@@ -290,7 +293,7 @@ impl Simulation {
         send_beside(air, background_mbps, &mut self.background_ns, end);
         let bound = self.scenario.states.clock_bound;
         // A frame's receptions come one after another: it is decoded once.
-        let mut decoded: Option<(Arc<[u8]>, State<Own>)> = None;
+        let mut decoded: Option<Decoded> = None;
         while let Some(reception) = air.poll_reception(end) {
             let difference = self.clock_errors[reception.from] - self.clock_errors[reception.to];
             if !decoded.as_ref().is_some_and(|(bytes, _)| Arc::ptr_eq(bytes, &reception.bytes)) {

@@ -75,14 +75,25 @@ pub(super) struct Said {
     pub(super) known: Vec<KnownDot>,
 }
 
+/// What a radio process said last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RadioSaid {
+    /// Rate of states.
+    pub(super) rate_hz: f64,
+    /// Processor time so far.
+    pub(super) cpu_s: f64,
+}
+
+/// `None` until a process has said something.
+type Newest<T> = Arc<Mutex<Option<T>>>;
+
 pub(super) struct Drone {
     radio: Child,
     pilot: Child,
     /// Where the radio reads how busy its channel is.
     survey: Option<ChildStdin>,
-    said: Arc<Mutex<Option<Said>>>,
-    /// Rate of states, Hz, and processor time, s.
-    radio_said: Arc<Mutex<Option<(f64, f64)>>>,
+    said: Newest<Said>,
+    radio_said: Newest<RadioSaid>,
     pub(super) killed: bool,
 }
 
@@ -201,22 +212,26 @@ fn start(
     let survey = radio.stdin.take();
     let mut drone =
         Drone { radio, pilot, survey, said: said.clone(), radio_said: radio_said.clone(), killed: false };
-    let listening = |output: Option<ChildStdout>, keep: Box<dyn Fn(&str) + Send>| {
-        let lines =
-            output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok));
-        let work = move || lines.for_each(|line| keep(&line));
-        std::thread::Builder::new().name("lines".into()).spawn(work).map(drop)
-    };
-    listening(drone.pilot.stdout.take(), Box::new(move |line| keep(&said, parse(line))))?;
-    listening(drone.radio.stdout.take(), Box::new(move |line| keep(&radio_said, parse_radio(line))))?;
+    listen(drone.pilot.stdout.take(), said, parse)?;
+    listen(drone.radio.stdout.take(), radio_said, parse_radio)?;
     Ok(drone)
 }
 
-/// The newest of what a process printed.
-fn keep<T>(newest: &Mutex<Option<T>>, value: Option<T>) {
-    if value.is_some() {
-        *newest.lock().unwrap_or_else(PoisonError::into_inner) = value;
-    }
+/// Keeps the newest line of a process that says something.
+fn listen<T: Send + 'static>(
+    output: Option<ChildStdout>,
+    newest: Newest<T>,
+    parse: fn(&str) -> Option<T>,
+) -> std::io::Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    let work = move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if let Some(value) = parse(&line) {
+                *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            }
+        }
+    };
+    std::thread::Builder::new().name("lines".into()).spawn(work).map(drop)
 }
 
 fn parse(line: &str) -> Option<Said> {
@@ -234,10 +249,9 @@ fn parse(line: &str) -> Option<Said> {
     })
 }
 
-/// Rate, Hz, and processor time, s.
-fn parse_radio(line: &str) -> Option<(f64, f64)> {
+fn parse_radio(line: &str) -> Option<RadioSaid> {
     let (rate_hz, cpu_s) = line.split_once(' ')?;
-    Some((rate_hz.parse().ok()?, cpu_s.parse().ok()?))
+    Some(RadioSaid { rate_hz: rate_hz.parse().ok()?, cpu_s: cpu_s.parse().ok()? })
 }
 
 /// Number, position, radius in m and age in ms of a neighbour.
@@ -269,8 +283,8 @@ impl Drone {
         }
     }
 
-    /// The rate of states now, Hz, and the processor time of the radio process so far, s; `None` before the first survey.
-    pub(super) fn radio_said(&self) -> Option<(f64, f64)> {
+    /// What the radio process said last; `None` before the first survey.
+    pub(super) fn radio_said(&self) -> Option<RadioSaid> {
         *self.radio_said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

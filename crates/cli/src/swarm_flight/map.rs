@@ -3,7 +3,7 @@
 //! A flight shows a [`Picture`] some ten times a second; each browser that has selected a drone also gets what that drone
 //! knows of the others. A browser's only influence is to kill a drone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 pub(super) const FRAME: Duration = Duration::from_millis(100);
 /// Pairs on one picture; beyond it only their number is shown.
 const PAIRS_MAX: usize = 200;
+/// Near misses that are listed.
+const MISSES_MAX: usize = 12;
 
 const ASSETS: [Asset; 5] = [
     Asset { path: "/", content_type: "text/html", body: include_str!("../../../../web/swarm/page.html") },
@@ -132,6 +134,7 @@ pub(super) struct Map {
     nodes: usize,
     /// What browsers have selected.
     selected: BTreeMap<ClientId, Option<usize>>,
+    misses: Misses,
     start: std::time::Instant,
 }
 
@@ -152,7 +155,7 @@ impl MapArguments {
             }
         }
         let start = std::time::Instant::now();
-        Ok(Some(Map { server, title, nodes, selected: BTreeMap::new(), start }))
+        Ok(Some(Map { server, title, nodes, selected: BTreeMap::new(), misses: Misses::default(), start }))
     }
 }
 
@@ -198,16 +201,51 @@ impl Map {
     }
 
     /// Shows a moment to all browsers, and to each what the drone it selected knows.
-    pub(super) fn show(&self, picture: &Picture<'_>) {
+    pub(super) fn show(&mut self, picture: &Picture<'_>) {
+        self.misses.look_at(picture);
         if self.selected.is_empty() {
             return;
         }
-        self.server.broadcast(&state(picture).to_string());
+        let mut state = state(picture);
+        state["misses"] = self.misses.listed(picture.separation);
+        self.server.broadcast(&state.to_string());
         for (client, drone) in &self.selected {
             if let Some((drone, known)) = drone.and_then(|drone| Some((drone, picture.known.get(drone)?))) {
                 self.server.reply(*client, &view(drone, known).to_string());
             }
         }
+    }
+}
+
+/// When a near miss was seen, and the pair.
+type Miss = (f64, (u32, u32));
+
+/// Near misses, also those before a browser came.
+#[derive(Debug, Default)]
+struct Misses {
+    seen: HashSet<(u32, u32)>,
+    /// The newest first.
+    newest: VecDeque<Miss>,
+}
+
+impl Misses {
+    fn look_at(&mut self, picture: &Picture<'_>) {
+        let near = &picture.separation.near;
+        let mut fresh: Vec<(u32, u32)> =
+            near.iter().copied().filter(|pair| self.seen.insert(*pair)).collect();
+        fresh.sort_unstable();
+        for pair in fresh {
+            self.newest.push_front((picture.seconds, pair));
+        }
+        self.newest.truncate(MISSES_MAX);
+    }
+
+    /// Time, both drones, and whether they touched, then or later.
+    fn listed(&self, separation: &Separation) -> Value {
+        let row = |(seconds, pair): &Miss| {
+            json!([rounded(*seconds), pair.0, pair.1, separation.collided.contains(pair)])
+        };
+        self.newest.iter().map(row).collect()
     }
 }
 
@@ -351,6 +389,28 @@ mod tests {
         // Five of the six directions between the three that live.
         assert!((shown["known_share"].as_f64().unwrap() - 5.0 / 6.0).abs() < 1e-12);
         assert_eq!(shown["least_m"], Value::Null);
+    }
+
+    #[test]
+    fn the_newest_near_misses_are_listed_once_with_whether_they_touched() {
+        let (mut misses, mut separation) = (Misses::default(), Separation::new(0.5));
+        for second in 1..=MISSES_MAX as u32 + 1 {
+            separation.near.insert((0, second));
+            let picture = Picture {
+                seconds: f64::from(second),
+                is_over: false,
+                dots: &[],
+                known: &[],
+                separation: &separation,
+                air_utilisation: 0.0,
+            };
+            misses.look_at(&picture);
+            misses.look_at(&picture);
+        }
+        separation.collided.insert((0, 3));
+        let listed = misses.listed(&separation);
+        assert_eq!(listed.as_array().unwrap().len(), MISSES_MAX);
+        assert_eq!((&listed[0], &listed[10]), (&json!([13.0, 0, 13, false]), &json!([3.0, 0, 3, true])));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn run(mut simulation: Simulation, mut map: Map, speed: f64) -> std::
         }
         // What could not be computed in time is not caught up with: the picture is late, not jerky.
         due_s = due_s.min(simulation.now_s() + FRAME.as_secs_f64() * speed);
-        show(&simulation, &map);
+        show(&simulation, &mut map);
         for drone in map.kills(FRAME.saturating_sub(now.elapsed())) {
             simulation.kill_drone(drone);
         }
@@ -39,7 +39,7 @@ pub(super) fn run(mut simulation: Simulation, mut map: Map, speed: f64) -> std::
     Ok(simulation.measures())
 }
 
-fn show(simulation: &Simulation, map: &Map) {
+fn show(simulation: &Simulation, map: &mut Map) {
     let known: Vec<Vec<KnownDot>> = (0..simulation.vehicles().count())
         .map(|number| simulation.known_by(number).iter().map(KnownDot::from).collect())
         .collect();

@@ -143,10 +143,13 @@ fn row(cell: &Cell) -> String {
     )
 }
 
+/// What of a cell is drawn, m.
+type Figure = fn(&Cell) -> Option<f64>;
+
 fn panels(cells: &[Cell]) -> Vec<Panel> {
     let age =
         PanelAxis { label: "median age at a decision", spacing: Spacing::Linear, unit: Unit::Nanoseconds };
-    let panel = |id, (title, label): (&str, &'static str), of: &dyn Fn(&Cell) -> Option<f64>| Panel {
+    let panel = |id, (title, label): (&str, &'static str), of: Figure| Panel {
         id,
         title: title.to_owned(),
         caption: String::new(),
@@ -155,20 +158,19 @@ fn panels(cells: &[Cell]) -> Vec<Panel> {
         marks: marks(cells, of),
         lines: Vec::new(),
     };
-    let mut least =
-        panel("separation", ("Least separation over age", "centres of any two drones"), &|cell| {
-            Some(cell.least_m)
-        });
+    let mut least = panel("separation", ("Least separation over age", "centres of any two drones"), |cell| {
+        Some(cell.least_m)
+    });
     least.lines.push(("bodies touch", 1.0));
     let mut panels = vec![least];
     if cells.iter().any(|cell| cell.formation_m.is_some()) {
         let heading = ("Formation error over age", "distance to the slot, rms");
-        panels.push(panel("formation", heading, &|cell| cell.formation_m));
+        panels.push(panel("formation", heading, |cell| cell.formation_m));
     }
     panels
 }
 
-fn marks(cells: &[Cell], of: &dyn Fn(&Cell) -> Option<f64>) -> Vec<PanelMark> {
+fn marks(cells: &[Cell], of: Figure) -> Vec<PanelMark> {
     let mark = |(way, (_, label, colour)): (usize, &(Knowledge, &'static str, usize))| {
         let of_way = cells.iter().filter(|cell| cell.way == way);
         let mut points: Vec<(f64, f64)> = of_way

@@ -171,7 +171,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn show(&self, map: &Map, now: i64, said: Vec<Option<Said>>) {
+    fn show(&self, map: &mut Map, now: i64, said: Vec<Option<Said>>) {
         let elapsed_ns = (now - self.start_ns).max(1) as f64;
         let known: Vec<_> =
             said.into_iter().map(|said| said.map_or_else(Vec::new, |said| said.known)).collect();
@@ -195,9 +195,9 @@ impl<'a> Watch<'a> {
         let rates: Vec<f64> = drones
             .iter()
             .filter(|drone| !drone.killed)
-            .filter_map(|drone| Some(drone.radio_said()?.0))
+            .filter_map(|drone| Some(drone.radio_said()?.rate_hz))
             .collect();
-        let radios_s: f64 = drones.iter().filter_map(|drone| Some(drone.radio_said()?.1)).sum();
+        let radios_s: f64 = drones.iter().filter_map(|drone| Some(drone.radio_said()?.cpu_s)).sum();
         let now = now_ns();
         let lost =
             |drone: &&Drone| !drone.killed && drone.said().is_none_or(|said| now - said.at_ns > SILENT_NS);

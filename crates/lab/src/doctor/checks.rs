@@ -36,7 +36,7 @@ pub(super) fn finding(
 }
 
 impl Finding {
-    fn mend(self, remedy: impl Into<String>) -> Self {
+    pub(super) fn mend(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }
     }
 }

@@ -18,8 +18,6 @@ use crate::state::{Mode, State};
 use crate::vehicle::{Vehicle, shortened};
 use crate::{Own, Vector};
 
-/// A formation changes its shape this often, s.
-const SHAPE_S: f64 = 20.0;
 /// Radius of the leader's circle, m.
 const LEADER_CIRCLE_M: f64 = 100.0;
 
@@ -80,10 +78,12 @@ fn sphere_radius_m(count: usize, spacing_m: f64) -> f64 {
 
 /// A drone's slot relative to the leader at a time.
 pub(super) fn slot_at(scenario: &Scenario, number: usize, now_s: f64) -> Vector {
-    let Mission::Formation { spacing_m, shape, .. } = scenario.mission else { return Vector::zeros() };
+    let Mission::Formation { spacing_m, shape, shape_s, .. } = scenario.mission else {
+        return Vector::zeros();
+    };
     const ORDER: [Shape; 4] = [Shape::Line, Shape::Wedge, Shape::Ring, Shape::Grid];
     let first = ORDER.iter().position(|candidate| *candidate == shape).unwrap_or(0);
-    let turn = (now_s / SHAPE_S) as usize;
+    let turn = (now_s / shape_s) as usize;
     slot_m(ORDER[(first + turn) % ORDER.len()], number, scenario.nodes, spacing_m)
 }
 
