@@ -87,6 +87,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "codegen",
             "swarm",
             "record",
+            "web",
         ],
     ),
 ];
