@@ -4,6 +4,7 @@ mod carrier;
 mod drone;
 mod fly;
 mod map;
+mod processes;
 mod shown;
 mod study;
 mod watch;
@@ -75,7 +76,10 @@ pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
         Command::Run(arguments) => simulate(arguments),
         Command::Study(arguments) => study::study(arguments),
         Command::Fly(arguments) => fly::fly(arguments),
-        Command::DroneRadio(arguments) => drone::radio(arguments),
+        Command::DroneRadio(arguments) => match &arguments.carrier {
+            Some(command) => carrier::carry(arguments, command),
+            None => drone::radio(arguments),
+        },
         Command::DroneDecisions(arguments) => drone::decide(arguments),
     }
 }

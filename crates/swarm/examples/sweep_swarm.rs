@@ -33,8 +33,8 @@ const TRANSPORTS: &[Cell] = &[
     (300, 50, 0.3, 10.0, "multicast"),
     (300, 50, 0.3, 10.0, "repeated"),
     (300, 50, 0.3, 10.0, "unicast_mesh"),
-    (1000, 50, 0.3, 10.0, "multicast"),
     (1000, 50, 0.3, 10.0, "unicast_mesh"),
+    (1000, 50, 0.3, 10.0, "multicast"),
 ];
 /// Each cell is the sum of these seeds; of the first alone above [`MANY`] drones.
 const SEEDS: std::ops::Range<u64> = 1..4;
@@ -59,12 +59,12 @@ fn main() {
             row(*cell, neighbours);
         }
     }
+    formation();
     heading("Transports");
     for cell in TRANSPORTS {
         let all = ["age", "bound"];
         all[usize::from(cell.0 > MANY)..].iter().for_each(|neighbours| row(*cell, neighbours));
     }
-    formation();
 }
 
 fn heading(title: &str) {

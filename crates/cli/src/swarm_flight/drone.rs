@@ -71,7 +71,7 @@ pub(crate) struct DroneArguments {
     airtime_ns: i64,
     /// The program of another middleware that carries the states instead
     #[arg(long)]
-    carrier: Option<String>,
+    pub(super) carrier: Option<String>,
 }
 
 /// Carries states between the air and shared memory, until it is killed.
@@ -79,9 +79,6 @@ pub(crate) struct DroneArguments {
 /// Standard input has a line for each survey of the channel: the time and how long the channel has been busy, ns. Each is
 /// answered by a line with the rate of states, Hz, and the processor time of this process, s.
 pub(super) fn radio(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Error>> {
-    if let Some(command) = &arguments.carrier {
-        return super::carrier::carry(arguments, command);
-    }
     let name = format!("drone {}", arguments.number);
     let air = Node::builder(&name).domain(AIR_DOMAIN).interface(arguments.address).open()?;
     let host = host(&name)?;

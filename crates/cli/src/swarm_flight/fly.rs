@@ -1,21 +1,18 @@
 //! `noctule swarm fly`: namespaces, the air between them, two processes for each drone, and who counts.
 
 use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noctule_link_emulator::LiveAir;
 use noctule_link_emulator::air::{AIR_NODES_MAX, AirReport};
 use noctule_netsim::air::{AirSpec, Band, Bursts, HEADERS_BYTES, RadioSpec, Rate, broadcast_load};
-use noctule_swarm::Vector;
 use noctule_swarm::state::STATE_BYTES;
 use noctule_sys::namespace::NetworkNamespace;
 use noctule_timebase::Span;
 
 use super::drone::LEAST_HZ;
-use super::map::{KnownDot, MapArguments};
+use super::map::MapArguments;
+use super::processes::{Drone, start};
 use super::watch::{Figures, Watch};
 use crate::Outcome;
 use crate::stop::Stop;
@@ -59,42 +56,6 @@ pub(crate) struct FlyArguments {
     json: bool,
     #[command(flatten)]
     map: MapArguments,
-}
-
-/// What a drone said last.
-#[derive(Clone, Debug)]
-pub(super) struct Said {
-    pub(super) at_ns: i64,
-    pub(super) position_m: Vector,
-    pub(super) velocity_m_s: Vector,
-    pub(super) crossings: u64,
-    pub(super) age_p50_ms: f64,
-    pub(super) age_max_ms: f64,
-    pub(super) bound_ms: f64,
-    /// At its last decision.
-    pub(super) known: Vec<KnownDot>,
-}
-
-/// What a radio process said last.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RadioSaid {
-    /// Rate of states.
-    pub(super) rate_hz: f64,
-    /// Processor time so far.
-    pub(super) cpu_s: f64,
-}
-
-/// `None` until a process has said something.
-type Newest<T> = Arc<Mutex<Option<T>>>;
-
-pub(super) struct Drone {
-    radio: Child,
-    pilot: Child,
-    /// Where the radio reads how busy its channel is.
-    survey: Option<ChildStdin>,
-    said: Newest<Said>,
-    radio_said: Newest<RadioSaid>,
-    pub(super) killed: bool,
 }
 
 pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
@@ -186,113 +147,6 @@ fn channel(spec: &AirSpec, arguments: &FlyArguments) -> Result<Vec<String>, Stri
     Ok(channel)
 }
 
-fn start(
-    namespace: &NetworkNamespace,
-    (number, nodes): (usize, usize),
-    air: &LiveAir,
-    channel: &[String],
-) -> std::io::Result<Drone> {
-    let program = std::env::current_exe()?;
-    let spawn = |role: &str, input: Stdio| {
-        let mut command = Command::new(&program);
-        command.args(["swarm", role, "--number", &number.to_string(), "--nodes", &nodes.to_string()]);
-        command.args(["--address", &air.address(number).to_string()]).args(channel);
-        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null());
-        namespace.run(move || command.spawn())
-    };
-    let mut radio = spawn("drone-radio", Stdio::piped())?;
-    let pilot = match spawn("drone-decisions", Stdio::null()) {
-        Ok(pilot) => pilot,
-        Err(error) => {
-            end(&mut radio);
-            return Err(error);
-        }
-    };
-    let (said, radio_said) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
-    let survey = radio.stdin.take();
-    let mut drone =
-        Drone { radio, pilot, survey, said: said.clone(), radio_said: radio_said.clone(), killed: false };
-    listen(drone.pilot.stdout.take(), said, parse)?;
-    listen(drone.radio.stdout.take(), radio_said, parse_radio)?;
-    Ok(drone)
-}
-
-/// Keeps the newest line of a process that says something.
-fn listen<T: Send + 'static>(
-    output: Option<ChildStdout>,
-    newest: Newest<T>,
-    parse: fn(&str) -> Option<T>,
-) -> std::io::Result<()> {
-    let Some(output) = output else { return Ok(()) };
-    let work = move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            if let Some(value) = parse(&line) {
-                *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-            }
-        }
-    };
-    std::thread::Builder::new().name("lines".into()).spawn(work).map(drop)
-}
-
-fn parse(line: &str) -> Option<Said> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let number = |at: usize| words.get(at)?.parse::<f64>().ok();
-    Some(Said {
-        at_ns: words.first()?.parse().ok()?,
-        position_m: Vector::new(number(1)?, number(2)?, number(3)?),
-        velocity_m_s: Vector::new(number(4)?, number(5)?, number(6)?),
-        crossings: words.get(7)?.parse().ok()?,
-        age_p50_ms: number(8)?,
-        age_max_ms: number(9)?,
-        bound_ms: number(10)?,
-        known: words[11..].iter().take(AIR_NODES_MAX).map(|word| parse_known(word)).collect::<Option<_>>()?,
-    })
-}
-
-fn parse_radio(line: &str) -> Option<RadioSaid> {
-    let (rate_hz, cpu_s) = line.split_once(' ')?;
-    Some(RadioSaid { rate_hz: rate_hz.parse().ok()?, cpu_s: cpu_s.parse().ok()? })
-}
-
-/// Number, position, radius in m and age in ms of a neighbour.
-fn parse_known(word: &str) -> Option<KnownDot> {
-    let (node, rest) = word.split_once(':')?;
-    let numbers: Vec<f64> = rest.split(':').map(str::parse).collect::<Result<_, _>>().ok()?;
-    let [x, y, z, radius_m, age_ms] = numbers[..] else { return None };
-    Some(KnownDot { node: node.parse().ok()?, position_m: Vector::new(x, y, z), radius_m, age_ms })
-}
-
-fn end(child: &mut Child) {
-    // It may have ended by itself.
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-impl Drone {
-    pub(super) fn end(&mut self) {
-        end(&mut self.radio);
-        end(&mut self.pilot);
-    }
-
-    /// What a radio's survey says at a time: the channel has been busy for so long.
-    pub(super) fn survey(&mut self, at_ns: i64, busy: Span) {
-        let Some(input) = &mut self.survey else { return };
-        if writeln!(input, "{at_ns} {}", busy.ns()).is_err() {
-            // The process has ended; that is counted elsewhere.
-            self.survey = None;
-        }
-    }
-
-    /// What the radio process said last; `None` before the first survey.
-    pub(super) fn radio_said(&self) -> Option<RadioSaid> {
-        *self.radio_said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn said(&self) -> Option<Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
 fn finish(figures: Figures, report: &AirReport) -> Figures {
     let run_ns = (figures.seconds * 1e9).max(1.0);
     Figures {
@@ -303,23 +157,5 @@ fn finish(figures: Figures, report: &AirReport) -> Figures {
         air_late_max_ms: report.late_max_ns as f64 / 1e6,
         air_cpu_share: report.cpu_ns as f64 / run_ns,
         ..figures
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_drones_line_is_read_and_a_broken_one_is_not() {
-        let said = parse("17 1 2 3 4 5 6 2 120.5 300 0.8 3:1.5:2:3:0.7:110 9:0:0:0:4:300").unwrap();
-        assert_eq!((said.at_ns, said.crossings, said.known.len()), (17, 2, 2));
-        assert_eq!((said.known[1].node, said.known[0].radius_m, said.known[0].age_ms), (9, 0.7, 110.0));
-        // Before anything is heard.
-        let alone = parse("17 1 2 3 4 5 6 0 NaN NaN 0").unwrap();
-        assert!(alone.known.is_empty() && alone.age_p50_ms.is_nan());
-        for broken in ["", "17 1 2", "17 1 2 3 4 5 6 2 1 1 0 3:1:2", "17 1 2 3 4 5 6 2 1 1 0 x:1:2:3:4:5"] {
-            assert!(parse(broken).is_none(), "{broken}");
-        }
     }
 }

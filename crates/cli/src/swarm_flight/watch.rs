@@ -9,8 +9,8 @@ use noctule_sys::clock::now_ns;
 use serde::Serialize;
 
 use super::drone::between;
-use super::fly::{Drone, Said};
 use super::map::{Condition, Dot, Map, Picture};
+use super::processes::{Drone, Said};
 use crate::stop::Stop;
 
 /// A vehicle whose last line is older is not there any more.
