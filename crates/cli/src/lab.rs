@@ -1,5 +1,6 @@
 //! `noctule lab …`
 
+mod arm;
 mod flights;
 
 use std::error::Error;
@@ -136,7 +137,7 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
     let results = session::run(requests, &directory, interrupted, &mut progress)?;
     let elapsed = progress.finish();
     let mut valid = true;
-    for (folder, (run, samples)) in folders.iter().zip(&results) {
+    for ((folder, (run, samples)), request) in folders.iter().zip(&results).zip(requests) {
         report::write_all(folder, run, samples)?;
         valid &= run.succeeded();
         if output.json {
@@ -144,6 +145,10 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
         } else {
             anstream::print!("{}", text_table::render(run, samples));
             anstream::println!("Report: {}", folder.join(report::PAGE_FILE).display());
+        }
+        if request.file.scenario.arm {
+            let table = arm::follow(folder, run, samples)?;
+            anstream::eprintln!("\nAn arm behind each cell ({}):\n{table}", folder.join(arm::FILE).display());
         }
     }
     anstream::eprintln!("Measured in {:.0} s.", elapsed.as_secs_f64());

@@ -14,10 +14,12 @@ use noctule_netsim::link::{Direction, Link};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_timebase::{Instant, Span};
 
+use crate::lateness::Lateness;
 use crate::messages::{INPUT_TOPIC, OperatorInput, POSE_TOPIC, PoseCommand};
 
 /// Poses a second.
 pub const POSE_HZ: i64 = 1_000;
+const PERIOD_NS: i64 = 1_000_000_000 / POSE_HZ;
 /// So long a hand is extrapolated by its own velocity.
 pub const COAST: Span = Span::from_ms(30);
 /// A hand is taken to be no faster.
@@ -26,6 +28,8 @@ pub const HAND_SPEED_MAX_M_S: f64 = 3.0;
 const SLOPE: Span = Span::from_ms(40);
 /// Positions that are remembered for it.
 const POSITIONS_MAX: usize = 64;
+/// Poses that a reader may fall behind before it misses one: half a second, for whoever records them.
+const POSES_KEPT: u32 = 512;
 /// Poses on the modelled link.
 const IN_FLIGHT_MAX: usize = 16_384;
 
@@ -167,18 +171,21 @@ pub enum MasterError {
 ///
 /// # Errors
 /// The topics cannot be opened, or a pose cannot be published.
-pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Result<(), MasterError> {
+pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Result<Lateness, MasterError> {
     let poses = node.publisher(POSE_TOPIC).reliability(Reliability::DeadlineBound).deadline(config.deadline);
-    let mut poses = poses.keep_last(1).typed::<PoseCommand>().open()?;
+    let mut poses = poses.keep_last(POSES_KEPT).typed::<PoseCommand>().open()?;
     let mut inputs = node.subscriber(INPUT_TOPIC).typed::<OperatorInput>().open()?;
     let mut estimator = HandEstimator::default();
     let mut smoother = Smoother::default();
     let mut air = config.link.as_ref().map(|direction| Air::new(direction, config.seed));
     let start_ns = now_ns();
     let (mut next_ns, mut sequence) = (start_ns, 0);
+    let mut lateness = Lateness::default();
     while !is_due() {
-        next_ns += 1_000_000_000 / POSE_HZ;
+        next_ns += PERIOD_NS;
         sleep_until(next_ns);
+        lateness.record(now_ns() - next_ns, PERIOD_NS);
+        lateness.periods += 1;
         let now = node.now().ns();
         if let Source::Synthetic(hand) = config.source {
             estimator = HandEstimator::default();
@@ -209,7 +216,7 @@ pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Res
             }
         }
     }
-    Ok(())
+    Ok(lateness)
 }
 
 /// The clutch is pressed after a moment, so that it is seen released before.

@@ -9,6 +9,10 @@ pub const INPUT_TOPIC: &str = "teleop/input";
 pub const POSE_TOPIC: &str = "teleop/pose";
 /// Topic of [`ArmState`].
 pub const STATE_TOPIC: &str = "teleop/state";
+/// Topic of [`JointError`].
+pub const JOINT_ERROR_TOPIC: &str = "teleop/joint/error";
+/// Topic of [`JointVoltage`].
+pub const JOINT_VOLTAGE_TOPIC: &str = "teleop/joint/voltage";
 
 message! {
     /// Where an input device is, as a page or a device reports it: at its own rate.
@@ -98,5 +102,27 @@ message! {
         pub lateness_ns: i64,
         /// How often each rule was broken, in the order of `Rule::ALL`.
         pub rules: [u64; 18],
+    }
+}
+
+message! {
+    /// What a joint's motor sends to the controller of its loop at the other end of a network.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct JointError: "teleop/JointError" {
+        /// Counts periods of the loop from 0.
+        pub period: u64,
+        /// Input of the controller, in units of the speed signal.
+        pub error: f64,
+    }
+}
+
+message! {
+    /// The answer to it.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct JointVoltage: "teleop/JointVoltage" {
+        /// Of the error that it answers.
+        pub period: u64,
+        /// V.
+        pub voltage_v: f64,
     }
 }

@@ -12,6 +12,7 @@ use noctule_teleop::experiment::joint;
 use noctule_timebase::Span;
 use serde_json::{Value, json};
 
+use super::live_study;
 use crate::{Outcome, units};
 
 /// Links of E1; the first six have a line by theory.
@@ -45,6 +46,9 @@ pub(crate) struct StudyArguments {
     /// One of the three; all by default
     #[arg(value_enum)]
     experiment: Option<Experiment>,
+    /// With real processes across emulated links, beside virtual time; commands and joint, about six minutes; needs root
+    #[arg(long)]
+    live: bool,
     /// Of the links
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -55,10 +59,20 @@ pub(crate) struct StudyArguments {
 
 pub(crate) fn run(arguments: &StudyArguments) -> Result<Outcome, Box<dyn Error>> {
     let all = [Experiment::Commands, Experiment::Joint, Experiment::Human];
+    if arguments.live && arguments.experiment == Some(Experiment::Human) {
+        return Err("a human is a model here and runs in virtual time; leave out --live, or operate the page yourself".into());
+    }
     let chosen = all.into_iter().filter(|one| arguments.experiment.is_none_or(|wanted| wanted == *one));
+    let chosen = chosen.filter(|one| !arguments.live || *one != Experiment::Human);
     let mut object = json!({});
     for experiment in chosen {
         let (name, title, rows) = match experiment {
+            Experiment::Commands if arguments.live => {
+                ("commands", "Commands over a link, live, ±100 mm", live_study::commands(arguments.seed)?)
+            }
+            Experiment::Joint if arguments.live => {
+                ("joint", "A joint's loop closed over a link, live", live_study::joint(arguments.seed)?)
+            }
             Experiment::Commands => {
                 ("commands", "Commands over a network, ±100 mm", commands(arguments.seed)?)
             }
