@@ -14,6 +14,8 @@ use noctule_arm::controller::{CommandMode, ControllerConfig};
 use noctule_arm::hand::Hand;
 use noctule_netsim::link::{LinkSpec, parse_time};
 use noctule_teleop::lateness::Lateness;
+use noctule_teleop::master::device::DeviceKind;
+use noctule_teleop::master::trajectory::Trajectory;
 use noctule_teleop::master::{MasterConfig, Source};
 use noctule_teleop::page::PageConfig;
 use noctule_teleop::{drive, master as master_process, page as page_process};
@@ -100,6 +102,12 @@ pub(crate) struct MasterArguments {
     /// Whose hand
     #[arg(long, value_enum, default_value = "page")]
     operator: Operator,
+    /// A device or a recorded hand instead: mouse:/dev/input/event3, touchpad:…, gamepad:…, file:HAND.csv, file:RUN.mcap
+    #[arg(long, value_name = "KIND:PATH", value_parser = input, conflicts_with = "operator")]
+    input: Option<Input>,
+    /// Resolution of a touchpad, counts per mm; `evtest` shows it
+    #[arg(long, value_name = "COUNTS", default_value_t = 12.0)]
+    counts_per_mm: f64,
     /// A link that poses pass before they are published, e.g. "delay=20ms loss=2%"
     #[arg(long, value_name = "SPEC")]
     link: Option<String>,
@@ -142,9 +150,60 @@ pub(crate) struct WholeArguments {
     /// Whose hand
     #[arg(long, value_enum, default_value = "page")]
     operator: Operator,
+    /// A device or a recorded hand instead: mouse:/dev/input/event3, touchpad:…, gamepad:…, file:HAND.csv, file:RUN.mcap
+    #[arg(long, value_name = "KIND:PATH", value_parser = input, conflicts_with = "operator")]
+    input: Option<Input>,
     /// A link between operator and arm, e.g. "delay=20ms loss=2%"
     #[arg(long, value_name = "SPEC")]
     link: Option<String>,
+}
+
+/// What `--input` names.
+#[derive(Clone)]
+struct Input {
+    kind: InputKind,
+    path: PathBuf,
+    text: String,
+}
+
+#[derive(Clone, Copy)]
+enum InputKind {
+    Mouse,
+    Touchpad,
+    Gamepad,
+    File,
+}
+
+fn input(text: &str) -> Result<Input, String> {
+    let fault = || {
+        format!(
+            "\"{text}\" names no input; write mouse:, touchpad:, gamepad: or file: and a path, e.g. mouse:/dev/input/event3"
+        )
+    };
+    let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty()).ok_or_else(fault)?;
+    let kind = match kind {
+        "mouse" => InputKind::Mouse,
+        "touchpad" => InputKind::Touchpad,
+        "gamepad" => InputKind::Gamepad,
+        "file" => InputKind::File,
+        _ => return Err(fault()),
+    };
+    Ok(Input { kind, path: path.into(), text: text.to_owned() })
+}
+
+impl Input {
+    fn source(&self, counts_per_mm: f64) -> Result<Source, Box<dyn Error>> {
+        if !(0.1..=1_000.0).contains(&counts_per_mm) {
+            return Err(format!("{counts_per_mm} counts per mm is not between 0.1 and 1000").into());
+        }
+        let kind = match self.kind {
+            InputKind::Mouse => DeviceKind::Mouse,
+            InputKind::Touchpad => DeviceKind::Touchpad { counts_per_mm },
+            InputKind::Gamepad => DeviceKind::Gamepad,
+            InputKind::File => return Ok(Source::Trajectory(Trajectory::read(&self.path)?)),
+        };
+        Ok(Source::Device(kind, self.path.clone()))
+    }
 }
 
 pub(super) fn time(text: &str) -> Result<Span, String> {
@@ -218,9 +277,13 @@ fn kept_time(name: &str, lateness: &Lateness) -> Outcome {
 pub(crate) fn master(arguments: &MasterArguments) -> Result<Outcome, Box<dyn Error>> {
     let end = End::new(&arguments.common)?;
     let link: Option<LinkSpec> = arguments.link.as_deref().map(str::parse).transpose()?;
+    let source = match &arguments.input {
+        Some(input) => input.source(arguments.counts_per_mm)?,
+        None => arguments.operator.source(),
+    };
     let node = node(&arguments.common, "master")?;
     let config = MasterConfig {
-        source: arguments.operator.source(),
+        source,
         link: link.map(|link| link.a_to_b),
         deadline: Duration::from_nanos(arguments.common.deadline.ns().max(0) as u64),
         seed: arguments.seed,
@@ -270,10 +333,13 @@ fn open_browser(url: &str) -> bool {
 }
 
 pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error>> {
-    let WholeArguments { controller, window, operator, link } = arguments;
+    let WholeArguments { controller, window, operator, input, link } = arguments;
     if let Some(link) = link {
         // Refused here, with its sentence, rather than by a process that ends behind the page.
         link.parse::<LinkSpec>()?;
+    }
+    if let Some(input) = input {
+        input.source(1.0)?;
     }
     let common = &controller.common;
     let mode = match controller.command {
@@ -290,7 +356,11 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
     if let Some(priority) = common.priority {
         shared.extend(["--priority".to_owned(), priority.to_string()]);
     }
-    let mut of_master = vec!["master".to_owned(), "--operator".to_owned(), operator.word().to_owned()];
+    let (option, hand) = match input {
+        Some(input) => ("--input", input.text.clone()),
+        None => ("--operator", operator.word().to_owned()),
+    };
+    let mut of_master = vec!["master".to_owned(), option.to_owned(), hand.clone()];
     if let Some(link) = link {
         of_master.extend(["--link".to_owned(), link.clone()]);
     }
@@ -303,7 +373,7 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
     }
     let end = End::new(common)?;
     let link = link.as_deref().unwrap_or("none");
-    let subtitle = format!("commands: {mode}; link: {link}; operator: {}", operator.word());
+    let subtitle = format!("commands: {mode}; link: {link}; operator: {hand}");
     // The page itself needs no priority: it moves nothing.
     let of_page = Common { priority: None, ..common.clone() };
     let shown = show(&of_page, window, None, subtitle, &|| end.is_due())?;
