@@ -2,6 +2,7 @@
 
 mod arm;
 mod flights;
+mod studies;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -89,6 +90,10 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
             if let Some(text) = flights::read(&scenario) {
                 prepare(&output.out)?;
                 return flights::run(&text, smoke, &output);
+            }
+            if let Some(text) = studies::read(&scenario) {
+                prepare(&output.out)?;
+                return studies::run(&text, smoke, &output);
             }
             let choice = Choice { peers, smoke };
             let request = |path: &PathBuf| -> Result<Request, Box<dyn Error>> {

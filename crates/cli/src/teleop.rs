@@ -7,7 +7,7 @@ mod ik;
 mod joint_link;
 mod live;
 mod live_study;
-mod study;
+pub(crate) mod study;
 
 use std::error::Error;
 

@@ -200,7 +200,7 @@ impl Replay {
                 return;
             }
             match sample {
-                RecordedSample::State(state) => view.handle_state(now_ns, state.clone()),
+                RecordedSample::State(state) => view.handle_state(now_ns, (**state).clone()),
                 RecordedSample::Command(command) => view.handle_command(command.clone()),
             }
             self.next += 1;

@@ -168,7 +168,7 @@ impl Recorder {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordedSample {
     /// Of the arm.
-    State(ArmState),
+    State(Box<ArmState>),
     /// Of the operator.
     Command(PoseCommand),
 }

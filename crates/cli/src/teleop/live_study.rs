@@ -17,16 +17,6 @@ use noctule_teleop::experiment::recorded;
 use noctule_teleop::recording;
 use serde_json::{Value, json};
 
-/// Links of E1, live.
-const COMMAND_LINKS: [&str; 5] = [
-    "delay=5ms",
-    "delay=20ms",
-    "delay=50ms",
-    "delay=10ms jitter=5ms distribution=uniform reorder=jitter",
-    "delay=10ms loss=5% burst=3",
-];
-/// Delays of E2's link in both ways together, µs. The processes add to them; what counts is measured in the loop.
-const JOINT_LINK_US: [i64; 8] = [2_000, 4_000, 5_000, 6_000, 6_500, 7_000, 7_500, 8_000];
 /// How long a command cell runs: discovery, 4 s to settle, and two periods of the figure.
 const COMMAND_RUN_NS: i64 = 16_000_000_000;
 /// A motor whose controller never answers is given up.
@@ -106,11 +96,11 @@ impl Drop for Side {
 }
 
 /// E1: master, controller and recorder as processes, the first and the last at one end of the link.
-pub(super) fn commands(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
+pub(super) fn commands(seed: u64, links: &[String]) -> Result<Vec<Value>, Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("noctule-teleop-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let mut rows = Vec::new();
-    for spec in COMMAND_LINKS {
+    for spec in links {
         let mut row = json!({ "link": spec });
         for mode in [CommandMode::Hold, CommandMode::Age] {
             let word = if mode == CommandMode::Hold { "hold" } else { "age" };
@@ -149,11 +139,11 @@ pub(super) fn commands(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
 }
 
 /// E2: motor and controller at the two ends of a link.
-pub(super) fn joint(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
+pub(super) fn joint(seed: u64, delays_ms: &[f64]) -> Result<Vec<Value>, Box<dyn Error>> {
     let config = LoopConfig::seed();
     let mut rows = Vec::new();
-    for delay_us in JOINT_LINK_US {
-        let half_us = delay_us / 2;
+    for link_ms in delays_ms {
+        let half_us = (link_ms * 500.0).round();
         let link = Link::up(&format!("delay={half_us}us"), seed)?;
         let controller = link.run("b", &["joint-controller"])?;
         let motor = link.run("a", &["joint-motor", "--seconds", JOINT_SECONDS])?;
@@ -161,7 +151,7 @@ pub(super) fn joint(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
         drop(controller);
         let run: Value = serde_json::from_str(&output).map_err(|_| {
             format!(
-                "the motor behind {delay_us} µs got no answers; see `noctule link up` and `noctule doctor`"
+                "the motor behind {link_ms} ms got no answers; see `noctule link up` and `noctule doctor`"
             )
         })?;
         let delay_ms = run["delay_ms"].as_f64().unwrap_or(f64::NAN);
@@ -171,7 +161,7 @@ pub(super) fn joint(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
         let theory =
             radius(samples.floor()) + (radius(samples.ceil()) - radius(samples.floor())) * samples.fract();
         let row = json!({
-            "link_ms": delay_us as f64 * 1e-3,
+            "link_ms": link_ms,
             "delay_ms": delay_ms,
             "deviation_ms": run["delay_deviation_ms"],
             "stable": run["verdict"]["stable"],

@@ -6,6 +6,7 @@
 
 mod bad_days;
 mod devtools;
+mod inputs;
 mod processes;
 
 use std::io::{BufRead, BufReader};

@@ -34,6 +34,11 @@ impl Process {
         self.child.id()
     }
 
+    /// Waits for its end.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         signal(self.pid(), name);
     }

@@ -23,7 +23,7 @@ pub struct Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArrivalError {
     /// The hand would not have come up to its amplitude.
-    #[error("the arrivals cover {covered}, and the figure needs {needed}; let the cell run longer")]
+    #[error("what arrived was sent within {:.1} s, and the figure needs {:.1} s; let the cell run longer", .covered.as_s_f64(), .needed.as_s_f64())]
     TooShort {
         /// From the first message sent to the last.
         covered: Span,

@@ -57,7 +57,7 @@ pub fn cost(samples: &[Recorded]) -> Result<RecordedCost, RecordedCostError> {
     for (times, sample) in samples {
         match sample {
             RecordedSample::Command(command) => hand.push((times.source_ns, command)),
-            RecordedSample::State(state) => states.push((times.source_ns, state)),
+            RecordedSample::State(state) => states.push((times.source_ns, &**state)),
         }
     }
     hand.sort_by_key(|(at_ns, _)| *at_ns);
@@ -166,7 +166,7 @@ mod tests {
                 command_bound_ns: 50_000,
                 ..ArmState::default()
             };
-            samples.push((times, RecordedSample::State(state)));
+            samples.push((times, RecordedSample::State(Box::new(state))));
         }
         samples
     }
