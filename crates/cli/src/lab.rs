@@ -1,6 +1,5 @@
 //! `noctule lab …`
 
-pub(crate) mod arm;
 mod flights;
 mod studies;
 
@@ -18,8 +17,8 @@ use noctule_lab::{DDS_BRIDGE, built_in, engine, report, session, text_table};
 
 use crate::Outcome;
 use crate::gateway::bridge;
-use crate::lab_report;
 use crate::progress::Progress;
+use crate::{lab_arm, lab_report};
 
 /// Foreign peers that the scenarios of this repository name.
 const FOREIGN: [&str; 9] =
@@ -152,8 +151,11 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
             anstream::println!("Report: {}", folder.join(report::PAGE_FILE).display());
         }
         if request.file.scenario.arm {
-            let table = arm::follow(folder, run, samples)?;
-            anstream::eprintln!("\nAn arm behind each cell ({}):\n{table}", folder.join(arm::FILE).display());
+            let table = lab_arm::follow(folder, run, samples)?;
+            anstream::eprintln!(
+                "\nAn arm behind each cell ({}):\n{table}",
+                folder.join(lab_arm::FILE).display()
+            );
         }
     }
     anstream::eprintln!("Measured in {:.0} s.", elapsed.as_secs_f64());
