@@ -128,11 +128,11 @@ fn arm_state(state: &State, sequence: u64) -> ArmState {
     let index =
         |rule: Rule| Rule::ALL.iter().position(|other| *other == rule).map_or(-1, |index| index as i8);
     let (mode, rule) = match state.mode {
-        Mode::Idle => (0, -1),
-        Mode::Engaged => (1, -1),
-        Mode::Releasing => (2, -1),
-        Mode::Stopping(rule) => (3, index(rule)),
-        Mode::Stopped(rule) => (4, index(rule)),
+        Mode::Idle => (ArmState::MODE_IDLE, -1),
+        Mode::Engaged => (ArmState::MODE_ENGAGED, -1),
+        Mode::Releasing => (ArmState::MODE_RELEASING, -1),
+        Mode::Stopping(rule) => (ArmState::MODE_STOPPING, index(rule)),
+        Mode::Stopped(rule) => (ArmState::MODE_STOPPED, index(rule)),
     };
     let rotation = nalgebra::UnitQuaternion::from_rotation_matrix(&state.flange.rotation);
     ArmState {

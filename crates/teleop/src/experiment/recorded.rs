@@ -8,8 +8,6 @@ use serde::Serialize;
 use crate::messages::{ArmState, PoseCommand};
 use crate::recording::{Recorded, RecordedSample};
 
-/// States with this mode follow the hand.
-const ENGAGED: u8 = 1;
 /// Measured from so long after the clutch engaged: the hand has come up to its amplitude, ns.
 const SETTLED_NS: i64 = 4_000_000_000;
 /// A hand is not known between two commands that are further apart, ns.
@@ -66,7 +64,7 @@ pub fn cost(samples: &[Recorded]) -> Result<RecordedCost, RecordedCostError> {
     // Offset of arm and hand, and when the clutch engaged.
     let mut grip: Option<(i64, [f64; 3])> = None;
     for (at_ns, state) in states {
-        if state.mode != ENGAGED {
+        if state.mode != ArmState::MODE_ENGAGED {
             tally.stops += usize::from(grip.is_some());
             grip = None;
             continue;
