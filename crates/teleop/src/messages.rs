@@ -5,6 +5,8 @@
 
 pub use generated::teleop_msgs::msg::{ArmState, JointError, JointVoltage, OperatorInput, PoseCommand};
 
+// Endpoints that the generator writes are public, and nobody outside of this module needs them.
+#[allow(unreachable_pub)]
 #[rustfmt::skip]
 #[path = "../generated/rust/mod.rs"]
 mod generated;
