@@ -8,10 +8,11 @@ use noctule_arm::validate::Rule;
 use noctule_sys::clock::realtime_ns;
 
 use crate::bad_days::{Arm, ENGAGED, IDLE};
-use crate::processes::Process;
+use crate::processes::{Process, alone};
 
 #[test]
 fn what_is_no_input_is_one_sentence_and_exit_code_2() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("hand.csv");
     std::fs::write(&table, "seconds,x_m,y_m,z_m,clutch\n0,0,0,0,0\n0.5,wide,0,0,1\n").unwrap();
@@ -34,6 +35,7 @@ fn what_is_no_input_is_one_sentence_and_exit_code_2() {
 
 #[test]
 fn a_recorded_hand_moves_the_arm_and_its_end_stops_it() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("hand.csv");
     // Released for 3 s while the processes meet; then 40 mm along x in 2 s, every 8 ms.
@@ -56,6 +58,7 @@ fn a_recorded_hand_moves_the_arm_and_its_end_stops_it() {
 
 #[test]
 fn a_mouse_moves_the_arm_and_pulled_out_it_stops_it() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let device = folder.path().join("event0");
     assert!(Command::new("mkfifo").arg(&device).status().unwrap().success());
@@ -80,7 +83,7 @@ fn a_mouse_moves_the_arm_and_pulled_out_it_stops_it() {
         send(1, 0x110, i32::from(state.commands > 100));
         send(2, 0, if state.mode == ENGAGED { 2 } else { 0 });
         send(0, 0, 0);
-        state = arm.next();
+        state = arm.newest();
         if state.mode == ENGAGED && state.position_m[0] - begin.position_m[0] > 0.02 {
             break;
         }

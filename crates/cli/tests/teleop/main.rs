@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use devtools::{Browser, Page};
-use processes::{kill, priority};
+use processes::{alone, kill, priority};
 
 /// A command older than this stops the arm; a browser on a busy machine is held up for longer than the default.
 const DEADLINE_MS: f64 = 500.0;
@@ -90,6 +90,7 @@ fn operate(page: &mut Page<'_>) {
 
 #[test]
 fn dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red() {
+    let _alone = alone();
     let Some(browser) = Browser::start() else {
         eprintln!(
             "skipped: dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red: no chromium here"
@@ -134,19 +135,18 @@ fn dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red() {
 
 #[test]
 fn an_operator_that_goes_stops_the_arm_and_a_phone_shows_it() {
+    let _alone = alone();
     let Some(browser) = Browser::start() else {
         eprintln!("skipped: an_operator_that_goes_stops_the_arm_and_a_phone_shows_it: no chromium here");
         return;
     };
-    let running = Loop::start(4_420, &[]);
+    let running = Loop::start(4_420, &["--deadline", &format!("{DEADLINE_MS}ms")]);
     let mut watcher = browser.open(&running.url);
     watcher.phone();
     {
         let mut operator = browser.open(&running.url);
         operate(&mut operator);
-        let (x, y) = middle(&mut operator, "top");
-        operator.mouse("mousePressed", x, y);
-        operator.until("state.mode === 'engaged'");
+        Pointer::press(&mut operator);
         operator.close();
     }
     watcher.until("state.mode !== 'engaged' && state.operator === null");
