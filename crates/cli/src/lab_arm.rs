@@ -194,15 +194,18 @@ fn theory_mm(mode: CommandMode, age_s: f64) -> f64 {
     }
 }
 
+/// One of a cell's costs.
+type Pick = fn(&Costs) -> Option<CommandCost>;
+
 /// Errors over the mean age, and the line of the theory through them.
 fn panel(all: &[Followed], mode: CommandMode) -> Panel {
     let valid = all.iter().filter(|followed| followed.why_invalid.is_empty());
     let costs: Vec<&Costs> = valid.filter_map(|followed| of(followed, mode)).collect();
-    let points = |of: &dyn Fn(&Costs) -> Option<CommandCost>| -> Vec<(f64, f64)> {
+    let points = |of: Pick| -> Vec<(f64, f64)> {
         let found = costs.iter().filter_map(|costs| of(costs));
         found.map(|cost| (cost.mean_age_ms * 1e-3, cost.rms_mm)).collect()
     };
-    let (live, modelled) = (points(&|costs| Some(costs.live)), points(&|costs| costs.modelled));
+    let (live, modelled) = (points(|costs| Some(costs.live)), points(|costs| costs.modelled));
     let oldest_s = live.iter().chain(&modelled).map(|(age_s, _)| *age_s).fold(0.0, f64::max);
     let line: Vec<(f64, f64)> = (0..=100)
         .map(|step| oldest_s * f64::from(step) / 100.0)

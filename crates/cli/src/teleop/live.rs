@@ -258,18 +258,18 @@ pub(crate) fn controller(arguments: &ControllerArguments) -> Result<Outcome, Box
         ..ControllerConfig::default()
     };
     let lateness = drive::run(&node, config, &|| end.is_due())?;
-    Ok(kept_time("controller", &lateness))
+    Ok(kept_time("controller", &lateness, arguments.common.priority))
 }
 
 /// Says how a loop kept its time; a run whose loop was late too often is not valid.
-fn kept_time(name: &str, lateness: &Lateness) -> Outcome {
+fn kept_time(name: &str, lateness: &Lateness, priority: Option<u32>) -> Outcome {
     anstream::eprintln!("noctule: {name}: {lateness}");
     if lateness.is_valid() {
         return Outcome::Done;
     }
+    let more = if priority.is_none() { ", and --priority 30 lets the loop go first" } else { "" };
     anstream::eprintln!(
-        "noctule: {name}: more than 0.1 % of the periods were late, so the run is not valid; `noctule doctor` names causes, \
-         and --priority 30 lets the loop go first"
+        "noctule: {name}: more than 0.1 % of the periods were late, so the run is not valid; `noctule doctor` names causes{more}"
     );
     Outcome::NotValid
 }
@@ -289,7 +289,7 @@ pub(crate) fn master(arguments: &MasterArguments) -> Result<Outcome, Box<dyn Err
         seed: arguments.seed,
     };
     let lateness = master_process::run(&node, &config, &|| end.is_due())?;
-    Ok(kept_time("master", &lateness))
+    Ok(kept_time("master", &lateness, arguments.common.priority))
 }
 
 pub(crate) fn page(arguments: &PageArguments) -> Result<Outcome, Box<dyn Error>> {
