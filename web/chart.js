@@ -27,12 +27,19 @@ function ticks(low, high, count) {
   return found;
 }
 
-// lines: [{points: [[x, y]…], colour, width}], options: {x: [low, high], y: [low, high], log, xLabel, yLabel, rules, circles}
+// lines: [{points: [[x, y]…], colour, width, name}], options: {x: [low, high], y: [low, high], log, xLabel, yLabel, rules, circles, marks, equal}
 function drawChart(canvas, lines, options) {
   const { context: c, width, height } = prepared(canvas);
-  const left = 42, right = width - 8, top = 8, bottom = height - 30;
+  const left = 42, right = width - 8, top = lines.some((line) => line.name) ? 22 : 8, bottom = height - 30;
   const mapX = options.log ? Math.log10 : (value) => value;
-  const [x0, x1] = options.x.map(mapX), [y0, y1] = options.y;
+  let [x0, x1] = options.x.map(mapX), [y0, y1] = options.y;
+  if (options.equal) {
+    // One unit is as long across as it is up: circles are round, and the axis that has room shows more.
+    const unit = Math.min((right - left) / (x1 - x0), (bottom - top) / (y1 - y0));
+    const widened = (low, high, pixels) => [(low + high - pixels / unit) / 2, (low + high + pixels / unit) / 2];
+    [x0, x1] = widened(x0, x1, right - left);
+    [y0, y1] = widened(y0, y1, bottom - top);
+  }
   const px = (x) => left + (mapX(x) - x0) / (x1 - x0) * (right - left);
   const py = (y) => bottom - (y - y0) / (y1 - y0) * (bottom - top);
   c.font = '11px system-ui, sans-serif';
@@ -50,7 +57,8 @@ function drawChart(canvas, lines, options) {
     : ticks(x0, x1, 5);
   for (const x of across) {
     c.beginPath(); c.moveTo(px(x), top); c.lineTo(px(x), bottom); c.stroke();
-    c.fillText(String(x), px(x), bottom + 4);
+    const label = String(x), half = c.measureText(label).width / 2;
+    c.fillText(label, Math.min(px(x), width - half - 1), bottom + 4);
   }
   c.fillText(options.xLabel || '', (left + right) / 2, bottom + 16);
   c.save();
@@ -78,5 +86,14 @@ function drawChart(canvas, lines, options) {
     c.beginPath(); c.arc(px(mark[0]), py(mark[1]), 4, 0, 7); c.fill();
   }
   c.restore();
+  // Names of the lines, in their colours, above the picture.
+  c.textAlign = 'left'; c.textBaseline = 'middle';
+  let at = left;
+  for (const line of lines.filter((one) => one.name)) {
+    c.fillStyle = line.colour.startsWith('--') ? colour(line.colour) : line.colour;
+    c.fillRect(at, 8, 10, 3);
+    c.fillText(line.name, at + 13, 10);
+    at += 13 + c.measureText(line.name).width + 9;
+  }
   canvas.dataset.points = String(lines.reduce((sum, line) => sum + line.points.length, 0));
 }

@@ -10,6 +10,7 @@ const TRAIL_MAX = 1500;
 const HISTORY_MS = 10000;
 // A page that hears nothing for so long says so.
 const SILENT_MS = 100;
+const JOINTS = [['base', 'base'], ['shoulder', 'sh.'], ['elbow', 'elbow'], ['wrist 1', 'w1'], ['wrist 2', 'w2'], ['wrist 3', 'w3']];
 const COLOURS = ['--c0', '--c1', '--c2', '--c3', '--c4', '--c5'];
 
 let hello = null;
@@ -36,8 +37,15 @@ function heard(message) {
   else if (message.t === 'state') take(message);
 }
 
+// How well the page itself kept up since it was opened, ms, and when it turned red, ms of the server's clock.
+const kept = { frameGap: 0, drawGap: 0, lateness: 0, redAt: null };
+let drawnAt = performance.now();
+
 function take(message) {
-  heardAt = performance.now();
+  const now = performance.now();
+  if (heardAt > -Infinity) kept.frameGap = Math.max(kept.frameGap, now - heardAt);
+  kept.lateness = Math.max(kept.lateness, message.lateness_ms || 0);
+  heardAt = now;
   state = message;
   if (!message.body) return;
   trail.push(...message.trail);
@@ -57,7 +65,6 @@ function alarm() {
   if (state.silent_ms === null) return 'No controller was heard yet.';
   if (state.silent_ms > SILENT_MS) return `The controller has been silent for ${(state.silent_ms / 1000).toFixed(1)} s.`;
   if (state.mode === 'stopping' || state.mode === 'stopped') return `Stopped: ${hello ? hello.rules[state.rule] : ''}. Release and press again to go on.`;
-  if (performance.now() < noticeUntil) return noticeText;
   return null;
 }
 
@@ -81,16 +88,18 @@ function drawPanels() {
   figures('flow', [
     ['commands a second', state.rate_hz.toFixed(0)], ['commands', state.commands], ['missed', state.missed], ['overtaken', state.outdated],
     ['periods of the loop', state.periods], ['late periods', `${state.late_periods} (${(100 * state.late_periods / Math.max(1, state.periods)).toFixed(2)} %)`],
-    ['latest period', `${state.lateness_ms.toFixed(2)} ms`],
+    ['latest period', `${state.lateness_ms.toFixed(2)} ms`], ['slowest picture here', `${kept.drawGap.toFixed(0)} ms`],
   ]);
   const joints = element('joints');
   row(joints, 0, ['', '°', '°/s', 'V']);
   state.joints.forEach((angle, index) => row(joints, index + 1, [
-    ['base', 'shoulder', 'elbow', 'wrist 1', 'wrist 2', 'wrist 3'][index], (angle * 180 / Math.PI).toFixed(2),
+    JOINTS[index][0], (angle * 180 / Math.PI).toFixed(2),
     (state.velocity[index] * 180 / Math.PI).toFixed(1), state.voltage[index].toFixed(3)]));
   const mm = (p) => p.map((x) => (x * 1000).toFixed(1)).join(', ');
   const error = Math.hypot(...state.goal.map((x, axis) => x - state.position[axis])) * 1000;
   figures('pose', [['tool, mm', mm(state.position)], ['goal, mm', mm(state.goal)], ['distance, mm', error.toFixed(2)],
+    ['hand, mm', state.hand ? mm(state.hand.position) : '–'], ['hand, mm/s', state.hand ? (Math.hypot(...state.hand.velocity) * 1000).toFixed(0) : '–'],
+    ['clutch', state.hand ? (state.hand.clutch ? 'pressed' : 'released') : '–'],
     ['branch', state.branch || '–'], ['smallest singular value', state.sigma.toFixed(3)], ['changes of branch', state.flips]]);
   const rules = element('rules');
   hello.rules.forEach((sentence, index) => {
@@ -103,7 +112,7 @@ function drawPanels() {
   const most = Math.min(Math.max(10, ...ages) * 1.15, 250);
   const rule = hello.limits.deadline_ms < most ? [hello.limits.deadline_ms] : [];
   drawChart(element('ages'), [{ points: series((sample) => sample.age), colour: '--c0' }], { x: [-10, 0], y: [0, most], xLabel: 's', rules: rule });
-  const lines = COLOURS.map((name, joint) => ({ points: series((sample) => sample.velocity[joint]), colour: name }));
+  const lines = COLOURS.map((name, joint) => ({ points: series((sample) => sample.velocity[joint]), colour: name, name: JOINTS[joint][1] }));
   const fastest = Math.max(0.5, ...history.flatMap((sample) => sample.velocity.map(Math.abs))) * 1.1;
   drawChart(element('velocities'), lines, { x: [-10, 0], y: [-fastest, fastest], xLabel: 's', rules: [-hello.limits.velocity_rad_s, hello.limits.velocity_rad_s] });
 }
@@ -111,7 +120,8 @@ function drawPanels() {
 function drawAnalysis() {
   if (!analysis) return;
   const style = ['--c0', '--c1'];
-  const lines = (of) => analysis.series.map((one, index) => ({ points: of(one), colour: style[index] }));
+  const names = ['continuous', 'as it runs'];
+  const lines = (of) => analysis.series.map((one, index) => ({ points: of(one), colour: style[index], name: names[index] }));
   const phases = (one) => {
     let turn = 0, last = null;
     return one.points.map(([omega, re, im]) => {
@@ -125,7 +135,7 @@ function drawAnalysis() {
   drawChart(element('step'), lines((one) => one.step), { x: [0, 200], y: [0, 1.4], xLabel: 'ms', rules: [1] });
   drawChart(element('bode'), lines((one) => one.points.map((p) => [p[0], p[3]])), { x: [2, 12000], log: true, y: [-60, 60], xLabel: 'rad/s', rules: [0] });
   drawChart(element('phase'), lines(phases), { x: [2, 12000], log: true, y: [-360, 0], xLabel: 'rad/s', rules: [-180] });
-  drawChart(element('nyquist'), lines((one) => one.points.map((p) => [p[1], p[2]])), { x: [-4, 1], y: [-2.5, 2.5], xLabel: 'real',
+  drawChart(element('nyquist'), lines((one) => one.points.map((p) => [p[1], p[2]])), { x: [-2.6, 1.2], y: [-1.5, 1.5], xLabel: 'real', equal: true,
     circles: [{ x: 0, y: 0, r: 1 }, { x: -1, y: 0, r: 1 / 1.333, colour: '--bad' }], marks: [[-1, 0]] });
   drawChart(element('nichols'), lines((one) => phases(one).map(([, phase], index) => [phase, one.points[index][3]])), { x: [-300, -60], y: [-40, 60], xLabel: 'degrees', marks: [[-180, 0]] });
   const [continuous, sampled] = analysis.series;
@@ -135,15 +145,21 @@ function drawAnalysis() {
 
 function draw() {
   requestAnimationFrame(draw);
+  const now = performance.now();
+  kept.drawGap = Math.max(kept.drawGap, now - drawnAt);
+  drawnAt = now;
   const wrong = alarm();
-  const isRed = wrong !== null && wrong !== noticeText;
-  element('banner').hidden = wrong === null;
-  if (wrong !== null) element('banner').textContent = wrong;
+  const isRed = wrong !== null;
+  // A refusal must be seen beside an alarm, too.
+  const sentences = [now < noticeUntil ? noticeText : null, wrong].filter((sentence) => sentence !== null);
+  element('banner').hidden = sentences.length === 0;
+  if (sentences.length) element('banner').textContent = sentences.join(' ');
   const mode = isRed && state && state.mode !== 'stopped' && state.mode !== 'stopping' ? 'silent' : state && state.mode || 'waiting';
   const status = element('status');
   status.textContent = mode + (operating ? ', you operate' : state && state.operator ? ', another operates' : '');
   status.className = `status ${isRed ? 'bad' : mode === 'engaged' ? 'good' : ''}`;
   document.body.dataset.mode = mode;
+  if (isRed && document.body.dataset.alarm !== 'red') { const clock = socket.clock(now); kept.redAt = clock && clock.at; }
   document.body.dataset.alarm = isRed ? 'red' : '';
   if (!state || !state.body || !hello) return;
   views.forEach((view) => view.draw(state, trail, hello.window, isRed));

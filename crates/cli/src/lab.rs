@@ -1,6 +1,7 @@
 //! `noctule lab …`
 
 mod flights;
+mod studies;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -16,8 +17,8 @@ use noctule_lab::{DDS_BRIDGE, built_in, engine, report, session, text_table};
 
 use crate::Outcome;
 use crate::gateway::bridge;
-use crate::lab_report;
 use crate::progress::Progress;
+use crate::{lab_arm, lab_report};
 
 /// Foreign peers that the scenarios of this repository name.
 const FOREIGN: [&str; 9] =
@@ -89,6 +90,10 @@ pub(crate) fn run(command: Command) -> Result<Outcome, Box<dyn Error>> {
                 prepare(&output.out)?;
                 return flights::run(&text, smoke, &output);
             }
+            if let Some(text) = studies::read(&scenario) {
+                prepare(&output.out)?;
+                return studies::run(&text, smoke, &output);
+            }
             let choice = Choice { peers, smoke };
             let request = |path: &PathBuf| -> Result<Request, Box<dyn Error>> {
                 Ok(Request { file: ScenarioFile::read(path)?, choice: choice.clone() })
@@ -136,7 +141,7 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
     let results = session::run(requests, &directory, interrupted, &mut progress)?;
     let elapsed = progress.finish();
     let mut valid = true;
-    for (folder, (run, samples)) in folders.iter().zip(&results) {
+    for ((folder, (run, samples)), request) in folders.iter().zip(&results).zip(requests) {
         report::write_all(folder, run, samples)?;
         valid &= run.succeeded();
         if output.json {
@@ -144,6 +149,13 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
         } else {
             anstream::print!("{}", text_table::render(run, samples));
             anstream::println!("Report: {}", folder.join(report::PAGE_FILE).display());
+        }
+        if request.file.scenario.arm {
+            let table = lab_arm::follow(folder, run, samples)?;
+            anstream::eprintln!(
+                "\nAn arm behind each cell ({}):\n{table}",
+                folder.join(lab_arm::FILE).display()
+            );
         }
     }
     anstream::eprintln!("Measured in {:.0} s.", elapsed.as_secs_f64());

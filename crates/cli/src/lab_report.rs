@@ -9,6 +9,7 @@ use noctule_lab::run::Run;
 use noctule_lab::{import, report, text_table};
 
 use crate::Outcome;
+use crate::lab_arm;
 
 /// Seed of the resampling, so that equal runs give equal verdicts.
 const SEED: u64 = 1;
@@ -97,6 +98,9 @@ pub(crate) fn regenerate(arguments: &ReportArguments) -> Result<Outcome, Box<dyn
     } else {
         anstream::print!("{}", text_table::render(&run, &samples));
         anstream::println!("Report: {}", arguments.directory.join(PAGE_FILE).display());
+    }
+    if arguments.directory.join(lab_arm::FILE).exists() {
+        anstream::eprintln!("\n{}", lab_arm::follow(&arguments.directory, &run, &samples)?);
     }
     Ok(outcome(run.succeeded()))
 }

@@ -12,6 +12,7 @@ mod gateway;
 mod generate;
 mod key;
 mod lab;
+mod lab_arm;
 mod lab_report;
 mod link;
 mod ping;

@@ -2,9 +2,12 @@
 
 mod analyse;
 mod cost;
+mod error;
 mod ik;
+mod joint_link;
 mod live;
-mod study;
+mod live_study;
+pub(crate) mod study;
 
 use std::error::Error;
 
@@ -30,6 +33,14 @@ enum Subcommand {
     Cost(cost::CostArguments),
     /// The three experiments of what latency costs, with the theory's line
     Study(study::StudyArguments),
+    /// How far the arm was from the hand in a recorded run
+    Error(error::ErrorArguments),
+    /// The motor's side of a joint's loop over a network (started by `teleop study --live`)
+    #[command(hide = true)]
+    JointMotor(joint_link::JointArguments),
+    /// The controller's side of it
+    #[command(hide = true)]
+    JointController(joint_link::JointArguments),
     /// The arm: a controller at 4 kHz
     Controller(live::ControllerArguments),
     /// The operator's side: poses at 1 kHz from the page or from a synthetic hand
@@ -45,6 +56,9 @@ pub(crate) fn run(arguments: &TeleopArguments) -> Result<Outcome, Box<dyn Error>
         Some(Subcommand::Ik(arguments)) => ik::run(arguments),
         Some(Subcommand::Cost(arguments)) => cost::run(arguments),
         Some(Subcommand::Study(arguments)) => study::run(arguments),
+        Some(Subcommand::Error(arguments)) => error::run(arguments),
+        Some(Subcommand::JointMotor(arguments)) => joint_link::motor(arguments),
+        Some(Subcommand::JointController(arguments)) => joint_link::controller(arguments),
         Some(Subcommand::Controller(arguments)) => live::controller(arguments),
         Some(Subcommand::Master(arguments)) => live::master(arguments),
         Some(Subcommand::Page(arguments)) => live::page(arguments),

@@ -53,6 +53,9 @@ pub struct Scenario {
     /// Numbers published elsewhere, shown beside ours.
     #[serde(default)]
     pub published: Vec<Published>,
+    /// An arm of `noctule teleop` follows the arrivals of each one-way cell afterwards, in virtual time.
+    #[serde(default)]
+    pub arm: bool,
     /// How the short form differs.
     #[serde(default)]
     pub smoke: Smoke,
@@ -318,6 +321,13 @@ impl ScenarioFile {
             return Err(self.fault(0, "there is no [[cells]] section; a scenario needs at least one"));
         }
         for group in &scenario.cells {
+            let modes = &group.get_ref().mode;
+            if scenario.arm && modes.values().iter().any(|mode| mode != "one_way") {
+                let start = group.span().start;
+                return Err(
+                    self.fault(start, "arm = true needs mode = \"one_way\" in every cell: poses go one way")
+                );
+            }
             self.check_group(group)?;
         }
         for threshold in &scenario.thresholds {

@@ -9,12 +9,15 @@ use noctule_arm::{HOME_RAD, Rotation, Vector};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_timebase::{Instant, Span};
 
+use crate::lateness::Lateness;
 use crate::messages::{ArmState, POSE_TOPIC, PoseCommand, STATE_TOPIC};
 
 /// Periods that are caught up after the loop was late; more, and it counts as stalled.
 const CATCH_UP_MAX: i64 = 200;
 /// Periods from state to state: 1 kHz at 4 kHz.
 const PERIODS_PER_STATE: u64 = 4;
+/// States that a reader may fall behind before it misses one: two seconds, 1.2 MB.
+const STATES_KEPT: u32 = 2_048;
 
 /// Why a controller ended.
 #[derive(Debug, thiserror::Error)]
@@ -27,24 +30,6 @@ pub enum DriveError {
     Publish(#[from] PublishError),
 }
 
-/// How the loop kept its time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Lateness {
-    /// Periods that ran.
-    pub periods: u64,
-    /// Periods that began more than one period late.
-    pub late_periods: u64,
-    /// The latest beginning, ns.
-    pub worst_ns: i64,
-}
-
-impl Lateness {
-    /// At most one period in a thousand was late: the lab's rule for a valid run.
-    pub fn is_valid(&self) -> bool {
-        self.late_periods * 1_000 <= self.periods
-    }
-}
-
 /// Runs a controller until `is_due`.
 ///
 /// # Errors
@@ -53,7 +38,7 @@ pub fn run(node: &Node, config: ControllerConfig, is_due: &dyn Fn() -> bool) -> 
     let deadline = Duration::from_nanos(config.deadline.ns().max(0) as u64);
     let poses = node.subscriber(POSE_TOPIC).reliability(Reliability::DeadlineBound).deadline(deadline);
     let mut poses = poses.typed::<PoseCommand>().open()?;
-    let mut states = node.publisher(STATE_TOPIC).keep_last(64).typed::<ArmState>().open()?;
+    let mut states = node.publisher(STATE_TOPIC).keep_last(STATES_KEPT).typed::<ArmState>().open()?;
     let period_ns = (1e9 / config.joint_loop.rate_hz) as i64;
     let mut controller = Controller::new(config, HOME_RAD);
     let (mut lateness, mut missed, mut latest_ns, mut sequence) = (Lateness::default(), 0, 0, 0);
@@ -62,9 +47,8 @@ pub fn run(node: &Node, config: ControllerConfig, is_due: &dyn Fn() -> bool) -> 
         next_ns += period_ns;
         sleep_until(next_ns);
         let late_ns = now_ns() - next_ns;
-        lateness.worst_ns = lateness.worst_ns.max(late_ns);
+        lateness.record(late_ns, period_ns);
         latest_ns = latest_ns.max(late_ns);
-        lateness.late_periods += u64::from(late_ns > period_ns);
         take_commands(&mut poses, &mut controller, node, &mut missed);
         let now = node.now();
         let behind = (late_ns / period_ns).min(CATCH_UP_MAX);
@@ -144,11 +128,11 @@ fn arm_state(state: &State, sequence: u64) -> ArmState {
     let index =
         |rule: Rule| Rule::ALL.iter().position(|other| *other == rule).map_or(-1, |index| index as i8);
     let (mode, rule) = match state.mode {
-        Mode::Idle => (0, -1),
-        Mode::Engaged => (1, -1),
-        Mode::Releasing => (2, -1),
-        Mode::Stopping(rule) => (3, index(rule)),
-        Mode::Stopped(rule) => (4, index(rule)),
+        Mode::Idle => (ArmState::MODE_IDLE, -1),
+        Mode::Engaged => (ArmState::MODE_ENGAGED, -1),
+        Mode::Releasing => (ArmState::MODE_RELEASING, -1),
+        Mode::Stopping(rule) => (ArmState::MODE_STOPPING, index(rule)),
+        Mode::Stopped(rule) => (ArmState::MODE_STOPPED, index(rule)),
     };
     let rotation = nalgebra::UnitQuaternion::from_rotation_matrix(&state.flange.rotation);
     ArmState {

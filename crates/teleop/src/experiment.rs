@@ -1,12 +1,16 @@
 //! What latency costs, in virtual time: the same cores that run live, links of `noctule-netsim`, and a known truth.
 //!
 //! - [`commands`]: E1, the operator's commands over a network.
+//! - [`arrivals`]: E1 over what was measured: arrivals of a live network, whatever carried them.
+//! - [`recorded`]: E1 of a recorded run: where the arm was, and where the hand was at the same time.
 //! - [`joint`]: E2, a joint's loop closed over a network.
 //! - [`human`]: E3, a human model that sees late and acts late.
 
+pub mod arrivals;
 pub mod commands;
 pub mod human;
 pub mod joint;
+pub mod recorded;
 
 use noctule_netsim::Truth;
 use noctule_netsim::link::{Direction, Link};

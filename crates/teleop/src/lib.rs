@@ -11,11 +11,14 @@
 //! controller at 4 kHz, [`page`] shows the arm in browsers and takes one operator's hand from them. Poses are
 //! deadline-bound; states go by shared memory; [`recording`] keeps both as MCAP.
 //!
+//! - [`joint_link`]: a joint's loop that is closed over a network, its motor and its controller a process each.
 //! - [`experiment`]: the same loop in virtual time, over links of `noctule-netsim`, with the hand's truth beside it.
 #![forbid(unsafe_code)]
 
 pub mod drive;
 pub mod experiment;
+pub mod joint_link;
+pub mod lateness;
 pub mod master;
 pub mod messages;
 pub mod page;

@@ -4,20 +4,28 @@
 //! steady rate: between them the hand is where its velocity takes it, for [`COAST`] at most. Whatever is older stays
 //! where and *when* it was: the pose then grows old, and the controller stops the arm by its age.
 
+pub mod device;
+mod source;
+pub mod trajectory;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use noctule::{Node, NodeError, PublishError, ReceiveError, Reliability};
-use noctule_arm::hand::Hand;
+use noctule::{Node, NodeError, PublishError, Reliability};
 use noctule_netsim::Truth;
 use noctule_netsim::link::{Direction, Link};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_timebase::{Instant, Span};
 
-use crate::messages::{INPUT_TOPIC, OperatorInput, POSE_TOPIC, PoseCommand};
+use crate::lateness::Lateness;
+use crate::messages::{OperatorInput, POSE_TOPIC, PoseCommand};
+
+pub use self::source::{DeviceError, Source};
+use self::source::{Moment, OpenSource};
 
 /// Poses a second.
 pub const POSE_HZ: i64 = 1_000;
+const PERIOD_NS: i64 = 1_000_000_000 / POSE_HZ;
 /// So long a hand is extrapolated by its own velocity.
 pub const COAST: Span = Span::from_ms(30);
 /// A hand is taken to be no faster.
@@ -26,6 +34,8 @@ pub const HAND_SPEED_MAX_M_S: f64 = 3.0;
 const SLOPE: Span = Span::from_ms(40);
 /// Positions that are remembered for it.
 const POSITIONS_MAX: usize = 64;
+/// Poses that a reader may fall behind before it misses one: half a second, for whoever records them.
+const POSES_KEPT: u32 = 512;
 /// Poses on the modelled link.
 const IN_FLIGHT_MAX: usize = 16_384;
 
@@ -130,15 +140,6 @@ impl Smoother {
     }
 }
 
-/// Where a master's hand comes from.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Source {
-    /// From the topic `teleop/input`: the page.
-    Page,
-    /// A synthetic operator.
-    Synthetic(Hand),
-}
-
 /// What a master is made of.
 #[derive(Clone, Debug)]
 pub struct MasterConfig {
@@ -161,37 +162,39 @@ pub enum MasterError {
     /// It could not publish.
     #[error(transparent)]
     Publish(#[from] PublishError),
+    /// Its input device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// Runs a master until `is_due`.
 ///
 /// # Errors
 /// The topics cannot be opened, or a pose cannot be published.
-pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Result<(), MasterError> {
+pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Result<Lateness, MasterError> {
     let poses = node.publisher(POSE_TOPIC).reliability(Reliability::DeadlineBound).deadline(config.deadline);
-    let mut poses = poses.keep_last(1).typed::<PoseCommand>().open()?;
-    let mut inputs = node.subscriber(INPUT_TOPIC).typed::<OperatorInput>().open()?;
+    let mut poses = poses.keep_last(POSES_KEPT).typed::<PoseCommand>().open()?;
+    let mut source = OpenSource::open(node, &config.source)?;
     let mut estimator = HandEstimator::default();
     let mut smoother = Smoother::default();
     let mut air = config.link.as_ref().map(|direction| Air::new(direction, config.seed));
     let start_ns = now_ns();
     let (mut next_ns, mut sequence) = (start_ns, 0);
+    let mut lateness = Lateness::default();
     while !is_due() {
-        next_ns += 1_000_000_000 / POSE_HZ;
+        next_ns += PERIOD_NS;
         sleep_until(next_ns);
+        lateness.record(now_ns() - next_ns, PERIOD_NS);
+        lateness.periods += 1;
         let now = node.now().ns();
-        if let Source::Synthetic(hand) = config.source {
-            estimator = HandEstimator::default();
-            estimator.handle_input(now, synthetic(hand, (next_ns - start_ns) as f64 * 1e-9));
-        }
-        drain(&mut inputs, &mut estimator);
+        let at = Moment { now_ns: now, since_ns: next_ns - start_ns };
+        source.feed(at, &mut estimator)?;
         let pose = estimator.pose(now).and_then(|(pose, source_ns)| {
             let mut pose = smoother.smoothed(pose, source_ns)?;
             sequence += 1;
             pose.sequence = sequence;
-            if let Source::Synthetic(hand) = config.source {
-                let state = hand.at((next_ns - start_ns) as f64 * 1e-9);
-                pose.linear_velocity_m_s = state.velocity_m_s.into();
+            if let Some(velocity_m_s) = source.true_velocity(at) {
+                pose.linear_velocity_m_s = velocity_m_s;
             }
             Some((pose, source_ns))
         });
@@ -209,33 +212,7 @@ pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Res
             }
         }
     }
-    Ok(())
-}
-
-/// The clutch is pressed after a moment, so that it is seen released before.
-fn synthetic(hand: Hand, time_s: f64) -> OperatorInput {
-    OperatorInput {
-        operator: 1,
-        position_m: hand.at(time_s).position_m.into(),
-        clutch: time_s > 0.5,
-        scale: 1.0,
-        bound_ns: 0,
-    }
-}
-
-fn drain(inputs: &mut noctule::TypedSubscriber<OperatorInput>, estimator: &mut HandEstimator) {
-    loop {
-        match inputs.take() {
-            Ok(Some(sample)) => {
-                let Some(source) = sample.info().source_time else { continue };
-                estimator.handle_input(source.ns(), sample.into_value());
-            }
-            Ok(None) => return,
-            // A broken publisher was counted by the library; the next one may be whole.
-            Err(ReceiveError::Take(_)) => return,
-            Err(_) => {}
-        }
-    }
+    Ok(lateness)
 }
 
 /// Sequence, pose and source time in ns.

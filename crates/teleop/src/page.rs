@@ -10,18 +10,25 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use noctule::{Node, NodeError, PublishError, ReceiveError, TypedPublisher, TypedSubscriber};
+use noctule::{
+    Message, Node, NodeError, PublishError, ReceiveError, Reliability, SampleInfo, TypedPublisher,
+    TypedSubscriber,
+};
 use noctule_arm::controller::ControllerConfig;
 use noctule_timebase::Instant;
 use noctule_web::{Asset, ClientId, Event, Server, ServerError, ServerOptions};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::messages::{ArmState, INPUT_TOPIC, OperatorInput, STATE_TOPIC};
-use crate::recording::{Recorder, RecordingError, read};
+use crate::messages::{ArmState, INPUT_TOPIC, OperatorInput, POSE_TOPIC, PoseCommand, STATE_TOPIC};
+use crate::recording::{
+    Recorded, RecordedCounts, RecordedSample, Recorder, RecordingError, SampleTimes, read,
+};
 
 use self::view::{View, analysis};
 
+/// Samples that the page may fall behind before it misses one.
+const QUEUE: u32 = 2_048;
 /// Pictures a second that browsers get.
 const FRAME: Duration = Duration::from_millis(16);
 /// A hand further from its beginning than this is a mistake of the page, m.
@@ -54,7 +61,7 @@ pub const ASSETS: [Asset; 6] = [
 pub struct PageConfig {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// States go there, too.
+    /// Commands and states go there, too.
     pub record: Option<PathBuf>,
     /// A recording is shown instead of a live arm.
     pub replay: Option<PathBuf>,
@@ -93,7 +100,7 @@ enum Said {
     Hand { at: f64, b: f64, p: [f64; 3], clutch: bool, scale: f64 },
 }
 
-/// Runs a page until `is_due`; `opened` gets its address.
+/// Runs a page until `is_due`; `opened` gets its address. Returns what was recorded.
 ///
 /// # Errors
 /// It cannot listen, join or record.
@@ -102,13 +109,15 @@ pub fn run(
     config: &PageConfig,
     opened: &dyn Fn(&str),
     is_due: &dyn Fn() -> bool,
-) -> Result<(), PageError> {
+) -> Result<Option<RecordedCounts>, PageError> {
     let server = Server::start(ServerOptions { listen: config.listen, assets: ASSETS.to_vec() })?;
-    let mut states = node.subscriber(STATE_TOPIC).typed::<ArmState>().open()?;
+    let mut states = node.subscriber(STATE_TOPIC).keep_last(QUEUE).typed::<ArmState>().open()?;
+    let poses = node.subscriber(POSE_TOPIC).keep_last(QUEUE).reliability(Reliability::BestEffort);
+    let mut poses = poses.typed::<PoseCommand>().open()?;
     let inputs = node.publisher(INPUT_TOPIC).keep_last(16).typed::<OperatorInput>().open()?;
     let mut recorder = config.record.as_deref().map(Recorder::create).transpose()?;
     let mut replayed = match &config.replay {
-        Some(path) => Some(Replay { states: read(path)?, next: 0, start_ns: node.now().ns() }),
+        Some(path) => Some(Replay { samples: read(path)?, next: 0, start_ns: node.now().ns() }),
         None => None,
     };
     let mut desk = Desk {
@@ -131,7 +140,18 @@ pub fn run(
         }
         match &mut replayed {
             Some(replay) => replay.advance(node.now().ns(), &mut desk.view),
-            None => take_states(&mut states, &mut desk.view, recorder.as_mut())?,
+            None => {
+                take_all(&mut poses, recorder.as_mut(), |recorder, times, command| {
+                    recorder.map_or(Ok(()), |recorder| recorder.write_command(&command, times))?;
+                    desk.view.handle_command(command);
+                    Ok(())
+                })?;
+                take_all(&mut states, recorder.as_mut(), |recorder, times, state| {
+                    recorder.map_or(Ok(()), |recorder| recorder.write_state(&state, times))?;
+                    desk.view.handle_state(times.received_ns, state);
+                    Ok(())
+                })?;
+            }
         }
         if node.now().ns() - frame_ns >= FRAME.as_nanos() as i64 {
             frame_ns = node.now().ns();
@@ -139,24 +159,25 @@ pub fn run(
             server.broadcast(&text);
         }
     }
-    recorder.map_or(Ok(()), |recorder| Ok(recorder.finish()?))
+    Ok(recorder.map(Recorder::finish).transpose()?)
 }
 
-fn take_states(
-    states: &mut TypedSubscriber<ArmState>,
-    view: &mut View,
+/// Hands on all samples that are there.
+fn take_all<T: Message>(
+    subscriber: &mut TypedSubscriber<T>,
     mut recorder: Option<&mut Recorder>,
+    mut each: impl FnMut(Option<&mut Recorder>, SampleTimes, T) -> Result<(), RecordingError>,
 ) -> Result<(), PageError> {
     loop {
-        match states.take() {
+        match subscriber.take() {
             Ok(Some(sample)) => {
-                let info = *sample.info();
-                let state = sample.into_value();
-                let source_ns = info.source_time.map_or(info.receive_time.ns(), Instant::ns);
+                let info: SampleInfo = *sample.info();
+                let received_ns = info.receive_time.ns();
+                let source_ns = info.source_time.map_or(received_ns, Instant::ns);
                 if let Some(recorder) = recorder.as_mut() {
-                    recorder.write(&state, source_ns, info.receive_time.ns())?;
+                    recorder.record_missed(info.missed);
                 }
-                view.handle_state(info.receive_time.ns(), state);
+                each(recorder.as_deref_mut(), SampleTimes { source_ns, received_ns }, sample.into_value())?;
             }
             Ok(None) | Err(ReceiveError::Take(_)) => return Ok(()),
             Err(_) => {}
@@ -166,22 +187,27 @@ fn take_states(
 
 /// A recording that is shown at its own pace, over and over.
 struct Replay {
-    states: Vec<(i64, ArmState)>,
+    samples: Vec<Recorded>,
     next: usize,
     start_ns: i64,
 }
 
 impl Replay {
     fn advance(&mut self, now_ns: i64, view: &mut View) {
-        let first_ns = self.states[0].0;
-        while let Some((source_ns, state)) = self.states.get(self.next) {
-            if source_ns - first_ns > now_ns - self.start_ns {
+        let first_ns = self.samples[0].0.received_ns;
+        while let Some((times, sample)) = self.samples.get(self.next) {
+            if times.received_ns - first_ns > now_ns - self.start_ns {
                 return;
             }
-            view.handle_state(now_ns, state.clone());
+            match sample {
+                RecordedSample::State(state) => view.handle_state(now_ns, (**state).clone()),
+                RecordedSample::Command(command) => view.handle_command(command.clone()),
+            }
             self.next += 1;
         }
         (self.next, self.start_ns) = (0, now_ns);
+        // The counts begin anew with it.
+        *view = View::default();
     }
 }
 

@@ -13,6 +13,9 @@ use noctule::Node;
 use noctule_arm::controller::{CommandMode, ControllerConfig};
 use noctule_arm::hand::Hand;
 use noctule_netsim::link::{LinkSpec, parse_time};
+use noctule_teleop::lateness::Lateness;
+use noctule_teleop::master::device::DeviceKind;
+use noctule_teleop::master::trajectory::Trajectory;
 use noctule_teleop::master::{MasterConfig, Source};
 use noctule_teleop::page::PageConfig;
 use noctule_teleop::{drive, master as master_process, page as page_process};
@@ -62,13 +65,19 @@ impl Operator {
 
 /// What all processes share.
 #[derive(Clone, clap::Args)]
-struct Common {
+pub(super) struct Common {
     /// Nodes of different domains do not see each other: 0 to 5000
     #[arg(long, value_name = "N", default_value_t = LOOP_DOMAIN)]
     domain: u32,
     /// A command older than this stops the arm
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "100ms")]
     deadline: Span,
+    /// SCHED_FIFO priority of the process, 1 to 99; needs CAP_SYS_NICE
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    priority: Option<u32>,
+    /// Reach processes of this host by the network, too, as an emulated link needs it
+    #[arg(long)]
+    no_shared_memory: bool,
     /// How long; until Ctrl-C by default
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -93,6 +102,12 @@ pub(crate) struct MasterArguments {
     /// Whose hand
     #[arg(long, value_enum, default_value = "page")]
     operator: Operator,
+    /// A device or a recorded hand instead: mouse:/dev/input/event3, touchpad:…, gamepad:…, file:HAND.csv, file:RUN.mcap
+    #[arg(long, value_name = "KIND:PATH", value_parser = input, conflicts_with = "operator")]
+    input: Option<Input>,
+    /// Resolution of a touchpad, counts per mm; `evtest` shows it
+    #[arg(long, value_name = "COUNTS", default_value_t = 12.0)]
+    counts_per_mm: f64,
     /// A link that poses pass before they are published, e.g. "delay=20ms loss=2%"
     #[arg(long, value_name = "SPEC")]
     link: Option<String>,
@@ -121,7 +136,7 @@ struct Window {
     /// Print the page's address and open no browser
     #[arg(long)]
     no_open: bool,
-    /// Record the arm's states as MCAP
+    /// Record commands and states as MCAP
     #[arg(long, value_name = "FILE.mcap")]
     record: Option<PathBuf>,
 }
@@ -135,23 +150,74 @@ pub(crate) struct WholeArguments {
     /// Whose hand
     #[arg(long, value_enum, default_value = "page")]
     operator: Operator,
+    /// A device or a recorded hand instead: mouse:/dev/input/event3, touchpad:…, gamepad:…, file:HAND.csv, file:RUN.mcap
+    #[arg(long, value_name = "KIND:PATH", value_parser = input, conflicts_with = "operator")]
+    input: Option<Input>,
     /// A link between operator and arm, e.g. "delay=20ms loss=2%"
     #[arg(long, value_name = "SPEC")]
     link: Option<String>,
 }
 
-fn time(text: &str) -> Result<Span, String> {
+/// What `--input` names.
+#[derive(Clone)]
+struct Input {
+    kind: InputKind,
+    path: PathBuf,
+    text: String,
+}
+
+#[derive(Clone, Copy)]
+enum InputKind {
+    Mouse,
+    Touchpad,
+    Gamepad,
+    File,
+}
+
+fn input(text: &str) -> Result<Input, String> {
+    let fault = || {
+        format!(
+            "\"{text}\" names no input; write mouse:, touchpad:, gamepad: or file: and a path, e.g. mouse:/dev/input/event3"
+        )
+    };
+    let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty()).ok_or_else(fault)?;
+    let kind = match kind {
+        "mouse" => InputKind::Mouse,
+        "touchpad" => InputKind::Touchpad,
+        "gamepad" => InputKind::Gamepad,
+        "file" => InputKind::File,
+        _ => return Err(fault()),
+    };
+    Ok(Input { kind, path: path.into(), text: text.to_owned() })
+}
+
+impl Input {
+    fn source(&self, counts_per_mm: f64) -> Result<Source, Box<dyn Error>> {
+        if !(0.1..=1_000.0).contains(&counts_per_mm) {
+            return Err(format!("{counts_per_mm} counts per mm is not between 0.1 and 1000").into());
+        }
+        let kind = match self.kind {
+            InputKind::Mouse => DeviceKind::Mouse,
+            InputKind::Touchpad => DeviceKind::Touchpad { counts_per_mm },
+            InputKind::Gamepad => DeviceKind::Gamepad,
+            InputKind::File => return Ok(Source::Trajectory(Trajectory::read(&self.path)?)),
+        };
+        Ok(Source::Device(kind, self.path.clone()))
+    }
+}
+
+pub(super) fn time(text: &str) -> Result<Span, String> {
     parse_time(text).ok_or_else(|| format!("\"{text}\" is no time; write e.g. 20ms"))
 }
 
 /// When a process ends: Ctrl-C, its time, or the end of its standard input.
-struct End {
+pub(super) struct End {
     stop: Stop,
     input_ended: Arc<AtomicBool>,
 }
 
 impl End {
-    fn new(common: &Common) -> Result<End, Box<dyn Error>> {
+    pub(super) fn new(common: &Common) -> Result<End, Box<dyn Error>> {
         let input_ended = Arc::new(AtomicBool::new(false));
         if common.until_input_ends {
             let ended = Arc::clone(&input_ended);
@@ -165,13 +231,20 @@ impl End {
         Ok(End { stop: Stop::after(common.seconds)?, input_ended })
     }
 
-    fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         self.stop.is_due() || self.input_ended.load(Ordering::Relaxed)
     }
 }
 
-fn node(common: &Common, name: &str) -> Result<Node, Box<dyn Error>> {
-    Ok(Node::builder(name).domain(common.domain).open()?)
+/// Joins; the node's threads inherit the priority.
+pub(super) fn node(common: &Common, name: &str) -> Result<Node, Box<dyn Error>> {
+    if let Some(priority) = common.priority {
+        noctule_sys::scheduling::set_fifo_priority(priority).map_err(|error| {
+            format!("priority {priority} was refused: {error}; give the process CAP_SYS_NICE or leave out --priority")
+        })?;
+    }
+    let builder = Node::builder(name).domain(common.domain);
+    Ok(if common.no_shared_memory { builder.without_shared_memory() } else { builder }.open()?)
 }
 
 pub(crate) fn controller(arguments: &ControllerArguments) -> Result<Outcome, Box<dyn Error>> {
@@ -185,27 +258,38 @@ pub(crate) fn controller(arguments: &ControllerArguments) -> Result<Outcome, Box
         ..ControllerConfig::default()
     };
     let lateness = drive::run(&node, config, &|| end.is_due())?;
+    Ok(kept_time("controller", &lateness, arguments.common.priority))
+}
+
+/// Says how a loop kept its time; a run whose loop was late too often is not valid.
+fn kept_time(name: &str, lateness: &Lateness, priority: Option<u32>) -> Outcome {
+    anstream::eprintln!("noctule: {name}: {lateness}");
+    if lateness.is_valid() {
+        return Outcome::Done;
+    }
+    let more = if priority.is_none() { ", and --priority 30 lets the loop go first" } else { "" };
     anstream::eprintln!(
-        "noctule: {} periods, {} of them late, the latest by {:.2} ms; `noctule doctor` says what may be the cause",
-        lateness.periods,
-        lateness.late_periods,
-        lateness.worst_ns as f64 * 1e-6
+        "noctule: {name}: more than 0.1 % of the periods were late, so the run is not valid; `noctule doctor` names causes{more}"
     );
-    Ok(if lateness.is_valid() { Outcome::Done } else { Outcome::NotValid })
+    Outcome::NotValid
 }
 
 pub(crate) fn master(arguments: &MasterArguments) -> Result<Outcome, Box<dyn Error>> {
     let end = End::new(&arguments.common)?;
     let link: Option<LinkSpec> = arguments.link.as_deref().map(str::parse).transpose()?;
+    let source = match &arguments.input {
+        Some(input) => input.source(arguments.counts_per_mm)?,
+        None => arguments.operator.source(),
+    };
     let node = node(&arguments.common, "master")?;
     let config = MasterConfig {
-        source: arguments.operator.source(),
+        source,
         link: link.map(|link| link.a_to_b),
         deadline: Duration::from_nanos(arguments.common.deadline.ns().max(0) as u64),
         seed: arguments.seed,
     };
-    master_process::run(&node, &config, &|| end.is_due())?;
-    Ok(Outcome::Done)
+    let lateness = master_process::run(&node, &config, &|| end.is_due())?;
+    Ok(kept_time("master", &lateness, arguments.common.priority))
 }
 
 pub(crate) fn page(arguments: &PageArguments) -> Result<Outcome, Box<dyn Error>> {
@@ -232,7 +316,14 @@ fn show(
             anstream::eprintln!("noctule: no browser could be started; open the address above in one");
         }
     };
-    page_process::run(&node, &config, &opened, is_due)?;
+    if let Some(counts) = page_process::run(&node, &config, &opened, is_due)? {
+        anstream::eprintln!(
+            "noctule: {} states and {} commands recorded, {} samples missed",
+            counts.states,
+            counts.commands,
+            counts.missed
+        );
+    }
     Ok(Outcome::Done)
 }
 
@@ -242,24 +333,34 @@ fn open_browser(url: &str) -> bool {
 }
 
 pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error>> {
-    let WholeArguments { controller, window, operator, link } = arguments;
+    let WholeArguments { controller, window, operator, input, link } = arguments;
     if let Some(link) = link {
         // Refused here, with its sentence, rather than by a process that ends behind the page.
         link.parse::<LinkSpec>()?;
+    }
+    if let Some(input) = input {
+        input.source(1.0)?;
     }
     let common = &controller.common;
     let mode = match controller.command {
         CommandMode::Hold => "hold",
         CommandMode::Age => "age",
     };
-    let shared = [
+    let mut shared = vec![
         "--domain".to_owned(),
         common.domain.to_string(),
         "--deadline".to_owned(),
         format!("{}ns", common.deadline.ns()),
         "--until-input-ends".to_owned(),
     ];
-    let mut of_master = vec!["master".to_owned(), "--operator".to_owned(), operator.word().to_owned()];
+    if let Some(priority) = common.priority {
+        shared.extend(["--priority".to_owned(), priority.to_string()]);
+    }
+    let (option, hand) = match input {
+        Some(input) => ("--input", input.text.clone()),
+        None => ("--operator", operator.word().to_owned()),
+    };
+    let mut of_master = vec!["master".to_owned(), option.to_owned(), hand.clone()];
     if let Some(link) = link {
         of_master.extend(["--link".to_owned(), link.clone()]);
     }
@@ -272,19 +373,28 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
     }
     let end = End::new(common)?;
     let link = link.as_deref().unwrap_or("none");
-    let subtitle = format!("commands: {mode}; link: {link}; operator: {}", operator.word());
-    let shown = show(common, window, None, subtitle, &|| end.is_due());
-    drop(children);
-    shown
+    let subtitle = format!("commands: {mode}; link: {link}; operator: {hand}");
+    // The page itself needs no priority: it moves nothing.
+    let of_page = Common { priority: None, ..common.clone() };
+    let shown = show(&of_page, window, None, subtitle, &|| end.is_due())?;
+    let are_valid = children.iter_mut().all(|child| child.end() != Some(1));
+    Ok(if are_valid { shown } else { Outcome::NotValid })
 }
 
 /// A process of the loop; ends with its standard input.
 struct Started(Child);
 
+impl Started {
+    /// Ends it; returns its exit code, `None` if a signal ended it.
+    fn end(&mut self) -> Option<i32> {
+        drop(self.0.stdin.take());
+        self.0.wait().ok().and_then(|status| status.code())
+    }
+}
+
 impl Drop for Started {
     fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
+        self.end();
     }
 }
 

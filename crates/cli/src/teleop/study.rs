@@ -12,6 +12,7 @@ use noctule_teleop::experiment::joint;
 use noctule_timebase::Span;
 use serde_json::{Value, json};
 
+use super::live_study;
 use crate::{Outcome, units};
 
 /// Links of E1; the first six have a line by theory.
@@ -25,13 +26,25 @@ const COMMAND_LINKS: [&str; 8] = [
     "delay=10ms jitter=5ms distribution=uniform reorder=jitter",
     "delay=10ms loss=5% burst=3",
 ];
-/// Samples of 250 µs of delay in both ways together, for E2.
-const JOINT_SAMPLES: [u32; 10] = [0, 4, 8, 12, 16, 20, 24, 28, 29, 30];
+/// The same, live: each takes twice 20 s.
+const LIVE_COMMAND_LINKS: [&str; 5] = [
+    "delay=5ms",
+    "delay=20ms",
+    "delay=50ms",
+    "delay=10ms jitter=5ms distribution=uniform reorder=jitter",
+    "delay=10ms loss=5% burst=3",
+];
+/// Delays of both ways together for E2: 0 to 30 samples of 250 µs.
+const JOINT_DELAYS_MS: [f64; 10] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.25, 7.5];
+/// The same, live: the processes add to them, and what counts is measured in the loop.
+const LIVE_JOINT_DELAYS_MS: [f64; 8] = [2.0, 4.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0];
 /// For E3.
-const HUMAN_DELAYS_MS: [i64; 8] = [0, 50, 70, 100, 150, 200, 300, 400];
+const HUMAN_DELAYS_MS: [f64; 8] = [0.0, 50.0, 70.0, 100.0, 150.0, 200.0, 300.0, 400.0];
 
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum Experiment {
+/// Which experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Experiment {
     /// Commands over a network: error in millimetres by hold and by age
     Commands,
     /// A joint's loop closed over a network: where it tips over
@@ -40,11 +53,32 @@ enum Experiment {
     Human,
 }
 
+impl Experiment {
+    fn name(self) -> &'static str {
+        match self {
+            Experiment::Commands => "commands",
+            Experiment::Joint => "joint",
+            Experiment::Human => "human",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Experiment::Commands => "Commands over a network, ±100 mm",
+            Experiment::Joint => "A joint's loop closed over a network",
+            Experiment::Human => "A human who sees and acts late, targets of ±4 mm",
+        }
+    }
+}
+
 #[derive(clap::Args)]
 pub(crate) struct StudyArguments {
     /// One of the three; all by default
     #[arg(value_enum)]
     experiment: Option<Experiment>,
+    /// With real processes across emulated links, beside virtual time; commands and joint, about six minutes; needs root
+    #[arg(long)]
+    live: bool,
     /// Of the links
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -55,20 +89,18 @@ pub(crate) struct StudyArguments {
 
 pub(crate) fn run(arguments: &StudyArguments) -> Result<Outcome, Box<dyn Error>> {
     let all = [Experiment::Commands, Experiment::Joint, Experiment::Human];
-    let chosen = all.into_iter().filter(|one| arguments.experiment.is_none_or(|wanted| wanted == *one));
+    let chosen: Vec<Experiment> = match arguments.experiment {
+        Some(one) => vec![one],
+        None => all.into_iter().filter(|one| !arguments.live || *one != Experiment::Human).collect(),
+    };
     let mut object = json!({});
     for experiment in chosen {
-        let (name, title, rows) = match experiment {
-            Experiment::Commands => {
-                ("commands", "Commands over a network, ±100 mm", commands(arguments.seed)?)
-            }
-            Experiment::Joint => ("joint", "A joint's loop closed over a network", joint(arguments.seed)?),
-            Experiment::Human => ("human", "A human who sees and acts late, targets of ±4 mm", human()),
-        };
+        let study = Study { live: arguments.live, seed: arguments.seed, ..Study::new(experiment) };
+        let rows = study.rows()?;
         if !arguments.json {
-            anstream::println!("{title}\n\n{}", table(&rows));
+            anstream::println!("{}\n\n{}", study.title(), table(&rows));
         }
-        object[name] = rows.into();
+        object[experiment.name()] = rows.into();
     }
     if arguments.json {
         anstream::println!("{object}");
@@ -76,9 +108,67 @@ pub(crate) fn run(arguments: &StudyArguments) -> Result<Outcome, Box<dyn Error>>
     Ok(Outcome::Done)
 }
 
-fn commands(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
+/// One experiment with its links or delays.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Study {
+    /// Which.
+    experiment: Experiment,
+    /// With real processes across emulated links.
+    #[serde(default)]
+    live: bool,
+    /// Of the links.
+    #[serde(default)]
+    seed: u64,
+    /// Of commands; its own by default.
+    links: Option<Vec<String>>,
+    /// Of a joint's loop, both ways together, or of a human; its own by default.
+    delays_ms: Option<Vec<f64>>,
+}
+
+impl Study {
+    fn new(experiment: Experiment) -> Study {
+        Study { experiment, live: false, seed: 1, links: None, delays_ms: None }
+    }
+
+    pub(crate) fn title(&self) -> String {
+        format!("{}{}", self.experiment.title(), if self.live { ", live" } else { "" })
+    }
+
+    /// A row for each link or delay.
+    ///
+    /// # Errors
+    /// A link is none, a delay is no delay, or there is no link to be had.
+    pub(crate) fn rows(&self) -> Result<Vec<Value>, Box<dyn Error>> {
+        let links: &[&str] = if self.live { &LIVE_COMMAND_LINKS } else { &COMMAND_LINKS };
+        let links =
+            self.links.clone().unwrap_or_else(|| links.iter().map(|link| (*link).to_owned()).collect());
+        let delays_ms: &[f64] = match (self.experiment, self.live) {
+            (Experiment::Human, _) => &HUMAN_DELAYS_MS,
+            (_, true) => &LIVE_JOINT_DELAYS_MS,
+            (_, false) => &JOINT_DELAYS_MS,
+        };
+        let delays_ms = self.delays_ms.clone().unwrap_or_else(|| delays_ms.to_vec());
+        if let Some(wrong) = delays_ms.iter().find(|delay_ms| !(0.0..=10_000.0).contains(*delay_ms)) {
+            return Err(format!("a delay of {wrong} ms is not between 0 and 10000").into());
+        }
+        match (self.experiment, self.live) {
+            (Experiment::Commands, false) => commands(self.seed, &links),
+            (Experiment::Commands, true) => live_study::commands(self.seed, &links),
+            (Experiment::Joint, false) => joint(self.seed, &delays_ms),
+            (Experiment::Joint, true) => live_study::joint(self.seed, &delays_ms),
+            (Experiment::Human, false) => Ok(human(&delays_ms)),
+            (Experiment::Human, true) => {
+                Err("a human is a model here, in virtual time; leave out live, or operate the page yourself"
+                    .into())
+            }
+        }
+    }
+}
+
+fn commands(seed: u64, links: &[String]) -> Result<Vec<Value>, Box<dyn Error>> {
     let mut rows = Vec::new();
-    for link in COMMAND_LINKS {
+    for link in links {
         let spec: LinkSpec = link.parse()?;
         let cost = |mode| -> CommandCost {
             commands::run(&CommandExperiment { seed, ..CommandExperiment::new(mode, spec.a_to_b.clone()) })
@@ -98,10 +188,11 @@ fn commands(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
     Ok(rows)
 }
 
-fn joint(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
+fn joint(seed: u64, delays_ms: &[f64]) -> Result<Vec<Value>, Box<dyn Error>> {
     let config = LoopConfig::seed();
     let mut rows = Vec::new();
-    for samples in JOINT_SAMPLES {
+    for delay_ms in delays_ms {
+        let samples = (delay_ms * config.rate_hz * 1e-3).round() as u32;
         let half_ns = i64::from(samples / 2) * 250_000;
         let other_ns = i64::from(samples) * 250_000 - half_ns;
         let link: LinkSpec = format!("a>b: delay={half_ns}ns; b>a: delay={other_ns}ns").parse()?;
@@ -122,11 +213,11 @@ fn joint(seed: u64) -> Result<Vec<Value>, Box<dyn Error>> {
     Ok(rows)
 }
 
-fn human() -> Vec<Value> {
+fn human(delays_ms: &[f64]) -> Vec<Value> {
     let human = Human::default();
-    let row = |ms: &i64| {
-        let cost = human::run(human, Span::from_ms(*ms));
-        let phase_rad = human.gain_per_s * (human.reaction_s + *ms as f64 * 1e-3);
+    let row = |ms: &f64| {
+        let cost = human::run(human, Span::from_us((ms * 1e3) as i64));
+        let phase_rad = human.gain_per_s * (human.reaction_s + ms * 1e-3);
         json!({
             "delay_ms": ms,
             "movement_time_ms": cost.movement_time_ms,
@@ -135,10 +226,11 @@ fn human() -> Vec<Value> {
             "theory_stable": phase_rad < std::f64::consts::FRAC_PI_2,
         })
     };
-    HUMAN_DELAYS_MS.iter().map(row).collect()
+    delays_ms.iter().map(row).collect()
 }
 
-fn table(rows: &[Value]) -> String {
+/// Rows of one experiment as a table.
+pub(crate) fn table(rows: &[Value]) -> String {
     let Some(first) = rows.first().and_then(Value::as_object) else { return String::new() };
     let names: Vec<String> = first.keys().map(|name| name.replace('_', " ")).collect();
     let cell = |value: &Value| match value {

@@ -40,7 +40,15 @@ impl Connection {
         }
         self.socket.send(Message::text(call.to_string())).unwrap();
         loop {
-            let Message::Text(text) = self.socket.read().unwrap() else { continue };
+            let text = match self.socket.read() {
+                Ok(Message::Text(text)) => text,
+                Ok(_) => continue,
+                // A read with a time limit is interrupted when the process was stopped and goes on.
+                Err(tungstenite::Error::Io(error)) if error.kind() == std::io::ErrorKind::Interrupted => {
+                    continue;
+                }
+                Err(error) => panic!("{method}: {error}"),
+            };
             let answer: Value = serde_json::from_str(&text).unwrap();
             if answer["id"] == self.number {
                 return match answer["error"].is_null() {

@@ -64,6 +64,8 @@ pub enum Unit {
     Seconds,
     /// Nanoseconds.
     Nanoseconds,
+    /// Millimetres.
+    Millimetres,
     /// A frequency over a frequency, shown in parts per million or billion.
     Ratio,
     /// Metres.

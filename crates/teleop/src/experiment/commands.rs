@@ -17,8 +17,10 @@ use super::NumberedLink;
 /// Periods of the joint loop in one command: 1 kHz at 4 kHz.
 const PERIODS_PER_COMMAND: u64 = 4;
 const PERIOD: Span = Span::from_us(250);
+/// The clutch is pressed then; until then the hand is at rest.
+const ENGAGED: Span = Span::from_ms(50);
 /// The hand has come up to its amplitude, and the arm has followed.
-const SETTLED: Span = Span::from_s(4);
+pub(super) const SETTLED: Span = Span::from_s(4);
 /// Size of a command on the wire: its fields and 20 bytes of headers.
 const COMMAND_BYTES: usize = 160;
 /// How far back the path error looks for the nearest point of the path.
@@ -84,36 +86,63 @@ pub struct CommandCost {
     pub followed: bool,
 }
 
+/// What carries the hand's poses to the arm.
+pub(super) trait Carrier {
+    /// A period begins, `since` after the start: sends what is to be sent.
+    fn handle_period(&mut self, since: Span, hand: &Hand);
+
+    /// The next pose that has arrived: when the hand was there, after the start.
+    fn poll(&mut self, since: Span) -> Option<Span>;
+
+    /// Commands sent so far.
+    fn sent(&self) -> u64;
+}
+
+/// A link of `noctule-netsim`.
+struct ModelledLink {
+    link: NumberedLink,
+    sent: Vec<Span>,
+}
+
+impl Carrier for ModelledLink {
+    fn handle_period(&mut self, since: Span, _: &Hand) {
+        if since.ns() % (PERIOD.ns() * PERIODS_PER_COMMAND as i64) == 0 {
+            self.link.send(Instant::from_ns(since.ns()), self.sent.len() as u64, COMMAND_BYTES);
+            self.sent.push(since);
+        }
+    }
+
+    fn poll(&mut self, since: Span) -> Option<Span> {
+        let number = self.link.poll(Instant::from_ns(since.ns()), self.sent.len() as u64)?;
+        self.sent.get(number as usize).copied()
+    }
+
+    fn sent(&self) -> u64 {
+        self.sent.len() as u64
+    }
+}
+
 /// Runs it: about a second of computing for twenty of the arm.
 pub fn run(experiment: &CommandExperiment) -> CommandCost {
+    let link = NumberedLink::new(&experiment.direction, experiment.seed);
+    run_over(experiment, &mut ModelledLink { link, sent: Vec::new() })
+}
+
+/// Runs it over anything that carries poses.
+pub(super) fn run_over(experiment: &CommandExperiment, carrier: &mut dyn Carrier) -> CommandCost {
     let mut controller = Controller::new(config(experiment), HOME_RAD);
     let home_m = controller.state().flange.translation.vector;
-    let mut link = NumberedLink::new(&experiment.direction, experiment.seed);
-    let mut sent: Vec<Command> = Vec::new();
     let mut tally = Tally::default();
     let mut path: Vec<Vector> = Vec::new();
     let periods = ((SETTLED + experiment.duration).ns() / PERIOD.ns()) as u64;
     for period in 0..periods {
         let since = Span::from_ns(period as i64 * PERIOD.ns());
-        let hand = experiment.hand.at(since.as_s_f64());
         if period % PERIODS_PER_COMMAND == 0 {
-            path.push(home_m + hand.position_m);
-            link.send(Instant::from_ns(since.ns()), sent.len() as u64, COMMAND_BYTES);
-            sent.push(Command {
-                operator: 1,
-                position_m: hand.position_m,
-                rotation: Rotation::identity(),
-                linear_m_s: hand.velocity_m_s,
-                angular_rad_s: Vector::zeros(),
-                // Released for the first moments: the clutch engages when it is pressed.
-                clutch: period >= 200,
-                scale: 1.0,
-                source_time: at(since) - experiment.age_error,
-                bound: Some(experiment.age_error.abs()),
-            });
+            path.push(home_m + experiment.hand.at(since.as_s_f64()).position_m);
         }
-        while let Some(number) = link.poll(Instant::from_ns(since.ns()), sent.len() as u64) {
-            controller.handle_command(at(since), sent[number as usize].clone());
+        carrier.handle_period(since, &experiment.hand);
+        while let Some(source) = carrier.poll(since) {
+            controller.handle_command(at(since), command(experiment, source));
         }
         controller.step(at(since));
         if since >= SETTLED && period % PERIODS_PER_COMMAND == 0 {
@@ -130,7 +159,24 @@ pub fn run(experiment: &CommandExperiment) -> CommandCost {
     let state = controller.state();
     let followed = state.mode == noctule_arm::controller::Mode::Engaged;
     let theory_mm = theory_mm(experiment, &tally);
-    tally.cost(sent.len() as u64, state.commands, theory_mm, followed)
+    tally.cost(carrier.sent(), state.commands, theory_mm, followed)
+}
+
+/// The command of the hand where it was at `source`.
+fn command(experiment: &CommandExperiment, source: Span) -> Command {
+    let hand = experiment.hand.at(source.as_s_f64());
+    Command {
+        operator: 1,
+        position_m: hand.position_m,
+        rotation: Rotation::identity(),
+        linear_m_s: hand.velocity_m_s,
+        angular_rad_s: Vector::zeros(),
+        // Released for the first moments: the clutch engages when it is pressed.
+        clutch: source >= ENGAGED,
+        scale: 1.0,
+        source_time: at(source) - experiment.age_error,
+        bound: Some(experiment.age_error.abs()),
+    }
 }
 
 fn at(since: Span) -> Instant<Controlling> {

@@ -15,7 +15,7 @@ use super::NumberedLink;
 /// A measurement or a voltage with its time and 20 bytes of headers.
 const PACKET_BYTES: usize = 48;
 /// The reference is stepped by this at the start; the loop is linear, so its size means nothing.
-const STEP_RAD: f64 = 0.1;
+pub(crate) const STEP_RAD: f64 = 0.1;
 
 /// How a joint's loop did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -75,7 +75,8 @@ pub fn run(config: &LoopConfig, link: &LinkSpec, duration: Span, seed: u64) -> J
     verdict(&positions, periods, config.rate_hz, received)
 }
 
-fn verdict(positions: &[f64], periods: u64, rate_hz: f64, received: u64) -> JointVerdict {
+/// Judges a run by the angles of its periods; it may have been given up before `periods` of them.
+pub(crate) fn verdict(positions: &[f64], periods: u64, rate_hz: f64, received: u64) -> JointVerdict {
     let quarter = (periods / 4) as usize;
     let largest = |part: &[f64]| part.iter().map(|angle| (angle - STEP_RAD).abs()).fold(0.0, f64::max);
     let growth = match positions.get(quarter * 3..) {

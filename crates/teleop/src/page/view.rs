@@ -10,7 +10,7 @@ use noctule_arm::inverse::Branch;
 use noctule_arm::joint_loop::LoopConfig;
 use serde_json::{Value, json};
 
-use crate::messages::ArmState;
+use crate::messages::{ArmState, PoseCommand};
 
 /// Points of the trail in one frame; more are thinned out.
 const TRAIL_MAX: usize = 64;
@@ -20,6 +20,7 @@ const MODES: [&str; 5] = ["idle", "engaged", "releasing", "stopping", "stopped"]
 #[derive(Debug, Default)]
 pub(super) struct View {
     newest: Option<(i64, ArmState)>,
+    command: Option<PoseCommand>,
     /// Flange and goal since the last frame.
     trail: VecDeque<[f64; 6]>,
     worst_lateness_ns: i64,
@@ -45,6 +46,10 @@ impl View {
         self.newest = Some((received_ns, state));
     }
 
+    pub(super) fn handle_command(&mut self, command: PoseCommand) {
+        self.command = Some(command);
+    }
+
     /// The frame of this moment.
     pub(super) fn frame(&mut self, now_ns: i64, operator: Option<u64>) -> String {
         let Some((received_ns, state)) = &self.newest else {
@@ -57,8 +62,18 @@ impl View {
             .collect();
         let ms = |ns: i64| (ns >= 0).then_some(ns as f64 * 1e-6);
         let branch = usize::try_from(state.branch).ok().and_then(|index| Branch::ALL.get(index));
+        let hand = self.command.as_ref().map(|command| {
+            json!({
+                "position": command.position_m,
+                "velocity": command.linear_velocity_m_s,
+                "clutch": command.clutch,
+                "operator": command.operator,
+            })
+        });
         let frame = json!({
             "t": "state",
+            "now_ms": now_ns as f64 * 1e-6,
+            "hand": hand,
             "silent_ms": (now_ns - received_ns) as f64 * 1e-6,
             "operator": operator,
             "mode": MODES.get(usize::from(state.mode)).copied().unwrap_or("unknown"),

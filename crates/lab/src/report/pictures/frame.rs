@@ -168,6 +168,7 @@ fn scale(axis: &PanelAxis) -> Scale {
     let text: fn(f64) -> String = match axis.unit {
         Unit::Seconds => |seconds| duration(seconds * 1e9),
         Unit::Nanoseconds => duration,
+        Unit::Millimetres => |millimetres| format!("{} mm", three_digits(millimetres)),
         Unit::Ratio => notation::ratio_of_frequencies,
         Unit::Metres => |metres| format!("{} m", three_digits(metres)),
     };

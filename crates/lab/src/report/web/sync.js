@@ -3,9 +3,9 @@
   "use strict";
 
   const panels = JSON.parse(document.getElementById("material").textContent);
-  const { duration, seconds, withUnit, plot, themes } = noctulePlot;
+  const { duration, seconds, three, withUnit, plot, themes } = noctulePlot;
   const texts = {
-    seconds, nanoseconds: duration,
+    seconds, nanoseconds: duration, millimetres: (x) => `${three(x)} mm`,
     ratio: (x) => withUnit(x, [[1e-12, "ppt"], [1e-9, "ppb"], [1e-6, "ppm"]]),
     metres: (x) => withUnit(x, [[1, "m"]]),
   };
