@@ -26,6 +26,7 @@ mod sync;
 mod teleop;
 mod top;
 mod topics;
+mod types;
 mod units;
 
 use std::process::ExitCode;

@@ -22,6 +22,7 @@ pub mod described;
 pub mod description;
 pub mod diagnostic;
 pub mod generate;
+pub mod given;
 pub mod hash;
 pub mod idl;
 mod languages;

@@ -108,3 +108,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn long_lists_are_cut_and_what_follows_them_is_read() {
+    let of = described("struct a/A\n uint16[] data\n string[3] names\n uint8 last\n").unwrap();
+    let value = json!({ "data": (0..100).collect::<Vec<u16>>(), "names": ["a", "b", "c"], "last": 7 });
+    let bytes = encode(&of.library, &of.name, &value, WideStrings::Refused).unwrap();
+    let tree = crate::cdr::decode_some((&of.library, &of.name), &bytes, WideStrings::Refused, 2).unwrap();
+    let expected = json!({ "data": [0, 1, "… 98 more"], "names": ["a", "b", "… 1 more"], "last": 7 });
+    assert_eq!(serde_json::to_value(tree).unwrap(), expected);
+    let short = &bytes[..20];
+    assert!(crate::cdr::decode_some((&of.library, &of.name), short, WideStrings::Refused, 2).is_err());
+}
