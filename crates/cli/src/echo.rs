@@ -157,7 +157,10 @@ impl Fields {
         if self.warned.len() >= NAMES_LIMIT {
             self.warned.clear();
         }
-        let has_type = node.endpoints().iter().any(|known| known.node == info.publisher && known.endpoint.type_hash != 0);
+        let has_type = node
+            .endpoints()
+            .iter()
+            .any(|known| known.node == info.publisher && known.endpoint.type_hash != 0);
         if self.warned.insert(info.publisher) && (has_type || !is_plain) {
             anstream::eprintln!(
                 "noctule: samples of {} are shown as bytes: {}",

@@ -162,11 +162,13 @@ fn value_type(
 
 /// A value of YAML or JSON as a sample.
 fn encoded(value_type: &TopicType, text: &[u8]) -> Result<Vec<u8>, String> {
-    let text = std::str::from_utf8(text).map_err(|_| "the value is not UTF-8; write YAML or JSON".to_owned())?;
+    let text =
+        std::str::from_utf8(text).map_err(|_| "the value is not UTF-8; write YAML or JSON".to_owned())?;
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
-        Err(_) => serde_saphyr::from_str(text)
-            .map_err(|error| format!("the value is neither JSON nor YAML: {error}; write e.g. '{{x: 1.5}}'"))?,
+        Err(_) => serde_saphyr::from_str(text).map_err(|error| {
+            format!("the value is neither JSON nor YAML: {error}; write e.g. '{{x: 1.5}}'")
+        })?,
     };
     let Described { library, name } = &value_type.described;
     encode(library, name, &value, WideStrings::Utf16).map_err(|error| error.to_string())

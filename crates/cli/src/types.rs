@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use noctule::{Endpoint, Format, KnownEndpoint, Node, NodeId, TypeDescription};
@@ -49,6 +49,27 @@ impl TypesArguments {
     pub(crate) fn load(&self) -> Result<Types, String> {
         let given = Given::load(&self.paths, &installed()).map_err(|faults| faults.to_string())?;
         Ok(Types { given, kept: BTreeMap::new(), answered_within: ANSWERED_WITHIN })
+    }
+
+    /// What a gateway asks: the definition of a client's topic in what the user named. One that is wrong is said once, and not used.
+    ///
+    /// # Errors
+    /// As [`load`](TypesArguments::load).
+    pub(crate) fn of_clients(&self) -> Result<noctule_gateway::Definitions, String> {
+        let inside = Mutex::new((self.load()?.given, BTreeSet::new()));
+        Ok(Arc::new(move |topic, type_name| {
+            let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
+            let (given, told) = &mut *inside;
+            match given.find(topic, type_name) {
+                Ok(found) => found,
+                Err(fault) => {
+                    if told.len() < KEPT_MAX && told.insert(type_name.to_owned()) {
+                        anstream::eprintln!("noctule: {fault}");
+                    }
+                    None
+                }
+            }
+        }))
     }
 
     /// What a recorder asks: the definition of an endpoint's type in the language `ros2msg`, if ROS 2 can write it. A node that does not
@@ -101,8 +122,9 @@ impl Types {
             self.kept.clear();
         }
         let endpoints = node.endpoints().into_iter();
-        let endpoint =
-            endpoints.map(|known| (known.node, known.endpoint)).find(|(id, of)| *id == owner && of.topic == topic);
+        let endpoint = endpoints
+            .map(|known| (known.node, known.endpoint))
+            .find(|(id, of)| *id == owner && of.topic == topic);
         let found = match endpoint {
             Some((_, endpoint)) => self.of_endpoint(node, owner, &endpoint),
             None => Err(format!("node {owner} has gone before it was asked for the type")),
@@ -123,7 +145,9 @@ impl Types {
     ) -> Result<Arc<TopicType>, String> {
         let asked = match endpoint.type_hash {
             0 => Err(format!("its type {} has no definition on the bus", endpoint.type_name)),
-            hash => node.type_description(owner, hash, self.answered_within).map_err(|error| error.to_string()),
+            hash => {
+                node.type_description(owner, hash, self.answered_within).map_err(|error| error.to_string())
+            }
         };
         let description = match asked {
             Ok(description) => TypeDescription::clone(&description),
@@ -134,7 +158,8 @@ impl Types {
     }
 
     fn given(&mut self, endpoint: &Endpoint, why: &str) -> Result<TypeDescription, String> {
-        let found = self.given.find(&endpoint.topic, &endpoint.type_name).map_err(|fault| fault.to_string())?;
+        let found =
+            self.given.find(&endpoint.topic, &endpoint.type_name).map_err(|fault| fault.to_string())?;
         match found {
             Some(found) if endpoint.type_hash != 0 && found.hash() != endpoint.type_hash => Err(format!(
                 "{} that --types names has the hash {:016x}, and the topic {:016x}; name the definitions that the topic was built with",
@@ -184,21 +209,30 @@ impl TopicType {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn value(&self, format: Option<Format>, bytes: &[u8], elements_max: usize) -> Result<Tree, String> {
+    pub(crate) fn value(
+        &self,
+        format: Option<Format>,
+        bytes: &[u8],
+        elements_max: usize,
+    ) -> Result<Tree, String> {
         let Described { library, name } = &self.described;
         let decode = |bytes: &[u8]| {
-            decode_some((library, name), bytes, WideStrings::Utf16, elements_max).map_err(|error| error.to_string())
+            decode_some((library, name), bytes, WideStrings::Utf16, elements_max)
+                .map_err(|error| error.to_string())
         };
         match format {
             // Boards write CDR without saying so.
             Some(Format::Cdr) | None => decode(bytes),
             Some(Format::Plain) => {
                 // A type without padding has the bytes of its CDR in memory, too.
-                let is_fixed = library.measure(name).is_some_and(|measure| {
-                    measure.is_fixed && measure.fixed_bytes == bytes.len() as u64
-                });
+                let is_fixed = library
+                    .measure(name)
+                    .is_some_and(|measure| measure.is_fixed && measure.fixed_bytes == bytes.len() as u64);
                 if !is_fixed {
-                    return Err(format!("{} has a layout of its own in shared memory", self.description.name()));
+                    return Err(format!(
+                        "{} has a layout of its own in shared memory",
+                        self.description.name()
+                    ));
                 }
                 decode(&[&[0, 1, 0, 0], bytes].concat())
             }

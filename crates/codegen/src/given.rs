@@ -51,7 +51,8 @@ impl Given {
         for source in &mut self.sources {
             let named = source.topics.get(topic).cloned();
             let name = named.clone().unwrap_or_else(|| TypeName::new(type_name));
-            let is_known = named.is_some() || source.library.get(&name).is_some() || name.parts().count() == 3;
+            let is_known =
+                named.is_some() || source.library.get(&name).is_some() || name.parts().count() == 3;
             if !is_known {
                 continue;
             }
@@ -61,7 +62,11 @@ impl Given {
                     return found.map(Some).map_err(|error| Fault::new(format!("{name}: {error}")));
                 }
                 Err(faults) if source.library.get(&name).is_some() => {
-                    return Err(faults.0.into_iter().next().unwrap_or_else(|| Fault::new(format!("{name} is wrong"))));
+                    return Err(faults
+                        .0
+                        .into_iter()
+                        .next()
+                        .unwrap_or_else(|| Fault::new(format!("{name} is wrong"))));
                 }
                 // Found nowhere here; the next may have it.
                 Err(_) => {}
@@ -75,7 +80,8 @@ impl Given {
     /// # Errors
     /// What is wrong with one of them.
     pub fn topics(&mut self) -> Result<BTreeMap<String, TypeDescription>, Fault> {
-        let names: Vec<String> = self.sources.iter().flat_map(|source| source.topics.keys().cloned()).collect();
+        let names: Vec<String> =
+            self.sources.iter().flat_map(|source| source.topics.keys().cloned()).collect();
         let mut all = BTreeMap::new();
         for topic in names {
             if let Some(found) = self.find(&topic, "")? {
@@ -97,7 +103,8 @@ impl Source {
         if extension == Some("idl") {
             library.add_idl(path)?;
         } else if !path.is_dir() {
-            let what = format!("{} is no folder of definitions, no topics.toml and no file of IDL", path.display());
+            let what =
+                format!("{} is no folder of definitions, no topics.toml and no file of IDL", path.display());
             return Err(Fault::new(what).help("name the folder that holds packages, or one package").into());
         } else if Kind::ALL.iter().any(|kind| path.join(kind.word()).is_dir()) {
             library.add_package(path)?;
@@ -135,13 +142,16 @@ mod tests {
         let toml = "[project]\nname = \"t\"\nsearch = [\".\"]\n[programs]\na = { language = \"rust\" }\n\
                     [topics.\"/level\"]\ntype = \"demo_msgs/msg/Level\"\nfrom = [\"a\"]\nto = []\nrate_hz = 1\n";
         fs::write(folder.path().join("topics.toml"), toml).unwrap();
-        let paths = [folder.path().to_path_buf(), folder.path().join("demo_msgs"), folder.path().join("topics.toml")];
+        let paths =
+            [folder.path().to_path_buf(), folder.path().join("demo_msgs"), folder.path().join("topics.toml")];
         for path in &paths {
             let mut given = Given::load(std::slice::from_ref(path), &[]).unwrap();
             let found = given.find("/level", "demo_msgs/msg/Level").unwrap().unwrap();
             assert_eq!(found.text(), "struct demo_msgs/msg/Level\n float32 level\n", "{}", path.display());
             assert_eq!(given.find("/other", "other_msgs/msg/Level").unwrap(), None);
-            assert!(given.find("/bad", "demo_msgs/msg/Bad").unwrap_err().to_string().contains("nowhere/msg/Type"));
+            assert!(
+                given.find("/bad", "demo_msgs/msg/Bad").unwrap_err().to_string().contains("nowhere/msg/Type")
+            );
         }
         let mut given = Given::load(&paths[2..], &[]).unwrap();
         assert_eq!(given.topics().unwrap().len(), 1);

@@ -455,10 +455,16 @@ impl Writing {
             metadata.insert("noctule_deadline_ns".into(), deadline.ns().to_string());
         }
         metadata.insert("offered_qos_profiles".into(), ros_qos(&taken.endpoint));
+        let definition = (self.definitions)(&self.node, taken.publisher, &taken.endpoint);
+        // What was asked for a moment ago is known without asking again.
+        let known = self.node.type_description(taken.publisher, taken.endpoint.type_hash, Duration::ZERO);
+        if let Ok(description) = known {
+            metadata.insert("noctule_type_description".into(), description.text().to_owned());
+        }
         let topic = Topic {
             name: taken.topic.to_string(),
             encoding: encoding(taken.format).to_owned(),
-            definition: (self.definitions)(&self.node, taken.publisher, &taken.endpoint),
+            definition,
             type_name,
             metadata,
         };
