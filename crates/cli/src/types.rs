@@ -57,7 +57,7 @@ impl TypesArguments {
     /// As [`load`](TypesArguments::load).
     pub(crate) fn of_clients(&self) -> Result<noctule_gateway::Definitions, String> {
         let inside = Mutex::new((self.load()?.given, BTreeSet::new()));
-        Ok(Arc::new(move |topic, type_name| {
+        Ok(Arc::new(move |topic: &str, type_name: &str| {
             let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
             let (given, told) = &mut *inside;
             match given.find(topic, type_name) {

@@ -42,7 +42,7 @@ pub(crate) struct Nodes {
 
 impl std::fmt::Debug for Nodes {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.place.fmt(out)
+        std::fmt::Debug::fmt(&self.place, out)
     }
 }
 
