@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
 use crate::definition::{Definition, sequence_hash, string_hash};
-use crate::description::Describer;
+use crate::describer::Describer;
 
 /// More than a bounded type can hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! computed at compile time here and by a generator for any other language; `docs/spec/formats.md` has the bytes.
 //! It guards against mistakes, not against an adversary.
 
-use crate::description::Describer;
+use crate::describer::Describer;
 
 /// A type whose definition has a hash. Implemented for what messages are made of; [`message!`](crate::message)
 /// implements it for structs.

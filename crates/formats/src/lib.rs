@@ -30,6 +30,7 @@ mod cdr;
 #[cfg(feature = "csv")]
 mod csv;
 mod definition;
+mod describer;
 pub mod description;
 mod error;
 #[cfg(feature = "flatbuffers")]
@@ -56,6 +57,7 @@ mod yaml;
 pub use definition::{
     Definition, array_hash, enum_hash, optional_hash, sequence_hash, string_hash, struct_hash,
 };
+pub use describer::Describer;
 pub use description::TypeDescription;
 pub use error::FormatError;
 pub use format::{Format, UnknownFormat};

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::definition::Definition;
-use crate::description::Describer;
+use crate::describer::Describer;
 use crate::{Format, FormatError};
 
 /// A type that can be published. [`message!`](crate::message) writes this implementation.
@@ -140,7 +140,7 @@ macro_rules! message {
                 )),*],
             );
 
-            fn describe(types: &mut $crate::description::Describer) -> String {
+            fn describe(types: &mut $crate::Describer) -> String {
                 types.structure($type_name, |types| {
                     let _ = &types;
                     vec![$((
