@@ -10,7 +10,7 @@ pub struct Describer {
 }
 
 impl Describer {
-    /// Adds a struct if it is new: `fields` writes one line for each field, by [`field`](Self::field). Gives its word.
+    /// Adds a struct if it is new; `fields` gives name and word of each field. Gives its word.
     pub fn structure(
         &mut self,
         name: &str,
