@@ -56,7 +56,8 @@ impl Input<'_> {
 
     fn dds(&mut self) -> DdsEndpoint {
         let (kind, guid) = (self.kind(), [self.byte(); 16]);
-        DdsEndpoint { guid, kind, topic: self.name(), type_name: self.name(), qos: self.qos() }
+        let rihs01 = noctule_dds::user_data::type_hash(self.name().as_bytes());
+        DdsEndpoint { guid, kind, topic: self.name(), type_name: self.name(), rihs01, qos: self.qos() }
     }
 
     fn bus(&mut self) -> Endpoint {
@@ -90,12 +91,13 @@ fuzz_target!(|bytes: &[u8]| {
     let mut dds: Vec<DdsEndpoint> = (0..input.byte() & 15).map(|_| input.dds()).collect();
     let mut bus: Vec<Endpoint> = (0..input.byte() & 7).map(|_| input.bus()).collect();
     let rules = Rules { only: Vec::new(), except: vec![format!("{}*", input.name())] };
-    let planned = plan(&dds, &bus, &rules);
+    let hashes = [(1, format!("RIHS01_{}", "1".repeat(64)))].into();
+    let planned = plan(&dds, &bus, &rules, &hashes);
     check(&planned, &rules);
     // Discovery finds them in any order.
     dds.reverse();
     bus.reverse();
-    assert_eq!(planned.routes, plan(&dds, &bus, &rules).routes);
+    assert_eq!(planned.routes, plan(&dds, &bus, &rules, &hashes).routes);
 
     let (mut payload, mut again) = (Vec::new(), Vec::new());
     if without_padding(input.0, &mut payload) {

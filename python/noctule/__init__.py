@@ -31,7 +31,7 @@ from noctule._native import (
 )
 from noctule.dispatch import Dispatcher, Waiting, wait
 from noctule.message import TypedPublisher, TypedSample, TypedSubscriber, f32, f64, i8, i16, i32, i64, message
-from noctule.message import bound, name, type_hash, u8, u16, u32, u64
+from noctule.message import bound, description, name, type_hash, u8, u16, u32, u64
 from noctule.sync import UNKNOWN_OFFSET_NS, Estimates, Pieces, State, Verdict, align, replay
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "Waiting",
     "align",
     "bound",
+    "description",
     "f32",
     "f64",
     "i8",

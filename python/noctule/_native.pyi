@@ -35,6 +35,7 @@ class Node:
         static_peers: Sequence[str] = (),
         swarm_key: str | PathLike[str] | None = None,
     ) -> Self: ...
+    def describe(self, description: str) -> bool: ...
     def publisher(
         self,
         topic: str,

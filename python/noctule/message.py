@@ -103,6 +103,10 @@ class _Kind:
     # Size in memory and alignment, if it is its own encoding.
     plain: tuple[int, int] | None = None
 
+    def describe(self, types: dict[str, str]) -> str:
+        """The type's word in a description; structs add themselves to ``types``."""
+        raise NotImplementedError
+
     def write(self, out: bytearray, value: Any) -> None:
         raise NotImplementedError
 
@@ -123,6 +127,9 @@ class _Number(_Kind):
         self.size = struct.calcsize("<" + self.code)
         self.hash = _hash(_name(name))
         self.plain = (self.size, self.size)
+
+    def describe(self, types: dict[str, str]) -> str:
+        return {"u": "uint", "i": "int", "f": "float"}[self.name[0]] + self.name[1:]
 
     def write(self, out: bytearray, value: Any) -> None:
         out.extend(bytes(-len(out) % self.size))
@@ -152,6 +159,9 @@ class _Number(_Kind):
 class _Bool(_Kind):
     hash = _hash(_name("bool"))
 
+    def describe(self, types: dict[str, str]) -> str:
+        return "bool"
+
     def write(self, out: bytearray, value: Any) -> None:
         out.append(bool(value))
 
@@ -173,6 +183,9 @@ class _Text(_Kind):
     def __init__(self, bound: int = 0) -> None:
         self.bound = bound
         self.hash = _hash(_name("string"), _word(bound) if bound else b"")
+
+    def describe(self, types: dict[str, str]) -> str:
+        return f"string<={self.bound}" if self.bound else "string"
 
     def _check(self, length: int) -> None:
         if self.bound and length > self.bound:
@@ -214,6 +227,10 @@ class _Many(_Kind):
         self.hash = _hash(_name(kind), _word(element.hash), _word(length or bound))
         if length is not None and element.plain:
             self.plain = (element.plain[0] * length, element.plain[1])
+
+    def describe(self, types: dict[str, str]) -> str:
+        shape = self.length or (f"<={self.bound}" if self.bound else "")
+        return f"{self.element.describe(types)}[{shape}]"
 
     def write(self, out: bytearray, value: Any) -> None:
         self._check(len(value))
@@ -278,6 +295,13 @@ class _Struct(_Kind):
         parts = [_name(self.names[field]) + _word(kind.hash) for field, kind in self.fields.items()]
         self.hash = _hash(_name(type_name), *parts)
         self.plain = self._plain()
+
+    def describe(self, types: dict[str, str]) -> str:
+        if self.type_name not in types:
+            types[self.type_name] = ""
+            fields = [f" {kind.describe(types)} {self.names[field]}\n" for field, kind in self.fields.items()]
+            types[self.type_name] = f"struct {self.type_name}\n{''.join(fields)}"
+        return self.type_name
 
     def _plain(self) -> tuple[int, int] | None:
         size, alignment = 0, 1
@@ -356,6 +380,13 @@ def message(type_name: str) -> Callable[[type[T]], type[T]]:
 def type_hash(cls: type) -> int:
     """Hash of a message's definition, as discovery compares it."""
     return _definition(cls).hash
+
+
+def description(cls: type) -> str:
+    """A message's definition as text, for who asks what its samples are made of; see ``Node.describe``."""
+    types: dict[str, str] = {}
+    _definition(cls).describe(types)
+    return "".join(types.values())
 
 
 def formats(cls: type) -> tuple[str, ...]:
@@ -459,6 +490,7 @@ class TypedPublisher(Generic[T]):
         if format not in formats(cls):
             raise ValueError(f"{kind.type_name} has no format {format}; choose one of {', '.join(formats(cls))}")
         self._cls, self._format = cls, format
+        node.describe(description(cls))
         self.publisher: Publisher = node.publisher(
             topic, type_name=kind.type_name, type_hash=kind.hash, format=format, **settings
         )
@@ -491,6 +523,7 @@ class TypedSubscriber(Generic[T]):
         kind = _definition(cls)
         self._cls = cls
         self.undecodable = 0
+        node.describe(description(cls))
         self.subscriber: Subscriber = node.subscriber(
             topic, type_name=kind.type_name, type_hash=kind.hash, formats=formats(cls), **settings
         )

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -145,6 +146,21 @@ impl Node {
         }
         let subscriber = builder.open().map_err(|error| not_opened(&error))?;
         Ok(Subscriber::new(subscriber, node))
+    }
+
+    /// Tell other nodes that ask what a type is made of, so that their tools show samples as fields; typed publishers and subscribers do it.
+    ///
+    /// Returns whether it was kept: not if ``description`` is longer than 64 KiB or the node describes thousands of types already. Raises ``ValueError`` for a
+    /// text that is no description.
+    fn describe(&self, description: &str) -> PyResult<bool> {
+        if description.len() > noctule::formats::description::DESCRIPTION_BYTES_MAX {
+            return Ok(false);
+        }
+        match self.node()?.describe(description) {
+            Ok(_) => Ok(true),
+            Err(noctule::DescribeError::Text(error)) => Err(PyValueError::new_err(error.to_string())),
+            Err(_) => Ok(false),
+        }
     }
 
     /// Now on the node's clock, in nanoseconds; source times are given in it.

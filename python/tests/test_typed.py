@@ -260,3 +260,13 @@ def test_a_bound_holds_when_writing_and_when_reading():
             encode(wrong)
     assert decode(Keywords, encode(value, "json"), "json") == value
     assert b'"from":7' in encode(value, "json")
+
+
+def test_a_type_describes_itself_and_a_node_takes_it():
+    expected = "struct test/Keywords\n uint8 from\n uint16[<=2] few\n string<=3 short\n"
+    assert noctule.description(Keywords) == expected
+    with noctule.Node("describes", domain=4990) as node:
+        assert node.describe(expected)
+        assert not node.describe("struct a/A\n" + " uint8 x\n" * 8000)
+        with pytest.raises(ValueError, match="no members"):
+            node.describe("struct a/A\n")

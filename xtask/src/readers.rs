@@ -4,12 +4,13 @@
 use crate::shell;
 
 const VENV: &str = "target/readers/venv";
-const PACKAGES: &str = "mcap==1.6.0 mcap-ros2-support==0.6.0 hdrhistogram==0.10.8";
+const PACKAGES: &str = "mcap==1.6.0 mcap-ros2-support==0.6.0 hdrhistogram==0.10.8 rosbags==0.11.9";
 
 /// Writes a report of made-up samples and has it read; makes a Python environment if there is none.
 pub fn run() -> Result<(), String> {
     let python = format!("{VENV}/bin/python");
-    if !shell::root().join(&python).exists() {
+    let has_all = format!("{python} -c 'import rosbags' 2>/dev/null");
+    if !shell::root().join(&python).exists() || shell::run(&has_all).is_err() {
         println!("making a Python environment in {VENV}");
         shell::run(&format!("python3 -m venv {VENV}"))?;
         let pip = "-m pip install --quiet --disable-pip-version-check";
@@ -31,6 +32,8 @@ fn recording(python: &str) -> Result<(), String> {
     shell::run(&format!(
         "set -e; noctule=target/debug/noctule; rm -rf {folder}; mkdir -p {folder}; \
          $noctule record --out {folder}/a.mcap {swarm} > {folder}/log & recorder=$!; \
+         $noctule pub /status --types xtask/src/readers/types --type reader_msgs/msg/Status \
+             \"$(cat xtask/src/readers/status.yaml)\" --reliable --wait-for 1 --seconds 60 {swarm}; \
          $noctule pub /a --reliable --keep-last 512 --rate 1000 --count 300 one --wait-for 1 --seconds 60 {swarm}; \
          $noctule pub /b --reliable --keep-last 512 --rate 1000 --count 200 two --wait-for 1 --seconds 60 {swarm}; \
          kill -INT $recorder; wait $recorder; \

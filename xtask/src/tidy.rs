@@ -34,8 +34,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
     ("board", &["timebase", "time-sync"]),
     ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
-    // For discovery's words, and the gateway's names of topics and types.
-    ("dds", &["timebase", "time-sync", "discovery", "sys", "noctule", "gateway"]),
+    // For discovery's words, the gateway's names of topics and types, and ROS 2's hash of a type.
+    ("dds", &["timebase", "time-sync", "discovery", "sys", "noctule", "gateway", "codegen"]),
     (
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],

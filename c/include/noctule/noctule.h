@@ -71,6 +71,10 @@ typedef struct {
  * Errors: ARGUMENT, SYSTEM. */
 int noctule_node_open(const char *name, const noctule_node_options_t *options, noctule_node_t **node);
 
+/* Tells other nodes that ask what a type is made of, so that their tools show samples as fields; generated code does it.
+ * The text: docs/spec/type-description.md. Errors: ARGUMENT (it is none), SYSTEM (no room for more types). */
+int noctule_node_describe(const noctule_node_t *node, const char *description);
+
 /* Now, in nanoseconds of the node's clock; INT64_MIN if node is NULL. */
 int64_t noctule_now_ns(const noctule_node_t *node);
 

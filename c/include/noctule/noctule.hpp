@@ -158,6 +158,7 @@ struct Qos {
 struct PublisherOptions {
     std::string type_name = "bytes";
     std::uint64_t type_hash = 0;
+    const char *description = nullptr; // Of the type, for tools that show samples as fields; docs/spec/type-description.md.
     std::optional<std::string> format = std::nullopt;
     Qos qos = {};
     std::uint32_t payload_bytes_max = 65536;
@@ -170,6 +171,7 @@ struct PublisherOptions {
 struct SubscriberOptions {
     std::optional<std::string> type_name = std::nullopt;
     std::uint64_t type_hash = 0;
+    const char *description = nullptr; // Of the type, for tools that show samples as fields; docs/spec/type-description.md.
     std::optional<std::string> format = std::nullopt;
     Qos qos = {};
     Wait wait = Wait::block;
@@ -376,6 +378,7 @@ public:
 
     // Opens a topic for writing.
     Publisher publisher(const std::string &topic, const PublisherOptions &options = {}) const {
+        if (options.description) static_cast<void>(noctule_node_describe(node_.get(), options.description));
         noctule_publisher_options_t given = {};
         given.type_name = options.type_name.c_str();
         given.type_hash = options.type_hash;
@@ -392,6 +395,7 @@ public:
 
     // Opens a topic for reading; publishers are found from now on.
     Subscriber subscriber(const std::string &topic, const SubscriberOptions &options = {}) const {
+        if (options.description) static_cast<void>(noctule_node_describe(node_.get(), options.description));
         noctule_subscriber_options_t given = {};
         given.type_name = options.type_name ? options.type_name->c_str() : nullptr;
         given.type_hash = options.type_hash;

@@ -8,6 +8,19 @@
 #include <noctule/noctule.hpp>
 
 namespace noctule {
+namespace detail {
+
+// What a generated type says of itself, if it does.
+template <typename Type>
+constexpr const char *description_of(decltype(&Type::noctule_description[0])) {
+    return Type::noctule_description;
+}
+template <typename Type>
+constexpr const char *description_of(...) {
+    return nullptr;
+}
+
+}  // namespace detail
 
 // Publishes values of one type as CDR.
 template <typename Type>
@@ -38,6 +51,7 @@ private:
         PublisherOptions options;
         options.type_name = Type::noctule_type_name;
         options.type_hash = Type::noctule_type_hash;
+        options.description = detail::description_of<Type>(nullptr);
         options.format = "cdr";
         options.qos = qos;
         options.payload_bytes_max = payload_bytes_max;
@@ -86,6 +100,7 @@ private:
         SubscriberOptions options;
         options.type_name = Type::noctule_type_name;
         options.type_hash = Type::noctule_type_hash;
+        options.description = detail::description_of<Type>(nullptr);
         options.format = "cdr";
         options.qos = qos;
         return options;

@@ -1,20 +1,26 @@
 //! `noctule echo`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::Write;
 use std::time::Duration;
 
 use noctule::{Node, NodeId, Reliability, Sample, SampleInfo};
+use noctule_codegen::cdr::{Tree, yaml};
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::stop::Stop;
 use crate::swarm::{SwarmArguments, seconds, short};
+use crate::types::{Types, TypesArguments};
 use crate::units;
 
 /// Nodes whose names are remembered; after that the names are asked for again.
 const NAMES_LIMIT: usize = 1024;
+/// Elements of a list that are shown without `--elements`, and bytes of a sample above which the lists of `--json` are cut, too: each
+/// element takes some forty bytes of memory here.
+const ELEMENTS_SHOWN: usize = 32;
+const WHOLE_BYTES_MAX: usize = 16 << 20;
 
 #[derive(clap::Args)]
 #[allow(clippy::struct_excessive_bools)] // one per flag
@@ -36,24 +42,30 @@ pub(crate) struct EchoArguments {
     /// Write the bytes of the samples and nothing else
     #[arg(long, conflicts_with_all = ["hex", "text", "json"])]
     raw: bool,
-    /// Show samples in hexadecimal even if they are text
+    /// Show samples in hexadecimal even if they are text or have a type
     #[arg(long, conflicts_with = "text")]
     hex: bool,
-    /// Show samples as text even if they are not
+    /// Show samples as text even if they are not, or have a type
     #[arg(long)]
     text: bool,
     /// Show at most this many bytes of a sample; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 256)]
     bytes: usize,
+    /// Show at most this many elements of a list; 0 shows all [default: 32, all with --json]
+    #[arg(long, value_name = "N")]
+    elements: Option<usize>,
     /// Print one JSON object per sample
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    types: TypesArguments,
     #[command(flatten)]
     swarm: SwarmArguments,
 }
 
 pub(crate) fn run(arguments: &EchoArguments) -> Result<Outcome, Box<dyn Error>> {
     let stop = Stop::after(arguments.seconds)?;
+    let mut fields = Fields { types: arguments.types.load()?, warned: BTreeSet::new() };
     let node = arguments.swarm.join("echo")?;
     let mut builder = node.subscriber(&arguments.topic);
     if arguments.reliable {
@@ -78,7 +90,13 @@ pub(crate) fn run(arguments: &EchoArguments) -> Result<Outcome, Box<dyn Error>> 
             }
         };
         shown += 1;
-        match write(&mut output, &sample, arguments, names.of(sample.info().publisher, &node)) {
+        let value = fields.of(&node, &sample, arguments);
+        let name = names.of(sample.info().publisher, &node);
+        let written = match value {
+            Some(value) => write_value(&mut output, (&sample, &value), arguments, name),
+            None => write(&mut output, &sample, arguments, name),
+        };
+        match written {
             Ok(()) => {}
             // Whoever read the output has seen enough.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
@@ -99,6 +117,74 @@ pub(crate) fn run(arguments: &EchoArguments) -> Result<Outcome, Box<dyn Error>> 
         ),
     }
     Ok(Outcome::NotValid)
+}
+
+/// The fields of typed samples.
+struct Fields {
+    types: Types,
+    /// Publishers whose samples are shown as bytes, each named once.
+    warned: BTreeSet<NodeId>,
+}
+
+impl Fields {
+    /// The value of a sample, if its type is known and it is to be shown; why it is not is said once for each publisher.
+    fn of(&mut self, node: &Node, sample: &Sample, arguments: &EchoArguments) -> Option<Tree> {
+        if arguments.raw || arguments.hex || arguments.text {
+            return None;
+        }
+        let info = sample.info();
+        let topic_type = match self.types.of(node, info.publisher, &arguments.topic) {
+            Ok(topic_type) => topic_type,
+            Err(why) => {
+                // Plain bytes need no type.
+                let is_plain = info.format.is_none() && arguments.types.paths.is_empty();
+                return self.warn((node, info), &why, is_plain);
+            }
+        };
+        let elements_max = match arguments.elements {
+            Some(0) => usize::MAX,
+            Some(elements) => elements,
+            None if arguments.json && sample.len() <= WHOLE_BYTES_MAX => usize::MAX,
+            None => ELEMENTS_SHOWN,
+        };
+        match topic_type.value(info.format, &sample.to_vec(), elements_max) {
+            Ok(value) => Some(value),
+            Err(why) => self.warn((node, info), &why, false),
+        }
+    }
+
+    fn warn(&mut self, (node, info): (&Node, &SampleInfo), why: &str, is_plain: bool) -> Option<Tree> {
+        if self.warned.len() >= NAMES_LIMIT {
+            self.warned.clear();
+        }
+        let has_type = node
+            .endpoints()
+            .iter()
+            .any(|known| known.node == info.publisher && known.endpoint.type_hash != 0);
+        if self.warned.insert(info.publisher) && (has_type || !is_plain) {
+            anstream::eprintln!(
+                "noctule: samples of {} are shown as bytes: {}",
+                short(info.publisher),
+                units::printable(why)
+            );
+        }
+        None
+    }
+}
+
+/// YAML with the heading as a comment, or the JSON object with `value`.
+fn write_value(
+    output: &mut impl Write,
+    (sample, value): (&Sample, &Tree),
+    arguments: &EchoArguments,
+    name: &str,
+) -> std::io::Result<()> {
+    if arguments.json {
+        let mut object = described(sample.info(), &arguments.topic, name);
+        object["value"] = serde_json::to_value(value).unwrap_or(Value::Null);
+        return writeln!(output, "{object}");
+    }
+    write!(output, "{}\n{}---\n", heading(sample.info(), name), yaml(value))
 }
 
 fn write(

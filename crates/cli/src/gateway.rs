@@ -21,6 +21,7 @@ use self::dds::{Dds, DdsArguments};
 use crate::Outcome;
 use crate::stop::Stop;
 use crate::swarm::seconds;
+use crate::types::TypesArguments;
 
 /// Between two reports, unless another time is asked for.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -50,6 +51,8 @@ pub(crate) struct GatewayArguments {
     domain: Option<u32>,
     #[command(flatten)]
     dds: DdsArguments,
+    #[command(flatten)]
+    types: TypesArguments,
     /// XML file of profiles that clients refer to by name
     #[arg(long, value_name = "FILE")]
     refs: Option<PathBuf>,
@@ -129,6 +132,9 @@ fn open(arguments: &GatewayArguments) -> Result<Gateway, Box<dyn Error>> {
     builder = arguments.tcp.iter().fold(builder, |builder, port| builder.tcp(*port));
     for (path, baud) in &arguments.serial {
         builder = builder.serial(path, *baud);
+    }
+    if !arguments.types.paths.is_empty() {
+        builder = builder.definitions(arguments.types.of_clients()?);
     }
     builder = arguments.mavlink.iter().cloned().fold(builder, GatewayBuilder::mavlink);
     if let Some(file) = &arguments.dialect {

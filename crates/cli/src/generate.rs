@@ -14,6 +14,7 @@ use noctule_codegen::model::TypeName;
 use noctule_codegen::tree;
 
 use crate::Outcome;
+use crate::types::installed;
 
 /// Longest value that is read from standard input, in bytes.
 const INPUT_BYTES_MAX: u64 = 256 << 20;
@@ -79,12 +80,6 @@ pub(crate) fn run(arguments: &GenArguments) -> Result<Outcome, Box<dyn Error>> {
         Some(Command::Decode(arguments)) => decode(arguments),
         None => system(arguments),
     }
-}
-
-/// Where ROS 2 is installed.
-fn installed() -> Vec<PathBuf> {
-    let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
-    std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 fn system(arguments: &GenArguments) -> Result<Outcome, Box<dyn Error>> {

@@ -27,6 +27,7 @@ mod sync;
 mod teleop;
 mod top;
 mod topics;
+mod types;
 mod units;
 
 use std::process::ExitCode;

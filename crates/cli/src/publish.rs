@@ -3,19 +3,26 @@
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use noctule::{Node, PAYLOAD_BYTES_DEFAULT, Publisher, Reliability};
-use serde_json::json;
+use noctule::{Format, Node, PAYLOAD_BYTES_DEFAULT, Publisher, Reliability};
+use noctule_codegen::cdr::{WideStrings, encode};
+use noctule_codegen::described::Described;
+use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::stop::{Stop, TICK};
 use crate::swarm::{SwarmArguments, seconds};
+use crate::types::{TopicType, Types, TypesArguments};
 use crate::units;
 
 /// Between two looks for readers.
 const LOOK: Duration = Duration::from_millis(10);
+/// The topic is looked for so long, to know its type; where it is there without one, so long.
+const TOPIC_WITHIN: Duration = Duration::from_secs(1);
+const TYPE_AFTER_TOPIC: Duration = Duration::from_millis(200);
 /// The longest sample that can be opened for.
 const PAYLOAD_BYTES_MAX: u32 = 1 << 30;
 /// Reliable samples are waited for this long at the end.
@@ -25,7 +32,7 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) struct PubArguments {
     /// The topic
     topic: String,
-    /// The sample; - takes every line of standard input as one
+    /// The sample, for a topic with a type its value as YAML or JSON, e.g. '{x: 1.5, frame: map}'; - takes every line of standard input as one
     #[arg(conflicts_with_all = ["file", "hex"])]
     text: Option<String>,
     /// The sample is this file
@@ -43,7 +50,7 @@ pub(crate) struct PubArguments {
     /// The name of the type
     #[arg(long = "type", value_name = "NAME", default_value = "bytes")]
     type_name: String,
-    /// What format the bytes are in, e.g. cdr for boards and ROS 2; readers that understand another are told
+    /// The sample is bytes in this format, e.g. cdr for boards and ROS 2, whatever the topic's type
     #[arg(long, value_name = "FORMAT")]
     format: Option<noctule::Format>,
     /// Repeat samples until they arrive on other hosts
@@ -68,13 +75,18 @@ pub(crate) struct PubArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    types: TypesArguments,
+    #[command(flatten)]
     swarm: SwarmArguments,
 }
 
 pub(crate) fn run(arguments: &PubArguments) -> Result<Outcome, Box<dyn Error>> {
     let content = Content::of(arguments)?;
+    let mut types = arguments.types.load()?;
     let stop = Stop::after(None)?;
     let node = arguments.swarm.join("pub")?;
+    let value_type = value_type(arguments, &mut types, &node, &stop)?;
+    let content = content.of_type(value_type)?;
     let mut publisher = open(arguments, &content, &node)?;
     if !wait_for_readers(arguments, &content, &publisher, &stop) {
         if !stop.is_interrupted() {
@@ -108,23 +120,72 @@ pub(crate) fn run(arguments: &PubArguments) -> Result<Outcome, Box<dyn Error>> {
     Ok(Outcome::Done)
 }
 
-/// What the samples are.
-enum Content {
+/// What the samples are, and of which type if they have one.
+struct Content {
+    samples: Samples,
+    value_type: Option<Arc<TopicType>>,
+}
+
+enum Samples {
     Same(Vec<u8>),
     Lines,
+}
+
+/// The type that values are to be written as: that of the topic, if it has one and a text is to be published that is said to be in no
+/// format.
+fn value_type(
+    arguments: &PubArguments,
+    types: &mut Types,
+    node: &Node,
+    stop: &Stop,
+) -> Result<Option<Arc<TopicType>>, String> {
+    if arguments.text.is_none() || arguments.format.is_some() {
+        return Ok(None);
+    }
+    if !arguments.types.paths.is_empty()
+        && let Some(found) = types.of_name(&arguments.topic, &arguments.type_name)?
+    {
+        return Ok(Some(found));
+    }
+    let started = Instant::now();
+    while !stop.is_due() {
+        let has_topic = node.endpoints().iter().any(|known| known.endpoint.topic == arguments.topic);
+        let patience = if has_topic { TYPE_AFTER_TOPIC } else { TOPIC_WITHIN };
+        match types.of_topic(node, &arguments.topic) {
+            Ok(None) if started.elapsed() < patience => stop.wait_until(Instant::now() + LOOK),
+            Ok(found) => return Ok(found),
+            Err(why) => return Err(format!("{why}; or give bytes with --format and --hex")),
+        }
+    }
+    Ok(None)
+}
+
+/// A value of YAML or JSON as a sample.
+fn encoded(value_type: &TopicType, text: &[u8]) -> Result<Vec<u8>, String> {
+    let text =
+        std::str::from_utf8(text).map_err(|_| "the value is not UTF-8; write YAML or JSON".to_owned())?;
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(_) => serde_saphyr::from_str(text).map_err(|error| {
+            format!("the value is neither JSON nor YAML: {error}; write e.g. '{{x: 1.5}}'")
+        })?,
+    };
+    let Described { library, name } = &value_type.described;
+    encode(library, name, &value, WideStrings::Utf16).map_err(|error| error.to_string())
 }
 
 impl Content {
     fn of(arguments: &PubArguments) -> Result<Content, String> {
         let PubArguments { text, file, hex, payload_bytes, .. } = arguments;
+        let plain = |samples| Content { samples, value_type: None };
         if text.as_deref() == Some("-") {
-            return Ok(Content::Lines);
+            return Ok(plain(Samples::Lines));
         }
         if let Some(text) = text {
-            return Ok(Content::Same(text.clone().into_bytes()));
+            return Ok(plain(Samples::Same(text.clone().into_bytes())));
         }
         if let Some(digits) = hex {
-            return unhex(digits).map(Content::Same);
+            return unhex(digits).map(Samples::Same).map(plain);
         }
         if let Some(path) = file {
             let cannot = |error: &dyn std::fmt::Display| {
@@ -135,11 +196,11 @@ impl Content {
             let read = opened.take(u64::from(PAYLOAD_BYTES_MAX) + 1).read_to_end(&mut bytes);
             return match read.map_err(|error| cannot(&error))? {
                 length if length > PAYLOAD_BYTES_MAX as usize => Err(cannot(&"it has more than 1 GiB")),
-                _ => Ok(Content::Same(bytes)),
+                _ => Ok(plain(Samples::Same(bytes))),
             };
         }
         match payload_bytes {
-            Some(bytes) => Ok(Content::Same(vec![0; *bytes as usize])),
+            Some(bytes) => Ok(plain(Samples::Same(vec![0; *bytes as usize]))),
             None => Err(
                 "there is nothing to publish; give a text, - for lines of standard input, --file, --hex, \
                          or --payload-bytes alone for zeros"
@@ -148,10 +209,19 @@ impl Content {
         }
     }
 
+    /// The same as values of a type.
+    fn of_type(self, value_type: Option<Arc<TopicType>>) -> Result<Content, String> {
+        let samples = match (self.samples, &value_type) {
+            (Samples::Same(text), Some(value_type)) => Samples::Same(encoded(value_type, &text)?),
+            (samples, _) => samples,
+        };
+        Ok(Content { samples, value_type })
+    }
+
     fn length_bytes(&self) -> usize {
-        match self {
-            Content::Same(bytes) => bytes.len(),
-            Content::Lines => 0,
+        match &self.samples {
+            Samples::Same(bytes) => bytes.len(),
+            Samples::Lines => 0,
         }
     }
 }
@@ -167,6 +237,10 @@ fn open(arguments: &PubArguments, content: &Content, node: &Node) -> Result<Publ
     if let Some(format) = arguments.format {
         builder = builder.format(format);
     }
+    if let Some(TopicType { description, .. }) = content.value_type.as_deref() {
+        let hash = node.describe(description.text())?;
+        builder = builder.type_name(description.name(), hash).format(Format::Cdr);
+    }
     if arguments.reliable {
         builder = builder.reliability(Reliability::Reliable);
     }
@@ -178,7 +252,7 @@ fn open(arguments: &PubArguments, content: &Content, node: &Node) -> Result<Publ
 
 /// Samples to publish; `None`: until stopped.
 fn count(arguments: &PubArguments, content: &Content) -> Option<u64> {
-    let once = matches!(content, Content::Same(_)) && arguments.rate.is_none();
+    let once = matches!(content.samples, Samples::Same(_)) && arguments.rate.is_none();
     arguments.count.or(once.then_some(1))
 }
 
@@ -206,9 +280,9 @@ fn publish_all(
 ) -> Result<(), Box<dyn Error>> {
     let count = count(arguments, &content).unwrap_or(u64::MAX);
     let most_bytes = arguments.payload_bytes.unwrap_or(PAYLOAD_BYTES_DEFAULT) as usize;
-    let (bytes, lines) = match content {
-        Content::Same(bytes) => (bytes, None),
-        Content::Lines => (Vec::new(), Some(lines(most_bytes))),
+    let (bytes, lines) = match content.samples {
+        Samples::Same(bytes) => (bytes, None),
+        Samples::Lines => (Vec::new(), Some(lines(most_bytes))),
     };
     let period =
         arguments.rate.or(lines.is_none().then_some(1.0)).map(|rate| Duration::from_secs_f64(1.0 / rate));
@@ -217,7 +291,10 @@ fn publish_all(
         match &lines {
             None => publisher.publish(&bytes)?,
             Some(lines) => match next_line(lines, stop)? {
-                Some(line) => publisher.publish(&line)?,
+                Some(line) => match &content.value_type {
+                    Some(value_type) => publisher.publish(&encoded(value_type, &line)?)?,
+                    None => publisher.publish(&line)?,
+                },
                 None => break,
             },
         }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::stop::Stop;
 use crate::swarm::{SwarmArguments, seconds};
+use crate::types::TypesArguments;
 use crate::units;
 
 /// New topics are looked for this often.
@@ -60,6 +61,8 @@ pub(crate) struct RecordArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    types: TypesArguments,
+    #[command(flatten)]
     swarm: SwarmArguments,
 }
 
@@ -92,7 +95,7 @@ fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Er
     let queue_bytes_max = usize::try_from(arguments.queue_mib * MEBIBYTE)?;
     let selection = Selection { topics: arguments.topics.clone(), queue_bytes_max };
     let node = arguments.swarm.join_quietly("record")?;
-    let mut recorder = Recorder::start(node, recording, selection, Box::new(|_| None))?;
+    let mut recorder = Recorder::start(node, recording, selection, arguments.types.definitions()?)?;
     let mut shown = Instant::now();
     let is_terminal = std::io::stderr().is_terminal();
     let mut was_full = false;

@@ -2,34 +2,48 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use noctule::{EndpointKind, Incompatible, KnownEndpoint, Node, NodeId, Qos, incompatible};
+use noctule_codegen::described::{Described, ros2msg};
+use noctule_codegen::hash::rihs01;
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::stop::Stop;
 use crate::swarm::{SwarmArguments, seconds, short};
+use crate::types::{Types, TypesArguments};
 use crate::units::{columns, printable};
 
 /// Mismatches shown of one topic.
 const MISMATCHES_LIMIT: usize = 64;
+/// Between two looks for a topic.
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(clap::Args)]
 pub(crate) struct TopicsArguments {
     /// Listen this long
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "2")]
     seconds: Duration,
+    /// Show what the samples of this topic are made of
+    #[arg(long = "type", value_name = "TOPIC")]
+    type_of: Option<String>,
     /// Print JSON instead of the table
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    types: TypesArguments,
     #[command(flatten)]
     swarm: SwarmArguments,
 }
 
 pub(crate) fn run(arguments: &TopicsArguments) -> Result<Outcome, Box<dyn Error>> {
     let stop = Stop::after(Some(arguments.seconds))?;
+    let mut types = arguments.types.load()?;
     let node = arguments.swarm.join("topics")?;
+    if let Some(topic) = &arguments.type_of {
+        return definition(arguments, topic, &mut types, (&node, &stop));
+    }
     stop.wait();
     let topics = Topics::of(&node);
     if arguments.json {
@@ -46,6 +60,48 @@ pub(crate) fn run(arguments: &TopicsArguments) -> Result<Outcome, Box<dyn Error>
         };
         anstream::eprintln!("noctule: {sentence}");
         return Ok(Outcome::NotValid);
+    }
+    Ok(Outcome::Done)
+}
+
+/// Prints the definition of a topic's type as soon as a node with it is seen.
+fn definition(
+    arguments: &TopicsArguments,
+    topic: &str,
+    types: &mut Types,
+    (node, stop): (&Node, &Stop),
+) -> Result<Outcome, Box<dyn Error>> {
+    let has_topic = || node.endpoints().iter().any(|known| known.endpoint.topic == topic);
+    let found = loop {
+        // A reader of any type may be seen before the writer.
+        let found = types.of_topic(node, topic);
+        if stop.is_due() || !matches!(found, Ok(None)) {
+            break found?;
+        }
+        stop.wait_until(Instant::now() + LOOK);
+    };
+    let Some(found) = found else {
+        let topic = printable(topic);
+        if has_topic() {
+            anstream::eprintln!(
+                "noctule: {topic} has plain bytes and no type; name its definitions with --types FOLDER if it has one"
+            );
+        } else {
+            let what = format!("{topic} was not seen");
+            anstream::eprintln!("noctule: {}", arguments.swarm.nothing_seen(&what, stop.elapsed(), node));
+        }
+        return Ok(Outcome::NotValid);
+    };
+    let Described { library, name } = &found.described;
+    let (hash, rihs01) = (format!("{:016x}", found.description.hash()), rihs01(library, name));
+    if arguments.json {
+        let all = json!({
+            "topic": topic, "type": name.as_str(), "hash": hash, "rihs01": rihs01,
+            "description": found.description.text(), "ros2msg": ros2msg(library, name),
+        });
+        anstream::println!("{}", serde_json::to_string_pretty(&all)?);
+    } else {
+        anstream::print!("# hash {hash}\n# {rihs01}\n{}", printable(found.description.text()));
     }
     Ok(Outcome::Done)
 }

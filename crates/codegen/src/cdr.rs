@@ -3,12 +3,14 @@
 
 mod decode;
 mod encode;
+mod yaml;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq};
 
-pub use decode::decode;
+pub use decode::{decode, decode_some};
 pub use encode::encode;
+pub use yaml::yaml;
 
 /// Why a value is no bytes, or bytes no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +80,8 @@ pub enum Tree {
     Text(String),
     /// Of an array or a sequence.
     List(Vec<Tree>),
+    /// So many more elements of a list, left out.
+    More(usize),
     /// Names and values.
     Fields(Vec<(String, Tree)>),
 }
@@ -103,6 +107,7 @@ impl Serialize for Tree {
                 list.iter().try_for_each(|element| sequence.serialize_element(element))?;
                 sequence.end()
             }
+            Self::More(count) => out.serialize_str(&format!("… {count} more")),
             Self::Fields(fields) => {
                 let mut map = out.serialize_map(Some(fields.len()))?;
                 fields.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;

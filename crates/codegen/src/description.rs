@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use crate::described::description;
 use crate::hash::{Hashes, rihs01};
 use crate::languages::{c, cpp, python, rust};
 use crate::library::Library;
@@ -128,6 +129,7 @@ fn structure(defined: &Struct, (library, limits): (&Library, &Limits), hashes: &
         "comment": defined.comment,
         "hash": format!("{:016x}", hashes.noctule(name)),
         "rihs01": rihs01(library, name),
+        "description": described(library, name),
         "is_empty": defined.is_empty(),
         "is_fixed": library.measure(name).is_some_and(|measure| measure.is_fixed),
         "size_bytes_max": size_bytes_max(library, name, limits),
@@ -174,6 +176,19 @@ fn field(owner: &TypeName, field: &Field, limits: &Limits) -> Value {
         "c": c::field(field, limit),
         "cpp": cpp::field(field),
         "python": python::field(field),
+    })
+}
+
+/// The type's description as text, as Rust's literal where Rust's own types say less, and as C's initializer; null if it is too long to travel.
+fn described(library: &Library, name: &TypeName) -> Value {
+    let Ok(description) = description(library, name) else { return Value::Null };
+    let text = description.text();
+    // Rust has `u8` for both.
+    let says_more = [" byte", " char"].iter().any(|word| text.contains(word));
+    json!({
+        "text": text,
+        "rust": says_more.then(|| format!("{text:?}")),
+        "c": c::text_initializer(text),
     })
 }
 
@@ -251,6 +266,7 @@ fn topic(
         "package_rust": rust::ident(of.type_name.package()),
         "hash": part("hash"),
         "rihs01": part("rihs01"),
+        "description": part("description"),
         "size_bytes_max": size_bytes_max(library, &of.type_name, limits),
         "bytes_per_s": bytes_per_s(of, library, limits),
         "rate_hz": of.rate_hz,

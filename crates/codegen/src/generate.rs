@@ -63,7 +63,7 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
 }
 
 /// The folders that an entry of `search` names: below the file's folder, or those in a variable of the environment.
-fn folders(root: &Path, entry: &str) -> Vec<PathBuf> {
+pub(crate) fn folders(root: &Path, entry: &str) -> Vec<PathBuf> {
     match entry.strip_prefix('$') {
         Some(variable) => {
             let value = std::env::var_os(variable).unwrap_or_default();

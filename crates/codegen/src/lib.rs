@@ -12,14 +12,17 @@
 //! - [`topics`] reads `topics.toml` and checks that a system fits together.
 //! - [`description`] puts all of it into one JSON value, [`render`] gives that to templates that a user may replace, [`tree`]
 //!   writes what has changed. [`generate`] is the whole way.
+//! - [`described`] turns types into the descriptions that nodes send to whoever asks, and back: what decodes the samples of a running system.
 //! - What is wrong with an input is shown as rustc shows it ([`diagnostic`]): file, line, caret, way out.
 //!
 //! No parser panics, and none allocates by a number that its input merely announces.
 
 pub mod cdr;
+pub mod described;
 pub mod description;
 pub mod diagnostic;
 pub mod generate;
+pub mod given;
 pub mod hash;
 pub mod idl;
 mod languages;

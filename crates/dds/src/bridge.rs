@@ -16,6 +16,7 @@ use crate::route::OpenRoute;
 pub use crate::route::RouteStatus;
 use crate::rules::Rules;
 use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name};
+use crate::type_hashes::TypeHashes;
 
 /// Both sides' discovery is looked at this often.
 const LOOK: Duration = Duration::from_millis(100);
@@ -176,7 +177,7 @@ impl Shared {
     }
 
     /// Learns who is there; the endpoints that are neither ours nor a sibling's.
-    fn look(&self) -> Result<Sides, DdsError> {
+    fn look(&self, hashes: &mut TypeHashes) -> Result<Sides, DdsError> {
         let neighbours = self.participant.neighbours()?;
         let ids: Vec<ParticipantId> = neighbours.iter().map(|neighbour| neighbour.participant).collect();
         let nodes = self.node.nodes();
@@ -184,8 +185,10 @@ impl Shared {
         let standby = siblings.stands_by(self.node.id());
         let mut dds = self.participant.endpoints()?;
         dds.retain(|endpoint| !siblings.has_participant(endpoint.participant()));
-        let bus = self.node.endpoints().into_iter().filter(|known| !siblings.has_node(known.node));
-        let bus = bus.map(|known| known.endpoint).collect();
+        let mut bus = self.node.endpoints();
+        bus.retain(|known| !siblings.has_node(known.node));
+        hashes.learn(&self.node, &bus, Instant::now());
+        let bus = bus.into_iter().map(|known| known.endpoint).collect();
         let mut inside = self.lock();
         inside.status.participants = ids.len();
         inside.status.is_standby = standby.is_some();
@@ -208,13 +211,13 @@ impl Shared {
 /// Plans, opens and closes routes until told to stop.
 fn work(shared: &Arc<Shared>, rules: &Rules) {
     let start = Instant::now();
-    let mut open: Vec<OpenRoute> = Vec::new();
+    let (mut open, mut hashes) = (Vec::<OpenRoute>::new(), TypeHashes::default());
     while !shared.stop.load(Ordering::Relaxed) {
-        match shared.look() {
+        match shared.look(&mut hashes) {
             Ok(Sides { dds, bus, is_standby }) => {
                 let wanted = match is_standby || start.elapsed() < SETTLE {
                     true => Plan::default(),
-                    false => plan(&dds, &bus, rules),
+                    false => plan(&dds, &bus, rules, hashes.known()),
                 };
                 follow(shared, &wanted, &mut open);
             }

@@ -7,6 +7,8 @@
 //! pointer; calls may be made from any thread.
 #![allow(unsafe_code)] // FFI to a C library.
 
+mod said;
+
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -20,6 +22,7 @@ use noctule::{Durability, EndpointKind, Qos, Reliability};
 use noctule_timebase::Span;
 
 use crate::plan::DdsEndpoint;
+use said::{is_of_this_host, type_hash};
 
 /// Longest sample from the network, in bytes; Cyclone drops longer ones before it has gathered them.
 pub const SAMPLE_BYTES_MAX: usize = 16 << 20;
@@ -125,6 +128,13 @@ impl QosObject {
             c::dds_qset_ignorelocal(object, c::dds_ignorelocal_kind_DDS_IGNORELOCAL_PARTICIPANT);
             QosObject(object)
         }
+    }
+
+    /// USER_DATA: what others read beside the endpoint's QoS.
+    fn with_user_data(self, text: &str) -> QosObject {
+        // SAFETY: the object is ours; Cyclone copies the bytes.
+        unsafe { c::dds_qset_userdata(self.0, text.as_ptr().cast::<c_void>(), text.len()) };
+        self
     }
 
     /// LIFESPAN is a writer's alone.
@@ -238,9 +248,14 @@ impl Participant {
     ///
     /// # Errors
     /// What Cyclone says.
-    pub fn writer(&self, (topic, type_name): (&str, &str), qos: &Qos) -> Result<Writer, DdsError> {
+    pub fn writer(
+        &self,
+        (topic, type_name): (&str, &str),
+        qos: &Qos,
+        user_data: &str,
+    ) -> Result<Writer, DdsError> {
         let topic = self.topic(topic, type_name)?;
-        let qos = QosObject::of(qos).with_lifespan(qos.lifespan);
+        let qos = QosObject::of(qos).with_lifespan(qos.lifespan).with_user_data(user_data);
         // SAFETY: numbers, and a QoS object that lives through the call.
         let writer = unsafe { c::dds_create_writer(self.entity.0, topic.0, qos.0, ptr::null()) };
         Ok(Writer { entity: Entity::new("a writer", writer)?, _topic: topic })
@@ -250,12 +265,18 @@ impl Participant {
     ///
     /// # Errors
     /// What Cyclone says.
-    pub fn reader(&self, (topic, type_name): (&str, &str), qos: &Qos) -> Result<Reader, DdsError> {
+    pub fn reader(
+        &self,
+        (topic, type_name): (&str, &str),
+        qos: &Qos,
+        user_data: &str,
+    ) -> Result<Reader, DdsError> {
         let topic = self.topic(topic, type_name)?;
         let arrived = Arc::<AtomicU64>::default();
         count_arrivals(&topic, &arrived)?;
         // What is requested need not be what is offered on the bus: a deadline is watched there.
-        let qos = QosObject::of(&Qos { deadline: None, depth: READER_DEPTH, ..*qos });
+        let qos =
+            QosObject::of(&Qos { deadline: None, depth: READER_DEPTH, ..*qos }).with_user_data(user_data);
         // SAFETY: numbers, and a QoS object that lives through the call; all but the reader's own entities
         // are contained in it and go with it.
         unsafe {
@@ -531,6 +552,7 @@ fn describe(endpoint: &c::dds_builtintopic_endpoint_t, kind: EndpointKind) -> Dd
         kind,
         topic: text(endpoint.topic_name),
         type_name: text(endpoint.type_name),
+        rihs01: type_hash(endpoint.qos),
         qos: Qos {
             reliability: if is_reliable { Reliability::Reliable } else { Reliability::BestEffort },
             durability: if is_kept { Durability::TransientLocal } else { Durability::Volatile },
@@ -539,34 +561,6 @@ fn describe(endpoint: &c::dds_builtintopic_endpoint_t, kind: EndpointKind) -> Dd
             ..Qos::default()
         },
     }
-}
-
-/// Whether the participant with these properties (Cyclone's) is a process of this host.
-fn is_of_this_host(qos: *const c::dds_qos_t) -> bool {
-    let property = |name: &CStr| -> Option<String> {
-        let mut value = ptr::null_mut();
-        // SAFETY: the sample's own QoS object and a string; the value is a copy that is ours to free.
-        unsafe {
-            if qos.is_null() || !c::dds_qget_prop(qos, name.as_ptr(), &mut value) {
-                return None;
-            }
-            let copy = text(value);
-            c::dds_free(value.cast::<c_void>());
-            Some(copy)
-        }
-    };
-    let (Some(host), Some(process), Some(number)) =
-        (property(c"__Hostname"), property(c"__ProcessName"), property(c"__Pid"))
-    else {
-        return false;
-    };
-    let ours = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let Ok(number) = number.parse::<u32>() else { return false };
-    let command = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
-    let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
-    let program = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let process = process.rsplit('/').next().unwrap_or_default();
-    host == ours.trim() && !process.is_empty() && program == process.as_bytes()
 }
 
 #[cfg(test)]

@@ -35,3 +35,6 @@ mod route;
 pub mod rules;
 #[cfg(any(feature = "cyclone", test))]
 mod sibling_bridges;
+#[cfg(feature = "cyclone")]
+mod type_hashes;
+pub mod user_data;

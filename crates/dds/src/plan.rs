@@ -30,6 +30,8 @@ pub struct DdsEndpoint {
     pub topic: String,
     /// Type, as DDS names it.
     pub type_name: String,
+    /// ROS 2's hash of the type, if the endpoint says one in its USER_DATA.
+    pub rihs01: Option<String>,
     /// Offered or requested; DDS does not tell the depth.
     pub qos: Qos,
 }
@@ -62,9 +64,10 @@ pub struct Route {
     pub topic: String,
     /// Type.
     pub type_name: String,
-    /// Hash of the type's layout that nodes of the bus name for it; 0 if none does. DDS has none: types of one
-    /// name are taken for the same, as DDS does itself.
+    /// Hash of the type's layout that nodes of the bus name for it; 0 if none does. DDS compares names only.
     pub type_hash: u64,
+    /// ROS 2's hash of the type, which the bridge's endpoints carry in DDS: the bus's, or else that of the endpoints in DDS.
+    pub rihs01: Option<String>,
     /// Which way.
     pub direction: Direction,
     /// Requested on one side and offered on the other.
@@ -89,7 +92,9 @@ struct Topic<'a> {
 
 /// Plans routes between others' endpoints: neither list has the bridge's own, nor those of bridges that
 /// stand for the same pair of networks.
-pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules) -> Plan {
+///
+/// `hashes` has ROS 2's hash by Noctule's, for the types of the bus that are known.
+pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules, hashes: &BTreeMap<u64, String>) -> Plan {
     let mut topics = BTreeMap::<String, Topic<'_>>::new();
     for endpoint in dds {
         topics.entry(bus_topic(&endpoint.topic)).or_default().dds.push(endpoint);
@@ -99,7 +104,7 @@ pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules) -> Plan {
     }
     let mut plan = Plan::default();
     for (name, topic) in topics.iter().filter(|(name, _)| rules.allow(name)) {
-        match topic.routes(name) {
+        match topic.routes(name, hashes) {
             Ok(routes) if plan.routes.len() + routes.len() > ROUTES_MAX => {
                 plan.faults.insert(format!(
                     "topic {name} is not exchanged: {ROUTES_MAX} topics and ways are; name fewer by --dds-topic"
@@ -107,6 +112,7 @@ pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules) -> Plan {
             }
             Ok(routes) => {
                 plan.faults.extend(routes.iter().flat_map(|route| topic.mismatches(route)));
+                plan.faults.extend(routes.first().and_then(|route| topic.other_type(route)));
                 plan.routes.extend(routes);
             }
             Err(fault) => _ = plan.faults.insert(format!("topic {name} is not exchanged: {fault}")),
@@ -116,7 +122,7 @@ pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules) -> Plan {
 }
 
 impl Topic<'_> {
-    fn routes(&self, name: &str) -> Result<Vec<Route>, String> {
+    fn routes(&self, name: &str, hashes: &BTreeMap<u64, String>) -> Result<Vec<Route>, String> {
         if bus_topic(&dds_topic(name)) != name || self.dds.iter().any(|dds| dds.topic != dds_topic(name)) {
             return Err("DDS has a name for it that ROS 2 gives to another".into());
         }
@@ -137,12 +143,16 @@ impl Topic<'_> {
             return Err(format!("DDS has a name for its type {type_name} that ROS 2 gives to another"));
         }
         let type_hash = self.type_hash(&type_name)?;
+        let in_dds = self.rihs01_in_dds();
+        let only = if in_dds.len() == 1 { in_dds.first().map(|hash| (*hash).to_owned()) } else { None };
+        let rihs01 = hashes.get(&type_hash).cloned().or(only);
         let route = |direction, mut qos: Qos| {
             qos.depth = match direction {
                 Direction::FromDds => DEPTH_FROM_DDS,
                 Direction::ToDds => qos.depth.min(DEPTH_TO_DDS_MAX),
             };
-            Route { topic: name.to_owned(), type_name: type_name.clone(), type_hash, direction, qos }
+            let (topic, type_name, rihs01) = (name.to_owned(), type_name.clone(), rihs01.clone());
+            Route { topic, type_name, type_hash, rihs01, direction, qos }
         };
         let from = weakest(&from).map(|qos| route(Direction::FromDds, qos));
         let to = weakest(&to).map(|qos| route(Direction::ToDds, qos));
@@ -157,6 +167,23 @@ impl Topic<'_> {
             Some(format!("topic {}: what the bus offers does not suit a reader in DDS: {why}", route.topic))
         });
         found.collect()
+    }
+
+    /// Hashes that endpoints in DDS say.
+    fn rihs01_in_dds(&self) -> BTreeSet<&str> {
+        self.dds.iter().filter_map(|endpoint| endpoint.rihs01.as_deref()).collect()
+    }
+
+    /// What there is to say if the two sides mean different definitions by the name of the type.
+    fn other_type(&self, route: &Route) -> Option<String> {
+        let ours = route.rihs01.as_deref()?;
+        let others: Vec<&str> = self.rihs01_in_dds().into_iter().filter(|hash| *hash != ours).collect();
+        let theirs = others.first()?;
+        Some(format!(
+            "topic {}: its type {} is {theirs} in DDS and {ours} on the bus: one side reads the other's samples wrongly or not \
+             at all; build both from the same definition",
+            route.topic, route.type_name
+        ))
     }
 
     fn dds_of(&self, kind: EndpointKind) -> impl Iterator<Item = &DdsEndpoint> {

@@ -12,6 +12,7 @@ use crate::bridge::{BridgeError, Shared};
 use crate::cyclone::{DdsError, Participant, Reader, SAMPLE_BYTES_MAX, Taken, Writer};
 use crate::payload::{pad, without_padding};
 use crate::plan::{Direction, Route, dds_names};
+use crate::user_data::user_data;
 
 /// A thread that waits for samples looks this often whether it should end.
 const LOOK: Duration = Duration::from_millis(200);
@@ -86,16 +87,17 @@ impl OpenRoute {
         };
         let names = dds_names(route);
         let names = (names.0.as_str(), names.1.as_str());
+        let user_data = user_data(route.rihs01.as_deref());
         let participant: &Participant = &shared.participant;
         let builder = thread::Builder::new().name("noctule-dds".to_owned());
         let thread = match route.direction {
             Direction::FromDds => {
                 let publisher = publisher(&shared.node, route, PAYLOAD_BYTES_FIRST)?;
-                let reader = participant.reader(names, &route.qos)?;
+                let reader = participant.reader(names, &route.qos, &user_data)?;
                 builder.spawn(move || passage.pass_from_dds(reader, publisher))
             }
             Direction::ToDds => {
-                let writer = participant.writer(names, &route.qos)?;
+                let writer = participant.writer(names, &route.qos, &user_data)?;
                 let subscriber = subscriber(&shared.node, route)?;
                 builder.spawn(move || passage.pass_to_dds(subscriber, &writer))
             }

@@ -436,3 +436,37 @@ fn when_the_bridge_ends_both_sides_know() {
         assert!(writer.end());
     }
 }
+
+noctule::message! {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Text: "std_msgs/msg/String" {
+        data: String,
+    }
+}
+
+/// Of std_msgs/msg/String, by rosidl.
+const STRING_RIHS01: &str = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+
+#[test]
+fn type_hashes_of_ros_are_carried_into_dds_and_a_different_one_is_named() {
+    for (_, program) in foreign().iter().filter(|(name, _)| *name == "cyclone") {
+        let place = Place::new(10);
+        let node = place.node();
+        let _publisher = node.publisher("/chatter").typed::<Text>().open().unwrap();
+        let bridge = place.bridge(&[]);
+        let reader = place.program(program, "types", LIVE, &["1", &format!("typehash={STRING_RIHS01};")]);
+        assert_eq!(reader.line(), format!("typehash={STRING_RIHS01};"));
+        report_until(&bridge, "a route without a notice", |report| {
+            assert!(report["notice"].is_null(), "{report}");
+            report["routes"][0]["topic"] == "/chatter"
+        });
+        assert!(reader.end());
+        let other = format!("RIHS01_{}", "5".repeat(64));
+        let reader = place.program(program, "types", LIVE, &["1", &format!("typehash={other};")]);
+        assert_eq!(reader.line(), format!("typehash={STRING_RIHS01};"));
+        let told = report_until(&bridge, "the other type", |report| report["notice"].is_string());
+        let told = told["notice"].as_str().unwrap();
+        assert!(told.contains(&format!("{other} in DDS and {STRING_RIHS01} on the bus")), "{told}");
+        assert!(reader.end() && bridge.end());
+    }
+}

@@ -40,6 +40,11 @@ impl Failure {
     pub(crate) fn argument(sentence: impl Into<String>) -> Failure {
         Failure { code: ARGUMENT, sentence: sentence.into() }
     }
+
+    /// The system, or this library's limits, have no more of it.
+    pub(crate) fn system(sentence: impl Into<String>) -> Failure {
+        Failure { code: SYSTEM, sentence: sentence.into() }
+    }
 }
 
 impl From<NodeError> for Failure {

@@ -3,10 +3,10 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
-use noctule::Node;
+use noctule::{DescribeError, Node};
 
 use crate::argument;
-use crate::failure::{OK, Outcome, guard};
+use crate::failure::{Failure, OK, Outcome, guard};
 
 /// `noctule_node_t`.
 pub struct NodeHandle(pub(crate) Arc<Node>);
@@ -58,6 +58,24 @@ unsafe fn open(name: *const c_char, options: *const NodeOptions, node: *mut *mut
     }
     *node = Box::into_raw(Box::new(NodeHandle(Arc::new(builder.open()?))));
     Ok(OK)
+}
+
+/// Describes a type.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_node_describe(node: *const NodeHandle, description: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle and text.
+        let (node, text) =
+            unsafe { (argument::shared(node, "node")?, argument::text(description, "description")?) };
+        match node.0.describe(text) {
+            Ok(_) => Ok(OK),
+            Err(error @ DescribeError::Text(_)) => Err(Failure::argument(error.to_string())),
+            Err(error) => Err(Failure::system(error.to_string())),
+        }
+    })
 }
 
 /// Now on the node's clock.

@@ -6,6 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 
 use crate::definition::{Definition, sequence_hash, string_hash};
+use crate::describer::Describer;
 
 /// More than a bounded type can hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,10 +121,18 @@ impl<'de, const N: usize> Deserialize<'de> for Text<N> {
 
 impl<T: Definition, const N: usize> Definition for Sequence<T, N> {
     const HASH: u64 = sequence_hash(T::HASH, N as u64);
+
+    fn describe(types: &mut Describer) -> String {
+        format!("{}[<={N}]", T::describe(types))
+    }
 }
 
 impl<const N: usize> Definition for Text<N> {
     const HASH: u64 = string_hash("string", N as u64);
+
+    fn describe(_: &mut Describer) -> String {
+        format!("string<={N}")
+    }
 }
 
 #[cfg(test)]

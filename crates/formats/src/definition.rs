@@ -4,11 +4,16 @@
 //! computed at compile time here and by a generator for any other language; `docs/spec/formats.md` has the bytes.
 //! It guards against mistakes, not against an adversary.
 
+use crate::describer::Describer;
+
 /// A type whose definition has a hash. Implemented for what messages are made of; [`message!`](crate::message)
 /// implements it for structs.
 pub trait Definition {
     /// Hash of the definition, never 0.
     const HASH: u64;
+
+    /// The type's word in a [description](crate::description); structs add themselves to `types`.
+    fn describe(types: &mut Describer) -> String;
 }
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -63,6 +68,11 @@ pub const fn sequence_hash(element: u64, bound: u64) -> u64 {
     derived_hash("sequence", element, bound)
 }
 
+/// Hash of a value of this hash, or none.
+pub const fn optional_hash(element: u64) -> u64 {
+    derived_hash("optional", element, 0)
+}
+
 /// Hash of a string: its word, `string` or `wstring`, and its greatest length; 0 for any.
 pub const fn string_hash(word: &str, bound: u64) -> u64 {
     let hash = absorb_name(OFFSET_BASIS, word);
@@ -87,30 +97,46 @@ const fn derived_hash(kind: &str, element: u64, length: u64) -> u64 {
 }
 
 macro_rules! primitives {
-    ($($type:ty = $name:literal),* $(,)?) => {$(
+    ($($type:ty = $name:literal $word:literal),* $(,)?) => {$(
         impl Definition for $type {
             const HASH: u64 = struct_hash($name, &[]);
+
+            fn describe(_: &mut Describer) -> String {
+                $word.to_owned()
+            }
         }
     )*};
 }
 
 primitives! {
-    bool = "bool", String = "string",
-    i8 = "i8", i16 = "i16", i32 = "i32", i64 = "i64",
-    u8 = "u8", u16 = "u16", u32 = "u32", u64 = "u64",
-    f32 = "f32", f64 = "f64",
+    bool = "bool" "bool", String = "string" "string",
+    i8 = "i8" "int8", i16 = "i16" "int16", i32 = "i32" "int32", i64 = "i64" "int64",
+    u8 = "u8" "uint8", u16 = "u16" "uint16", u32 = "u32" "uint32", u64 = "u64" "uint64",
+    f32 = "f32" "float32", f64 = "f64" "float64",
 }
 
 impl<T: Definition, const N: usize> Definition for [T; N] {
     const HASH: u64 = array_hash(T::HASH, N as u64);
+
+    fn describe(types: &mut Describer) -> String {
+        format!("{}[{N}]", T::describe(types))
+    }
 }
 
 impl<T: Definition> Definition for Vec<T> {
     const HASH: u64 = sequence_hash(T::HASH, 0);
+
+    fn describe(types: &mut Describer) -> String {
+        T::describe(types) + "[]"
+    }
 }
 
 impl<T: Definition> Definition for Option<T> {
-    const HASH: u64 = derived_hash("optional", T::HASH, 0);
+    const HASH: u64 = optional_hash(T::HASH);
+
+    fn describe(types: &mut Describer) -> String {
+        T::describe(types) + "?"
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ mod cdr;
 #[cfg(feature = "csv")]
 mod csv;
 mod definition;
+mod describer;
+pub mod description;
 mod error;
 #[cfg(feature = "flatbuffers")]
 pub mod flat_buffers;
@@ -52,7 +54,11 @@ mod xml;
 #[cfg(feature = "yaml")]
 mod yaml;
 
-pub use definition::{Definition, array_hash, enum_hash, sequence_hash, string_hash, struct_hash};
+pub use definition::{
+    Definition, array_hash, enum_hash, optional_hash, sequence_hash, string_hash, struct_hash,
+};
+pub use describer::Describer;
+pub use description::TypeDescription;
 pub use error::FormatError;
 pub use format::{Format, UnknownFormat};
 pub use message::{Codec, Decode, Encode, Fill, Memory, Message, wire_name};

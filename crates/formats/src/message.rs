@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::definition::Definition;
+use crate::describer::Describer;
 use crate::{Format, FormatError};
 
 /// A type that can be published. [`message!`](crate::message) writes this implementation.
@@ -14,6 +15,13 @@ pub trait Message: Definition + Serialize + DeserializeOwned + Sized {
     /// Hash of the definition: fields by name, type and order, nested types included. Never 0.
     fn type_hash() -> u64 {
         Self::HASH
+    }
+
+    /// The definition as [text](crate::description), for whoever asks what samples are made of.
+    fn description() -> String {
+        let mut types = Describer::default();
+        Self::describe(&mut types);
+        types.finish()
     }
 
     /// How this type is written in a format that needs a schema, or in any format if it knows better than serde.
@@ -106,7 +114,8 @@ pub type Decode<T> = fn(&[u8]) -> Result<T, FormatError>;
 /// `#[serde(rename = "self")]` for the formats that write names. Raw identifiers (`r#type`) need neither.
 ///
 /// After the fields may stand `codec = PATH;`, a function like [`Message::codec`]; `codec = plain::only;` is the one of
-/// a type that is its own encoding.
+/// a type that is its own encoding. After that may stand `description = TEXT;` where the definition says more than types of
+/// Rust do: that a `u8` is a `byte`.
 #[macro_export]
 macro_rules! message {
     (
@@ -115,6 +124,7 @@ macro_rules! message {
             $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident $(as $wire:literal)? : $type:ty),* $(,)?
         }
         $(codec = $codec:path;)?
+        $(description = $description:expr;)?
     ) => {
         $(#[$attribute])*
         $visibility struct $name {
@@ -129,12 +139,26 @@ macro_rules! message {
                     <$type as $crate::Definition>::HASH,
                 )),*],
             );
+
+            fn describe(types: &mut $crate::Describer) -> String {
+                types.structure($type_name, |types| {
+                    let _ = &types;
+                    vec![$((
+                        $crate::wire_name(stringify!($field), &[$($wire)?]),
+                        <$type as $crate::Definition>::describe(types),
+                    )),*]
+                })
+            }
         }
 
         impl $crate::Message for $name {
             const TYPE_NAME: &'static str = $type_name;
             $(fn codec(format: $crate::Format) -> Option<$crate::Codec<Self>> {
                 $codec(format)
+            })?
+
+            $(fn description() -> String {
+                $description.to_owned()
             })?
         }
     };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use noctule::{Format, Node, NodeError, Publisher, Reliability, Subscriber};
+use noctule::{Format, Node, NodeError, Publisher, Reliability, Subscriber, TypeDescription};
 use noctule_sys::clock::raw_ns;
 use noctule_timebase::Instant;
 use noctule_xrce::{Direction, Endpoint, EndpointId, Sample};
@@ -30,9 +30,24 @@ const LOOK: Duration = Duration::from_millis(200);
 const CDR_BE: [u8; 4] = [0, 0, 0, 0];
 const CDR_LE: [u8; 4] = [0, 1, 0, 0];
 
+/// Finds the description of a topic's type by the names that the bus has for both: clients send names and no definitions.
+pub type Definitions = Arc<dyn Fn(&str, &str) -> Option<TypeDescription> + Send + Sync>;
+
+/// Where clients' domains are, and what is known of their types.
+pub(crate) struct Nodes {
+    pub(crate) place: Place,
+    pub(crate) definitions: Option<Definitions>,
+}
+
+impl std::fmt::Debug for Nodes {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Debug::fmt(&self.place, out)
+    }
+}
+
 /// Where clients' domains are.
 #[derive(Debug)]
-pub(crate) enum Nodes {
+pub(crate) enum Place {
     /// All of them at one node.
     One(Arc<Node>),
     /// Each at a node of its own, of the same domain, made when it is needed.
@@ -41,9 +56,9 @@ pub(crate) enum Nodes {
 
 impl Nodes {
     pub(crate) fn of_domain(&self, domain: u16) -> Result<Arc<Node>, NodeError> {
-        match self {
-            Nodes::One(node) => Ok(Arc::clone(node)),
-            Nodes::EachDomain(nodes) => {
+        match &self.place {
+            Place::One(node) => Ok(Arc::clone(node)),
+            Place::EachDomain(nodes) => {
                 let mut nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(node) = nodes.get(&domain) {
                     return Ok(Arc::clone(node));
@@ -56,6 +71,13 @@ impl Nodes {
                 Ok(node)
             }
         }
+    }
+
+    /// Hash of the type of a client's topic, which the node describes to others from then on; 0 if its definition is not known.
+    fn type_hash(&self, node: &Node, topic: &str, type_name: &str) -> u64 {
+        let found = self.definitions.as_ref().and_then(|definitions| definitions(topic, type_name));
+        let found = found.filter(|description| description.name() == type_name);
+        found.and_then(|description| node.describe(description.text()).ok()).unwrap_or(0)
     }
 }
 
@@ -101,9 +123,11 @@ impl Bus {
         let topic = bus_topic(&endpoint.topic.name);
         let fault = |error: &dyn std::fmt::Display| format!("topic {topic} is not on the bus: {error}");
         let node = self.nodes.of_domain(endpoint.domain).map_err(|error| fault(&error))?;
+        let type_name = bus_type(&endpoint.topic.type_name);
+        let names = (topic.as_str(), type_name.as_str(), self.nodes.type_hash(&node, &topic, &type_name));
         match endpoint.direction {
             Direction::Write => {
-                let publisher = publisher(&node, &topic, endpoint).map_err(|error| fault(&error))?;
+                let publisher = publisher(&node, names, endpoint).map_err(|error| fault(&error))?;
                 let stamped = if endpoint.is_service {
                     Stamped::Not
                 } else {
@@ -113,7 +137,7 @@ impl Bus {
                 self.outlets.insert(endpoint.id, outlet);
             }
             Direction::Read => {
-                let subscriber = subscriber(&node, &topic, endpoint).map_err(|error| fault(&error))?;
+                let subscriber = subscriber(&node, names, endpoint).map_err(|error| fault(&error))?;
                 let ended = Arc::new(AtomicBool::new(false));
                 self.inlets.insert(endpoint.id, Arc::clone(&ended));
                 let id = endpoint.id;
@@ -162,11 +186,18 @@ impl Bus {
     }
 }
 
-fn publisher(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Publisher, NodeError> {
+/// Names of a topic and its type on the bus, and the type's hash.
+type Names<'a> = (&'a str, &'a str, u64);
+
+fn publisher(
+    node: &Node,
+    (topic, type_name, hash): Names<'_>,
+    endpoint: &Endpoint,
+) -> Result<Publisher, NodeError> {
     let qos = &endpoint.qos;
     let mut builder = node
         .publisher(topic)
-        .type_name(&bus_type(&endpoint.topic.type_name), 0)
+        .type_name(type_name, hash)
         .format(Format::Cdr)
         .payload_bytes_max(PAYLOAD_BYTES_MAX)
         .borrows(3);
@@ -186,9 +217,13 @@ fn publisher(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Publisher,
     builder.open()
 }
 
-fn subscriber(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Subscriber, NodeError> {
+fn subscriber(
+    node: &Node,
+    (topic, type_name, hash): Names<'_>,
+    endpoint: &Endpoint,
+) -> Result<Subscriber, NodeError> {
     let qos = &endpoint.qos;
-    let mut builder = node.subscriber(topic).type_name(&bus_type(&endpoint.topic.type_name), 0);
+    let mut builder = node.subscriber(topic).type_name(type_name, hash);
     builder = builder.formats(&[Format::Cdr]);
     if qos.reliable {
         builder = builder.reliability(Reliability::Reliable);

@@ -9,7 +9,7 @@ use mavlink::dialects::dynamic::DynamicDialect;
 use noctule::{Node, NodeError};
 use noctule_xrce::{AgentConfig, References};
 
-use crate::bus::Nodes;
+use crate::bus::{Definitions, Nodes, Place};
 use crate::line::{Line, LineStatus};
 use crate::mavlink::bridge::{Bridge, MavlinkError, MavlinkLine, MavlinkStatus};
 use crate::serial::{Device, SerialDriver, SerialPort, hold};
@@ -59,7 +59,7 @@ pub struct Gateway {
 }
 
 /// How a gateway is set up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[must_use = "call attach or open"]
 pub struct GatewayBuilder {
     udp: Vec<u16>,
@@ -69,6 +69,7 @@ pub struct GatewayBuilder {
     dialect: Option<DynamicDialect>,
     references: References,
     config: AgentConfig,
+    definitions: Option<Definitions>,
 }
 
 impl Gateway {
@@ -109,6 +110,18 @@ impl Drop for Gateway {
     }
 }
 
+impl std::fmt::Debug for GatewayBuilder {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let GatewayBuilder { udp, tcp, serial, mavlink, .. } = self;
+        out.debug_struct("GatewayBuilder")
+            .field("udp", udp)
+            .field("tcp", tcp)
+            .field("serial", serial)
+            .field("mavlink", mavlink)
+            .finish_non_exhaustive()
+    }
+}
+
 impl GatewayBuilder {
     /// Listens on a UDP port, of all interfaces; also for who asks for agents. 8888 is usual.
     pub fn udp(mut self, port: u16) -> Self {
@@ -146,6 +159,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// Where definitions of clients' types are found: their topics have hashes and descriptions then, as typed ones have.
+    pub fn definitions(mut self, definitions: Definitions) -> Self {
+        self.definitions = Some(definitions);
+        self
+    }
+
     /// What each line's agent allows.
     pub fn limits(mut self, config: AgentConfig) -> Self {
         self.config = config;
@@ -157,7 +176,7 @@ impl GatewayBuilder {
     /// # Errors
     /// A port that cannot be had. A serial device that is not there is waited for.
     pub fn attach(self, node: &Arc<Node>) -> Result<Gateway, GatewayError> {
-        self.start(Nodes::One(Arc::clone(node)))
+        self.start(Place::One(Arc::clone(node)))
     }
 
     /// Starts, with a node of its own for each DDS domain that clients name.
@@ -165,14 +184,14 @@ impl GatewayBuilder {
     /// # Errors
     /// As [`attach`](GatewayBuilder::attach).
     pub fn open(self) -> Result<Gateway, GatewayError> {
-        self.start(Nodes::EachDomain(Mutex::default()))
+        self.start(Place::EachDomain(Mutex::default()))
     }
 
-    fn start(self, nodes: Nodes) -> Result<Gateway, GatewayError> {
+    fn start(self, place: Place) -> Result<Gateway, GatewayError> {
         if self.udp.is_empty() && self.tcp.is_empty() && self.serial.is_empty() && self.mavlink.is_empty() {
             return Err(GatewayError::NoLines);
         }
-        let nodes = Arc::new(nodes);
+        let nodes = Arc::new(Nodes { place, definitions: self.definitions.clone() });
         let mut gateway =
             Gateway { lines: Vec::new(), threads: Vec::new(), ports: Vec::new(), autopilots: Vec::new() };
         for line in &self.mavlink {

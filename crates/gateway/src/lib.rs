@@ -42,6 +42,7 @@ mod tcp;
 mod udp;
 
 pub use ::mavlink::dialects::dynamic::DynamicDialect;
+pub use bus::Definitions;
 pub use gateway::{Gateway, GatewayBuilder, GatewayError};
 pub use line::{ClientStatus, LineStatus, NOTICES_MAX};
 pub use noctule_xrce::{AgentConfig, References, XmlError};

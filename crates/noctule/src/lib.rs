@@ -69,6 +69,7 @@ mod sample;
 mod statistics;
 mod subscriber;
 mod topic_formats;
+mod type_descriptions;
 
 /// The clock of a process: the machine's own, or an artificial one.
 pub use noctule_local_clock as clock;
@@ -84,13 +85,14 @@ pub use noctule_discovery::{
     Counters as DiscoveryCounters, Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason,
     Reliability, incompatible,
 };
-pub use noctule_formats::{Format, FormatError, Message, message};
+pub use noctule_formats::{Format, FormatError, Message, TypeDescription, message};
 /// Terms of the transport that notices and counters speak in.
 pub use noctule_prrt::{Infeasible, LinkCounters, ReceivedCounters, SentCounters};
 pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::Exchange;
 pub use node::{
-    KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError, SendCounters,
+    DescribeError, KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError,
+    SendCounters,
 };
 pub use notice::Notice;
 pub use publisher::{
@@ -103,6 +105,7 @@ pub use subscriber::{
     InPlace, Ready, Subscriber, SubscriberBuilder, TypedSample, TypedSubscriber, TypedSubscriberBuilder,
     Wait, WaitSet, Waker,
 };
+pub use type_descriptions::{DESCRIBED_BYTES_MAX, DESCRIBED_TYPES_MAX, DescriptionCounters};
 
 /// Reads what a local socket brings, from a socket of any name, and a kernel's list of such names; for the fuzzer.
 #[doc(hidden)]

@@ -5,6 +5,7 @@ pub(crate) mod offer;
 mod alarm;
 mod audience;
 mod deadlines;
+mod descriptions;
 mod directory;
 mod door;
 mod driver;
@@ -54,8 +55,10 @@ use crate::notice::Notice;
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
 use crate::swarm_key::SwarmKey;
+use crate::type_descriptions::DescriptionCounters;
 use alarm::Alarm;
 use deadlines::Topic;
+pub use descriptions::DescribeError;
 use lead::Lead;
 use offer::Offer;
 use outbox::Outbox;
@@ -340,6 +343,8 @@ pub struct NodeCounters {
     pub impostors: u64,
     /// Datagrams of streams to a group that break the specification.
     pub malformed_group: u64,
+    /// Questions for type descriptions.
+    pub descriptions: DescriptionCounters,
 }
 
 /// Another node.

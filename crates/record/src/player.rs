@@ -196,6 +196,10 @@ fn open(node: &Node, topic: &str, channel: &RecordedTopic) -> Result<Publisher, 
     let hash = channel.metadata.get("noctule_type_hash");
     let hash = hash.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
     let name = if channel.type_name.is_empty() { "bytes" } else { &channel.type_name };
+    if let Some(text) = channel.metadata.get("noctule_type_description") {
+        // A description that is none, or for which there is no room, costs readers the fields and not the samples.
+        let _ = node.describe(text);
+    }
     let longest_bytes = channel.longest_bytes.max(PAYLOAD_BYTES_LEAST);
     let mut builder = node
         .publisher(topic)

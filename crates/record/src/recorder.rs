@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant as Timer};
 
-use noctule::{Durability, Endpoint, EndpointKind, Format, Node, NodeError, Sample, SampleInfo, Subscriber};
+use noctule::{
+    Durability, Endpoint, EndpointKind, Format, Node, NodeError, NodeId, Sample, SampleInfo, Subscriber,
+};
 use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Span;
 use serde::Serialize;
@@ -51,8 +53,9 @@ impl Selection {
     }
 }
 
-/// Finds the definition of a type: its language (e.g. `ros2msg`) and its text.
-pub type Definitions = Box<dyn Fn(&str) -> Option<(String, String)> + Send>;
+/// Finds the definition of the type of an endpoint of another node: its language (e.g. `ros2msg`) and its text. It is asked by the
+/// thread that writes, once for each topic and format, and must not take long.
+pub type Definitions = Box<dyn FnMut(&Node, NodeId, &Endpoint) -> Option<(String, String)> + Send>;
 
 /// What became of the samples of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -99,6 +102,7 @@ struct Shared {
 struct Taken {
     topic: Arc<str>,
     format: Option<Format>,
+    publisher: NodeId,
     endpoint: Arc<Endpoint>,
     stored: Stored,
 }
@@ -131,10 +135,15 @@ impl Recorder {
             written_bytes: AtomicU64::new(0),
             clock: Mutex::new(None),
         });
-        let writing =
-            Writing { shared: Arc::clone(&shared), recording, definitions, topics: BTreeMap::new() };
-        let writer = start_thread("noctule-record", move || writing.run())?;
         let node = Arc::new(node);
+        let writing = Writing {
+            node: Arc::clone(&node),
+            shared: Arc::clone(&shared),
+            recording,
+            definitions,
+            topics: BTreeMap::new(),
+        };
+        let writer = start_thread("noctule-record", move || writing.run())?;
         let (takers, refused) = (BTreeMap::new(), BTreeSet::new());
         Ok(Recorder { node, selection, shared, takers, refused, writer: Some(writer) })
     }
@@ -286,7 +295,8 @@ impl Taking {
         sample.copy_to(&mut buffer);
         let stored = self.stored(info);
         let (topic, endpoint) = (Arc::clone(&self.topic), Arc::clone(&self.endpoint));
-        self.shared.queue.push(Taken { topic, format: info.format, endpoint, stored }, buffer);
+        let (format, publisher) = (info.format, info.publisher);
+        self.shared.queue.push(Taken { topic, format, publisher, endpoint, stored }, buffer);
     }
 
     fn stored(&self, info: &SampleInfo) -> Stored {
@@ -335,6 +345,7 @@ type Channel = (Arc<str>, Option<Format>);
 
 /// The thread that writes.
 struct Writing {
+    node: Arc<Node>,
     shared: Arc<Shared>,
     recording: Recording,
     definitions: Definitions,
@@ -444,10 +455,16 @@ impl Writing {
             metadata.insert("noctule_deadline_ns".into(), deadline.ns().to_string());
         }
         metadata.insert("offered_qos_profiles".into(), ros_qos(&taken.endpoint));
+        let definition = (self.definitions)(&self.node, taken.publisher, &taken.endpoint);
+        // What was asked for a moment ago is known without asking again.
+        let known = self.node.type_description(taken.publisher, taken.endpoint.type_hash, Duration::ZERO);
+        if let Ok(description) = known {
+            metadata.insert("noctule_type_description".into(), description.text().to_owned());
+        }
         let topic = Topic {
             name: taken.topic.to_string(),
             encoding: encoding(taken.format).to_owned(),
-            definition: (self.definitions)(&type_name),
+            definition,
             type_name,
             metadata,
         };

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use noctule::{Format, Node, Reliability, SourceTime, Subscriber};
+use noctule::{Endpoint, Format, Node, Reliability, SourceTime, Subscriber};
 use noctule_record::check::{Contents, contents};
 use noctule_record::player::{Ages, Player, Selection as Choice};
 use noctule_record::recorder::{Recorder, Selection};
@@ -43,8 +43,9 @@ fn recorder(domain: u32, path: &Path, limits: Limits, topics: &[&str]) -> Record
     let recording = Recording::create(path, limits, writer::Format { lz4: true }).unwrap();
     let topics = topics.iter().map(|topic| (*topic).to_owned()).collect();
     let selection = Selection { topics, queue_bytes_max: 64 << 20 };
-    let definition =
-        |name: &str| (name == "test/msg/Number").then(|| ("ros2msg".into(), "uint64 number\n".into()));
+    let definition = |_: &Node, _, endpoint: &Endpoint| {
+        (endpoint.type_name == "test/msg/Number").then(|| ("ros2msg".into(), "uint64 number\n".into()))
+    };
     Recorder::start(node("recorder", domain), recording, selection, Box::new(definition)).unwrap()
 }
 

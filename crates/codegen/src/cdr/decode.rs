@@ -12,6 +12,20 @@ const PADDING_MAX: usize = 3;
 /// # Errors
 /// The type is not there or cannot travel, or the bytes are no value of it; the sentence names the field.
 pub fn decode(library: &Library, name: &TypeName, bytes: &[u8], wide: WideStrings) -> Result<Tree, CdrError> {
+    decode_some((library, name), bytes, wide, usize::MAX)
+}
+
+/// As [`decode`], but keeps at most so many elements of each array and sequence, for people who look at a picture's bytes. What
+/// is left out of the tree is read, too, but bytes of numbers and truth values that are left out are not looked at.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_some(
+    (library, name): (&Library, &TypeName),
+    bytes: &[u8],
+    wide: WideStrings,
+    elements_max: usize,
+) -> Result<Tree, CdrError> {
     let defined = library
         .structure(name)
         .ok_or_else(|| CdrError::Type(format!("{name} is not a struct of these packages; check its name")))?;
@@ -25,7 +39,7 @@ pub fn decode(library: &Library, name: &TypeName, bytes: &[u8], wide: WideString
         }
         _ => return Err(CdrError::value("it is shorter than the header of four bytes")),
     };
-    let mut decoder = Decoder { library, wide, body, at: 0, big_endian };
+    let mut decoder = Decoder { library, wide, body, at: 0, big_endian, elements_max };
     let tree = decoder.structure(defined)?;
     let left = body.len() - decoder.at;
     if left > PADDING_MAX {
@@ -42,6 +56,8 @@ struct Decoder<'a> {
     body: &'a [u8],
     at: usize,
     big_endian: bool,
+    /// Kept of each array and sequence.
+    elements_max: usize,
 }
 
 impl<'a> Decoder<'a> {
@@ -75,12 +91,30 @@ impl<'a> Decoder<'a> {
         if count > left {
             return Err(CdrError::value(format!("{count} elements are announced, with {left} bytes left")));
         }
-        let mut list = Vec::with_capacity(count);
-        for index in 0..count {
+        let kept = count.min(self.elements_max);
+        let mut list = Vec::with_capacity(kept);
+        for index in 0..kept {
             let element = self.element(&field.kind.element);
             list.push(element.map_err(|error| error.within(|| format!("[{index}]")))?);
         }
+        if kept < count {
+            self.skip(&field.kind.element, kept..count)?;
+            list.push(Tree::More(count - kept));
+        }
         Ok(Tree::List(list))
+    }
+
+    /// Passes over elements of a list.
+    fn skip(&mut self, element: &Element, indices: std::ops::Range<usize>) -> Result<(), CdrError> {
+        if let Element::Primitive(primitive) = element {
+            let size = primitive.size_bytes();
+            self.at = self.at.next_multiple_of(size).min(self.body.len());
+            return self.take(size.saturating_mul(indices.len())).map(|_| ());
+        }
+        for index in indices {
+            self.element(element).map_err(|error| error.within(|| format!("[{index}]")))?;
+        }
+        Ok(())
     }
 
     fn element(&mut self, element: &Element) -> Result<Tree, CdrError> {

@@ -11,6 +11,18 @@ use crate::model::{Element, Field, Literal, Primitive, Shape, TypeName};
 /// Longest text and most elements that lie inside a struct.
 const INLINE_MAX: u32 = 1024;
 
+/// Longest string literal that every compiler of C99 takes, in bytes (C99 5.2.4.1).
+const LITERAL_BYTES_MAX: usize = 4095;
+
+/// What an array of `char` is initialized with to hold a text.
+pub(crate) fn text_initializer(text: &str) -> String {
+    if text.len() <= LITERAL_BYTES_MAX {
+        return quoted(text);
+    }
+    let bytes: Vec<String> = text.bytes().chain([0]).map(|byte| (byte as i8).to_string()).collect();
+    format!("{{{}}}", bytes.join(", "))
+}
+
 /// A type's name: `sensor_msgs_Imu`; of services and actions `std_srvs_srv_Trigger_Request`.
 pub(crate) fn type_name(name: &TypeName) -> String {
     let parts: Vec<&str> = name.parts().collect();

@@ -7,7 +7,8 @@ fn dds(kind: EndpointKind, topic: &str, type_name: &str) -> DdsEndpoint {
     let mut guid = [7; 16];
     // Writer or reader without a key (DDSI-RTPS 2.3, table 9.1).
     guid[15] = if kind == EndpointKind::Writer { 0x03 } else { 0x04 };
-    DdsEndpoint { guid, kind, topic: topic.into(), type_name: type_name.into(), qos: Qos::default() }
+    let (topic, type_name) = (topic.into(), type_name.into());
+    DdsEndpoint { guid, kind, topic, type_name, rihs01: None, qos: Qos::default() }
 }
 
 fn bus(kind: EndpointKind, topic: &str, type_name: &str) -> Endpoint {
@@ -25,7 +26,7 @@ fn bus(kind: EndpointKind, topic: &str, type_name: &str) -> Endpoint {
 }
 
 fn plan_all(dds: &[DdsEndpoint], bus: &[Endpoint]) -> Plan {
-    plan(dds, bus, &Rules::default())
+    plan(dds, bus, &Rules::default(), &BTreeMap::new())
 }
 
 #[track_caller]
@@ -170,6 +171,27 @@ fn rules_hold_for_both_ways() {
     let rules = Rules { only: vec!["/a".into()], except: Vec::new() };
     let there = [dds(EndpointKind::Writer, "rt/a", STRING), dds(EndpointKind::Writer, "rt/b", STRING)];
     let here = [bus(EndpointKind::Writer, "/c", "std_msgs/msg/String")];
-    let plan = plan(&there, &here, &rules);
+    let plan = plan(&there, &here, &rules, &BTreeMap::new());
     assert_eq!(plan.routes.iter().map(|route| route.topic.as_str()).collect::<Vec<_>>(), ["/a"]);
+}
+
+#[test]
+fn the_bus_hash_is_carried_else_that_of_dds_and_another_is_named_with_both() {
+    let hash = |digit: &str| Some(format!("RIHS01_{}", digit.repeat(64)));
+    let dds = |digit| DdsEndpoint { rihs01: hash(digit), ..dds(EndpointKind::Writer, "rt/a", STRING) };
+    let reader = Endpoint { type_hash: 7, ..bus(EndpointKind::Reader, "/a", "std_msgs/msg/String") };
+    let hashes: BTreeMap<u64, String> = [(7, hash("b").unwrap())].into();
+    let with = |theirs: &[DdsEndpoint], hashes| plan(theirs, &[reader.clone()], &Rules::default(), hashes);
+
+    let copied = with(&[dds("a")], &BTreeMap::new());
+    assert_eq!((&copied.routes[0].rihs01, copied.faults.len()), (&hash("a"), 0));
+    assert_eq!(with(&[dds("a"), dds("c")], &BTreeMap::new()).routes[0].rihs01, None);
+    let same = with(&[dds("b")], &hashes);
+    assert_eq!((&same.routes[0].rihs01, same.faults.len()), (&hash("b"), 0));
+    let other = with(&[dds("a")], &hashes);
+    assert_eq!(other.routes[0].rihs01, hash("b"));
+    let fault = other.faults.first().unwrap();
+    for part in ["RIHS01_aaa", "in DDS and RIHS01_bbb", "std_msgs/msg/String", "the same definition"] {
+        assert!(fault.contains(part), "{fault}");
+    }
 }

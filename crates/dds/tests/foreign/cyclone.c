@@ -2,10 +2,12 @@
  *
  *   cyclone write DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
  *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
+ *   cyclone types DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT USER_DATA
  *   cyclone ping  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
  *
  * write: waits for a reader unless its samples are kept for late ones, writes "TEXT 0", "TEXT 1", …, then each line
- * of its input until that ends. read: prints COUNT samples, one per line, and ends. ping: COUNT round trips from TOPICping to TOPICpong,
+ * of its input until that ends. read: prints COUNT samples, one per line, and ends.
+ * types: a reader with that USER_DATA; prints the USER_DATA of the writer that it matches, COUNT times at most until its input ends. ping: COUNT round trips from TOPICping to TOPICpong,
  * then "rtt_ns MIN P50 P99". Whatever takes longer than 30 s fails. */
 #define _POSIX_C_SOURCE 200809L
 #include <dds/dds.h>
@@ -109,6 +111,28 @@ static void read_all(const char *name, int count) {
     }
 }
 
+static void types(const char *name, int count, const char *user_data) {
+    dds_qset_userdata(qos, user_data, strlen(user_data));
+    dds_entity_t reader = dds_create_reader(participant, topic(name, ""), qos, NULL);
+    if (reader < 0) fail("reader", reader);
+    for (int i = 0; i < count; i++) {
+        wait_for(reader, DDS_SUBSCRIPTION_MATCHED_STATUS);
+        dds_subscription_matched_status_t status; /* taken, so that the next wait is for the next match */
+        dds_get_subscription_matched_status(reader, &status);
+        dds_instance_handle_t writer;
+        if (dds_get_matched_publications(reader, &writer, 1) != 1) { i--; continue; }
+        dds_builtintopic_endpoint_t *endpoint = dds_get_matched_publication_data(reader, writer);
+        void *bytes = NULL;
+        size_t size = 0;
+        if (endpoint && dds_qget_userdata(endpoint->qos, &bytes, &size) && bytes) printf("%.*s\n", (int)size, (char *)bytes);
+        else printf("nothing\n");
+        fflush(stdout);
+        dds_free(bytes);
+        if (endpoint) dds_builtintopic_free_endpoint(endpoint);
+    }
+    while (getchar() != EOF) {}
+}
+
 static void ping(const char *name, int count) {
     dds_entity_t writer = dds_create_writer(participant, topic(name, "ping"), qos, NULL);
     dds_entity_t reader = dds_create_reader(participant, topic(name, "pong"), qos, NULL);
@@ -152,6 +176,7 @@ int main(int argc, char **argv) {
     dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, 100, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED,
                                 DDS_LENGTH_UNLIMITED); /* as ROS 2 does: late readers get all of the history */
     if (strcmp(argv[1], "write") == 0) write_all(argv[3], count, argc > 7 ? argv[7] : "", keeps);
+    else if (strcmp(argv[1], "types") == 0) types(argv[3], count, argc > 7 ? argv[7] : "");
     else if (strcmp(argv[1], "read") == 0) read_all(argv[3], count);
     else ping(argv[3], count);
     dds_delete_qos(qos);

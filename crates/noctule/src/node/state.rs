@@ -32,6 +32,7 @@ use crate::publisher::PublishedTopic;
 use crate::subscriber::{Change, SubscribedTopic};
 use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
+use crate::type_descriptions::Descriptions;
 
 mod figures;
 mod network;
@@ -88,6 +89,7 @@ pub(super) struct State {
     pub(super) clock: LocalClock,
     arrivals: Arrivals,
     pub(super) pings: Pings,
+    pub(super) descriptions: Descriptions,
     /// Secret; each exchange of clocks derives its own from it.
     pub(super) exchange_key: [u8; 16],
     /// Replies of the clock exchange, sealed.
@@ -135,6 +137,7 @@ impl State {
             clock,
             arrivals: Arrivals::new(),
             pings: Pings::default(),
+            descriptions: Descriptions::default(),
             exchange_key,
             outbox: VecDeque::new(),
             wishes: VecDeque::new(),
@@ -196,6 +199,7 @@ impl State {
                     self.strangers = self.strangers.saturating_add(1);
                 }
             }
+            Some([b'N', b'C', b'T', b'Q', ..]) => self.handle_description(body, (from, source), now),
             Some([b'N', b'C', b'T', b'G', ..]) => {
                 let local = self.clock.at(now);
                 let sender = from.or_else(|| self.by_address.get(&source).copied());
@@ -395,6 +399,7 @@ impl State {
                     }
                     self.groups.forget(node);
                     self.overload.forget(node);
+                    self.descriptions.forget(node);
                     self.by_address.retain(|_, known| *known != node);
                     self.wishes.push_back(Wish::Forget { node });
                     if !matches!(reason, Reason::Left | Reason::Died | Reason::Displaced) {
@@ -509,7 +514,19 @@ impl State {
         let reply = Reply { nonce: request.nonce, t2: self.clock.at(arrived), t3: self.clock.now() };
         out.extend_from_slice(&reply.encode());
         self.envelope.seal(&mut out);
-        self.outbox.push_back((to, out));
+        self.send_reply(to, out);
+    }
+
+    /// Sends a sealed answer, if there is room.
+    pub(super) fn send_reply(&mut self, to: SocketAddr, sealed: Vec<u8>) {
+        if self.outbox.len() < OUTBOX_LIMIT {
+            self.outbox.push_back((to, sealed));
+        }
+    }
+
+    /// The node that an address is proven to be of.
+    pub(super) fn node_at(&self, source: SocketAddr) -> Option<NodeId> {
+        self.by_address.get(&source).copied()
     }
 
     fn note_refusals(&mut self) {

@@ -53,6 +53,7 @@ impl<T: Message> TypedPublisherBuilder<T> {
         let mut builder = self.builder;
         let formats = TopicFormats::of::<T>(builder.format, builder.keeps_history())?;
         builder.endpoint.formats = formats.bits();
+        builder.shared.describe::<T>();
         let publisher = builder.open()?;
         let is_plain = formats.in_shared_memory == Some(Format::Plain);
         let memory = if is_plain { T::codec(Format::Plain).and_then(|codec| codec.memory) } else { None };

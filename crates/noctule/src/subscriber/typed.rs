@@ -53,6 +53,7 @@ impl<T: Message> TypedSubscriberBuilder<T> {
     /// # Errors
     /// As [`SubscriberBuilder::open`].
     pub fn open(self) -> Result<TypedSubscriber<T>, NodeError> {
+        self.builder.shared.describe::<T>();
         Ok(TypedSubscriber { subscriber: self.builder.open()?, bytes: Vec::new(), value: PhantomData })
     }
 }

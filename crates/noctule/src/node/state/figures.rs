@@ -44,6 +44,7 @@ impl State {
             strangers: self.strangers,
             impostors: self.impostors,
             malformed_group: self.groups.malformed(),
+            descriptions: self.descriptions.counters(),
         }
     }
 

@@ -1,0 +1,242 @@
+//! The types of topics as tools need them: from the nodes that have the topics, or from definitions that the user names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use noctule::{Endpoint, Format, KnownEndpoint, Node, NodeId, TypeDescription};
+use noctule_codegen::cdr::{Tree, WideStrings, decode_some};
+use noctule_codegen::described::{Described, ros2msg};
+use noctule_codegen::given::Given;
+use noctule_record::recorder::Definitions;
+
+/// A node that describes its types does so within this time.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
+/// A recorder's samples wait in memory so long for a definition.
+const DEFINED_WITHIN: Duration = Duration::from_millis(300);
+/// Types that are kept; after that they are asked for again.
+const KEPT_MAX: usize = 4096;
+
+#[derive(clap::Args)]
+pub(crate) struct TypesArguments {
+    /// Definitions of types whose nodes do not describe them: a folder of packages, a package, a topics.toml, a file of IDL; repeatable
+    #[arg(long = "types", value_name = "FOLDER|topics.toml")]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// A topic's type.
+#[derive(Debug)]
+pub(crate) struct TopicType {
+    /// As it travelled or was computed.
+    pub(crate) description: TypeDescription,
+    /// Ready to decode.
+    pub(crate) described: Described,
+}
+
+/// What is known of the types of topics.
+pub(crate) struct Types {
+    given: Given,
+    answered_within: Duration,
+    kept: BTreeMap<(NodeId, String), Result<Arc<TopicType>, String>>,
+}
+
+impl TypesArguments {
+    /// Reads what the user named.
+    ///
+    /// # Errors
+    /// A path that holds no definitions, or wrong ones.
+    pub(crate) fn load(&self) -> Result<Types, String> {
+        let given = Given::load(&self.paths, &installed()).map_err(|faults| faults.to_string())?;
+        Ok(Types { given, kept: BTreeMap::new(), answered_within: ANSWERED_WITHIN })
+    }
+
+    /// What a gateway asks: the definition of a client's topic in what the user named. One that is wrong is said once, and not used.
+    ///
+    /// # Errors
+    /// As [`load`](TypesArguments::load).
+    pub(crate) fn of_clients(&self) -> Result<noctule_gateway::Definitions, String> {
+        let inside = Mutex::new((self.load()?.given, BTreeSet::new()));
+        Ok(Arc::new(move |topic: &str, type_name: &str| {
+            let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
+            let (given, told) = &mut *inside;
+            match given.find(topic, type_name) {
+                Ok(found) => found,
+                Err(fault) => {
+                    if told.len() < KEPT_MAX && told.insert(type_name.to_owned()) {
+                        anstream::eprintln!("noctule: {fault}");
+                    }
+                    None
+                }
+            }
+        }))
+    }
+
+    /// What a recorder asks: the definition of an endpoint's type in the language `ros2msg`, if ROS 2 can write it. A node that does not
+    /// answer is not asked again.
+    ///
+    /// # Errors
+    /// As [`load`](TypesArguments::load).
+    pub(crate) fn definitions(&self) -> Result<Definitions, String> {
+        let mut types = Types { answered_within: DEFINED_WITHIN, ..self.load()? };
+        let mut silent = BTreeSet::new();
+        Ok(Box::new(move |node, owner, endpoint| {
+            let has_type = endpoint.type_hash != 0 || !types.given.is_empty();
+            if !has_type || silent.contains(&owner) {
+                return None;
+            }
+            let started = Instant::now();
+            match types.of_endpoint(node, owner, endpoint) {
+                Ok(found) => {
+                    let Described { library, name } = &found.described;
+                    ros2msg(library, name).map(|text| ("ros2msg".to_owned(), text))
+                }
+                Err(_) => {
+                    if started.elapsed() >= DEFINED_WITHIN && silent.len() < KEPT_MAX {
+                        silent.insert(owner);
+                    }
+                    None
+                }
+            }
+        }))
+    }
+}
+
+/// Where ROS 2 is installed.
+pub(crate) fn installed() -> Vec<PathBuf> {
+    let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
+    std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty()).collect()
+}
+
+impl Types {
+    /// The type of a topic as one node has it, asked for once.
+    ///
+    /// # Errors
+    /// Why it is not known, as a sentence with the way out.
+    pub(crate) fn of(&mut self, node: &Node, owner: NodeId, topic: &str) -> Result<Arc<TopicType>, String> {
+        let key = (owner, topic.to_owned());
+        if let Some(known) = self.kept.get(&key) {
+            return known.clone();
+        }
+        if self.kept.len() >= KEPT_MAX {
+            self.kept.clear();
+        }
+        let endpoints = node.endpoints().into_iter();
+        let endpoint = endpoints
+            .map(|known| (known.node, known.endpoint))
+            .find(|(id, of)| *id == owner && of.topic == topic);
+        let found = match endpoint {
+            Some((_, endpoint)) => self.of_endpoint(node, owner, &endpoint),
+            None => Err(format!("node {owner} has gone before it was asked for the type")),
+        };
+        self.kept.insert(key, found.clone());
+        found
+    }
+
+    /// The type of an endpoint of another node.
+    ///
+    /// # Errors
+    /// As [`of`](Types::of).
+    pub(crate) fn of_endpoint(
+        &mut self,
+        node: &Node,
+        owner: NodeId,
+        endpoint: &Endpoint,
+    ) -> Result<Arc<TopicType>, String> {
+        let asked = match endpoint.type_hash {
+            0 => Err(format!("its type {} has no definition on the bus", endpoint.type_name)),
+            hash => {
+                node.type_description(owner, hash, self.answered_within).map_err(|error| error.to_string())
+            }
+        };
+        let description = match asked {
+            Ok(description) => TypeDescription::clone(&description),
+            Err(why) => self.given(endpoint, &why)?,
+        };
+        let described = Described::new(&description).map_err(|error| error.to_string())?;
+        Ok(Arc::new(TopicType { description, described }))
+    }
+
+    fn given(&mut self, endpoint: &Endpoint, why: &str) -> Result<TypeDescription, String> {
+        let found =
+            self.given.find(&endpoint.topic, &endpoint.type_name).map_err(|fault| fault.to_string())?;
+        match found {
+            Some(found) if endpoint.type_hash != 0 && found.hash() != endpoint.type_hash => Err(format!(
+                "{} that --types names has the hash {:016x}, and the topic {:016x}; name the definitions that the topic was built with",
+                found.name(),
+                found.hash(),
+                endpoint.type_hash
+            )),
+            Some(found) => Ok(found),
+            None if self.given.is_empty() => Err(format!("{why}; name its definitions with --types FOLDER")),
+            None => Err(format!("{why}, and --types names no definition of {}", endpoint.type_name)),
+        }
+    }
+
+    /// The type of a topic of any node that has one; `None` if every endpoint there is takes plain bytes.
+    ///
+    /// # Errors
+    /// Endpoints have a type, and none is known here.
+    pub(crate) fn of_topic(&mut self, node: &Node, topic: &str) -> Result<Option<Arc<TopicType>>, String> {
+        let mut fault = None;
+        for KnownEndpoint { node: owner, endpoint, .. } in node.endpoints() {
+            let has_type = endpoint.type_hash != 0 || !self.given.is_empty() && endpoint.type_name != "bytes";
+            if endpoint.topic != topic || !has_type {
+                continue;
+            }
+            match self.of_endpoint(node, owner, &endpoint) {
+                Ok(found) => return Ok(Some(found)),
+                Err(why) => _ = fault.get_or_insert(why),
+            }
+        }
+        fault.map_or(Ok(None), Err)
+    }
+
+    /// The type that a topic or a type's name has in what the user named.
+    ///
+    /// # Errors
+    /// Its definition is wrong.
+    pub(crate) fn of_name(&mut self, topic: &str, type_name: &str) -> Result<Option<Arc<TopicType>>, String> {
+        let found = self.given.find(topic, type_name).map_err(|fault| fault.to_string())?;
+        let Some(description) = found else { return Ok(None) };
+        let described = Described::new(&description).map_err(|error| error.to_string())?;
+        Ok(Some(Arc::new(TopicType { description, described })))
+    }
+}
+
+impl TopicType {
+    /// The value of a sample's bytes, with so many elements of each list at most.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn value(
+        &self,
+        format: Option<Format>,
+        bytes: &[u8],
+        elements_max: usize,
+    ) -> Result<Tree, String> {
+        let Described { library, name } = &self.described;
+        let decode = |bytes: &[u8]| {
+            decode_some((library, name), bytes, WideStrings::Utf16, elements_max)
+                .map_err(|error| error.to_string())
+        };
+        match format {
+            // Boards write CDR without saying so.
+            Some(Format::Cdr) | None => decode(bytes),
+            Some(Format::Plain) => {
+                // A type without padding has the bytes of its CDR in memory, too.
+                let is_fixed = library
+                    .measure(name)
+                    .is_some_and(|measure| measure.is_fixed && measure.fixed_bytes == bytes.len() as u64);
+                if !is_fixed {
+                    return Err(format!(
+                        "{} has a layout of its own in shared memory",
+                        self.description.name()
+                    ));
+                }
+                decode(&[&[0, 1, 0, 0], bytes].concat())
+            }
+            Some(other) => Err(format!("its samples are written as {other}, which is not shown as fields")),
+        }
+    }
+}

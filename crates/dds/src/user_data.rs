@@ -1,0 +1,61 @@
+//! The type hash that endpoints of ROS 2 carry in their USER_DATA, since Iron: `typehash=RIHS01_` and 64 hexadecimal digits.
+//!
+//! USER_DATA is `key=value;` again and again; a `;` in a value is doubled (rmw_dds_common, `qos.cpp`). ROS 2 prints a warning
+//! for each endpoint without any USER_DATA, and none for one without that key.
+
+/// Longest USER_DATA that is looked at, in bytes.
+const LOOKED_AT_MAX: usize = 4096;
+const KEY: &str = "typehash";
+const VERSION: &str = "RIHS01_";
+const DIGITS: usize = 64;
+
+/// What an endpoint says of its type.
+pub fn type_hash(user_data: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(user_data.get(..user_data.len().min(LOOKED_AT_MAX))?).ok()?;
+    // No hash holds a `;`, so that a doubled one only makes an entry without a key.
+    let value = text.split(';').find_map(|entry| entry.strip_prefix(KEY)?.strip_prefix('='))?;
+    is_hash(value).then(|| value.to_owned())
+}
+
+/// What an endpoint of the bridge says: its type's hash, or if that is not known, only who it is.
+pub fn user_data(type_hash: Option<&str>) -> String {
+    match type_hash {
+        Some(hash) => format!("{KEY}={hash};"),
+        None => "noctule=1;".to_owned(),
+    }
+}
+
+fn is_hash(value: &str) -> bool {
+    value.strip_prefix(VERSION).is_some_and(|digits| {
+        digits.len() == DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_hash_is_found_among_other_entries_and_nothing_else_is_one() {
+        let hash = format!("RIHS01_{}", "0f".repeat(32));
+        for text in [format!("typehash={hash};"), format!("clientid=1.2;;3;typehash={hash};x=y;")] {
+            assert_eq!(type_hash(text.as_bytes()), Some(hash.clone()), "{text}");
+        }
+        assert_eq!(type_hash(user_data(Some(&hash)).as_bytes()), Some(hash.clone()));
+        let wrong = ["", ";", "typehash=", "typehash=RIHS01_0f;", "noctule=1;"].map(str::to_owned);
+        for text in wrong.into_iter().chain([format!("typehash={hash}0;"), format!("nottypehash={hash};")]) {
+            assert_eq!(type_hash(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Some(hash) = type_hash(&bytes) {
+                prop_assert_eq!(hash.len(), 71);
+            }
+        }
+    }
+}

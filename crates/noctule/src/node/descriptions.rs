@@ -1,0 +1,214 @@
+//! Asking other nodes what their types are made of, and answering those that ask.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant as Deadline};
+
+use noctule_discovery::NodeId;
+use noctule_formats::description::{DESCRIPTION_BYTES_MAX, DescriptionError};
+use noctule_formats::{Message, TypeDescription};
+use noctule_sys::random;
+use noctule_timebase::Instant;
+
+use super::state::State;
+use super::{Node, Shared};
+use crate::clock::Raw;
+use crate::error::NodeError;
+use crate::type_descriptions::wire::Request;
+use crate::type_descriptions::{DESCRIBED_BYTES_MAX, DESCRIBED_TYPES_MAX, Part, QUESTIONS_MAX};
+
+/// A part is asked for again after this time, which doubles up to eight times as much.
+const ASK_AGAIN_FIRST: Duration = Duration::from_millis(50);
+const ASK_AGAIN_MAX: Duration = Duration::from_millis(400);
+
+/// Why a type is not described.
+#[derive(Debug, thiserror::Error)]
+pub enum DescribeError {
+    /// The text is none, or the node answered with one that is none.
+    #[error(transparent)]
+    Text(#[from] DescriptionError),
+    /// [`DESCRIBED_TYPES_MAX`], [`DESCRIBED_BYTES_MAX`].
+    #[error(
+        "this node describes {DESCRIBED_TYPES_MAX} types or {DESCRIBED_BYTES_MAX} bytes already; use another node for more"
+    )]
+    Full,
+    /// No such node is known, or it has gone.
+    #[error("node {node} is not known")]
+    Unknown {
+        /// Which.
+        node: NodeId,
+    },
+    /// No reply came in time.
+    #[error("node {node} did not answer within {} ms", timeout.as_millis())]
+    Silent {
+        /// Which.
+        node: NodeId,
+        /// How long was waited.
+        timeout: Duration,
+    },
+    /// The node has the topic, but not the definition of its type.
+    #[error("node {node} has no description of the type")]
+    NotDescribed {
+        /// Which.
+        node: NodeId,
+    },
+    /// What the node answered has another hash, or does not fit together.
+    #[error("node {node} answered with the description of another type")]
+    OtherType {
+        /// Which.
+        node: NodeId,
+    },
+    /// So many questions are open.
+    #[error("{QUESTIONS_MAX} questions for types are open; wait for one of them")]
+    Busy,
+    /// The request could not be sent.
+    #[error("the request cannot be sent: {0}")]
+    System(io::Error),
+}
+
+impl Node {
+    /// Tells other nodes that ask what a type is made of; typed endpoints do it by themselves. Gives the type's hash,
+    /// the one to open publishers and subscribers with.
+    ///
+    /// # Errors
+    /// The text is no description, or there is no room for more.
+    pub fn describe(&self, text: &str) -> Result<u64, DescribeError> {
+        let description = TypeDescription::parse(text)?;
+        let hash = description.hash();
+        if self.shared.lock().descriptions.add(description) { Ok(hash) } else { Err(DescribeError::Full) }
+    }
+
+    /// What the type of this hash is made of, as a node that has an endpoint of it says; waits up to `timeout` for the
+    /// answer. Its hash has been computed again from the text. What was answered once is kept.
+    ///
+    /// # Errors
+    /// The node is not known, does not answer or has no description, or what it answers is that of another type.
+    pub fn type_description(
+        &self,
+        node: NodeId,
+        hash: u64,
+        timeout: Duration,
+    ) -> Result<Arc<TypeDescription>, DescribeError> {
+        let shared = &self.shared;
+        if shared.is_in_child() {
+            return Err(DescribeError::System(io::Error::other(NodeError::Forked)));
+        }
+        let nonce = u64::from_le_bytes(random::secret().map_err(DescribeError::System)?);
+        let answer = {
+            let mut state = shared.lock();
+            if let Some(known) = state.descriptions.known(hash) {
+                return Ok(known);
+            }
+            if node == shared.id {
+                return Err(DescribeError::NotDescribed { node });
+            }
+            state.discovery.locator(node).ok_or(DescribeError::Unknown { node })?;
+            state.descriptions.begin(nonce, node, hash).ok_or(DescribeError::Busy)?
+        };
+        let text = shared.ask((node, hash, nonce), &answer, timeout);
+        shared.lock().descriptions.end(nonce);
+        let text = String::from_utf8(text?).map_err(|_| DescribeError::OtherType { node })?;
+        let description = Arc::new(TypeDescription::parse(&text)?);
+        if description.hash() != hash {
+            return Err(DescribeError::OtherType { node });
+        }
+        shared.lock().descriptions.learn(Arc::clone(&description));
+        Ok(description)
+    }
+}
+
+impl Shared {
+    /// Describes the type of an endpoint that is about to be opened. An endpoint whose type cannot be described opens all the
+    /// same; that it is not described is counted.
+    pub(crate) fn describe<T: Message>(&self) {
+        let has_it = self.lock().descriptions.has_own(T::type_hash());
+        if has_it {
+            return;
+        }
+        let description = TypeDescription::parse(&T::description());
+        let mut state = self.lock();
+        match description {
+            Ok(description) if description.hash() == T::type_hash() => {
+                // That there is no room is counted.
+                let _ = state.descriptions.add(description);
+            }
+            _ => state.descriptions.count_not_kept(),
+        }
+    }
+
+    /// Asks for one part after another, each until it comes.
+    fn ask(
+        &self,
+        (node, hash, nonce): (NodeId, u64, u64),
+        answer: &Receiver<Part>,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, DescribeError> {
+        let until = Deadline::now() + timeout;
+        let mut text = Vec::new();
+        let mut wait = ASK_AGAIN_FIRST;
+        loop {
+            self.send_request(node, Request { nonce, hash, offset: text.len() as u32 })?;
+            let left = until.saturating_duration_since(Deadline::now());
+            if left.is_zero() {
+                return Err(DescribeError::Silent { node, timeout });
+            }
+            let part = match answer.recv_timeout(wait.min(left)) {
+                Ok(part) => part,
+                Err(RecvTimeoutError::Timeout) => {
+                    wait = (wait * 2).min(ASK_AGAIN_MAX);
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(DescribeError::Unknown { node }),
+            };
+            if part.total_bytes == 0 {
+                return Err(DescribeError::NotDescribed { node });
+            }
+            if part.total_bytes as usize > DESCRIPTION_BYTES_MAX {
+                return Err(DescribeError::OtherType { node });
+            }
+            if part.offset as usize == text.len() {
+                text.extend(part.bytes);
+                wait = ASK_AGAIN_FIRST;
+            }
+            if text.len() >= part.total_bytes as usize {
+                return Ok(text);
+            }
+        }
+    }
+
+    fn send_request(&self, node: NodeId, request: Request) -> Result<(), DescribeError> {
+        let mut state = self.lock();
+        let to = state.discovery.locator(node).ok_or(DescribeError::Unknown { node })?;
+        let mut out = Vec::new();
+        state.envelope.begin(&mut out);
+        request.encode(&mut out);
+        state.envelope.seal(&mut out);
+        self.sockets.own.send_to(&out, to).map_err(DescribeError::System)?;
+        Ok(())
+    }
+}
+
+impl State {
+    /// A datagram about type descriptions, sealed by `from` or sent from `source`. The answer goes where discovery has proven
+    /// that the node hears.
+    pub(super) fn handle_description(
+        &mut self,
+        body: &[u8],
+        (from, source): (Option<NodeId>, SocketAddr),
+        now: Instant<Raw>,
+    ) {
+        let from = from.or_else(|| self.node_at(source));
+        let to = from.and_then(|from| self.discovery.locator(from));
+        let mut out = Vec::new();
+        self.envelope.begin(&mut out);
+        let known = from.filter(|_| to.is_some());
+        if self.descriptions.handle_datagram(body, known, now, &mut out)
+            && let Some(to) = to
+        {
+            self.envelope.seal(&mut out);
+            self.send_reply(to, out);
+        }
+    }
+}
