@@ -124,8 +124,9 @@ fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Er
         stop.wait_until(Instant::now() + LOOK_EVERY);
     }
     let elapsed = stop.elapsed();
-    let counts = recorder.finish()?;
+    let (counts, ended) = recorder.finish();
     report(arguments, out, &counts);
+    ended?;
     if counts.values().all(|count| count.recorded == 0) {
         anstream::eprintln!(
             "noctule: nothing was recorded in {:.1} s; `noctule topics` lists what is published in this domain",

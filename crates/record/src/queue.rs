@@ -12,6 +12,15 @@ const ITEM_BYTES: usize = 128;
 /// What is known of a sample, and its payload.
 pub(crate) type Item<T> = (T, Vec<u8>);
 
+/// Why there is no room for a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// So many bytes wait already.
+    Full,
+    /// The queue was closed.
+    Closed,
+}
+
 /// A queue of `T`, each with a payload.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
@@ -35,19 +44,25 @@ impl<T> Queue<T> {
         Queue { inside: Mutex::new(inside), filled: Condvar::new(), bytes_max }
     }
 
-    /// Reserves room for a payload and returns a buffer for it; `None` if the queue is full. The room is
-    /// taken until [`push`](Queue::push), so that many threads cannot exceed the limit together.
-    pub(crate) fn reserve(&self, payload_bytes: usize) -> Option<Vec<u8>> {
+    /// Reserves room for a payload and returns a buffer for it. The room is taken until [`push`](Queue::push), so that many
+    /// threads cannot exceed the limit together.
+    ///
+    /// # Errors
+    /// The queue is full, or nobody writes any more.
+    pub(crate) fn reserve(&self, payload_bytes: usize) -> Result<Vec<u8>, Refused> {
         let mut inside = self.lock();
+        if inside.is_closed {
+            return Err(Refused::Closed);
+        }
         let bytes = inside.bytes + payload_bytes + ITEM_BYTES;
-        if bytes > self.bytes_max || inside.is_closed {
-            return None;
+        if bytes > self.bytes_max {
+            return Err(Refused::Full);
         }
         inside.bytes = bytes;
         let mut buffer = inside.spare.pop().unwrap_or_default();
         drop(inside);
         buffer.resize(payload_bytes, 0);
-        Some(buffer)
+        Ok(buffer)
     }
 
     /// Puts a payload that [`reserve`](Queue::reserve) made room for.
@@ -115,12 +130,12 @@ mod tests {
             let buffer = queue.reserve(100).unwrap();
             queue.push(item, buffer);
         }
-        assert!(queue.reserve(0).is_none());
+        assert_eq!(queue.reserve(0), Err(Refused::Full));
         let taken = queue.take(usize::MAX, Duration::ZERO).unwrap();
         assert_eq!(taken.iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0, 1]);
-        assert!(queue.reserve(0).is_none(), "what is being written still counts");
+        assert_eq!(queue.reserve(0), Err(Refused::Full), "what is being written still counts");
         queue.recycle(taken.into_iter().map(|(_, payload)| payload));
-        assert!(queue.reserve(200).is_some());
+        assert!(queue.reserve(200).is_ok());
     }
 
     #[test]
@@ -129,7 +144,7 @@ mod tests {
         let buffer = queue.reserve(10).unwrap();
         queue.push('a', buffer);
         queue.close();
-        assert!(queue.reserve(1).is_none());
+        assert_eq!(queue.reserve(1), Err(Refused::Closed));
         assert_eq!(queue.take(1, Duration::ZERO).unwrap().len(), 1);
         assert!(queue.take(1, Duration::ZERO).is_none());
     }
