@@ -1,4 +1,5 @@
 //! Reading an MCAP file from front to back: schemas, channels, messages, and the records that this crate adds.
+//! Files of [other recorders](crate::foreign) give the same records.
 //!
 //! No index is needed: the file of a recorder that was killed has none. A length in the file allocates only as much as
 //! there are bytes. The crate `mcap` writes; it is not used for reading, because its version 0.26 ends at damage that a
@@ -7,10 +8,11 @@
 use std::borrow::Cow;
 use std::io::{self, Read};
 
+use crate::foreign;
 use crate::times::TIMES_OPCODE;
 
 /// Longest message or definition. A chunk may be longer, because it is read piece by piece.
-const RECORD_BYTES_MAX: u64 = 256 << 20;
+pub(crate) const RECORD_BYTES_MAX: u64 = 256 << 20;
 /// Longest name of a topic, a type or an encoding.
 const NAME_BYTES_MAX: usize = 1024;
 
@@ -26,10 +28,13 @@ const CHUNK: u8 = 6;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// Another kind of file.
-    #[error(
-        "it does not begin as an MCAP file does; a ROS 1 .bag or a .db3 can be converted with the mcap tool"
-    )]
+    #[error("it does not begin as an MCAP file does, nor as a bag of ROS 1 or a log of PX4 (ULog)")]
     NotMcap,
+    /// A bag of rosbag2 in SQLite.
+    #[error(
+        "a bag in SQLite (.db3) is not supported; convert its folder with `ros2 bag convert -i FOLDER -o OPTIONS.yaml` to storage_id mcap"
+    )]
+    Sqlite,
     /// No end of the file.
     #[error("the file ends in the middle: its recorder was stopped, or the copy is not whole")]
     Cut,
@@ -115,8 +120,9 @@ pub type Take<'t> = &'t mut dyn FnMut(Record<'_>) -> Result<(), FileError>;
 /// # Errors
 /// Why the rest of the file was not read.
 pub fn read(mut file: impl Read, take: Take<'_>) -> Result<(), FileError> {
-    if array(&mut file)? != MAGIC {
-        return Err(FileError::NotMcap);
+    let beginning = array(&mut file)?;
+    if beginning != MAGIC {
+        return foreign::read(beginning, file, take);
     }
     while let Some((kind, length_bytes)) = record_head(&mut file)? {
         match kind {
@@ -207,11 +213,7 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
         let skipped_bytes = skip(reader, length_bytes)?;
         return if skipped_bytes == length_bytes { Ok(()) } else { Err(Cut) };
     }
-    if length_bytes > RECORD_BYTES_MAX {
-        return Err(FileError::TooLarge(format!(
-            "a record says that it has {length_bytes} bytes; {RECORD_BYTES_MAX} are read at most"
-        )));
-    }
+    record_length(length_bytes)?;
     let mut body = Vec::new();
     reader.take(length_bytes).read_to_end(&mut body).map_err(sentence)?;
     if (body.len() as u64) < length_bytes {
@@ -242,6 +244,16 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
             payload: fields.rest,
         },
     })
+}
+
+/// Whether a record is not longer than what is read.
+pub(crate) fn record_length(length_bytes: u64) -> Result<(), FileError> {
+    if length_bytes > RECORD_BYTES_MAX {
+        return Err(FileError::TooLarge(format!(
+            "a record says that it has {length_bytes} bytes; {RECORD_BYTES_MAX} are read at most"
+        )));
+    }
+    Ok(())
 }
 
 /// The pairs of a [channel's](Record::Channel) metadata; what is damaged ends them.
@@ -289,18 +301,18 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], FileError> {
+pub(crate) fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], FileError> {
     let mut bytes = [0; N];
     reader.read_exact(&mut bytes).map_err(sentence)?;
     Ok(bytes)
 }
 
 /// Reads over at most so many bytes; how many there were.
-fn skip(reader: &mut impl Read, length_bytes: u64) -> Result<u64, FileError> {
+pub(crate) fn skip(reader: &mut impl Read, length_bytes: u64) -> Result<u64, FileError> {
     io::copy(&mut reader.take(length_bytes), &mut io::sink()).map_err(sentence)
 }
 
-fn sentence(error: io::Error) -> FileError {
+pub(crate) fn sentence(error: io::Error) -> FileError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Cut,
         _ => undecodable(&error),

@@ -23,6 +23,7 @@
 pub mod ages;
 pub mod check;
 pub mod file;
+pub mod foreign;
 pub mod player;
 pub mod recorder;
 pub mod schedule;

@@ -490,7 +490,7 @@ fn without_index(ended: Result<(), WriteError>) -> Result<(), WriteError> {
 }
 
 /// MCAP's word for a format (registry of message encodings), or ours where it has none.
-pub(crate) fn encoding(format: Option<Format>) -> &'static str {
+pub fn encoding(format: Option<Format>) -> &'static str {
     match format {
         None => "bytes",
         Some(Format::FlatBuffers) => "flatbuffer",

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trial::{Outcome, Plan};
 
 /// A trial is kept for other readers this often.
-const KEEP_EVERY: u64 = 20;
+const KEEP_EVERY: u64 = 10;
 /// A trial and what it has shown.
 type Numbered = (u64, Result<Outcome, String>);
 

@@ -181,7 +181,7 @@ fn flipped_bytes_and_absurd_lengths_are_refused_and_never_panic() {
             assert_eq!(recording.messages, 0);
         }
     }
-    let (_, result) = read(b"#ROSBAG V2.0\n");
+    let (_, result) = read(b"#ROSBAGS are none of these");
     assert!(result.unwrap_err().to_string().contains("does not begin"));
 }
 
