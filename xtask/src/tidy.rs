@@ -65,6 +65,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("record", &["timebase", "time-sync", "sys", "noctule"]),
+    // For MCAP's words, which are Foxglove's.
+    ("foxglove", &["sys", "noctule", "record", "web"]),
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",
@@ -87,6 +89,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "codegen",
             "swarm",
             "record",
+            "foxglove",
+            "web",
         ],
     ),
 ];
