@@ -1,18 +1,19 @@
 //! Reading an MCAP file from front to back: schemas, channels, messages, and the records that this crate adds.
-//! Files of [other recorders](crate::foreign) give the same records.
+//! Files of [other recorders](foreign) give the same records.
 //!
 //! No index is needed: the file of a recorder that was killed has none. A length in the file allocates only as much as
 //! there are bytes. The crate `mcap` writes; it is not used for reading, because its version 0.26 ends at damage that a
 //! reader can step over. Reference: MCAP specification (mcap.dev/spec).
 
+pub mod foreign;
+
 use std::borrow::Cow;
 use std::io::{self, Read};
 
-use crate::foreign;
 use crate::times::TIMES_OPCODE;
 
 /// Longest message or definition. A chunk may be longer, because it is read piece by piece.
-pub(crate) const RECORD_BYTES_MAX: u64 = 256 << 20;
+const RECORD_BYTES_MAX: u64 = 256 << 20;
 /// Longest name of a topic, a type or an encoding.
 const NAME_BYTES_MAX: usize = 1024;
 
@@ -247,7 +248,7 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
 }
 
 /// Whether a record is not longer than what is read.
-pub(crate) fn record_length(length_bytes: u64) -> Result<(), FileError> {
+fn record_length(length_bytes: u64) -> Result<(), FileError> {
     if length_bytes > RECORD_BYTES_MAX {
         return Err(FileError::TooLarge(format!(
             "a record says that it has {length_bytes} bytes; {RECORD_BYTES_MAX} are read at most"
@@ -301,18 +302,18 @@ impl<'a> Fields<'a> {
     }
 }
 
-pub(crate) fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], FileError> {
+fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], FileError> {
     let mut bytes = [0; N];
     reader.read_exact(&mut bytes).map_err(sentence)?;
     Ok(bytes)
 }
 
 /// Reads over at most so many bytes; how many there were.
-pub(crate) fn skip(reader: &mut impl Read, length_bytes: u64) -> Result<u64, FileError> {
+fn skip(reader: &mut impl Read, length_bytes: u64) -> Result<u64, FileError> {
     io::copy(&mut reader.take(length_bytes), &mut io::sink()).map_err(sentence)
 }
 
-pub(crate) fn sentence(error: io::Error) -> FileError {
+fn sentence(error: io::Error) -> FileError {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Cut,
         _ => undecodable(&error),

@@ -23,7 +23,6 @@
 pub mod ages;
 pub mod check;
 pub mod file;
-pub mod foreign;
 pub mod player;
 pub mod recorder;
 pub mod schedule;
