@@ -59,6 +59,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "noctule",
             "peer",
             "link-emulator",
+            // For the one reader of MCAP.
+            "record",
             // For the peers that are a board and its companion.
             "board",
             "gateway",

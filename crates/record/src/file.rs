@@ -24,6 +24,7 @@ const SCHEMA: u8 = 3;
 const CHANNEL: u8 = 4;
 const MESSAGE: u8 = 5;
 const CHUNK: u8 = 6;
+const DATA_END: u8 = 15;
 
 /// Why the rest of a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +44,7 @@ pub enum FileError {
     #[error("the file is damaged: a record is shorter than what it holds")]
     Garbled,
     /// A checksum does not fit.
-    #[error("the file is damaged: the checksum of a chunk is another")]
+    #[error("the file is damaged: a checksum is another")]
     Checksum,
     /// A chunk in a chunk, a name that is not text, a message of no channel.
     #[error("the file is damaged: {0}")]
@@ -125,14 +126,26 @@ pub fn read(mut file: impl Read, take: Take<'_>) -> Result<(), FileError> {
     if beginning != MAGIC {
         return foreign::read(beginning, file, take);
     }
-    while let Some((kind, length_bytes)) = record_head(&mut file)? {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&MAGIC);
+    let mut file = Checksummed { records: &mut file, crc };
+    loop {
+        let crc = file.crc.clone();
+        let Some((kind, length_bytes)) = record_head(&mut file)? else { return Err(Cut) };
         match kind {
             FOOTER => return Ok(()),
             CHUNK => chunk(&mut (&mut file).take(length_bytes), take)?,
+            DATA_END => data_end(&mut (&mut file).take(length_bytes), crc)?,
             _ => record(kind, length_bytes, &mut file, take)?,
         }
     }
-    Err(Cut)
+}
+
+/// Whether all before it is what its checksum (0 = none) was made of.
+fn data_end(body: &mut impl Read, crc: crc32fast::Hasher) -> Result<(), FileError> {
+    let expected = u32::from_le_bytes(array(body)?);
+    skip(body, u64::MAX)?;
+    if expected != 0 && crc.finalize() != expected { Err(FileError::Checksum) } else { Ok(()) }
 }
 
 fn chunk(body: &mut io::Take<&mut impl Read>, take: Take<'_>) -> Result<(), FileError> {

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Buffers that are kept for the next samples, so that the memory of large ones is not fetched anew each time.
-const SPARE_LIMIT: usize = 64;
+/// Buffers of at least this are kept for the next samples of about their size: the memory of large ones is not fetched anew each time.
+const SPARE_LEAST_BYTES: usize = 64 << 10;
+/// So much is kept in them. A buffer that is much larger than its payload would be memory that nobody counts.
+const SPARE_LIMIT_BYTES: usize = 32 << 20;
 /// What an item costs beside its payload.
 const ITEM_BYTES: usize = 128;
 
@@ -34,13 +36,27 @@ struct Inside<T> {
     items: VecDeque<Item<T>>,
     bytes: usize,
     spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
     is_closed: bool,
+}
+
+impl<T> Inside<T> {
+    /// A buffer that is at most twice as long as the payload.
+    fn spare_for(&mut self, payload_bytes: usize) -> Option<Vec<u8>> {
+        let fits =
+            |buffer: &Vec<u8>| (payload_bytes..=payload_bytes.saturating_mul(2)).contains(&buffer.capacity());
+        let at = self.spare.iter().rposition(fits)?;
+        let buffer = self.spare.swap_remove(at);
+        self.spare_bytes -= buffer.capacity();
+        Some(buffer)
+    }
 }
 
 impl<T> Queue<T> {
     /// A queue of at most so many bytes, payloads and bookkeeping together.
     pub(crate) fn new(bytes_max: usize) -> Queue<T> {
-        let inside = Inside { items: VecDeque::new(), bytes: 0, spare: Vec::new(), is_closed: false };
+        let inside =
+            Inside { items: VecDeque::new(), bytes: 0, spare: Vec::new(), spare_bytes: 0, is_closed: false };
         Queue { inside: Mutex::new(inside), filled: Condvar::new(), bytes_max }
     }
 
@@ -59,8 +75,9 @@ impl<T> Queue<T> {
             return Err(Refused::Full);
         }
         inside.bytes = bytes;
-        let mut buffer = inside.spare.pop().unwrap_or_default();
+        let spare = inside.spare_for(payload_bytes);
         drop(inside);
+        let Some(mut buffer) = spare else { return Ok(vec![0; payload_bytes]) };
         buffer.resize(payload_bytes, 0);
         Ok(buffer)
     }
@@ -101,7 +118,9 @@ impl<T> Queue<T> {
         let mut inside = self.lock();
         for payload in payloads {
             inside.bytes -= payload.len() + ITEM_BYTES;
-            if inside.spare.len() < SPARE_LIMIT {
+            let bytes = payload.capacity();
+            if bytes >= SPARE_LEAST_BYTES && inside.spare_bytes + bytes <= SPARE_LIMIT_BYTES {
+                inside.spare_bytes += bytes;
                 inside.spare.push(payload);
             }
         }
@@ -136,6 +155,25 @@ mod tests {
         assert_eq!(queue.reserve(0), Err(Refused::Full), "what is being written still counts");
         queue.recycle(taken.into_iter().map(|(_, payload)| payload));
         assert!(queue.reserve(200).is_ok());
+    }
+
+    #[test]
+    fn buffers_are_used_again_for_payloads_of_their_size_only() {
+        let queue = Queue::new(1 << 30);
+        let large: Vec<Vec<u8>> = (0..40).map(|_| queue.reserve(1 << 20).unwrap()).collect();
+        let beginning = large[31].as_ptr();
+        queue.recycle(large.into_iter());
+        let spare = |queue: &Queue<()>| {
+            let inside = queue.lock();
+            (inside.spare.len(), inside.spare_bytes)
+        };
+        assert_eq!(spare(&queue), (32, SPARE_LIMIT_BYTES));
+        let small = queue.reserve(100).unwrap();
+        assert!(small.capacity() < 1000);
+        let again = queue.reserve(1 << 20).unwrap();
+        assert_eq!((again.as_ptr(), again.len(), spare(&queue).0), (beginning, 1 << 20, 31));
+        queue.recycle([small, again].into_iter());
+        assert_eq!((spare(&queue), queue.lock().bytes), ((32, SPARE_LIMIT_BYTES), 0));
     }
 
     #[test]

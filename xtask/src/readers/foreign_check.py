@@ -23,6 +23,21 @@ def check(program, path, topics):
             assert key == "values" or found[name][key] == value, (path, name, key, found[name][key], value)
 
 
+def check_ages(program, path, topics):
+    """Counts of `noctule top FILE`, and the ages that the stamps in the messages were made with."""
+    output = run(program, "top", path, "--json")
+    assert output.returncode == 0, (path, output.stderr)
+    found = {topic["topic"]: topic for topic in json.loads(output.stdout)["topics"]}
+    for name, expected in topics.items():
+        assert found[name]["received"] == expected["messages"], (path, name)
+        if name == "/imu":
+            ages = found[name]["age_ns"]
+            assert (ages["min"], ages["max"]) == (1_000_000, 1_000_000 + 499 * 2_000_000 // 500), (path, ages)
+        elif name == "/vehicle_attitude":
+            ages = found[name]["age_ns"]
+            assert (ages["min"], ages["max"]) == (300_000, 699_000), (path, ages)
+
+
 def flat(value, name, into):
     """`q[0]`, `esc[1].rpm[2]`, as pyulog names fields."""
     if hasattr(value, "__slots__"):
@@ -53,6 +68,7 @@ def main():
     made = json.loads((folder / "expected.json").read_text())
     for path, topics in made["files"].items():
         check(program, path, topics)
+        check_ages(program, path, topics)
     log = str(folder / "flight.ulg")
     converted = str(folder / "flight.mcap")
     output = run(convert, log, converted)
