@@ -7,7 +7,7 @@ const BAG: &[u8] = b"#ROSBAG V2.0\n";
 const LOG: &[u8] = b"ULog\x01\x12\x35\x01\0\0\0\0\0\0\0\0";
 /// A definition and two messages of it that are logged.
 const DEFINED: &[u8] = b"\x15\0Fa:uint64_t timestamp;\
-    \x18\0Fb:a[2] x;uint16_t[3] y;\
+    \x17\0Fb:a[2] x;uint16_t[3] y;\
     \x04\0A\0\x05\0a\x04\0A\x01\x06\0b";
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -29,6 +29,8 @@ fuzz_target!(|input: (u8, &[u8])| {
 /// A chunk of a bag that says what is true of it.
 fn chunk(compression: &str, bytes: &[u8]) -> Vec<u8> {
     let field = |text: &[u8]| [&(text.len() as u32).to_le_bytes()[..], text].concat();
-    let header = [field(b"op=\x05"), field(format!("compression={compression}").as_bytes()), field(b"size=\0\0\0\0")].concat();
+    let header =
+        [field(b"op=\x05"), field(format!("compression={compression}").as_bytes()), field(b"size=\0\0\0\0")]
+            .concat();
     [&(header.len() as u32).to_le_bytes()[..], &header, &(bytes.len() as u32).to_le_bytes(), bytes].concat()
 }

@@ -133,12 +133,18 @@ pub fn read(mut file: impl Read, take: Take<'_>) -> Result<(), FileError> {
         let crc = file.crc.clone();
         let Some((kind, length_bytes)) = record_head(&mut file)? else { return Err(Cut) };
         match kind {
-            FOOTER => return Ok(()),
+            FOOTER => return end(&mut file, length_bytes),
             CHUNK => chunk(&mut (&mut file).take(length_bytes), take)?,
             DATA_END => data_end(&mut (&mut file).take(length_bytes), crc)?,
             _ => record(kind, length_bytes, &mut file, take)?,
         }
     }
+}
+
+/// Whether the file is there to its last byte.
+fn end(file: &mut impl Read, footer_bytes: u64) -> Result<(), FileError> {
+    let is_whole = skip(file, footer_bytes)? == footer_bytes && array(file)? == MAGIC;
+    if is_whole { Ok(()) } else { Err(Cut) }
 }
 
 /// Whether all before it is what its checksum (0 = none) was made of.

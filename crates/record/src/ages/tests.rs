@@ -123,7 +123,8 @@ fn one_message() -> Vec<u8> {
 }
 
 fn whole(records: &[u8]) -> Vec<u8> {
-    [b"\x89MCAP0\r\n", records, &record(2, &[0; 20])].concat()
+    let magic = b"\x89MCAP0\r\n";
+    [magic, records, &record(2, &[0; 20]), magic].concat()
 }
 
 #[test]
