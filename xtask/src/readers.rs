@@ -1,26 +1,52 @@
 //! Reads what a run leaves behind with other people's programs: the Python packages `mcap` and
-//! `hdrhistogram` must find in `samples.mcap` and `latency.hlog` what `run.json` says.
+//! `hdrhistogram` must find in `samples.mcap` and `latency.hlog` what `run.json` says, `mcap` in recordings, whole or of a recorder that
+//! was killed, what our reader finds; and our reader in the files of other recorders what `rosbags` and `pyulog` find;
+//! Foxglove's client library must get from our server what was published.
+
+mod foxglove;
 
 use crate::shell;
 
 const VENV: &str = "target/readers/venv";
-const PACKAGES: &str = "mcap==1.6.0 mcap-ros2-support==0.6.0 hdrhistogram==0.10.8 rosbags==0.11.9";
+const PACKAGES: &str = "mcap==1.6.0 mcap-ros2-support==0.6.0 hdrhistogram==0.10.8 \
+     rosbags==0.11.9 pyulog==1.3.0";
 
 /// Writes a report of made-up samples and has it read; makes a Python environment if there is none.
 pub fn run() -> Result<(), String> {
     let python = format!("{VENV}/bin/python");
-    let has_all = format!("{python} -c 'import rosbags' 2>/dev/null");
-    if !shell::root().join(&python).exists() || shell::run(&has_all).is_err() {
+    let pip = format!("{python} -m pip --disable-pip-version-check");
+    let listed = shell::output(&format!("{pip} list --format=freeze 2>/dev/null")).unwrap_or_default();
+    if !PACKAGES.split_whitespace().all(|package| listed.lines().any(|line| line == package)) {
         println!("making a Python environment in {VENV}");
         shell::run(&format!("python3 -m venv {VENV}"))?;
-        let pip = "-m pip install --quiet --disable-pip-version-check";
-        // Half an environment would pass for a whole one the next time.
-        shell::run(&format!("{python} {pip} {PACKAGES} || {{ rm -r {VENV}; false; }}"))?;
+        shell::run(&format!("{pip} install --quiet {PACKAGES}"))?;
     }
     let report = "target/readers/report";
     shell::run(&format!("cargo run --quiet -p noctule-lab --example synthetic_report -- {report} 2 2000"))?;
     shell::run(&format!("{python} xtask/src/readers/check.py {report}"))?;
-    recording(&python)
+    recording(&python)?;
+    killed(&python)?;
+    foreign(&python)?;
+    foxglove::run()
+}
+
+/// Kills recorders and has what they leave read.
+fn killed(python: &str) -> Result<(), String> {
+    shell::run("cargo build --quiet -p noctule-record --examples")?;
+    let folder = "target/readers/killed";
+    shell::run(&format!(
+        "rm -rf {folder}; target/debug/examples/soak_kills target/debug/noctule 40 3 --keep {folder} && \
+         {python} xtask/src/readers/killed.py {folder}"
+    ))
+}
+
+/// Has files of other recorders made, and reads them.
+fn foreign(python: &str) -> Result<(), String> {
+    let folder = "target/readers/foreign";
+    shell::run(&format!(
+        "rm -rf {folder}; {python} xtask/src/readers/foreign_make.py {folder} && \
+         {python} xtask/src/readers/foreign_check.py target/debug/noctule target/debug/examples/as_mcap {folder}"
+    ))
 }
 
 /// Records two topics of a running system and has the file read.

@@ -59,12 +59,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "noctule",
             "peer",
             "link-emulator",
+            // For the one reader of MCAP.
+            "record",
             // For the peers that are a board and its companion.
             "board",
             "gateway",
         ],
     ),
     ("record", &["timebase", "time-sync", "sys", "noctule"]),
+    // For MCAP's words, which are Foxglove's.
+    ("foxglove", &["sys", "noctule", "record", "web"]),
     ("python", &["timebase", "time-sync", "noctule"]),
     (
         "cli",
@@ -87,6 +91,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "codegen",
             "swarm",
             "record",
+            "foxglove",
             "web",
         ],
     ),

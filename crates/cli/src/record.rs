@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use noctule_foxglove::Bridge;
 use noctule_record::check::{Contents, contents};
 use noctule_record::recorder::{Recorder, Selection, TopicCount};
 use noctule_record::writer::{Format, Limits, Recording};
 use noctule_timebase::Span;
+use noctule_web::{Server, ServerOptions};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -34,8 +37,11 @@ pub(crate) struct RecordArguments {
     #[arg(conflicts_with = "check")]
     topics: Vec<String>,
     /// The file; it must not exist. Later segments are FILE.1.mcap, FILE.2.mcap …
-    #[arg(long, value_name = "FILE.mcap", required_unless_present = "check")]
+    #[arg(long, value_name = "FILE.mcap", required_unless_present_any = ["check", "serve"])]
     out: Option<PathBuf>,
+    /// Let Foxglove look at the topics live, at this address: its WebSocket protocol, with a token [default: 127.0.0.1:8765]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8765", require_equals = true, conflicts_with = "check")]
+    serve: Option<SocketAddr>,
     /// Record nothing: say what this file holds, topic by topic, and whether it is whole
     #[arg(long, value_name = "FILE.mcap", conflicts_with = "out")]
     check: Option<PathBuf>,
@@ -76,7 +82,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<Outcome, Box<dyn Error>
     match (&arguments.check, &arguments.out) {
         (Some(file), _) => check(file, arguments.json),
         (None, Some(out)) => record(arguments, out),
-        (None, None) => Err("name a file with --out, or one to look at with --check".into()),
+        (None, None) => serve_only(arguments),
     }
 }
 
@@ -94,6 +100,7 @@ fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Er
     let recording = Recording::create(out, limits, format)?;
     let queue_bytes_max = usize::try_from(arguments.queue_mib * MEBIBYTE)?;
     let selection = Selection { topics: arguments.topics.clone(), queue_bytes_max };
+    let _server = serve(arguments)?;
     let node = arguments.swarm.join_quietly("record")?;
     let mut recorder = Recorder::start(node, recording, selection, arguments.types.definitions()?)?;
     let mut shown = Instant::now();
@@ -127,8 +134,9 @@ fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Er
         stop.wait_until(Instant::now() + LOOK_EVERY);
     }
     let elapsed = stop.elapsed();
-    let counts = recorder.finish()?;
+    let (counts, ended) = recorder.finish();
     report(arguments, out, &counts);
+    ended?;
     if counts.values().all(|count| count.recorded == 0) {
         anstream::eprintln!(
             "noctule: nothing was recorded in {:.1} s; `noctule topics` lists what is published in this domain",
@@ -143,6 +151,28 @@ fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Er
         );
     }
     Ok(if is_whole { Outcome::Done } else { Outcome::NotValid })
+}
+
+/// The server that `--serve` asks for, until it is dropped.
+fn serve(arguments: &RecordArguments) -> Result<Option<Server>, Box<dyn Error>> {
+    let Some(listen) = arguments.serve else { return Ok(None) };
+    let node = arguments.swarm.join_quietly("foxglove")?;
+    let bridge = Bridge::start(node, "noctule", Box::new(|_| None))?;
+    let options = ServerOptions { listen, assets: Vec::new() };
+    let server = Server::start_with(options, vec![Arc::new(bridge)])?;
+    anstream::eprintln!("noctule: open this address in Foxglove: {}", server.socket_url());
+    Ok(Some(server))
+}
+
+fn serve_only(arguments: &RecordArguments) -> Result<Outcome, Box<dyn Error>> {
+    let stop = Stop::after(arguments.seconds)?;
+    let Some(_server) = serve(arguments)? else {
+        return Err("name a file with --out, or one to look at with --check".into());
+    };
+    while !stop.is_due() {
+        stop.wait_until(Instant::now() + LOOK_EVERY);
+    }
+    Ok(Outcome::Done)
 }
 
 fn report(arguments: &RecordArguments, out: &Path, counts: &BTreeMap<String, TopicCount>) {

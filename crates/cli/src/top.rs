@@ -36,7 +36,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args)]
 pub(crate) struct TopArguments {
-    /// Only these topics; a name that ends in .mcap is a file, and the topics are those recorded in it
+    /// Only these topics; a name that ends in .mcap, .bag or .ulg is a file, and the topics are those recorded in it
     topics: Vec<String>,
     /// Stop after this many seconds; 5 with --json
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -64,8 +64,13 @@ pub(crate) enum Order {
     Bytes,
 }
 
+/// Whether a name is that of a recording and not of a topic.
+fn is_file(name: &str) -> bool {
+    [".mcap", ".bag", ".ulg"].iter().any(|end| name.ends_with(end))
+}
+
 pub(crate) fn run(arguments: &TopArguments) -> Result<Outcome, Box<dyn Error>> {
-    let mut files = arguments.topics.iter().filter(|name| name.ends_with(".mcap"));
+    let mut files = arguments.topics.iter().filter(|name| is_file(name));
     match (files.next(), files.next()) {
         (None, _) => {}
         (Some(file), None) => return recorded::run(Path::new(file), arguments),

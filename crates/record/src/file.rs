@@ -1,8 +1,11 @@
 //! Reading an MCAP file from front to back: schemas, channels, messages, and the records that this crate adds.
+//! Files of [other recorders](foreign) give the same records.
 //!
 //! No index is needed: the file of a recorder that was killed has none. A length in the file allocates only as much as
 //! there are bytes. The crate `mcap` writes; it is not used for reading, because its version 0.26 ends at damage that a
 //! reader can step over. Reference: MCAP specification (mcap.dev/spec).
+
+pub mod foreign;
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -21,15 +24,19 @@ const SCHEMA: u8 = 3;
 const CHANNEL: u8 = 4;
 const MESSAGE: u8 = 5;
 const CHUNK: u8 = 6;
+const DATA_END: u8 = 15;
 
 /// Why the rest of a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// Another kind of file.
-    #[error(
-        "it does not begin as an MCAP file does; a ROS 1 .bag or a .db3 can be converted with the mcap tool"
-    )]
+    #[error("it does not begin as an MCAP file does, nor as a bag of ROS 1 or a log of PX4 (ULog)")]
     NotMcap,
+    /// A bag of rosbag2 in SQLite.
+    #[error(
+        "a bag in SQLite (.db3) is not supported; convert its folder with `ros2 bag convert -i FOLDER -o OPTIONS.yaml` to storage_id mcap"
+    )]
+    Sqlite,
     /// No end of the file.
     #[error("the file ends in the middle: its recorder was stopped, or the copy is not whole")]
     Cut,
@@ -37,7 +44,7 @@ pub enum FileError {
     #[error("the file is damaged: a record is shorter than what it holds")]
     Garbled,
     /// A checksum does not fit.
-    #[error("the file is damaged: the checksum of a chunk is another")]
+    #[error("the file is damaged: a checksum is another")]
     Checksum,
     /// A chunk in a chunk, a name that is not text, a message of no channel.
     #[error("the file is damaged: {0}")]
@@ -115,17 +122,36 @@ pub type Take<'t> = &'t mut dyn FnMut(Record<'_>) -> Result<(), FileError>;
 /// # Errors
 /// Why the rest of the file was not read.
 pub fn read(mut file: impl Read, take: Take<'_>) -> Result<(), FileError> {
-    if array(&mut file)? != MAGIC {
-        return Err(FileError::NotMcap);
+    let beginning = array(&mut file)?;
+    if beginning != MAGIC {
+        return foreign::read(beginning, file, take);
     }
-    while let Some((kind, length_bytes)) = record_head(&mut file)? {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&MAGIC);
+    let mut file = Checksummed { records: &mut file, crc };
+    loop {
+        let crc = file.crc.clone();
+        let Some((kind, length_bytes)) = record_head(&mut file)? else { return Err(Cut) };
         match kind {
-            FOOTER => return Ok(()),
+            FOOTER => return end(&mut file, length_bytes),
             CHUNK => chunk(&mut (&mut file).take(length_bytes), take)?,
+            DATA_END => data_end(&mut (&mut file).take(length_bytes), crc)?,
             _ => record(kind, length_bytes, &mut file, take)?,
         }
     }
-    Err(Cut)
+}
+
+/// Whether the file is there to its last byte.
+fn end(file: &mut impl Read, footer_bytes: u64) -> Result<(), FileError> {
+    let is_whole = skip(file, footer_bytes)? == footer_bytes && array(file)? == MAGIC;
+    if is_whole { Ok(()) } else { Err(Cut) }
+}
+
+/// Whether all before it is what its checksum (0 = none) was made of.
+fn data_end(body: &mut impl Read, crc: crc32fast::Hasher) -> Result<(), FileError> {
+    let expected = u32::from_le_bytes(array(body)?);
+    skip(body, u64::MAX)?;
+    if expected != 0 && crc.finalize() != expected { Err(FileError::Checksum) } else { Ok(()) }
 }
 
 fn chunk(body: &mut io::Take<&mut impl Read>, take: Take<'_>) -> Result<(), FileError> {
@@ -207,11 +233,7 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
         let skipped_bytes = skip(reader, length_bytes)?;
         return if skipped_bytes == length_bytes { Ok(()) } else { Err(Cut) };
     }
-    if length_bytes > RECORD_BYTES_MAX {
-        return Err(FileError::TooLarge(format!(
-            "a record says that it has {length_bytes} bytes; {RECORD_BYTES_MAX} are read at most"
-        )));
-    }
+    record_length(length_bytes)?;
     let mut body = Vec::new();
     reader.take(length_bytes).read_to_end(&mut body).map_err(sentence)?;
     if (body.len() as u64) < length_bytes {
@@ -242,6 +264,16 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
             payload: fields.rest,
         },
     })
+}
+
+/// Whether a record is not longer than what is read.
+fn record_length(length_bytes: u64) -> Result<(), FileError> {
+    if length_bytes > RECORD_BYTES_MAX {
+        return Err(FileError::TooLarge(format!(
+            "a record says that it has {length_bytes} bytes; {RECORD_BYTES_MAX} are read at most"
+        )));
+    }
+    Ok(())
 }
 
 /// The pairs of a [channel's](Record::Channel) metadata; what is damaged ends them.

@@ -32,3 +32,4 @@ pub mod writer;
 
 mod queue;
 mod staged;
+mod unnamed;

@@ -17,7 +17,7 @@ use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Span;
 use serde::Serialize;
 
-use crate::queue::Queue;
+use crate::queue::{Queue, Refused};
 use crate::times::SampleTimes;
 use crate::writer::{Recording, Stored, Topic, WriteError};
 
@@ -66,11 +66,14 @@ pub struct TopicCount {
     pub missed: u64,
     /// Not recorded because the queue was full: the disk is too slow.
     pub left_out: u64,
-    /// Taken, but not recorded because the disk was full.
+    /// Taken, but not recorded because the disk was full or refused to be written.
     pub not_written: u64,
     /// Payload bytes recorded.
     pub bytes: u64,
 }
+
+/// What became of the samples, by topic.
+pub type Counts = BTreeMap<String, TopicCount>;
 
 /// A recording that runs.
 #[derive(Debug)]
@@ -87,7 +90,7 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Shared {
     queue: Queue<Taken>,
-    counts: Mutex<BTreeMap<String, TopicCount>>,
+    counts: Mutex<Counts>,
     stop: AtomicBool,
     is_disk_full: AtomicBool,
     /// Requests to keep the files there are, counted.
@@ -178,7 +181,7 @@ impl Recorder {
     }
 
     /// What became of the samples, by topic.
-    pub fn counts(&self) -> BTreeMap<String, TopicCount> {
+    pub fn counts(&self) -> Counts {
         lock(&self.shared.counts).clone()
     }
 
@@ -203,14 +206,11 @@ impl Recorder {
         self.node.poll_notice()
     }
 
-    /// Takes no more samples, writes those that wait, and ends the file.
-    ///
-    /// # Errors
-    /// What the writer ended by. Samples that still waited for it then count as recorded in [`counts`](Recorder::counts).
-    pub fn finish(mut self) -> Result<BTreeMap<String, TopicCount>, WriteError> {
+    /// Takes no more samples, writes those that wait, and ends the file. Returns what became of the samples, and the error
+    /// that the writer ended by; samples that still waited for it count as not written then.
+    pub fn finish(mut self) -> (Counts, Result<(), WriteError>) {
         let result = self.end();
-        let counts = self.counts();
-        result.map(|()| counts)
+        (self.counts(), result)
     }
 
     fn end(&mut self) -> Result<(), WriteError> {
@@ -220,7 +220,13 @@ impl Recorder {
             let _ = taker.join();
         }
         self.shared.queue.close();
-        self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or(Ok(()))
+        let result = self.writer.take().and_then(|writer| writer.join().ok()).unwrap_or(Ok(()));
+        // A writer that ended by an error has left these; no thread adds to them any more.
+        while let Some(waiting) = self.shared.queue.take(usize::MAX, Duration::ZERO) {
+            let waiting = waiting.iter().map(|(taken, payload)| (&*taken.topic, payload.len()));
+            self.shared.uncount(waiting);
+        }
+        result
     }
 
     fn open(&mut self, endpoint: Endpoint) -> Result<(), NodeError> {
@@ -285,9 +291,16 @@ impl Taking {
         let mut counts = lock(&self.shared.counts);
         let count = counts.entry(self.topic.to_string()).or_default();
         count.missed += info.missed;
-        let Some(mut buffer) = buffer else {
-            count.left_out += 1;
-            return;
+        let mut buffer = match buffer {
+            Ok(buffer) => buffer,
+            Err(Refused::Full) => {
+                count.left_out += 1;
+                return;
+            }
+            Err(Refused::Closed) => {
+                count.not_written += 1;
+                return;
+            }
         };
         count.recorded += 1;
         count.bytes += sample.len() as u64;
@@ -325,6 +338,17 @@ impl Taking {
 }
 
 impl Shared {
+    /// Samples that were counted as recorded, by topic and payload bytes, are not in the file.
+    fn uncount<'s>(&self, samples: impl Iterator<Item = (&'s str, usize)>) {
+        let mut counts = lock(&self.counts);
+        for (topic, bytes) in samples {
+            let Some(count) = counts.get_mut(topic) else { continue };
+            count.recorded -= 1;
+            count.not_written += 1;
+            count.bytes -= bytes as u64;
+        }
+    }
+
     /// Log and publish time of a sample use one offset, so that their difference is the age to the nanosecond.
     fn wall_clock(&self, node: &Node) -> WallClock {
         let mut clock = lock(&self.clock);
@@ -354,6 +378,13 @@ struct Writing {
 
 impl Writing {
     fn run(mut self) -> Result<(), WriteError> {
+        let result = self.write_all();
+        // After an error nobody empties the queue.
+        self.shared.queue.close();
+        result
+    }
+
+    fn write_all(&mut self) -> Result<(), WriteError> {
         let mut chunk: Vec<(Stored, Vec<u8>)> = Vec::new();
         let (mut chunk_bytes, mut begun, mut synced) = (0, Timer::now(), Timer::now());
         let mut full_since: Option<Timer> = None;
@@ -425,15 +456,8 @@ impl Writing {
     fn uncount(&self, chunk: &[(Stored, Vec<u8>)]) {
         let names: BTreeMap<usize, &Arc<str>> =
             self.topics.iter().map(|((name, _), index)| (*index, name)).collect();
-        let mut counts = lock(&self.shared.counts);
-        for (stored, payload) in chunk {
-            let Some(count) = names.get(&stored.topic).and_then(|name| counts.get_mut(&***name)) else {
-                continue;
-            };
-            count.recorded -= 1;
-            count.not_written += 1;
-            count.bytes -= payload.len() as u64;
-        }
+        let known = |stored: &Stored| names.get(&stored.topic).map_or("", |name| &***name);
+        self.shared.uncount(chunk.iter().map(|(stored, payload)| (known(stored), payload.len())));
     }
 
     fn topic(&mut self, taken: &Taken) -> usize {
@@ -483,7 +507,7 @@ fn without_index(ended: Result<(), WriteError>) -> Result<(), WriteError> {
 }
 
 /// MCAP's word for a format (registry of message encodings), or ours where it has none.
-pub(crate) fn encoding(format: Option<Format>) -> &'static str {
+pub fn encoding(format: Option<Format>) -> &'static str {
     match format {
         None => "bytes",
         Some(Format::FlatBuffers) => "flatbuffer",

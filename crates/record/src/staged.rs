@@ -3,14 +3,16 @@
 //! So whatever kills the process, or the power, leaves a file that ends behind a commit; and when the disk is full, the
 //! piece that does not fit is taken back and the file is as good as before.
 
-use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::unnamed::New;
 
 /// Pending bytes over a file.
 #[derive(Debug)]
 pub(crate) struct Staged {
-    file: File,
+    new: New,
     /// Bytes of the file that are whole.
     committed_bytes: u64,
     pending: Vec<u8>,
@@ -20,8 +22,8 @@ pub(crate) struct Staged {
 
 impl Staged {
     /// A new file; nothing is written before the first commit.
-    pub(crate) fn new(file: File) -> Staged {
-        Staged { file, committed_bytes: 0, pending: Vec::new(), cursor: 0 }
+    pub(crate) fn new(new: New) -> Staged {
+        Staged { new, committed_bytes: 0, pending: Vec::new(), cursor: 0 }
     }
 
     /// Length, pending bytes included.
@@ -34,21 +36,34 @@ impl Staged {
     /// # Errors
     /// The system's, e.g. a full disk. The file ends behind the last commit then, and what was pending is dropped.
     pub(crate) fn commit(&mut self) -> io::Result<()> {
-        let written = self.file.write_all_at(&self.pending, self.committed_bytes);
+        let written = self.new.file.write_all_at(&self.pending, self.committed_bytes);
         if written.is_ok() {
             self.committed_bytes += self.pending.len() as u64;
         } else {
             // If this fails too, the file ends with a piece of a record, which readers step over.
-            let _ = self.file.set_len(self.committed_bytes);
+            let _ = self.new.file.set_len(self.committed_bytes);
         }
         self.pending.clear();
         self.cursor = 0;
         written
     }
 
+    /// Gives the file its name, with what was committed.
+    ///
+    /// # Errors
+    /// There is a file of that name, or the system's.
+    pub(crate) fn name(&mut self, path: &Path) -> io::Result<()> {
+        self.new.name(path)
+    }
+
+    /// Removes the file if it has its name before its beginning.
+    pub(crate) fn give_up(&self, path: &Path) {
+        self.new.give_up(path);
+    }
+
     /// Waits until the disk has what was committed.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.new.file.sync_data()
     }
 }
 
@@ -89,11 +104,12 @@ mod tests {
     fn only_what_was_committed_is_in_the_file_and_what_is_pending_can_be_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("staged");
-        let mut staged = Staged::new(File::create(&path).unwrap());
+        let mut staged = Staged::new(crate::unnamed::create(&path).unwrap());
         staged.write_all(b"12345678").unwrap();
         staged.seek(SeekFrom::Start(2)).unwrap();
         staged.write_all(b"ab").unwrap();
         staged.seek(SeekFrom::End(0)).unwrap();
+        staged.name(&path).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"");
         staged.commit().unwrap();
         staged.write_all(b"9").unwrap();

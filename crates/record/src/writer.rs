@@ -1,7 +1,6 @@
 //! Writing samples into MCAP files: chunks, segments, full disks. No node and no thread.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +11,7 @@ use mcap::{Compression, McapError, WriteOptions};
 
 use crate::staged::Staged;
 use crate::times::{SampleTimes, TIMES_OPCODE, encode};
+use crate::unnamed;
 
 /// Why a recording could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -229,11 +229,8 @@ impl Recording {
 
     fn begin(&mut self) -> Result<Segment, WriteError> {
         let path = segment_path(&self.path, self.segments);
-        let file = File::create_new(&path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::AlreadyExists => WriteError::Exists { path: path.clone() },
-            _ => at(&path, cause),
-        })?;
-        let staged = Shared(Arc::new(Mutex::new(Staged::new(file))));
+        let new = unnamed::create(&path).map_err(|cause| at(&path, cause))?;
+        let staged = Shared(Arc::new(Mutex::new(Staged::new(new))));
         let options = WriteOptions::new()
             .profile("ros2")
             .library("noctule")
@@ -242,13 +239,15 @@ impl Recording {
             .compression(self.format.lz4.then_some(Compression::Lz4));
         let writer = options.create(staged.clone());
         let writer = writer.map_err(|cause| WriteError::Format { path: path.clone(), cause })?;
-        self.segments += 1;
         let mut segment =
             Segment { path, writer, staged, channels: HashMap::new(), first_log_ns: None, last_log_ns: 0 };
         if let Err(error) = segment.commit() {
-            self.abandon(&segment.path);
+            segment.staged.lock().give_up(&segment.path);
             return Err(error);
         }
+        let named = segment.staged.lock().name(&segment.path);
+        named.map_err(|cause| at(&segment.path, cause))?;
+        self.segments += 1;
         Ok(segment)
     }
 
@@ -352,6 +351,7 @@ fn at(path: &Path, cause: io::Error) -> WriteError {
     let path = path.to_owned();
     match cause.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => WriteError::Full { path },
+        io::ErrorKind::AlreadyExists => WriteError::Exists { path },
         _ => WriteError::System { path, cause },
     }
 }

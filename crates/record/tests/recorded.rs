@@ -69,7 +69,8 @@ fn every_sample_is_in_the_file_with_its_source_time_and_bound() {
         other.publish(b"not recorded").unwrap();
         until(|| recorder.counts()["/number"].recorded > number);
     }
-    let counts = recorder.finish().unwrap();
+    let (counts, ended) = recorder.finish();
+    ended.unwrap();
     assert_eq!((counts.len(), counts["/number"].recorded, counts["/number"].missed), (1, 200, 0));
     let contents = read(&path);
     let [topic] = contents.channels.values().collect::<Vec<_>>()[..] else { panic!("one channel") };
@@ -80,6 +81,42 @@ fn every_sample_is_in_the_file_with_its_source_time_and_bound() {
     assert!((5_000..5_010).contains(&topic.bound_max_ns.unwrap()));
     assert!(topic.age_p50_ns.unwrap() >= 30_000_000);
     assert_eq!(topic.metadata["noctule_reliability"], "reliable");
+}
+
+#[test]
+fn a_recorder_that_ends_by_an_error_counts_what_it_did_not_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("robot.mcap");
+    // The second file of the recording cannot be made.
+    std::fs::write(path.with_extension("1.mcap"), b"mine").unwrap();
+    let talker = node("talker", domain(3));
+    let mut numbers = talker.publisher("/number").keep_last(512).open().unwrap();
+    let limits = Limits { segment_bytes: Some(1), ..Limits::default() };
+    let mut recorder = recorder(domain(3), &path, limits, &[]);
+    until(|| {
+        assert_eq!(recorder.look(), Vec::<String>::new());
+        numbers.readers() == 1
+    });
+    let mut published = 0_u64;
+    until(|| {
+        numbers.publish(&published.to_le_bytes()).unwrap();
+        published += 1;
+        let count = recorder.counts()["/number"];
+        until(|| {
+            let count = recorder.counts()["/number"];
+            count.recorded + count.missed + count.not_written == published
+        });
+        recorder.has_failed() && count.not_written > 0
+    });
+    let (counts, ended) = recorder.finish();
+    assert!(ended.unwrap_err().to_string().contains("exists; name another file"));
+    let (contents, _) = contents(File::open(&path).unwrap());
+    let in_file = contents.channels.values().map(|topic| topic.messages).sum::<u64>();
+    let count = counts["/number"];
+    assert!(in_file > 0 && count.not_written > 0, "{count:?}");
+    assert_eq!((count.recorded, count.bytes), (in_file, 8 * in_file));
+    assert_eq!(count.recorded + count.missed + count.left_out + count.not_written, published);
+    assert_eq!(std::fs::read(path.with_extension("1.mcap")).unwrap(), b"mine");
 }
 
 const SECOND_NS: u64 = 1_000_000_000;

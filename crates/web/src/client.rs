@@ -83,9 +83,10 @@ impl Mailbox {
 }
 
 /// A stream that two threads write to: the writer frames, the reader answers to pings and closes.
-struct SharedStream {
-    stream: TcpStream,
-    writing: Arc<Mutex<()>>,
+#[derive(Debug)]
+pub(crate) struct SharedStream {
+    pub(crate) stream: TcpStream,
+    pub(crate) writing: Arc<Mutex<()>>,
 }
 
 impl Read for SharedStream {

@@ -14,12 +14,16 @@
 //!
 //! One thread accepts, two serve each browser, of which there are at most [`CLIENTS_MAX`]. A slow browser gets the
 //! newest state and misses those between; what is for one browser alone is queued up to [`REPLIES_MAX`].
+//!
+//! Programs that ask for a subprotocol of the WebSocket get it on the same port ([`Protocol`]); they need the token, too.
 #![forbid(unsafe_code)]
 
 mod client;
+mod protocol;
 mod request;
 mod server;
 
+pub use protocol::{Frame, Incoming, Outgoing, Protocol};
 pub use server::{Asset, ClientId, Event, Server, ServerError, ServerOptions};
 
 /// Browsers at the same time.

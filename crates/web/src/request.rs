@@ -11,6 +11,8 @@ pub(crate) struct Request {
     pub(crate) host: Option<String>,
     pub(crate) origin: Option<String>,
     pub(crate) is_upgrade: bool,
+    /// Subprotocols of the WebSocket that the other side speaks.
+    pub(crate) protocols: Vec<String>,
 }
 
 /// Where a head is at, given the bytes so far.
@@ -44,6 +46,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Head {
         host: None,
         origin: None,
         is_upgrade: false,
+        protocols: Vec::new(),
     };
     for line in lines {
         let Some((name, value)) = line.split_once(':') else { return Head::Bad };
@@ -54,6 +57,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Head {
             "origin" if request.origin.is_some() => return Head::Bad,
             "host" => request.host = Some(value.to_owned()),
             "origin" => request.origin = Some(value.to_owned()),
+            "sec-websocket-protocol" => {
+                request.protocols.extend(value.split(',').map(|name| name.trim().to_owned()));
+            }
             "upgrade" => request.is_upgrade = value.eq_ignore_ascii_case("websocket"),
             _ => {}
         }
@@ -79,11 +85,13 @@ mod tests {
         assert_eq!(request("POST / HTTP/1.1\r\n\r\n"), Head::Bad);
         assert_eq!(request("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), Head::Bad);
         assert_eq!(parse(&[b'a'; HEAD_BYTES_MAX]), Head::Bad);
-        let text = "GET /socket?x=1&token=ab HTTP/1.1\r\nhost: h:1\r\nORIGIN: http://h:1\r\nUpgrade: WebSocket\r\n\r\nrest";
+        let text = "GET /socket?x=1&token=ab HTTP/1.1\r\nhost: h:1\r\nORIGIN: http://h:1\r\nUpgrade: WebSocket\r\n\
+                    Sec-WebSocket-Protocol: a.v2, a.v1\r\n\r\nrest";
         let Head::Whole(found) = request(text) else { panic!("no head") };
         assert_eq!((found.path.as_str(), found.token.as_deref()), ("/socket", Some("ab")));
         assert_eq!((found.host.as_deref(), found.origin.as_deref()), (Some("h:1"), Some("http://h:1")));
         assert!(found.is_upgrade);
+        assert_eq!(found.protocols, ["a.v2", "a.v1"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::client::{Mailbox, serve};
+use crate::protocol::{self, Protocol, choose};
 use crate::request::{HEAD_BYTES_MAX, Head, Request, is_same, parse};
 use crate::{CLIENTS_MAX, EVENTS_MAX};
 
@@ -85,6 +86,9 @@ struct Gate {
     token: String,
     hosts: Vec<String>,
     assets: Vec<Asset>,
+    protocols: Vec<Arc<dyn Protocol>>,
+    /// Connections of other protocols, to be ended at the end.
+    conversations: Mutex<BTreeMap<u64, TcpStream>>,
     stopped: AtomicBool,
     next: AtomicU64,
     refused: AtomicU64,
@@ -97,6 +101,17 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on.
     pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
+        Server::start_with(options, Vec::new())
+    }
+
+    /// Listens, and serves other protocols beside the page.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn start_with(
+        options: ServerOptions,
+        protocols: Vec<Arc<dyn Protocol>>,
+    ) -> Result<Server, ServerError> {
         let listen = |source| ServerError::Listen { address: options.listen, source };
         let listener = TcpListener::bind(options.listen).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
@@ -105,6 +120,8 @@ impl Server {
             token: secret.iter().map(|byte| format!("{byte:02x}")).collect(),
             hosts: vec![address.to_string(), format!("localhost:{}", address.port())],
             assets: options.assets,
+            protocols,
+            conversations: Mutex::default(),
             stopped: AtomicBool::new(false),
             next: AtomicU64::new(1),
             refused: AtomicU64::new(0),
@@ -123,6 +140,11 @@ impl Server {
     /// The page's address, with the token: who knows it may use the page.
     pub fn url(&self) -> String {
         format!("http://{}/?token={}", self.address, self.gate.token)
+    }
+
+    /// Where programs connect that speak another protocol, with the token.
+    pub fn socket_url(&self) -> String {
+        format!("ws://{}/?token={}", self.address, self.gate.token)
     }
 
     /// Waits for the next event up to `timeout`.
@@ -168,6 +190,11 @@ impl Drop for Server {
         self.gate.stopped.store(true, Ordering::Relaxed);
         if let Ok(clients) = self.clients.lock() {
             clients.values().for_each(|mailbox| mailbox.close());
+        }
+        if let Ok(conversations) = self.gate.conversations.lock() {
+            for stream in conversations.values() {
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+            }
         }
         // Wakes the thread that accepts.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
@@ -221,6 +248,9 @@ fn converse(
     if !request.is_upgrade {
         return file(&mut stream, gate, &request.path);
     }
+    if let Some((protocol, name)) = choose(&gate.protocols, &request.protocols) {
+        return gate.converse(stream, &**protocol, name);
+    }
     let handshake = tungstenite::accept(stream).map_err(|error| io::Error::other(error.to_string()))?;
     let stream = handshake.into_inner();
     stream.set_read_timeout(None)?;
@@ -266,15 +296,31 @@ fn peeked(stream: &TcpStream) -> io::Result<Option<Request>> {
 }
 
 impl Gate {
+    fn converse(&self, stream: TcpStream, protocol: &dyn Protocol, name: &'static str) -> io::Result<()> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let kept = stream.try_clone()?;
+        {
+            let mut conversations = self.conversations.lock().map_err(|_| io::ErrorKind::Other)?;
+            conversations.insert(number, kept);
+        }
+        let served = protocol::converse(stream, protocol, name);
+        if let Ok(mut conversations) = self.conversations.lock() {
+            conversations.remove(&number);
+        }
+        served
+    }
+
     /// Why a request is not served.
     fn refusal(&self, request: &Request) -> Option<&'static str> {
         let is_ours = |host: &str| self.hosts.iter().any(|ours| ours == host);
         if !request.host.as_deref().is_some_and(is_ours) {
             return Some("this page answers to its own address only; open the one that was printed\n");
         }
-        let origin = request.origin.as_deref();
+        let is_page = choose(&self.protocols, &request.protocols).is_none() || !request.is_upgrade;
+        let origin = request.origin.as_deref().filter(|_| is_page);
         let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
-        if origin.is_some_and(|origin| !is_own(origin)) || (request.is_upgrade && origin.is_none()) {
+        if origin.is_some_and(|origin| !is_own(origin)) || (is_page && request.is_upgrade && origin.is_none())
+        {
             return Some("another page must not use this one\n");
         }
         let needs_token = request.is_upgrade || request.path == "/";

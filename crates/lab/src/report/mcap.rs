@@ -14,11 +14,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom};
+use std::io::{BufReader, BufWriter};
 use std::path::Path;
 
-use mcap::records::{MessageHeader, Record};
-use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
+use mcap::records::MessageHeader;
+use noctule_record::file::{self, FileError, Record};
 
 use super::ReportError;
 use crate::notation;
@@ -39,8 +39,6 @@ int64 latency_ns     # received - scheduled
 /// CDR little-endian header, then the fields, each aligned to its size.
 const MESSAGE_BYTES: usize = 4 + 48;
 const CELL_KEY: &str = "cell";
-/// Longest record a reader accepts, and so the most it allocates for one.
-const RECORD_BYTES_MAX: usize = 64 << 20;
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Samples a file may hold before the reader refuses it: 4 GB of memory.
 const SAMPLES_MAX: usize = 100_000_000;
@@ -82,78 +80,41 @@ pub fn write(path: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), Repo
 
 /// Reads the samples back for a run of `cells` cells, in the order [`CellSamples`] promises.
 pub fn read(path: &Path, cells: usize) -> Result<Vec<CellSamples>, ReportError> {
-    let malformed = |reason: String| ReportError::malformed(path, reason);
-    let mut file = File::open(path).map_err(|source| ReportError::read(path, source))?;
-    refuse_plain_chunks(&mut file).map_err(|source| ReportError::read(path, source))?;
-    let options = LinearReaderOptions::default()
-        .with_record_length_limit(RECORD_BYTES_MAX)
-        .with_validate_chunk_crcs(true)
-        .with_validate_data_section_crc(true);
-    let mut reader = LinearReader::new_with_options(options);
+    let file = File::open(path).map_err(|source| ReportError::read(path, source))?;
     let mut cell_of_channel: HashMap<u16, usize> = HashMap::new();
     let mut samples: Vec<CellSamples> = vec![Vec::new(); cells];
-    let mut total = 0;
-    while let Some(event) = reader.next_event() {
-        match event.map_err(|error| malformed(error.to_string()))? {
-            LinearReadEvent::ReadRequest(wanted) => {
-                let read =
-                    file.read(reader.insert(wanted)).map_err(|source| ReportError::read(path, source))?;
-                reader.notify_read(read);
+    let (mut total, mut fault) = (0, None);
+    let mut take = |record: Record<'_>| {
+        match record {
+            Record::Channel { id, metadata, .. } => {
+                cell_of_channel.insert(id, channel_cell(metadata, cells)?);
             }
-            LinearReadEvent::Record { opcode, data } => {
-                match mcap::parse_record(opcode, data).map_err(|error| malformed(error.to_string()))? {
-                    Record::Channel(channel) => {
-                        let cell = channel_cell(&channel.metadata, cells).map_err(malformed)?;
-                        cell_of_channel.insert(channel.id, cell);
-                    }
-                    Record::Message { header, data } => {
-                        let cell = cell_of_channel.get(&header.channel_id).ok_or_else(|| {
-                            malformed(format!(
-                                "a message names channel {}, which is not declared",
-                                header.channel_id
-                            ))
-                        })?;
-                        total += 1;
-                        if total > SAMPLES_MAX {
-                            return Err(malformed(format!("more than {SAMPLES_MAX} samples")));
-                        }
-                        samples[*cell].push(decode(&data).map_err(malformed)?);
-                    }
-                    _ => {}
+            Record::Message { channel, payload, .. } => {
+                let undeclared = || format!("a message names channel {channel}, which is not declared");
+                let cell = cell_of_channel.get(&channel).ok_or_else(undeclared)?;
+                total += 1;
+                if total > SAMPLES_MAX {
+                    return Err(format!("more than {SAMPLES_MAX} samples"));
                 }
+                samples[*cell].push(decode(payload)?);
             }
+            _ => {}
         }
+        Ok(())
+    };
+    let result = file::read(BufReader::new(file), &mut |record| {
+        take(record).map_err(|reason| {
+            fault = Some(reason);
+            FileError::Stopped
+        })
+    });
+    if let Err(damage) = result {
+        return Err(ReportError::malformed(path, fault.unwrap_or_else(|| damage.to_string())));
     }
     for cell in &mut samples {
         cell.sort_by_key(|sample| (sample.node, sample.index));
     }
     Ok(samples)
-}
-
-/// We write only compressed chunks; the reader below subtracts with overflow (mcap 0.26) on a record
-/// that is longer than its uncompressed chunk.
-fn refuse_plain_chunks(file: &mut File) -> std::io::Result<()> {
-    const MAGIC_BYTES: u64 = 8;
-    const CHUNK: u8 = 6;
-    /// Start, end, size, checksum; then the length of the compression's name.
-    const CHUNK_FIELDS_BYTES: usize = 8 + 8 + 8 + 4;
-    let length_bytes = file.metadata()?.len();
-    let mut position = MAGIC_BYTES;
-    let mut head = [0; 9 + CHUNK_FIELDS_BYTES + 4];
-    while length_bytes.saturating_sub(position) >= head.len() as u64 {
-        file.seek(SeekFrom::Start(position))?;
-        file.read_exact(&mut head)?;
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if head[0] == CHUNK && word(9 + CHUNK_FIELDS_BYTES) == 0 {
-            return Err(std::io::Error::other(
-                "a chunk is not compressed, so this is not a file of the lab's",
-            ));
-        }
-        let record_bytes = u64::from(word(1)) | u64::from(word(5)) << 32;
-        position = position.saturating_add(9).saturating_add(record_bytes);
-    }
-    file.seek(SeekFrom::Start(0))?;
-    Ok(())
 }
 
 /// `/udp/round_trip/64B/spin/0,1/trial0`
@@ -184,9 +145,9 @@ fn by_arrival(samples: &[Sample]) -> Vec<&Sample> {
     order
 }
 
-fn channel_cell(metadata: &BTreeMap<String, String>, cells: usize) -> Result<usize, String> {
-    let cell =
-        metadata.get(CELL_KEY).ok_or_else(|| format!("a channel has no metadata named {CELL_KEY:?}"))?;
+fn channel_cell(metadata: &[u8], cells: usize) -> Result<usize, String> {
+    let cell = file::pairs(metadata).find(|(key, _)| *key == CELL_KEY).map(|(_, cell)| cell);
+    let cell = cell.ok_or_else(|| format!("a channel has no metadata named {CELL_KEY:?}"))?;
     match cell.parse::<usize>() {
         Ok(cell) if cell < cells => Ok(cell),
         _ => Err(format!(

@@ -123,7 +123,8 @@ fn one_message() -> Vec<u8> {
 }
 
 fn whole(records: &[u8]) -> Vec<u8> {
-    [b"\x89MCAP0\r\n", records, &record(2, &[0; 20])].concat()
+    let magic = b"\x89MCAP0\r\n";
+    [magic, records, &record(2, &[0; 20]), magic].concat()
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn flipped_bytes_and_absurd_lengths_are_refused_and_never_panic() {
             assert_eq!(recording.messages, 0);
         }
     }
-    let (_, result) = read(b"#ROSBAG V2.0\n");
+    let (_, result) = read(b"#ROSBAGS are none of these");
     assert!(result.unwrap_err().to_string().contains("does not begin"));
 }
 

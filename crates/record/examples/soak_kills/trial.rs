@@ -1,0 +1,155 @@
+//! One recorder, its publisher, and its end.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use noctule::{Node, Publisher};
+use noctule_sys::clock::{now_ns, realtime_ns, sleep_until};
+
+use crate::judge;
+
+const PERIOD_NS: i64 = 2_000_000;
+/// One large sample for so many small ones.
+const LARGE_EVERY: u64 = 25;
+const SMALL_BYTES: usize = 200;
+const LARGE_BYTES: usize = 60_000;
+/// The latest end after the start of the recorder.
+const END_MAX_NS: u64 = 3_000_000_000;
+/// Domains of trials, so that those at once do not meet.
+const DOMAINS: u64 = 400;
+
+/// What a seed draws for a trial.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) number: u64,
+    pub(crate) domain: u32,
+    /// From the start of the recorder to its end.
+    pub(crate) end_ns: i64,
+    /// Options of the recorder.
+    pub(crate) options: Vec<&'static str>,
+    pub(crate) folder: PathBuf,
+}
+
+impl Plan {
+    pub(crate) fn draw(seed: u64, number: u64, scratch: &Path) -> Plan {
+        let drawn = mixed(seed.wrapping_mul(1_000_003).wrapping_add(number));
+        let options: &[&str] = match drawn >> 60 {
+            0..=3 => &["--compression", "lz4"],
+            4..=7 => &["--split-seconds", "0.5"],
+            _ => &[],
+        };
+        Plan {
+            number,
+            domain: 4_100 + (number % DOMAINS) as u32,
+            end_ns: (drawn % END_MAX_NS) as i64,
+            options: options.to_vec(),
+            folder: scratch.join(number.to_string()),
+        }
+    }
+}
+
+/// splitmix64 (Steele, Lea, Flood 2014).
+fn mixed(state: u64) -> u64 {
+    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// What a trial has shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) files: usize,
+    pub(crate) messages: u64,
+    /// From the last sample that is there, or from the recorder's first match, to the end; `None` if it never matched.
+    pub(crate) lost_ns: Option<u64>,
+}
+
+/// A recorder that runs beside its publishers.
+pub(crate) struct Trial {
+    small: Publisher,
+    large: Publisher,
+    /// Keeps the publishers' node.
+    _node: Node,
+    recorder: Child,
+    published: u64,
+    /// When the recorder's reader was first seen, ns since 1970.
+    matched_ns: Option<u64>,
+}
+
+impl Trial {
+    pub(crate) fn start(program: &Path, plan: &Plan, file: &Path) -> Result<Trial, String> {
+        let sentence = |error: &dyn std::fmt::Display| error.to_string();
+        let node =
+            Node::builder("talker").domain(plan.domain).keep_notices().open().map_err(|e| sentence(&e))?;
+        let open = |topic: &str, bytes: usize| {
+            node.publisher(topic)
+                .keep_last(64)
+                .payload_bytes_max(bytes as u32)
+                .open()
+                .map_err(|e| sentence(&e))
+        };
+        let (small, large) = (open("/small", SMALL_BYTES)?, open("/large", LARGE_BYTES)?);
+        let domain = plan.domain.to_string();
+        let recorder = Command::new(program)
+            .args(["record", "--interface", "127.0.0.1", "--domain", &domain, "--out"])
+            .arg(file)
+            .args(&plan.options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| format!("{}: {e}", program.display()))?;
+        Ok(Trial { small, large, _node: node, recorder, published: 0, matched_ns: None })
+    }
+
+    /// Publishes until `end_ns` of the monotonic clock.
+    pub(crate) fn publish_until(&mut self, end_ns: i64) -> Result<(), String> {
+        let mut due_ns = now_ns();
+        let (mut small, mut large) = ([0; SMALL_BYTES], vec![0; LARGE_BYTES]);
+        while due_ns < end_ns {
+            sleep_until(due_ns);
+            // What was late is not made up for: bursts would be missed.
+            due_ns = (due_ns + PERIOD_NS).max(now_ns());
+            if self.matched_ns.is_none() && self.small.readers() > 0 {
+                self.matched_ns = Some(wall_ns());
+            }
+            small[..8].copy_from_slice(&self.published.to_le_bytes());
+            self.small.publish(&small).map_err(|error| error.to_string())?;
+            if self.published.is_multiple_of(LARGE_EVERY) {
+                large[..8].copy_from_slice(&(self.published / LARGE_EVERY).to_le_bytes());
+                self.large.publish(&large).map_err(|error| error.to_string())?;
+            }
+            self.published += 1;
+        }
+        sleep_until(end_ns);
+        Ok(())
+    }
+
+    pub(crate) fn recorder(&self) -> u32 {
+        self.recorder.id()
+    }
+
+    /// Kills the recorder; returns when the recorder was first matched.
+    pub(crate) fn kill(mut self) -> Option<u64> {
+        // A recorder that ended by itself is found by its files.
+        let _ = self.recorder.kill();
+        let _ = self.recorder.wait();
+        self.matched_ns
+    }
+}
+
+pub(crate) fn wall_ns() -> u64 {
+    u64::try_from(realtime_ns()).unwrap_or(0)
+}
+
+/// Runs a trial that ends by a kill.
+pub(crate) fn run(program: &Path, plan: &Plan, keep: Option<&PathBuf>) -> Result<Outcome, String> {
+    std::fs::create_dir_all(&plan.folder).map_err(|error| error.to_string())?;
+    let start_ns = now_ns();
+    let mut trial = Trial::start(program, plan, &plan.folder.join("a.mcap"))?;
+    trial.publish_until(start_ns + plan.end_ns)?;
+    let killed_ns = wall_ns();
+    let matched_ns = trial.kill();
+    judge::judge(&plan.folder, killed_ns, matched_ns, keep.map(|folder| (folder.as_path(), plan.number)))
+}
