@@ -4,13 +4,11 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
-mod devtools;
-
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use devtools::{Browser, Page};
+use noctule_devtools::{Browser, Page};
 
 /// A running loop; killed when dropped.
 struct Loop {
