@@ -7,7 +7,7 @@ mod encode;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq};
 
-pub use decode::decode;
+pub use decode::{decode, decode_beginning};
 pub use encode::encode;
 
 /// Why a value is no bytes, or bytes no value.

@@ -12,6 +12,20 @@ const PADDING_MAX: usize = 3;
 /// # Errors
 /// The type is not there or cannot travel, or the bytes are no value of it; the sentence names the field.
 pub fn decode(library: &Library, name: &TypeName, bytes: &[u8], wide: WideStrings) -> Result<Tree, CdrError> {
+    decode_beginning(library, name, bytes, (wide, usize::MAX))
+}
+
+/// As [`decode`], but of an array or a sequence of numbers only the first `list_max` elements are in the tree; the others are
+/// passed over. So that a picture costs no more than its few other fields.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_beginning(
+    library: &Library,
+    name: &TypeName,
+    bytes: &[u8],
+    (wide, list_max): (WideStrings, usize),
+) -> Result<Tree, CdrError> {
     let defined = library
         .structure(name)
         .ok_or_else(|| CdrError::Type(format!("{name} is not a struct of these packages; check its name")))?;
@@ -25,7 +39,7 @@ pub fn decode(library: &Library, name: &TypeName, bytes: &[u8], wide: WideString
         }
         _ => return Err(CdrError::value("it is shorter than the header of four bytes")),
     };
-    let mut decoder = Decoder { library, wide, body, at: 0, big_endian };
+    let mut decoder = Decoder { library, wide, list_max, body, at: 0, big_endian };
     let tree = decoder.structure(defined)?;
     let left = body.len() - decoder.at;
     if left > PADDING_MAX {
@@ -39,6 +53,7 @@ pub fn decode(library: &Library, name: &TypeName, bytes: &[u8], wide: WideString
 struct Decoder<'a> {
     library: &'a Library,
     wide: WideStrings,
+    list_max: usize,
     body: &'a [u8],
     at: usize,
     big_endian: bool,
@@ -75,10 +90,22 @@ impl<'a> Decoder<'a> {
         if count > left {
             return Err(CdrError::value(format!("{count} elements are announced, with {left} bytes left")));
         }
-        let mut list = Vec::with_capacity(count);
-        for index in 0..count {
+        let kept = match &field.kind.element {
+            Element::Primitive(_) => count.min(self.list_max),
+            _ => count,
+        };
+        let mut list = Vec::with_capacity(kept);
+        for index in 0..kept {
             let element = self.element(&field.kind.element);
             list.push(element.map_err(|error| error.within(|| format!("[{index}]")))?);
+        }
+        if let Element::Primitive(primitive) = &field.kind.element
+            && kept < count
+        {
+            // Numbers of one size lie side by side once the first is aligned.
+            let size = primitive.size_bytes();
+            self.at = self.at.next_multiple_of(size).min(self.body.len());
+            self.take((count - kept).saturating_mul(size))?;
         }
         Ok(Tree::List(list))
     }
