@@ -88,9 +88,10 @@ pub use noctule_formats::{Format, FormatError, Message, message};
 /// Terms of the transport that notices and counters speak in.
 pub use noctule_prrt::{Infeasible, LinkCounters, ReceivedCounters, SentCounters};
 pub use noctule_shm_ring::ReadError;
-pub use noctule_time_sync::Exchange;
+pub use noctule_time_sync::{Estimate, Exchange};
 pub use node::{
-    KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError, SendCounters,
+    KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PathFigures, PingError,
+    SendCounters,
 };
 pub use notice::Notice;
 pub use publisher::{
