@@ -14,6 +14,7 @@ mod key;
 mod lab;
 mod lab_report;
 mod link;
+mod page_window;
 mod ping;
 mod play;
 mod progress;
@@ -27,6 +28,7 @@ mod teleop;
 mod top;
 mod topics;
 mod units;
+mod view;
 
 use std::process::ExitCode;
 
@@ -90,6 +92,11 @@ enum Command {
     Record(record::RecordArguments),
     /// Publish a recording again, at its own times
     Play(play::PlayArguments),
+    /// Look at the running system, or at a recording, in a browser
+    ///
+    /// Topics with their ages, who talks to whom, clocks and links, fields against time, pictures, space. It is one more best-effort
+    /// reader of each topic. The page needs no account and no internet connection.
+    View(view::ViewArguments),
     /// Watch all topics: rate, age with its bound, loss, traffic
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
@@ -126,6 +133,7 @@ fn main() -> ExitCode {
         Command::Key(command) => key::run(command),
         Command::Record(arguments) => record::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {
