@@ -91,6 +91,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "swarm",
             "record",
             "view",
+            "web",
         ],
     ),
 ];
