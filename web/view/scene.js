@@ -50,13 +50,18 @@ const sceneView = {
 
   start() {
     const canvas = element('space');
-    let last = null;
-    canvas.addEventListener('pointerdown', (event) => { last = event; canvas.setPointerCapture(event.pointerId); });
-    canvas.addEventListener('pointerup', () => { last = null; });
+    // Pointers that touch, by number; two of them move and zoom.
+    const held = new Map();
+    const spread = () => { const [a, b] = [...held.values()]; return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY); };
+    canvas.addEventListener('pointerdown', (event) => { held.set(event.pointerId, event); canvas.setPointerCapture(event.pointerId); });
+    for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, (event) => held.delete(event.pointerId));
     canvas.addEventListener('pointermove', (event) => {
+      const last = held.get(event.pointerId);
       if (!last) return;
       const dx = event.clientX - last.clientX, dy = event.clientY - last.clientY;
-      last = event;
+      const before = held.size === 2 ? spread() : 0;
+      held.set(event.pointerId, event);
+      if (held.size === 2) { this.pan(dx / 2, dy / 2); if (before > 10) this.zoom(spread() / before); return; }
       if (event.shiftKey || event.buttons & 6) this.pan(dx, dy); else this.orbit(dx * 0.008, dy * 0.006);
     });
     canvas.addEventListener('wheel', (event) => { event.preventDefault(); this.zoom(Math.exp(-event.deltaY * 0.0012)); }, { passive: false });

@@ -89,6 +89,17 @@ fn a_picture_that_contradicts_itself_is_named() {
 }
 
 #[test]
+fn a_compressed_picture_is_passed_on_and_what_is_none_is_named() {
+    let of = |data: &[u8]| compressed(&Cdr::header().text("jpeg").bytes(data).0).unwrap();
+    let (head, body) = of(&[0xFF, 0xD8, 1, 2]).unwrap();
+    assert_eq!((&head["mime"], body.as_slice()), (&json!("image/jpeg"), [0xFF, 0xD8, 1, 2].as_slice()));
+    assert!(of(b"not a picture").unwrap_err().contains("JPEG"));
+    let mut large = vec![0xFF; COMPRESSED_BYTES_MAX + 1];
+    large[1] = 0xD8;
+    assert!(of(&large).unwrap_err().contains("at most"));
+}
+
+#[test]
 fn points_keep_their_place_and_colour() {
     let mut data = Vec::new();
     for (place, colour) in [([1.0_f32, 2.0, 3.0], 0x00_11_22_33_u32), ([f32::NAN, 0.0, 0.0], 0)] {
