@@ -87,7 +87,7 @@ const topicsView = {
       bytes += timeline.value(topic.id, COLUMN.bytes) || 0;
     }
     const left = catalog.left_out ? `, ${catalog.left_out} more are not followed` : '';
-    element('totals').textContent = `${this.listed.length} of ${catalog.topics.length} topics${left}, ${rate.toFixed(0)} samples/s, ${bytesText(bytes)}/s`;
+    element('totals').textContent = !catalog.topics.length ? 'no topic is published here yet; other nodes must use the same domain and key' : `${this.listed.length} of ${catalog.topics.length} topics${left}, ${rate.toFixed(0)} samples/s, ${bytesText(bytes)}/s`;
     for (const cell of element('heads').children) {
       const way = cell.dataset.key === this.order.key ? (this.order.way > 0 ? 'ascending' : 'descending') : 'none';
       cell.setAttribute('aria-sort', way);

@@ -39,6 +39,29 @@ fn a_definition_of_a_recording_goes_before_the_built_in_one() {
 }
 
 #[test]
+fn the_plain_layout_is_that_of_a_c_struct() {
+    let mut types = Types::default();
+    let text =
+        "uint8 a\nfloat64 b\nPart[2] parts\nbool on\n================\nMSG: demo/Part\nint16 x\nfloat32 y\n";
+    types.add_text("demo/msg/Whole", text.as_bytes());
+    let decoder = types.decoder("demo/msg/Whole", 0).unwrap();
+    // a, 7 bytes of padding, b, two parts of 8 bytes, on, 7 bytes of padding.
+    let mut bytes = vec![7, 0, 0, 0, 0, 0, 0, 0];
+    bytes.extend(2.5_f64.to_ne_bytes());
+    for (x, y) in [(-1_i16, 0.5_f32), (300, -4.0)] {
+        bytes.extend(x.to_ne_bytes());
+        bytes.extend([0, 0]);
+        bytes.extend(y.to_ne_bytes());
+    }
+    bytes.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    let tree = decoder.decode("plain", &bytes).unwrap();
+    let found = ["a", "b", "parts[0].x", "parts[1].x", "parts[1].y", "on"].map(|path| number_at(&tree, path));
+    assert_eq!(found, [7.0, 2.5, -1.0, 300.0, -4.0, 1.0].map(Some));
+    let short = decoder.decode("plain", &bytes[1..]).unwrap_err().to_string();
+    assert!(short.contains("40 bytes") && short.contains("39"), "{short}");
+}
+
+#[test]
 fn what_is_not_known_or_another_is_named() {
     let types = Types::default();
     let unknown = types.decoder("demo/msg/Nothing", 0).unwrap_err().to_string();
