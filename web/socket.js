@@ -2,9 +2,12 @@
 'use strict';
 
 class LiveSocket {
-  // `heard` gets each message; `changed` gets true or false when the connection comes or goes.
-  constructor(heard, changed) {
+  // `heard` gets each message; `changed` gets true or false when the connection comes or goes; `binary` gets each
+  // message of bytes as a DataView.
+  constructor(heard, changed, binary) {
     this.heard = heard;
+    this.binary = binary;
+    this.bytes = 0;
     this.changed = changed;
     this.token = new URLSearchParams(location.search).get('token') || '';
     // Offset of the server's clock in ms and half of the best round trip; exchanges older than 30 s are forgotten.
@@ -15,9 +18,16 @@ class LiveSocket {
 
   open() {
     this.socket = new WebSocket(`ws://${location.host}/socket?token=${encodeURIComponent(this.token)}`);
+    this.socket.binaryType = 'arraybuffer';
     this.socket.onopen = () => { this.changed(true); this.send({ t: 'ping', c: performance.now() }); };
     this.socket.onclose = () => { this.changed(false); this.exchanges = []; setTimeout(() => this.open(), 1000); };
     this.socket.onmessage = (event) => {
+      if (event.data instanceof ArrayBuffer) {
+        this.bytes += event.data.byteLength;
+        if (this.binary) this.binary(new DataView(event.data));
+        return;
+      }
+      this.bytes += event.data.length;
       const message = JSON.parse(event.data);
       if (message.t === 'pong') this.exchange(message.c, message.s, performance.now());
       else this.heard(message);

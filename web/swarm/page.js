@@ -22,6 +22,9 @@ let history = [];
 // Half of what the map shows, m: grows with the swarm and never shrinks.
 let half = 5;
 
+// What a test prints that waits in vain.
+const forTests = () => ({ state, connected, banner: element('banner').textContent });
+
 const socket = new LiveSocket(heard, (isOpen) => { connected = isOpen; if (isOpen) select(selected); });
 
 function heard(message) {

@@ -15,6 +15,9 @@ const COLOURS = ['--c0', '--c1', '--c2', '--c3', '--c4', '--c5'];
 
 let hello = null;
 let state = null;
+// What a test prints that waits in vain.
+const forTests = () => ({ state, operating, connected, hand, banner: element('banner').textContent });
+
 let heardAt = -Infinity;
 let connected = false;
 let operating = false;

@@ -185,15 +185,7 @@ fn open(page: &str, name: &str) -> Result<(String, String), String> {
     let output = Command::new("timeout")
         .arg(CHROMIUM_SECONDS_MAX.to_string())
         .arg("chromium")
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--window-size=1280,1000",
-        ])
-        // Chromium's own errands are not the page's.
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(noctule_devtools::FLAGS)
         .args(["--disable-default-apps", "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND"])
         .arg(format!("--user-data-dir={}", directory.join("profile").display()))
         .arg(format!("--log-net-log={}", log.display()))

@@ -43,6 +43,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For the hash of a type.
     ("codegen", &["formats"]),
     ("web", &["sys"]),
+    ("view", &["timebase", "time-sync", "codegen", "formats", "noctule", "record", "web"]),
+    // For tests of pages alone.
+    ("devtools", &[]),
     ("teleop", &["timebase", "netsim", "arm", "noctule", "sys", "web"]),
     ("ffi", &["noctule", "timebase"]),
     ("local-clock", &["timebase", "sys"]),
@@ -92,6 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "swarm",
             "record",
             "foxglove",
+            "view",
             "web",
         ],
     ),

@@ -15,6 +15,7 @@ mod lab;
 mod lab_arm;
 mod lab_report;
 mod link;
+mod page_window;
 mod ping;
 mod play;
 mod progress;
@@ -29,6 +30,7 @@ mod top;
 mod topics;
 mod types;
 mod units;
+mod view;
 
 use std::process::ExitCode;
 
@@ -92,6 +94,11 @@ enum Command {
     Record(record::RecordArguments),
     /// Publish a recording again, at its own times
     Play(play::PlayArguments),
+    /// Look at the running system, or at a recording, in a browser
+    ///
+    /// Topics with their ages, who talks to whom, clocks and links, fields against time, pictures, space. It is one more best-effort
+    /// reader of each topic. The page needs no account and no internet connection.
+    View(view::ViewArguments),
     /// Watch all topics: rate, age with its bound, loss, traffic
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
@@ -128,6 +135,7 @@ fn main() -> ExitCode {
         Command::Key(command) => key::run(command),
         Command::Record(arguments) => record::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
+        Command::View(arguments) => view::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
     };
     match outcome {

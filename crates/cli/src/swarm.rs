@@ -50,6 +50,11 @@ impl SwarmArguments {
         self.peer.iter().fold(builder, |builder, peer| builder.static_peer(peer))
     }
 
+    /// Which swarm, in a few words.
+    pub(crate) fn described(&self) -> String {
+        format!("domain {}", self.domain)
+    }
+
     /// Why nothing was seen and what to check, as one sentence.
     pub(crate) fn nothing_seen(&self, what: &str, waited: Duration, node: &Node) -> String {
         let others = node.nodes().len();

@@ -89,9 +89,10 @@ pub use noctule_formats::{Format, FormatError, Message, TypeDescription, message
 /// Terms of the transport that notices and counters speak in.
 pub use noctule_prrt::{Infeasible, LinkCounters, ReceivedCounters, SentCounters};
 pub use noctule_shm_ring::ReadError;
-pub use noctule_time_sync::Exchange;
+pub use noctule_time_sync::{Estimate, Exchange};
 pub use node::{
-    DescribeError, KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PingError,
+    DescribeError, KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PathFigures,
+    PingError,
     SendCounters,
 };
 pub use notice::Notice;

@@ -44,6 +44,15 @@ fn the_age_of_a_sample_is_within_its_bound_of_the_truth() {
         assert!(age.span.ns() + bound.ns() + slack_ns >= true_ns, "{age:?}, true {true_ns}");
         bounded += 1;
     }
+    let known = near.clock_of(far.id()).unwrap();
+    // 50 ppm of what has passed since the clocks began: less than a second in hours.
+    assert!(
+        (known.offset - Span::from_s(5)).ns().abs() < 1_000_000_000 && known.bound.is_some(),
+        "{known:?}"
+    );
+    let path = near.path_to(far.id()).unwrap();
+    assert!((0.0..=1.0).contains(&path.loss), "{path:?}");
+    assert!(near.clock_of(near.id()).is_none() && near.path_to(near.id()).is_none());
 }
 
 /// What the sample says of its age is true of one `old` that is known to within `width`.

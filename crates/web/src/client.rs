@@ -1,24 +1,46 @@
 //! The two threads of a browser: one reads its messages, one writes the newest state and the replies.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Message, WebSocket};
 
-use crate::{MESSAGE_BYTES_MAX, REPLIES_MAX};
+use crate::{CHANNELS_MAX, MESSAGE_BYTES_MAX, REPLIES_MAX};
 
 /// A browser that takes longer to accept a frame has gone.
 pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What a browser gets: JSON as text, or bytes that the page knows how to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// A JSON object with its kind in `t`.
+    Text(Arc<str>),
+    /// E.g. pixels.
+    Binary(Arc<[u8]>),
+}
+
+impl Payload {
+    fn into_message(self) -> Message {
+        match self {
+            Payload::Text(text) => Message::text(text.to_string()),
+            Payload::Binary(bytes) => Message::binary(bytes.to_vec()),
+        }
+    }
+}
+
 /// What waits for a browser.
 #[derive(Debug, Default)]
 struct Waiting {
-    newest: Option<Arc<str>>,
-    replies: VecDeque<String>,
+    /// The newest of each channel.
+    newest: BTreeMap<String, Payload>,
+    /// The channel that was sent last: each has its turn.
+    last: String,
+    replies: VecDeque<Payload>,
     dropped: u64,
     closed: bool,
 }
@@ -39,9 +61,12 @@ impl Mailbox {
         }
     }
 
-    pub(crate) fn show(&self, state: &Arc<str>) {
+    pub(crate) fn show(&self, channel: &str, state: Payload) {
         self.change(|waiting| {
-            waiting.dropped += u64::from(waiting.newest.replace(Arc::clone(state)).is_some());
+            let is_full = waiting.newest.len() == CHANNELS_MAX && !waiting.newest.contains_key(channel);
+            let replaced =
+                if is_full { Some(state) } else { waiting.newest.insert(channel.to_owned(), state) };
+            waiting.dropped += u64::from(replaced.is_some());
         });
     }
 
@@ -51,8 +76,12 @@ impl Mailbox {
                 waiting.replies.pop_front();
                 waiting.dropped += 1;
             }
-            waiting.replies.push_back(text.to_owned());
+            waiting.replies.push_back(Payload::Text(Arc::from(text)));
         });
+    }
+
+    pub(crate) fn is_waiting(&self, channel: &str) -> bool {
+        self.waiting.lock().is_ok_and(|waiting| waiting.newest.contains_key(channel))
     }
 
     pub(crate) fn close(&self) {
@@ -64,8 +93,8 @@ impl Mailbox {
         self.waiting.lock().map_or(0, |waiting| waiting.dropped)
     }
 
-    /// Replies first, then the newest state; `None` when closed.
-    fn next(&self) -> Option<String> {
+    /// Replies first, then the newest of each channel in turn; `None` when closed.
+    fn next(&self) -> Option<Payload> {
         let mut waiting = self.waiting.lock().ok()?;
         loop {
             if waiting.closed {
@@ -74,8 +103,12 @@ impl Mailbox {
             if let Some(reply) = waiting.replies.pop_front() {
                 return Some(reply);
             }
-            if let Some(newest) = waiting.newest.take() {
-                return Some(newest.to_string());
+            let after = (Bound::Excluded(waiting.last.as_str()), Bound::Unbounded);
+            let turn = waiting.newest.range::<str, _>(after).next().or_else(|| waiting.newest.iter().next());
+            if let Some(channel) = turn.map(|(channel, _)| channel.clone()) {
+                let newest = waiting.newest.remove(&channel);
+                waiting.last = channel;
+                return newest;
             }
             waiting = self.changed.wait(waiting).ok()?;
         }
@@ -129,8 +162,8 @@ pub(crate) fn serve(
     let mut reader = socket(stream);
     let outgoing = Arc::clone(mailbox);
     let thread = std::thread::Builder::new().name("page-writer".into()).spawn(move || {
-        while let Some(text) = outgoing.next() {
-            if writer.send(Message::text(text)).is_err() {
+        while let Some(payload) = outgoing.next() {
+            if writer.send(payload.into_message()).is_err() {
                 break;
             }
         }
@@ -152,22 +185,41 @@ pub(crate) fn serve(
 mod tests {
     use super::*;
 
+    fn text(text: &str) -> Payload {
+        Payload::Text(Arc::from(text))
+    }
+
     #[test]
     fn a_slow_browser_misses_states_and_old_replies() {
         let mailbox = Mailbox::default();
         for index in 0..3 {
-            mailbox.show(&Arc::from(format!("state {index}")));
+            mailbox.show("", text(&format!("state {index}")));
         }
         for index in 0..=REPLIES_MAX {
             mailbox.reply(&format!("reply {index}"));
         }
         assert_eq!(mailbox.dropped(), 3);
-        assert_eq!(mailbox.next().as_deref(), Some("reply 1"));
-        for _ in 1..REPLIES_MAX {
-            assert!(mailbox.next().is_some_and(|text| text.starts_with("reply")));
+        assert_eq!(mailbox.next(), Some(text("reply 1")));
+        for index in 2..=REPLIES_MAX {
+            assert_eq!(mailbox.next(), Some(text(&format!("reply {index}"))));
         }
-        assert_eq!(mailbox.next().as_deref(), Some("state 2"));
+        assert_eq!(mailbox.next(), Some(text("state 2")));
         mailbox.close();
         assert_eq!(mailbox.next(), None);
+    }
+
+    #[test]
+    fn each_channel_has_its_turn_and_their_number_is_limited() {
+        let mailbox = Mailbox::default();
+        for index in 0..=CHANNELS_MAX {
+            mailbox.show(&format!("{index:04}"), text("old"));
+        }
+        assert_eq!(mailbox.dropped(), 1);
+        assert_eq!(mailbox.next(), Some(text("old")));
+        mailbox.show("0000", text("new"));
+        for _ in 1..CHANNELS_MAX {
+            assert_eq!(mailbox.next(), Some(text("old")));
+        }
+        assert_eq!(mailbox.next(), Some(text("new")));
     }
 }

@@ -13,7 +13,7 @@
 //! this machine. Nothing that is served asks anything from elsewhere; the content security policy forbids it.
 //!
 //! One thread accepts, two serve each browser, of which there are at most [`CLIENTS_MAX`]. A slow browser gets the
-//! newest state and misses those between; what is for one browser alone is queued up to [`REPLIES_MAX`].
+//! newest of each channel and misses those between; what is for one browser alone is queued up to [`REPLIES_MAX`].
 //!
 //! Programs that ask for a subprotocol of the WebSocket get it on the same port ([`Protocol`]); they need the token, too.
 #![forbid(unsafe_code)]
@@ -24,12 +24,15 @@ mod request;
 mod server;
 
 pub use protocol::{Frame, Incoming, Outgoing, Protocol};
+pub use client::Payload;
 pub use server::{Asset, ClientId, Event, Server, ServerError, ServerOptions};
 
 /// Browsers at the same time.
 pub const CLIENTS_MAX: usize = 8;
 /// Replies that wait for a browser.
 pub const REPLIES_MAX: usize = 16;
+/// Channels of a browser of which something waits.
+pub const CHANNELS_MAX: usize = 256;
 /// Longest message that is taken from a browser.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 10;
 /// Events that wait for the program; beyond it the messages of browsers are dropped and counted.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::client::{Mailbox, serve};
+use crate::client::{Mailbox, Payload, serve};
 use crate::protocol::{self, Protocol, choose};
 use crate::request::{HEAD_BYTES_MAX, Head, Request, is_same, parse};
 use crate::{CLIENTS_MAX, EVENTS_MAX};
@@ -154,10 +154,25 @@ impl Server {
 
     /// Shows a state to all browsers; each gets the newest it has time for.
     pub fn broadcast(&self, state: &str) {
-        let state: Arc<str> = Arc::from(state);
+        let state = Payload::Text(Arc::from(state));
         if let Ok(clients) = self.clients.lock() {
-            clients.values().for_each(|mailbox| mailbox.show(&state));
+            clients.values().for_each(|mailbox| mailbox.show("", state.clone()));
         }
+    }
+
+    /// Shows one browser the newest of a channel, e.g. of a camera; what it had no time for is replaced.
+    pub fn show(&self, client: ClientId, channel: &str, state: Payload) {
+        if let Ok(clients) = self.clients.lock()
+            && let Some(mailbox) = clients.get(&client)
+        {
+            mailbox.show(channel, state);
+        }
+    }
+
+    /// Whether the newest of a channel still waits for a browser: who makes more only then makes nothing in vain.
+    pub fn is_waiting(&self, client: ClientId, channel: &str) -> bool {
+        let clients = self.clients.lock();
+        clients.is_ok_and(|clients| clients.get(&client).is_some_and(|mailbox| mailbox.is_waiting(channel)))
     }
 
     /// Sends a text to one browser.

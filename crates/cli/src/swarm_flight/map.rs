@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use noctule_swarm::measures::Separation;
@@ -13,6 +12,8 @@ use noctule_swarm::{Estimate, Vector};
 use noctule_web::{Asset, ClientId, Event, Server, ServerError, ServerOptions};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::page_window::open_browser;
 
 /// Between two pictures.
 pub(super) const FRAME: Duration = Duration::from_millis(100);
@@ -147,12 +148,8 @@ impl MapArguments {
         let server = Server::start(ServerOptions { listen: self.listen, assets: ASSETS.to_vec() })?;
         let url = server.url();
         anstream::eprintln!("{url}");
-        if !self.no_open {
-            let mut opener = Command::new("xdg-open");
-            let opened = opener.arg(&url).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-            if opened.is_err() {
-                anstream::eprintln!("noctule: no browser could be started; open the address above in one");
-            }
+        if !self.no_open && !open_browser(&url) {
+            anstream::eprintln!("noctule: no browser could be started; open the address above in one");
         }
         let start = std::time::Instant::now();
         Ok(Some(Map { server, title, nodes, selected: BTreeMap::new(), misses: Misses::default(), start }))

@@ -23,6 +23,7 @@ use noctule_timebase::Span;
 use serde_json::json;
 
 use crate::Outcome;
+use crate::page_window::open_browser;
 use crate::stop::Stop;
 use crate::swarm::seconds;
 
@@ -325,11 +326,6 @@ fn show(
         );
     }
     Ok(Outcome::Done)
-}
-
-fn open_browser(url: &str) -> bool {
-    let started = Command::new("xdg-open").arg(url).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    started.is_ok()
 }
 
 pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error>> {

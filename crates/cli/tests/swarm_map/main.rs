@@ -4,15 +4,11 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
-#[allow(dead_code)] // the tele-operation's test uses the rest
-#[path = "../teleop/devtools.rs"]
-mod devtools;
-
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use devtools::{Browser, Page};
+use noctule_devtools::{Browser, Page};
 use serde_json::json;
 
 /// A flock of 24 on a lossy air.

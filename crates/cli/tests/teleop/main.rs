@@ -5,7 +5,6 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
 mod bad_days;
-mod devtools;
 mod inputs;
 mod processes;
 
@@ -13,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use devtools::{Browser, Page};
+use noctule_devtools::{Browser, Page};
 use processes::{alone, kill, priority};
 
 /// A command older than this stops the arm; a browser on a busy machine is held up for longer than the default.

@@ -60,8 +60,8 @@ fn render(heading: &Heading, accuracy: &Accuracy, panels: &[Panel]) -> Result<St
         version => env!("CARGO_PKG_VERSION"),
         // Plain structs of numbers and fixed words: no name of the user's can end the script element.
         material => serde_json::to_string(panels).unwrap_or_default(),
-        vendor_css => include_str!("../report/web/vendor/uPlot.min.css"),
-        vendor_js => include_str!("../report/web/vendor/uPlot.iife.min.js"),
+        vendor_css => include_str!("../../../../web/vendor/uPlot.min.css"),
+        vendor_js => include_str!("../../../../web/vendor/uPlot.iife.min.js"),
         css => include_str!("../report/web/report.css"),
         plot_js => include_str!("../report/web/plot.js"),
         js => include_str!("../report/web/sync.js"),

@@ -21,6 +21,7 @@ use noctule_time_sync::{
 use noctule_timebase::{Instant, Span};
 
 use super::offer::{Granted, Offer, open_ring};
+use super::path::PathFigures;
 use crate::clock::{LocalClock, Raw};
 use crate::publisher::PublishedTopic;
 use crate::sample::{Route, pack_widths, unpack_widths};
@@ -158,6 +159,17 @@ impl Remote {
     /// What came and went.
     pub(super) fn link_counters(&self) -> LinkCounters {
         self.link.counters()
+    }
+
+    /// What is known of its clock at `now`.
+    pub(super) fn clock_estimate(&self, now: Instant<Local>) -> Option<Estimate> {
+        self.clock.estimator.estimate(now)
+    }
+
+    /// What is known of the path there.
+    pub(super) fn path_figures(&self) -> PathFigures {
+        let (loss, burst_packets) = self.link.loss();
+        PathFigures { loss, burst_packets, capacity_bytes_per_s: self.link.capacity_bytes_per_s() }
     }
 
     /// Appends the next datagram of the link; of long samples without a deadline nothing, if `only_urgent`.

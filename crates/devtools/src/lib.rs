@@ -1,4 +1,10 @@
-//! As much of Chromium's DevTools protocol as a test of a page needs.
+//! A headless Chromium for tests of pages: as much of its DevTools protocol as they need.
+//!
+//! For tests only: whatever fails here fails the test, with its reason. Where Chromium is absent, [`Browser::start`]
+//! gives `None` and the test is skipped by name; `cargo xtask setup` installs it. Reference: Chrome DevTools Protocol 1.3.
+#![forbid(unsafe_code)]
+// A tool of tests: a panic is how it reports.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader};
@@ -16,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const CONDITION_MS: u32 = 60_000;
 
 /// A headless Chromium with a profile of its own; killed when dropped.
-pub(crate) struct Browser {
+pub struct Browser {
     child: Child,
     _profile: tempfile::TempDir,
     connection: RefCell<Connection>,
@@ -60,19 +66,24 @@ impl Connection {
     }
 }
 
+/// Chromium without a window, without errands of its own, for whoever starts it.
+pub const FLAGS: [&str; 8] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--window-size=1280,1000",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+];
+
 impl Browser {
     /// Starts one; `None` where there is none.
-    pub(crate) fn start() -> Option<Browser> {
+    pub fn start() -> Option<Browser> {
         let profile = tempfile::tempdir().unwrap();
         let mut child = Command::new("chromium")
-            .args([
-                "--headless=new",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--no-first-run",
-                "--window-size=1280,1000",
-            ])
-            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args(FLAGS)
             .args(["--disable-background-timer-throttling", "--disable-renderer-backgrounding"])
             .args(["--disable-backgrounding-occluded-windows", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -101,7 +112,7 @@ impl Browser {
     }
 
     /// Opens an address in a tab of its own.
-    pub(crate) fn open(&self, url: &str) -> Page<'_> {
+    pub fn open(&self, url: &str) -> Page<'_> {
         let mut connection = self.connection.borrow_mut();
         let target = connection.call(None, "Target.createTarget", json!({ "url": url, "newWindow": true }));
         let target = target["targetId"].as_str().unwrap().to_owned();
@@ -124,7 +135,7 @@ impl Drop for Browser {
 }
 
 /// A tab.
-pub(crate) struct Page<'a> {
+pub struct Page<'a> {
     browser: &'a Browser,
     target: String,
     session: String,
@@ -150,7 +161,7 @@ impl Page<'_> {
     }
 
     /// The value of an expression.
-    pub(crate) fn value(&mut self, expression: &str) -> Value {
+    pub fn value(&mut self, expression: &str) -> Value {
         let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let answer = self.call("Runtime.evaluate", parameters);
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
@@ -158,20 +169,37 @@ impl Page<'_> {
     }
 
     /// Waits, in the page, until an expression is true.
-    pub(crate) fn until(&mut self, condition: &str) {
+    pub fn until(&mut self, condition: &str) {
         let script = format!(
             "new Promise((done) => {{ const begin = performance.now(); const look = () => {{ let is = false; \
              try {{ is = Boolean({condition}); }} catch {{ is = false; }} \
              if (is || performance.now() - begin > {CONDITION_MS}) done(is); else setTimeout(look, 10); }}; look(); }})"
         );
         if self.value(&script) != json!(true) {
-            let seen = self.value("typeof state === 'undefined' ? null : { state, connected, operating: typeof operating !== 'undefined' && operating, hand: typeof hand !== 'undefined' && hand, banner: document.getElementById('banner').textContent }");
+            // A page may offer what helps to understand it.
+            let seen = self.value(
+                "({ text: document.body.innerText.slice(0, 2000), own: typeof forTests === 'function' ? forTests() : null })",
+            );
             panic!("never true: {condition}\n{seen}");
         }
     }
 
+    /// Presses and releases a key, by its name in `KeyboardEvent.key`, e.g. `ArrowDown` or `/`.
+    pub fn key(&mut self, key: &str) {
+        let text = if key.chars().count() == 1 { key } else { "" };
+        let down = json!({ "type": "keyDown", "key": key, "text": text });
+        self.call("Input.dispatchKeyEvent", down);
+        self.call("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key }));
+    }
+
+    /// A window of this size, CSS pixels.
+    pub fn resize(&mut self, width: u32, height: u32) {
+        let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", screen);
+    }
+
     /// A mouse with its left button.
-    pub(crate) fn mouse(&mut self, kind: &str, x: f64, y: f64) {
+    pub fn mouse(&mut self, kind: &str, x: f64, y: f64) {
         let buttons = u8::from(kind != "mouseReleased");
         let event =
             json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1 });
@@ -179,19 +207,25 @@ impl Page<'_> {
     }
 
     /// As large as a phone's screen, with touch.
-    pub(crate) fn phone(&mut self) {
+    pub fn phone(&mut self) {
         let screen = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
         self.call("Emulation.setDeviceMetricsOverride", screen);
     }
 
+    /// What is visible of the page as a picture.
+    pub fn picture(&mut self, path: &Path) {
+        let answer = self.call("Page.captureScreenshot", json!({}));
+        std::fs::write(path, base64(answer["data"].as_str().unwrap())).unwrap();
+    }
+
     /// The whole page as a picture.
-    pub(crate) fn screenshot(&mut self, path: &Path) {
+    pub fn screenshot(&mut self, path: &Path) {
         let answer = self.call("Page.captureScreenshot", json!({ "captureBeyondViewport": true }));
         std::fs::write(path, base64(answer["data"].as_str().unwrap())).unwrap();
     }
 
     /// Closes the tab.
-    pub(crate) fn close(self) {
+    pub fn close(self) {
         self.browser.connection.borrow_mut().call(
             None,
             "Target.closeTarget",

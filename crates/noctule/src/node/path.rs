@@ -1,0 +1,31 @@
+//! What a node knows of another one's clock, and of the path to it, for who asks.
+
+use noctule_discovery::NodeId;
+use noctule_time_sync::Estimate;
+
+use super::Node;
+
+/// What a link knows of its path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathFigures {
+    /// Share of this node's datagrams that the path loses, 0 to 1.
+    pub loss: f64,
+    /// The mean number of datagrams lost in a row.
+    pub burst_packets: f64,
+    /// Bytes of datagrams a second that it carries; `None` until its queue was once not empty.
+    pub capacity_bytes_per_s: Option<f64>,
+}
+
+impl Node {
+    /// What is known of another node's clock now, as of its exchange with this one; `None` of nodes on this host, which have
+    /// this clock, and before the first exchange: clocks are compared only with nodes that something is read from.
+    pub fn clock_of(&self, node: NodeId) -> Option<Estimate> {
+        let now = self.now();
+        self.shared.lock().remotes.get(&node)?.clock_estimate(now)
+    }
+
+    /// What the path to a node of another host loses and carries; `None` if nothing ever went there.
+    pub fn path_to(&self, node: NodeId) -> Option<PathFigures> {
+        self.shared.lock().remotes.get(&node).map(|remote| remote.path_figures())
+    }
+}

@@ -1,0 +1,277 @@
+//! The running system: a reader of every topic, the nodes and their clocks.
+
+mod round_trips;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use noctule::{EndpointKind, KnownEndpoint, Node, NodeId, Qos, incompatible};
+use serde_json::{Value, json};
+
+use crate::content::Kind;
+use crate::figures::Figures;
+use crate::sample::{ShownSample, ms};
+use crate::types::Types;
+
+use self::round_trips::RoundTrips;
+use self::watch::Watch;
+
+pub use self::watch::NewPoints;
+pub(crate) use self::watch::{AGE_PATH, BOUND_PATH};
+
+/// Topics followed at once, 50 kB and a thread each.
+pub const TOPICS_LIMIT: usize = 512;
+/// Notices kept.
+const NOTICES_LIMIT: usize = 64;
+/// Mismatches shown.
+const MISMATCHES_LIMIT: usize = 64;
+
+/// A running system under observation.
+pub struct Live {
+    node: Arc<Node>,
+    types: Arc<Types>,
+    /// Empty for all.
+    wanted: Vec<String>,
+    topics: Vec<Topic>,
+    notices: Vec<String>,
+    /// Topics beyond the limit.
+    left_out: usize,
+    endpoints: Vec<KnownEndpoint>,
+    names: BTreeMap<NodeId, String>,
+    round_trips: RoundTrips,
+}
+
+/// A topic keeps its place as long as the view runs, so that its number means the same for all pages.
+struct Topic {
+    name: String,
+    /// `None` when nobody publishes it any longer.
+    watch: Option<Watch>,
+    kind: Kind,
+}
+
+impl Live {
+    /// Follows all topics, or those that are named.
+    pub fn new(node: Node, wanted: Vec<String>, types: Arc<Types>) -> Live {
+        let node = Arc::new(node);
+        let round_trips = RoundTrips::start(&node);
+        Live {
+            node,
+            types,
+            wanted,
+            topics: Vec::new(),
+            notices: Vec::new(),
+            left_out: 0,
+            endpoints: Vec::new(),
+            names: BTreeMap::new(),
+            round_trips,
+        }
+    }
+
+    /// Now, ns of the view's clock.
+    pub fn now_ns(&self) -> i64 {
+        self.node.now().ns()
+    }
+
+    /// Looks who is there.
+    pub fn look(&mut self) {
+        self.endpoints = self.node.endpoints();
+        self.names = self.node.nodes().into_iter().map(|known| (known.id, known.name)).collect();
+        let mut published = BTreeSet::new();
+        self.left_out = 0;
+        for known in std::mem::take(&mut self.endpoints) {
+            let endpoint = &known.endpoint;
+            let is_wanted = self.wanted.is_empty() || self.wanted.contains(&endpoint.topic);
+            if endpoint.kind == EndpointKind::Writer && is_wanted {
+                self.follow(endpoint);
+                published.insert(endpoint.topic.clone());
+            }
+            self.endpoints.push(known);
+        }
+        for topic in &mut self.topics {
+            if let Some(trouble) = topic.watch.as_ref().and_then(Watch::trouble) {
+                note(&mut self.notices, format!("{}: {trouble}", topic.name));
+                topic.watch = None;
+            }
+            if !published.contains(&topic.name) {
+                topic.watch = None;
+            }
+        }
+        while let Some(notice) = self.node.poll_notice() {
+            note(&mut self.notices, notice.to_string());
+        }
+    }
+
+    fn follow(&mut self, writer: &noctule::Endpoint) {
+        let place = self.topics.iter().position(|topic| topic.name == writer.topic);
+        let place = match place {
+            Some(place) => place,
+            None if self.topics.len() >= TOPICS_LIMIT => {
+                self.left_out += 1;
+                return;
+            }
+            None => {
+                let kind = Kind::of(&writer.type_name);
+                self.topics.push(Topic { name: writer.topic.clone(), watch: None, kind });
+                self.topics.len() - 1
+            }
+        };
+        let topic = &mut self.topics[place];
+        if topic.watch.is_none() {
+            match Watch::start(&self.node, &topic.name, &self.types) {
+                Ok(watch) => topic.watch = Some(watch),
+                Err(error) => note(&mut self.notices, format!("{}: {error}", topic.name)),
+            }
+        }
+        topic.kind = Kind::of(&writer.type_name);
+        if let Some(watch) = &topic.watch {
+            watch.handle_writer(writer);
+        }
+    }
+
+    /// The figures of all topics that are published, each with its number.
+    pub fn figures(&self) -> Vec<(usize, Figures)> {
+        let now = self.node.now();
+        let of = |(id, topic): (usize, &Topic)| Some((id, topic.watch.as_ref()?.figures(now)));
+        self.topics.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Number and kind of a topic.
+    pub fn topic(&self, name: &str) -> Option<(usize, Kind)> {
+        let id = self.topics.iter().position(|topic| topic.name == name)?;
+        Some((id, self.topics[id].kind))
+    }
+
+    /// Topics whose bytes, and fields that pages look at.
+    pub fn want(&self, bytes: &BTreeSet<String>, fields: &BTreeMap<String, Vec<String>>) {
+        for topic in &self.topics {
+            if let Some(watch) = &topic.watch {
+                watch.want_bytes(bytes.contains(&topic.name));
+                watch.want_curves(fields.get(&topic.name).map_or(&[], Vec::as_slice));
+            }
+        }
+    }
+
+    /// The newest sample of a topic that is wanted.
+    pub fn newest(&self, name: &str) -> Option<ShownSample> {
+        let (id, _) = self.topic(name)?;
+        let known = |info: &noctule::SampleInfo| {
+            let name = self.names.get(&info.publisher).cloned();
+            name.unwrap_or_else(|| info.publisher.to_string())
+        };
+        self.topics[id].watch.as_ref()?.newest(known)
+    }
+
+    /// Points of a field from number `from` on, and the number of the next.
+    pub fn curve_since(&self, topic: &str, path: &str, from: u64) -> Option<NewPoints> {
+        let (id, _) = self.topic(topic)?;
+        self.topics[id].watch.as_ref()?.curve_since(path, from)
+    }
+
+    /// Topics, their types and who has them, what does not fit, notices.
+    pub fn catalog(&self) -> Value {
+        let endpoint = |known: &KnownEndpoint| {
+            let id = known.node.to_string();
+            json!({ "node": id, "name": known.node_name, "qos": words(&known.endpoint.qos, known.endpoint.kind), "type": known.endpoint.type_name })
+        };
+        let of = |name: &str, kind: EndpointKind| -> Vec<Value> {
+            let fits = |known: &&KnownEndpoint| known.endpoint.topic == name && known.endpoint.kind == kind;
+            self.endpoints.iter().filter(fits).map(endpoint).collect()
+        };
+        let topics = self.topics.iter().enumerate().map(|(id, topic)| {
+            let writers = of(&topic.name, EndpointKind::Writer);
+            let type_name = writers.first().map_or(json!(""), |writer| writer["type"].clone());
+            json!({
+                "id": id, "name": topic.name, "type": type_name, "kind": topic.kind.word(), "live": topic.watch.is_some(),
+                "writers": writers, "readers": of(&topic.name, EndpointKind::Reader),
+            })
+        });
+        json!({
+            "t": "catalog",
+            "topics": topics.collect::<Vec<_>>(),
+            "mismatches": self.mismatches(),
+            "notices": self.notices,
+            "left_out": self.left_out,
+        })
+    }
+
+    fn mismatches(&self) -> Vec<Value> {
+        let of = |kind| self.endpoints.iter().filter(move |known| known.endpoint.kind == kind);
+        let mut by_topic = BTreeMap::<&str, Vec<&KnownEndpoint>>::new();
+        of(EndpointKind::Reader)
+            .for_each(|known| by_topic.entry(&known.endpoint.topic).or_default().push(known));
+        let pairs = of(EndpointKind::Writer).flat_map(|writer| {
+            let readers = by_topic.get(writer.endpoint.topic.as_str()).into_iter().flatten();
+            readers.map(move |reader| (writer, *reader))
+        });
+        let mismatch = |(writer, reader): (&KnownEndpoint, &KnownEndpoint)| {
+            let why = incompatible(&writer.endpoint, &reader.endpoint)?;
+            Some(json!({
+                "topic": writer.endpoint.topic,
+                "writer": writer.node_name, "writer_node": writer.node.to_string(),
+                "reader": reader.node_name, "reader_node": reader.node.to_string(),
+                "why": why.to_string(),
+            }))
+        };
+        pairs.filter_map(mismatch).take(MISMATCHES_LIMIT).collect()
+    }
+
+    /// Every node with its clock and the link to it.
+    pub fn nodes(&self) -> Value {
+        let nodes = self.node.nodes().into_iter().map(|known| {
+            let trip = self.round_trips.of(known.id, self.node.now());
+            // The library's own estimate is fed more often; on this host there is one clock.
+            let estimate = self.node.clock_of(known.id).or_else(|| trip?.clock);
+            let clock = estimate.filter(|_| !known.same_host).map(|clock| {
+                json!({
+                    "offset_ms": ms(clock.offset.ns()),
+                    "drift_ppm": clock.drift.ppm(),
+                    "bound_ms": clock.bound.map(|bound| ms(bound.ns())),
+                    "sigma_ms": clock.sigma.map(|sigma| ms(sigma.ns())),
+                    "state": clock.state.to_string(),
+                })
+            });
+            let path = self.node.path_to(known.id);
+            let counted = self.node.link_counters(known.id).unwrap_or_default();
+            let extras = counted.bound_repeats + counted.bound_parity + counted.repeated;
+            json!({
+                "id": known.id.to_string(),
+                "name": known.name,
+                "address": known.address.to_string(),
+                "same_host": known.same_host,
+                "clock": clock,
+                "rtt_ms": trip.and_then(|trip| trip.last_ns).map(ms),
+                "rtt_min_ms": trip.and_then(|trip| trip.least_ns).map(ms),
+                "pings": trip.map(|trip| trip.asked),
+                "answers": trip.map(|trip| trip.answered),
+                "sent": counted.sent_datagrams,
+                "received": counted.received_datagrams,
+                "delivered": counted.delivered,
+                "extras": extras,
+                "loss": path.map(|path| path.loss),
+                "capacity_bytes_per_s": path.and_then(|path| path.capacity_bytes_per_s),
+            })
+        });
+        json!({ "t": "nodes", "nodes": nodes.collect::<Vec<_>>() })
+    }
+}
+
+fn note(notices: &mut Vec<String>, notice: String) {
+    if notices.len() < NOTICES_LIMIT && !notices.contains(&notice) {
+        notices.push(notice);
+    }
+}
+
+/// In the words of DDS and ROS 2; only a writer has a history.
+fn words(qos: &Qos, kind: EndpointKind) -> String {
+    let mut words = format!("{} {}", qos.reliability, qos.durability);
+    if kind == EndpointKind::Writer {
+        words += &format!(" keep_last {}", qos.depth);
+    }
+    for (name, span) in [("deadline", qos.deadline), ("lifespan", qos.lifespan)] {
+        if let Some(span) = span {
+            words += &format!(" {name} {} ms", span.ns() as f64 / 1e6);
+        }
+    }
+    words
+}

@@ -1,0 +1,106 @@
+//! How long a datagram takes to each node and back, and what that says of its clock: one ping a node every two seconds, from a thread
+//! of its own.
+//!
+//! The library compares clocks only with nodes that it receives from itself; what a sibling on this host hands on needs no clock of its
+//! own here. So the view keeps an estimator for each node and feeds it with its pings.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use noctule::{Estimate, Exchange, Node, NodeId};
+use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Local};
+
+/// Between two pings of a node.
+const EVERY: Duration = Duration::from_secs(2);
+/// A node that has not answered by then has not.
+const TIMEOUT: Duration = Duration::from_millis(500);
+/// Nodes that are asked.
+const NODES_LIMIT: usize = 256;
+
+/// What is known of the way to a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundTrip {
+    pub(super) asked: u64,
+    pub(super) answered: u64,
+    pub(super) last_ns: Option<i64>,
+    pub(super) least_ns: Option<i64>,
+    /// Its clock now.
+    pub(super) clock: Option<Estimate>,
+}
+
+/// A node that is asked.
+struct Asked {
+    trip: RoundTrip,
+    clock: Bounded,
+}
+
+impl Asked {
+    fn handle_answer(&mut self, exchange: &Exchange) {
+        // The other side's own time is not the network's.
+        let ns = (exchange.t4 - exchange.t1).ns() - (exchange.t3 - exchange.t2).ns();
+        self.trip.answered += 1;
+        self.trip.last_ns = Some(ns);
+        self.trip.least_ns = Some(self.trip.least_ns.map_or(ns, |least| least.min(ns)));
+        // One that contradicts those before is counted by the estimator, and shows in its state.
+        let _ = self.clock.handle_exchange(exchange);
+    }
+}
+
+type Known = Arc<Mutex<BTreeMap<NodeId, Asked>>>;
+
+/// Asks until it is dropped.
+pub(super) struct RoundTrips {
+    known: Known,
+    /// Its end is what the thread waits for.
+    _stop: Option<Sender<()>>,
+}
+
+impl RoundTrips {
+    pub(super) fn start(node: &Arc<Node>) -> RoundTrips {
+        let known = Known::default();
+        let (stop, stopped) = channel();
+        let (node, table) = (Arc::clone(node), Arc::clone(&known));
+        let work = move || {
+            loop {
+                let begin = Instant::now();
+                ask_all(&node, &table);
+                let rest = EVERY.saturating_sub(begin.elapsed());
+                if stopped.recv_timeout(rest) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        // Without a thread there are no round trips, which the page shows as a dash.
+        let started = std::thread::Builder::new().name("noctule-ping".into()).spawn(work);
+        RoundTrips { known, _stop: started.is_ok().then_some(stop) }
+    }
+
+    pub(super) fn of(&self, node: NodeId, now: noctule_timebase::Instant<Local>) -> Option<RoundTrip> {
+        let known = lock(&self.known);
+        let asked = known.get(&node)?;
+        Some(RoundTrip { clock: asked.clock.estimate(now), ..asked.trip })
+    }
+}
+
+fn lock(known: &Known) -> MutexGuard<'_, BTreeMap<NodeId, Asked>> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ask_all(node: &Node, table: &Known) {
+    let nodes = node.nodes();
+    lock(table).retain(|id, _| nodes.iter().any(|known| known.id == *id));
+    for known in nodes.iter().take(NODES_LIMIT) {
+        let answer = node.ping(known.id, TIMEOUT);
+        let mut table = lock(table);
+        let asked = table.entry(known.id).or_insert_with(|| Asked {
+            trip: RoundTrip::default(),
+            clock: Bounded::new(BoundedConfig::default()),
+        });
+        asked.trip.asked += 1;
+        if let Ok(exchange) = answer {
+            asked.handle_answer(&exchange);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Values in the plain layout: the memory of a `repr(C)` struct of fixed size, in this machine's byte order.
+
+use noctule_codegen::cdr::Tree;
+use noctule_codegen::library::Library;
+use noctule_codegen::model::{Element, FieldType, Named, Primitive, Shape, Struct, TypeName};
+
+/// Nesting that is followed; the generator's own limit is 60.
+const DEPTH_MAX: usize = 64;
+
+/// Decodes a value; lists are cut at `list_max`.
+///
+/// # Errors
+/// The type has no fixed size, or the bytes are too few.
+pub fn decode(library: &Library, name: &TypeName, bytes: &[u8], list_max: usize) -> Result<Tree, String> {
+    let defined = library.structure(name).ok_or_else(|| format!("{name} is no struct"))?;
+    let mut layout = Layout { library, bytes, list_max };
+    let (_, size) = layout.shape_of_struct(defined, 0)?;
+    if size != bytes.len() {
+        return Err(format!("its plain layout has {size} bytes, and the sample has {}", bytes.len()));
+    }
+    layout.structure(defined, 0)
+}
+
+struct Layout<'a> {
+    library: &'a Library,
+    bytes: &'a [u8],
+    list_max: usize,
+}
+
+impl Layout<'_> {
+    /// Alignment and size, bytes.
+    fn shape_of_struct(&self, defined: &Struct, depth: usize) -> Result<(usize, usize), String> {
+        if depth > DEPTH_MAX {
+            return Err("it nests too deeply".to_owned());
+        }
+        let (mut align, mut at) = (1, 0_usize);
+        for field in &defined.fields {
+            let (of_field, size) = self.shape_of_field(&field.kind, depth)?;
+            align = align.max(of_field);
+            at = at.next_multiple_of(of_field).saturating_add(size);
+        }
+        Ok((align, at.next_multiple_of(align)))
+    }
+
+    fn shape_of_field(&self, kind: &FieldType, depth: usize) -> Result<(usize, usize), String> {
+        let count = match kind.shape {
+            Shape::One => 1,
+            Shape::Array(count) => count as usize,
+            Shape::Sequence(_) => return Err("a sequence has no plain layout".to_owned()),
+        };
+        let (align, size) = self.shape_of(&kind.element, depth)?;
+        Ok((align, size.saturating_mul(count)))
+    }
+
+    fn shape_of(&self, element: &Element, depth: usize) -> Result<(usize, usize), String> {
+        match element {
+            Element::Primitive(primitive) => Ok((primitive.size_bytes(), primitive.size_bytes())),
+            Element::Named(name) => match self.library.get(name) {
+                Some(Named::Struct(defined)) => self.shape_of_struct(defined, depth + 1),
+                Some(Named::Enum(_)) => Ok((4, 4)),
+                None => Err(format!("{name} is not resolved")),
+            },
+            _ => Err("a string has no plain layout".to_owned()),
+        }
+    }
+
+    fn structure(&mut self, defined: &Struct, begin: usize) -> Result<Tree, String> {
+        let mut at = begin;
+        let mut fields = Vec::with_capacity(defined.fields.len());
+        for field in &defined.fields {
+            let (align, size) = self.shape_of_field(&field.kind, 0)?;
+            at = at.next_multiple_of(align);
+            let value = match field.kind.shape {
+                Shape::Array(count) => {
+                    let each = size / (count as usize).max(1);
+                    let elements = (0..(count as usize).min(self.list_max))
+                        .map(|index| self.element(&field.kind.element, at + index * each));
+                    Tree::List(elements.collect::<Result<_, _>>()?)
+                }
+                _ => self.element(&field.kind.element, at)?,
+            };
+            fields.push((field.name.clone(), value));
+            at += size;
+        }
+        Ok(Tree::Fields(fields))
+    }
+
+    fn element(&mut self, element: &Element, at: usize) -> Result<Tree, String> {
+        match element {
+            Element::Primitive(primitive) => self.primitive(*primitive, at),
+            Element::Named(name) => match self.library.get(name).cloned() {
+                Some(Named::Struct(defined)) => self.structure(&defined, at),
+                _ => self.primitive(Primitive::U32, at),
+            },
+            _ => Err("a string has no plain layout".to_owned()),
+        }
+    }
+
+    fn primitive(&self, primitive: Primitive, at: usize) -> Result<Tree, String> {
+        let size = primitive.size_bytes();
+        let bytes = self.bytes.get(at..at + size).ok_or("the bytes end in the middle of a value")?;
+        let mut whole = [0_u8; 8];
+        let bits = match cfg!(target_endian = "big") {
+            true => {
+                whole[8 - size..].copy_from_slice(bytes);
+                u64::from_be_bytes(whole)
+            }
+            false => {
+                whole[..size].copy_from_slice(bytes);
+                u64::from_le_bytes(whole)
+            }
+        };
+        Ok(match primitive {
+            Primitive::Bool => Tree::Bool(bits != 0),
+            Primitive::F32 => Tree::Float(f64::from(f32::from_bits(bits as u32))),
+            Primitive::F64 => Tree::Float(f64::from_bits(bits)),
+            Primitive::I8 => Tree::Integer(i128::from(bits as u8 as i8)),
+            Primitive::I16 => Tree::Integer(i128::from(bits as u16 as i16)),
+            Primitive::I32 => Tree::Integer(i128::from(bits as u32 as i32)),
+            Primitive::I64 => Tree::Integer(i128::from(bits as i64)),
+            _ => Tree::Integer(i128::from(bits)),
+        })
+    }
+}
