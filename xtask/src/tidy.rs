@@ -65,7 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("record", &["timebase", "time-sync", "sys", "noctule"]),
-    ("python", &["timebase", "time-sync", "noctule"]),
+    ("python", &["timebase", "time-sync", "noctule", "codegen"]),
     (
         "cli",
         &[
