@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -59,7 +59,7 @@ fn build_others() -> Result<(), String> {
     let run = |line: &str| shell::run_in(&project, line);
     run(&format!("cmake -S . -B build -DCMAKE_PREFIX_PATH={} {flags}", prefix.display()))?;
     run("cmake --build build")?;
-    rebuilds(&run)?;
+    rebuilds(&project)?;
     let python = shell::root().join(".venv/bin/python");
     run(&format!("{} -m noctule.gen topics.toml --out build/generated", python.display()))?;
     run(&format!("{} -m noctule.gen topics.toml --out build/generated --check", python.display()))?;
@@ -70,7 +70,8 @@ fn build_others() -> Result<(), String> {
 }
 
 /// A build of what has not changed does nothing; a changed definition is generated and compiled again.
-fn rebuilds(run: &dyn Fn(&str) -> Result<(), String>) -> Result<(), String> {
+fn rebuilds(project: &Path) -> Result<(), String> {
+    let run = |line: &str| shell::run_in(project, line);
     let compiles = "cmake --build build | grep -c Building";
     run(&format!("test \"$({compiles} || true)\" = 0"))?;
     run(
