@@ -7,6 +7,7 @@ it is .msg -> .idl and parsing the .idl, which is the part before it writes code
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import time
 
 PROGRAM, PACKAGE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).absolute()
 NAME = PACKAGE.name
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = sorted(PACKAGE.glob("msg/*.msg"))
 print(f"{NAME}: {len(FILES)} types; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
 
@@ -43,6 +45,25 @@ with tempfile.TemporaryDirectory() as folder:
     timed("noctule-gen, C", ours('["c"]'))
     timed("noctule-gen, Rust, C, C++, Python, catalogue", ours('["rust", "c", "cpp", "python"]'))
     timed("noctule-gen again, nothing changed", ours('["rust", "c", "cpp", "python"]'))
+
+    out, include = folder / "out", [f"-I{ROOT / 'c'}", f"-I{ROOT / 'c/include'}"]
+    timed("gcc -O1 of the C", lambda: run("gcc", "-std=c99", "-O1", "-c", *include, out / "c" / f"{NAME}.c", "-o", folder / "c.o"))
+    (folder / "one.cpp").write_text(f'#include "{NAME}.hpp"\n')
+    timed("g++ -fsyntax-only of the package's header", lambda: run("g++", "-std=c++17", "-fsyntax-only", *include, f"-I{out / 'cpp'}", folder / "one.cpp"))
+    ten = folder / "ten_msgs" / "msg"
+    ten.mkdir(parents=True)
+    kinds = ["uint64 stamp", "float32 x", "float32 y", "float32 z", "uint8 mode", "bool is_armed", "int16 left", "int16 right", "float64 height", "uint32 count"]
+    (ten / "Ten.msg").write_text("\n".join(kinds) + "\n")
+    (folder / "topics.toml").write_text('[project]\nname = "ten"\nsearch = ["."]\ntypes = ["ten_msgs/*"]\nlanguages = ["c", "cpp"]\n')
+    run(PROGRAM, folder / "topics.toml", "--out", folder / "ten")
+    (folder / "one.cpp").write_text('#include "ten_msgs.hpp"\n')
+    timed("g++ -fsyntax-only of one type of ten fields", lambda: run("g++", "-std=c++17", "-fsyntax-only", *include, f"-I{folder / 'ten/cpp'}", folder / "one.cpp"))
+    if shutil.which("arm-none-eabi-gcc"):
+        words = ["-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Os", "-ffunction-sections", "-c", *include]
+        run("arm-none-eabi-gcc", *words, folder / "ten/c/ten_msgs.c", "-o", folder / "ten.o")
+        symbols = subprocess.run(["arm-none-eabi-nm", "--size-sort", "-S", folder / "ten.o"], check=True, capture_output=True, text=True)
+        sizes = {line.split()[3]: int(line.split()[1], 16) for line in symbols.stdout.splitlines()}
+        print(f"Cortex-M3 -Os, a type of ten fields: {sum(sizes.values())} B in all: {sizes}")
 
     from rosidl_adapter.msg import convert_msg_to_idl
     from rosidl_parser.definition import IdlLocator

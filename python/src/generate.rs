@@ -9,6 +9,9 @@ use pyo3::prelude::*;
 
 use crate::argument::NoctuleError;
 
+/// Files that are written, files that are removed, and warnings.
+type Changes = (Vec<String>, Vec<String>, Vec<String>);
+
 /// Generates what `topics` describes into the folder `out`, or with `check` says only what would change: the files that are
 /// written, those that are removed, and the sentences of warnings.
 ///
@@ -20,7 +23,7 @@ pub(crate) fn generate(
     out: PathBuf,
     templates: Option<PathBuf>,
     check: bool,
-) -> PyResult<(Vec<String>, Vec<String>, Vec<String>)> {
+) -> PyResult<Changes> {
     let refused = |faults: Faults| NoctuleError::new_err(faults.to_string());
     let generated = files_of(&topics, &installed(), templates.as_deref()).map_err(refused)?;
     let run = if check { tree::compare } else { tree::write };

@@ -1,5 +1,6 @@
 //! Prints the bytes of seeded values of every generated type; the rule is that of `templates/values.c.j2`.
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
+// Most of it is generated, and of one form for all types.
+#![allow(clippy::all, clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
 include!(concat!(env!("OUT_DIR"), "/noctule.rs"));
 
