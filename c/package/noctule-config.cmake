@@ -1,4 +1,4 @@
-# The targets noctule::noctule (shared) and noctule::static, for C99 and C++17. The folder may be moved as a whole.
+# The targets noctule::noctule (shared) and noctule::static, for C99 and C++17, and the function noctule_generate. The folder may be moved as a whole.
 get_filename_component(_noctule_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 find_package(Threads REQUIRED)
 
@@ -15,4 +15,6 @@ if(NOT TARGET noctule::noctule)
     INTERFACE_INCLUDE_DIRECTORIES "${_noctule_prefix}/include"
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS};m")
 endif()
+set(NOCTULE_PREFIX "${_noctule_prefix}")
 unset(_noctule_prefix)
+include("${CMAKE_CURRENT_LIST_DIR}/noctule-generate.cmake")

@@ -18,6 +18,7 @@ __all__ = [
     "Subscriber",
     "WaitSet",
     "align",
+    "generate",
     "replay",
 ]
 
@@ -198,3 +199,11 @@ def replay(
 def align(
     stamps: _Stamps, premise: _Premise
 ) -> tuple[_Integers, _Integers, _Integers, NDArray[np.float64], _Integers]: ...
+
+def generate(
+    topics: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    templates: str | PathLike[str] | None = None,
+    check: bool = False,
+) -> tuple[list[str], list[str], list[str]]: ...

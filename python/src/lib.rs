@@ -2,6 +2,7 @@
 //! and the estimators on NumPy arrays. It translates and decides nothing.
 
 mod argument;
+mod generate;
 mod node;
 mod publisher;
 mod sample;
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use super::argument::NoctuleError;
+    #[pymodule_export]
+    use super::generate::generate;
     #[pymodule_export]
     use super::node::Node;
     #[pymodule_export]

@@ -13,6 +13,7 @@ const WARNINGS: &str = "-Wall -Wextra -Wpedantic -Wconversion -Werror -g";
 /// installed folder may be moved.
 pub fn install(prefix: &Path) -> Result<(), String> {
     shell::run("cargo build --release --locked --package noctule-ffi")?;
+    shell::run("cargo build --release --locked --package noctule-codegen --features command")?;
     let root = shell::root();
     let built = root.join("target/release");
     let (headers, libraries) = (prefix.join("include/noctule"), prefix.join("lib"));
@@ -23,6 +24,8 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     copy(&root.join("c/noctule_cdr.h"), &headers.join("noctule_cdr.h"))?;
     copy(&built.join("libnoctule.so"), &libraries.join(LIBRARY))?;
     copy(&built.join("libnoctule.a"), &libraries.join("libnoctule.a"))?;
+    copy(&built.join("noctule-gen"), &prefix.join("bin/noctule-gen"))?;
+    shell::run_in(&prefix.join("bin"), "strip --strip-debug noctule-gen")?;
     // Nine tenths of them.
     shell::run_in(&libraries, &format!("strip --strip-debug {LIBRARY} libnoctule.a"))?;
     let link = libraries.join("libnoctule.so");
@@ -33,6 +36,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
         ("noctule.pc", "pkgconfig"),
         ("noctule-config.cmake", "cmake/noctule"),
         ("noctule-config-version.cmake", "cmake/noctule"),
+        ("noctule-generate.cmake", "cmake/noctule"),
     ] {
         let to = libraries.join(folder).join(name);
         copy(&root.join("c/package").join(name), &to)?;

@@ -9,6 +9,7 @@ mod dds;
 mod evidence;
 mod examples;
 mod fuzz;
+mod generated;
 mod link_map;
 mod microcontroller;
 mod peers;
@@ -56,6 +57,18 @@ enum Command {
     Tidy,
     /// Build the examples in all languages and let each publisher meet each subscriber
     Examples {
+        /// Only meet: what is built, in this network namespace
+        #[arg(long, hide = true)]
+        meet: bool,
+    },
+    /// Build the programs of examples/generated in all languages and let each read every other; compare the bytes of values
+    Generated {
+        /// Instead, compare the bytes of 20 values of every type of all packages below these folders
+        #[arg(long, num_args = 1.., value_name = "DIR")]
+        sets: Vec<PathBuf>,
+        /// Instead, let the 240 topics of examples/surgical_robot flow
+        #[arg(long, conflicts_with = "sets")]
+        robot: bool,
         /// Only meet: what is built, in this network namespace
         #[arg(long, hide = true)]
         meet: bool,
@@ -161,6 +174,11 @@ fn main() -> ExitCode {
         Command::Install { prefix } => c_library::install(&prefix),
         Command::Examples { meet: true } => examples::meet(),
         Command::Examples { .. } => examples::run(),
+        Command::Generated { robot: true, meet: true, .. } => generated::robot::meet(),
+        Command::Generated { robot: true, .. } => generated::robot::run(),
+        Command::Generated { meet: true, .. } => generated::meet(),
+        Command::Generated { sets, .. } if !sets.is_empty() => generated::sets(&sets),
+        Command::Generated { .. } => generated::run(),
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),

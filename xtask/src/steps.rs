@@ -1,8 +1,8 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
 use crate::{
-    autopilot, browser, c_library, dds, examples, fuzz, microcontroller, peers, python, readers, readme,
-    setup, shell, tidy,
+    autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python, readers,
+    readme, setup, shell, tidy,
 };
 
 type Step = (&'static str, fn() -> Result<(), String>);
@@ -24,9 +24,11 @@ const TEST: &[Step] = &[
     ("microcontroller", microcontroller::test),
     ("python", python::test),
     ("examples", examples::run),
+    ("generated endpoints", generated::run),
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),
+    ("240 topics", generated::robot::run),
     ("peers speak the protocol", conformance),
     ("peers in the lab", || {
         shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")

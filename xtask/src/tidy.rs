@@ -73,6 +73,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For MCAP's words, which are Foxglove's.
     ("foxglove", &["sys", "noctule", "record", "web"]),
     ("python", &["timebase", "time-sync", "noctule"]),
+    ("python", &["timebase", "time-sync", "noctule", "codegen"]),
     (
         "cli",
         &[

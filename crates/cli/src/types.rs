@@ -102,12 +102,6 @@ impl TypesArguments {
     }
 }
 
-/// Where ROS 2 is installed.
-pub(crate) fn installed() -> Vec<PathBuf> {
-    let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
-    std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty()).collect()
-}
-
 impl Types {
     /// The type of a topic as one node has it, asked for once.
     ///

@@ -1,6 +1,7 @@
 //! The whole way: `topics.toml` → files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::description::{Description, describe};
@@ -18,6 +19,8 @@ pub struct Generated {
     pub model: serde_json::Value,
     /// Path below the folder of results → text.
     pub files: BTreeMap<String, String>,
+    /// The files that were read, sorted: if one of them changes, the result may.
+    pub inputs: BTreeSet<PathBuf>,
     /// What somebody should look at.
     pub warnings: Vec<Fault>,
 }
@@ -59,7 +62,25 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
         faults.push(Fault::new(format!("{name} is left out: it holds a wstring")).as_warning());
     }
     let files = render(&model, templates)?;
-    Ok(Generated { model, files, warnings: faults.warnings()? })
+    let inputs = inputs(topics, &library, templates);
+    Ok(Generated { model, files, inputs, warnings: faults.warnings()? })
+}
+
+/// The files that a result is made of.
+fn inputs(topics: &Path, library: &Library, templates: Option<&Path>) -> BTreeSet<PathBuf> {
+    let defined = library.types().filter_map(|named| named.place());
+    let mut inputs: BTreeSet<PathBuf> =
+        defined.map(|place| PathBuf::from(&*place.source.path)).filter(|path| path.is_file()).collect();
+    inputs.insert(topics.to_path_buf());
+    let entries = templates.and_then(|folder| fs::read_dir(folder).ok());
+    inputs.extend(entries.into_iter().flatten().flatten().map(|entry| entry.path()));
+    inputs
+}
+
+/// Where ROS 2 is installed, as its setup script says in `AMENT_PREFIX_PATH`.
+pub fn installed() -> Vec<PathBuf> {
+    let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
+    std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 /// The folders that an entry of `search` names: below the file's folder, or those in a variable of the environment.

@@ -15,9 +15,14 @@
 //! - [`described`] turns types into the descriptions that nodes send to whoever asks, and back: what decodes the samples of a running system.
 //! - What is wrong with an input is shown as rustc shows it ([`diagnostic`]): file, line, caret, way out.
 //!
+//! A build runs it by [`build`] (cargo), by `noctule-gen` (CMake) or by `python -m noctule.gen`.
+//!
 //! No parser panics, and none allocates by a number that its input merely announces.
 
+pub mod build;
 pub mod cdr;
+#[cfg(feature = "command")]
+pub mod command;
 pub mod described;
 pub mod description;
 pub mod diagnostic;

@@ -1,15 +1,23 @@
 //! Templates → files in memory.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use minijinja::{Environment, UndefinedBehavior, Value, context};
+use serde::Deserialize;
 
 use crate::diagnostic::Fault;
 
+/// The list of templates of a folder that do not replace one that is compiled in.
+pub const LIST: &str = "templates.toml";
+/// Most templates that such a list may name.
+const ADDED_MAX: usize = 1_000;
+
 /// What a template is rendered for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 enum Scope {
     /// Once.
     Project,
@@ -19,25 +27,35 @@ enum Scope {
     Program,
 }
 
-/// A template that is compiled in, and where its result goes; `{}` is the package's or program's name, `{project}` the
-/// project's.
+/// A template, and where its result goes; `{}` is the package's or program's name, `{project}` the project's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Template {
-    name: &'static str,
-    text: &'static str,
+    name: Cow<'static, str>,
+    #[serde(skip)]
+    text: Cow<'static, str>,
     /// The language that it belongs to; empty for all.
-    language: &'static str,
+    #[serde(default)]
+    language: Cow<'static, str>,
     scope: Scope,
-    path: &'static str,
+    path: Cow<'static, str>,
+}
+
+/// What `templates.toml` holds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    template: Vec<Template>,
 }
 
 macro_rules! template {
     ($name:literal, $language:literal, $scope:ident, $path:literal) => {
         Template {
-            name: $name,
-            text: include_str!(concat!("../templates/", $name)),
-            language: $language,
+            name: Cow::Borrowed($name),
+            text: Cow::Borrowed(include_str!(concat!("../templates/", $name))),
+            language: Cow::Borrowed($language),
             scope: Scope::$scope,
-            path: $path,
+            path: Cow::Borrowed($path),
         }
     };
 }
@@ -54,21 +72,20 @@ const TEMPLATES: &[Template] = &[
     template!("cpp_program.hpp.j2", "cpp", Program, "cpp/program_{}.hpp"),
     template!("python_init.py.j2", "python", Project, "python/{project}/__init__.py"),
     template!("python_definitions.py.j2", "python", Project, "python/{project}/definitions.py"),
+    template!("python_definitions.pyi.j2", "python", Project, "python/{project}/definitions.pyi"),
     template!("python_package.py.j2", "python", Package, "python/{project}/{}.py"),
     template!("python_program.py.j2", "python", Program, "python/{project}/program_{}.py"),
     template!("catalogue.html.j2", "", Project, "catalogue.html"),
+    template!("catalogue.md.j2", "", Project, "catalogue.md"),
 ];
 
 /// Renders all files of a described system: path below the folder of results → text.
 ///
-/// A file in `replacing` that has the name of a template takes its place.
+/// A file in `folder` that has the name of a template takes its place; those that its `templates.toml` lists are added.
 ///
 /// # Errors
 /// A template cannot be read or rendered.
-pub fn render(
-    model: &serde_json::Value,
-    replacing: Option<&Path>,
-) -> Result<BTreeMap<String, String>, Fault> {
+pub fn render(model: &serde_json::Value, folder: Option<&Path>) -> Result<BTreeMap<String, String>, Fault> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_trim_blocks(true);
@@ -78,24 +95,25 @@ pub fn render(
         if name.ends_with(".html.j2") { minijinja::AutoEscape::Html } else { minijinja::AutoEscape::None }
     });
     environment.add_filter("c_comment", |text: String| c_comment(&text));
-    for template in TEMPLATES {
-        let text = match replacement(replacing, template.name)? {
+    let added = added(folder)?;
+    for template in TEMPLATES.iter().chain(&added) {
+        let text = match replacement(folder, &template.name)? {
             Some(text) => text,
-            None => template.text.to_owned(),
+            None => template.text.clone().into_owned(),
         };
         let broken = |error: minijinja::Error| {
             Fault::new(format!("the template {} is wrong: {}", template.name, sentence(&error)))
         };
-        environment.add_template_owned(template.name, text).map_err(broken)?;
+        environment.add_template_owned(template.name.clone(), text).map_err(broken)?;
     }
     let whole = Value::from_serialize(model);
     let mut files = BTreeMap::new();
-    for template in TEMPLATES {
+    for template in TEMPLATES.iter().chain(&added) {
         for (name, entry) in targets(template, model) {
             let project = model["project"]["name"].as_str().unwrap_or_default();
             let path = template.path.replace("{project}", project).replace("{}", &name);
             let values = context! { model => whole, entry => Value::from_serialize(entry) };
-            let rendered = environment.get_template(template.name).and_then(|found| found.render(values));
+            let rendered = environment.get_template(&template.name).and_then(|found| found.render(values));
             let text = rendered.map_err(|error| {
                 Fault::new(format!("{path} cannot be rendered: {}", sentence(&error)))
                     .help("correct the template, or remove it from the folder of --templates")
@@ -131,6 +149,35 @@ fn replacement(folder: Option<&Path>, name: &str) -> Result<Option<String>, Faul
     fs::read_to_string(&path).map(Some).map_err(cannot)
 }
 
+/// The templates that the folder's list adds. Their files must be there, and lead nowhere but below the folder of results.
+fn added(folder: Option<&Path>) -> Result<Vec<Template>, Fault> {
+    let Some(text) = replacement(folder, LIST)? else { return Ok(Vec::new()) };
+    let wrong = |what: String| {
+        Fault::new(format!("{LIST} of the folder of templates is wrong: {what}")).help(
+            "write [[template]] with name, scope (project, package, program) and path, e.g. \"ada/{}.ads\"",
+        )
+    };
+    let list: List = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+    if list.template.len() > ADDED_MAX {
+        return Err(wrong(format!("it lists more than {ADDED_MAX} templates")));
+    }
+    let is_inside = |path: &str| {
+        !path.is_empty() && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+    };
+    for template in &list.template {
+        if !is_inside(&template.path) || !is_inside(&template.name) {
+            return Err(wrong(format!("the path \"{}\" leads out of the folder", template.path)));
+        }
+        if TEMPLATES.iter().any(|known| known.name == template.name) {
+            return Err(wrong(format!("{} is compiled in, and replaced without a list", template.name)));
+        }
+        if replacement(folder, &template.name)?.is_none() {
+            return Err(wrong(format!("there is no file {}", template.name)));
+        }
+    }
+    Ok(list.template)
+}
+
 /// The names and values that a template is rendered for.
 fn targets<'m>(template: &Template, model: &'m serde_json::Value) -> Vec<(String, &'m serde_json::Value)> {
     let is_wanted = |language: &str| {
@@ -139,7 +186,7 @@ fn targets<'m>(template: &Template, model: &'m serde_json::Value) -> Vec<(String
         // Boards are written in C.
         language.is_empty() || has(language) || (language == "c" && has("mcu"))
     };
-    if !is_wanted(template.language) {
+    if !is_wanted(&template.language) {
         return Vec::new();
     }
     let list = |key: &str| model[key].as_array().map_or(&[][..], Vec::as_slice);
@@ -149,7 +196,7 @@ fn targets<'m>(template: &Template, model: &'m serde_json::Value) -> Vec<(String
         Scope::Package => list("packages").iter().map(named).collect(),
         Scope::Program => list("programs")
             .iter()
-            .filter(|program| program["language"] == template.language)
+            .filter(|program| template.language.is_empty() || program["language"] == *template.language)
             .map(named)
             .collect(),
     }

@@ -137,6 +137,48 @@ fn a_template_may_be_replaced_and_a_wrong_one_is_a_sentence() {
 }
 
 #[test]
+fn a_folder_of_templates_may_add_a_language() {
+    let folder = system();
+    let templates = folder.path().join("templates");
+    fs::create_dir(&templates).unwrap();
+    let with = |list: &str| {
+        fs::write(templates.join("templates.toml"), list).unwrap();
+        generate(&folder.path().join("topics.toml"), &[], Some(&templates))
+            .map_err(|faults| faults.to_string())
+    };
+    let list = "[[template]]\nname = \"ada.j2\"\nscope = \"package\"\npath = \"ada/{}.ads\"\n";
+    assert!(with(list).unwrap_err().contains("there is no file ada.j2"));
+    fs::write(templates.join("ada.j2"), "package {{ entry.name }} is").unwrap();
+    let added = with(list).unwrap();
+    assert_eq!(added.files["ada/odd_msgs.ads"], "package odd_msgs is");
+    for read in ["topics.toml", "templates/ada.j2", "packages/odd_msgs/msg/Odd.msg"] {
+        assert!(added.inputs.contains(&folder.path().join(read)), "{:?}", added.inputs);
+    }
+    for (wrong, expected) in [
+        (list.replace("ada/{}.ads", "../{}.ads"), "leads out of the folder"),
+        (list.replace("ada.j2", "../x"), "leads out of the folder"),
+        (list.replace("ada.j2", "c_package.h.j2"), "is compiled in"),
+        (list.replace("package\"", "planet\""), "unknown variant"),
+        (format!("{list}colour = 1\n"), "unknown field"),
+        (list.replace("ada/{}.ads", "catalogue.html"), "two files would be called catalogue.html"),
+    ] {
+        let refused = with(&wrong).unwrap_err();
+        assert!(refused.contains(expected), "{wrong}: {refused}");
+    }
+}
+
+#[test]
+fn people_and_type_checkers_get_their_files() {
+    let files = run(system().path()).unwrap().files;
+    let stub = &files["python/robot/definitions.pyi"];
+    assert!(stub.contains("    MANY: ClassVar[int]\n    LEAST: ClassVar[int]\n    TEXT: ClassVar[str]\n    RATE: ClassVar[float]"));
+    assert!(stub.contains("        this,\n") && stub.contains("        self,\n"), "{stub}");
+    let markdown = &files["catalogue.md"];
+    assert!(markdown.contains("| `/arm/state` | [odd_msgs/msg/Inner](#odd_msgsmsginner) | drive | "));
+    assert!(markdown.contains("| `values` | `float32[]` | m/s |"), "{markdown}");
+}
+
+#[test]
 fn a_type_that_is_missing_is_shown_in_topics_toml() {
     let folder = system();
     let text = TOPICS.replace("odd_msgs/Odd", "odd_msgs/Even");

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{C_KEYWORDS, escaped, float, quoted};
 use crate::model::{Element, Field, Literal, Primitive, Shape, TypeName};
 
-/// A name as an identifier.
+/// A name as an identifier. Members of a struct that are not of its definition begin with `noctule_`.
 pub(crate) fn ident(name: &str) -> String {
-    escaped(name, C_KEYWORDS)
+    if name.starts_with("noctule_") { format!("{name}_") } else { escaped(name, C_KEYWORDS) }
 }
 
 /// A type's full name: `::sensor_msgs::msg::Imu`.

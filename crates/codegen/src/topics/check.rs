@@ -11,7 +11,7 @@ use crate::size::Span;
 /// Publishers that one thread can wait for at once (futex_waitv).
 const PUBLISHERS_IN_A_WAIT: usize = 127;
 /// Readers of one ring in shared memory.
-const READERS_OF_A_RING: usize = 64;
+const READERS_OF_A_RING: usize = 256;
 /// Topics that the DDS bridge carries at once.
 const ROUTES_OF_THE_BRIDGE: usize = 256;
 /// What a sample takes on a serial line beside its CDR: frame, message, submessage and data headers of DDS-XRCE.
@@ -297,7 +297,7 @@ fn numbers(system: &System, faults: &mut Faults) {
         );
         faults.push(
             Fault::at(topic.place.clone(), what)
-                .help("the others are served by UDP; put some readers into one program")
+                .help("the others get nothing; put some readers into one program")
                 .as_warning(),
         );
     }

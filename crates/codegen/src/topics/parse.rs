@@ -267,7 +267,7 @@ fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
         "a placeholder is replaced only in a group that names its words under expand".to_owned()
     } else {
         format!(
-            "a topic's name has letters, digits, _ and / between its parts, and at most {TOPIC_NAME_BYTES_MAX} bytes"
+            "a topic's name has parts of letters, digits and _, none of which begins with a digit, / between them, and at most {TOPIC_NAME_BYTES_MAX} bytes"
         )
     };
     Err(Fault::at(place.clone(), format!("\"{name}\" is not a name that a topic may have")).help(help))

@@ -196,6 +196,30 @@ fn what_does_not_fit_together_is_refused() {
 }
 
 #[test]
+fn limits_of_a_running_system_are_warned_of() {
+    let words = |count: usize| (0..count).map(|at| format!("\"w{at}\"")).collect::<Vec<_>>().join(", ");
+    let group = |count: usize, to: &str| {
+        let topic = format!("type = \"p/Pose\"\nfrom = [\"console\"]\nto = [\"{to}\"]\n");
+        format!("[groups.g]\nexpand = {{ x = [{}] }}\n[groups.g.topics.\"/{{x}}\"]\n{topic}", words(count))
+    };
+    assert_eq!(faults(&group(127, "control")), "");
+    let shown = faults(&group(128, "control"));
+    assert!(shown.contains("warning: control reads 128 publishers, and one thread waits for 127"), "{shown}");
+
+    let external = "outside = { language = \"external\" }\n";
+    let shown = faults(&format!("{external}{}", group(257, "outside")));
+    assert!(shown.contains("257 topics go to programs outside, and the DDS bridge carries 256"), "{shown}");
+
+    let programs: String = (0..257).map(|at| format!("w{at} = {{ language = \"rust\" }}\n")).collect();
+    let read_by = |count: usize| {
+        let topic = format!("type = \"p/Pose\"\nfrom = [\"console\"]\nto = [{}]\n", words(count));
+        faults(&format!("{programs}[topics.\"/a\"]\n{topic}"))
+    };
+    assert_eq!(read_by(256), "");
+    assert!(read_by(257).contains("/a has 257 readers, and 256 can share memory"));
+}
+
+#[test]
 fn a_group_does_not_expand_without_end() {
     let words: Vec<String> = (0..200).map(|number| format!("\"w{number}\"")).collect();
     let words = words.join(",");

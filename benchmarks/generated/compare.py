@@ -1,0 +1,101 @@
+"""How long generators take for one package: noctule-gen beside rosidl (Debian's python3-rosidl) and idlc (cyclonedds-tools).
+
+Arguments: noctule-gen, and the folder of a package of .msg. Debian has rosidl without its generators' templates: what is measured of
+it is .msg -> .idl and parsing the .idl, which is the part before it writes code.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM, PACKAGE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).absolute()
+NAME = PACKAGE.name
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILES = sorted(PACKAGE.glob("msg/*.msg"))
+print(f"{NAME}: {len(FILES)} types; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+def timed(what, work):
+    start, cpu = time.perf_counter(), os.times()
+    work()
+    now = os.times()
+    spent = sum(now[:4]) - sum(cpu[:4])
+    print(f"{what}: {time.perf_counter() - start:.2f} s wall, {spent:.2f} s of processors")
+
+
+def run(*words):
+    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stderr
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    idl = folder / "idl" / NAME / "msg"
+    (folder / NAME).symlink_to(PACKAGE)
+
+    def ours(languages):
+        text = f'[project]\nname = "sets"\nsearch = ["."]\ntypes = ["{NAME}/*"]\nlanguages = {languages}\n'
+        (folder / "topics.toml").write_text(text)
+        return lambda: print(run(PROGRAM, folder / "topics.toml", "--out", folder / "out").strip().splitlines()[-1])
+
+    timed("noctule-gen, C", ours('["c"]'))
+    timed("noctule-gen, Rust, C, C++, Python, catalogue", ours('["rust", "c", "cpp", "python"]'))
+    timed("noctule-gen again, nothing changed", ours('["rust", "c", "cpp", "python"]'))
+
+    out, include = folder / "out", [f"-I{ROOT / 'c'}", f"-I{ROOT / 'c/include'}"]
+    timed("gcc -O1 of the C", lambda: run("gcc", "-std=c99", "-O1", "-c", *include, out / "c" / f"{NAME}.c", "-o", folder / "c.o"))
+    (folder / "one.cpp").write_text(f'#include "{NAME}.hpp"\n')
+    timed("g++ -fsyntax-only of the package's header", lambda: run("g++", "-std=c++17", "-fsyntax-only", *include, f"-I{out / 'cpp'}", folder / "one.cpp"))
+    ten = folder / "ten_msgs" / "msg"
+    ten.mkdir(parents=True)
+    kinds = ["uint64 stamp", "float32 x", "float32 y", "float32 z", "uint8 mode", "bool is_armed", "int16 left", "int16 right", "float64 height", "uint32 count"]
+    (ten / "Ten.msg").write_text("\n".join(kinds) + "\n")
+    (folder / "topics.toml").write_text('[project]\nname = "ten"\nsearch = ["."]\ntypes = ["ten_msgs/*"]\nlanguages = ["c", "cpp"]\n')
+    run(PROGRAM, folder / "topics.toml", "--out", folder / "ten")
+    (folder / "one.cpp").write_text('#include "ten_msgs.hpp"\n')
+    timed("g++ -fsyntax-only of one type of ten fields", lambda: run("g++", "-std=c++17", "-fsyntax-only", *include, f"-I{folder / 'ten/cpp'}", folder / "one.cpp"))
+    if shutil.which("arm-none-eabi-gcc"):
+        words = ["-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Os", "-ffunction-sections", "-c", *include]
+        run("arm-none-eabi-gcc", *words, folder / "ten/c/ten_msgs.c", "-o", folder / "ten.o")
+        symbols = subprocess.run(["arm-none-eabi-nm", "--size-sort", "-S", folder / "ten.o"], check=True, capture_output=True, text=True)
+        sizes = {line.split()[3]: int(line.split()[1], 16) for line in symbols.stdout.splitlines()}
+        print(f"Cortex-M3 -Os, a type of ten fields: {sum(sizes.values())} B in all: {sizes}")
+
+    from rosidl_adapter.msg import convert_msg_to_idl
+    from rosidl_parser.definition import IdlLocator
+    from rosidl_parser.parser import parse_idl_file
+
+    def adapt():
+        for path in FILES:
+            convert_msg_to_idl(PACKAGE, NAME, path.relative_to(PACKAGE), idl)
+
+    def parse():
+        for path in FILES:
+            parse_idl_file(IdlLocator(str(folder / "idl"), f"{NAME}/msg/{path.stem}.idl"))
+
+    def idlc():
+        failed = 0
+        for path in FILES:
+            words = ["idlc", "-l", "c", "-I", folder / "idl", "-o", folder / "c", idl / f"{path.stem}.idl"]
+            failed += subprocess.run([str(word) for word in words], capture_output=True).returncode != 0
+        print(f"idlc refuses {failed} of {len(FILES)} files")
+
+    with open(os.devnull, "w") as nowhere:
+        out, sys.stdout = sys.stdout, nowhere
+        try:
+            started = time.perf_counter(), sum(os.times()[:4])
+            adapt()
+        finally:
+            sys.stdout = out
+    print(f"rosidl, .msg to .idl: {time.perf_counter() - started[0]:.2f} s wall, {sum(os.times()[:4]) - started[1]:.2f} s of processors")
+    timed("rosidl, parsing the .idl", parse)
+    (folder / "c").mkdir()
+    # idlc knows no @verbatim with several texts.
+    for path in FILES:
+        file = idl / f"{path.stem}.idl"
+        file.write_text(re.sub(r"@verbatim \(.*?\)\n", "", file.read_text(), flags=re.S))
+    timed("idlc, C, a process for each file", idlc)

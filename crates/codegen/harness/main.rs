@@ -1,0 +1,64 @@
+//! Prints the bytes of seeded values of every generated type; the rule is that of `templates/values.c.j2`.
+// Most of it is generated, and of one form for all types.
+#![allow(clippy::all, clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
+
+include!(concat!(env!("OUT_DIR"), "/noctule.rs"));
+
+use noctule::formats::{Format, Message, decode, encode};
+
+/// Values of each type.
+const VALUES: u64 = 20;
+
+/// SplitMix64.
+pub struct Random(u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn count(&mut self, most: u64) -> u64 {
+        self.next() % (most + 1)
+    }
+
+    pub fn text(&mut self, most: u64) -> String {
+        let mut left = self.count(most);
+        let mut text = String::new();
+        while left > 0 {
+            let word = self.next();
+            if word % 8 == 0 && left >= 2 {
+                text.push('é');
+                left -= 2;
+            } else {
+                text.push(char::from(b'a' + (word % 26) as u8));
+                left -= 1;
+            }
+        }
+        text
+    }
+}
+
+/// Something with a value for every state of the random numbers.
+pub trait Fill {
+    fn fill(&mut self, random: &mut Random);
+}
+
+fn values<T: Message + Default + Fill>(name: &str, hash: u64) {
+    for seed in 0..VALUES {
+        let mut value = T::default();
+        value.fill(&mut Random(hash ^ seed));
+        let (mut bytes, mut again) = (Vec::new(), Vec::new());
+        encode(Format::Cdr, &value, &mut bytes).unwrap();
+        let read: T = decode(Format::Cdr, &bytes).unwrap();
+        encode(Format::Cdr, &read, &mut again).unwrap();
+        assert_eq!(bytes, again, "{name} of seed {seed} is another value after decoding");
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        println!("{name} {seed} {digits}");
+    }
+}
+
+include!(concat!(env!("OUT_DIR"), "/rust/values.rs"));

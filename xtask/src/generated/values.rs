@@ -1,0 +1,136 @@
+//! Seeded values of generated types: Rust, C, C++ and Python must make the same bytes of them, and rosbags must read those and
+//! write them again. A small set of types in `cargo xtask test`; whole sets of packages by `cargo xtask generated --sets DIR`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::{c_library, shell};
+
+const HARNESS: &str = "crates/codegen/harness";
+/// So that constants may be of any kind, and generated code has no warnings.
+const WARNINGS: &str = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -O1";
+
+/// The types of the harness.
+pub(super) fn of_the_harness() -> Result<(), String> {
+    let root = shell::root();
+    compare(&root.join(HARNESS).join("topics.toml"), &root.join(HARNESS).join("msg"))
+}
+
+/// All types of the packages below these folders.
+pub(super) fn of_sets(folders: &[PathBuf]) -> Result<(), String> {
+    let target = shell::root().join("target/generated");
+    let search = target.join("search");
+    let _ = fs::remove_dir_all(&search);
+    fs::create_dir_all(&search).map_err(|e| format!("{}: {e}", search.display()))?;
+    let mut packages = Vec::new();
+    for folder in folders {
+        packages_below(folder, 3, &mut packages)?;
+    }
+    packages.sort();
+    packages.dedup_by(|one, other| one.0 == other.0);
+    if packages.is_empty() {
+        return Err(
+            "no folder holds packages with msg, srv or action; name those of fetched repositories".into()
+        );
+    }
+    for (name, folder) in &packages {
+        let folder = fs::canonicalize(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        std::os::unix::fs::symlink(&folder, search.join(name)).map_err(|e| format!("{name}: {e}"))?;
+    }
+    let types: Vec<String> = packages.iter().map(|(name, _)| format!("\"{name}/*\"")).collect();
+    let text = format!(
+        "[project]\nname = \"sets\"\nsearch = [\"search\"]\ntypes = [{}]\nlanguages = [\"rust\", \"c\", \"cpp\", \"python\"]\n",
+        types.join(", ")
+    );
+    let topics = target.join("topics.toml");
+    fs::write(&topics, text).map_err(|e| format!("{}: {e}", topics.display()))?;
+    compare(&topics, &search)
+}
+
+/// Folders that hold `msg`, `srv` or `action`, with their names.
+fn packages_below(folder: &Path, depth: u32, found: &mut Vec<(String, PathBuf)>) -> Result<(), String> {
+    if ["msg", "srv", "action"].iter().any(|kind| folder.join(kind).is_dir()) {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        found.push((name, folder.to_path_buf()));
+        return Ok(());
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        packages_below(&entry.path(), depth - 1, found)?;
+    }
+    Ok(())
+}
+
+/// Generates, compiles and runs the program of each language, and compares what they print.
+fn compare(topics: &Path, definitions: &Path) -> Result<(), String> {
+    let folder = shell::root().join("target/generated/values");
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let (root, prefix) = (shell::root(), c_library::prefix());
+    let (root, prefix, topics) = (root.display(), prefix.display(), topics.display());
+    let step = |name: &str, line: &str| {
+        let begin = Instant::now();
+        shell::run_in(&folder, line)?;
+        println!("{name}: {:.1} s", begin.elapsed().as_secs_f64());
+        Ok::<(), String>(())
+    };
+    step(
+        "generate",
+        &format!("{prefix}/bin/noctule-gen {topics} --templates {root}/{HARNESS}/templates --out out"),
+    )?;
+    shell::run(&format!(
+        "NOCTULE_HARNESS_TOPICS={topics} cargo build --release --locked --package noctule-codegen-harness"
+    ))?;
+    step("rust", &format!("{root}/target/release/generated_values > rust.txt"))?;
+    step(
+        "c",
+        &format!(
+            "gcc -std=c99 {WARNINGS} -I{root}/c -Iout/c out/c/*.c -lm -o values_c && ./values_c > c.txt"
+        ),
+    )?;
+    step(
+        "cpp",
+        &format!(
+            "g++ -std=c++17 {WARNINGS} -I{prefix}/include -Iout/cpp out/cpp/values_main.cpp -o values_cpp && ./values_cpp > cpp.txt"
+        ),
+    )?;
+    let python = format!("{root}/.venv/bin/python");
+    step("python", &format!("PYTHONPATH=out/python {python} out/python/values_main.py > python.txt"))?;
+    let read = |language: &str| {
+        fs::read_to_string(folder.join(format!("{language}.txt"))).map_err(|e| format!("{language}.txt: {e}"))
+    };
+    let expected = read("rust")?;
+    for language in ["c", "cpp", "python"] {
+        same(language, &expected, &read(language)?)?;
+    }
+    let lines = expected.lines().count();
+    println!("{} types, {lines} values: the same bytes in Rust, C, C++ and Python", lines / 20);
+    let definitions = definitions.display();
+    step("rosbags", &format!("{python} {root}/xtask/src/generated/read_by_rosbags.py {definitions} rust.txt"))
+}
+
+/// The first line in which two programs differ.
+fn same(language: &str, expected: &str, other: &str) -> Result<(), String> {
+    let differing = expected.lines().zip(other.lines()).find(|(one, other)| one != other);
+    match differing {
+        Some((one, other)) => Err(format!("Rust prints {one}\nand {language} {other}")),
+        None if expected.lines().count() == other.lines().count() && !expected.is_empty() => Ok(()),
+        None => Err(format!("{language} does not print as many values as Rust")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+
+    #[test]
+    fn values_that_differ_or_are_missing_are_found() {
+        assert_eq!(same("c", "a 0 00\na 1 01\n", "a 0 00\na 1 01\n"), Ok(()));
+        assert!(same("c", "a 0 00\na 1 01\n", "a 0 00\na 1 02\n").unwrap_err().contains("a 1 02"));
+        assert!(same("c", "a 0 00\na 1 01\n", "a 0 00\n").is_err());
+        assert!(same("c", "", "").is_err());
+    }
+}
