@@ -2,6 +2,8 @@
 //! and the estimators on NumPy arrays. It translates and decides nothing.
 
 mod argument;
+mod known;
+mod loan;
 mod node;
 mod publisher;
 mod sample;
@@ -17,6 +19,10 @@ use pyo3::prelude::*;
 mod native {
     #[pymodule_export]
     use super::argument::NoctuleError;
+    #[pymodule_export]
+    use super::known::{KnownEndpoint, KnownNode};
+    #[pymodule_export]
+    use super::loan::Loan;
     #[pymodule_export]
     use super::node::Node;
     #[pymodule_export]
