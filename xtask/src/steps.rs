@@ -1,8 +1,8 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
 use crate::{
-    autopilot, browser, c_library, dds, examples, fuzz, microcontroller, peers, python, readers, readme,
-    setup, shell, tidy,
+    arm64, autopilot, browser, c_library, dds, examples, fuzz, microcontroller, peers, python, readers,
+    readme, setup, shell, tidy,
 };
 
 type Step = (&'static str, fn() -> Result<(), String>);
@@ -22,6 +22,7 @@ const TEST: &[Step] = &[
     ("loom", loom),
     ("c library", c_library::test),
     ("microcontroller", microcontroller::test),
+    ("arm64", arm64::test),
     ("python", python::test),
     ("examples", examples::run),
     ("browser", browser::run),
@@ -118,6 +119,11 @@ pub fn sweep(core: &str) -> Result<(), String> {
             Err(format!("no sweep is called \"{other}\"; there are time-sync, discovery, prrt and swarm"))
         }
     }
+}
+
+/// A robot's day, shortened to so many minutes; needs root.
+pub fn soak_robot(minutes: u32) -> Result<(), String> {
+    shell::run(&format!("cargo run --release --quiet -p noctule --example soak_robot {minutes}"))
 }
 
 /// The long runs; what they found last stands in benchmarks/soak.md.
