@@ -14,7 +14,7 @@ mod wait_set;
 
 pub(crate) use source::{Source, Sources};
 pub use stream::Samples;
-pub(crate) use topic::{Change, SubscribedTopic};
+pub(crate) use topic::SubscribedTopic;
 pub use typed::{InPlace, TypedSample, TypedSubscriber, TypedSubscriberBuilder};
 pub use wait_set::{Ready, WaitSet, Waker};
 
@@ -79,6 +79,14 @@ pub struct Subscriber {
     datagram: Vec<u8>,
     /// For event loops.
     bell: Option<Bell>,
+}
+
+/// A source that came or went.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Came(Box<Source>),
+    Went(NodeId, EndpointId),
+    NodeWent(NodeId),
 }
 
 /// Settings of a subscriber, in the words of DDS and ROS 2.

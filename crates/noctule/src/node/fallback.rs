@@ -12,16 +12,11 @@
 //! `docs/spec/shared-memory.md`, section 4.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 
-use noctule_discovery::{Durability, Endpoint, EndpointId, NodeId};
+use noctule_discovery::{EndpointId, NodeId};
 use noctule_timebase::{Instant, Span};
 
-use super::audience::Shift;
-use super::state::{Partner, State};
 use crate::clock::Raw;
-use crate::notice::Notice;
 
 /// Magic and version.
 const HEAD: [u8; 5] = *b"NCTF\x01";
@@ -32,15 +27,18 @@ const ASK_AGAIN: Span = Span::from_ms(20);
 /// … up to this.
 const ASK_AGAIN_MAX: Span = Span::from_s(1);
 
+/// A writer and its node.
+type Partner = (NodeId, EndpointId);
+
 /// What two nodes of a host say to each other about samples by UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     /// "Send", or "I do".
-    is_answer: bool,
+    pub(super) is_answer: bool,
     /// Of the node that is asked.
-    writer: EndpointId,
+    pub(super) writer: EndpointId,
     /// Of the node that asks.
-    reader: EndpointId,
+    pub(super) reader: EndpointId,
 }
 
 impl Message {
@@ -75,8 +73,39 @@ pub(super) struct Fallback {
 type Asking = Option<(Instant<Raw>, Span)>;
 
 impl Fallback {
+    /// A reader is to get a writer's samples by UDP. False if it does already.
+    pub(super) fn begin(&mut self, reader: EndpointId, writer: Partner, now: Instant<Raw>) -> bool {
+        let is_new = !self.readers.contains_key(&(reader, writer));
+        if is_new {
+            self.readers.insert((reader, writer), Some((now, ASK_AGAIN)));
+        }
+        is_new
+    }
+
+    /// Whether a reader gets a writer's samples by UDP.
+    pub(super) fn has(&self, reader: EndpointId, writer: Partner) -> bool {
+        self.readers.contains_key(&(reader, writer))
+    }
+
+    /// The writer's node sends.
+    pub(super) fn handle_answer(&mut self, reader: EndpointId, writer: Partner) {
+        if let Some(asking) = self.readers.get_mut(&(reader, writer)) {
+            *asking = None;
+        }
+    }
+
+    /// The two have parted. False if the reader did not get its samples by UDP.
+    pub(super) fn end(&mut self, reader: EndpointId, writer: Partner) -> bool {
+        self.readers.remove(&(reader, writer)).is_some()
+    }
+
+    /// Whether a topic of a node is to be told about: once.
+    pub(super) fn is_news(&mut self, node: NodeId, topic: &str) -> bool {
+        self.noted.insert((node, topic.to_owned()))
+    }
+
     /// What is due to be asked; each is due again later.
-    fn poll(&mut self, now: Instant<Raw>) -> Vec<(EndpointId, Partner)> {
+    pub(super) fn poll(&mut self, now: Instant<Raw>) -> Vec<(EndpointId, Partner)> {
         let mut due = Vec::new();
         for (pair, asking) in &mut self.readers {
             if let Some((at, pause)) = asking
@@ -96,98 +125,6 @@ impl Fallback {
     /// A node is gone: if it comes back, that is another one.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.noted.retain(|(known, _)| *known != node);
-    }
-}
-
-impl State {
-    /// Shared memory refuses one of our readers a writer of this host, as `refusal` says: its samples are to come by UDP. If that cannot
-    /// be either, the user gets to know the refusal.
-    pub(super) fn fall_back(
-        &mut self,
-        (reader, node): (EndpointId, NodeId),
-        writer: &Endpoint,
-        refusal: Notice,
-        now: Instant<Raw>,
-    ) {
-        let partner = (node, writer.id);
-        if node == self.me || !self.discovery.is_here(node) {
-            return self.note(refusal);
-        }
-        let is_matched = self.partners.get(&reader).is_some_and(|partners| partners.contains(&partner));
-        let Some(topic) = self.subscribers.get(&reader).cloned().filter(|_| is_matched) else { return };
-        if self.fallback.readers.contains_key(&(reader, partner)) {
-            return;
-        }
-        let room = self.check_room_for_ring(node, writer.id);
-        if room.and_then(|()| self.remote(node, now).subscribe(node, writer, &topic)).is_err() {
-            return self.note(refusal);
-        }
-        self.fallback.readers.insert((reader, partner), Some((now, ASK_AGAIN)));
-        if self.fallback.noted.insert((node, writer.topic.clone())) {
-            self.note(Notice::ByUdp { refusal: Box::new(refusal) });
-        }
-        self.ask_for_udp(now);
-    }
-
-    /// A reader and a writer have parted.
-    pub(super) fn end_fallback(&mut self, reader: EndpointId, writer: Partner) {
-        if self.fallback.readers.remove(&(reader, writer)).is_some() {
-            self.unsubscribe(reader, writer);
-        }
-    }
-
-    /// Asks what is due to be asked.
-    pub(super) fn ask_for_udp(&mut self, now: Instant<Raw>) {
-        for (reader, (node, writer)) in self.fallback.poll(now) {
-            if let Some(locator) = self.discovery.locator(node) {
-                self.queue(&Message { is_answer: false, writer, reader }.encode(), locator);
-            }
-        }
-    }
-
-    /// A message from a node of this host, sealed by `sealed_by` if there is a key.
-    pub(super) fn handle_fallback(
-        &mut self,
-        body: &[u8],
-        (sealed_by, source): (Option<NodeId>, SocketAddr),
-        now: Instant<Raw>,
-    ) {
-        let sender = sealed_by.or_else(|| self.node_at(source));
-        let (Some(node), Some(message)) = (sender, Message::decode(body)) else {
-            return self.count_stranger();
-        };
-        let Message { is_answer, writer, reader } = message;
-        if is_answer {
-            if let Some(asking) = self.fallback.readers.get_mut(&(reader, (node, writer))) {
-                *asking = None;
-            }
-        } else if self.serve_by_udp(writer, (node, reader), now)
-            && let Some(locator) = self.discovery.locator(node)
-        {
-            // Where it has shown that it receives.
-            self.queue(&Message { is_answer: true, ..message }.encode(), locator);
-        }
-    }
-
-    /// Sends samples of a writer to a reader of this host, too. False if they do not match: not yet, or not any more.
-    fn serve_by_udp(&mut self, writer: EndpointId, (node, reader): Partner, now: Instant<Raw>) -> bool {
-        let is_matched = self.partners.get(&writer).is_some_and(|all| all.contains(&(node, reader)));
-        let Some(topic) = self.publishers.get(&writer).filter(|_| is_matched).cloned() else { return false };
-        let Some(endpoint) = self.discovery.remote(writer, (node, reader)).cloned() else { return false };
-        if !self.discovery.is_here(node)
-            || self.audiences.get(&writer).is_some_and(|all| all.serves((node, reader)))
-        {
-            return self.discovery.is_here(node);
-        }
-        topic.remote_readers.fetch_add(1, Ordering::SeqCst);
-        let shift = self.audiences.entry(writer).or_default().insert((node, reader), false);
-        if shift == Shift::Came {
-            _ = self.remote(node, now);
-        }
-        if endpoint.qos.durability == Durability::TransientLocal {
-            self.send_history(writer, node, now);
-        }
-        true
     }
 }
 

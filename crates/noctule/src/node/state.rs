@@ -35,6 +35,8 @@ use crate::subscriber::{Change, SubscribedTopic};
 use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 
+mod budget;
+mod by_udp;
 mod figures;
 mod network;
 

@@ -3,12 +3,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use noctule_discovery::{Durability, Endpoint, EndpointId, NodeId};
+use noctule_discovery::{Durability, Endpoint, EndpointId};
 use noctule_shm_ring::Alarm;
 use noctule_sys::shared_memory::futex_wake;
 
+use super::Change;
 use super::rhythms::Rhythms;
-use super::source::Source;
 
 /// A subscriber's state that the node's thread shares.
 #[derive(Debug)]
@@ -89,12 +89,4 @@ impl SubscribedTopic {
             alarm.wake();
         }
     }
-}
-
-/// A source that came or went.
-#[derive(Debug)]
-pub(crate) enum Change {
-    Came(Box<Source>),
-    Went(NodeId, EndpointId),
-    NodeWent(NodeId),
 }
