@@ -1,10 +1,14 @@
 /* The library through its C header, in one process: what works, and that bad calls are refused with a sentence. Takes the
  * domain as its argument, so that tests of one machine do not hear each other. */
+#define _POSIX_C_SOURCE 199309L
+
 #include <noctule/noctule.h>
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int failures;
 
@@ -356,6 +360,124 @@ static void a_dispatcher_calls_until_it_is_stopped(void) {
     noctule_publisher_close(publisher);
 }
 
+struct seen {
+    int notices, nodes, endpoints, done;
+    noctule_node_id_t looked_for;
+};
+
+static void see_notice(void *context, const char *kind, const char *sentence) {
+    struct seen *seen = context;
+    if (strcmp(kind, "mismatch") == 0 && strstr(sentence, "topic other") != NULL) __atomic_add_fetch(&seen->notices, 1, __ATOMIC_SEQ_CST);
+}
+
+static void see_done(void *context) { ((struct seen *)context)->done++; }
+
+static void see_node(void *context, const noctule_known_node_t *node) {
+    struct seen *seen = context;
+    bool is_meant = memcmp(&node->id, &seen->looked_for, sizeof node->id) == 0;
+    seen->nodes += is_meant && node->same_host && strcmp(node->name, "there") == 0 && strchr(node->address, ':') != NULL;
+}
+
+static void see_endpoint(void *context, const noctule_known_endpoint_t *endpoint) {
+    struct seen *seen = context;
+    seen->endpoints += endpoint->is_publisher && strcmp(endpoint->topic, "lent") == 0 && endpoint->payload_bytes_max == 4096;
+}
+
+static void a_descriptor_is_readable_when_a_sample_has_come_and_a_sample_is_lent(void) {
+    struct seen seen = {0};
+    noctule_node_options_t options = {.domain = domain, .on_notice = see_notice, .on_notice_context = &seen,
+                                      .on_notice_done = see_done};
+    noctule_node_t *here = NULL, *there = open_node("there");
+    CHECK(noctule_node_open("here", &options, &here) == NOCTULE_OK);
+    CHECK(noctule_node_id(there, &seen.looked_for) == NOCTULE_OK);
+    noctule_publisher_options_t offered = {.payload_bytes_max = 4096};
+    noctule_publisher_options_t other = {.type_name = "one"};
+    noctule_subscriber_options_t wanted = {.type_name = "another"};
+    noctule_publisher_t *publisher = NULL, *mismatched = NULL;
+    noctule_subscriber_t *subscriber = NULL, *unserved = NULL;
+    noctule_sample_info_t info;
+    noctule_sample_t *sample = NULL;
+    void *place = NULL;
+    CHECK(noctule_publisher_open(there, "lent", &offered, &publisher) == NOCTULE_OK);
+    CHECK(noctule_publisher_open(there, "other", &other, &mismatched) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(here, "lent", NULL, &subscriber) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(here, "other", &wanted, &unserved) == NOCTULE_OK);
+    noctule_sample_release(until_received(publisher, subscriber, "first", &info));
+    CHECK(memcmp(&info.publisher, &seen.looked_for, sizeof info.publisher) == 0 && info.route == NOCTULE_ROUTE_SHARED_MEMORY);
+    drain(subscriber);
+
+    /* Readable after a sample, not after the last was taken. */
+    struct pollfd polled = {.fd = noctule_subscriber_descriptor(subscriber), .events = POLLIN};
+    CHECK(polled.fd >= 0 && noctule_subscriber_descriptor(subscriber) == polled.fd);
+    drain(subscriber);
+    CHECK(poll(&polled, 1, 0) == 0);
+    for (int round = 0; round < 100; round++) {
+        CHECK(noctule_loan(publisher, 4000, &place) == NOCTULE_OK && (uintptr_t)place % 64 == 0);
+        memset(place, round, 4000);
+        CHECK(noctule_publish_loan(publisher, 3000, round % 2 ? INT64_MIN : noctule_now_ns(there)) == NOCTULE_OK);
+        CHECK(poll(&polled, 1, 20000) == 1 && polled.revents == POLLIN);
+        CHECK(noctule_take(subscriber, &sample, &info) == NOCTULE_OK && info.length_bytes == 3000);
+        CHECK(((const uint8_t *)info.bytes)[2999] == round);
+        noctule_sample_release(sample);
+        CHECK(noctule_take(subscriber, &sample, &info) == NOCTULE_NOTHING);
+        CHECK(poll(&polled, 1, 0) == 0);
+    }
+    CHECK_FAILS(noctule_publish_loan(publisher, 1, INT64_MIN), NOCTULE_ERROR_ARGUMENT, "0 are lent");
+    CHECK(noctule_loan(publisher, 10, &place) == NOCTULE_OK && noctule_drop_loan(publisher) == NOCTULE_OK);
+    CHECK_FAILS(noctule_publish_loan(publisher, 1, INT64_MIN), NOCTULE_ERROR_ARGUMENT, "0 are lent");
+    CHECK_FAILS(noctule_loan(publisher, 5000, &place), NOCTULE_ERROR_TOO_LONG, "payload_bytes_max");
+    CHECK(place == NULL);
+
+    /* Who is there, and what was counted. */
+    CHECK(noctule_nodes(here, see_node, &seen) >= 1 && seen.nodes == 1);
+    CHECK(noctule_endpoints(here, see_endpoint, &seen) >= 2 && seen.endpoints == 1);
+    CHECK_FAILS(noctule_nodes(here, NULL, NULL), NOCTULE_ERROR_ARGUMENT, "callback is NULL");
+    noctule_node_counters_t counters = {0};
+    noctule_publisher_counters_t published = {0};
+    CHECK(noctule_node_counters(here, &counters) == NOCTULE_OK && counters.malformed == 0 && counters.unacknowledged_bytes == 0);
+    CHECK(noctule_publisher_counters(publisher, &published) == NOCTULE_OK && published.published >= 101 && published.given_up == 0);
+    for (int i = 0; i < 2000 && __atomic_load_n(&seen.notices, __ATOMIC_SEQ_CST) == 0; i++) poll(&polled, 1, 10);
+    CHECK(seen.notices == 1);
+    noctule_subscriber_close(unserved);
+    noctule_subscriber_close(subscriber);
+    noctule_publisher_close(mismatched);
+    noctule_publisher_close(publisher);
+    noctule_node_close(there);
+    CHECK(seen.done == 0);
+    noctule_node_close(here);
+    CHECK(seen.done == 1);
+}
+
+static void stamps_of_other_clocks_become_source_times(void) {
+    noctule_node_t *node = open_node("stamps");
+    noctule_source_time_t time = {0};
+    struct timespec stamp;
+    int clocks[2][2] = {{CLOCK_MONOTONIC, NOCTULE_CLOCK_MONOTONIC}, {CLOCK_REALTIME, NOCTULE_CLOCK_REALTIME}};
+    for (int i = 0; i < 2; i++) {
+        int64_t before = noctule_now_ns(node);
+        clock_gettime(clocks[i][0], &stamp);
+        int64_t after = noctule_now_ns(node), stamp_ns = (int64_t)stamp.tv_sec * 1000000000 + stamp.tv_nsec;
+        CHECK(noctule_source_time_of(node, clocks[i][1], stamp_ns, &time) == NOCTULE_OK);
+        CHECK(time.bound_ns > 0 && before <= time.time_ns + time.bound_ns && time.time_ns - time.bound_ns <= after);
+    }
+    CHECK_FAILS(noctule_source_time_of(node, 7, 0, &time), NOCTULE_ERROR_ARGUMENT, "no clock has the number 7");
+    noctule_publisher_t *publisher = NULL;
+    noctule_subscriber_t *subscriber = NULL;
+    noctule_sample_info_t info;
+    CHECK(noctule_publisher_open(node, "stamped", NULL, &publisher) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(node, "stamped", NULL, &subscriber) == NOCTULE_OK);
+    noctule_sample_release(until_received(publisher, subscriber, "first", &info));
+    drain(subscriber);
+    noctule_source_time_t given = {.time_ns = noctule_now_ns(node) - 1000, .bound_ns = 512, .sigma_ns = -1};
+    char buffer[8];
+    CHECK(noctule_publish_uncertain(publisher, "12345678", 8, &given) == NOCTULE_OK);
+    CHECK(noctule_take_into(subscriber, buffer, 8, &info) == NOCTULE_OK);
+    CHECK(info.source_time_ns == given.time_ns && info.bound_ns == 512 && info.sigma_ns == -1);
+    noctule_subscriber_close(subscriber);
+    noctule_publisher_close(publisher);
+    noctule_node_close(node);
+}
+
 int main(int count, char **arguments) {
     domain = count > 1 ? (uint32_t)atoi(arguments[1]) : 0;
     CHECK(strcmp(noctule_last_error(), "") == 0);
@@ -366,6 +488,8 @@ int main(int count, char **arguments) {
     bad_calls_are_refused_with_a_sentence();
     a_wait_set_finds_the_topic_that_has_a_sample();
     a_dispatcher_calls_until_it_is_stopped();
+    a_descriptor_is_readable_when_a_sample_has_come_and_a_sample_is_lent();
+    stamps_of_other_clocks_become_source_times();
     if (failures == 0) printf("c library: all tests passed\n");
     return failures != 0;
 }

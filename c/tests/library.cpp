@@ -2,6 +2,8 @@
 // one machine do not hear each other.
 #include <noctule/noctule.hpp>
 
+#include <poll.h>
+
 #include <array>
 #include <cstdlib>
 #include <functional>
@@ -160,6 +162,82 @@ static void what_cannot_be_is_thrown_with_its_sentence(std::uint32_t domain) {
 static_assert(std::is_nothrow_move_constructible_v<noctule::Node> && !std::is_copy_constructible_v<noctule::Node>);
 static_assert(std::is_nothrow_move_constructible_v<noctule::Sample> && !std::is_copy_constructible_v<noctule::Sample>);
 
+static void a_loan_a_descriptor_and_what_is_known_of_others(std::uint32_t domain) {
+    std::atomic<int> mismatches{0};
+    noctule::NodeOptions options = in(domain);
+    options.on_notice = [&](std::string_view kind, std::string_view) { mismatches += kind == "mismatch"; };
+    noctule::Node here("here", options), there("there", in(domain));
+    noctule::PublisherOptions offered;
+    offered.type_name = "one";
+    noctule::SubscriberOptions requested;
+    requested.type_name = "another";
+    noctule::Publisher publisher = there.publisher("lent"), other = there.publisher("other", offered);
+    noctule::Subscriber subscriber = here.subscriber("lent"), unserved = here.subscriber("other", requested);
+    const auto first = until_received(publisher, subscriber, "first").info();
+    CHECK(first.publisher == there.id() && first.route == noctule::Route::shared_memory);
+    while (subscriber.take()) {}
+    pollfd polled{subscriber.descriptor(), POLLIN, 0};
+    while (subscriber.take()) {}
+    CHECK(poll(&polled, 1, 0) == 0);
+    {
+        noctule::Loan dropped = publisher.loan(8);
+        noctule::Loan moved = std::move(dropped);
+    }
+    noctule::Loan loan = publisher.loan(100);
+    std::fill_n(loan.data(), loan.size(), std::uint8_t{7});
+    loan.publish();
+    CHECK(fails([&] { publisher.loan(1 << 20); }, NOCTULE_ERROR_TOO_LONG, "payload_bytes_max"));
+    CHECK(poll(&polled, 1, 20000) == 1);
+    auto lent = subscriber.take();
+    CHECK(lent && lent->bytes().size() == 100 && lent->bytes()[99] == 7);
+    lent.reset();
+    const auto nodes = here.nodes();
+    CHECK(std::any_of(nodes.begin(), nodes.end(), [&](const auto &node) { return node.id == there.id() && node.name == "there"; }));
+    const auto endpoints = here.endpoints();
+    CHECK(std::any_of(endpoints.begin(), endpoints.end(),
+                      [](const auto &endpoint) { return endpoint.topic == "lent" && endpoint.is_publisher; }));
+    CHECK(here.counters().unacknowledged_bytes == 0 && publisher.counters().published >= 2);
+    const auto stamp = std::chrono::steady_clock::now().time_since_epoch();
+    const noctule::SourceTime time = there.source_time_of(noctule::StampClock::monotonic, stamp);
+    CHECK(time.bound && time.time <= there.now() + *time.bound);
+    publisher.publish_uncertain("x", 1, time);
+    CHECK(subscriber.receive(20s)->age()->bound >= time.bound);
+    while (mismatches == 0) poll(nullptr, 0, 5);
+}
+
+// Two threads that publish by one publisher: each call publishes, or throws BUSY; nothing is lost in between.
+static void a_second_thread_is_an_error_and_loses_nothing(std::uint32_t domain) {
+    noctule::Node node("n", in(domain));
+    noctule::PublisherOptions offered;
+    offered.qos.keep_last = 60000;
+    offered.payload_bytes_max = 8;
+    noctule::Publisher publisher = node.publisher("shared", offered);
+    noctule::Subscriber subscriber = node.subscriber("shared");
+    until_received(publisher, subscriber, "first");
+    while (subscriber.take()) {}
+    const std::uint64_t before = publisher.counters().published;
+    std::atomic<std::uint64_t> published{0}, busy{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++) {
+        threads.emplace_back([&] {
+            for (int n = 0; n < 10000; n++) {
+                try {
+                    publisher.publish("12345678");
+                    published++;
+                } catch (const noctule::Error &error) {
+                    CHECK(error.status() == NOCTULE_ERROR_BUSY);
+                    busy++;
+                }
+            }
+        });
+    }
+    for (std::thread &thread : threads) thread.join();
+    CHECK(published + busy == 40000 && publisher.counters().published == before + published);
+    std::uint64_t taken = 0;
+    while (const auto sample = subscriber.take()) taken += 1 + sample->info().missed;
+    CHECK(taken == published);
+}
+
 int main(int count, char **arguments) {
     const auto domain = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 0);
     a_sample_is_borrowed_moved_and_given_back(domain);
@@ -167,6 +245,8 @@ int main(int count, char **arguments) {
     what_cannot_be_is_thrown_with_its_sentence(domain);
     a_wait_set_waits_for_many_and_is_woken(domain);
     an_exception_of_a_callback_leaves_spin_and_stop_ends_it(domain);
+    a_loan_a_descriptor_and_what_is_known_of_others(domain);
+    a_second_thread_is_an_error_and_loses_nothing(domain);
     if (failures == 0) std::cout << "c++ library: all tests passed\n";
     return failures != 0;
 }

@@ -7,7 +7,8 @@ its :class:`Age` in the reader's own clock and a bound for it::
         for sample in subscriber:
             print(sample.data.mean(), sample.age)
 
-:func:`wait` waits for several subscribers at once, a :class:`Dispatcher` calls back. :class:`TypedPublisher` and
+:func:`wait` waits for several subscribers at once, a :class:`Dispatcher` calls back, and in :mod:`asyncio` programs there is ``async for
+sample in subscriber`` (:mod:`noctule.aio`). :class:`TypedPublisher` and
 :class:`TypedSubscriber` carry dataclasses, see :mod:`noctule.message`.
 
 A sample is borrowed from shared memory: while it or an array of it lives, its memory is not used again, and only
@@ -17,9 +18,12 @@ way of every sample: what must be quick or even is for Rust, C and C++. A proces
 :mod:`noctule.sync` has the clock estimators on recorded time stamps.
 """
 
-from noctule import sync
+from noctule import aio, sync
 from noctule._native import (
     Age,
+    KnownEndpoint,
+    KnownNode,
+    Loan,
     Node,
     NoctuleError,
     Publisher,
@@ -39,6 +43,9 @@ __all__ = [
     "Age",
     "Dispatcher",
     "Estimates",
+    "KnownEndpoint",
+    "KnownNode",
+    "Loan",
     "NoctuleError",
     "Node",
     "Pieces",
@@ -54,6 +61,7 @@ __all__ = [
     "Verdict",
     "WaitSet",
     "Waiting",
+    "aio",
     "align",
     "bound",
     "description",

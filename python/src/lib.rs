@@ -3,6 +3,8 @@
 
 mod argument;
 mod generate;
+mod known;
+mod loan;
 mod node;
 mod publisher;
 mod sample;
@@ -20,6 +22,9 @@ mod native {
     use super::argument::NoctuleError;
     #[pymodule_export]
     use super::generate::generate;
+    use super::known::{KnownEndpoint, KnownNode};
+    #[pymodule_export]
+    use super::loan::Loan;
     #[pymodule_export]
     use super::node::Node;
     #[pymodule_export]

@@ -1,13 +1,16 @@
 //! `noctule.Node`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use noctule_timebase::Span;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::argument::{self, closed, not_opened};
+use crate::known::{KnownEndpoint, KnownNode};
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 
@@ -15,7 +18,10 @@ use crate::subscriber::Subscriber;
 ///
 /// ``name`` is for people and need not be unique. Nodes of different ``domain`` (0 to 5000) do not see each other.
 /// ``static_peers`` are told by unicast where multicast does not reach: ``"192.168.1.7"`` (all nodes there) or
-/// ``"192.168.1.7:40123"`` (one). ``swarm_key`` is the file with the swarm's key.
+/// ``"192.168.1.7:40123"`` (one). ``swarm_key`` is the file with the swarm's key. ``interface``: only the interface with this IPv4 address.
+/// ``share_with_group``: members of this group (its number) may read through shared memory, too. ``shared_memory=False``: samples go by UDP
+/// even to nodes of this host. ``unacknowledged_bytes_max``: kept in all for readers of other hosts, default 256 MiB. ``on_notice(kind,
+/// sentence)`` gets what would go to standard error, on the node's thread.
 ///
 /// Raises ``ValueError`` for what cannot be used, ``NoctuleError`` if the system gives no socket.
 #[pyclass(module = "noctule", frozen)]
@@ -27,13 +33,20 @@ pub(crate) struct Node {
 #[pymethods]
 impl Node {
     #[new]
-    #[pyo3(signature = (name, *, domain=0, static_peers=Vec::new(), swarm_key=None), text_signature = "(name, *, domain=0, static_peers=(), swarm_key=None)")]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
+    #[pyo3(signature = (name, *, domain=0, static_peers=Vec::new(), swarm_key=None, interface=None, share_with_group=None,
+        shared_memory=true, unacknowledged_bytes_max=None, on_notice=None), text_signature = "(name, *, domain=0, static_peers=(), swarm_key=None, interface=None, share_with_group=None, shared_memory=True, unacknowledged_bytes_max=None, on_notice=None)")]
     fn new(
         py: Python<'_>,
         name: &str,
         domain: i64,
         static_peers: Vec<String>,
         swarm_key: Option<PathBuf>,
+        interface: Option<&str>,
+        share_with_group: Option<i64>,
+        shared_memory: bool,
+        unacknowledged_bytes_max: Option<usize>,
+        on_notice: Option<Py<PyAny>>,
     ) -> PyResult<Node> {
         let mut builder = noctule::Node::builder(name).domain(argument::whole("domain", domain, 0..=5000)?);
         for peer in &static_peers {
@@ -41,6 +54,33 @@ impl Node {
         }
         if let Some(file) = swarm_key {
             builder = builder.swarm_key(file);
+        }
+        if let Some(address) = interface {
+            let wrong = |_| {
+                PyValueError::new_err(format!(
+                    "{address} is no IPv4 address of an interface; write e.g. 192.168.1.7"
+                ))
+            };
+            builder = builder.interface(address.parse().map_err(wrong)?);
+        }
+        if let Some(group) = share_with_group {
+            builder = builder.share_with_group(argument::whole("share_with_group", group, 0..=u32::MAX)?);
+        }
+        if !shared_memory {
+            builder = builder.without_shared_memory();
+        }
+        if let Some(bytes) = unacknowledged_bytes_max {
+            builder = builder.unacknowledged_bytes_max(bytes);
+        }
+        if let Some(call) = on_notice {
+            builder = builder.on_notice(move |notice| {
+                // None while the interpreter ends.
+                let _ = Python::try_attach(|py| {
+                    if let Err(error) = call.call1(py, (notice.kind(), notice.to_string())) {
+                        error.write_unraisable(py, None);
+                    }
+                });
+            });
         }
         let node = py.detach(|| builder.open()).map_err(|error| not_opened(&error))?;
         Ok(Node { node: Mutex::new(Some(Arc::new(node))) })
@@ -55,11 +95,12 @@ impl Node {
     /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
     /// samples that all readers of this host together may hold at once. ``multicast``: readers of other hosts are sent each
     /// datagram once, to a group; not for ``"reliable"``. ``keep_all``: no sample gives way to a newer one; while a reader has
-    /// ``keep_last`` of them still to read, publishing raises ``BlockingIOError``.
+    /// ``keep_last`` of them still to read, publishing raises ``BlockingIOError``. ``linger``: closing a ``"reliable"`` publisher waits so many
+    /// seconds for readers of other hosts to acknowledge what was published.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, format=None, reliability="best_effort", keep_last=8,
         transient_local=false, deadline=None, tolerable_loss=0.0001, lifespan=None, payload_bytes_max=65536, borrows=7,
-        multicast=false, keep_all=false))]
+        multicast=false, keep_all=false, linger=1.0))]
     fn publisher(
         &self,
         topic: &str,
@@ -76,6 +117,7 @@ impl Node {
         borrows: i64,
         multicast: bool,
         keep_all: bool,
+        linger: f64,
     ) -> PyResult<Publisher> {
         let node = self.node()?;
         let mut builder = node
@@ -91,7 +133,8 @@ impl Node {
             )?)
             .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 0..=u32::MAX)?)
             .borrows(argument::whole("borrows", borrows, 0..=u32::MAX)?)
-            .multicast(multicast);
+            .multicast(multicast)
+            .linger(argument::timeout(Some(linger))?.unwrap_or_default());
         if keep_all {
             builder = builder.keep_all(argument::whole("keep_last", keep_last, 1..=65535)?);
         }
@@ -166,6 +209,58 @@ impl Node {
     /// Now on the node's clock, in nanoseconds; source times are given in it.
     fn now_ns(&self) -> PyResult<i64> {
         Ok(self.node()?.now().ns())
+    }
+
+    /// A stamp of another clock of this machine on the node's, and how far it may be wrong, both in nanoseconds. ``clock``: ``"monotonic"`` (V4L2,
+    /// most drivers), ``"realtime"`` (the wall clock) or ``"tai"`` (PTP). The bound holds unless that clock was stepped between the stamp and now.
+    fn source_time_of(&self, clock: &str, stamp_ns: i64) -> PyResult<(i64, Option<i64>)> {
+        let clock = match clock {
+            "monotonic" => noctule::StampClock::Monotonic,
+            "realtime" => noctule::StampClock::Realtime,
+            "tai" => noctule::StampClock::Tai,
+            other => {
+                let why =
+                    format!("no clock is called {other:?}; there are 'monotonic', 'realtime' and 'tai'");
+                return Err(PyValueError::new_err(why));
+            }
+        };
+        let time = self.node()?.source_time_of(clock, stamp_ns);
+        let time = time.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok((time.time.ns(), time.bound.map(Span::ns)))
+    }
+
+    /// The node's number, 32 hexadecimal digits.
+    #[getter]
+    fn id(&self) -> PyResult<String> {
+        Ok(self.node()?.id().to_string())
+    }
+
+    /// Every other node.
+    fn nodes(&self) -> PyResult<Vec<KnownNode>> {
+        Ok(self.node()?.nodes().into_iter().map(KnownNode::from).collect())
+    }
+
+    /// Every endpoint of other nodes.
+    fn endpoints(&self) -> PyResult<Vec<KnownEndpoint>> {
+        Ok(self.node()?.endpoints().into_iter().map(KnownEndpoint::from).collect())
+    }
+
+    /// What the node's sockets have brought and taken, by name.
+    fn counters(&self) -> PyResult<BTreeMap<&'static str, u64>> {
+        let node = self.node()?;
+        let (received, sent) = (node.counters(), node.send_counters());
+        Ok(BTreeMap::from([
+            ("sent_datagrams", sent.datagrams),
+            ("send_calls", sent.system_calls),
+            ("send_would_block", sent.would_block),
+            ("send_failed", sent.failed),
+            ("unacknowledged_bytes", node.unacknowledged_bytes() as u64),
+            ("malformed", received.discovery.malformed + received.malformed_group),
+            ("strangers", received.strangers),
+            ("impostors", received.impostors),
+            ("refused_full", received.discovery.refused_full),
+            ("refused_matches", received.discovery.refused_matches),
+        ]))
     }
 
     /// Say goodbye, or leave that to the last of its publishers and subscribers. May be called twice.

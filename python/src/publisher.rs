@@ -1,16 +1,20 @@
 //! `noctule.Publisher`.
 #![allow(unsafe_code)] // one look into the memory of a Python object
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant as Timer};
 
-use noctule_timebase::Instant;
+use noctule::SourceTime;
+use noctule_timebase::{Instant, Span};
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBlockingIOError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyBufferError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::argument::{self, closed};
+use crate::loan::Loan;
 use crate::subscriber::LOOK_UP;
 
 /// Publishes samples of one topic. Made by ``Node.publisher``.
@@ -18,6 +22,8 @@ use crate::subscriber::LOOK_UP;
 pub(crate) struct Publisher {
     open: Mutex<Option<Open>>,
     topic: String,
+    /// Of a loan: while there are any, nothing else may happen to the publisher.
+    views: AtomicUsize,
 }
 
 struct Open {
@@ -31,15 +37,19 @@ impl Publisher {
     /// Publish a copy of a buffer's bytes: ``bytes``, ``bytearray``, a NumPy array of one dimension or more, anything
     /// contiguous.
     ///
-    /// They are true now, or were at ``source_time_ns`` of the node's clock. Does not wait for the network or for readers.
+    /// They are true now, or were at ``source_time_ns`` of the node's clock, within ``bound_ns`` if that is proven, with the standard error
+    /// ``sigma_ns``; ``None`` for what is not known (see ``Node.source_time_of``). Does not wait for the network or for readers.
     /// Raises ``BlockingIOError`` with ``keep_all`` while a reader is behind, ``ValueError`` if they are longer than ``payload_bytes_max``, ``BufferError`` or ``TypeError`` for what is no contiguous buffer.
-    #[pyo3(signature = (buffer, source_time_ns=None))]
+    #[pyo3(signature = (buffer, source_time_ns=None, *, bound_ns=Some(0), sigma_ns=Some(0)), text_signature = "($self, buffer, source_time_ns=None, *, bound_ns=0, sigma_ns=0)")]
     fn publish(
         &self,
         py: Python<'_>,
         buffer: &Bound<'_, PyAny>,
         source_time_ns: Option<i64>,
+        bound_ns: Option<i64>,
+        sigma_ns: Option<i64>,
     ) -> PyResult<()> {
+        self.check_views()?;
         let buffer = PyUntypedBuffer::get(buffer)?;
         if !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err(
@@ -59,14 +69,40 @@ impl Publisher {
         let Open { publisher, .. } = open.as_mut().ok_or_else(|| closed("publisher"))?;
         let published = match source_time_ns {
             None => publisher.publish(bytes),
-            Some(ns) => publisher.publish_at(bytes, Instant::from_ns(ns)),
+            Some(ns) => {
+                let (bound, sigma) = (bound_ns.map(Span::from_ns), sigma_ns.map(Span::from_ns));
+                publisher.publish_uncertain(bytes, SourceTime { time: Instant::from_ns(ns), bound, sigma })
+            }
         };
         drop(open);
         buffer.release(py);
-        published.map_err(|error| match error {
-            noctule::PublishError::WouldBlock { .. } => PyBlockingIOError::new_err(error.to_string()),
-            error => PyValueError::new_err(error.to_string()),
-        })
+        published.map_err(|error| not_published(&error))
+    }
+
+    /// A place of ``length_bytes`` for the next sample, to be written and then published: in shared memory if all readers are on this
+    /// host, so that nothing is copied. One at a time::
+    ///
+    ///     with publisher.loan(1 << 20) as view:
+    ///         camera.readinto(view)
+    fn loan(slf: Py<Self>, length_bytes: usize) -> PyResult<Loan> {
+        let publisher = slf.get();
+        publisher.check_views()?;
+        let mut open = publisher.lock();
+        let Open { publisher, .. } = open.as_mut().ok_or_else(|| closed("publisher"))?;
+        let first = publisher.loan(length_bytes).map_err(|error| not_published(&error))?;
+        drop(open);
+        Ok(Loan::new(slf, first, length_bytes))
+    }
+
+    /// What became of its samples: ``published``, ``given_up`` (for some reader on another host) and ``deadline_missed``.
+    fn counters(&self) -> PyResult<BTreeMap<&'static str, u64>> {
+        let open = self.lock();
+        let Open { publisher, .. } = open.as_ref().ok_or_else(|| closed("publisher"))?;
+        Ok(BTreeMap::from([
+            ("published", publisher.published()),
+            ("given_up", publisher.given_up()),
+            ("deadline_missed", publisher.deadline_missed().total),
+        ]))
     }
 
     /// Wait up to ``timeout`` seconds until readers of other hosts have all that was published and, if it is reliable, have
@@ -97,10 +133,13 @@ impl Publisher {
         &self.topic
     }
 
-    /// Tell the others that it is gone. May be called twice.
-    fn close(&self, py: Python<'_>) {
+    /// Tell the others that it is gone; a ``"reliable"`` one waits before that, see ``linger``. May be called twice. Raises ``BufferError`` while
+    /// a view of a loan lives.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_views()?;
         let open = self.lock().take();
         py.detach(|| drop(open));
+        Ok(())
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -108,15 +147,50 @@ impl Publisher {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
-        self.close(py);
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
     }
 }
 
 impl Publisher {
     pub(crate) fn new(publisher: noctule::Publisher, node: Arc<noctule::Node>) -> Publisher {
         let topic = publisher.topic().to_owned();
-        Publisher { open: Mutex::new(Some(Open { publisher, _node: node })), topic }
+        let views = AtomicUsize::new(0);
+        Publisher { open: Mutex::new(Some(Open { publisher, _node: node })), topic, views }
+    }
+
+    /// A view of the loan is there from now on.
+    pub(crate) fn add_view(&self) -> PyResult<()> {
+        if self.lock().is_none() {
+            return Err(closed("publisher"));
+        }
+        self.views.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    pub(crate) fn remove_view(&self) {
+        self.views.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Publishes or drops a loan.
+    pub(crate) fn end_loan(
+        &self,
+        end: impl FnOnce(&mut noctule::Publisher) -> Result<(), noctule::PublishError>,
+    ) -> PyResult<()> {
+        self.check_views()?;
+        let mut open = self.lock();
+        let Open { publisher, .. } = open.as_mut().ok_or_else(|| closed("publisher"))?;
+        end(publisher).map_err(|error| not_published(&error))
+    }
+
+    fn check_views(&self) -> PyResult<()> {
+        match self.views.load(Ordering::SeqCst) {
+            0 => Ok(()),
+            _ => Err(PyBufferError::new_err(format!(
+                "topic {}: a view of a loan is there; release it, and arrays made of it, first",
+                self.topic
+            ))),
+        }
     }
 
     /// Waits in steps, between which other threads may publish and signals (Ctrl-C) are seen.
@@ -145,5 +219,12 @@ impl Publisher {
 
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn not_published(error: &noctule::PublishError) -> PyErr {
+    match error {
+        noctule::PublishError::WouldBlock { .. } => PyBlockingIOError::new_err(error.to_string()),
+        error => PyValueError::new_err(error.to_string()),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use noctule::Format;
+use noctule::{Format, Route};
 use noctule_timebase::Span;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -51,6 +51,11 @@ impl Sample {
             bound_ns: info.bound.map(Span::ns),
             sigma_ns: info.sigma.map(Span::ns),
             format: info.format.map(Format::name),
+            publisher: info.publisher.to_string(),
+            route: match info.route {
+                Route::SharedMemory => "shared_memory",
+                Route::Udp => "udp",
+            },
         }
     }
 
@@ -130,6 +135,10 @@ pub(crate) struct SampleInfo {
     sigma_ns: Option<i64>,
     /// Name of the format of its bytes; ``None`` if its publisher names none.
     format: Option<&'static str>,
+    /// The node that published it, 32 hexadecimal digits.
+    publisher: String,
+    /// ``"shared_memory"``, or ``"udp"`` (from another host, or where shared memory was refused).
+    route: &'static str,
 }
 
 #[pymethods]
@@ -137,7 +146,17 @@ impl SampleInfo {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         named(
             slf.as_any(),
-            &["sequence", "missed", "source_time_ns", "receive_time_ns", "bound_ns", "sigma_ns", "format"],
+            &[
+                "sequence",
+                "missed",
+                "source_time_ns",
+                "receive_time_ns",
+                "bound_ns",
+                "sigma_ns",
+                "format",
+                "publisher",
+                "route",
+            ],
         )
     }
 }

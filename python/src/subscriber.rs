@@ -1,5 +1,6 @@
 //! `noctule.Subscriber`.
 
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
@@ -82,6 +83,19 @@ impl Subscriber {
         let mut open = self.lock()?;
         let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
         Ok(subscriber.publishers())
+    }
+
+    /// A file descriptor for ``select``, ``poll`` and event loops, readable while there may be a sample. When it is, take until there is none,
+    /// which makes it wait for the next; do not read from it. It goes with the subscriber. Starts a thread that sleeps while nothing comes.
+    fn fileno(&self) -> PyResult<i32> {
+        let mut open = self.lock()?;
+        let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
+        Ok(subscriber.descriptor()?.as_raw_fd())
+    }
+
+    /// The samples as they come, for ``async for``; see ``noctule.aio``.
+    fn __aiter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
+        slf.py().import("noctule.aio")?.getattr("Samples")?.call1((slf,))
     }
 
     /// What was seen of the topic so far.

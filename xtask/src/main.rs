@@ -1,5 +1,6 @@
 //! Every developer command: `cargo xtask …`. CI calls the same door.
 
+mod arm64;
 mod autopilot;
 mod bench;
 mod browser;
@@ -137,7 +138,10 @@ enum Command {
         /// Only boards through the gateway, on a line with 1 % noise that is unplugged three times
         #[arg(long)]
         boards: bool,
-        /// How long the boards
+        /// Only a robot's day, shortened: twelve processes on three hosts, links that go down, kills, strangers without the key
+        #[arg(long, conflicts_with = "boards")]
+        robot: bool,
+        /// How long the boards, and the robot's day
         #[arg(long, default_value_t = 10)]
         minutes: u32,
     },
@@ -191,10 +195,11 @@ fn main() -> ExitCode {
         Command::LiveMap { seed: Some(seed), cells, out } => link_map::live::draw(seed, cells, &out),
         Command::Loom => steps::loom(),
         Command::Sanitizers { name } => steps::sanitizers(name.as_deref()),
-        Command::Soak { boards: true, minutes } => microcontroller::soak(60 * minutes, 3, true),
-        Command::Soak { minutes, .. } => {
-            steps::soak().and_then(|()| microcontroller::soak(60 * minutes, 3, true))
-        }
+        Command::Soak { robot: true, minutes, .. } => steps::soak_robot(minutes),
+        Command::Soak { boards: true, minutes, .. } => microcontroller::soak(60 * minutes, 3, true),
+        Command::Soak { minutes, .. } => steps::soak()
+            .and_then(|()| steps::soak_robot(minutes))
+            .and_then(|()| microcontroller::soak(60 * minutes, 3, true)),
         Command::Fuzz { target, seconds } => fuzz::run(target.as_deref(), seconds),
         Command::Readme => readme::rewrite(),
         Command::Bench { name, seconds, out } if name == "sync" => bench::sync(seconds, &out),

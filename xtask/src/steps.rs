@@ -2,6 +2,7 @@
 
 use crate::{
     autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python, readers,
+    arm64, autopilot, browser, c_library, dds, examples, fuzz, microcontroller, peers, python, readers,
     readme, setup, shell, tidy,
 };
 
@@ -22,6 +23,7 @@ const TEST: &[Step] = &[
     ("loom", loom),
     ("c library", c_library::test),
     ("microcontroller", microcontroller::test),
+    ("arm64", arm64::test),
     ("python", python::test),
     ("examples", examples::run),
     ("generated endpoints", generated::run),
@@ -120,6 +122,11 @@ pub fn sweep(core: &str) -> Result<(), String> {
             Err(format!("no sweep is called \"{other}\"; there are time-sync, discovery, prrt and swarm"))
         }
     }
+}
+
+/// A robot's day, shortened to so many minutes; needs root.
+pub fn soak_robot(minutes: u32) -> Result<(), String> {
+    shell::run(&format!("cargo run --release --quiet -p noctule --example soak_robot {minutes}"))
 }
 
 /// The long runs; what they found last stands in benchmarks/soak.md.

@@ -13,7 +13,7 @@
  * Text is UTF-8 and ends with a zero byte. Text, options and bytes are copied: they may go when the call returns.
  *
  * Threads. A node may be used by all threads at once. A publisher or subscriber may move between threads, but only one may
- * use it at a time. A sample may be read by several threads and is released by one. A handle is not used after it was
+ * use it at a time: a second call with the same publisher is NOCTULE_ERROR_BUSY; with a subscriber it is undefined. A sample may be read by several threads and is released by one. A handle is not used after it was
  * closed. Handles may be closed in any order: publishers and subscribers keep their node alive, samples their memory.
  * A process that forks opens its nodes afterwards. noctule_wake and noctule_stop may be called by any thread at any time, also
  * by signal handlers.
@@ -50,7 +50,8 @@ typedef enum {
     NOCTULE_ERROR_BUFFER = -5,   /* The buffer is too short. The sample stays. */
     NOCTULE_ERROR_BROKEN = -6,   /* A publisher wrote what cannot be; its sample is passed over. */
     NOCTULE_ERROR_BUG = -7,      /* A bug in the library; close the handle. */
-    NOCTULE_ERROR_WOULD_BLOCK = -8 /* keep_all, and a reader is behind; the sample was not published. */
+    NOCTULE_ERROR_WOULD_BLOCK = -8, /* keep_all, and a reader is behind; the sample was not published. */
+    NOCTULE_ERROR_BUSY = -9      /* Another thread is in a call with this publisher; nothing was published. */
 } noctule_status_t;
 
 /* One sentence about the last failure on the calling thread; "" if there was none. Never NULL. It stays until the next
@@ -59,12 +60,29 @@ const char *noctule_last_error(void);
 
 /* ---- Node ---- */
 
+/* A node's number, drawn at random at every start. */
+typedef struct {
+    uint8_t bytes[16];
+} noctule_node_id_t;
+
+/* Called with one notice: a word for its kind ("mismatch", "gone", "by_udp" ...) and a sentence. Both go when it returns. On the node's
+ * thread: it must not wait and closes nothing. */
+typedef void (*noctule_notice_callback_t)(void *context, const char *kind, const char *sentence);
+
 /* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
 typedef struct {
     uint32_t domain;                 /* Nodes of different domains do not see each other. 0 to 5000. */
     const char *const *static_peers; /* Nodes to be told by unicast where multicast does not reach: "192.168.1.7" (all */
     size_t static_peers_count;       /* nodes there) or "192.168.1.7:40123" (one). Default: none. */
-    const char *swarm_key;           /* File with the swarm's key. Default: no key. */
+    const char *swarm_key;           /* File with the swarm's key. Default: what the environment names, or no key. */
+    const char *interface_address;   /* Only the interface with this IPv4 address. Default: all that are up. */
+    bool shares_with_group;          /* Members of a group may read samples through shared memory, too ... */
+    uint32_t group;                  /* ... this one, by number. Default: only processes of the same user. */
+    bool without_shared_memory;      /* Samples go by UDP even to nodes of this host. */
+    size_t unacknowledged_bytes_max; /* Kept in all for readers of other hosts that have not acknowledged. Default 256 MiB. */
+    noctule_notice_callback_t on_notice; /* Gets what would go to standard error: a log hook. */
+    void *on_notice_context;         /* Passed on. */
+    void (*on_notice_done)(void *context); /* Called once the node has ended and nothing will be passed on any more. Default: nothing. */
 } noctule_node_options_t;
 
 /* Starts a node with one thread of its own. The name is for people; it need not be unique.
@@ -74,6 +92,76 @@ int noctule_node_open(const char *name, const noctule_node_options_t *options, n
 /* Tells other nodes that ask what a type is made of, so that their tools show samples as fields; generated code does it.
  * The text: docs/spec/type-description.md. Errors: ARGUMENT (it is none), SYSTEM (no room for more types). */
 int noctule_node_describe(const noctule_node_t *node, const char *description);
+
+/* Errors: ARGUMENT. */
+int noctule_node_id(const noctule_node_t *node, noctule_node_id_t *id);
+
+/* Another node. Texts go when the callback returns. */
+typedef struct {
+    noctule_node_id_t id;
+    const char *name;    /* For people. */
+    const char *address; /* Where its socket is: "192.168.1.7:40123". */
+    bool same_host;      /* It shares memory with this one. */
+} noctule_known_node_t;
+
+typedef void (*noctule_node_callback_t)(void *context, const noctule_known_node_t *node);
+
+/* Calls with each other node, by number, before it returns their count. Errors: ARGUMENT. */
+int noctule_nodes(const noctule_node_t *node, noctule_node_callback_t call, void *context);
+
+/* An endpoint of another node. Texts go when the callback returns. */
+typedef struct {
+    noctule_node_id_t node;
+    const char *node_name;
+    const char *topic;
+    const char *type_name;
+    uint64_t type_hash;
+    bool same_host;
+    bool is_publisher; /* Else a subscriber. */
+    bool transient_local;
+    int reliability; /* NOCTULE_BEST_EFFORT and so on. */
+    uint32_t keep_last;
+    uint32_t payload_bytes_max;
+} noctule_known_endpoint_t;
+
+typedef void (*noctule_endpoint_callback_t)(void *context, const noctule_known_endpoint_t *endpoint);
+
+/* Calls with each endpoint of other nodes, before it returns their count. Errors: ARGUMENT. */
+int noctule_endpoints(const noctule_node_t *node, noctule_endpoint_callback_t call, void *context);
+
+/* What a node's sockets have brought and taken. */
+typedef struct {
+    uint64_t sent_datagrams;
+    uint64_t send_calls;           /* System calls for them. */
+    uint64_t send_would_block;     /* The socket's buffer was full; what was due waited. */
+    uint64_t send_failed;          /* No route, or a network that is down. */
+    uint64_t unacknowledged_bytes; /* Now kept for readers of other hosts. */
+    uint64_t malformed;            /* Datagrams that break the specification. */
+    uint64_t strangers;            /* From nodes that are not known. */
+    uint64_t impostors;            /* Sealed by one member in the name of another. */
+    uint64_t refused_full;         /* Nodes or their pages, because a table was full. */
+    uint64_t refused_matches;      /* Endpoints that fit, because one has too many partners. */
+} noctule_node_counters_t;
+
+/* Errors: ARGUMENT. */
+int noctule_node_counters(const noctule_node_t *node, noctule_node_counters_t *counters);
+
+/* Clocks of this machine that others stamp in. */
+enum {
+    NOCTULE_CLOCK_MONOTONIC = 0, /* CLOCK_MONOTONIC: V4L2, most drivers. */
+    NOCTULE_CLOCK_REALTIME = 1,  /* CLOCK_REALTIME: the wall clock, stamps of packets. */
+    NOCTULE_CLOCK_TAI = 2        /* CLOCK_TAI: PTP; an error where the kernel was not told TAI. */
+};
+
+/* When a sample was true, on the node's clock, and how far that is known. */
+typedef struct {
+    int64_t time_ns;
+    int64_t bound_ns; /* Proven: the truth is within this of time_ns. -1: nothing is proven. */
+    int64_t sigma_ns; /* Standard error. -1: unknown. */
+} noctule_source_time_t;
+
+/* A stamp of another clock on the node's. The bound holds unless that clock was stepped between the stamp and now. Errors: ARGUMENT. */
+int noctule_source_time_of(const noctule_node_t *node, int clock, int64_t stamp_ns, noctule_source_time_t *source_time);
 
 /* Now, in nanoseconds of the node's clock; INT64_MIN if node is NULL. */
 int64_t noctule_now_ns(const noctule_node_t *node);
@@ -114,6 +202,7 @@ typedef struct {
     bool multicast;             /* Readers of other hosts are sent each datagram once, to a group. Not with NOCTULE_RELIABLE. */
     bool keep_all;              /* HISTORY: no sample gives way to a newer one. While a reader has qos.keep_last of them still to */
                                 /* read (to be sent or acknowledged, on other hosts), publishing fails with WOULD_BLOCK. */
+    int64_t linger_ns;          /* NOCTULE_RELIABLE: how long closing waits for acknowledgements. Default 1 s; negative: not at all. */
 } noctule_publisher_options_t;
 
 /* Opens a topic (1 to 255 bytes) for writing and tells the others. Errors: ARGUMENT, SYSTEM. */
@@ -127,6 +216,32 @@ int noctule_publish(noctule_publisher_t *publisher, const void *bytes, size_t le
 /* As noctule_publish, of bytes that were true at source_time_ns, e.g. when the camera's shutter opened. */
 int noctule_publish_at(noctule_publisher_t *publisher, const void *bytes, size_t length_bytes, int64_t source_time_ns);
 
+/* As noctule_publish, of bytes whose time is not exactly known, such as from noctule_source_time_of. */
+int noctule_publish_uncertain(noctule_publisher_t *publisher, const void *bytes, size_t length_bytes,
+                              const noctule_source_time_t *source_time);
+
+/* Lends a place of length_bytes for the next sample: in shared memory if all readers are on this host, so that nothing is copied. *place is
+ * aligned to 8 bytes, to 64 if there are more than 32, holds anything, and may be written until the loan is published or dropped, something
+ * else is published, or the publisher is closed. There is one loan at a time; another call replaces it. Errors: ARGUMENT, TOO_LONG. */
+int noctule_loan(noctule_publisher_t *publisher, size_t length_bytes, void **place);
+
+/* Publishes the first length_bytes of the loan, true at source_time_ns, or now if that is INT64_MIN. Errors: ARGUMENT (nothing, or less,
+ * is lent), WOULD_BLOCK (it stays lent). */
+int noctule_publish_loan(noctule_publisher_t *publisher, size_t length_bytes, int64_t source_time_ns);
+
+/* Takes a loan back, unpublished. Errors: ARGUMENT. */
+int noctule_drop_loan(noctule_publisher_t *publisher);
+
+/* What became of a publisher's samples. */
+typedef struct {
+    uint64_t published;
+    uint64_t given_up;        /* For some reader on another host, because its path carries less, or it does not acknowledge. */
+    uint64_t deadline_missed; /* Periods of the DEADLINE in which nothing was published. */
+} noctule_publisher_counters_t;
+
+/* Errors: ARGUMENT. */
+int noctule_publisher_counters(const noctule_publisher_t *publisher, noctule_publisher_counters_t *counters);
+
 /* Waits up to timeout_ns, or for ever if it is negative, until a sample of length_bytes can be published with keep_all.
  * NOCTULE_NOTHING when the time is over. Errors: ARGUMENT. */
 int noctule_wait_for_room(noctule_publisher_t *publisher, size_t length_bytes, int64_t timeout_ns);
@@ -139,7 +254,7 @@ int noctule_wait_for_acknowledgments(const noctule_publisher_t *publisher, int64
 /* Counts the subscribers that are matched now. Errors: ARGUMENT. */
 int noctule_publisher_readers(const noctule_publisher_t *publisher);
 
-/* NULL is allowed. */
+/* If it is reliable, waits up to linger_ns until readers of other hosts have acknowledged all. NULL is allowed. */
 void noctule_publisher_close(noctule_publisher_t *publisher);
 
 /* ---- Subscriber ---- */
@@ -161,6 +276,12 @@ typedef struct {
     uint32_t borrows;      /* Samples of one publisher that may be held at once, 1 to 7. Default 1. */
 } noctule_subscriber_options_t;
 
+/* How a sample came. */
+enum {
+    NOCTULE_ROUTE_SHARED_MEMORY = 0,
+    NOCTULE_ROUTE_UDP = 1 /* From another host, or where shared memory was refused. */
+};
+
 /* What is known of a sample. */
 typedef struct {
     const void *bytes;       /* Aligned to 8 bytes, to 64 if there are more than 32. Not NULL. */
@@ -173,6 +294,8 @@ typedef struct {
     int64_t bound_ns;        /* Proven: the true age is within this of age_ns; 0 on one clock. -1: nothing is proven. */
     int64_t sigma_ns;        /* Standard error of age_ns if least delays are equal both ways. -1: unknown. */
     const char *format;      /* Name of the format of the bytes; NULL if the publisher names none. Stays for ever. */
+    noctule_node_id_t publisher; /* The node that published it. */
+    int route;               /* NOCTULE_ROUTE_SHARED_MEMORY or NOCTULE_ROUTE_UDP. */
 } noctule_sample_info_t;
 
 /* Opens a topic for reading and tells the others; publishers are found from now on. Errors: ARGUMENT, SYSTEM. */
@@ -196,6 +319,11 @@ int noctule_take_into(noctule_subscriber_t *subscriber, void *buffer, size_t buf
 
 /* Counts the publishers that are matched now. Errors: ARGUMENT. */
 int noctule_subscriber_publishers(noctule_subscriber_t *subscriber);
+
+/* A file descriptor for poll, epoll and select that is readable while there may be a sample. When it is, take until there is NOTHING,
+ * which makes it wait for the next. Do not read from it or close it; it goes with the subscriber. The first call starts a thread that
+ * sleeps while nothing comes. Errors: ARGUMENT, SYSTEM. */
+int noctule_subscriber_descriptor(noctule_subscriber_t *subscriber);
 
 /* What a subscriber has seen of its topic since it was opened. Ages are those when samples were taken; a quantile is told, within
  * 0.8 %, if ten samples lie beyond it; INT64_MIN: not known. */

@@ -11,6 +11,7 @@
 #include <noctule/noctule.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -90,6 +91,22 @@ private:
     std::size_t size_;
 };
 
+// A node's number.
+using NodeId = std::array<std::uint8_t, 16>;
+
+namespace detail {
+
+inline NodeId id(const noctule_node_id_t &from) {
+    NodeId id;
+    std::copy(std::begin(from.bytes), std::end(from.bytes), id.begin());
+    return id;
+}
+
+}  // namespace detail
+
+// How a sample came: by UDP also where shared memory was refused.
+enum class Route { shared_memory = NOCTULE_ROUTE_SHARED_MEMORY, udp = NOCTULE_ROUTE_UDP };
+
 // How old a sample was when it was taken, in the clock of the reader.
 struct Age {
     nanoseconds value;
@@ -105,6 +122,8 @@ struct SampleInfo {
     nanoseconds receive_time;                 // When it was taken.
     std::optional<Age> age;                   // None: the publisher's clock is not known yet.
     std::optional<std::string_view> format;   // Of the bytes; none: the publisher names none.
+    NodeId publisher;                         // The node that published it.
+    Route route;
 };
 
 // A sample where it lies in shared memory, which is not used again while this lives.
@@ -123,7 +142,8 @@ public:
     SampleInfo info() const {
         return {info_.sequence, info_.missed, detail::known(info_.source_time_ns, INT64_MIN),
                 nanoseconds(info_.receive_time_ns), age(),
-                info_.format ? std::optional<std::string_view>(info_.format) : std::nullopt};
+                info_.format ? std::optional<std::string_view>(info_.format) : std::nullopt,
+                detail::id(info_.publisher), static_cast<Route>(info_.route)};
     }
 
 private:
@@ -165,6 +185,7 @@ struct PublisherOptions {
     std::uint32_t borrows = 7;
     bool multicast = false;
     bool keep_all = false;
+    nanoseconds linger = std::chrono::seconds(1);  // How long the destructor of a reliable one waits for acknowledgements.
 };
 
 // As noctule_subscriber_options_t, and with its defaults.
@@ -183,6 +204,85 @@ struct NodeOptions {
     std::uint32_t domain = 0;
     std::vector<std::string> static_peers = {};
     std::optional<std::string> swarm_key = std::nullopt;
+    std::optional<std::string> interface_address = std::nullopt;
+    std::optional<std::uint32_t> share_with_group = std::nullopt;
+    bool shared_memory = true;
+    std::size_t unacknowledged_bytes_max = 0;  // Default: 256 MiB.
+    // Gets what would go to standard error: a word for the kind, and a sentence. On the node's thread: it must not wait, throws nothing, and
+    // destroys nothing of this library.
+    std::function<void(std::string_view kind, std::string_view sentence)> on_notice = nullptr;
+};
+
+// Another node.
+struct KnownNode {
+    NodeId id;
+    std::string name;
+    std::string address;
+    bool same_host;
+};
+
+// An endpoint of another node.
+struct KnownEndpoint {
+    NodeId node;
+    std::string node_name;
+    std::string topic;
+    std::string type_name;
+    std::uint64_t type_hash;
+    bool same_host;
+    bool is_publisher;
+    bool transient_local;
+    Reliability reliability;
+    std::uint32_t keep_last;
+    std::uint32_t payload_bytes_max;
+};
+
+// Clocks of this machine that others stamp in.
+enum class StampClock {
+    monotonic = NOCTULE_CLOCK_MONOTONIC,
+    realtime = NOCTULE_CLOCK_REALTIME,
+    tai = NOCTULE_CLOCK_TAI,
+};
+
+// When a sample was true, on the node's clock, and how far that is known.
+struct SourceTime {
+    nanoseconds time;
+    std::optional<nanoseconds> bound = std::nullopt;
+    std::optional<nanoseconds> sigma = std::nullopt;
+};
+
+using NodeCounters = noctule_node_counters_t;
+using PublisherCounters = noctule_publisher_counters_t;
+
+// A place for the next sample of a publisher, in shared memory if all readers are on this host. It is published once, or dropped when this goes.
+// Its publisher stays where it is meanwhile and publishes nothing else.
+class Loan {
+public:
+    Loan(noctule_publisher_t *publisher, void *place, std::size_t size) noexcept
+        : publisher_(publisher), place_(place), size_(size) {}
+    Loan(Loan &&other) noexcept
+        : publisher_(std::exchange(other.publisher_, nullptr)), place_(other.place_), size_(other.size_) {}
+    Loan &operator=(Loan &&) = delete;
+    ~Loan() {
+        if (publisher_) noctule_drop_loan(publisher_);
+    }
+
+    std::uint8_t *data() const noexcept { return static_cast<std::uint8_t *>(place_); }
+    std::size_t size() const noexcept { return size_; }
+
+    // Publishes it, true at source_time of the node's clock, or now.
+    void publish(std::optional<nanoseconds> source_time = std::nullopt) { publish_part(size_, source_time); }
+
+    // The same of its first bytes.
+    void publish_part(std::size_t length_bytes, std::optional<nanoseconds> source_time = std::nullopt) {
+        const std::int64_t time_ns = source_time ? source_time->count() : INT64_MIN;
+        detail::check(noctule_publish_loan(publisher_, length_bytes, time_ns));
+        publisher_ = nullptr;
+    }
+
+private:
+    noctule_publisher_t *publisher_;
+    void *place_;
+    std::size_t size_;
 };
 
 // Publishes samples of one topic.
@@ -208,6 +308,26 @@ public:
     // Bytes that were true at source_time of the node's clock, e.g. when the camera's shutter opened.
     void publish_at(const void *bytes, std::size_t length_bytes, nanoseconds source_time) {
         detail::check(noctule_publish_at(publisher_.get(), bytes, length_bytes, source_time.count()));
+    }
+
+    // Bytes whose time is not exactly known, such as from Node::source_time_of.
+    void publish_uncertain(const void *bytes, std::size_t length_bytes, const SourceTime &source) {
+        const noctule_source_time_t given = {source.time.count(), source.bound ? source.bound->count() : -1,
+                                             source.sigma ? source.sigma->count() : -1};
+        detail::check(noctule_publish_uncertain(publisher_.get(), bytes, length_bytes, &given));
+    }
+
+    // A place for the next sample, to be written and then published. One at a time.
+    Loan loan(std::size_t length_bytes) {
+        void *place = nullptr;
+        detail::check(noctule_loan(publisher_.get(), length_bytes, &place));
+        return Loan(publisher_.get(), place, length_bytes);
+    }
+
+    PublisherCounters counters() const {
+        PublisherCounters counters;
+        detail::check(noctule_publisher_counters(publisher_.get(), &counters));
+        return counters;
     }
 
     // As publish, with keep_all: false, and nothing is published, while a reader is behind.
@@ -279,6 +399,9 @@ public:
                 from.deadline_missed, from.bytes,             from.aged,            age(from.age_p50_ns), age(from.age_p90_ns),
                 age(from.age_p99_ns), age(from.age_p99_9_ns), age(from.age_max_ns), detail::known(from.bound_ns, -1)};
     }
+
+    // For poll and epoll: readable while there may be a sample. When it is, take until there is none.
+    int descriptor() { return detail::check(noctule_subscriber_descriptor(subscriber_.get())); }
 
     // For functions of noctule.h; this stays its owner.
     noctule_subscriber_t *get() const noexcept { return subscriber_.get(); }
@@ -371,6 +494,20 @@ public:
         given.static_peers = peers.data();
         given.static_peers_count = peers.size();
         given.swarm_key = options.swarm_key ? options.swarm_key->c_str() : nullptr;
+        given.interface_address = options.interface_address ? options.interface_address->c_str() : nullptr;
+        given.shares_with_group = options.share_with_group.has_value();
+        given.group = options.share_with_group.value_or(0);
+        given.without_shared_memory = !options.shared_memory;
+        given.unacknowledged_bytes_max = options.unacknowledged_bytes_max;
+        std::unique_ptr<Hook> hook;
+        if (options.on_notice) {
+            hook = std::make_unique<Hook>(options.on_notice);
+            given.on_notice = [](void *context, const char *kind, const char *sentence) {
+                (*static_cast<Hook *>(context))(kind, sentence);
+            };
+            given.on_notice_context = hook.release();
+            given.on_notice_done = [](void *context) { delete static_cast<Hook *>(context); };
+        }
         noctule_node_t *node = nullptr;
         detail::check(noctule_node_open(name.c_str(), &given, &node));
         node_.reset(node);
@@ -388,6 +525,7 @@ public:
         given.borrows = options.borrows;
         given.multicast = options.multicast;
         given.keep_all = options.keep_all;
+        given.linger_ns = options.linger.count() > 0 ? options.linger.count() : -1;
         noctule_publisher_t *publisher = nullptr;
         detail::check(noctule_publisher_open(node_.get(), topic.c_str(), &given, &publisher));
         return Publisher(publisher);
@@ -411,7 +549,52 @@ public:
     // Now on the node's clock.
     nanoseconds now() const noexcept { return nanoseconds(noctule_now_ns(node_.get())); }
 
+    // A stamp of another clock on the node's.
+    SourceTime source_time_of(StampClock clock, nanoseconds stamp) const {
+        noctule_source_time_t time;
+        detail::check(noctule_source_time_of(node_.get(), static_cast<int>(clock), stamp.count(), &time));
+        return {nanoseconds(time.time_ns), detail::known(time.bound_ns, -1), detail::known(time.sigma_ns, -1)};
+    }
+
+    NodeId id() const {
+        noctule_node_id_t id;
+        detail::check(noctule_node_id(node_.get(), &id));
+        return detail::id(id);
+    }
+
+    // Every other node, by number.
+    std::vector<KnownNode> nodes() const {
+        std::vector<KnownNode> nodes;
+        const auto add = [](void *context, const noctule_known_node_t *node) {
+            static_cast<std::vector<KnownNode> *>(context)->push_back(
+                {detail::id(node->id), node->name, node->address, node->same_host});
+        };
+        detail::check(noctule_nodes(node_.get(), add, &nodes));
+        return nodes;
+    }
+
+    // Every endpoint of other nodes.
+    std::vector<KnownEndpoint> endpoints() const {
+        std::vector<KnownEndpoint> endpoints;
+        const auto add = [](void *context, const noctule_known_endpoint_t *from) {
+            static_cast<std::vector<KnownEndpoint> *>(context)->push_back(
+                {detail::id(from->node), from->node_name, from->topic, from->type_name, from->type_hash, from->same_host,
+                 from->is_publisher, from->transient_local, static_cast<Reliability>(from->reliability), from->keep_last,
+                 from->payload_bytes_max});
+        };
+        detail::check(noctule_endpoints(node_.get(), add, &endpoints));
+        return endpoints;
+    }
+
+    NodeCounters counters() const {
+        NodeCounters counters;
+        detail::check(noctule_node_counters(node_.get(), &counters));
+        return counters;
+    }
+
 private:
+    using Hook = std::function<void(std::string_view, std::string_view)>;
+
     detail::Owner<noctule_node_t, noctule_node_close> node_;
 };
 

@@ -21,6 +21,8 @@ const BROKEN: c_int = -6;
 const BUG: c_int = -7;
 /// Keep all, and a reader is behind: nothing was published.
 const WOULD_BLOCK: c_int = -8;
+/// Another thread uses the handle.
+const BUSY: c_int = -9;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -39,6 +41,11 @@ impl Failure {
     /// The caller gave something that cannot be used.
     pub(crate) fn argument(sentence: impl Into<String>) -> Failure {
         Failure { code: ARGUMENT, sentence: sentence.into() }
+    }
+
+    /// Another thread is in a call with the same handle.
+    pub(crate) fn busy(sentence: impl Into<String>) -> Failure {
+        Failure { code: BUSY, sentence: sentence.into() }
     }
 
     /// The system, or this library's limits, have no more of it.
@@ -62,7 +69,9 @@ impl From<PublishError> for Failure {
         let code = match error {
             PublishError::TooLong { .. } | PublishError::TooLongForNetwork { .. } => TOO_LONG,
             PublishError::WouldBlock { .. } => WOULD_BLOCK,
-            PublishError::Format { .. } | PublishError::Forked { .. } => ARGUMENT,
+            PublishError::Format { .. } | PublishError::Forked { .. } | PublishError::NotLent { .. } => {
+                ARGUMENT
+            }
         };
         Failure { code, sentence: error.to_string() }
     }

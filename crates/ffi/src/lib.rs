@@ -13,6 +13,7 @@
 mod argument;
 pub mod dispatcher;
 pub mod failure;
+pub mod known;
 pub mod node;
 pub mod publisher;
 pub mod subscriber;

@@ -1,12 +1,14 @@
 //! `noctule_node_*`.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
-use noctule::{DescribeError, Node};
+use noctule::{DescribeError, Node, NodeBuilder, StampClock};
+use noctule_timebase::Span;
 
 use crate::argument;
 use crate::failure::{Failure, OK, Outcome, guard};
+use crate::publisher::SourceTimeGiven;
 
 /// `noctule_node_t`.
 pub struct NodeHandle(pub(crate) Arc<Node>);
@@ -18,6 +20,15 @@ pub struct NodeOptions {
     static_peers: *const *const c_char,
     static_peers_count: usize,
     swarm_key: *const c_char,
+    interface_address: *const c_char,
+    /// A C `bool`, which may hold anything if it was not initialised.
+    shares_with_group: u8,
+    group: u32,
+    without_shared_memory: u8,
+    unacknowledged_bytes_max: usize,
+    on_notice: Option<NoticeCallback>,
+    on_notice_context: *mut c_void,
+    on_notice_done: Option<unsafe extern "C" fn(context: *mut c_void)>,
 }
 
 /// Starts a node.
@@ -55,6 +66,8 @@ unsafe fn open(name: *const c_char, options: *const NodeOptions, node: *mut *mut
         if let Some(file) = unsafe { argument::optional_text(options.swarm_key, "swarm_key") }? {
             builder = builder.swarm_key(file);
         }
+        // SAFETY: passed on.
+        builder = unsafe { more_options(builder, options) }?;
     }
     *node = Box::into_raw(Box::new(NodeHandle(Arc::new(builder.open()?))));
     Ok(OK)
@@ -75,6 +88,100 @@ pub unsafe extern "C" fn noctule_node_describe(node: *const NodeHandle, descript
             Err(error @ DescribeError::Text(_)) => Err(Failure::argument(error.to_string())),
             Err(error) => Err(Failure::system(error.to_string())),
         }
+    })
+}
+
+/// `noctule_notice_callback_t`.
+type NoticeCallback =
+    unsafe extern "C" fn(context: *mut c_void, kind: *const c_char, sentence: *const c_char);
+
+/// The caller's, which the node's thread may use, and what is called when it does no more.
+struct Context(*mut c_void, Option<unsafe extern "C" fn(context: *mut c_void)>);
+
+// SAFETY: the caller's promise: the node's thread may use it, and no other does through us.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Some(done) = self.1 {
+            // SAFETY: the caller's function and what it wants to be called with, once.
+            unsafe { done(self.0) }
+        }
+    }
+}
+
+impl Context {
+    /// As a method, so that a closure takes all of it and not the pointer alone.
+    fn pointer(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// # Safety
+/// As the header says.
+unsafe fn more_options(mut builder: NodeBuilder, options: &NodeOptions) -> Result<NodeBuilder, Failure> {
+    // SAFETY: null or the caller's text.
+    if let Some(address) = unsafe { argument::optional_text(options.interface_address, "interface_address") }?
+    {
+        let wrong = |_| {
+            Failure::argument(format!("{address} is no IPv4 address of an interface; write e.g. 192.168.1.7"))
+        };
+        builder = builder.interface(address.parse().map_err(wrong)?);
+    }
+    if options.shares_with_group != 0 {
+        builder = builder.share_with_group(options.group);
+    }
+    if options.without_shared_memory != 0 {
+        builder = builder.without_shared_memory();
+    }
+    if options.unacknowledged_bytes_max > 0 {
+        builder = builder.unacknowledged_bytes_max(options.unacknowledged_bytes_max);
+    }
+    if let Some(call) = options.on_notice {
+        let context = Context(options.on_notice_context, options.on_notice_done);
+        builder = builder.on_notice(move |notice| {
+            let kind = CString::new(notice.kind()).unwrap_or_default();
+            let sentence = CString::new(notice.to_string().replace('\0', "")).unwrap_or_default();
+            // SAFETY: the caller's function and what it wants to be called with; both texts stay until it returns.
+            unsafe { call(context.pointer(), kind.as_ptr(), sentence.as_ptr()) }
+        });
+    }
+    Ok(builder)
+}
+
+/// A stamp of another clock on the node's.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_source_time_of(
+    node: *const NodeHandle,
+    clock: c_int,
+    stamp_ns: i64,
+    source_time: *mut SourceTimeGiven,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let result = unsafe { argument::exclusive(source_time, "source_time") }?;
+        // SAFETY: null or the caller's handle.
+        let node = unsafe { argument::shared(node, "node") }?;
+        let clock = match clock {
+            0 => StampClock::Monotonic,
+            1 => StampClock::Realtime,
+            2 => StampClock::Tai,
+            _ => return Err(Failure::argument(format!("no clock has the number {clock}; 0 to 2 are"))),
+        };
+        let time =
+            node.0.source_time_of(clock, stamp_ns).map_err(|error| Failure::argument(error.to_string()))?;
+        let width = |width: Option<Span>| width.map_or(-1, Span::ns);
+        *result = SourceTimeGiven {
+            time_ns: time.time.ns(),
+            bound_ns: width(time.bound),
+            sigma_ns: width(time.sigma),
+        };
+        Ok(OK)
     })
 }
 

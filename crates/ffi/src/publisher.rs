@@ -1,19 +1,20 @@
 //! `noctule_publisher_*` and `noctule_publish*`.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
-use noctule::{Node, Publisher};
-use noctule_timebase::Instant;
+use noctule::{Node, Publisher, SourceTime};
+use noctule_timebase::{Instant, Span};
 
 use crate::argument::{self, QosOptions};
-use crate::failure::{NOTHING, OK, Outcome, guard};
+use crate::failure::{Failure, NOTHING, OK, Outcome, guard};
 use crate::node::{NodeHandle, close};
 
 /// `noctule_publisher_t`.
 pub struct PublisherHandle {
-    publisher: Publisher,
+    /// Never waited for: a second thread is an error, where it would lose samples.
+    publisher: Mutex<Publisher>,
     // After the publisher: its thread tells the others that the publisher has gone.
     _node: Arc<Node>,
 }
@@ -30,6 +31,7 @@ pub struct PublisherOptions {
     /// A C `bool`, which may hold anything if it was not initialised.
     multicast: u8,
     keep_all: u8,
+    linger_ns: i64,
 }
 
 /// Opens a topic for writing.
@@ -84,10 +86,149 @@ unsafe fn open(
         if options.keep_all != 0 {
             builder = builder.keep_all(qos.depth);
         }
+        if options.linger_ns != 0 {
+            builder = builder.linger(argument::timeout(options.linger_ns).unwrap_or_default());
+        }
     }
     let publisher = builder.open()?;
-    *handle = Box::into_raw(Box::new(PublisherHandle { publisher, _node: Arc::clone(&node.0) }));
+    *handle = Box::into_raw(Box::new(PublisherHandle {
+        publisher: Mutex::new(publisher),
+        _node: Arc::clone(&node.0),
+    }));
     Ok(OK)
+}
+
+/// The publisher, for one thread at a time.
+///
+/// # Safety
+/// `handle` is null or the caller's.
+unsafe fn publisher_of<'a>(handle: *const PublisherHandle) -> Result<MutexGuard<'a, Publisher>, Failure> {
+    // SAFETY: the caller's promise.
+    let handle = unsafe { argument::shared(handle, "publisher") }?;
+    match handle.publisher.try_lock() {
+        Ok(publisher) => Ok(publisher),
+        // A panic left it whole: what it does is counted before it is done.
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(Failure::busy(
+            "another thread is using this publisher; open one for each thread, or lock it; nothing was published",
+        )),
+    }
+}
+
+/// `noctule_publisher_counters_t`.
+#[repr(C)]
+pub struct PublisherCounters {
+    published: u64,
+    given_up: u64,
+    deadline_missed: u64,
+}
+
+/// Counts what became of samples.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_publisher_counters(
+    publisher: *const PublisherHandle,
+    counters: *mut PublisherCounters,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let counters = unsafe { argument::exclusive(counters, "counters") }?;
+        // SAFETY: null or the caller's handle.
+        let publisher = unsafe { publisher_of(publisher) }?;
+        *counters = PublisherCounters {
+            published: publisher.published(),
+            given_up: publisher.given_up(),
+            deadline_missed: publisher.deadline_missed().total,
+        };
+        Ok(OK)
+    })
+}
+
+/// Publishes a copy of some bytes that were true at about `source_time_ns`.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_publish_uncertain(
+    publisher: *const PublisherHandle,
+    bytes: *const c_void,
+    length_bytes: usize,
+    source_time: *const SourceTimeGiven,
+) -> c_int {
+    guard(|| {
+        // SAFETY: null or what the caller gives.
+        let given = unsafe { argument::shared(source_time, "source_time") }?;
+        // SAFETY: null or the caller's handle.
+        let mut publisher = unsafe { publisher_of(publisher) }?;
+        // SAFETY: the caller's bytes.
+        let bytes = unsafe { argument::slice(bytes.cast(), length_bytes, "bytes") }?;
+        let width = |ns: i64| (ns >= 0).then(|| Span::from_ns(ns));
+        let time = Instant::from_ns(given.time_ns);
+        let source = SourceTime { time, bound: width(given.bound_ns), sigma: width(given.sigma_ns) };
+        publisher.publish_uncertain(bytes, source)?;
+        Ok(OK)
+    })
+}
+
+/// `noctule_source_time_t`.
+#[repr(C)]
+pub struct SourceTimeGiven {
+    pub(crate) time_ns: i64,
+    pub(crate) bound_ns: i64,
+    pub(crate) sigma_ns: i64,
+}
+
+/// Lends a place for the next sample.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_loan(
+    publisher: *const PublisherHandle,
+    length_bytes: usize,
+    place: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let place = unsafe { argument::exclusive(place, "place") }?;
+        *place = std::ptr::null_mut();
+        // SAFETY: null or the caller's handle.
+        *place = unsafe { publisher_of(publisher) }?.loan(length_bytes)?.cast();
+        Ok(OK)
+    })
+}
+
+/// Publishes what was lent.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_publish_loan(
+    publisher: *const PublisherHandle,
+    length_bytes: usize,
+    source_time_ns: i64,
+) -> c_int {
+    guard(|| {
+        let time = (source_time_ns != i64::MIN).then(|| Instant::from_ns(source_time_ns));
+        // SAFETY: null or the caller's handle.
+        unsafe { publisher_of(publisher) }?.publish_loan(length_bytes, time)?;
+        Ok(OK)
+    })
+}
+
+/// Takes back what was lent, unpublished.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_drop_loan(publisher: *const PublisherHandle) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle.
+        unsafe { publisher_of(publisher) }?.drop_loan();
+        Ok(OK)
+    })
 }
 
 /// Publishes a copy of some bytes, true now.
@@ -96,13 +237,13 @@ unsafe fn open(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publish(
-    publisher: *mut PublisherHandle,
+    publisher: *const PublisherHandle,
     bytes: *const c_void,
     length_bytes: usize,
 ) -> c_int {
     guard(|| {
-        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
-        let PublisherHandle { publisher, .. } = unsafe { argument::exclusive(publisher, "publisher") }?;
+        // SAFETY: null or the caller's handle.
+        let mut publisher = unsafe { publisher_of(publisher) }?;
         // SAFETY: the caller's bytes.
         publisher.publish(unsafe { argument::slice(bytes.cast(), length_bytes, "bytes") }?)?;
         Ok(OK)
@@ -115,14 +256,14 @@ pub unsafe extern "C" fn noctule_publish(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_publish_at(
-    publisher: *mut PublisherHandle,
+    publisher: *const PublisherHandle,
     bytes: *const c_void,
     length_bytes: usize,
     source_time_ns: i64,
 ) -> c_int {
     guard(|| {
-        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
-        let PublisherHandle { publisher, .. } = unsafe { argument::exclusive(publisher, "publisher") }?;
+        // SAFETY: null or the caller's handle.
+        let mut publisher = unsafe { publisher_of(publisher) }?;
         // SAFETY: the caller's bytes.
         let bytes = unsafe { argument::slice(bytes.cast(), length_bytes, "bytes") }?;
         publisher.publish_at(bytes, Instant::from_ns(source_time_ns))?;
@@ -136,13 +277,13 @@ pub unsafe extern "C" fn noctule_publish_at(
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn noctule_wait_for_room(
-    publisher: *mut PublisherHandle,
+    publisher: *const PublisherHandle,
     length_bytes: usize,
     timeout_ns: i64,
 ) -> c_int {
     guard(|| {
-        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
-        let PublisherHandle { publisher, .. } = unsafe { argument::exclusive(publisher, "publisher") }?;
+        // SAFETY: null or the caller's handle.
+        let mut publisher = unsafe { publisher_of(publisher) }?;
         let timeout = argument::timeout(timeout_ns).unwrap_or(Duration::MAX);
         Ok(if publisher.wait_for_room(length_bytes, timeout) { OK } else { NOTHING })
     })
@@ -159,7 +300,7 @@ pub unsafe extern "C" fn noctule_wait_for_acknowledgments(
 ) -> c_int {
     guard(|| {
         // SAFETY: null or the caller's handle.
-        let PublisherHandle { publisher, .. } = unsafe { argument::shared(publisher, "publisher") }?;
+        let publisher = unsafe { publisher_of(publisher) }?;
         let timeout = argument::timeout(timeout_ns).unwrap_or(Duration::MAX);
         Ok(if publisher.wait_for_acknowledgments(timeout) { OK } else { NOTHING })
     })
@@ -173,7 +314,7 @@ pub unsafe extern "C" fn noctule_wait_for_acknowledgments(
 pub unsafe extern "C" fn noctule_publisher_readers(publisher: *const PublisherHandle) -> c_int {
     guard(|| {
         // SAFETY: null or the caller's handle.
-        let readers = unsafe { argument::shared(publisher, "publisher") }?.publisher.readers();
+        let readers = unsafe { publisher_of(publisher) }?.readers();
         Ok(c_int::try_from(readers).unwrap_or(c_int::MAX))
     })
 }

@@ -1,10 +1,11 @@
 //! `noctule_subscriber_*`, `noctule_take*`, `noctule_receive` and `noctule_sample_release`.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noctule::{Node, Sample, SampleInfo, Subscriber, TakeError, TopicStatistics};
+use noctule::{Node, Route, Sample, SampleInfo, Subscriber, TakeError, TopicStatistics};
 use noctule_timebase::Span;
 
 use crate::argument::{self, QosOptions};
@@ -48,6 +49,8 @@ pub struct Info {
     bound_ns: i64,
     sigma_ns: i64,
     format: *const c_char,
+    publisher: [u8; 16],
+    route: c_int,
 }
 
 impl Info {
@@ -63,6 +66,11 @@ impl Info {
             bound_ns: info.bound.map_or(-1, Span::ns),
             sigma_ns: info.sigma.map_or(-1, Span::ns),
             format: argument::format_name(info.format),
+            publisher: info.publisher.0,
+            route: match info.route {
+                Route::SharedMemory => 0,
+                Route::Udp => 1,
+            },
         }
     }
 }
@@ -280,6 +288,22 @@ pub unsafe extern "C" fn noctule_subscriber_publishers(subscriber: *mut Subscrib
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
         let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
         Ok(c_int::try_from(subscriber.publishers()).unwrap_or(c_int::MAX))
+    })
+}
+
+/// A descriptor to poll.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_subscriber_descriptor(subscriber: *mut SubscriberHandle) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle, which no other thread uses meanwhile.
+        let SubscriberHandle { subscriber, .. } = unsafe { argument::exclusive(subscriber, "subscriber") }?;
+        let descriptor = subscriber.descriptor();
+        descriptor.map(|descriptor| descriptor.as_raw_fd()).map_err(|error| {
+            Failure::system(format!("a descriptor to poll, or its thread, cannot be had: {error}"))
+        })
     })
 }
 

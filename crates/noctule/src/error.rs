@@ -124,6 +124,18 @@ pub enum PublishError {
         /// Longest possible.
         most_bytes: usize,
     },
+    /// More than was lent, or nothing was.
+    #[error(
+        "topic {topic}: {bytes} bytes of a loan are to be published, and {lent_bytes} are lent; ask for a loan first, as long as the sample"
+    )]
+    NotLent {
+        /// The topic.
+        topic: String,
+        /// What is to be published.
+        bytes: usize,
+        /// What is lent.
+        lent_bytes: usize,
+    },
     /// Keep all, and a reader is behind by the whole history. Nothing was published.
     #[error(
         "topic {topic} keeps all samples and a reader is behind by as many as it keeps; publish again later, or wait for room"

@@ -66,6 +66,7 @@ mod node;
 mod notice;
 mod publisher;
 mod sample;
+mod stamp;
 mod statistics;
 mod subscriber;
 mod topic_formats;
@@ -92,19 +93,19 @@ pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::{Estimate, Exchange};
 pub use node::{
     DescribeError, KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PathFigures,
-    PingError,
-    SendCounters,
+    PingError, SendCounters, UNACKNOWLEDGED_BYTES_DEFAULT,
 };
-pub use notice::Notice;
+pub use notice::{Notice, NoticeHook};
 pub use publisher::{
-    PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
+    LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
     TypedPublisherBuilder,
 };
 pub use sample::{Age, Route, Sample, SampleInfo};
+pub use stamp::{StampClock, StampError};
 pub use statistics::{SubscriberCounters, SubscriberStatistics, TopicStatistics, WindowStatistics};
 pub use subscriber::{
-    InPlace, Ready, Subscriber, SubscriberBuilder, TypedSample, TypedSubscriber, TypedSubscriberBuilder,
-    Wait, WaitSet, Waker,
+    InPlace, Ready, Samples, Subscriber, SubscriberBuilder, TypedSample, TypedSubscriber,
+    TypedSubscriberBuilder, Wait, WaitSet, Waker,
 };
 pub use type_descriptions::{DESCRIBED_BYTES_MAX, DESCRIBED_TYPES_MAX, DescriptionCounters};
 
@@ -112,6 +113,12 @@ pub use type_descriptions::{DESCRIBED_BYTES_MAX, DESCRIBED_TYPES_MAX, Descriptio
 #[doc(hidden)]
 pub fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
     node::local_packet(name, bytes)
+}
+
+/// Reads a datagram about samples by UDP on one host and writes it again; for the fuzzer.
+#[doc(hidden)]
+pub fn by_udp_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    node::by_udp_again(bytes)
 }
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.

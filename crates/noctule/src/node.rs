@@ -9,12 +9,13 @@ mod descriptions;
 mod directory;
 mod door;
 mod driver;
+mod fallback;
 mod groups;
 mod hand_over;
 mod kernel_queue;
+mod known;
 mod lead;
 mod local;
-mod notice_printer;
 mod outbox;
 mod overload;
 mod path;
@@ -27,6 +28,7 @@ mod send;
 mod sockets;
 mod state;
 mod suspects;
+mod unacknowledged;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -36,7 +38,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use noctule_discovery::{
-    Counters, Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
+    Discovery, DiscoveryConfig, Durability, Endpoint, EndpointId, Identity, NodeId, Reliability,
 };
 use noctule_prrt::{LinkCounters, ReceivedCounters, SentCounters};
 use noctule_shm_ring::RingConfig;
@@ -49,17 +51,17 @@ use rustix::fd::OwnedFd;
 
 use crate::clock::{self, LocalClock};
 use crate::deadline::DeadlineMissed;
-use crate::envelope::{Envelope, RefusedCounters};
+use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::key_file::KeyFile;
-use crate::notice::Notice;
+use crate::notice::{Notice, NoticeHook};
 use crate::publisher::{PublishedTopic, PublisherBuilder};
 use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
 use crate::swarm_key::SwarmKey;
-use crate::type_descriptions::DescriptionCounters;
 use alarm::Alarm;
 use deadlines::Topic;
 pub use descriptions::DescribeError;
+pub use known::{KnownEndpoint, KnownNode, NodeCounters};
 use lead::Lead;
 use offer::Offer;
 use outbox::Outbox;
@@ -69,6 +71,8 @@ pub use ping::{PINGS_LIMIT, PingError};
 use ports::{DISCOVERY_PORT, DOMAIN_MAX};
 use sockets::Sockets;
 use state::State;
+pub use unacknowledged::UNACKNOWLEDGED_BYTES_DEFAULT;
+use unacknowledged::Unacknowledged;
 
 /// A participant of the swarm. Dropping it says goodbye and ends its thread: keep it as long as its
 /// publishers and subscribers, which then still reach partners they have on this host, and no others.
@@ -107,8 +111,8 @@ pub(crate) struct Shared {
     guard: ForkGuard,
     /// Group whose members may read our memory, too.
     group: Option<u32>,
-    /// Notices go to standard error.
-    tells: bool,
+    /// Where notices go as they come; `None`: they are kept.
+    hook: Option<NoticeHook>,
 }
 
 /// How a node is set up.
@@ -122,8 +126,9 @@ pub struct NodeBuilder {
     clock: LocalClock,
     interface: Option<Ipv4Addr>,
     group: Option<u32>,
-    tells: bool,
+    hook: Option<NoticeHook>,
     shares_memory: bool,
+    unacknowledged_bytes_max: usize,
 }
 
 impl NodeBuilder {
@@ -174,10 +179,24 @@ impl NodeBuilder {
         self
     }
 
+    /// Bytes of samples that this node keeps until nodes of other hosts have been sent or have acknowledged them, of all its topics and
+    /// readers together. Beyond that samples are given up, which counts and is a notice. Default 256 MiB.
+    pub fn unacknowledged_bytes_max(mut self, bytes: usize) -> Self {
+        self.unacknowledged_bytes_max = bytes;
+        self
+    }
+
     /// Keeps notices (mismatches, refusals, keys that do not fit) for [`Node::poll_notice`]. Default:
     /// they go to standard error, so that none is silent.
     pub fn keep_notices(mut self) -> Self {
-        self.tells = false;
+        self.hook = None;
+        self
+    }
+
+    /// Calls `hook` with each notice, on the node's thread and in order: to log them as the program logs all else. It must not wait, and
+    /// does not close the node. Default: they go to standard error, at most 20 in 10 s.
+    pub fn on_notice(mut self, hook: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.hook = Some(NoticeHook::new(hook));
         self
     }
 
@@ -219,11 +238,13 @@ impl NodeBuilder {
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
         let alarm = Alarm::new().map_err(system("no timer"))?;
+        let mut state = State::new(id, (discovery, envelope), clock.clone(), exchange_key);
+        state.unacknowledged = Unacknowledged::new(self.unacknowledged_bytes_max);
         let shared = Arc::new(Shared {
-            clock: clock.clone(),
+            clock,
             id,
             sockets,
-            state: Mutex::new(State::new(id, (discovery, envelope), clock, exchange_key)),
+            state: Mutex::new(state),
             outbox: Mutex::new(Outbox::new()),
             outbox_wanted: AtomicBool::new(false),
             check_at_ns: AtomicI64::new(i64::MAX),
@@ -235,7 +256,7 @@ impl NodeBuilder {
             waiting_for_progress: AtomicU32::new(0),
             guard: ForkGuard::new().map_err(system("a fork cannot be noticed"))?,
             group: self.group,
-            tells: self.tells,
+            hook: self.hook,
         });
         let thread = driver::start(Arc::clone(&shared), key_file)
             .map_err(system("the node's thread cannot be started"))?;
@@ -262,8 +283,9 @@ impl Node {
             clock: LocalClock::default(),
             interface: None,
             group: None,
-            tells: true,
+            hook: Some(NoticeHook::standard_error()),
             shares_memory: true,
+            unacknowledged_bytes_max: UNACKNOWLEDGED_BYTES_DEFAULT,
         }
     }
 
@@ -280,6 +302,10 @@ impl Node {
     /// The node's number.
     pub fn id(&self) -> NodeId {
         self.shared.id
+    }
+
+    pub(crate) fn clock(&self) -> &LocalClock {
+        &self.shared.clock
     }
 
     /// Now on the node's clock, the one that source times are given in.
@@ -301,6 +327,12 @@ impl Node {
     /// What was sent over the network, and how.
     pub fn send_counters(&self) -> SendCounters {
         self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
+    }
+
+    /// Bytes of samples that nodes of other hosts have still to be sent or to acknowledge, at most
+    /// [`unacknowledged_bytes_max`](NodeBuilder::unacknowledged_bytes_max).
+    pub fn unacknowledged_bytes(&self) -> usize {
+        self.shared.lock().unacknowledged_bytes()
     }
 
     /// Every other node, by number.
@@ -330,49 +362,6 @@ impl Node {
         });
         known.collect()
     }
-}
-
-/// What a node's sockets have brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeCounters {
-    /// Discovery; what nobody could make sense of is malformed there.
-    pub discovery: Counters,
-    /// Datagrams that the seal did not let through, by reason.
-    pub refused: RefusedCounters,
-    /// Datagrams of a link or of the clock exchange from nodes that are not known.
-    pub strangers: u64,
-    /// Datagrams of discovery that one member of the swarm sealed in the name of another.
-    pub impostors: u64,
-    /// Datagrams of streams to a group that break the specification.
-    pub malformed_group: u64,
-    /// Questions for type descriptions.
-    pub descriptions: DescriptionCounters,
-}
-
-/// Another node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownNode {
-    /// Its number.
-    pub id: NodeId,
-    /// Its name, for people; it need not be unique.
-    pub name: String,
-    /// Where its socket is.
-    pub address: SocketAddr,
-    /// Whether it shares memory with this one.
-    pub same_host: bool,
-}
-
-/// An endpoint of another node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownEndpoint {
-    /// Its node.
-    pub node: NodeId,
-    /// The node's name.
-    pub node_name: String,
-    /// Whether the node shares memory with this one.
-    pub same_host: bool,
-    /// What it offers or requests.
-    pub endpoint: Endpoint,
 }
 
 impl Drop for Node {
@@ -586,6 +575,13 @@ pub(crate) fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
     directory::is_packet(name, bytes)
 }
 
+pub(crate) fn by_udp_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    fallback::Message::decode(bytes).map(|message| message.encode().to_vec())
+}
+
 pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
     hand_over::Packet::decode(bytes).map(|(from, packet)| packet.encode(from))
 }
+
+#[cfg(test)]
+mod lock_census;

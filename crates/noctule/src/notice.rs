@@ -1,13 +1,52 @@
 //! What a user should know although no call failed.
 
+mod printer;
+
 use std::fmt;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use noctule_discovery::{EndpointKind, Incompatible, NodeId, Reason};
 use noctule_prrt::Infeasible;
 use noctule_timebase::Span;
 
+use crate::clock;
 use crate::envelope::Refused;
 use crate::topic_formats::names;
+use printer::NoticePrinter;
+
+/// What is called with each notice, see [`NodeBuilder::on_notice`](crate::NodeBuilder::on_notice).
+#[derive(Clone)]
+pub struct NoticeHook(Arc<Call>);
+
+type Call = dyn Fn(&Notice) + Send + Sync;
+
+impl NoticeHook {
+    pub(crate) fn new(hook: impl Fn(&Notice) + Send + Sync + 'static) -> NoticeHook {
+        NoticeHook(Arc::new(hook))
+    }
+
+    /// Prints them, so that none is silent.
+    pub(crate) fn standard_error() -> NoticeHook {
+        let printer = Mutex::new(NoticePrinter::default());
+        NoticeHook::new(move |notice| {
+            let mut printer = printer.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(line) = printer.line(notice, clock::now()) {
+                let _ = std::io::stderr().write_all(line.as_bytes());
+            }
+        })
+    }
+
+    pub(crate) fn call(&self, notice: &Notice) {
+        (self.0)(notice);
+    }
+}
+
+impl fmt::Debug for NoticeHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NoticeHook")
+    }
+}
 
 /// Something worth telling. Printed to standard error unless the node was given another way.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +129,13 @@ pub enum Notice {
         /// Samples given up since the last such notice.
         samples: u64,
     },
+    /// Nodes of other hosts have so much still to acknowledge that samples were given up. Once a minute at most.
+    Unacknowledged {
+        /// Samples given up for this, counted for each node that did not get one, since the last notice.
+        samples: u64,
+        /// [`unacknowledged_bytes_max`](crate::NodeBuilder::unacknowledged_bytes_max).
+        limit_bytes: usize,
+    },
     /// A node loses so much of what goes to a group that it would cost the other readers too much; it is served by
     /// itself.
     Apart {
@@ -125,7 +171,12 @@ pub enum Notice {
         /// Why, and the way out.
         why: String,
     },
-    /// A publisher of this host did not let a subscriber read.
+    /// Shared memory refused a subscriber a publisher of this host; the samples come by UDP instead. Once for each node and topic.
+    ByUdp {
+        /// [`Refused`](Notice::Refused) or [`Unreadable`](Notice::Unreadable).
+        refusal: Box<Notice>,
+    },
+    /// A publisher of this host did not let a subscriber read, and its samples cannot come by UDP either.
     Refused {
         /// The topic.
         topic: String,
@@ -175,6 +226,30 @@ fn is_unprintable(character: char) -> bool {
 }
 
 impl Notice {
+    /// A word for its kind, for logs and for other languages: `mismatch`, `gone` and so on. Words stay as they are.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Notice::Mismatch { .. } => "mismatch",
+            Notice::LeftOut { .. } => "left_out",
+            Notice::Gone { .. } => "gone",
+            Notice::NoKey { .. } => "no_key",
+            Notice::KeyChanged { .. } => "key_changed",
+            Notice::KeyUnusable { .. } => "key_unusable",
+            Notice::Full { .. } => "full",
+            Notice::Seal { .. } => "seal",
+            Notice::Infeasible { .. } => "infeasible",
+            Notice::Feasible { .. } => "feasible",
+            Notice::GivenUp { .. } => "given_up",
+            Notice::Unacknowledged { .. } => "unacknowledged",
+            Notice::Apart { .. } => "apart",
+            Notice::Back { .. } => "back",
+            Notice::DeadlineMissed { .. } => "deadline_missed",
+            Notice::Unreadable { .. } => "unreadable",
+            Notice::ByUdp { .. } => "by_udp",
+            Notice::Refused { .. } => "refused",
+        }
+    }
+
     fn describe(&self, f: &mut impl fmt::Write) -> fmt::Result {
         match self {
             Notice::Mismatch { topic, node, why: Incompatible::Format { writer, reader } } => write!(
@@ -209,10 +284,39 @@ impl Notice {
                  too many, or the swarm needs several domains"
             ),
             Notice::Seal { why } => write!(f, "{why}"),
+            Notice::DeadlineMissed { topic, kind, period, total } => {
+                let (what, whose) = match kind {
+                    EndpointKind::Writer => ("published", "offers"),
+                    EndpointKind::Reader => ("received", "requests"),
+                };
+                let ms = period.ns() as f64 / 1e6;
+                write!(
+                    f,
+                    "topic {topic}: nothing was {what} for {ms} ms, the deadline it {whose} here ({total} missed so far)"
+                )
+            }
+            Notice::Unreadable { topic, why } => write!(f, "topic {topic}: cannot be read here: {why}"),
+            Notice::ByUdp { refusal } => {
+                refusal.describe(f)?;
+                f.write_str("; samples come by UDP instead")
+            }
+            Notice::Refused { topic, why } => write!(f, "topic {topic}: the publisher refuses: {why}"),
+            notice => notice.describe_path(f),
+        }
+    }
+
+    /// Notices about what goes to other hosts.
+    fn describe_path(&self, f: &mut impl fmt::Write) -> fmt::Result {
+        match self {
             Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
             Notice::GivenUp { topic, node, samples } => write!(
                 f,
                 "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries less than is published; publish less, or raise keep_last if it is for a moment only"
+            ),
+            Notice::Unacknowledged { samples, limit_bytes } => write!(
+                f,
+                "{samples} samples were given up because readers on other hosts do not acknowledge what was sent, and at most \
+                 {limit_bytes} bytes are kept for them; find out who reads, or raise unacknowledged_bytes_max"
             ),
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")
@@ -226,19 +330,7 @@ impl Notice {
             Notice::Back { topic, node } => {
                 write!(f, "topic {topic}: node {node} is served with the other readers again")
             }
-            Notice::DeadlineMissed { topic, kind, period, total } => {
-                let (what, whose) = match kind {
-                    EndpointKind::Writer => ("published", "offers"),
-                    EndpointKind::Reader => ("received", "requests"),
-                };
-                let ms = period.ns() as f64 / 1e6;
-                write!(
-                    f,
-                    "topic {topic}: nothing was {what} for {ms} ms, the deadline it {whose} here ({total} missed so far)"
-                )
-            }
-            Notice::Unreadable { topic, why } => write!(f, "topic {topic}: cannot be read here: {why}"),
-            Notice::Refused { topic, why } => write!(f, "topic {topic}: the publisher refuses: {why}"),
+            _ => Ok(()),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The writing end of a topic.
 
+mod loan;
 mod typed;
 
+use loan::Lent;
 pub use typed::{TypedPublisher, TypedPublisherBuilder};
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -26,6 +28,9 @@ use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 /// Largest sample unless a topic says otherwise: 64 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
 
+/// How long dropping a reliable publisher waits for acknowledgements, unless it is told otherwise: about ten retransmissions on a bad link.
+pub const LINGER_DEFAULT: Duration = Duration::from_secs(1);
+
 /// Between two looks at the readers of this host while a publisher waits for them.
 const LOOK_AGAIN_NS: i64 = 200_000;
 
@@ -39,6 +44,10 @@ pub struct Publisher {
     writer: Option<Writer>,
     keeps_all: bool,
     sequence: u64,
+    lent: Option<Lent>,
+    /// For what is lent where it cannot be in a ring.
+    buffer: Vec<u8>,
+    linger: Duration,
 }
 
 /// When a sample was true, on the publisher's clock, and how far that is known.
@@ -79,6 +88,12 @@ pub(crate) struct PublishedTopic {
 }
 
 impl PublishedTopic {
+    /// So many samples did not go to some reader on another host.
+    pub(crate) fn count_given_up(&self, samples: u64) {
+        self.given_up.fetch_add(samples, Ordering::Relaxed);
+        self.undelivered.fetch_add(samples, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_reliable(&self) -> bool {
         self.class == Class::Reliable
     }
@@ -104,6 +119,7 @@ pub struct PublisherBuilder {
     pub(crate) endpoint: Endpoint,
     pub(crate) pins: u32,
     keeps_all: bool,
+    linger: Duration,
     /// Chosen by the user.
     format: Option<Format>,
 }
@@ -121,7 +137,7 @@ impl PublisherBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        PublisherBuilder { shared, endpoint, pins: 7, keeps_all: false, format: None }
+        PublisherBuilder { shared, endpoint, pins: 7, keeps_all: false, linger: LINGER_DEFAULT, format: None }
     }
 
     /// Name and layout hash of the type; a reader that expects another is told so. Default `bytes`.
@@ -216,14 +232,22 @@ impl PublisherBuilder {
         self
     }
 
+    /// How long dropping a [`Reliable`](Reliability::Reliable) publisher waits for readers of other hosts to acknowledge what was published.
+    /// Default 1 s; a program that must end at once says zero.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = linger;
+        self
+    }
+
     /// Opens the topic and tells the others.
     ///
     /// # Errors
     /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
     pub fn open(self) -> Result<Publisher, NodeError> {
-        let PublisherBuilder { shared, endpoint, pins, keeps_all, .. } = self;
+        let PublisherBuilder { shared, endpoint, pins, keeps_all, linger, .. } = self;
         let topic = shared.add_publisher(endpoint, pins)?;
-        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence: 0 })
+        let (lent, buffer) = (None, Vec::new());
+        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence: 0, lent, buffer, linger })
     }
 
     fn keeps_history(&self) -> bool {
@@ -287,21 +311,12 @@ impl Publisher {
         if self.shared.is_in_child() {
             return Err(PublishError::Forked { topic: self.topic.name.clone() });
         }
-        let most_bytes = self.topic.offer.payload_bytes_max;
-        let bytes = here.map_or(0, <[u8]>::len).max(elsewhere.map_or(0, <[u8]>::len));
-        if bytes > most_bytes {
-            return Err(self.refused(PublishError::TooLong {
-                topic: self.topic.name.clone(),
-                bytes,
-                most_bytes,
-            }));
-        }
+        let (here_bytes, bytes) = (here.map_or(0, <[u8]>::len), elsewhere.map_or(0, <[u8]>::len));
         let is_read_elsewhere = self.topic.remote_readers.load(Ordering::Relaxed) > 0;
-        let (bytes, most_bytes) = (elsewhere.map_or(0, <[u8]>::len), self.topic.remote_bytes_max);
-        if is_read_elsewhere && bytes > most_bytes {
-            let topic = self.topic.name.clone();
-            return Err(self.refused(PublishError::TooLongForNetwork { topic, bytes, most_bytes }));
-        }
+        self.check_length(here_bytes, false)?;
+        self.check_length(bytes, is_read_elsewhere)?;
+        // What was lent in the ring lies where this is written.
+        self.lent = None;
         if self.keeps_all && !self.has_room(is_read_elsewhere.then_some(bytes)) {
             return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
         }
@@ -314,6 +329,22 @@ impl Publisher {
         }
         if is_read_elsewhere && let Some(bytes) = elsewhere {
             self.shared.send(&self.topic, (self.sequence, origin), bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether a sample of so many bytes may be published.
+    #[inline]
+    fn check_length(&self, bytes: usize, is_read_elsewhere: bool) -> Result<(), PublishError> {
+        let most_bytes = self.topic.offer.payload_bytes_max;
+        if bytes > most_bytes {
+            let topic = self.topic.name.clone();
+            return Err(self.refused(PublishError::TooLong { topic, bytes, most_bytes }));
+        }
+        let most_bytes = self.topic.remote_bytes_max;
+        if is_read_elsewhere && bytes > most_bytes {
+            let topic = self.topic.name.clone();
+            return Err(self.refused(PublishError::TooLongForNetwork { topic, bytes, most_bytes }));
         }
         Ok(())
     }
@@ -373,6 +404,7 @@ impl Publisher {
         let alone = self.topic.remote_readers.load(Ordering::Relaxed) == 0;
         let most_bytes = self.topic.offer.payload_bytes_max;
         if alone && length_bytes <= most_bytes && self.writer.is_some() {
+            self.lent = None;
             if self.keeps_all && !self.has_room(None) {
                 return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
             }
@@ -521,7 +553,11 @@ impl Place<'_> {
 }
 
 impl Drop for Publisher {
+    /// Waits for the last acknowledgements, see [`linger`](PublisherBuilder::linger).
     fn drop(&mut self) {
+        if self.topic.is_reliable() && self.topic.remote_readers.load(Ordering::Relaxed) > 0 {
+            self.shared.linger(self.topic.id, self.linger);
+        }
         self.shared.remove_publisher(self.topic.id);
     }
 }

@@ -4,25 +4,30 @@
 //! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and
 //! waiting know one thing only.
 
+mod bell;
 mod rhythms;
 mod source;
+mod stream;
+mod topic;
 mod typed;
 mod wait_set;
 
 pub(crate) use source::{Source, Sources};
+pub use stream::Samples;
+pub(crate) use topic::SubscribedTopic;
 pub use typed::{InPlace, TypedSample, TypedSubscriber, TypedSubscriberBuilder};
 pub use wait_set::{Ready, WaitSet, Waker};
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant as Timer};
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_formats::{Format, FormatError};
 use noctule_prrt::ReceivedCounters;
-use noctule_shm_ring::{Alarm, ReadError, Sample as RingSample};
+use noctule_shm_ring::{ReadError, Sample as RingSample};
 use noctule_sys::clock::now_ns;
-use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
+use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any};
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
@@ -34,7 +39,7 @@ use crate::publisher::span;
 use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
 use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
 use crate::topic_formats::ANY_FORMAT;
-use rhythms::Rhythms;
+use bell::Bell;
 
 /// Polls this long before it sleeps, in [`Wait::Hybrid`].
 const HYBRID_SPIN: Duration = Duration::from_micros(50);
@@ -72,87 +77,8 @@ pub struct Subscriber {
     recorder: Recorder,
     /// For datagrams, if this subscriber reads the socket.
     datagram: Vec<u8>,
-}
-
-/// A subscriber's state that the node's thread shares.
-#[derive(Debug)]
-pub(crate) struct SubscribedTopic {
-    pub(crate) id: EndpointId,
-    pub(crate) endpoint: Endpoint,
-    /// Formats it would understand, a bit each, were they part of this build.
-    pub(crate) left_out: u32,
-    pub(crate) pins: u32,
-    /// What came and went since the subscriber looked.
-    pub(crate) changes: Mutex<Vec<Change>>,
-    /// Counts them. The subscriber sleeps on it, unless it has one source: then on that alone, which is
-    /// quicker.
-    version: AtomicU32,
-    /// The version that the subscriber knows.
-    seen: AtomicU32,
-    /// Wakes a subscriber that sleeps on its one source.
-    alarm: Mutex<Option<Alarm>>,
-    /// When its publishers last wrote, if it has a deadline.
-    rhythms: Mutex<Rhythms>,
-}
-
-impl SubscribedTopic {
-    /// A topic that nobody publishes yet.
-    pub(crate) fn new(endpoint: Endpoint, left_out: u32, pins: u32) -> SubscribedTopic {
-        SubscribedTopic {
-            id: endpoint.id,
-            endpoint,
-            left_out,
-            pins,
-            changes: Mutex::new(Vec::new()),
-            version: AtomicU32::new(0),
-            seen: AtomicU32::new(0),
-            alarm: Mutex::new(None),
-            rhythms: Mutex::default(),
-        }
-    }
-
-    /// Samples of a writer that were published before and are wanted.
-    pub(crate) fn history(&self, writer: &Endpoint) -> u32 {
-        match self.endpoint.qos.durability {
-            Durability::TransientLocal => writer.qos.depth,
-            Durability::Volatile => 0,
-        }
-    }
-
-    /// Hands a change to the subscriber and wakes it.
-    pub(crate) fn change(&self, change: Change) {
-        if self.endpoint.qos.deadline.is_some()
-            && let Ok(mut rhythms) = self.rhythms.lock()
-        {
-            rhythms.change(&change);
-        }
-        // Only a panic of the subscriber's thread poisons it, and then nobody looks.
-        if let Ok(mut changes) = self.changes.lock() {
-            changes.push(change);
-        }
-        self.version.fetch_add(1, Ordering::Release);
-        self.wake();
-    }
-
-    /// When the last sample came, on the crystal; 0 for none. Only if there is a deadline.
-    pub(crate) fn newest_ns(&self) -> i64 {
-        self.rhythms.lock().map_or(0, |rhythms| rhythms.newest_ns())
-    }
-
-    /// Whether the subscriber has not seen all changes. It may just have fallen asleep when it was woken,
-    /// so it must be woken again until it has.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.seen.load(Ordering::Acquire) != self.version.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn wake(&self) {
-        futex_wake(&self.version);
-        if let Ok(alarm) = self.alarm.lock()
-            && let Some(alarm) = &*alarm
-        {
-            alarm.wake();
-        }
-    }
+    /// For event loops.
+    bell: Option<Bell>,
 }
 
 /// A source that came or went.
@@ -271,6 +197,7 @@ impl SubscriberBuilder {
             keep_last: self.keep_last.unwrap_or(u32::MAX),
             recorder: Recorder::default(),
             datagram: Vec::new(),
+            bell: None,
         })
     }
 }
@@ -412,6 +339,7 @@ impl Subscriber {
                     return Ok(Some((info, rest)));
                 }
                 Ok(None) if self.sources.retire() => self.settle(),
+                Ok(None) if self.bell.is_some() && self.arm() => {}
                 Ok(None) => return Ok(None),
                 Err(cause) => return Err(TakeError { topic: self.topic().to_owned(), cause }),
             }
@@ -584,6 +512,7 @@ impl Drop for Subscriber {
         if self.shared.is_in_child() {
             // What the rings' control pages hold is the parent's.
             std::mem::forget(std::mem::take(&mut self.sources));
+            std::mem::forget(self.bell.take());
         }
         self.shared.remove_subscriber(self.topic.id);
     }

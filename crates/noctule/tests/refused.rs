@@ -1,4 +1,5 @@
-//! A reader that may not read, and memory that cannot be had: each is told in a sentence, and the node lives on.
+//! A reader that may not read shared memory, and memory that cannot be had: each is told in a sentence, the samples come by UDP if that
+//! can be, and the node lives on.
 //!
 //! Children are this test binary itself, started again with a role; what they were told they print to standard error.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
@@ -9,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use noctule::clock::LocalClock;
-use noctule::{Node, Notice, Publisher, Subscriber};
-use rustix::process::{Resource, Rlimit, getuid, setrlimit};
+use noctule::{Node, Notice, Publisher, Route, Sample, Subscriber};
+use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
 const ROLE: &str = "NOCTULE_REFUSED_ROLE";
 /// Who may do nothing: `nobody`.
@@ -34,7 +35,9 @@ fn told(node: &Node, subscriber: &mut Subscriber, mut check: impl FnMut()) -> St
     loop {
         check();
         match node.poll_notice() {
-            Some(notice @ (Notice::Refused { .. } | Notice::Unreadable { .. })) => return notice.to_string(),
+            Some(notice @ (Notice::Refused { .. } | Notice::Unreadable { .. } | Notice::ByUdp { .. })) => {
+                return notice.to_string();
+            }
             Some(_) => {}
             None => _ = subscriber.wait(Some(Duration::from_millis(5))),
         }
@@ -71,11 +74,21 @@ fn role_of_a_started_process() {
         "read" => {
             let mut subscriber = node.subscriber("secret").open().unwrap();
             eprintln!("TOLD {}", told(&node, &mut subscriber, || {}));
-            // Refused once, it neither reads nor asks for ever.
-            assert_eq!((subscriber.publishers(), subscriber.take().unwrap().is_none()), (0, true));
-            eprintln!("TOLD knows {}", node.nodes().len());
+            eprintln!("TOLD took {}", way(&next(&mut subscriber)));
+            let more =
+                std::iter::from_fn(|| node.poll_notice()).filter(|it| matches!(it, Notice::ByUdp { .. }));
+            eprintln!("TOLD once, and {} times more", more.count());
         }
-        "publish" => {
+        "read_without_descriptors" => {
+            use_up_descriptors();
+            let mut subscriber = node.subscriber("secret").open().unwrap();
+            eprintln!("TOLD {}", told(&node, &mut subscriber, || {}));
+            eprintln!("TOLD took {}", way(&next(&mut subscriber)));
+        }
+        "publish" | "publish_without_descriptors" => {
+            if role != "publish" {
+                use_up_descriptors();
+            }
             let mut publisher = node.publisher("cmd").open().unwrap();
             eprintln!("TOLD publishes");
             loop {
@@ -104,6 +117,49 @@ fn role_of_a_started_process() {
             }
             eprintln!("TOLD small came");
         }
+    }
+}
+
+/// Leaves this process no file descriptor but those that it has.
+fn use_up_descriptors() {
+    use std::os::fd::AsRawFd;
+    let free = std::fs::File::open("/dev/null").unwrap().as_raw_fd();
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(free.unsigned_abs().into()), maximum }).unwrap();
+    assert!(std::fs::File::open("/dev/null").is_err());
+}
+
+/// The next sample, however long it takes.
+fn next(subscriber: &mut Subscriber) -> Sample {
+    subscriber.receive(None).unwrap().unwrap()
+}
+
+/// How a sample came, and how far its age is known.
+fn way(sample: &Sample) -> String {
+    format!("{}, {:?}", sample.info().route, sample.age().and_then(|age| age.bound).map(|bound| bound.ns()))
+}
+
+/// Publishes until it is dropped.
+struct Publishing(std::sync::Arc<std::sync::atomic::AtomicBool>, Option<std::thread::JoinHandle<()>>);
+
+impl Publishing {
+    fn start(mut publisher: Publisher) -> Publishing {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let is_over = std::sync::Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                publisher.publish(b"sample").unwrap();
+                std::thread::yield_now();
+            }
+        });
+        Publishing(stop, Some(thread))
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        let _ = self.1.take().map(std::thread::JoinHandle::join);
     }
 }
 
@@ -153,20 +209,21 @@ impl Drop for Told {
 }
 
 #[test]
-fn a_reader_of_another_user_is_told_why_it_reads_nothing() {
+fn a_reader_of_another_user_gets_the_samples_by_udp_and_is_told_once() {
     if std::env::var(ROLE).is_ok() || !getuid().is_root() {
         return; // Only root can become another user.
     }
     let domain = domain(0);
     let ours = node(domain, "offset=0s");
-    let publisher = ours.publisher("secret").open().unwrap();
+    let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
     let mut stranger = Told::start(&format!("read {domain} offset=0s"), STRANGER);
     let words = stranger.next();
     assert!(words.contains("topic secret") && words.contains("runs as another user"), "{words}");
     assert!(words.contains("name a group"), "{words}");
-    // It was refused, not lost: the node is still there for it.
-    assert_eq!(stranger.next(), "knows 1");
-    assert_eq!(publisher.readers(), 0);
+    assert!(words.contains("samples come by UDP instead"), "{words}");
+    // One clock, so the age is exact.
+    assert_eq!(stranger.next(), "took udp, Some(0)");
+    assert_eq!(stranger.next(), "once, and 0 times more");
 }
 
 #[test]
@@ -181,7 +238,84 @@ fn memory_of_another_user_is_not_read_even_by_root() {
     assert_eq!(stranger.next(), "publishes");
     let words = told(&ours, &mut subscriber, || stranger.check_alive());
     assert!(words.contains("topic cmd") && words.contains("belongs to another user"), "{words}");
-    assert!(subscriber.take().unwrap().is_none(), "a sample of a user that is not trusted was taken");
+    // Without a key datagrams are everybody's, on this host as on others; memory that can change under the reader is not.
+    let sample = next(&mut subscriber);
+    assert_eq!((sample.info().route, sample.to_vec()), (Route::Udp, b"forged".to_vec()));
+}
+
+#[test]
+fn a_reader_without_a_file_descriptor_gets_the_samples_by_udp() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = domain(5);
+    let ours = node(domain, "offset=0s");
+    let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
+    let mut poor = Told::start(&format!("read_without_descriptors {domain} offset=0s"), getuid().as_raw());
+    let words = poor.next();
+    assert!(words.contains("topic secret") && words.contains("samples come by UDP instead"), "{words}");
+    assert_eq!(poor.next(), "took udp, Some(0)");
+}
+
+#[test]
+fn readers_of_a_publisher_without_a_file_descriptor_get_the_samples_by_udp() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = domain(6);
+    let ours = node(domain, "offset=0s");
+    let mut subscriber = ours.subscriber("cmd").open().unwrap();
+    let mut poor = Told::start(&format!("publish_without_descriptors {domain} offset=0s"), getuid().as_raw());
+    assert_eq!(poor.next(), "publishes");
+    let words = told(&ours, &mut subscriber, || poor.check_alive());
+    assert!(words.contains("ulimit -n") && words.contains("samples come by UDP instead"), "{words}");
+    assert_eq!(way(&next(&mut subscriber)), "udp, Some(0)");
+    // A node that was turned away has not hung up: the other is not taken for dead.
+    for _ in 0..200 {
+        poor.check_alive();
+        assert_eq!((next(&mut subscriber).info().route, ours.nodes().len()), (Route::Udp, 1));
+    }
+}
+
+#[test]
+fn the_reader_that_a_full_ring_refuses_gets_history_and_samples_by_udp() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = domain(7);
+    let ours = node(domain, "offset=0s");
+    let reliable = noctule::Reliability::Reliable;
+    let builder = ours.publisher("clock").payload_bytes_max(64).reliability(reliable);
+    let mut publisher = builder.keep_last(400).transient_local().open().unwrap();
+    (0..3_u32).for_each(|number| publisher.publish(&number.to_le_bytes()).unwrap());
+    // One node may have 128 matches with another's publisher.
+    let crowd = [node(domain, "offset=0s"), node(domain, "offset=0s")];
+    let open = |node: &Node| node.subscriber("clock").reliability(reliable).transient_local().open().unwrap();
+    let mut readers: Vec<Subscriber> =
+        crowd.iter().flat_map(|node| (0..128).map(move |_| open(node))).collect();
+    while publisher.readers() < 256 {
+        readers[255].wait(Some(Duration::from_millis(5)));
+    }
+    let last_node = node(domain, "offset=0s");
+    let mut last = open(&last_node);
+    let words = told(&last_node, &mut last, || {});
+    assert!(
+        words.contains("has its 256 readers") && words.contains("samples come by UDP instead"),
+        "{words}"
+    );
+    (3..300_u32).for_each(|number| publisher.publish(&number.to_le_bytes()).unwrap());
+    for number in 0..300_u32 {
+        let sample = next(&mut last);
+        assert_eq!((sample.to_vec(), sample.info().missed), (number.to_le_bytes().to_vec(), 0));
+        assert_eq!((sample.info().route, sample.info().publisher), (Route::Udp, ours.id()));
+        let shared = next(&mut readers[number as usize % 2 * 255]);
+        assert_eq!(shared.info().route, Route::SharedMemory);
+    }
+    assert_eq!(publisher.readers(), 257);
+    drop(last);
+    while publisher.readers() > 256 {
+        readers[0].wait(Some(Duration::from_millis(5)));
+    }
 }
 
 #[test]

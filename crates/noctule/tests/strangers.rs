@@ -6,6 +6,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use noctule::{Node, NodeId, Notice, Publisher, Reliability, Subscriber};
@@ -19,6 +20,8 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// Three hosts on a network of their own: a robot that publishes is joined with another and with the stranger.
 struct Place {
+    /// Descriptors and memory are the process's: one test at a time.
+    _alone: MutexGuard<'static, ()>,
     publishing: NetworkNamespace,
     reading: NetworkNamespace,
     stranger: NetworkNamespace,
@@ -27,6 +30,8 @@ struct Place {
 impl Place {
     /// `None`, and why is said, where namespaces cannot be made.
     fn new() -> Option<Place> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = [(); 3].map(|()| NetworkNamespace::create());
         let [Ok(publishing), Ok(reading), Ok(stranger)] = made else {
             eprintln!("skipped: network namespaces need CAP_SYS_ADMIN");
@@ -44,7 +49,7 @@ impl Place {
                 ip(host, &format!("link set {device} up"));
             }
         }
-        Some(Place { publishing, reading, stranger })
+        Some(Place { _alone: alone, publishing, reading, stranger })
     }
 }
 
@@ -217,4 +222,77 @@ fn thousands_of_writers_leave_the_robot_its_descriptors_and_its_stream() {
     drop((flood, nodes));
     stream.passes(200);
     eprintln!("afterwards {:?}", usage());
+}
+
+/// A reader that shows that it receives where it is, and acknowledges nothing.
+struct Silent(Forger, NodeId);
+
+impl Silent {
+    fn new(host: &NetworkNamespace, number: u32) -> Silent {
+        let mut id = [8; 16];
+        id[..4].copy_from_slice(&number.to_le_bytes());
+        Silent(Forger::new(host), NodeId(id))
+    }
+
+    /// Says that it is there, what it reads, and answers the question whether it is.
+    fn announce(&mut self) {
+        let Silent(forger, id) = self;
+        forger.send(*id, Body::Hello(hello(forger.port())));
+        let mut endpoint = endpoint(EndpointKind::Reader, 1, "camera");
+        (endpoint.qos.reliability, endpoint.formats) = (Reliability::Reliable, u32::MAX);
+        forger.send(*id, Body::Page(Page { number: 0, revision: 1, endpoints: vec![endpoint] }));
+        let mut buffer = [0; 65_536];
+        while let Ok(length) = forger.socket.recv(&mut buffer) {
+            if let Ok(Datagram { body: Body::PathChallenge { number, .. }, .. }) =
+                Datagram::decode(&buffer[..length])
+            {
+                forger.send(*id, Body::PathResponse { number, hello: hello(forger.port()) });
+            }
+        }
+    }
+}
+
+#[test]
+fn hundreds_of_readers_that_acknowledge_nothing_cost_the_budget_and_no_more() {
+    const BUDGET_BYTES: usize = 32 << 20;
+    let Some(place) = Place::new() else { return };
+    let open = || Node::builder("robot").unacknowledged_bytes_max(BUDGET_BYTES).keep_notices().open();
+    let robot = place.publishing.run(|| open().map_err(io::Error::other)).unwrap();
+    let reader = node(&place.reading, "reader");
+    let mut stream = Stream::open(&robot, &reader);
+    let builder = robot.publisher("camera").payload_bytes_max(1 << 20).keep_last(64);
+    let mut camera = builder.reliability(Reliability::Reliable).open().unwrap();
+    let mut crowd: Vec<Silent> = (0..300).map(|number| Silent::new(&place.stranger, number)).collect();
+    // Some publish while the crowd comes, so that each link begins with another sample.
+    while camera.readers() < crowd.len() {
+        crowd.iter_mut().for_each(Silent::announce);
+        camera.publish(&vec![7; 1 << 20]).unwrap();
+        stream.passes(1);
+    }
+    let before = usage();
+    let mut told = 0;
+    for _ in 0..200 {
+        camera.publish(&vec![7; 1 << 20]).unwrap();
+        stream.passes(1);
+        told += std::iter::from_fn(|| robot.poll_notice())
+            .filter(|notice| matches!(notice, Notice::Unacknowledged { .. }))
+            .count();
+    }
+    let (kept, after) = (robot.unacknowledged_bytes(), usage());
+    eprintln!(
+        "300 readers that acknowledge nothing, 200 samples of 1 MiB: {kept} bytes kept of {BUDGET_BYTES}, memory in KiB, descriptors \
+         {before:?} -> {after:?}"
+    );
+    assert!(kept <= BUDGET_BYTES, "{kept} bytes");
+    assert_eq!(told, 1);
+    assert!(camera.given_up() > 0);
+    // The budget, and as much for what each link and the kernel need.
+    assert!(after.0 < before.0 + ((2 * BUDGET_BYTES as u64) >> 10), "{before:?} -> {after:?}");
+    // Another node's reader of the same topic gets what is published: its address holds little.
+    let mut honest = reader.subscriber("camera").reliability(Reliability::Reliable).open().unwrap();
+    while honest.publishers() == 0 || camera.readers() <= crowd.len() {
+        honest.wait(Some(Duration::from_millis(5)));
+    }
+    camera.publish(b"picture").unwrap();
+    while honest.receive(Some(LONG)).unwrap().expect("a picture").to_vec() != b"picture" {}
 }

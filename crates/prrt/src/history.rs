@@ -52,6 +52,10 @@ impl Stream {
         self.samples.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.samples.len()
+    }
+
     pub(crate) fn first_position(&self) -> u64 {
         self.next_position - self.samples.len() as u64
     }

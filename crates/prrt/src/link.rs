@@ -266,6 +266,17 @@ impl Link {
         self.sending.has_room(writer, payload_bytes, depth)
     }
 
+    /// Bytes of the samples that wait to be sent or acknowledged, [`SAMPLE_OVERHEAD_BYTES`] added for each; some of them may be shared
+    /// with other links ([`send_shared`](Link::send_shared)).
+    pub fn queue_bytes(&self) -> usize {
+        self.sending.queue_bytes()
+    }
+
+    /// The part of [`queue_bytes`](Link::queue_bytes) that no other link shares.
+    pub fn own_bytes(&self) -> usize {
+        self.sending.own_bytes()
+    }
+
     /// A writer of ours of which samples were given up for newer ones or refused, and how many since it was last named
     /// here. Those with a deadline are in [`sent`](Link::sent).
     pub fn poll_given_up(&mut self) -> Option<(StreamId, u64)> {

@@ -350,6 +350,12 @@ impl Sending {
         self.queue_bytes + self.bound.queue_bytes()
     }
 
+    /// What of that is not shared: everything but payloads.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let samples: usize = self.streams.values().map(Stream::len).sum();
+        samples * SAMPLE_OVERHEAD_BYTES + self.bound.queue_bytes()
+    }
+
     fn is_wanted(&self, carried: Carried) -> bool {
         let sample = self.streams.get(&carried.writer).and_then(|stream| stream.sample(carried.position));
         sample.is_some_and(|sample| {

@@ -488,6 +488,11 @@ impl Alarm {
     pub fn wake(&self) {
         noctule_sys::shared_memory::futex_wake(self.0.low_half(PUBLISHED));
     }
+
+    /// The word that changes with every message; see [`Reader::begin_wait`].
+    pub fn futex_word(&self) -> &AtomicU32 {
+        self.0.low_half(PUBLISHED)
+    }
 }
 
 /// A position the writer keeps for us, until dropped.

@@ -75,6 +75,19 @@ impl Roster {
     /// Makes the writer heed a control page from its next message on. Call it before the reader is
     /// told that it may read: what happens after the reader knows, the writer sees.
     pub fn attach(&self, control: Memory, pins: u32) -> Result<ReaderId, AttachError> {
+        self.add(READERS_MAX, control, pins)
+    }
+
+    /// As [`attach`](Roster::attach), for the writer's own process, which reads for a moment and pins nothing: one more than
+    /// [`READERS_MAX`].
+    ///
+    /// # Errors
+    /// As of `attach`.
+    pub fn attach_extra(&self, control: Memory) -> Result<ReaderId, AttachError> {
+        self.add(READERS_MAX + 1, control, 0)
+    }
+
+    fn add(&self, readers_max: usize, control: Memory, pins: u32) -> Result<ReaderId, AttachError> {
         if control.length_bytes() < CONTROL_BYTES {
             let (length_bytes, needed_bytes) = (control.length_bytes(), CONTROL_BYTES as u64);
             return Err(AttachError::Control(LayoutError::TooSmall { length_bytes, needed_bytes }));
@@ -83,7 +96,7 @@ impl Roster {
             return Err(AttachError::Control(LayoutError::ReadOnly));
         }
         let mut list = self.lock();
-        if list.attached.len() >= READERS_MAX {
+        if list.attached.len() >= readers_max {
             return Err(AttachError::Readers);
         }
         let granted: u32 = list.attached.iter().map(|reader| reader.pins).sum();

@@ -240,7 +240,10 @@ fn limits_of_readers_and_pins_are_refusals() {
     }
     assert_eq!(roster.attach(control(), 0).unwrap_err(), AttachError::Readers);
     assert!(matches!(roster.attach(Memory::zeroed(64), 0), Err(AttachError::Control(_))));
+    let extra = roster.attach_extra(control()).unwrap();
+    assert_eq!(roster.attach_extra(control()).unwrap_err(), AttachError::Readers);
     pair.put_numbers(20);
+    roster.detach(extra);
 }
 
 #[test]

@@ -257,7 +257,8 @@ impl Writer {
     /// meanwhile, and loses them all.
     #[cold]
     fn pass_over_pins(&mut self) {
-        let mut charged = [0; READERS_MAX];
+        // The extra one pins nothing.
+        let mut charged = [0; READERS_MAX + 1];
         while let Some(reader) = self.pinned_by() {
             if charged[reader] >= self.readers[reader].pins {
                 self.roster.revoke_pins(&self.readers[reader].control);
@@ -333,6 +334,15 @@ impl Loan<'_> {
         let inside = offset.checked_add(bytes.len()).is_some_and(|end| end <= self.length_bytes);
         assert!(inside, "part inside the message");
         self.writer.memory.patch(self.offset + offset, bytes);
+    }
+
+    /// Copies what has been written out again.
+    ///
+    /// # Panics
+    /// If `bytes` is longer than the loan.
+    pub fn copy_to(&self, bytes: &mut [u8]) {
+        assert!(bytes.len() <= self.length_bytes, "bytes of the loan");
+        self.writer.memory.copy_out(self.offset, bytes);
     }
 
     /// Publishes it.

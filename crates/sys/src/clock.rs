@@ -3,7 +3,7 @@
 use std::io;
 
 use rustix::thread::ClockId as SleepClock;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
 /// Now on `CLOCK_MONOTONIC`, in nanoseconds since an arbitrary point before boot of this kernel.
 ///
@@ -28,6 +28,12 @@ pub fn raw_ns() -> i64 {
 #[inline]
 pub fn realtime_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// Now on `CLOCK_TAI`, in nanoseconds since 1970 without leap seconds; the same as [`realtime_ns`] where nobody told the kernel how far they
+/// are apart. A system call on some kernels.
+pub fn tai_ns() -> i64 {
+    clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| realtime_ns(), nanoseconds)
 }
 
 /// One moment on three clocks, each in nanoseconds: the outer readings bracket the inner ones.

@@ -76,6 +76,23 @@ impl SealedMemory {
         Ok((memory, descriptor))
     }
 
+    /// Creates `length_bytes` of zeros without a descriptor, for this process alone: where it can have none.
+    ///
+    /// # Errors
+    /// As of [`Self::create`].
+    pub fn unnamed(length_bytes: usize) -> io::Result<Self> {
+        if length_bytes == 0 || length_bytes as u64 > LENGTH_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address the kernel chooses; it aliases nothing of ours.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), length_bytes, protection, MapFlags::SHARED)?
+        };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, length_bytes, writable: true })
+    }
+
     /// Maps what another process created, after making sure that nobody can truncate it: writable if
     /// it is [`WrittenBy::Holder`], read-only if it is [`WrittenBy::Creator`].
     ///
@@ -161,6 +178,20 @@ mod tests {
         }
         let error = SealedMemory::map(descriptor.as_fd(), 8192, true).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn memory_without_a_descriptor_is_zero_and_can_be_written() {
+        let memory = SealedMemory::unnamed(8192).unwrap();
+        assert!(memory.is_writable() && memory.length_bytes() == 8192);
+        // SAFETY: inside the mapping; nobody else has it.
+        unsafe {
+            let last = memory.start().as_ptr().add(8191);
+            assert_eq!(last.read_volatile(), 0);
+            last.write_volatile(7);
+            assert_eq!(last.read_volatile(), 7);
+        }
+        assert!(SealedMemory::unnamed(0).is_err());
     }
 
     #[test]

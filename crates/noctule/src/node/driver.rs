@@ -4,7 +4,6 @@
 //! inline. Publishers and subscribers do not need it for a sample to travel through shared memory.
 
 use std::io;
-use std::io::Write;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -22,7 +21,6 @@ use super::directory::Received;
 use super::door::Door;
 use super::lead::{Duty, PATIENCE};
 use super::local::{Connections, FIRST_TOKEN};
-use super::notice_printer::NoticePrinter;
 use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
 use super::send::Effort;
@@ -69,8 +67,8 @@ pub(super) fn start(shared: Arc<Shared>, key_file: Option<KeyFile>) -> io::Resul
     }
     watch(shared.alarm.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
-    let (buffer, door, printer) = (vec![0; DATAGRAM_BYTES_MAX], Door::default(), NoticePrinter::default());
-    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, printer, key_file };
+    let (buffer, door) = (vec![0; DATAGRAM_BYTES_MAX], Door::default());
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, key_file };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -82,7 +80,6 @@ struct Driver {
     listening: u16,
     buffer: Vec<u8>,
     door: Door,
-    printer: NoticePrinter,
     key_file: Option<KeyFile>,
 }
 
@@ -273,14 +270,12 @@ impl Driver {
         self.listening = channels;
     }
 
-    /// Notices that nobody has asked for go to standard error, so that none is silent.
-    fn tell(&mut self) {
-        if self.shared.tells {
-            while let Some(notice) = self.shared.lock().poll_notice() {
-                if let Some(line) = self.printer.line(&notice, clock::now()) {
-                    let _ = io::stderr().write_all(line.as_bytes());
-                }
-            }
+    /// Notices go to whoever was named, so that none is silent. The state is not locked meanwhile.
+    fn tell(&self) {
+        let Some(hook) = &self.shared.hook else { return };
+        loop {
+            let Some(notice) = self.shared.lock().poll_notice() else { break };
+            hook.call(&notice);
         }
     }
 }

@@ -11,22 +11,25 @@ use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId};
 use noctule_shm_ring::{ReaderId, Roster, StartAt};
-use noctule_sys::local_socket::{LocalListener, LocalSocket, Packet as Received, own_user};
+use noctule_sys::local_socket::{LocalListener, LocalSocket, own_user};
 use noctule_sys::random;
 use noctule_timebase::{Instant, Span};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 
 use super::Shared;
 use super::hand_over::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
-use super::offer::open_ring;
+use super::offer::{is_out_of_descriptors, map_granted, open_ring};
 use super::state::Partner;
 use super::suspects::Suspects;
 use crate::clock::{self, Raw};
 use crate::notice::Notice;
 use crate::sample::Route;
 use crate::subscriber::{Change, Source};
+
+mod arrival;
+
+use arrival::{Arrival, take};
 
 /// Other nodes of this host that may be connected at once.
 const CONNECTIONS_LIMIT: usize = 1024;
@@ -137,16 +140,15 @@ impl Connections {
 
     /// Takes in who has connected.
     pub(super) fn accept(&mut self, shared: &Shared, epoll: &OwnedFd) {
-        while let Some(socket) = self.next_connection() {
+        while let Some(socket) = self.next_connection(shared.id) {
             let allowed = is_trusted(&socket, shared);
             if !allowed || self.incoming.len() >= CONNECTIONS_LIMIT {
                 let why = if allowed {
-                    format!("{CONNECTIONS_LIMIT} nodes of this host are connected already")
+                    "it is connected to as many nodes of this host as it can be"
                 } else {
-                    "it runs as another user; name a group that may read, or run both as one user".to_owned()
+                    "it runs as another user; name a group that may read, or run both as one user"
                 };
-                let _ = socket
-                    .send(&Packet::Refuse { writer: ALL, reader: EndpointId(0), why }.encode(shared.id), &[]);
+                turn_away(&socket, why, shared.id);
                 continue;
             }
             if let Ok(token) = self.watch(&socket, epoll) {
@@ -171,15 +173,24 @@ impl Connections {
 
     /// The next that has connected. Where this process can have no more descriptors it is turned away: left waiting, it would keep
     /// the thread awake.
-    fn next_connection(&mut self) -> Option<LocalSocket> {
+    fn next_connection(&mut self, me: NodeId) -> Option<LocalSocket> {
         loop {
             match self.listener.accept() {
                 Ok(socket) => return socket,
                 Err(error) if is_out_of_descriptors(&error) => {
+                    // The kernel says so even if nobody waits any more.
                     self.spare.take()?;
                     let turned_away = self.listener.accept();
+                    if let Ok(Some(socket)) = &turned_away {
+                        let why = "its process has no file descriptor left; raise `ulimit -n` there";
+                        turn_away(socket, why, me);
+                    }
+                    let is_last = !matches!(turned_away, Ok(Some(_)));
                     drop(turned_away);
                     self.spare = File::open("/dev/null").ok();
+                    if is_last {
+                        return None;
+                    }
                 }
                 Err(_) => return None,
             }
@@ -510,21 +521,22 @@ impl Outgoing {
         })?;
         let Some(topic) = shared.lock().subscribers.get(reader).cloned() else { return Ok(()) };
         let history = topic.history(endpoint);
+        let memory = map_granted((data, control))?;
         if *node == self.node {
             let start = StartAt::From { position, history };
-            let ring = open_ring((data, control), pins, endpoint.type_hash, start)?;
+            let ring = open_ring(memory, pins, endpoint.type_hash, start)?;
             let source = Source::new((*node, endpoint), ring, Route::SharedMemory);
             topic.change(Change::Came(Box::new(source)));
             return Ok(());
         }
-        let source = super::remote::source((*node, endpoint), (data, control), (pins, position, history))?;
+        let source = super::remote::source((*node, endpoint), memory, (pins, position, history))?;
         let source = source.relayed_by(self.node);
         shared.lock().handle_relay(*reader, self.node, Box::new(source), clock::now());
         Ok(())
     }
 }
 
-/// A node does not let us read a writer. If it is its own, the user must know; else there are other ways.
+/// A node does not let us read a writer: there are other ways.
 fn refused(
     shared: &Shared,
     (via, (node, writer), reader): (NodeId, Described, EndpointId),
@@ -532,7 +544,7 @@ fn refused(
     is_final: bool,
 ) {
     if node == via {
-        shared.note(notice);
+        shared.lock().fall_back((reader, node), &writer, notice, clock::now());
     } else {
         shared.lock().handle_relay_refusal(reader, (via, (node, writer.id)), is_final, clock::now());
     }
@@ -549,6 +561,13 @@ fn unreachable_node(
     refused(shared, (via, writer, reader), notice, true);
 }
 
+/// Lets whoever has connected read nothing.
+fn turn_away(socket: &LocalSocket, why: &str, me: NodeId) {
+    let refusal = Packet::Refuse { writer: ALL, reader: EndpointId(0), why: why.to_owned() };
+    // If it cannot be sent, the end of the connection says the same.
+    let _ = socket.send(&refusal.encode(me), &[]);
+}
+
 /// Whether who is at the other end may share memory with us: the same user, root, or a member of the named group.
 fn is_trusted(socket: &LocalSocket, shared: &Shared) -> bool {
     socket.credentials().is_ok_and(|who| {
@@ -561,39 +580,4 @@ fn is_trusted(socket: &LocalSocket, shared: &Shared) -> bool {
 fn is_listening(node: NodeId) -> bool {
     let error = LocalSocket::connect_now(socket_name(node).as_bytes()).err();
     error.is_none_or(|error| error.kind() != io::ErrorKind::ConnectionRefused)
-}
-
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    let code = error.raw_os_error();
-    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
-}
-
-/// What came on a connection.
-enum Arrival {
-    Nothing,
-    Packet(NodeId, Packet, Vec<OwnedFd>),
-    /// The other process is gone, or does not keep to the protocol.
-    End,
-}
-
-fn take(socket: &LocalSocket, buffer: &mut [u8]) -> Arrival {
-    match socket.receive(buffer) {
-        Ok(Received { length_bytes, mut descriptors, truncated: false, descriptors_lost })
-            if length_bytes > 0 =>
-        {
-            if descriptors_lost {
-                // Half of them are none; the packet says what they were for.
-                descriptors.clear();
-            }
-            match Packet::decode(&buffer[..length_bytes]) {
-                Some((from, packet)) => Arrival::Packet(from, packet, descriptors),
-                None => Arrival::End,
-            }
-        }
-        Ok(_) => Arrival::End,
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-            Arrival::Nothing
-        }
-        Err(_) => Arrival::End,
-    }
 }

@@ -9,6 +9,7 @@ use noctule_shm_ring::{
     StartAt, Writer,
 };
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
+use rustix::io::Errno;
 
 /// What a publisher offers to readers of this host.
 #[derive(Debug)]
@@ -20,7 +21,9 @@ pub(crate) struct Offer {
 
 #[derive(Debug)]
 struct Made {
-    data: OwnedFd,
+    memory: Memory,
+    /// To lend the memory to other processes; `None` if this one had no descriptor left.
+    data: Option<OwnedFd>,
     roster: Roster,
 }
 
@@ -31,7 +34,25 @@ pub(crate) struct Past {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a reader gets, beside its answer.
+/// What a reader of this process gets.
+pub(crate) struct GrantedHere {
+    memory: (Memory, Memory),
+    reader: ReaderId,
+    roster: Roster,
+    /// As of [`Granted`].
+    pub(crate) pins: u32,
+    /// As of [`Granted`].
+    pub(crate) position: u64,
+}
+
+impl GrantedHere {
+    /// Data and control page.
+    pub(crate) fn into_memory(self) -> (Memory, Memory) {
+        self.memory
+    }
+}
+
+/// What a reader of another process gets, beside its answer.
 pub(crate) struct Granted {
     pub(crate) data: OwnedFd,
     pub(crate) control: OwnedFd,
@@ -59,6 +80,29 @@ impl Offer {
     /// # Errors
     /// No memory, in words.
     pub(crate) fn make(&self) -> Result<Option<Writer>, String> {
+        self.make_of(|length_bytes| {
+            SealedMemory::create(length_bytes, WrittenBy::Creator).map(|(memory, data)| (memory, Some(data)))
+        })
+    }
+
+    /// The same where the reader is in this process: without a descriptor if there is none left, so that it cannot be handed on.
+    ///
+    /// # Errors
+    /// As of [`make`](Offer::make).
+    pub(crate) fn make_for_here(&self) -> Result<Option<Writer>, String> {
+        self.make_of(|length_bytes| match SealedMemory::create(length_bytes, WrittenBy::Creator) {
+            Ok((memory, data)) => Ok((memory, Some(data))),
+            Err(error) if is_out_of_descriptors(&error) => {
+                SealedMemory::unnamed(length_bytes).map(|memory| (memory, None))
+            }
+            Err(error) => Err(error),
+        })
+    }
+
+    fn make_of(
+        &self,
+        create: impl FnOnce(usize) -> io::Result<(SealedMemory, Option<OwnedFd>)>,
+    ) -> Result<Option<Writer>, String> {
         let mut made = self.lock();
         if made.is_some() {
             return Ok(None);
@@ -71,13 +115,14 @@ impl Offer {
             )
         };
         let length = usize::try_from(bytes).map_err(|_| no_memory(io::ErrorKind::OutOfMemory.into()))?;
-        let (memory, data) = SealedMemory::create(length, WrittenBy::Creator).map_err(no_memory)?;
-        let writer = Writer::create(Memory::from(memory), &self.config).map_err(|error| error.to_string())?;
-        *made = Some(Made { data, roster: writer.roster().clone() });
+        let (memory, data) = create(length).map_err(no_memory)?;
+        let memory = Memory::from(memory);
+        let writer = Writer::create(memory.clone(), &self.config).map_err(|error| error.to_string())?;
+        *made = Some(Made { memory, data, roster: writer.roster().clone() });
         Ok(Some(writer))
     }
 
-    /// Attaches a reader of this host to the ring, which has been made.
+    /// Attaches a reader of another process of this host to the ring, which has been made.
     ///
     /// # Errors
     /// Why not, in words for the reader.
@@ -86,25 +131,45 @@ impl Offer {
         let made = made.as_ref().ok_or("the topic has no shared memory yet; try again")?;
         let control = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder);
         let (control, descriptor) = control.map_err(|error| error.to_string())?;
-        let data = made.data.try_clone().map_err(|e| e.to_string())?;
-        let control = Memory::from(control);
-        // Whoever cannot borrow copies: better than not to read.
-        let (reader, pins) = match made.roster.attach(control.clone(), pins) {
-            Err(AttachError::Pins { left, .. }) => (made.roster.attach(control, left), left),
-            attached => (attached, pins),
-        };
-        let reader = reader.map_err(|error| error.to_string())?;
+        let data =
+            made.data.as_ref().ok_or("its process had no file descriptor left; raise `ulimit -n` there")?;
+        let data = data.try_clone().map_err(|error| error.to_string())?;
+        let (reader, pins) = enter(&made.roster, &Memory::from(control), pins)?;
         let position = made.roster.next_position();
         let roster = made.roster.clone();
         Ok(Granted { data, control: descriptor, reader, roster, pins, position })
     }
 
+    /// Attaches a reader of this process to the ring, which has been made.
+    ///
+    /// # Errors
+    /// Why not, in words for the user.
+    pub(crate) fn attach_here(&self, pins: u32) -> Result<GrantedHere, String> {
+        self.enter_here(|roster, control| enter(roster, control, pins))
+    }
+
+    fn enter_here(
+        &self,
+        enter: impl FnOnce(&Roster, &Memory) -> Result<(ReaderId, u32), String>,
+    ) -> Result<GrantedHere, String> {
+        let made = self.lock();
+        let made = made.as_ref().ok_or("the topic has no shared memory yet; try again")?;
+        let control = Memory::zeroed(CONTROL_BYTES);
+        let (reader, pins) = enter(&made.roster, &control)?;
+        let position = made.roster.next_position();
+        let memory = (made.memory.clone(), control);
+        Ok(GrantedHere { memory, reader, roster: made.roster.clone(), pins, position })
+    }
+
     /// The last `depth` samples in the ring; nothing if there is no ring.
     pub(crate) fn history(&self, depth: u32) -> Vec<Past> {
         let mut samples = Vec::new();
-        let Ok(granted) = self.attach(0) else { return samples };
-        let opened =
-            open_ring((granted.data, granted.control), 0, self.config.type_hash, StartAt::Last(depth));
+        let granted = self.enter_here(|roster, control| {
+            let reader = roster.attach_extra(control.clone()).map_err(|error| error.to_string())?;
+            Ok((reader, 0))
+        });
+        let Ok(GrantedHere { memory, reader: id, roster, .. }) = granted else { return samples };
+        let opened = open_ring(memory, 0, self.config.type_hash, StartAt::Last(depth));
         if let Ok(mut reader) = opened {
             let mut buffer = vec![0; self.payload_bytes_max];
             while let Ok(Some(sample)) = reader.take_next(&mut buffer) {
@@ -112,7 +177,7 @@ impl Offer {
                 samples.push(Past { sequence: sample.number, origin: sample.origin, bytes });
             }
         }
-        granted.roster.detach(granted.reader);
+        roster.detach(id);
         samples
     }
 
@@ -127,16 +192,26 @@ impl Offer {
     }
 }
 
-/// Opens the reading end of a ring from what its writer granted.
+/// Whoever cannot borrow copies: better than not to read.
+fn enter(roster: &Roster, control: &Memory, pins: u32) -> Result<(ReaderId, u32), String> {
+    let (reader, pins) = match roster.attach(control.clone(), pins) {
+        Err(AttachError::Pins { left, .. }) => (roster.attach(control.clone(), left), left),
+        attached => (attached, pins),
+    };
+    Ok((reader.map_err(|error| error.to_string())?, pins))
+}
+
+/// Whether this process, or the system, can have no more descriptors.
+pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let code = error.raw_os_error();
+    code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
+}
+
+/// Maps what the writer of another process granted: data and control page.
 ///
 /// # Errors
-/// Memory that is not sealed, or not the ring that was expected, in words.
-pub(super) fn open_ring(
-    (data, control): (OwnedFd, OwnedFd),
-    pins: u32,
-    type_hash: u64,
-    start: StartAt,
-) -> Result<Reader, String> {
+/// Memory that is not sealed, or cannot be mapped, in words.
+pub(super) fn map_granted((data, control): (OwnedFd, OwnedFd)) -> Result<(Memory, Memory), String> {
     let unmapped = |error: io::Error| {
         format!(
             "its shared memory cannot be mapped ({error}); lower the publisher's keep_last or payload_bytes_max, or raise this process's limit"
@@ -144,6 +219,18 @@ pub(super) fn open_ring(
     };
     let data = SealedMemory::open(data, WrittenBy::Creator).map_err(unmapped)?;
     let control = SealedMemory::open(control, WrittenBy::Holder).map_err(unmapped)?;
-    Reader::open(Memory::from(data), Memory::from(control), pins, type_hash, start)
-        .map_err(|error| error.to_string())
+    Ok((Memory::from(data), Memory::from(control)))
+}
+
+/// Opens the reading end of a ring.
+///
+/// # Errors
+/// Memory that is not the ring that was expected, in words.
+pub(super) fn open_ring(
+    (data, control): (Memory, Memory),
+    pins: u32,
+    type_hash: u64,
+    start: StartAt,
+) -> Result<Reader, String> {
+    Reader::open(data, control, pins, type_hash, start).map_err(|error| error.to_string())
 }

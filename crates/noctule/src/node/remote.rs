@@ -5,7 +5,6 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability, can_be_handed_on};
@@ -14,7 +13,7 @@ use noctule_prrt::{
     Origin as LinkOrigin, Outgoing, ReceivedCounters, SentCounters, StreamId, Wish,
     group::{Datagram as GroupDatagram, GroupReceiver},
 };
-use noctule_shm_ring::{Origin, PINS_PER_READER, RingConfig, StartAt, Writer};
+use noctule_shm_ring::{Memory, Origin, PINS_PER_READER, RingConfig, StartAt, Writer};
 use noctule_time_sync::{
     Bounded, BoundedConfig, Estimate, Estimator, Exchanger, ExchangerConfig, Local, Remote as RemoteClock,
 };
@@ -47,6 +46,17 @@ pub(super) struct Remote {
     inbound: BTreeMap<EndpointId, Inbound>,
     /// Newest sequence sent of each of our writers, so that history and live samples do not overlap.
     sent: BTreeMap<EndpointId, u64>,
+    /// It runs on this host, by the same clock.
+    has_our_clock: bool,
+}
+
+/// What is known of the clock that source times are given in.
+#[derive(Clone, Copy, Debug)]
+enum SourceClock {
+    /// It is our own.
+    Ours,
+    /// Another's: so far from ours, if that is known yet.
+    Others(Option<Estimate>),
 }
 
 /// Its clock, known by exchange.
@@ -112,7 +122,22 @@ impl Remote {
             clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()) },
             inbound: BTreeMap::new(),
             sent: BTreeMap::new(),
+            has_our_clock: false,
         }
+    }
+
+    /// The same to a node of this host, which has the same clock: there is nothing to compare.
+    pub(super) fn with_our_clock(self) -> Remote {
+        Remote { has_our_clock: true, ..self }
+    }
+
+    /// What is known of its clock at `local`, and now on it, ns.
+    fn source_clock(&self, local: Instant<Local>) -> (SourceClock, Option<i64>) {
+        if self.has_our_clock {
+            return (SourceClock::Ours, Some(local.ns()));
+        }
+        let estimate = self.clock.estimator.estimate(local);
+        (SourceClock::Others(estimate), estimate.map(|known| (local + known.offset).ns()))
     }
 
     /// Queues a sample of one of our writers, of which `payload` holds the bytes.
@@ -124,6 +149,16 @@ impl Remote {
     /// Whether a sample of one of our writers fits without any of its last `depth` given up.
     pub(super) fn has_room(&self, writer: EndpointId, payload_bytes: usize, depth: u32) -> bool {
         self.link.has_room(StreamId(writer.0), payload_bytes, depth)
+    }
+
+    /// Bytes of samples that it has still to be sent or to acknowledge.
+    pub(super) fn queue_bytes(&self) -> usize {
+        self.link.queue_bytes()
+    }
+
+    /// Those of them that are kept for it alone.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.link.own_bytes()
     }
 
     /// One of our writers of which samples were given up for newer ones or refused, and how many since the last call.
@@ -223,9 +258,9 @@ impl Remote {
                 place.insert(inbound)
             }
         };
-        let granted = inbound.offer.attach(topic.pins)?;
+        let granted = inbound.offer.attach_here(topic.pins)?;
         let begin = (granted.pins, granted.position, topic.history(writer));
-        let source = source((node, writer), (granted.data, granted.control), begin)?;
+        let source = source((node, writer), granted.into_memory(), begin)?;
         inbound.readers.insert(topic.id);
         topic.change(Change::Came(Box::new(source)));
         self.pace_exchange();
@@ -294,15 +329,14 @@ impl Remote {
         (came, now): (Instant<Raw>, Instant<Raw>),
         local: Instant<Local>,
     ) {
-        let estimate = self.clock.estimator.estimate(local);
-        let peer_ns = estimate.map(|known| (local + known.offset).ns());
+        let (clock, peer_ns) = self.source_clock(local);
         let own_ns = (local - (now - came)).ns();
         let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns };
         let inbound = &mut self.inbound;
         // What breaks the specification is counted by the link.
         let _ = self.link.handle_datagram(body, arrival, &mut |sample| {
             if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
-                inbound.take(&sample, estimate, now);
+                inbound.take(&sample, clock, now);
             }
         });
     }
@@ -315,14 +349,13 @@ impl Remote {
         now: Instant<Raw>,
         local: Instant<Local>,
     ) {
-        let estimate = self.clock.estimator.estimate(local);
-        let peer_ns = estimate.map(|known| (local + known.offset).ns());
+        let (clock, peer_ns) = self.source_clock(local);
         let arrival = Arrival { now: link_clock(now), came: link_clock(now), own_ns: local.ns(), peer_ns };
         let Remote { link, inbound, .. } = self;
         receiver.handle_datagram(datagram, length_bytes, arrival, &mut |piece, is_repaired| {
             link.handle_piece(piece, is_repaired, arrival, &mut |sample| {
                 if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
-                    inbound.take(&sample, estimate, now);
+                    inbound.take(&sample, clock, now);
                 }
             });
         });
@@ -330,11 +363,11 @@ impl Remote {
 
     /// Time has passed: samples that waited for one that will not come go to their readers.
     pub(super) fn handle_timeout(&mut self, now: Instant<Raw>, local: Instant<Local>) {
-        let estimate = self.clock.estimator.estimate(local);
+        let (clock, _) = self.source_clock(local);
         let inbound = &mut self.inbound;
         self.link.handle_timeout(link_clock(now), &mut |sample| {
             if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
-                inbound.take(&sample, estimate, now);
+                inbound.take(&sample, clock, now);
             }
         });
     }
@@ -352,7 +385,7 @@ impl Remote {
 
     /// The next request of the clock exchange, if one is due: only from whom we read.
     pub(super) fn poll_request(&mut self, local: Instant<Local>) -> Option<Request> {
-        if self.inbound.is_empty() {
+        if self.inbound.is_empty() || self.has_our_clock {
             return None;
         }
         let nonce = self.clock.exchanger.poll_request(local)?;
@@ -361,7 +394,7 @@ impl Remote {
 
     /// When the next request is due.
     pub(super) fn poll_exchange_timeout(&self) -> Option<Instant<Local>> {
-        (!self.inbound.is_empty()).then(|| self.clock.exchanger.poll_timeout())
+        (!self.inbound.is_empty() && !self.has_our_clock).then(|| self.clock.exchanger.poll_timeout())
     }
 }
 
@@ -375,7 +408,7 @@ impl Inbound {
         };
         let has_deadline = writer.qos.deadline.is_some();
         let offer = Offer::new(config).map_err(|error| error.to_string())?;
-        let ring = offer.make()?.ok_or("the ring is there already")?;
+        let ring = offer.make_for_here()?.ok_or("the ring is there already")?;
         Ok(Inbound {
             writer: ring,
             offer,
@@ -387,7 +420,7 @@ impl Inbound {
         })
     }
 
-    fn take(&mut self, sample: &Delivered<'_>, estimate: Option<Estimate>, now: Instant<Raw>) {
+    fn take(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
         let last = self.sequence.unwrap_or(0);
         if !self.in_order {
             self.writer.skip_numbers(sample.missed);
@@ -398,7 +431,7 @@ impl Inbound {
             return;
         }
         self.sequence = Some(sample.sequence.max(last));
-        let origin = here(sample.origin, estimate);
+        let origin = here(sample.origin, clock);
         if self.has_deadline {
             self.writer.stamp(now.ns());
         }
@@ -411,9 +444,15 @@ impl Inbound {
 
 /// When a sample of the other node was true, by the clock of this host. What its writer does not know of the time and what
 /// this host does not know of the writer's clock add up: bounds as such, errors that have nothing to do with each other by their squares.
-fn here(origin: LinkOrigin, estimate: Option<Estimate>) -> Origin {
-    let Some(known) = estimate else {
-        return Origin { source_time_ns: Instant::<Local>::MIN.ns(), user: pack_widths(None, None) };
+fn here(origin: LinkOrigin, clock: SourceClock) -> Origin {
+    let known = match clock {
+        SourceClock::Ours => {
+            return Origin { source_time_ns: origin.source_time_ns, user: origin.source_error };
+        }
+        SourceClock::Others(Some(known)) => known,
+        SourceClock::Others(None) => {
+            return Origin { source_time_ns: Instant::<Local>::MIN.ns(), user: pack_widths(None, None) };
+        }
     };
     let remote = Instant::<RemoteClock>::from_ns(origin.source_time_ns);
     let source_time = remote.translate::<Local>(Span::ZERO - known.offset);
@@ -450,7 +489,7 @@ pub(crate) fn outgoing<'a>(
 /// Memory that is not such a ring, in words.
 pub(super) fn source(
     (node, writer): (NodeId, &Endpoint),
-    memory: (OwnedFd, OwnedFd),
+    memory: (Memory, Memory),
     (pins, position, history): (u32, u64, u32),
 ) -> Result<Source, String> {
     // The first number of such a ring is any, and nothing was missed before it.

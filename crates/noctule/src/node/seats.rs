@@ -104,7 +104,9 @@ impl State {
 
     /// A writer of another host is no longer to be read.
     pub(super) fn leave_seat(&mut self, reader: EndpointId, writer: Partner) {
-        let Some(seat) = self.seats.get_mut(&reader) else { return };
+        let Some(seat) = self.seats.get_mut(&reader) else {
+            return self.unsubscribe(reader, writer);
+        };
         seat.again.remove(&writer);
         let moving = seat.moving.as_mut().map(|moving| {
             moving.granted.remove(&writer);
@@ -422,7 +424,7 @@ impl State {
     }
 
     /// A reader of ours no longer reads what this node receives of a writer.
-    fn unsubscribe(&mut self, reader: EndpointId, writer: Partner) {
+    pub(super) fn unsubscribe(&mut self, reader: EndpointId, writer: Partner) {
         let remote = self.remotes.get_mut(&writer.0);
         if remote.is_some_and(|remote| remote.unsubscribe(writer.1, reader)) {
             self.groups.stop(writer);

@@ -161,6 +161,14 @@ impl Shared {
         is_sent
     }
 
+    /// As [`wait_until_sent`](Shared::wait_until_sent), for who goes: not at all if this is the child of a fork or the node has ended, whose
+    /// thread is what would go on sending.
+    pub(crate) fn linger(&self, writer: EndpointId, timeout: Duration) {
+        if !self.is_in_child() && !self.stop.load(Ordering::Acquire) {
+            self.wait_until_sent(writer, timeout);
+        }
+    }
+
     /// Whether all nodes of other hosts that read a topic have room for a sample, none of the history given up.
     pub(crate) fn has_room(&self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
         self.lock().has_room(topic, payload_bytes)
@@ -192,21 +200,38 @@ impl State {
         now: Instant<Raw>,
     ) {
         let to_group = self.groups.send(writer, sample, now);
-        for node in self.audiences.get(&writer).into_iter().flat_map(Audience::nodes) {
-            if let Some(remote) = self.remotes.get_mut(node)
+        let admitted = self.admit(payload.len());
+        let mut refused = 0;
+        for at in 0..self.audiences.get(&writer).map_or(0, |audience| audience.nodes().len()) {
+            let Some(node) =
+                self.audiences.get(&writer).and_then(|audience| audience.nodes().get(at)).copied()
+            else {
+                break;
+            };
+            let is_admitted = self.is_admitted(&admitted, node, payload.len());
+            if let Some(remote) = self.remotes.get_mut(&node)
                 && remote.is_newer(writer, sample.sequence)
-                && !(to_group && self.groups.serves(writer, *node))
+                && !(to_group && self.groups.serves(writer, node))
             {
-                remote.send(sample, payload, now);
+                if is_admitted {
+                    remote.send(sample, payload, now);
+                } else {
+                    refused += 1;
+                }
             }
         }
+        self.keep_unacknowledged((writer, refused), payload, now);
         self.count_given_up(now);
     }
 
-    fn has_room(&self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
+    fn has_room(&mut self, topic: &PublishedTopic, payload_bytes: usize) -> bool {
+        let admitted = self.admit(payload_bytes);
         let nodes = self.audiences.get(&topic.id).into_iter().flat_map(Audience::nodes);
-        let mut remotes = nodes.filter_map(|node| self.remotes.get(node));
-        remotes.all(|remote| remote.has_room(topic.id, payload_bytes, topic.depth))
+        let mut remotes = nodes.filter_map(|node| Some((*node, self.remotes.get(node)?)));
+        remotes.all(|(node, remote)| {
+            remote.has_room(topic.id, payload_bytes, topic.depth)
+                && self.is_admitted(&admitted, node, payload_bytes)
+        })
     }
 
     /// The next datagram to send, sealed: what keeps nodes together goes first, then samples, nodes in turns; of long samples
@@ -297,8 +322,7 @@ impl State {
         for (node, remote) in &mut self.remotes {
             while let Some((writer, samples)) = remote.poll_given_up() {
                 let Some(topic) = self.publishers.get(&writer) else { continue };
-                topic.given_up.fetch_add(samples, Ordering::Relaxed);
-                topic.undelivered.fetch_add(samples, Ordering::Relaxed);
+                topic.count_given_up(samples);
                 if topic.is_reliable()
                     && let Some(samples) = self.overload.count((writer, *node), samples, now)
                 {
@@ -321,12 +345,17 @@ impl State {
     }
 
     fn send_past(&mut self, topic: &PublishedTopic, node: NodeId, now: Instant<Raw>) {
-        let Some(remote) = self.remotes.get_mut(&node) else { return };
         for Past { sequence, origin, bytes } in topic.offer.history(topic.depth) {
+            let admitted = self.admit(bytes.len());
+            let is_admitted = self.is_admitted(&admitted, node, bytes.len());
+            let Some(remote) = self.remotes.get_mut(&node) else { return };
             if remote.is_newer(topic.id, sequence) || topic.class == Class::BestEffort {
                 let local = self.clock.at::<Local>(now);
                 let payload: Arc<[u8]> = Arc::from(bytes);
-                remote.send(&outgoing(topic, (sequence, origin), &payload, local), &payload, now);
+                if is_admitted {
+                    remote.send(&outgoing(topic, (sequence, origin), &payload, local), &payload, now);
+                }
+                self.keep_unacknowledged((topic.id, u64::from(!is_admitted)), &payload, now);
             }
         }
     }

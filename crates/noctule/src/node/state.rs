@@ -18,6 +18,7 @@ use noctule_timebase::Instant;
 
 use super::audience::{Audience, Shift};
 use super::deadlines::Deadlines;
+use super::fallback::Fallback;
 use super::groups::Groups;
 use super::offer::Granted;
 use super::overload::Overload;
@@ -25,6 +26,7 @@ use super::ping::Pings;
 use super::remote::{Remote, Remotes};
 use super::seats::Seat;
 use super::send::PastDue;
+use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
@@ -34,12 +36,14 @@ use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 use crate::type_descriptions::Descriptions;
 
+mod budget;
+mod by_udp;
 mod figures;
 mod network;
 
 use network::LimitWatch;
 
-/// Replies of the clock exchange that wait to be sent.
+/// Short answers and questions that wait to be sent: of the clock exchange, and about samples by UDP.
 const OUTBOX_LIMIT: usize = 256;
 /// Notices kept for who asks; older ones are dropped.
 const NOTICES_LIMIT: usize = 256;
@@ -79,6 +83,7 @@ pub(super) struct State {
     pub(super) seats_are_restless: bool,
     /// Nodes of other hosts have been seen.
     pub(super) has_other_hosts: bool,
+    pub(super) fallback: Fallback,
     pub(super) remotes: Remotes,
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
@@ -92,7 +97,7 @@ pub(super) struct State {
     pub(super) descriptions: Descriptions,
     /// Secret; each exchange of clocks derives its own from it.
     pub(super) exchange_key: [u8; 16],
-    /// Replies of the clock exchange, sealed.
+    /// Short answers and questions, sealed.
     pub(super) outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     pub(super) wishes: VecDeque<Wish>,
     notices: VecDeque<Notice>,
@@ -102,6 +107,8 @@ pub(super) struct State {
     rings_max: usize,
     /// Samples given up because a path carries less than is published.
     pub(super) overload: Overload,
+    /// Of all samples that nodes of other hosts have still to acknowledge.
+    pub(super) unacknowledged: Unacknowledged,
     /// Histories to be sent again.
     pub(super) histories: Vec<PastDue>,
     pub(super) me: NodeId,
@@ -128,6 +135,7 @@ impl State {
             seats: BTreeMap::new(),
             seats_are_restless: false,
             has_other_hosts: false,
+            fallback: Fallback::default(),
             remotes: Remotes::new(),
             groups: Groups::default(),
             deadlines: Deadlines::default(),
@@ -146,6 +154,7 @@ impl State {
             limits: LimitWatch::default(),
             rings_max: network::rings_max(),
             overload: Overload::default(),
+            unacknowledged: Unacknowledged::new(UNACKNOWLEDGED_BYTES_DEFAULT),
             histories: Vec::new(),
             me,
             body: Vec::new(),
@@ -208,6 +217,7 @@ impl State {
                     None => self.strangers = self.strangers.saturating_add(1),
                 }
             }
+            Some([b'N', b'C', b'T', b'F', ..]) => self.handle_fallback(body, (from, source), now),
             // Whoever has the key may speak for itself only.
             _ if from
                 .is_some_and(|from| noctule_discovery::sender(body).is_some_and(|says| says != from)) =>
@@ -245,6 +255,8 @@ impl State {
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
         self.handle_seats(now);
         self.handle_histories(now);
+        self.ask_for_udp(now);
+        self.sweep_unacknowledged();
     }
 
     /// Nodes of other hosts that samples of a writer are sent to.
@@ -272,7 +284,12 @@ impl State {
     /// When something is to be done again.
     pub(super) fn poll_timeout(&self, now: Instant<Raw>) -> Instant<Raw> {
         let mut earliest = Instant::from_ns(self.discovery.poll_timeout().ns());
-        let others = [self.deadlines.poll_timeout(), self.groups.poll_timeout(), self.poll_histories()];
+        let others = [
+            self.deadlines.poll_timeout(),
+            self.groups.poll_timeout(),
+            self.poll_histories(),
+            self.fallback.poll_timeout(),
+        ];
         for at in others.into_iter().flatten() {
             earliest = earliest.min(at);
         }
@@ -393,6 +410,7 @@ impl State {
                 Event::Moved { node, locator } => self.handle_move(node, locator, now),
                 Event::Gone { node, reason } => {
                     self.forget_relay(node);
+                    self.fallback.forget(node);
                     if let Some(remote) = self.remotes.remove(&node) {
                         self.wishes
                             .extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
@@ -451,7 +469,8 @@ impl State {
             let locator = self.discovery.locator(node);
             let over_loopback = locator.is_some_and(|locator| locator.ip().to_canonical().is_loopback());
             let envelope_bytes = self.envelope.overhead_bytes();
-            Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now)
+            let remote = Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now);
+            if self.discovery.is_here(node) { remote.with_our_clock() } else { remote }
         })
     }
 
@@ -459,6 +478,10 @@ impl State {
     /// that goes first; what it had already, it knows.
     fn address(&mut self, writer: EndpointId, node: NodeId, reader: &Endpoint, now: Instant<Raw>) {
         let Some(audience) = self.audiences.get_mut(&writer) else { return };
+        if self.discovery.is_here(node) {
+            // Of this host only those are sent to that have asked, and whether they are relayed is about other hosts.
+            return;
+        }
         let was_served = audience.serves((node, reader.id));
         let relayed = reader.relayed && self.discovery.local(writer).is_some_and(can_be_handed_on);
         match audience.insert((node, reader.id), relayed) {
@@ -493,6 +516,7 @@ impl State {
             // Of this host or not: the subscriber lets go of the source.
             self.release(local, (node, remote));
             self.leave_seat(local, (node, remote));
+            self.end_fallback(local, (node, remote));
         } else if let Some(shift) = self.audiences.get_mut(&local).and_then(|all| all.remove((node, remote)))
         {
             if let Some(topic) = self.publishers.get(&local) {
@@ -506,13 +530,18 @@ impl State {
 
     /// Our reading of another node's clock goes back as soon as it came.
     fn answer(&mut self, request: &Request, to: SocketAddr, arrived: Instant<Raw>) {
+        let reply = Reply { nonce: request.nonce, t2: self.clock.at(arrived), t3: self.clock.now() };
+        self.queue(&reply.encode(), to);
+    }
+
+    /// Queues a short datagram, if there is room; whoever misses it asks again.
+    pub(super) fn queue(&mut self, body: &[u8], to: SocketAddr) {
         if self.outbox.len() >= OUTBOX_LIMIT {
             return;
         }
         let mut out = Vec::new();
         self.envelope.begin(&mut out);
-        let reply = Reply { nonce: request.nonce, t2: self.clock.at(arrived), t3: self.clock.now() };
-        out.extend_from_slice(&reply.encode());
+        out.extend_from_slice(body);
         self.envelope.seal(&mut out);
         self.send_reply(to, out);
     }
@@ -527,6 +556,16 @@ impl State {
     /// The node that an address is proven to be of.
     pub(super) fn node_at(&self, source: SocketAddr) -> Option<NodeId> {
         self.by_address.get(&source).copied()
+    }
+
+    /// The node that datagrams from an address are by.
+    pub(super) fn node_at(&self, source: SocketAddr) -> Option<NodeId> {
+        self.by_address.get(&source).copied()
+    }
+
+    /// A datagram came that no known node sent, or none that is understood.
+    pub(super) fn count_stranger(&mut self) {
+        self.strangers = self.strangers.saturating_add(1);
     }
 
     fn note_refusals(&mut self) {

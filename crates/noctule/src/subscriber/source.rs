@@ -168,6 +168,11 @@ impl Source {
         }
     }
 
+    /// Whether another ring of the same publisher is read to its end first.
+    pub(super) fn is_next(&self) -> bool {
+        self.is_next
+    }
+
     /// The same, handed on by a node of this host that receives it.
     pub(crate) fn relayed_by(self, node: NodeId) -> Source {
         Source { relay: Some(node), ..self }

@@ -15,7 +15,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::Envelope;
-use crate::node::offer::{Granted, Offer};
+use crate::node::offer::{Granted, Offer, map_granted};
 use crate::node::remote::{class, source};
 use crate::node::sockets::To;
 use crate::node::state::{Partner, State, Wish};
@@ -367,7 +367,7 @@ impl World {
             Arrival::Answer { from, granted } => match (member.answered(from), granted) {
                 (None, _) => {}
                 (Some(((node, writer), reader)), Ok(granted)) => {
-                    let memory = (granted.data, granted.control);
+                    let memory = map_granted((granted.data, granted.control)).unwrap();
                     let source = source((node, &writer), memory, (0, granted.position, 0)).unwrap();
                     member.state.handle_relay(reader, from, Box::new(source.relayed_by(from)), now);
                 }

@@ -1,0 +1,175 @@
+//! `noctule_nodes`, `noctule_endpoints`, `noctule_node_id` and `noctule_node_counters`.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+
+use noctule::{Durability, EndpointKind, Reliability};
+
+use crate::argument;
+use crate::failure::{Failure, OK, guard};
+use crate::node::NodeHandle;
+
+/// `noctule_known_node_t`.
+#[repr(C)]
+pub struct KnownNode {
+    id: [u8; 16],
+    name: *const c_char,
+    address: *const c_char,
+    same_host: bool,
+}
+
+/// `noctule_known_endpoint_t`.
+#[repr(C)]
+pub struct KnownEndpoint {
+    node: [u8; 16],
+    node_name: *const c_char,
+    topic: *const c_char,
+    type_name: *const c_char,
+    type_hash: u64,
+    same_host: bool,
+    is_publisher: bool,
+    transient_local: bool,
+    reliability: c_int,
+    keep_last: u32,
+    payload_bytes_max: u32,
+}
+
+/// `noctule_node_counters_t`.
+#[repr(C)]
+pub struct NodeCounters {
+    sent_datagrams: u64,
+    send_calls: u64,
+    send_would_block: u64,
+    send_failed: u64,
+    unacknowledged_bytes: u64,
+    malformed: u64,
+    strangers: u64,
+    impostors: u64,
+    refused_full: u64,
+    refused_matches: u64,
+}
+
+/// `noctule_node_callback_t`.
+type NodeCallback = unsafe extern "C" fn(context: *mut c_void, node: *const KnownNode);
+/// `noctule_endpoint_callback_t`.
+type EndpointCallback = unsafe extern "C" fn(context: *mut c_void, endpoint: *const KnownEndpoint);
+
+/// Names of others may hold a zero byte; C would see the part before it.
+fn text(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
+}
+
+fn count(count: usize) -> c_int {
+    c_int::try_from(count).unwrap_or(c_int::MAX)
+}
+
+/// The node's number.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_node_id(node: *const NodeHandle, id: *mut [u8; 16]) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let id = unsafe { argument::exclusive(id, "id") }?;
+        // SAFETY: null or the caller's handle.
+        *id = unsafe { argument::shared(node, "node") }?.0.id().0;
+        Ok(OK)
+    })
+}
+
+/// Calls with each other node.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_nodes(
+    node: *const NodeHandle,
+    call: Option<NodeCallback>,
+    context: *mut c_void,
+) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle.
+        let nodes = unsafe { argument::shared(node, "node") }?.0.nodes();
+        let call = call.ok_or_else(|| Failure::argument("callback is NULL"))?;
+        for known in &nodes {
+            let (name, address) = (text(&known.name), text(&known.address.to_string()));
+            let (id, name, address) = (known.id.0, name.as_ptr(), address.as_ptr());
+            let given = KnownNode { id, name, address, same_host: known.same_host };
+            // SAFETY: the caller's function and what it wants to be called with; the texts stay until it returns.
+            unsafe { call(context, &raw const given) }
+        }
+        Ok(count(nodes.len()))
+    })
+}
+
+/// Calls with each endpoint of other nodes.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_endpoints(
+    node: *const NodeHandle,
+    call: Option<EndpointCallback>,
+    context: *mut c_void,
+) -> c_int {
+    guard(|| {
+        // SAFETY: null or the caller's handle.
+        let endpoints = unsafe { argument::shared(node, "node") }?.0.endpoints();
+        let call = call.ok_or_else(|| Failure::argument("callback is NULL"))?;
+        for known in &endpoints {
+            let endpoint = &known.endpoint;
+            let texts = [&known.node_name, &endpoint.topic, &endpoint.type_name].map(|name| text(name));
+            let given = KnownEndpoint {
+                node: known.node.0,
+                node_name: texts[0].as_ptr(),
+                topic: texts[1].as_ptr(),
+                type_name: texts[2].as_ptr(),
+                type_hash: endpoint.type_hash,
+                same_host: known.same_host,
+                is_publisher: endpoint.kind == EndpointKind::Writer,
+                transient_local: endpoint.qos.durability == Durability::TransientLocal,
+                reliability: match endpoint.qos.reliability {
+                    Reliability::BestEffort => 0,
+                    Reliability::DeadlineBound => 1,
+                    Reliability::Reliable => 2,
+                },
+                keep_last: endpoint.qos.depth,
+                payload_bytes_max: endpoint.payload_bytes_max,
+            };
+            // SAFETY: the caller's function and what it wants to be called with; the texts stay until it returns.
+            unsafe { call(context, &raw const given) }
+        }
+        Ok(count(endpoints.len()))
+    })
+}
+
+/// What came and went.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_node_counters(
+    node: *const NodeHandle,
+    counters: *mut NodeCounters,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let result = unsafe { argument::exclusive(counters, "counters") }?;
+        // SAFETY: null or the caller's handle.
+        let node = &unsafe { argument::shared(node, "node") }?.0;
+        let (received, sent) = (node.counters(), node.send_counters());
+        *result = NodeCounters {
+            sent_datagrams: sent.datagrams,
+            send_calls: sent.system_calls,
+            send_would_block: sent.would_block,
+            send_failed: sent.failed,
+            unacknowledged_bytes: node.unacknowledged_bytes() as u64,
+            malformed: received.discovery.malformed + received.malformed_group,
+            strangers: received.strangers,
+            impostors: received.impostors,
+            refused_full: received.discovery.refused_full,
+            refused_matches: received.discovery.refused_matches,
+        };
+        Ok(OK)
+    })
+}

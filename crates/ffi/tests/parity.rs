@@ -1,0 +1,223 @@
+//! What each language has of the library: `docs/guide/languages.md` shows the table, and this derives it from the code.
+//!
+//! A name in the table must be in its language's sources, and every function of the C header must be in the table: whoever adds one says
+//! what it is in the other languages. With `NOCTULE_WRITE=1` the document is written anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What it is, and its name in Rust, C, C++ and Python; `-` where the language has none.
+const ROWS: &[[&str; 5]] = &[
+    ["start a node", "Node::open", "noctule_node_open", "Node", "Node"],
+    ["say goodbye", "Drop", "noctule_node_close", "~Node", "close"],
+    ["domain, static peers, key", "swarm_key", "swarm_key", "swarm_key", "swarm_key"],
+    ["only one interface", "interface", "interface_address", "interface_address", "interface"],
+    [
+        "share memory with a group",
+        "share_with_group",
+        "shares_with_group",
+        "share_with_group",
+        "share_with_group",
+    ],
+    ["no shared memory", "without_shared_memory", "without_shared_memory", "shared_memory", "shared_memory"],
+    [
+        "limit of unacknowledged bytes",
+        "unacknowledged_bytes_max",
+        "unacknowledged_bytes_max",
+        "unacknowledged_bytes_max",
+        "unacknowledged_bytes_max",
+    ],
+    ["an artificial clock", "clock", "-", "-", "-"],
+    ["notices by a callback, log hook", "on_notice", "on_notice", "on_notice", "on_notice"],
+    ["notices one by one", "poll_notice", "-", "-", "-"],
+    ["the node's number", "id", "noctule_node_id", "id", "id"],
+    ["now on the node's clock", "now", "noctule_now_ns", "now", "now_ns"],
+    [
+        "stamps of other clocks",
+        "source_time_of",
+        "noctule_source_time_of",
+        "source_time_of",
+        "source_time_of",
+    ],
+    ["other nodes", "nodes", "noctule_nodes", "nodes", "nodes"],
+    ["their endpoints", "endpoints", "noctule_endpoints", "endpoints", "endpoints"],
+    ["round trip to a node", "ping", "-", "-", "-"],
+    ["counters of a node", "counters", "noctule_node_counters", "counters", "counters"],
+    ["counters of a link, of a deadline", "link_counters", "-", "-", "-"],
+    ["open a topic for writing", "publisher", "noctule_publisher_open", "publisher", "publisher"],
+    ["keep last, keep all", "keep_all", "keep_all", "keep_all", "keep_all"],
+    ["multicast", "multicast", "multicast", "multicast", "multicast"],
+    ["publish a copy", "publish", "noctule_publish", "publish", "publish"],
+    ["publish, true at a time", "publish_at", "noctule_publish_at", "publish_at", "source_time_ns"],
+    [
+        "publish, true at about a time",
+        "publish_uncertain",
+        "noctule_publish_uncertain",
+        "publish_uncertain",
+        "bound_ns",
+    ],
+    ["write in place", "loan", "noctule_loan", "loan", "loan"],
+    ["publish what was lent", "publish_loan", "noctule_publish_loan", "publish_part", "publish"],
+    ["give it back", "drop_loan", "noctule_drop_loan", "~Loan", "drop"],
+    ["wait for room (keep all)", "wait_for_room", "noctule_wait_for_room", "wait_for_room", "wait_for_room"],
+    [
+        "wait for acknowledgements",
+        "wait_for_acknowledgments",
+        "noctule_wait_for_acknowledgments",
+        "wait_for_acknowledgments",
+        "wait_for_acknowledgments",
+    ],
+    ["closing waits for them", "linger", "linger_ns", "linger", "linger"],
+    ["readers that are matched", "readers", "noctule_publisher_readers", "readers", "readers"],
+    ["counters of a publisher", "given_up", "noctule_publisher_counters", "counters", "counters"],
+    ["close a publisher", "Drop", "noctule_publisher_close", "~Publisher", "close"],
+    ["a second thread is an error", "&mut self", "NOCTULE_ERROR_BUSY", "Error", "lock"],
+    ["open a topic for reading", "subscriber", "noctule_subscriber_open", "subscriber", "subscriber"],
+    ["take in place", "take", "noctule_take", "take", "take"],
+    ["take a copy", "take_into", "noctule_take_into", "-", "copy"],
+    ["take the newest", "take_latest", "noctule_take_latest", "take_latest", "latest"],
+    ["wait for a sample", "receive", "noctule_receive", "receive", "receive"],
+    ["give a sample back", "Drop", "noctule_sample_release", "~Sample", "Sample"],
+    ["age, bound, sigma", "age", "age_ns", "age", "age"],
+    ["who published it, how it came", "publisher", "publisher", "publisher", "publisher"],
+    [
+        "publishers that are matched",
+        "publishers",
+        "noctule_subscriber_publishers",
+        "publishers",
+        "publishers",
+    ],
+    ["statistics of a topic", "statistics", "noctule_subscriber_statistics", "statistics", "statistics"],
+    ["histogram of ages", "ages", "-", "-", "-"],
+    ["descriptor for poll and epoll", "descriptor", "noctule_subscriber_descriptor", "descriptor", "fileno"],
+    ["asynchronous: Stream, asyncio", "into_samples", "-", "-", "__aiter__"],
+    ["close a subscriber", "Drop", "noctule_subscriber_close", "~Subscriber", "close"],
+    ["wait for many", "WaitSet", "noctule_wait_set_open", "WaitSet", "WaitSet"],
+    ["… until one has a sample", "wait", "noctule_wait", "wait", "receive"],
+    ["… or another thread wakes it", "wake", "noctule_wake", "wake", "wake"],
+    ["… and be done", "Drop", "noctule_wait_set_close", "~WaitSet", "WaitSet"],
+    ["callbacks for samples", "Dispatcher", "noctule_dispatcher_open", "Dispatcher", "Dispatcher"],
+    ["… of one subscriber", "on_sample", "noctule_on_sample", "on_sample", "on_sample"],
+    ["… that go wrong", "Result", "noctule_on_error", "Error", "Exception"],
+    ["… until stopped", "spin", "noctule_spin", "spin", "spin"],
+    ["… once", "spin_once", "noctule_spin_once", "spin_once", "spin_once"],
+    ["… stop", "stop", "noctule_stop", "stop", "stop"],
+    ["… and be done", "Drop", "noctule_dispatcher_close", "~Dispatcher", "Dispatcher"],
+    ["why a call failed", "Error", "noctule_last_error", "Error", "NoctuleError"],
+    ["typed topics", "typed", "-", "-", "TypedPublisher"],
+];
+
+/// Where a language's names are looked for.
+const SOURCES: [&[&str]; 4] = [
+    &["crates/noctule/src"],
+    &["c/include/noctule/noctule.h"],
+    &["c/include/noctule/noctule.hpp"],
+    &["python/noctule", "python/src"],
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &Path, text: &mut String) {
+    if path.is_dir() {
+        let mut entries: Vec<PathBuf> =
+            fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.sort();
+        entries.iter().for_each(|path| read(path, text));
+    } else if path
+        .extension()
+        .is_some_and(|end| ["rs", "h", "hpp", "py", "pyi"].iter().any(|known| end == *known))
+    {
+        text.push_str(&fs::read_to_string(path).unwrap());
+    }
+}
+
+fn is_name(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+/// Whether a name stands in a text as a word of its own.
+fn has_word(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        !before.is_some_and(is_name) && !after.is_some_and(is_name)
+    })
+}
+
+/// What stands for a name in the code: C++'s destructors are those of its classes, and Rust's methods have a type in front.
+fn in_code(name: &str) -> &str {
+    let name = name.strip_prefix('~').unwrap_or(name);
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+/// Names that are methods in Rust are public functions.
+fn is_there(language: usize, text: &str, name: &str) -> bool {
+    let name = in_code(name);
+    let is_method = language == 0 && name.chars().all(|c| c.is_lowercase() || c == '_');
+    match is_method {
+        true => ["pub fn ", "pub async fn "].iter().any(|head| has_word(text, &format!("{head}{name}"))),
+        false => has_word(text, name),
+    }
+}
+
+fn table() -> String {
+    let mut table = "| | Rust | C | C++ | Python |\n|---|---|---|---|---|\n".to_owned();
+    for [what, names @ ..] in ROWS {
+        let cells = names.map(|name| if name == "-" { "–".to_owned() } else { format!("`{name}`") });
+        table.push_str(&format!("| {what} | {} |\n", cells.join(" | ")));
+    }
+    table
+}
+
+#[test]
+fn every_name_of_the_table_is_in_its_language() {
+    for (language, folders) in SOURCES.iter().enumerate() {
+        let mut text = String::new();
+        folders.iter().for_each(|folder| read(&root().join(folder), &mut text));
+        for row in ROWS {
+            let name = row[language + 1];
+            assert!(
+                name == "-" || is_there(language, &text, name),
+                "{name} ({}) is not in {folders:?}",
+                row[0]
+            );
+        }
+    }
+}
+
+#[test]
+fn every_function_of_the_c_header_is_in_the_table() {
+    let mut header = String::new();
+    read(&root().join(SOURCES[1][0]), &mut header);
+    let mut functions = 0;
+    for line in header.lines().filter(|line| !line.starts_with([' ', '/', '*', '#', 't'])) {
+        let Some((head, _)) = line.split_once('(') else { continue };
+        let name = head.rsplit([' ', '*']).next().unwrap_or_default();
+        if name.starts_with("noctule_") {
+            functions += 1;
+            assert!(
+                ROWS.iter().any(|row| row[2] == name),
+                "{name} is not in the table of crates/ffi/tests/parity.rs"
+            );
+        }
+    }
+    assert!(functions > 40, "{functions}");
+}
+
+#[test]
+fn the_document_shows_the_table() {
+    let path = root().join("docs/guide/languages.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (head, _) = text.split_once("| |").expect("a table");
+    let fresh = format!("{head}{}", table());
+    if std::env::var("NOCTULE_WRITE").is_ok() {
+        fs::write(&path, &fresh).unwrap();
+    }
+    assert!(
+        text == fresh,
+        "docs/guide/languages.md is not what the code says; run this test with NOCTULE_WRITE=1"
+    );
+}

@@ -1,0 +1,158 @@
+//! A robot's day, shortened: `soak_robot MINUTES [SEED]`, as root. Three hosts in namespaces, twelve processes with a swarm key, a stranger
+//! without one; links that go down, processes that are killed and started again, at times drawn from the seed. Afterwards every sample that a
+//! reader did not get is one that it counted, none came twice, and processes that lived all the time are as large as after the first minute.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)] // a program of the developers
+
+#[path = "soak_robot/hosts.rs"]
+mod hosts;
+#[path = "soak_robot/process.rs"]
+mod process;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hosts::Hosts;
+use process::{Kind, Process, Tally};
+
+/// Topic, reliability, samples a second, bytes: what the writers of the robot write.
+const TOPICS: [(&str, &str, u32, u32); 4] = [
+    ("imu", "best_effort", 200, 64),
+    ("command", "reliable", 50, 256),
+    ("camera", "best_effort", 5, 200_000),
+    ("state", "deadline_bound", 50, 512),
+];
+/// On the other robot and beside the writers.
+const READERS: [usize; 2] = [5, 3];
+/// May grow by so much after the first minute: fragmentation of the allocator, and tables that fill slowly.
+const GROWTH_KIB: u64 = 2_048;
+
+/// A generator without a library: splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+}
+
+fn start_all(hosts: &Hosts, key: &Path) -> Vec<Process> {
+    let writers = TOPICS.iter().map(|topic| (0, Kind::Writer(*topic)));
+    let readers =
+        (0..READERS[0]).map(|_| (1, Kind::Reader)).chain((0..READERS[1]).map(|_| (0, Kind::Reader)));
+    writers.chain(readers).map(|(host, kind)| Process::start(hosts, host, kind, key)).collect()
+}
+
+/// What happened to the robot.
+#[derive(Debug, Default)]
+struct Events {
+    kills: u32,
+    cuts: u32,
+    cut_s: f64,
+}
+
+/// Draws what happens next, and does it. The first writer of each reliability, and two readers, live all the time.
+fn disturb(random: &mut Random, hosts: &Hosts, processes: &mut [Process], key: &Path, events: &mut Events) {
+    match random.below(3) {
+        0 => {
+            // 0.2 to 8 s: some are longer than a node's lifetime.
+            let length = Duration::from_millis(200 + random.below(7_800));
+            hosts.set_link(false);
+            noctule_sys::clock::sleep_until(noctule_sys::clock::now_ns() + length.as_nanos() as i64);
+            hosts.set_link(true);
+            (events.cuts, events.cut_s) = (events.cuts + 1, events.cut_s + length.as_secs_f64());
+        }
+        _ => {
+            let mortal: Vec<usize> = (0..processes.len()).filter(|at| !is_spared(*at)).collect();
+            let at = mortal[random.below(mortal.len() as u64) as usize];
+            processes[at].kill_and_start_again(hosts, key);
+            events.kills += 1;
+        }
+    }
+}
+
+/// Writers of `imu` and `command`, the first reader of each host.
+fn is_spared(at: usize) -> bool {
+    [0, 1, TOPICS.len(), TOPICS.len() + READERS[0]].contains(&at)
+}
+
+fn report(processes: &mut [Process], before: &[u64], events: &Events) -> bool {
+    let mut total = Tally::default();
+    let mut is_right = true;
+    println!(
+        "{:<28} {:>10} {:>9} {:>12} {:>6} {:>17}",
+        "process", "taken", "missed", "unaccounted", "twice", "memory in KiB"
+    );
+    for (at, process) in processes.iter_mut().enumerate() {
+        let after = process.resident_kib();
+        let tally = process.stop();
+        total.add(&tally);
+        let memory = format!("{} -> {after}", before[at]);
+        println!(
+            "{:<28} {:>10} {:>9} {:>12} {:>6} {memory:>17}",
+            process.name(),
+            tally.taken,
+            tally.missed,
+            tally.unaccounted,
+            tally.twice
+        );
+        if is_spared(at) && after > before[at] + GROWTH_KIB {
+            println!("it has grown by more than {GROWTH_KIB} KiB");
+            is_right = false;
+        }
+    }
+    println!("{events:?}");
+    println!(
+        "taken {}, missed and counted {}, missed and not counted {}, twice {}",
+        total.taken, total.missed, total.unaccounted, total.twice
+    );
+    is_right && total.unaccounted == 0 && total.twice == 0 && total.taken > 0
+}
+
+fn main() {
+    if process::play_role() {
+        return;
+    }
+    let mut arguments = std::env::args().skip(1);
+    let minutes: f64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+        println!("soak_robot MINUTES [SEED]");
+        std::process::exit(2);
+    });
+    let seed: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1);
+    println!("{minutes} minutes, seed {seed}, {} processes", TOPICS.len() + READERS[0] + READERS[1]);
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    process::write_key(&key);
+    let hosts = Hosts::new();
+    let mut processes = start_all(&hosts, &key);
+    let _strangers = hosts.start_strangers();
+    let (mut random, mut events) = (Random(seed), Events::default());
+    let begin = Instant::now();
+    let end = begin + Duration::from_secs_f64(minutes * 60.0);
+    let mut before: Option<Vec<u64>> = None;
+    while Instant::now() < end {
+        let pause = 1_000 + random.below(4_000);
+        noctule_sys::clock::sleep_until(noctule_sys::clock::now_ns() + pause as i64 * 1_000_000);
+        disturb(&mut random, &hosts, &mut processes, &key, &mut events);
+        let is_warm = begin.elapsed() >= Duration::from_secs(60).min((end - begin) / 3);
+        if before.is_none() && is_warm {
+            before = Some(processes.iter().map(Process::resident_kib).collect());
+        }
+    }
+    // What is under way arrives.
+    noctule_sys::clock::sleep_until(noctule_sys::clock::now_ns() + 3_000_000_000);
+    let before = before.unwrap_or_else(|| vec![0; processes.len()]);
+    if !report(&mut processes, &before, &events) {
+        std::process::exit(1);
+    }
+}

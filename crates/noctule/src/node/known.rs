@@ -1,0 +1,51 @@
+//! What a node knows of others and counts, as the user gets it.
+
+use std::net::SocketAddr;
+
+use noctule_discovery::{Counters, Endpoint, NodeId};
+
+use crate::envelope::RefusedCounters;
+use crate::type_descriptions::DescriptionCounters;
+
+/// What a node's sockets have brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeCounters {
+    /// Discovery; what nobody could make sense of is malformed there.
+    pub discovery: Counters,
+    /// Datagrams that the seal did not let through, by reason.
+    pub refused: RefusedCounters,
+    /// Datagrams of a link or of the clock exchange from nodes that are not known.
+    pub strangers: u64,
+    /// Datagrams of discovery that one member of the swarm sealed in the name of another.
+    pub impostors: u64,
+    /// Datagrams of streams to a group that break the specification.
+    pub malformed_group: u64,
+    /// Questions for type descriptions.
+    pub descriptions: DescriptionCounters,
+}
+
+/// Another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownNode {
+    /// Its number.
+    pub id: NodeId,
+    /// Its name, for people; it need not be unique.
+    pub name: String,
+    /// Where its socket is.
+    pub address: SocketAddr,
+    /// Whether it shares memory with this one.
+    pub same_host: bool,
+}
+
+/// An endpoint of another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownEndpoint {
+    /// Its node.
+    pub node: NodeId,
+    /// The node's name.
+    pub node_name: String,
+    /// Whether the node shares memory with this one.
+    pub same_host: bool,
+    /// What it offers or requests.
+    pub endpoint: Endpoint,
+}

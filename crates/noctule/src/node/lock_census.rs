@@ -1,0 +1,47 @@
+//! Whoever holds a lock of the node holds up no sample in shared memory: every lock that another thread can take is held here, while
+//! samples are published, lent and taken.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::Node;
+use crate::{Reliability, Wait};
+
+#[test]
+fn samples_in_shared_memory_wait_for_no_lock_of_another_thread() {
+    let domain = 900 + std::process::id() % 100;
+    let open = || Node::builder("census").domain(domain).keep_notices().open().unwrap();
+    let (from, to) = (open(), open());
+    let mut publisher = from.publisher("t").reliability(Reliability::Reliable).keep_last(64).open().unwrap();
+    let mut subscriber =
+        to.subscriber("t").reliability(Reliability::Reliable).wait(Wait::Hybrid).open().unwrap();
+    while publisher.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    // The first sample fetches the ring, and the first taken makes the histogram.
+    publisher.publish(b"first").unwrap();
+    assert!(subscriber.receive(Some(Duration::from_secs(30))).unwrap().is_some());
+
+    let states = [&from, &to].map(|node| node.shared.lock());
+    let outboxes = [&from, &to].map(|node| node.shared.outbox.lock().unwrap());
+    let (done, is_done) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        let mut taken = 0;
+        for number in 0..1_000_u32 {
+            publisher.publish(&number.to_le_bytes()).unwrap();
+            publisher.loan(8).unwrap();
+            publisher.publish_loan(8, None).unwrap();
+            publisher.publish_in_place(4, |place| place.write_at(0, &number.to_le_bytes())).unwrap();
+            while taken < 3 * (number + 1) {
+                taken += u32::from(subscriber.receive(Some(Duration::from_secs(30))).unwrap().is_some());
+            }
+        }
+        done.send(taken).unwrap();
+        (publisher, subscriber)
+    });
+    // Far longer than it takes: a lock that is waited for would never come.
+    let taken = is_done.recv_timeout(Duration::from_secs(120));
+    drop((states, outboxes));
+    drop(worker.join().unwrap());
+    assert_eq!(taken, Ok(3_000));
+}

@@ -1,0 +1,127 @@
+//! Bytes that wait for nodes of other hosts to be sent or acknowledged, of all of them together.
+//!
+//! # Problem
+//!
+//! A reliable sample is kept for each reader until that has acknowledged it. Each link has a limit, but a stranger can open as many links
+//! as there is room for nodes, and acknowledge nothing.
+//!
+//! # Approach
+//!
+//! Links share the bytes of a sample, so bytes are counted once however many links hold them. Above half of the limit only nodes of an
+//! address that holds less than a quarter get new samples, so that nobody who has one address only can starve the others; at the limit none.
+//! What a node does not get counts as given up: `missed` at its reader, and a notice.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use noctule_timebase::{Instant, Span};
+
+use crate::clock::Raw;
+
+/// Bytes of samples that one node keeps for nodes of other hosts, unless it is set up otherwise: 256 MiB, four times what one link may hold.
+pub const UNACKNOWLEDGED_BYTES_DEFAULT: usize = 256 << 20;
+/// Samples looked at each time another is published: whether some link still holds them.
+const SWEEP: usize = 8;
+/// Samples published between two looks at what links hold for themselves.
+pub(super) const LOOK_AGAIN: u32 = 64;
+/// Between two notices.
+pub(super) const NOTICE_INTERVAL: Span = Span::from_s(60);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Unacknowledged {
+    pub(super) limit_bytes: usize,
+    /// What links shared when it was published.
+    payloads: VecDeque<Arc<[u8]>>,
+    payload_bytes: usize,
+    /// What links hold each for itself, when it was last looked at.
+    pub(super) own_bytes: usize,
+    pub(super) until_look: u32,
+    /// Samples of a node that it did not get, since the last notice.
+    pub(super) refused: u64,
+    pub(super) noted_at: Option<Instant<Raw>>,
+}
+
+/// Who gets a new sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Admitted {
+    /// Every node.
+    All,
+    /// Nodes of addresses that hold less than a quarter of the limit; what each holds.
+    Small(BTreeMap<IpAddr, usize>),
+    /// No node.
+    None,
+}
+
+impl Unacknowledged {
+    pub(super) fn new(limit_bytes: usize) -> Unacknowledged {
+        Unacknowledged {
+            limit_bytes,
+            payloads: VecDeque::new(),
+            payload_bytes: 0,
+            own_bytes: 0,
+            until_look: 0,
+            refused: 0,
+            noted_at: None,
+        }
+    }
+
+    /// Bytes kept, as far as is known without a look at every sample: never fewer than there are.
+    pub(super) fn bytes(&self) -> usize {
+        self.payload_bytes + self.own_bytes
+    }
+
+    /// Counts a sample that links may have kept.
+    pub(super) fn keep(&mut self, payload: &Arc<[u8]>) {
+        // The caller has one.
+        if Arc::strong_count(payload) > 1 {
+            self.payload_bytes += payload.len();
+            self.payloads.push_back(Arc::clone(payload));
+        }
+        self.sweep(SWEEP);
+    }
+
+    /// Forgets those of the oldest `samples` that no link holds any more.
+    pub(super) fn sweep(&mut self, samples: usize) {
+        for _ in 0..samples.min(self.payloads.len()) {
+            let Some(oldest) = self.payloads.pop_front() else { return };
+            if Arc::strong_count(&oldest) > 1 {
+                self.payloads.push_back(oldest);
+            } else {
+                self.payload_bytes -= oldest.len();
+            }
+        }
+    }
+
+    pub(super) fn has_room(&self, bytes: usize, share: usize) -> bool {
+        self.bytes() + bytes <= self.limit_bytes / share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_counts_once_and_as_long_as_a_link_holds_it() {
+        let mut budget = Unacknowledged::new(1_000);
+        let payload: Arc<[u8]> = Arc::from([7; 100]);
+        budget.keep(&payload);
+        assert_eq!(budget.bytes(), 0, "no link took it");
+        let links = vec![Arc::clone(&payload); 300];
+        budget.keep(&payload);
+        drop(payload);
+        assert_eq!(budget.bytes(), 100);
+        assert!(budget.has_room(400, 2) && !budget.has_room(401, 2) && budget.has_room(900, 1));
+        let later: Arc<[u8]> = Arc::from([7; 50]);
+        let still = Arc::clone(&later);
+        budget.keep(&later);
+        drop((links, later));
+        budget.sweep(usize::MAX);
+        assert_eq!((budget.bytes(), budget.payloads.len()), (50, 1));
+        drop(still);
+        budget.sweep(usize::MAX);
+        assert_eq!((budget.bytes(), budget.payloads.len()), (0, 0));
+    }
+}

@@ -1,0 +1,181 @@
+//! A file descriptor that is readable while a subscriber may have a sample: for poll, epoll and the event loops over them.
+//!
+//! Samples come through shared memory, of which the kernel knows nothing, and publishers must not pay for readers that use an event
+//! loop. So a thread of the subscriber sleeps on the rings in its place, and writes to an eventfd. It is started with the descriptor, and
+//! only sleeps while the subscriber has nothing to take.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use std::thread::JoinHandle;
+
+use noctule_shm_ring::Alarm;
+use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+
+use super::{LOOK_AGAIN, SubscribedTopic, Subscriber};
+use crate::node::Shared;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Bell {
+    order: Arc<Order>,
+    thread: Option<JoinHandle<()>>,
+    /// While a bell sleeps for a subscriber, the node's thread reads the socket.
+    node: Arc<Shared>,
+    /// Looks that [`arm`](Subscriber::arm) has asked for since the subscriber last had nothing.
+    looks: u32,
+}
+
+/// What the thread is to do.
+#[derive(Debug)]
+struct Order {
+    /// Counts orders; the thread sleeps on it, too.
+    version: AtomicU32,
+    what: Mutex<What>,
+    event: OwnedFd,
+    /// Of a task that waits.
+    waker: Mutex<Option<Waker>>,
+}
+
+#[derive(Debug)]
+enum What {
+    Rest,
+    /// Sleep until one of these words has another value.
+    Watch(Vec<(Alarm, u32)>, u32),
+    End,
+}
+
+impl Bell {
+    fn new(topic: Arc<SubscribedTopic>, node: Arc<Shared>) -> io::Result<Bell> {
+        // Readable at first: the subscriber may have something.
+        let event = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let (version, waker) = (AtomicU32::new(0), Mutex::new(None));
+        let order = Arc::new(Order { version, what: Mutex::new(What::Rest), event, waker });
+        let its_order = Arc::clone(&order);
+        let thread = std::thread::Builder::new().name("noctule-bell".into());
+        let thread = thread.spawn(move || watch(&its_order, &topic))?;
+        node.begin_following();
+        Ok(Bell { order, thread: Some(thread), node, looks: 0 })
+    }
+
+    pub(super) fn set_waker(&self, waker: &Waker) {
+        *self.order.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+    }
+
+    fn give(&self, what: What) {
+        *self.order.what.lock().unwrap_or_else(PoisonError::into_inner) = what;
+        self.order.version.fetch_add(1, Ordering::Release);
+        futex_wake(&self.order.version);
+    }
+}
+
+impl Order {
+    fn ring(&self) {
+        let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn clear(&self) {
+        // Nothing to read means that it is clear.
+        let _ = rustix::io::read(&self.event, &mut [0; 8]);
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.give(What::End);
+        if let Some(thread) = self.thread.take() {
+            // It panics only by a bug, which has been printed then.
+            let _ = thread.join();
+        }
+        self.node.end_following();
+    }
+}
+
+/// The thread: sleeps in place of a subscriber.
+fn watch(order: &Order, topic: &SubscribedTopic) {
+    loop {
+        let version = order.version.load(Ordering::Acquire);
+        let what =
+            std::mem::replace(&mut *order.what.lock().unwrap_or_else(PoisonError::into_inner), What::Rest);
+        match what {
+            What::End => return,
+            What::Rest => futex_wait(&order.version, version, None),
+            What::Watch(rings, topic_version) => {
+                let words = [(&order.version, version), (&topic.version, topic_version)];
+                let rings = rings.iter().map(|(alarm, expected)| (alarm.futex_word(), *expected));
+                let words: Vec<(&AtomicU32, u32)> = words.into_iter().chain(rings).collect();
+                let has_changed =
+                    |(word, expected): &(&AtomicU32, u32)| word.load(Ordering::Acquire) != *expected;
+                while !words.iter().any(has_changed) {
+                    // More publishers than the kernel waits for at once, or an old kernel: look again soon.
+                    if words.len() > WAIT_ANY_MAX || futex_wait_any(&words, None).is_err() {
+                        futex_wait(&order.version, version, Some(LOOK_AGAIN));
+                    }
+                }
+                if words[1..].iter().any(has_changed) {
+                    order.ring();
+                }
+            }
+        }
+    }
+}
+
+/// A subscriber that was left with something to take is looked at so often before it is left to its descriptor.
+const LOOKS: u32 = 2;
+
+impl Subscriber {
+    /// A file descriptor that is readable while there may be a sample, for poll and epoll. When it is, take until
+    /// [`take`](Subscriber::take) gives nothing, which makes it wait for the next; nobody but the subscriber reads from it. The first call
+    /// starts a thread, which sleeps as long as nothing comes. It is closed with the subscriber.
+    ///
+    /// # Errors
+    /// The system gives no descriptor or no thread.
+    pub fn descriptor(&mut self) -> io::Result<BorrowedFd<'_>> {
+        let bell = self.bell()?;
+        Ok(bell.order.event.as_fd())
+    }
+
+    pub(super) fn bell(&mut self) -> io::Result<&mut Bell> {
+        if self.bell.is_none() {
+            self.bell = Some(Bell::new(Arc::clone(&self.topic), Arc::clone(&self.shared))?);
+        }
+        self.bell.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Nothing is there to take: leaves the waiting to the bell. True if something has come meanwhile.
+    #[cold]
+    pub(super) fn arm(&mut self) -> bool {
+        let Some(bell) = &mut self.bell else { return false };
+        bell.order.clear();
+        let mut rings = Vec::with_capacity(self.sources.list.len());
+        // One that follows another is not read yet.
+        for source in self.sources.list.iter_mut().filter(|source| !source.is_next()) {
+            match source.reader.begin_wait() {
+                Some(expected) => rings.push((source.reader.alarm(), expected)),
+                None => break,
+            }
+        }
+        let has_all = rings.len() == self.sources.list.iter().filter(|source| !source.is_next()).count();
+        let has_changed = self.topic.version.load(Ordering::Acquire) != self.version;
+        if has_all && !has_changed {
+            bell.looks = 0;
+            bell.give(What::Watch(rings, self.version));
+            return false;
+        }
+        // What is left after the next sample must ring again.
+        bell.order.ring();
+        bell.looks += 1;
+        let looks_again = bell.looks < LOOKS;
+        bell.looks *= u32::from(looks_again);
+        if has_changed {
+            self.take_changes();
+        }
+        looks_again
+    }
+}

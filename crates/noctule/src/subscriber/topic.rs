@@ -1,0 +1,92 @@
+//! What a subscriber and the node's thread have together.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use noctule_discovery::{Durability, Endpoint, EndpointId};
+use noctule_shm_ring::Alarm;
+use noctule_sys::shared_memory::futex_wake;
+
+use super::Change;
+use super::rhythms::Rhythms;
+
+/// A subscriber's state that the node's thread shares.
+#[derive(Debug)]
+pub(crate) struct SubscribedTopic {
+    pub(crate) id: EndpointId,
+    pub(crate) endpoint: Endpoint,
+    /// Formats it would understand, a bit each, were they part of this build.
+    pub(crate) left_out: u32,
+    pub(crate) pins: u32,
+    /// What came and went since the subscriber looked.
+    pub(crate) changes: Mutex<Vec<Change>>,
+    /// Counts them. The subscriber sleeps on it, unless it has one source: then on that alone, which is
+    /// quicker.
+    pub(super) version: AtomicU32,
+    /// The version that the subscriber knows.
+    pub(super) seen: AtomicU32,
+    /// Wakes a subscriber that sleeps on its one source.
+    pub(super) alarm: Mutex<Option<Alarm>>,
+    /// When its publishers last wrote, if it has a deadline.
+    rhythms: Mutex<Rhythms>,
+}
+
+impl SubscribedTopic {
+    /// A topic that nobody publishes yet.
+    pub(crate) fn new(endpoint: Endpoint, left_out: u32, pins: u32) -> SubscribedTopic {
+        SubscribedTopic {
+            id: endpoint.id,
+            endpoint,
+            left_out,
+            pins,
+            changes: Mutex::new(Vec::new()),
+            version: AtomicU32::new(0),
+            seen: AtomicU32::new(0),
+            alarm: Mutex::new(None),
+            rhythms: Mutex::default(),
+        }
+    }
+
+    /// Samples of a writer that were published before and are wanted.
+    pub(crate) fn history(&self, writer: &Endpoint) -> u32 {
+        match self.endpoint.qos.durability {
+            Durability::TransientLocal => writer.qos.depth,
+            Durability::Volatile => 0,
+        }
+    }
+
+    /// Hands a change to the subscriber and wakes it.
+    pub(crate) fn change(&self, change: Change) {
+        if self.endpoint.qos.deadline.is_some()
+            && let Ok(mut rhythms) = self.rhythms.lock()
+        {
+            rhythms.change(&change);
+        }
+        // Only a panic of the subscriber's thread poisons it, and then nobody looks.
+        if let Ok(mut changes) = self.changes.lock() {
+            changes.push(change);
+        }
+        self.version.fetch_add(1, Ordering::Release);
+        self.wake();
+    }
+
+    /// When the last sample came, on the crystal; 0 for none. Only if there is a deadline.
+    pub(crate) fn newest_ns(&self) -> i64 {
+        self.rhythms.lock().map_or(0, |rhythms| rhythms.newest_ns())
+    }
+
+    /// Whether the subscriber has not seen all changes. It may just have fallen asleep when it was woken,
+    /// so it must be woken again until it has.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.seen.load(Ordering::Acquire) != self.version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn wake(&self) {
+        futex_wake(&self.version);
+        if let Ok(alarm) = self.alarm.lock()
+            && let Some(alarm) = &*alarm
+        {
+            alarm.wake();
+        }
+    }
+}

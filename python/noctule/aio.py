@@ -1,0 +1,45 @@
+"""Subscribers in :mod:`asyncio` programs.
+
+``async for sample in subscriber`` and :func:`receive` let other tasks run while nothing comes: the event loop waits for the file
+descriptor of the subscriber (:meth:`noctule.Subscriber.fileno`). One task at a time may wait for a subscriber.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from noctule._native import Sample, Subscriber
+
+
+async def receive(subscriber: Subscriber) -> Sample:
+    """The next sample of a subscriber. Cancelling it loses nothing."""
+    loop = asyncio.get_running_loop()
+    while (sample := subscriber.take()) is None:
+        ready = loop.create_future()
+        descriptor = subscriber.fileno()
+        loop.add_reader(descriptor, _set, ready)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(descriptor)
+    return sample
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+class Samples:
+    """The samples of a subscriber as they come, for ``async for``."""
+
+    def __init__(self, subscriber: Subscriber) -> None:
+        self._subscriber = subscriber
+
+    def __aiter__(self) -> Samples:
+        return self
+
+    async def __anext__(self) -> Sample:
+        return await receive(self._subscriber)
