@@ -13,6 +13,7 @@ mod hand_over;
 mod kernel_queue;
 mod lead;
 mod local;
+mod marks;
 mod notice_printer;
 mod outbox;
 mod overload;
