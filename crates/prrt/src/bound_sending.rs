@@ -272,17 +272,12 @@ impl BoundSending {
                 let Some((position, symbol)) = stream.next(&path, now, counters) else { continue };
                 let carried = Carried { writer: *writer, position, index: symbol.into(), kind: Kind::Symbol };
                 let block = &mut stream.blocks[(position - stream.first) as usize];
-                let attempt = block.sent(symbol, flight.next_number(), now);
+                let packet = flight.next_number();
+                let attempt = block.sent(symbol, packet, now);
                 let symbols = if block.is_closed() { block.symbols() } else { 0 };
-                let place = Place {
-                    packet: flight.next_number(),
-                    // Without parity nobody asks for its number.
-                    block: if symbols == 1 { 0 } else { (position % u64::from(BLOCKS)) as u32 },
-                    symbol,
-                    symbols,
-                    attempt,
-                    ack_soon: path.needs_ack_soon(stream.bound.deadline),
-                };
+                let ack_soon = path.needs_ack_soon(stream.bound.deadline, position);
+                let block = wire::block_number(position, symbols);
+                let place = Place { packet, block, symbol, symbols, attempt, ack_soon };
                 self.turn = *writer;
                 return Some(Next { carried, place });
             }

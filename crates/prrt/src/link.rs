@@ -522,9 +522,7 @@ impl Link {
 fn patience(deadline: Span, place: Place) -> Span {
     match place {
         Place { attempt: 1.., .. } => Span::ZERO,
-        Place { ack_soon: true, .. } => {
-            deadline / std::env::var("SHARE").ok().and_then(|t| t.parse().ok()).unwrap_or(SHARE_OF_DEADLINE)
-        }
+        Place { ack_soon: true, .. } => deadline / SHARE_OF_DEADLINE,
         _ => deadline / ACK_DELAY_PARTS,
     }
 }

@@ -173,6 +173,11 @@ pub enum Malformed {
     Value,
 }
 
+/// The number of a block of so many data symbols as it travels: without parity nobody asks for it.
+pub(crate) fn block_number(position: u64, symbols: u8) -> u32 {
+    if symbols == 1 { 0 } else { (position % u64::from(BLOCKS)) as u32 }
+}
+
 /// Bytes of each piece but the last of a sample of `total_bytes` in `count` pieces: pieces are of equal
 /// length, so that their place follows from their number.
 pub(crate) fn piece_bytes(total_bytes: usize, count: u16) -> usize {

@@ -19,7 +19,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("rate", "0.5 of the offer with a queue of 20ms"),
     ("rate", "0.5 of the offer with a policer"),
     ("rate", "0.9 of the offer with a queue of 20ms"),
-    ("rate", "0.9 of the offer with a policer"),
     ("rate", "1.3 of the offer with a queue of 200ms"),
     ("drawn", "3"),
     ("drawn", "11"),

@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn the_mark_of_a_run_is_on_each_of_its_datagrams() {
-        for (from, to) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
+        for (from, to) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")]
+        {
             let (a, b) = (UdpSocket::bind(from).unwrap(), UdpSocket::bind(to).unwrap());
             let receiver = b.local_addr().unwrap();
             let (level, option) = match receiver.is_ipv4() {
@@ -229,8 +230,15 @@ mod tests {
             };
             let yes: libc::c_int = 1;
             // SAFETY: the option takes an int.
-            let status =
-                unsafe { libc::setsockopt(b.as_raw_fd(), level, option, (&raw const yes).cast(), size_of::<libc::c_int>() as _) };
+            let status = unsafe {
+                libc::setsockopt(
+                    b.as_raw_fd(),
+                    level,
+                    option,
+                    (&raw const yes).cast(),
+                    size_of::<libc::c_int>() as _,
+                )
+            };
             assert_eq!(status, 0);
             let mapped = match (receiver, from.starts_with("[::]")) {
                 (SocketAddr::V4(v4), true) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
