@@ -4,6 +4,7 @@ mod autopilot;
 mod bench;
 mod browser;
 mod c_library;
+mod circles;
 mod dds;
 mod evidence;
 mod examples;

@@ -11,7 +11,8 @@
 mod command;
 mod prediction;
 
-pub use command::{Command, CommandMode, Controlling};
+pub use crate::clock::Controlling;
+pub use command::{Command, CommandMode};
 
 use noctule_timebase::{Instant, Span};
 use serde::Serialize;

@@ -28,6 +28,7 @@
 
 pub mod analysis;
 pub mod capsules;
+mod clock;
 pub mod controller;
 pub mod dh;
 pub mod forward;

@@ -2,7 +2,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::controller::Controlling;
+use crate::clock::Controlling;
 use crate::dh::Geometry;
 use crate::inverse::{Branch, Inverse};
 use crate::jacobian::{jacobian, singular_values};

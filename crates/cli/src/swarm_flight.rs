@@ -1,7 +1,12 @@
 //! `noctule swarm`: a swarm on one air, simulated in virtual time or flown by a process for each drone.
 
+mod carrier;
 mod drone;
 mod fly;
+mod map;
+mod shown;
+mod study;
+mod watch;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,7 +14,6 @@ use std::path::{Path, PathBuf};
 use noctule_swarm::measures::Measures;
 use noctule_swarm::neighbours::Knowledge;
 use noctule_swarm::{Scenario, Simulation, scenario};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::Outcome;
 
@@ -24,6 +28,10 @@ pub(crate) enum Command {
     /// Vehicles are simulated, everything between them is real: the radio process of a drone writes what it hears into shared
     /// memory, another process decides by that. Exit code 1 after a collision or if a drone was lost.
     Fly(fly::FlyArguments),
+    /// What age costs: a scenario at several delays, with states held, extrapolated, and bounded; as a table and a picture
+    ///
+    /// Exit code 1 if a neighbour was not where its age and bounds say it must be.
+    Study(study::StudyArguments),
     /// A drone's process on the air; started by `fly`
     #[command(hide = true)]
     DroneRadio(drone::DroneArguments),
@@ -51,6 +59,11 @@ pub(crate) struct RunArguments {
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    map: map::MapArguments,
+    /// Virtual seconds for each second that the map is shown, 0.1 to 20
+    #[arg(long, value_name = "X", default_value = "1", value_parser = shown::speed, requires = "map")]
+    speed: f64,
 }
 
 fn knowledge(word: &str) -> Result<Knowledge, String> {
@@ -60,6 +73,7 @@ fn knowledge(word: &str) -> Result<Knowledge, String> {
 pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
     match command {
         Command::Run(arguments) => simulate(arguments),
+        Command::Study(arguments) => study::study(arguments),
         Command::Fly(arguments) => fly::fly(arguments),
         Command::DroneRadio(arguments) => drone::radio(arguments),
         Command::DroneDecisions(arguments) => drone::decide(arguments),
@@ -80,11 +94,16 @@ fn simulate(arguments: &RunArguments) -> Result<Outcome, Box<dyn Error>> {
     if arguments.perfect {
         flown.air = None;
     }
+    let (name, nodes) = (flown.name.clone(), flown.nodes);
     let simulation = Simulation::new(flown, arguments.seed)
         .map_err(|error| format!("{}: {error}", arguments.scenario.display()))?;
-    let before_s = processor_s();
-    let mut measures = simulation.run();
-    measures.cpu_s = Some(processor_s() - before_s);
+    let title = format!("{name} (simulated), seed {}", arguments.seed);
+    let before_s = drone::processor_s();
+    let mut measures = match arguments.map.start(title, nodes)? {
+        Some(map) => shown::run(simulation, map, arguments.speed)?,
+        None => simulation.run(),
+    };
+    measures.cpu_s = Some(drone::processor_s() - before_s);
     match arguments.json {
         true => anstream::println!("{}", serde_json::to_string_pretty(&measures)?),
         false => anstream::print!("{}", table(&measures)),
@@ -96,12 +115,6 @@ fn read(path: &Path) -> Result<Scenario, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}; name a scenario's file", path.display()))?;
     Ok(Scenario::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?)
-}
-
-/// Of this process so far.
-fn processor_s() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 fn table(measures: &Measures) -> String {
@@ -118,6 +131,11 @@ fn table(measures: &Measures) -> String {
         ),
         format!("least separation      {:>8.2} m", m.min_separation_m),
     ];
+    if let Some(least_m) = m.least_to_obstacle_m {
+        let touched = m.collisions_with_obstacles;
+        lines
+            .push(format!("obstacles             {touched:>8}   drones touched one; nearest {least_m:.2} m"));
+    }
     if m.killed > 0 {
         let with = m.collisions_with_killed;
         lines.push(format!(

@@ -149,7 +149,8 @@ fn settings(arguments: &ReplayArguments, kind: EstimatorKind) -> String {
     text
 }
 
-fn picture_path(text: &str) -> Result<PathBuf, String> {
+/// The value of `--picture`.
+pub(crate) fn picture_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg" | "png") => Ok(path),

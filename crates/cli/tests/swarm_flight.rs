@@ -50,3 +50,52 @@ fn what_is_wrong_is_one_sentence_and_exit_code_2() {
     let missing = missing.args(["swarm", "run", "/no/such/file.toml"]).output().unwrap();
     assert_eq!(missing.status.code(), Some(2));
 }
+
+#[test]
+fn a_live_swarm_is_refused_at_one_megabit_with_the_arithmetic() {
+    for (words, wanted) in [
+        (
+            &["--band", "2.4", "--multicast-mbps", "1", "--nodes", "32"][..],
+            "32 drones × 10 Hz × 2.28 ms at 1 Mb/s are 73 % of the air",
+        ),
+        (&["--multicast-mbps", "1"][..], "--multicast-mbps is 1; give 6"),
+        (&["--band", "6"][..], "--band is 6; give 2.4 or 5"),
+        (&["--nodes", "1"][..], "2 to 128 drones, not 1"),
+        (&["--no-open"][..], "--map"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
+        let output = command.args(["swarm", "fly"]).args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(wanted), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_study_shows_what_age_costs_and_draws_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, picture) = (folder.path().join("scenario.toml"), folder.path().join("age.svg"));
+    let text = "name = \"study\"\n[swarm]\nnodes = 8\nseconds = 24\nspacing_m = 8\nmission = \"formation\"\nshape_s = 60\n";
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
+    command.args(["swarm", "study", "--seeds", "1", "--delays", "0,600", "--picture"]);
+    let output = command.args([&picture, &file]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .skip(1)
+        .map(|line| line.split('|').collect())
+        .collect();
+    assert_eq!(rows.len(), 6, "{table}");
+    let number = |row: usize, column: usize| rows[row][column].trim().parse::<f64>().unwrap();
+    // Held states of 600 ms are worse than fresh ones, and than extrapolated ones.
+    assert!(number(1, 6) > 1.5 * number(0, 6) && number(3, 6) < number(1, 6), "{table}");
+    assert!(number(1, 3) > number(0, 3) + 500.0, "{table}");
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    assert!(drawn.contains("Formation error over age") && drawn.contains("held as it came"));
+    let mut wrong = Command::new(env!("CARGO_BIN_EXE_noctule"));
+    let wrong = wrong.args(["swarm", "study", "--delays", "0,soon"]).arg(&file).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+}

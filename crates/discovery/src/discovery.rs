@@ -4,7 +4,7 @@ mod hello;
 mod matching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use noctule_timebase::{Instant, Span};
@@ -17,13 +17,8 @@ use crate::neighbour::{About, Difference, Neighbour, Query};
 use crate::paced::{Bucket, Jitter};
 use crate::path::PathKey;
 use crate::shares::Shares;
+use crate::types::{Local, Locator};
 use crate::wire::{Body, Datagram, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, Page, PageSet};
-
-/// Marker of the clock that `now` is read from: any monotonic clock of this node.
-pub enum Local {}
-
-/// Where a node's socket is.
-pub type Locator = SocketAddr;
 
 /// Other nodes that can be known at once.
 pub const NODES_LIMIT: usize = 4096;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::discovery::Locator;
 use crate::endpoint::{Endpoint, EndpointId, Incompatible};
+use crate::types::Locator;
 use crate::wire::NodeId;
 
 /// To whom a datagram goes.

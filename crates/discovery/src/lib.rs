@@ -35,12 +35,11 @@ mod paced;
 mod path;
 mod relay;
 mod shares;
+mod types;
 mod wire;
 
 pub use config::{DiscoveryConfig, Identity};
-pub use discovery::{
-    Discovery, Local, Locator, MATCHES_LIMIT, MATCHES_PER_NODE_LIMIT, NODES_LIMIT, STATIC_PEERS_LIMIT,
-};
+pub use discovery::{Discovery, MATCHES_LIMIT, MATCHES_PER_NODE_LIMIT, NODES_LIMIT, STATIC_PEERS_LIMIT};
 pub use endpoint::{
     Durability, Endpoint, EndpointId, EndpointKind, Incompatible, NAME_BYTES_MAX, NameError, Qos,
     Reliability, incompatible,
@@ -48,6 +47,7 @@ pub use endpoint::{
 pub use event::{Counters, Destination, Event, Reason, Via};
 pub use relay::{can_be_handed_on, stands_for};
 pub use shares::{NODES_PER_ADDRESS_LIMIT, PAGES_PER_ADDRESS_LIMIT};
+pub use types::{Local, Locator};
 pub use wire::{DATAGRAM_BYTES_MAX, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, domain, sender};
 
 /// The wire format alone, for tools and fuzzing.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use noctule_timebase::Instant;
 
 use crate::catalogue::digest;
-use crate::discovery::{Local, Locator};
 use crate::endpoint::Endpoint;
+use crate::types::{Local, Locator};
 use crate::wire::{Hello, Page, PageSet};
 
 /// One other node.

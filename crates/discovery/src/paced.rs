@@ -2,7 +2,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::discovery::Local;
+use crate::types::Local;
 
 /// Bytes that may be sent now, refilled at a constant rate up to a limit.
 #[derive(Clone, Debug)]

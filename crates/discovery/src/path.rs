@@ -17,8 +17,8 @@ use std::net::{IpAddr, SocketAddr};
 use noctule_timebase::Instant;
 use siphasher::sip::SipHasher24;
 
-use crate::discovery::{Local, Locator};
 use crate::event::Via;
+use crate::types::{Local, Locator};
 use crate::wire::NodeId;
 
 /// A number is good for this long, and at most as long again.

@@ -12,7 +12,6 @@ use noctule_timebase::Instant;
 use noctule_xrce::{Direction, Endpoint, EndpointId, Sample};
 
 use crate::ages::{Source, Stamped};
-use crate::line::Line;
 use crate::names::{bus_topic, bus_type};
 
 /// Nodes that a gateway makes for the DDS domains of its clients.
@@ -60,6 +59,16 @@ impl Nodes {
     }
 }
 
+/// Where samples of the bus go.
+pub(crate) trait Inlet: Send + Sync {
+    /// Hands a sample to the client that `endpoint` belongs to.
+    fn deliver(self: Arc<Self>, endpoint: EndpointId, sample: Sample);
+    /// Counts samples that were gone before they were taken.
+    fn count_missed(&self, missed: u64);
+    /// A notice that is given once, however often its cause returns.
+    fn notice_once(&self, notice: String);
+}
+
 /// Endpoints of a line's clients on the bus.
 #[derive(Debug)]
 pub(crate) struct Bus {
@@ -88,7 +97,7 @@ impl Bus {
     ///
     /// # Errors
     /// Why not, for people.
-    pub(crate) fn open(&mut self, endpoint: &Endpoint, line: &Arc<Line>) -> Result<(), String> {
+    pub(crate) fn open(&mut self, endpoint: &Endpoint, line: Arc<dyn Inlet>) -> Result<(), String> {
         let topic = bus_topic(&endpoint.topic.name);
         let fault = |error: &dyn std::fmt::Display| format!("topic {topic} is not on the bus: {error}");
         let node = self.nodes.of_domain(endpoint.domain).map_err(|error| fault(&error))?;
@@ -107,7 +116,7 @@ impl Bus {
                 let subscriber = subscriber(&node, &topic, endpoint).map_err(|error| fault(&error))?;
                 let ended = Arc::new(AtomicBool::new(false));
                 self.inlets.insert(endpoint.id, Arc::clone(&ended));
-                let (line, id) = (Arc::clone(line), endpoint.id);
+                let id = endpoint.id;
                 let spawned = thread::Builder::new()
                     .name(format!("reads {topic}").chars().take(15).collect())
                     .spawn(move || pass_on(subscriber, &line, id, &ended));
@@ -197,7 +206,7 @@ fn subscriber(node: &Node, topic: &str, endpoint: &Endpoint) -> Result<Subscribe
 }
 
 /// Hands samples to a line until told to end: the thread that receives one also sends it.
-fn pass_on(mut subscriber: Subscriber, line: &Arc<Line>, endpoint: EndpointId, ended: &AtomicBool) {
+fn pass_on(mut subscriber: Subscriber, line: &Arc<dyn Inlet>, endpoint: EndpointId, ended: &AtomicBool) {
     let mut missed = 0;
     while !ended.load(Ordering::Relaxed) {
         let received = subscriber.receive(Some(LOOK));
@@ -215,7 +224,7 @@ fn pass_on(mut subscriber: Subscriber, line: &Arc<Line>, endpoint: EndpointId, e
                 };
                 match body {
                     Some((body, is_little_endian)) => {
-                        line.deliver(endpoint, Sample { body: body.into(), is_little_endian });
+                        Arc::clone(line).deliver(endpoint, Sample { body: body.into(), is_little_endian });
                     }
                     None => line.notice_once(format!(
                         "topic {} carries samples that are no CDR of version 1, which no client can read",

@@ -15,7 +15,7 @@ use noctule_xrce::{
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 use crate::ages::{ClientTime, Stamping};
-use crate::bus::{Bus, Nodes};
+use crate::bus::{Bus, Inlet, Nodes};
 
 /// Notices that wait to be fetched; more are dropped.
 pub const NOTICES_MAX: usize = 256;
@@ -198,28 +198,6 @@ impl Line {
         self.wire_ns.store(wire.ns(), Ordering::Relaxed);
     }
 
-    /// Samples of the bus for a client were gone before they were taken.
-    pub(crate) fn count_missed(&self, samples: u64) {
-        self.missed.fetch_add(samples, Ordering::Relaxed);
-    }
-
-    /// A sample of the bus for a client.
-    pub(crate) fn deliver(self: &Arc<Self>, endpoint: EndpointId, sample: Sample) {
-        let mut state = self.lock();
-        state.samples_out += 1;
-        if let Some(client) = state.clients.get_mut(&endpoint.client) {
-            client.samples_out += 1;
-        }
-        state.agent.handle_sample(endpoint, sample, now().local);
-        let is_blocked = state.pump(self);
-        let next = state.agent.poll_timeout();
-        drop(state);
-        // The line's own thread watches for when the port is free again.
-        if is_blocked || next.is_some_and(|at| at.ns() < self.planned_ns.load(Ordering::Relaxed)) {
-            self.kick();
-        }
-    }
-
     /// Does what is due and says how long the thread may sleep.
     pub(crate) fn tick(self: &Arc<Self>) -> Option<Timespec> {
         let mut state = self.lock();
@@ -235,14 +213,6 @@ impl Line {
     pub(crate) fn notice(&self, text: String) {
         let mut state = self.lock();
         state.notice(&self.name, &text);
-    }
-
-    /// Tells the user something that would be said again and again.
-    pub(crate) fn notice_once(&self, text: String) {
-        let mut state = self.lock();
-        if state.told.len() < NOTICES_ONCE_MAX && state.told.insert(text.clone()) {
-            state.notice(&self.name, &text);
-        }
     }
 
     pub(crate) fn poll_notice(&self) -> Option<String> {
@@ -307,6 +277,38 @@ impl Line {
     }
 }
 
+impl Inlet for Line {
+    /// A sample of the bus for a client.
+    fn deliver(self: Arc<Self>, endpoint: EndpointId, sample: Sample) {
+        let mut state = self.lock();
+        state.samples_out += 1;
+        if let Some(client) = state.clients.get_mut(&endpoint.client) {
+            client.samples_out += 1;
+        }
+        state.agent.handle_sample(endpoint, sample, now().local);
+        let is_blocked = state.pump(&self);
+        let next = state.agent.poll_timeout();
+        drop(state);
+        // The line's own thread watches for when the port is free again.
+        if is_blocked || next.is_some_and(|at| at.ns() < self.planned_ns.load(Ordering::Relaxed)) {
+            self.kick();
+        }
+    }
+
+    /// Samples of the bus for a client were gone before they were taken.
+    fn count_missed(&self, samples: u64) {
+        self.missed.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    /// Tells the user something that would be said again and again.
+    fn notice_once(&self, text: String) {
+        let mut state = self.lock();
+        if state.told.len() < NOTICES_ONCE_MAX && state.told.insert(text.clone()) {
+            state.notice(&self.name, &text);
+        }
+    }
+}
+
 impl State {
     /// Carries away what the agent has to say; whether the port has enough now.
     fn pump(&mut self, line: &Arc<Line>) -> bool {
@@ -359,7 +361,7 @@ impl State {
                 }
             }
             Event::Opened(endpoint) => {
-                if let Err(fault) = self.bus.open(&endpoint, line) {
+                if let Err(fault) = self.bus.open(&endpoint, Arc::<Line>::clone(line)) {
                     self.notice(&line.name, &fault);
                 }
             }

@@ -19,6 +19,7 @@ use noctule_timebase::Span;
 use noctule_xrce::ClientAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::bus::Inlet as _;
 use crate::line::{Line, Port, Sent, now};
 
 /// Speed unless another is named: PX4's companion port.

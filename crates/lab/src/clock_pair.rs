@@ -14,8 +14,7 @@ use noctule_timebase::Span;
 use serde_json::Value;
 
 use crate::network::Network;
-use crate::sync::TraceRow;
-use crate::sync::trace::read_csv;
+use crate::trace::{TraceRow, read_csv};
 
 /// Until this many exchanges the estimate is only beginning: the first burst.
 const READY_EXCHANGES: usize = 8;

@@ -4,6 +4,7 @@
 //! absent file is not a good result.
 
 mod checks;
+mod multicast_rate;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -15,7 +15,7 @@ use noctule_timebase::Span;
 use crate::busy_cores::{self, BusyCores};
 use crate::clock_pair::{ClockPair, PairPlan, Side};
 use crate::clock_translation::{self, ClockTranslation};
-use crate::judge::{NodeResult, Trial, judge};
+use crate::judge::judge;
 use crate::network::{Emulation, Network};
 use crate::node_process::NodeFault;
 use crate::peer_registry::PeerRegistry;
@@ -24,7 +24,9 @@ use crate::plan::{CellPlan, Plan};
 use crate::run::Cell;
 use crate::samples::CellSamples;
 use crate::serial_line::{self, SerialLine};
-use crate::sync::TraceRow;
+use crate::trace::TraceRow;
+pub use crate::trial::Settings;
+use crate::trial::{NodeResult, Trial};
 
 /// Clocks of a trial count from this long after the first exchange: until then their drift is settled
 /// and, where all is well, all nodes are connected.
@@ -63,17 +65,6 @@ pub struct Engine<'a> {
     /// By number of hosts; emulated links live for one trial.
     networks: BTreeMap<u32, Rc<Network>>,
     sessions: u32,
-}
-
-/// What applies to every cell.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// SCHED_FIFO priority; 0 = ordinary.
-    pub priority: u32,
-    /// mlockall in every node.
-    pub lock_memory: bool,
-    /// Closed loop: a later reply is lost.
-    pub reply_timeout_ms: u64,
 }
 
 /// Why the engine cannot work at all.

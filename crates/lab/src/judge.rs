@@ -5,53 +5,21 @@
 //! against the tables of its neighbours. A cell that fails any check is invalid and has no summary;
 //! no sample is ever dropped to make a figure look better.
 
-use noctule_peer::{Line, Slot, Table};
+use noctule_peer::{Line, Slot};
 
 use crate::cell_statistics as statistics;
-use crate::clock_translation::{ClockTranslation, Translation};
+use crate::clock_translation::Translation;
 use crate::link_record::LinkRecord;
-use crate::peer_session::NodeSettings;
 use crate::plan::CellPlan;
 use crate::run::{Beside, Cell};
 use crate::samples::{CellSamples, Sample};
-use crate::serial_line::LineFigures;
 use crate::statistics::{LatencySummary, order_statistic};
-use crate::sync::TraceRow;
+use crate::trial::{NodeResult, Trial};
 
 /// A sender may end this much later than scheduled, as a share of the trial's length …
 const RATE_TOLERANCE: f64 = 0.01;
 /// … or this long, whichever is more: in a short trial 1 % is less than one time slice.
 const RATE_TOLERANCE_NS: f64 = 2e6;
-
-/// What one node left behind.
-#[derive(Debug)]
-pub(crate) struct NodeResult {
-    /// Its `done` line.
-    pub(crate) done: Line,
-    /// Its record.
-    pub(crate) table: Table,
-    /// Its settings.
-    pub(crate) settings: NodeSettings,
-    /// Exchanges of clocks that its middleware made.
-    pub(crate) exchanges: Vec<TraceRow>,
-}
-
-/// What one trial left behind.
-#[derive(Debug, Default)]
-pub(crate) struct Trial {
-    /// Of each node.
-    pub(crate) nodes: Vec<NodeResult>,
-    /// Of each node of what flowed beside.
-    pub(crate) beside: Option<Vec<NodeResult>>,
-    /// Bytes given to the links between the hosts.
-    pub(crate) wire_bytes: Option<u64>,
-    /// What the emulated link between the hosts did, if there is one.
-    pub(crate) link: Option<LinkRecord>,
-    /// How the hosts' clocks compared, if they have clocks of their own.
-    pub(crate) clocks: Option<ClockTranslation>,
-    /// What happened on the line, if there was one.
-    pub(crate) line: LineFigures,
-}
 
 /// Judges one trial. `outcome` is the sentence of the fault if the trial did not complete.
 pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>) -> (Cell, CellSamples) {

@@ -29,6 +29,7 @@ pub mod merge;
 mod network;
 mod node_process;
 pub mod notation;
+pub mod peer_manifest;
 pub mod peer_registry;
 mod peer_session;
 pub mod peers;
@@ -43,5 +44,7 @@ pub mod session;
 pub mod statistics;
 pub mod sync;
 pub mod text_table;
+pub mod trace;
+mod trial;
 
 pub use board_peers::DDS_BRIDGE;

@@ -10,13 +10,12 @@ use std::time::Duration;
 use noctule::clock::LocalClock;
 use noctule_peer::{Line, Table};
 
-use crate::engine::Settings;
-use crate::judge::NodeResult;
 use crate::network::Network;
 use crate::node_process::{NodeFault, NodeProcess, Program};
 use crate::plan::CellPlan;
 use crate::serial_line::SerialLine;
 use crate::sync::trace::read_csv;
+use crate::trial::{NodeResult, NodeSettings, Settings};
 
 /// Discovery of a foreign middleware may take seconds; nothing healthy takes this long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -27,9 +26,6 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Across a link that may lose, so long a silence ends a receiver: TCP's fourth time-out in a row comes 3 s after what it last heard.
 const QUIET_ACROSS_MS: u64 = 3_000;
 const FINISH_TIMEOUT_ACROSS: Duration = Duration::from_secs(30);
-
-/// What a node says of its settings, by name.
-pub(crate) type NodeSettings = Vec<(String, String)>;
 
 /// What the conversations of a trial have in common.
 #[derive(Clone, Copy)]

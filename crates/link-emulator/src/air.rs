@@ -43,6 +43,8 @@ struct SharedAir {
     wake: OwnedFd,
     positions_m: Mutex<Vec<[f64; 3]>>,
     report: Mutex<AirReport>,
+    /// How long each node has sensed the medium busy.
+    busy: Mutex<Vec<Span>>,
 }
 
 /// What has happened on a live air.
@@ -84,6 +86,7 @@ impl LiveAir {
             wake,
             positions_m: Mutex::new(vec![[0.0; 3]; nodes]),
             report: Mutex::new(AirReport::default()),
+            busy: Mutex::new(vec![Span::ZERO; nodes]),
         });
         let start_ns = clock::now_ns();
         let carrier = Carrier {
@@ -103,6 +106,12 @@ impl LiveAir {
         if let Some(position) = positions.get_mut(node) {
             *position = position_m;
         }
+    }
+
+    /// How long a node has sensed the medium busy since the start, as a radio's survey says; a node nobody has, never.
+    pub fn sensed_busy(&self, node: usize) -> Span {
+        let busy = self.shared.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.get(node).copied().unwrap_or(Span::ZERO)
     }
 
     /// The address of a node.
@@ -165,9 +174,18 @@ impl Carrier {
             }
             self.deliver();
             self.report.air = self.air.counters();
+            self.survey();
             self.report.cpu_ns = clock::thread_cpu_ns().max(0).unsigned_abs();
             *self.shared.report.lock().unwrap_or_else(PoisonError::into_inner) = self.report;
             self.wait(&mut ready);
+        }
+    }
+
+    fn survey(&self) {
+        let now = self.now();
+        let mut busy = self.shared.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        for (node, busy) in busy.iter_mut().enumerate() {
+            *busy = self.air.sensed_busy(now, node);
         }
     }
 

@@ -122,6 +122,8 @@ pub struct Reception {
 pub struct AirCounters {
     /// Frames sent, attempts counted one by one, without acknowledgements.
     pub sent: u64,
+    /// Bytes of those, MAC headers and check sequences included.
+    pub sent_bytes: u64,
     /// Receptions.
     pub received: u64,
     /// Frames that did not reach a station because they were too weak there.
@@ -267,6 +269,12 @@ impl Air {
         self.stations[station].queue.len()
     }
 
+    /// How long a station has sensed the medium busy since time zero, its own transmissions included: what a radio's survey
+    /// counts. `now` is not before the last [`Self::handle_timeout`].
+    pub fn sensed_busy(&self, now: Instant<Truth>, station: usize) -> Span {
+        self.stations[station].busy(now)
+    }
+
     /// What has happened.
     pub fn counters(&self) -> AirCounters {
         self.counters
@@ -317,6 +325,7 @@ impl Air {
         for number in starters {
             let Some(frame) = self.stations[number].queue.front().cloned() else { continue };
             self.counters.sent += 1;
+            self.counters.sent_bytes += u64::from(frame.mac_bytes);
             self.start(now, number, Content::Frame(frame));
         }
     }
@@ -366,7 +375,7 @@ impl Air {
         let mut frozen = false;
         for (number, (station, level_dbm)) in self.stations.iter_mut().zip(levels_dbm.iter()).enumerate() {
             if number == from || *level_dbm >= threshold_dbm {
-                station.sensed += 1;
+                station.sense(now);
                 frozen |= station.freeze(now, slot);
             }
         }

@@ -42,12 +42,12 @@ use std::collections::BinaryHeap;
 use noctule_timebase::Instant;
 
 pub use channel::ChannelStatistics;
-pub use jitter::Distribution;
+pub use jitter::{DELAY_MAX, Distribution};
 pub use presets::PRESETS;
 pub use recording::{Entry, RECORDING_ENTRIES_MAX, Recording, RecordingError};
 pub use spec::{
-    Advance, Burst, DELAY_MAX, Direction, Impairments, LinkSpec, Policer, QUEUE_DEFAULT, QueueLimit, Reorder,
-    Replay, SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
+    Advance, Burst, Direction, Impairments, LinkSpec, Policer, QUEUE_DEFAULT, QueueLimit, Reorder, Replay,
+    SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
 };
 pub use text::{Recordings, no_recordings, parse_share, parse_time};
 pub use transmitter::TransmitterStatistics;

@@ -45,7 +45,7 @@ fn camera_and_imu((far, near): &(Node, Node), reliability: Reliability) -> Outco
     // Deep enough for a reader that this machine keeps waiting.
     let mut imu = far.publisher("imu").keep_last(64).open().unwrap();
     let mut pictures = near.subscriber("camera").reliability(reliability).open().unwrap();
-    let mut samples = near.subscriber("imu").open().unwrap();
+    let mut samples = near.subscriber("imu").keep_last(64).open().unwrap();
     join(&camera, &mut pictures);
     join(&imu, &mut samples);
     let is_over = AtomicBool::new(false);
@@ -64,11 +64,16 @@ fn camera_and_imu((far, near): &(Node, Node), reliability: Reliability) -> Outco
             }
         });
         scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
+            loop {
+                // What has arrived by the end is taken however late this thread runs.
+                let was_over = is_over.load(Ordering::Relaxed);
                 while let Some(sample) = samples.take().unwrap() {
                     let sent_ns = i64::from_le_bytes(sample.to_vec()[..8].try_into().unwrap());
                     delays.push(sample.info().receive_time.ns() - sent_ns);
                     received += 1;
+                }
+                if was_over {
+                    break;
                 }
                 samples.wait(Some(Duration::from_millis(20)));
             }

@@ -1,9 +1,9 @@
 //! Where received messages are judged and recorded.
 
+use crate::message::Touch;
 use crate::message::{HEADER_BYTES, Header, Outgoing, parse};
 use crate::stamp_clock::StampClock;
 use crate::table::Table;
-use crate::transport::Touch;
 
 /// What one node has received, and its record table.
 pub(crate) struct Inbox {

@@ -32,7 +32,7 @@ mod table;
 mod transport;
 
 pub use line::{Line, LineError};
-pub use message::{HEADER_BYTES, Header, Outgoing, WARM_UP, parse};
+pub use message::{HEADER_BYTES, Header, Outgoing, Touch, WARM_UP, parse};
 pub use serve::serve;
 pub use table::{SLOTS_MAX, Slot, Table, TableError};
-pub use transport::{Delegate, Deliver, Description, Open, Peer, PeerError, Role, Touch, Transport, Wait};
+pub use transport::{Delegate, Deliver, Description, Open, Peer, PeerError, Role, Transport, Wait};

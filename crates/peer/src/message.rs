@@ -1,7 +1,5 @@
 //! The bytes of a message: header, body, trailer (spec section 2).
 
-use crate::transport::Touch;
-
 /// Size of the header, and the smallest payload, in bytes.
 pub const HEADER_BYTES: usize = 16;
 
@@ -9,6 +7,15 @@ pub const HEADER_BYTES: usize = 16;
 pub const WARM_UP: u64 = 1 << 63;
 
 const TRAILER_BYTES: usize = 8;
+
+/// How much of a payload is written and read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// Header and trailer.
+    Header,
+    /// Every byte.
+    Full,
+}
 
 /// The first 16 bytes of every message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,12 @@ use noctule_sys::clock;
 use crate::control::{Command, Control};
 use crate::inbox::Inbox;
 use crate::line::Line;
-use crate::message::{Header, Outgoing, WARM_UP};
+use crate::message::{Header, Outgoing, Touch, WARM_UP};
 use crate::open_loop::Schedule;
 use crate::receiver::{QUIET_NS, receive, receive_for};
 use crate::stamp_clock::StampClock;
 use crate::table::Table;
-use crate::transport::{Open, PeerError, Role, Touch, Transport, Wait};
+use crate::transport::{Open, PeerError, Role, Transport, Wait};
 
 /// After the last message or the lab's `stop`, how long silence must last to mean "no more", unless the lab says it.
 pub(crate) const SILENCE_NS: i64 = 200_000_000;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use noctule_local_clock::LocalClock;
 
 use crate::line::{Line, LineError};
-use crate::message::Outgoing;
+use crate::message::{Outgoing, Touch};
 
 /// Called once for each message received, with its bytes. The bytes may be lent memory of the
 /// middleware; they are not kept.
@@ -114,15 +114,6 @@ pub enum Wait {
     Block,
     /// Polls for 50 µs, then sleeps.
     Hybrid,
-}
-
-/// How much of a payload is written and read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Touch {
-    /// Header and trailer.
-    Header,
-    /// Every byte.
-    Full,
 }
 
 /// What a node does in its topology.

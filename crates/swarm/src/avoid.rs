@@ -133,9 +133,13 @@ impl Avoidance {
                 self.others.push(other);
             }
         }
-        self.near.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let by_distance = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
         let ignored = self.near.len().saturating_sub(NEIGHBOURS_MAX);
-        self.near.truncate(NEIGHBOURS_MAX);
+        if ignored > 0 {
+            self.near.select_nth_unstable_by(NEIGHBOURS_MAX, by_distance);
+            self.near.truncate(NEIGHBOURS_MAX);
+        }
+        self.near.sort_unstable_by(by_distance);
         self.planes.clear();
         let mut most_m_s = self.limits.speed_m_s;
         for other in self.near.iter().map(|(_, number)| &self.others[*number]) {

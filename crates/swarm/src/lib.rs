@@ -15,6 +15,7 @@
 //! - [`neighbours`]: the last state of each neighbour, brought to the present, with a radius in which the neighbour
 //!   provably is.
 //! - [`avoid`]: a velocity near the wanted one that keeps that radius free; [`linear`] is its solver.
+//! - [`rate`]: how many states a second the channel has room for.
 //! - [`formation`], [`flock`]: where to go together. [`mission`]: goals, obstacles, wind.
 //! - [`scenario`], [`simulation`], [`measures`]: a swarm on one air in virtual time, and what it did.
 //!
@@ -28,6 +29,7 @@ pub mod linear;
 pub mod measures;
 pub mod mission;
 pub mod neighbours;
+pub mod rate;
 pub mod scenario;
 pub mod simulation;
 pub mod state;

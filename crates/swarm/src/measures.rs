@@ -23,6 +23,10 @@ pub struct Measures {
     pub transport: String,
     /// States a drone publishes per second, Hz; less than asked for if the air has no room.
     pub rate_hz: f64,
+    /// Of the drone with the least rate, at the end, Hz.
+    pub rate_least_hz: f64,
+    /// Of the drone with the greatest rate, at the end, Hz.
+    pub rate_most_hz: f64,
     /// Asked for, Hz.
     pub rate_asked_hz: f64,
     /// Simulated, s.
@@ -37,6 +41,10 @@ pub struct Measures {
     pub collision_distance_m: f64,
     /// Pairs of one that was killed and one that was not whose bodies overlapped.
     pub collisions_with_killed: usize,
+    /// Drones whose body touched an obstacle.
+    pub collisions_with_obstacles: usize,
+    /// Least distance of any body to any obstacle, m; `null` without obstacles.
+    pub least_to_obstacle_m: Option<f64>,
     /// Drones that were killed.
     pub killed: usize,
     /// Share of the drones that reached their goals; `null` for missions without.

@@ -58,7 +58,7 @@ pub struct NeighbourCounters {
     pub taken: u64,
     /// States that were not newer than the one there.
     pub stale: u64,
-    /// States of drones for which the table had no room.
+    /// States of drones whose numbers the table has no room for.
     pub full: u64,
     /// Neighbours dropped after the lifespan.
     pub expired: u64,
@@ -81,6 +81,19 @@ struct Known {
 }
 
 impl Known {
+    const NONE: Known = Known {
+        at: Instant::from_ns(0),
+        position_m: [0.0; 3],
+        velocity_m_s: [0.0; 3],
+        node: NOBODY,
+        bound_us: 0,
+        position_bound_m: 0.0,
+        velocity_bound_mm_s: 0,
+        acceleration_bound_cm_s2: 0,
+        speed_bound_cm_s: 0,
+        radius_mm: 0,
+    };
+
     /// Everything that bounds is rounded up.
     fn of(state: &State<Own>, bound: Span) -> Known {
         let steps =
@@ -101,21 +114,24 @@ impl Known {
     }
 }
 
-/// The table of one drone.
+/// In a slot without a neighbour: no drone has this number, because no table is so large.
+const NOBODY: u32 = u32::MAX;
+
+/// The table of one drone: a slot for each number, so that a state touches one cache line.
 #[derive(Debug)]
 pub struct Neighbours {
     own: u32,
     lifespan: Span,
-    capacity: usize,
-    /// Sorted by the number of the drone.
-    known: Vec<Known>,
+    slots: Vec<Known>,
+    count: usize,
     counters: NeighbourCounters,
 }
 
 impl Neighbours {
-    /// Of drone `own`, for at most `capacity` others.
-    pub fn new(own: u32, capacity: usize, lifespan: Span) -> Neighbours {
-        Neighbours { own, lifespan, capacity, known: Vec::new(), counters: NeighbourCounters::default() }
+    /// Of drone `own`, for drones with numbers below `numbers`.
+    pub fn new(own: u32, numbers: usize, lifespan: Span) -> Neighbours {
+        let slots = vec![Known::NONE; numbers.min(NOBODY as usize)];
+        Neighbours { own, lifespan, slots, count: 0, counters: NeighbourCounters::default() }
     }
 
     /// A state has come, its time translated into the own clock and right within plus or minus `bound`. A drone's own
@@ -124,63 +140,58 @@ impl Neighbours {
         if state.node == self.own {
             return;
         }
-        let fresh = Known::of(&state, bound);
-        match self.position_of(state.node) {
-            Ok(at) if self.known[at].at >= state.at => self.counters.stale += 1,
-            Ok(at) => {
-                self.known[at] = fresh;
-                self.counters.taken += 1;
-            }
-            Err(_) if self.known.len() >= self.capacity => self.counters.full += 1,
-            Err(at) => {
-                self.known.insert(at, fresh);
-                self.counters.taken += 1;
-            }
+        let Some(slot) = self.slots.get_mut(state.node as usize) else {
+            self.counters.full += 1;
+            return;
+        };
+        if slot.node != NOBODY && slot.at >= state.at {
+            self.counters.stale += 1;
+            return;
         }
+        self.count += usize::from(slot.node == NOBODY);
+        *slot = Known::of(&state, bound);
+        self.counters.taken += 1;
     }
 
     /// Drops what is older than the lifespan.
     pub fn handle_timeout(&mut self, now: Instant<Own>) {
-        let before = self.known.len();
         let lifespan = self.lifespan;
-        self.known.retain(|known| now - known.at <= lifespan);
-        self.counters.expired += (before - self.known.len()) as u64;
+        let is_over = |slot: &&mut Known| slot.node != NOBODY && now - slot.at > lifespan;
+        for slot in self.slots.iter_mut().filter(is_over) {
+            *slot = Known::NONE;
+            self.count -= 1;
+            self.counters.expired += 1;
+        }
     }
 
     /// When [`Self::handle_timeout`] has something to drop.
     pub fn poll_timeout(&self) -> Option<Instant<Own>> {
-        self.known.iter().map(|known| known.at).min().map(|at| at + self.lifespan)
+        self.known().map(|known| known.at).min().map(|at| at + self.lifespan)
     }
 
     /// All neighbours at `now`, by number.
     pub fn estimates(&self, now: Instant<Own>, knowledge: Knowledge) -> impl Iterator<Item = Estimate> + '_ {
-        self.known.iter().map(move |known| estimate(known, now, knowledge))
+        self.known().map(move |known| estimate(known, now, knowledge))
     }
 
     /// One neighbour at `now`.
     pub fn estimate_of(&self, node: u32, now: Instant<Own>, knowledge: Knowledge) -> Option<Estimate> {
-        let at = self.position_of(node).ok()?;
-        Some(estimate(&self.known[at], now, knowledge))
+        let known = self.slots.get(node as usize).filter(|slot| slot.node != NOBODY)?;
+        Some(estimate(known, now, knowledge))
     }
 
-    /// Where a neighbour is in the table, or would have to be.
-    fn position_of(&self, node: u32) -> Result<usize, usize> {
-        // If all from 0 on are known, a neighbour's place follows from its number.
-        let guess = (node as usize).saturating_sub(usize::from(node > self.own));
-        match self.known.get(guess) {
-            Some(known) if known.node == node => Ok(guess),
-            _ => self.known.binary_search_by_key(&node, |known| known.node),
-        }
+    fn known(&self) -> impl Iterator<Item = &Known> {
+        self.slots.iter().filter(|slot| slot.node != NOBODY)
     }
 
     /// How many are known.
     pub fn len(&self) -> usize {
-        self.known.len()
+        self.count
     }
 
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.count == 0
     }
 
     /// What has come.
@@ -263,7 +274,7 @@ mod tests {
 
     #[test]
     fn only_newer_states_are_taken_and_old_ones_expire() {
-        let mut table = Neighbours::new(0, 2, Span::from_s(1));
+        let mut table = Neighbours::new(0, 3, Span::from_s(1));
         for (node, at_ns) in [(1, 5), (1, 4), (1, 5), (2, 7), (3, 8), (0, 9), (1, 6)] {
             table.handle_state(state(node, at_ns, 0.0, 0.0), Span::ZERO);
         }
@@ -293,7 +304,7 @@ mod tests {
                 speed_bound_m_s: limits.speed_bound_m_s(),
                 ..state(1, 0, 0.0, 0.0)
             };
-            let mut table = Neighbours::new(0, 1, Span::from_s(9));
+            let mut table = Neighbours::new(0, 2, Span::from_s(9));
             table.handle_state(sent, Span::from_ms(5));
             let against = draw(8.0);
             for step in 1..=300_i64 {

@@ -1,15 +1,25 @@
 //! A swarm's experiment as TOML: who flies, what they know, over which air.
 
-use noctule_netsim::air::{AirSpec, Band, Bursts, RadioSpec, Rate, STATIONS_MAX, broadcast_load};
-use noctule_timebase::Span;
-use serde::Deserialize;
+mod text;
 
+use noctule_netsim::air::{
+    AirSpec, Band, Bursts, HEADERS_BYTES, RadioSpec, Rate, STATIONS_MAX, broadcast_load,
+};
+use noctule_timebase::Span;
+
+use crate::Vector;
 use crate::avoid::Margins;
 use crate::formation::Shape;
+use crate::mission::Obstacle;
 use crate::neighbours::Knowledge;
+use crate::rate::RateLimits;
 use crate::state::STATE_BYTES;
 use crate::vehicle::Limits;
 
+use text::{AirText, AvoidText, KillText, ObstacleText, StateText, SwarmText, Text};
+
+/// Most obstacles of a scenario.
+pub const OBSTACLES_MAX: usize = 64;
 /// Most drones of a scenario.
 pub const NODES_MAX: usize = STATIONS_MAX;
 
@@ -42,8 +52,14 @@ pub struct Scenario {
     pub air: Option<AirSpec>,
     /// Share of the air all states may take together, 0 to 1.
     pub air_budget: f64,
+    /// How drones keep within it.
+    pub rate_rule: RateRule,
+    /// Payload that drone 0 sends to drone 1 by unicast besides, Mb/s.
+    pub background_mbps: f64,
     /// Who is killed.
     pub kill: Option<Kill>,
+    /// What stands in the way; every drone knows it.
+    pub obstacles: Vec<Obstacle>,
 }
 
 /// What drones fly.
@@ -59,8 +75,10 @@ pub enum Mission {
     Formation {
         /// Between slots, m.
         spacing_m: f64,
-        /// The first shape; every 20 s comes the next.
+        /// The first shape.
         shape: Shape,
+        /// After this comes the next, s.
+        shape_s: f64,
         /// Of the leader, m/s.
         speed_m_s: f64,
     },
@@ -90,6 +108,15 @@ pub struct States {
     pub lifespan: Span,
     /// How they are used.
     pub knowledge: Knowledge,
+}
+
+/// How drones keep within the air's budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateRule {
+    /// All know how many they are: the rate is computed before the start.
+    Planned,
+    /// Each measures how busy its channel is ([`crate::rate`]).
+    Measured,
 }
 
 /// How a state travels: models of transports, not the transports.
@@ -131,168 +158,19 @@ pub enum ScenarioError {
         /// What it can be.
         range: &'static str,
     },
+    /// A drone would begin or end in it.
+    #[error(
+        "drone {drone} begins or ends in obstacle {obstacle}; move it, make it smaller, or change swarm.spacing_m"
+    )]
+    Obstacle {
+        /// Number of the drone.
+        drone: usize,
+        /// Number of the obstacle, from 1.
+        obstacle: usize,
+    },
     /// More than the air can carry.
     #[error("{0}")]
     Air(String),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Text {
-    name: String,
-    #[serde(default, rename = "description")]
-    _description: String,
-    swarm: SwarmText,
-    #[serde(default)]
-    vehicle: VehicleText,
-    #[serde(default)]
-    avoid: AvoidText,
-    #[serde(default)]
-    state: StateText,
-    #[serde(default)]
-    air: AirText,
-    kill: Option<KillText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct SwarmText {
-    nodes: usize,
-    mission: String,
-    shape: String,
-    spacing_m: f64,
-    speed_m_s: f64,
-    seconds: f64,
-    hover_s: f64,
-    wind_m_s2: f64,
-    neighbours: String,
-}
-
-impl Default for SwarmText {
-    fn default() -> SwarmText {
-        SwarmText {
-            nodes: 100,
-            mission: "crossing".into(),
-            shape: "wedge".into(),
-            spacing_m: 20.0,
-            speed_m_s: 5.0,
-            seconds: 60.0,
-            hover_s: 2.0,
-            wind_m_s2: 0.0,
-            neighbours: "bound".into(),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct VehicleText {
-    speed_m_s: f64,
-    acceleration_m_s2: f64,
-    response_s: f64,
-    radius_m: f64,
-}
-
-impl Default for VehicleText {
-    fn default() -> VehicleText {
-        let Limits { speed_m_s, acceleration_m_s2, response_s, radius_m, .. } = Limits::default();
-        VehicleText { speed_m_s, acceleration_m_s2, response_s, radius_m }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct AvoidText {
-    hard_margin_m: f64,
-    soft_margin_m: f64,
-    horizon_s: f64,
-    decision_hz: f64,
-    braking_share: f64,
-}
-
-impl Default for AvoidText {
-    fn default() -> AvoidText {
-        let margins = Margins::default();
-        AvoidText {
-            hard_margin_m: margins.hard_m,
-            soft_margin_m: margins.soft_m,
-            horizon_s: margins.horizon_s,
-            decision_hz: 20.0,
-            braking_share: margins.braking_share,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct StateText {
-    rate_hz: f64,
-    rate_min_hz: Option<f64>,
-    delay_ms: f64,
-    position_bound_m: f64,
-    velocity_bound_m_s: f64,
-    clock_bound_ms: f64,
-    lifespan_s: f64,
-    transport: String,
-    copies: u32,
-}
-
-impl Default for StateText {
-    fn default() -> StateText {
-        StateText {
-            rate_hz: 10.0,
-            rate_min_hz: None,
-            delay_ms: 50.0,
-            position_bound_m: 0.1,
-            velocity_bound_m_s: 0.05,
-            clock_bound_ms: 1.0,
-            lifespan_s: 10.0,
-            transport: "multicast".into(),
-            copies: 2,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct AirText {
-    perfect: bool,
-    band_ghz: f64,
-    multicast_mbps: f64,
-    unicast_mbps: f64,
-    power_dbm: f64,
-    exponent: f64,
-    shadowing_db: f64,
-    rice_k: f64,
-    loss: f64,
-    burst_ms: f64,
-    budget: f64,
-}
-
-impl Default for AirText {
-    fn default() -> AirText {
-        let radio = RadioSpec::default();
-        AirText {
-            perfect: false,
-            band_ghz: 5.0,
-            multicast_mbps: 24.0,
-            unicast_mbps: 54.0,
-            power_dbm: radio.power_dbm,
-            exponent: radio.exponent,
-            shadowing_db: radio.shadowing_db,
-            rice_k: 6.0,
-            loss: 0.0,
-            burst_ms: 100.0,
-            budget: 0.6,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KillText {
-    share: f64,
-    at_s: f64,
 }
 
 impl Scenario {
@@ -325,7 +203,19 @@ impl Scenario {
             },
             air: if text.air.perfect { None } else { Some(air(&text.air)?) },
             air_budget: range("air.budget", text.air.budget, 0.01..=1.0, "0.01 to 1")?,
+            rate_rule: match state.rate_rule.as_str() {
+                "planned" => RateRule::Planned,
+                "measured" => RateRule::Measured,
+                other => return Err(choice("state.rate_rule", other, "planned or measured")),
+            },
+            background_mbps: range(
+                "air.background_mbps",
+                text.air.background_mbps,
+                0.0..=50.0,
+                "0 to 50 Mb/s",
+            )?,
             kill: text.kill.as_ref().map(kill).transpose()?,
+            obstacles: obstacles(&text.obstacles)?,
         };
         Ok(scenario)
     }
@@ -348,6 +238,23 @@ impl Scenario {
         }
     }
 
+    /// What drones that measure their channel aim at, and the time on the air that a state takes; `None` if they do not measure.
+    pub fn rate_limits(&self) -> Option<(RateLimits, Span)> {
+        let air = self.air.as_ref().filter(|_| self.rate_rule == RateRule::Measured)?;
+        let frame_bytes = STATE_BYTES as u32 + HEADERS_BYTES;
+        let once = air.multicast_rate.airtime(frame_bytes);
+        let frames = match self.transport {
+            Transport::Multicast => 1,
+            Transport::Repeated { copies } => i64::from(copies),
+            Transport::UnicastMesh => self.nodes as i64 - 1,
+        };
+        // The budget counts access times; a channel that is full of those is busy for the airtimes in them.
+        let access = air.multicast_rate.access_time(air.band, STATE_BYTES as u32);
+        let target = self.air_budget * once.as_s_f64() / access.as_s_f64();
+        let limits = RateLimits { wanted_hz: self.states.rate_hz, least_hz: self.states.rate_min_hz, target };
+        Some((limits, Span::from_ns(once.ns() * frames)))
+    }
+
     /// The rate at which all states fit into the air's budget, Hz: the one asked for, or less, the same for all.
     ///
     /// # Errors
@@ -362,8 +269,10 @@ impl Scenario {
         }
         let fitting_hz = rate_hz * budget / load;
         let slow = air.multicast_rate.is_dsss() && self.transport != Transport::UnicastMesh;
-        if !slow && fitting_hz >= self.states.rate_min_hz {
-            return Ok(fitting_hz);
+        // Measured rates fall by themselves, and where drones are far apart less than the plan would have it.
+        let falls = self.rate_rule == RateRule::Measured || fitting_hz >= self.states.rate_min_hz;
+        if !slow && falls {
+            return Ok(fitting_hz.max(self.states.rate_min_hz));
         }
         Err(ScenarioError::Air(self.arithmetic(air, load, fitting_hz)))
     }
@@ -410,7 +319,8 @@ fn mission(swarm: &SwarmText) -> Result<Mission, ScenarioError> {
                 "grid" => Shape::Grid,
                 other => return Err(choice("swarm.shape", other, "line, wedge, ring or grid")),
             };
-            Ok(Mission::Formation { spacing_m, shape, speed_m_s })
+            let shape_s = range("swarm.shape_s", swarm.shape_s, 1.0..=3600.0, "1 to 3600 s")?;
+            Ok(Mission::Formation { spacing_m, shape, shape_s, speed_m_s })
         }
         other => Err(choice("swarm.mission", other, "crossing, formation or flock")),
     }
@@ -518,6 +428,18 @@ fn air(air: &AirText) -> Result<AirSpec, ScenarioError> {
 fn kill(kill: &KillText) -> Result<Kill, ScenarioError> {
     let share = range("kill.share", kill.share, 0.0..=0.9, "0 to 0.9")?;
     Ok(Kill { share, at_s: range("kill.at_s", kill.at_s, 0.0..=3600.0, "0 to 3600 s")? })
+}
+
+fn obstacles(texts: &[ObstacleText]) -> Result<Vec<Obstacle>, ScenarioError> {
+    range("the number of [[obstacle]]", texts.len() as f64, 0.0..=OBSTACLES_MAX as f64, "0 to 64")?;
+    let obstacle = |text: &ObstacleText| {
+        for place in text.centre_m {
+            range("obstacle.centre_m", place, -1e5..=1e5, "-100000 to 100000 m")?;
+        }
+        let radius_m = range("obstacle.radius_m", text.radius_m, 0.1..=1000.0, "0.1 to 1000 m")?;
+        Ok(Obstacle { centre_m: Vector::from(text.centre_m), radius_m })
+    };
+    texts.iter().map(obstacle).collect()
 }
 
 fn range(

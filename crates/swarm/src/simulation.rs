@@ -15,14 +15,15 @@ use noctule_netsim::air::{Air, Frame, Receivers};
 use noctule_netsim::{Random, Truth};
 use noctule_timebase::{Instant, Span};
 
-use crate::Vector;
 use crate::flock::order_parameter;
 use crate::measures::{Ages, Measures, Separation};
 use crate::mission::Wind;
-use crate::neighbours::Knowledge;
+use crate::neighbours::{Estimate, Knowledge};
+use crate::rate::{PERIOD, RateControl};
 use crate::scenario::{Mission, Scenario, ScenarioError, Transport};
 use crate::state::{STATE_BYTES, State};
 use crate::vehicle::Vehicle;
+use crate::{Own, Vector};
 
 use drone::{Drone, Flight};
 use knowing::{Discovery, Sums};
@@ -35,8 +36,13 @@ const LOOK_STEPS: u64 = 2;
 const POSITION_STEPS: u64 = 10;
 /// Nearer to the goal than this is arrived, m.
 const ARRIVED_M: f64 = 1.0;
+/// Payload of a frame beside the swarm's.
+const BACKGROUND_BYTES: usize = 1_200;
 /// Drones that have arrived are watched for so long.
 const LINGER_S: f64 = 3.0;
+
+/// A frame's bytes and the state in them.
+type Decoded = (Arc<[u8]>, State<Own>);
 
 /// A frame to be handed to the radio: when, ns; by which drone.
 type Due = (i64, usize);
@@ -59,16 +65,22 @@ pub struct Simulation {
     jitter: Random,
     separation: Separation,
     before_m: Vec<Vector>,
+    /// Numbers of drones, nearly sorted by x.
+    along_x: Vec<u32>,
     ages: Ages,
     sums: Sums,
     discovery: Discovery,
+    /// One for each drone, if they measure their channel.
+    rates: Vec<RateControl>,
+    /// When the next frame beside the swarm's is due, ns.
+    background_ns: i64,
 }
 
 impl Simulation {
     /// At time zero.
     ///
     /// # Errors
-    /// [`ScenarioError::Air`]: the air has no room for the states.
+    /// [`ScenarioError::Air`]: the air has no room for the states. [`ScenarioError::Obstacle`]: a drone begins or ends in one.
     pub fn new(scenario: Scenario, seed: u64) -> Result<Simulation, ScenarioError> {
         let rate_hz = scenario.plan_rate()?;
         let starts = drone::starts(&scenario, seed);
@@ -82,6 +94,7 @@ impl Simulation {
             (0..count).map(|_| Span::from_ns(draw.uniform(-0.5 * bound_ns, 0.5 * bound_ns) as i64)).collect();
         let winds = (0..count).map(|n| Wind::new(scenario.wind_m_s2, 1.0, seed ^ ((n as u64) << 20)));
         let air = scenario.air.map(|spec| Air::new(spec, count, seed));
+        clear_of_obstacles(&scenario, &drones)?;
         let mut simulation = Simulation {
             rate_hz,
             step: 0,
@@ -92,9 +105,14 @@ impl Simulation {
             jitter: Random::for_part(seed, 22),
             separation: Separation::new(scenario.limits.radius_m),
             before_m: starts,
+            along_x: (0..count as u32).collect(),
             ages: Ages::default(),
             sums: Sums::new(count),
             discovery: Discovery::new(count),
+            rates: scenario
+                .rate_limits()
+                .map_or_else(Vec::new, |(limits, airtime)| vec![RateControl::new(limits, airtime); count]),
+            background_ns: 0,
             clock_errors,
             drones,
             scenario,
@@ -106,13 +124,17 @@ impl Simulation {
 
     /// Runs to the end of the scenario, or until [`LINGER_S`] after the last drone has arrived.
     pub fn run(mut self) -> Measures {
-        while self.now_s() < self.scenario.seconds && !self.is_over() {
+        while !self.is_over() {
             self.advance();
         }
         self.measures()
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether the scenario's time is over, or [`LINGER_S`] have passed since the last living drone arrived.
+    pub fn is_over(&self) -> bool {
+        if self.now_s() >= self.scenario.seconds {
+            return true;
+        }
         let latest_s = self.now_s() - LINGER_S;
         self.drones.iter().all(|drone| !drone.alive || drone.arrived_s.is_some_and(|at_s| at_s < latest_s))
     }
@@ -127,6 +149,35 @@ impl Simulation {
         self.drones.iter().map(|drone| &drone.vehicle)
     }
 
+    /// Which drones have not been killed.
+    pub fn living(&self) -> impl Iterator<Item = bool> + '_ {
+        self.drones.iter().map(|drone| drone.alive)
+    }
+
+    /// What a drone knew of the others when it last decided; a number that nobody has knows nobody.
+    pub fn known_by(&self, number: usize) -> &[Estimate] {
+        self.drones.get(number).map_or(&[], Drone::seen)
+    }
+
+    /// Distances of all pairs so far.
+    pub fn separation(&self) -> &Separation {
+        &self.separation
+    }
+
+    /// Share of the time until now with a transmission on the air.
+    pub fn air_utilisation(&self) -> f64 {
+        let busy_ns = self.air.as_ref().map_or(0, |air| air.counters().busy_ns);
+        busy_ns as f64 / (self.now_s() * 1e9).max(1.0)
+    }
+
+    /// A drone falls silent and hovers from now on; false if it did already or does not exist.
+    pub fn kill_drone(&mut self, number: usize) -> bool {
+        let Some(drone) = self.drones.get_mut(number).filter(|drone| drone.alive) else { return false };
+        drone.alive = false;
+        drone.command_m_s = Vector::zeros();
+        true
+    }
+
     fn now(&self) -> Now {
         Now(Instant::from_ns(STEP.ns() * self.step as i64))
     }
@@ -137,6 +188,7 @@ impl Simulation {
         self.kill(now);
         self.publish(now);
         self.exchange(now);
+        self.control_rates(now);
         self.decide(now);
         let step_s = STEP.as_s_f64();
         for (drone, wind) in self.drones.iter_mut().zip(&mut self.winds) {
@@ -170,8 +222,7 @@ impl Simulation {
         let count = (kill.share * self.drones.len() as f64).round() as usize;
         while self.drones.iter().filter(|drone| !drone.alive).count() < count {
             let number = (draw.bits() % self.drones.len() as u64) as usize;
-            self.drones[number].alive = false;
-            self.drones[number].command_m_s = Vector::zeros();
+            self.kill_drone(number);
         }
     }
 
@@ -180,8 +231,8 @@ impl Simulation {
         if self.air.is_none() {
             return;
         }
-        let period_ns = (1e9 / self.rate_hz) as i64;
         for number in 0..self.drones.len() {
+            let period_ns = (1e9 / self.rates.get(number).map_or(self.rate_hz, RateControl::rate_hz)) as i64;
             let drone = &mut self.drones[number];
             if !drone.alive || drone.next_state_ns > now.ns() {
                 continue;
@@ -203,10 +254,20 @@ impl Simulation {
         }
     }
 
+    /// Each drone looks how busy its channel was.
+    fn control_rates(&mut self, now: Now) {
+        let steps = (PERIOD.ns() / STEP.ns()) as u64;
+        let Some(air) = self.air.as_ref().filter(|_| self.step.is_multiple_of(steps)) else { return };
+        for (number, rate) in self.rates.iter_mut().enumerate() {
+            rate.handle_period(PERIOD, air.sensed_busy(now.0 + STEP, number));
+        }
+    }
+
     /// What radios send until the end of this step arrives.
     fn exchange(&mut self, now: Now) {
         let Some(air) = &mut self.air else { return };
         let end = now.0 + STEP;
+        let background_mbps = self.scenario.background_mbps;
         while let Some(Reverse((at_ns, number))) = self.outbox.peek().copied() {
             if at_ns >= end.ns() {
                 break;
@@ -218,6 +279,7 @@ impl Simulation {
                 continue;
             }
             let at = Instant::from_ns(at_ns);
+            send_beside(air, background_mbps, &mut self.background_ns, at);
             match self.scenario.transport {
                 Transport::UnicastMesh => {
                     for to in (0..self.drones.len()).filter(|to| *to != number) {
@@ -228,10 +290,17 @@ impl Simulation {
                 _ => air.handle_frame(at, number, Frame::of_payload(Receivers::All, bytes)),
             }
         }
+        send_beside(air, background_mbps, &mut self.background_ns, end);
         let bound = self.scenario.states.clock_bound;
+        // A frame's receptions come one after another: it is decoded once.
+        let mut decoded: Option<Decoded> = None;
         while let Some(reception) = air.poll_reception(end) {
             let difference = self.clock_errors[reception.from] - self.clock_errors[reception.to];
-            let Ok(mut state) = State::decode(&reception.bytes) else { continue };
+            if !decoded.as_ref().is_some_and(|(bytes, _)| Arc::ptr_eq(bytes, &reception.bytes)) {
+                decoded = State::decode(&reception.bytes).ok().map(|state| (reception.bytes, state));
+            }
+            let Some((_, state)) = &decoded else { continue };
+            let mut state = *state;
             // Translated with the error that the bound allows.
             state.at += difference;
             self.drones[reception.to].neighbours.handle_state(state, bound);
@@ -273,25 +342,52 @@ impl Simulation {
         let (drones, before) = (&self.drones, &self.before_m);
         let moved_m = 2.0 * self.scenario.limits.speed_bound_m_s() * STEP.as_s_f64() * LOOK_STEPS as f64;
         let matters_m = self.separation.least_m.min(1e6).max(self.separation.near_m) + moved_m;
-        for (number, drone) in drones.iter().enumerate() {
-            let here = drone.vehicle.position_m;
-            for other in 0..number {
-                let apart = here - drones[other].vehicle.position_m;
-                if apart.norm_squared() > matters_m * matters_m || !(drone.alive || drones[other].alive) {
+        // Sorted along x, a drone is compared only with those that follow within the distance that matters.
+        let along = |number: usize| drones[number].vehicle.position_m.x;
+        self.along_x.sort_by(|a, b| along(*a as usize).total_cmp(&along(*b as usize)));
+        for (place, first) in self.along_x.iter().enumerate() {
+            for second in &self.along_x[place + 1..] {
+                let (other, number) = (*first.min(second) as usize, *first.max(second) as usize);
+                if along(*second as usize) - along(*first as usize) > matters_m {
+                    break;
+                }
+                let (drone, other_drone) = (&drones[number], &drones[other]);
+                let apart = drone.vehicle.position_m - other_drone.vehicle.position_m;
+                if apart.norm_squared() > matters_m * matters_m || !(drone.alive || other_drone.alive) {
                     continue;
                 }
                 let pair = (other as u32, number as u32);
-                if drone.alive && drones[other].alive {
+                if drone.alive && other_drone.alive {
                     self.separation.record(pair, before[number] - before[other], apart);
                 } else if apart.norm() < self.separation.collision_m {
                     self.sums.with_killed.insert(pair);
                 }
             }
         }
-        let now_s = self.now_s();
         for (before, drone) in self.before_m.iter_mut().zip(&self.drones) {
             *before = drone.vehicle.position_m;
         }
+        self.look_at_obstacles();
+        self.look_at_mission();
+    }
+
+    fn look_at_obstacles(&mut self) {
+        let body_m = self.scenario.limits.radius_m;
+        for obstacle in &self.scenario.obstacles {
+            for (number, drone) in self.drones.iter().enumerate().filter(|(_, drone)| drone.alive) {
+                let distance_m = (drone.vehicle.position_m - obstacle.centre_m).norm();
+                self.sums.least_to_obstacle_m =
+                    self.sums.least_to_obstacle_m.min(distance_m - obstacle.radius_m - body_m);
+                if distance_m < obstacle.radius_m + body_m {
+                    self.sums.at_obstacles.insert(number as u32);
+                }
+            }
+        }
+    }
+
+    /// Agreement, arrivals, errors of the formation.
+    fn look_at_mission(&mut self) {
+        let now_s = self.now_s();
         let velocities: Vec<Vector> =
             self.drones.iter().filter(|drone| drone.alive).map(|drone| drone.vehicle.velocity_m_s).collect();
         self.sums.order.push(order_parameter(&velocities));
@@ -316,6 +412,18 @@ impl Simulation {
         }
     }
 
+    /// The least, the mean and the greatest rate of living drones now, Hz.
+    fn rates_hz(&self) -> (f64, f64, f64) {
+        let living = self.rates.iter().zip(&self.drones).filter(|(_, drone)| drone.alive);
+        let rates: Vec<f64> = living.map(|(rate, _)| rate.rate_hz()).collect();
+        if rates.is_empty() {
+            return (self.rate_hz, self.rate_hz, self.rate_hz);
+        }
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let least = rates.iter().copied().fold(f64::MAX, f64::min);
+        (least, mean, rates.iter().copied().fold(0.0, f64::max))
+    }
+
     /// The figures until now.
     pub fn measures(&self) -> Measures {
         let scenario = &self.scenario;
@@ -328,6 +436,7 @@ impl Simulation {
         let is_crossing = matches!(scenario.mission, Mission::Crossing { .. });
         let arrived: Vec<f64> = living.iter().filter_map(|drone| drone.arrived_s).collect();
         let all_arrived = is_crossing && arrived.len() == living.len();
+        let (rate_least_hz, mean_rate_hz, rate_most_hz) = self.rates_hz();
         Measures {
             scenario: scenario.name.clone(),
             nodes: count,
@@ -340,7 +449,9 @@ impl Simulation {
             }
             .into(),
             transport: knowing::transport_name(scenario.transport),
-            rate_hz: self.rate_hz,
+            rate_hz: mean_rate_hz,
+            rate_least_hz,
+            rate_most_hz,
             rate_asked_hz: scenario.states.rate_hz,
             seconds,
             collisions: self.separation.collided.len(),
@@ -348,6 +459,8 @@ impl Simulation {
             min_separation_m: self.separation.least_m,
             collision_distance_m: self.separation.collision_m,
             collisions_with_killed: self.sums.with_killed.len(),
+            collisions_with_obstacles: self.sums.at_obstacles.len(),
+            least_to_obstacle_m: (!scenario.obstacles.is_empty()).then_some(self.sums.least_to_obstacle_m),
             killed: count - living.len(),
             finished: is_crossing.then(|| arrived.len() as f64 / living.len().max(1) as f64),
             time_to_finish_s: all_arrived.then(|| arrived.iter().copied().fold(0.0, f64::max)),
@@ -365,8 +478,8 @@ impl Simulation {
             known_share: self.sums.known.mean().unwrap_or(1.0),
             decisions_unsafe: self.sums.unsafe_decisions,
             decisions: self.sums.decisions,
-            air_utilisation: counters.busy_ns as f64 / (seconds * 1e9).max(1.0),
-            air_load: scenario.air_load(self.rate_hz),
+            air_utilisation: self.air_utilisation(),
+            air_load: scenario.air_load(mean_rate_hz),
             loss: share(lost, lost + counters.received),
             loss_by_collision: share(counters.collided, lost + counters.received),
             bytes_per_drone_s: counters.sent as f64 * knowing::frame_bytes(STATE_BYTES)
@@ -374,6 +487,34 @@ impl Simulation {
             discovery_s: self.discovery.complete_s(),
             cpu_s: None,
         }
+    }
+}
+
+/// No drone may begin or end within an obstacle and the margin to it.
+fn clear_of_obstacles(scenario: &Scenario, drones: &[Drone]) -> Result<(), ScenarioError> {
+    let around_m = scenario.limits.radius_m + scenario.margins.hard_m;
+    let is_crossing = matches!(scenario.mission, Mission::Crossing { .. });
+    for (number, obstacle) in scenario.obstacles.iter().enumerate() {
+        let is_in = |place: Vector| (place - obstacle.centre_m).norm() < obstacle.radius_m + around_m;
+        let inside =
+            drones.iter().position(|d| is_in(d.vehicle.position_m) || is_crossing && is_in(d.goal_m));
+        if let Some(drone) = inside {
+            return Err(ScenarioError::Obstacle { drone, obstacle: number + 1 });
+        }
+    }
+    Ok(())
+}
+
+/// Frames of the traffic beside the swarm that are due before `end`; `due_ns` is when the next one is.
+fn send_beside(air: &mut Air, mbps: f64, due_ns: &mut i64, end: Instant<Truth>) {
+    if mbps <= 0.0 {
+        return;
+    }
+    let pause_ns = (8e3 * BACKGROUND_BYTES as f64 / mbps).max(1.0) as i64;
+    while *due_ns < end.ns() {
+        let frame = Frame::of_payload(Receivers::One(1), Arc::from([0; BACKGROUND_BYTES].as_slice()));
+        air.handle_frame(Instant::from_ns(*due_ns), 0, frame);
+        *due_ns += pause_ns;
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::description::References;
+use crate::config::AgentConfig;
+use crate::creation::References;
 use crate::event::{
     ClientAddress, Counters, Departure, EndpointId, Event, Gone, Local, Sample, Stamp, Transmit, count,
     time_octets,
@@ -21,32 +22,6 @@ pub const REPLIES_MAX: usize = 64;
 pub const MESSAGE_BYTES_LEAST: u16 = 32;
 /// Properties in CREATE_CLIENT that are looked at.
 const PROPERTIES_MAX: u32 = 16;
-
-/// What an agent allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AgentConfig {
-    /// Clients at once; who has been silent longest makes room. Default 256.
-    pub clients_max: usize,
-    /// Messages per second of one client, with a tenth of a second's worth at once; more are dropped.
-    /// Default 20,000.
-    pub client_messages_per_s: u32,
-    /// Largest sample from a client, with its submessage header, in bytes. Default 1 MiB.
-    pub sample_bytes_max: usize,
-    /// The longest that an acknowledgement waits for an answer to what it acknowledges, for clients of ours whose samples
-    /// are answered so fast: for slow lines. Default none, and an acknowledgement goes before all else then.
-    pub hold: Span,
-}
-
-impl Default for AgentConfig {
-    fn default() -> AgentConfig {
-        AgentConfig {
-            clients_max: 256,
-            client_messages_per_s: 20_000,
-            sample_bytes_max: 1 << 20,
-            hold: Span::ZERO,
-        }
-    }
-}
 
 /// What there is to say about a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
+use crate::description::SAMPLES_MAX;
 use crate::event::{Local, Sample};
 use crate::wire::{Reader, RequestId, Truncated};
 
-/// Most samples kept for a reader, whatever its history.
-pub const SAMPLES_MAX: usize = 32;
 /// Samples kept for a reader that does not say.
 pub const SAMPLES_DEFAULT: usize = 8;
 /// Stands for "without limit" where samples are counted.

@@ -28,6 +28,8 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod config;
+mod creation;
 mod data_reader;
 mod description;
 mod event;
@@ -38,9 +40,11 @@ mod session;
 mod wire;
 mod xml;
 
-pub use agent::{Agent, AgentConfig, ClientFigures, MESSAGE_BYTES_LEAST, REPLIES_MAX};
-pub use data_reader::{SAMPLES_DEFAULT, SAMPLES_MAX};
-pub use description::{KEEP_ALL, NAME_BYTES_MAX, Qos, References, Service, Topic};
+pub use agent::{Agent, ClientFigures, MESSAGE_BYTES_LEAST, REPLIES_MAX};
+pub use config::AgentConfig;
+pub use creation::References;
+pub use data_reader::SAMPLES_DEFAULT;
+pub use description::{KEEP_ALL, NAME_BYTES_MAX, Qos, SAMPLES_MAX, Service, Topic};
 pub use event::{
     ClientAddress, ClientClock, Counters, Departure, Direction, Endpoint, EndpointId, Event, Exchange, Gone,
     Local, Sample, Stamp, Transmit, Wall,

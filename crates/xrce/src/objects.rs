@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::creation::Creation;
 use crate::data_reader::DataReader;
-use crate::description::{Creation, Description, Qos, Service, Topic, TopicReference};
+use crate::description::{Description, Qos, Service, Topic, TopicReference};
 use crate::event::{Direction, Endpoint, EndpointId};
 use crate::wire::{ClientKey, Kind, ObjectId, REPLACE, REUSE, Status};
 

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::agent::AgentConfig;
-use crate::description::References;
+use crate::config::AgentConfig;
+use crate::creation::References;
 use crate::event::{
     ClientAddress, ClientClock, Counters, Departure, EndpointId, Event, Gone, Local, Sample, Transmit, Wall,
     count,

@@ -2,11 +2,8 @@
 
 use noctule_timebase::{Instant, Span};
 
+use crate::clock::Controlling;
 use crate::{Rotation, Vector};
-
-/// The clock of the process that controls.
-#[derive(Debug)]
-pub enum Controlling {}
 
 /// What a command's age is used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,17 +7,21 @@
 use std::error::Error;
 use std::io::Write;
 use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noctule::{Node, SourceTime, Subscriber};
+use noctule::{Node, Publisher, SourceTime, Subscriber};
 use noctule_swarm::avoid::{Avoidance, Margins, Other};
 use noctule_swarm::mission::{approach, sphere};
 use noctule_swarm::neighbours::Knowledge;
+use noctule_swarm::rate::{RateControl, RateLimits};
 use noctule_swarm::state::{Mode, STATE_BYTES, State};
 use noctule_swarm::{Estimate, Limits, Neighbours, Own, Vector, Vehicle};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_timebase::{Instant, Span};
+use rustix::time::{ClockId, clock_gettime};
 
+use super::map::KnownDot;
 use crate::Outcome;
 
 /// On the air.
@@ -25,12 +29,16 @@ const AIR_DOMAIN: u32 = 4_331;
 /// Between the two processes.
 const HOST_DOMAIN: u32 = 4_332;
 const STATES: &str = "swarm/state";
-const OWN: &str = "drone/own";
-const NEIGHBOURS: &str = "drone/neighbours";
+pub(super) const OWN: &str = "drone/own";
+pub(super) const NEIGHBOURS: &str = "drone/neighbours";
 /// Step of the vehicle.
 const STEP_NS: i64 = 10_000_000;
-/// A state every so many steps: 10 Hz.
-const STATE_STEPS: u64 = 10;
+/// Steps a second.
+const STEPS_HZ: u64 = 100;
+/// Where the vehicle is, every so many steps, for the flight.
+const LINE_STEPS: u64 = 10;
+/// A drone sends so many states a second however full the channel is.
+pub(super) const LEAST_HZ: f64 = 1.0;
 /// A decision every so many steps: 20 Hz.
 const DECISION_STEPS: u64 = 5;
 /// The vehicle knows itself within this, m.
@@ -46,35 +54,52 @@ const ARRIVED_M: f64 = 2.0;
 #[derive(clap::Args)]
 pub(crate) struct DroneArguments {
     #[arg(long)]
-    number: usize,
+    pub(super) number: usize,
     #[arg(long)]
     nodes: usize,
     /// Address of the radio
     #[arg(long)]
-    address: Ipv4Addr,
+    pub(super) address: Ipv4Addr,
+    /// States a second if the channel has room, Hz
+    #[arg(long)]
+    pub(super) rate: u32,
+    /// Share of the time that the channel may be busy
+    #[arg(long)]
+    target: f64,
+    /// Of a state on the air
+    #[arg(long)]
+    airtime_ns: i64,
+    /// The program of another middleware that carries the states instead
+    #[arg(long)]
+    carrier: Option<String>,
 }
 
 /// Carries states between the air and shared memory, until it is killed.
+///
+/// Standard input has a line for each survey of the channel: the time and how long the channel has been busy, ns. Each is
+/// answered by a line with the rate of states, Hz, and the processor time of this process, s.
 pub(super) fn radio(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Error>> {
+    if let Some(command) = &arguments.carrier {
+        return super::carrier::carry(arguments, command);
+    }
     let name = format!("drone {}", arguments.number);
     let air = Node::builder(&name).domain(AIR_DOMAIN).interface(arguments.address).open()?;
     let host = host(&name)?;
-    let mut own = host.subscriber(OWN).open()?;
-    let mut sent = air.publisher(STATES).multicast(true).keep_last(1).open()?;
+    let own = host.subscriber(OWN).open()?;
+    let sent = air.publisher(STATES).multicast(true).keep_last(1).open()?;
     let mut heard = air.subscriber(STATES).open()?;
     let mut known = host.publisher(NEIGHBOURS).keep_last(1024).open()?;
-    let upward = std::thread::Builder::new().name("upward".into()).spawn(move || {
-        while let Ok(Some(sample)) = own.receive(None) {
-            let info = *sample.info();
-            if let Some(time) = info.source_time {
-                // A full ring is the next state's affair.
-                let _ = sent.publish_uncertain(
-                    &sample.to_vec(),
-                    SourceTime { time, bound: info.bound, sigma: info.sigma },
-                );
-            }
-        }
-    })?;
+    let limits = RateLimits {
+        wanted_hz: f64::from(arguments.rate),
+        least_hz: LEAST_HZ.min(f64::from(arguments.rate)),
+        target: arguments.target,
+    };
+    let rate = Arc::new(Mutex::new(RateControl::new(limits, Span::from_ns(arguments.airtime_ns))));
+    let survey = rate.clone();
+    std::thread::Builder::new().name("survey".into()).spawn(move || follow_survey(&survey))?;
+    let tolerance_ns = 500_000_000 / i64::from(arguments.rate.max(1));
+    let upward = move || send_states(own, sent, &rate, tolerance_ns);
+    let upward = std::thread::Builder::new().name("upward".into()).spawn(upward)?;
     while let Some(sample) = heard.receive(None)? {
         let info = *sample.info();
         // Until a clock is known, a state has no age and is of no use.
@@ -86,11 +111,47 @@ pub(super) fn radio(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Error
     Ok(Outcome::Done)
 }
 
+/// The newest state goes to the group when the rate has room for it; those between are never sent.
+fn send_states(mut own: Subscriber, mut sent: Publisher, rate: &Mutex<RateControl>, tolerance_ns: i64) {
+    let mut due_ns = i64::MIN;
+    while let Ok(Some(sample)) = own.receive(None) {
+        let (info, now) = (*sample.info(), now_ns());
+        let Some(time) = info.source_time.filter(|_| now + tolerance_ns >= due_ns) else { continue };
+        let rate_hz = rate.lock().unwrap_or_else(PoisonError::into_inner).rate_hz();
+        due_ns = due_ns.max(now - tolerance_ns) + (1e9 / rate_hz) as i64;
+        // A full ring is the next state's affair.
+        let _ = sent
+            .publish_uncertain(&sample.to_vec(), SourceTime { time, bound: info.bound, sigma: info.sigma });
+    }
+}
+
+/// Of this process so far.
+pub(super) fn processor_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn follow_survey(rate: &Mutex<RateControl>) {
+    let mut before_ns = None;
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        let Some((at, busy)) = line.split_once(' ') else { continue };
+        let (Ok(at_ns), Ok(busy_ns)) = (at.parse::<i64>(), busy.parse::<i64>()) else { continue };
+        let elapsed = Span::from_ns(at_ns - before_ns.replace(at_ns).unwrap_or(at_ns));
+        let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
+        if elapsed > Span::ZERO {
+            rate.handle_period(elapsed, Span::from_ns(busy_ns));
+        }
+        // A flight that has ended reads no more.
+        let _ = writeln!(std::io::stdout(), "{} {}", rate.rate_hz(), processor_s());
+    }
+}
+
 /// Flies, and says ten times a second where the vehicle is, for who counts.
 pub(super) fn decide(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Error>> {
     let host = host("decisions")?;
     let mut own = host.publisher(OWN).keep_last(1).open()?;
     let mut heard = host.subscriber(NEIGHBOURS).open()?;
+    let state_steps = (STEPS_HZ / u64::from(arguments.rate.max(1))).max(1);
     let mut pilot = Pilot::new(arguments.number, arguments.nodes);
     let mut output = std::io::stdout().lock();
     let mut step = 0_u64;
@@ -103,8 +164,10 @@ pub(super) fn decide(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Erro
             pilot.hear(&mut heard)?;
             pilot.decide(now);
         }
-        if step.is_multiple_of(STATE_STEPS) {
+        if step.is_multiple_of(state_steps) {
             own.publish(&pilot.state(now).encode())?;
+        }
+        if step.is_multiple_of(LINE_STEPS) {
             writeln!(output, "{}", pilot.line())?;
             output.flush()?;
         }
@@ -114,7 +177,8 @@ pub(super) fn decide(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Erro
     }
 }
 
-fn host(name: &str) -> Result<Node, noctule::NodeError> {
+/// A node that meets the drone's other process only.
+pub(super) fn host(name: &str) -> Result<Node, noctule::NodeError> {
     Node::builder(name).domain(HOST_DOMAIN).interface(Ipv4Addr::LOCALHOST).open()
 }
 
@@ -205,14 +269,15 @@ impl Pilot {
         }
     }
 
-    /// Time, position, velocity, crossings, neighbours, median and greatest age in ms, greatest bound in ms.
+    /// Time, position, velocity, crossings, median and greatest age in ms, greatest bound in ms; and for each neighbour its
+    /// number, position, radius and age.
     fn line(&self) -> String {
         let mut ages: Vec<f64> = self.seen.iter().map(|estimate| 1e3 * estimate.age.as_s_f64()).collect();
         ages.sort_by(f64::total_cmp);
         let bounds = self.seen.iter().map(|estimate| 1e3 * estimate.bound.as_s_f64());
         let (p, v) = (self.vehicle.position_m, self.vehicle.velocity_m_s);
-        format!(
-            "{} {} {} {} {} {} {} {} {} {} {} {}",
+        let mut line = format!(
+            "{} {} {} {} {} {} {} {} {} {} {}",
             now_ns(),
             p.x,
             p.y,
@@ -221,11 +286,19 @@ impl Pilot {
             v.y,
             v.z,
             self.crossings,
-            ages.len(),
             ages.get(ages.len() / 2).copied().unwrap_or(f64::NAN),
             ages.last().copied().unwrap_or(f64::NAN),
             bounds.fold(0.0, f64::max),
-        )
+        );
+        for estimate in &self.seen {
+            let known = KnownDot::from(estimate);
+            let p = known.position_m;
+            line += &format!(
+                " {}:{:.2}:{:.2}:{:.2}:{:.2}:{:.0}",
+                known.node, p.x, p.y, p.z, known.radius_m, known.age_ms
+            );
+        }
+        line
     }
 }
 

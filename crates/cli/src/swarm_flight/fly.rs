@@ -1,30 +1,29 @@
 //! `noctule swarm fly`: namespaces, the air between them, two processes for each drone, and who counts.
 
 use std::error::Error;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use noctule_link_emulator::LiveAir;
 use noctule_link_emulator::air::{AIR_NODES_MAX, AirReport};
-use noctule_netsim::air::{AirSpec, Bursts, RadioSpec, broadcast_load};
+use noctule_netsim::air::{AirSpec, Band, Bursts, HEADERS_BYTES, RadioSpec, Rate, broadcast_load};
 use noctule_swarm::Vector;
-use noctule_swarm::measures::Separation;
 use noctule_swarm::state::STATE_BYTES;
-use noctule_sys::clock::now_ns;
 use noctule_sys::namespace::NetworkNamespace;
 use noctule_timebase::Span;
-use serde::Serialize;
 
-use super::drone::between;
+use super::drone::LEAST_HZ;
+use super::map::{KnownDot, MapArguments};
+use super::watch::{Figures, Watch};
 use crate::Outcome;
 use crate::stop::Stop;
 
-/// A vehicle whose last line is older is not there any more.
-const SILENT_NS: i64 = 3_000_000_000;
-/// States a second of each drone.
-const RATE_HZ: f64 = 10.0;
+/// Share of the air that states may take together.
+const AIR_BUDGET: f64 = 0.6;
+/// Around a state on the air besides UDP, IP and MAC: envelope, key, seal.
+const ENVELOPE_BYTES: u32 = 72;
 
 #[derive(clap::Args)]
 pub(crate) struct FlyArguments {
@@ -40,58 +39,62 @@ pub(crate) struct FlyArguments {
     /// Kill this share of the drones when half of the time is over
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     kill: f64,
+    /// States a second of each drone, if the channel has room: rates fall together
+    #[arg(long, value_name = "HZ", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=50))]
+    rate: u32,
+    /// Rate of frames to all, Mb/s
+    #[arg(long, value_name = "MBPS", default_value_t = 24.0)]
+    multicast_mbps: f64,
+    /// 2.4 or 5 GHz
+    #[arg(long, value_name = "GHZ", default_value_t = 5.0)]
+    band: f64,
+    /// A program of another middleware that carries the states instead, e.g. "python3 peers/swarm/udp.py"
+    #[arg(long, value_name = "COMMAND")]
+    carrier: Option<String>,
     /// Seed of the air
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Figures of a live flight.
-#[derive(Debug, Default, Serialize)]
-struct Figures {
-    nodes: usize,
-    seconds: f64,
-    /// Drones whose processes ended although nobody killed them.
-    lost_nodes: usize,
-    killed: usize,
-    /// Pairs of living drones whose bodies overlapped.
-    collisions: usize,
-    near_misses: usize,
-    min_separation_m: f64,
-    crossings: u64,
-    /// Medians over drones and time.
-    age_p50_ms: f64,
-    /// 99 of 100 drones and moments have no older neighbour.
-    age_oldest_p99_ms: f64,
-    age_bound_max_ms: f64,
-    /// Mean share of the others that a drone knows, from a third of the time on.
-    known_share: f64,
-    air_utilisation: f64,
-    frames: u64,
-    air_late_max_ms: f64,
-    air_cpu_share: f64,
+    #[command(flatten)]
+    map: MapArguments,
 }
 
 /// What a drone said last.
-#[derive(Clone, Copy, Debug)]
-struct Said {
-    at_ns: i64,
-    position_m: Vector,
-    velocity_m_s: Vector,
-    crossings: u64,
-    known: usize,
-    age_p50_ms: f64,
-    age_max_ms: f64,
-    bound_ms: f64,
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) at_ns: i64,
+    pub(super) position_m: Vector,
+    pub(super) velocity_m_s: Vector,
+    pub(super) crossings: u64,
+    pub(super) age_p50_ms: f64,
+    pub(super) age_max_ms: f64,
+    pub(super) bound_ms: f64,
+    /// At its last decision.
+    pub(super) known: Vec<KnownDot>,
 }
 
-struct Drone {
+/// What a radio process said last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RadioSaid {
+    /// Rate of states.
+    pub(super) rate_hz: f64,
+    /// Processor time so far.
+    pub(super) cpu_s: f64,
+}
+
+/// `None` until a process has said something.
+type Newest<T> = Arc<Mutex<Option<T>>>;
+
+pub(super) struct Drone {
     radio: Child,
     pilot: Child,
-    said: Arc<Mutex<Option<Said>>>,
-    killed: bool,
+    /// Where the radio reads how busy its channel is.
+    survey: Option<ChildStdin>,
+    said: Newest<Said>,
+    radio_said: Newest<RadioSaid>,
+    pub(super) killed: bool,
 }
 
 pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
@@ -102,15 +105,10 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     if !(0.0..0.95).contains(&arguments.loss) || !(0.0..0.95).contains(&arguments.kill) {
         return Err("--loss and --kill are shares from 0 to below 0.95, e.g. 0.3".into());
     }
-    let spec = air(arguments.loss);
-    let load = broadcast_load(&spec, nodes, STATE_BYTES as u32, RATE_HZ);
-    if load > 0.6 {
-        return Err(format!(
-            "{nodes} drones at {RATE_HZ} Hz need {:.0} % of the air; fly fewer",
-            100.0 * load
-        )
-        .into());
-    }
+    let spec = air(arguments)?;
+    let channel = channel(&spec, arguments)?;
+    let title = format!("{nodes} live drones, {:.0} % loss in bursts", 100.0 * arguments.loss);
+    let map = arguments.map.start(title, nodes)?;
     let stop = Stop::after(Some(arguments.seconds))?;
     let namespaces = (0..nodes).map(|_| NetworkNamespace::create()).collect::<Result<Vec<_>, _>>();
     let namespaces =
@@ -118,7 +116,7 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     let air = LiveAir::start(&namespaces.iter().collect::<Vec<_>>(), spec, arguments.seed)?;
     let mut drones = Vec::with_capacity(nodes);
     for (number, namespace) in namespaces.iter().enumerate() {
-        match start(namespace, number, nodes, &air) {
+        match start(namespace, (number, nodes), &air, &channel) {
             Ok(drone) => drones.push(drone),
             Err(error) => {
                 drones.iter_mut().for_each(Drone::end);
@@ -126,9 +124,10 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
             }
         }
     }
-    let figures = watch(arguments, &stop, &air, &mut drones);
+    let half = (arguments.seconds / 2, arguments.kill);
+    let figures = Watch::new(&air, nodes).until(&stop, half, &mut drones, map);
     drones.iter_mut().for_each(Drone::end);
-    let figures = finish(figures, arguments, &air.stop());
+    let figures = finish(figures, &air.stop());
     match arguments.json {
         true => anstream::println!("{}", serde_json::to_string_pretty(&figures)?),
         false => anstream::println!("{figures:#?}"),
@@ -137,42 +136,102 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     Ok(if valid { Outcome::Done } else { Outcome::NotValid })
 }
 
-fn air(loss: f64) -> AirSpec {
-    let bursts = (loss > 0.0).then(|| Bursts { loss, mean: Span::from_ms(300) });
-    AirSpec { radio: RadioSpec { bursts, ..RadioSpec::default() }, ..AirSpec::default() }
+fn air(arguments: &FlyArguments) -> Result<AirSpec, String> {
+    let band = match arguments.band {
+        2.4 => Band::Ghz2,
+        5.0 => Band::Ghz5,
+        other => return Err(format!("--band is {other}; give 2.4 or 5")),
+    };
+    let rate = Rate::from_mbps(arguments.multicast_mbps).filter(|rate| band == Band::Ghz2 || !rate.is_dsss());
+    let multicast_rate = rate.ok_or_else(|| {
+        format!(
+            "--multicast-mbps is {}; give 6, 9, 12, 18, 24, 36, 48 or 54, and at 2.4 GHz also 1, 2, 5.5 or 11",
+            arguments.multicast_mbps
+        )
+    })?;
+    let bursts = (arguments.loss > 0.0).then(|| Bursts { loss: arguments.loss, mean: Span::from_ms(300) });
+    let radio = RadioSpec { bursts, ..RadioSpec::default() };
+    Ok(AirSpec { band, multicast_rate, radio, ..AirSpec::default() })
 }
 
-fn start(namespace: &NetworkNamespace, number: usize, nodes: usize, air: &LiveAir) -> std::io::Result<Drone> {
+/// What a drone must know about its channel, as arguments; or why the channel cannot carry the swarm.
+fn channel(spec: &AirSpec, arguments: &FlyArguments) -> Result<Vec<String>, String> {
+    let (nodes, rate) = (arguments.nodes, spec.multicast_rate);
+    let payload_bytes = STATE_BYTES as u32 + ENVELOPE_BYTES;
+    let airtime = rate.airtime(payload_bytes + HEADERS_BYTES);
+    let access = rate.access_time(spec.band, payload_bytes);
+    let load = |rate_hz: f64| broadcast_load(spec, nodes, payload_bytes, rate_hz);
+    let wanted_hz = f64::from(arguments.rate);
+    // A rate of 802.11b is refused for what is asked of it; another falls as far as it may.
+    let (hz, way_out) = match rate.is_dsss() {
+        true => (wanted_hz, "give --multicast-mbps 6 or more (`iw dev IF set mcast_rate 24`)"),
+        false => (LEAST_HZ.min(wanted_hz), "fly fewer, or give a higher --multicast-mbps"),
+    };
+    if load(hz) > AIR_BUDGET {
+        return Err(format!(
+            "the air cannot carry this: {nodes} drones × {hz} Hz × {:.2} ms at {} Mb/s are {:.0} % of the air, and the budget \
+             is {:.0} %; {way_out}",
+            1e3 * access.as_s_f64(),
+            rate.mbps(),
+            100.0 * load(hz),
+            100.0 * AIR_BUDGET
+        ));
+    }
+    let target = AIR_BUDGET * airtime.as_s_f64() / access.as_s_f64();
+    let words = ["--rate", "--target", "--airtime-ns"].map(str::to_owned);
+    let values = [arguments.rate.to_string(), target.to_string(), airtime.ns().to_string()];
+    let mut channel: Vec<String> =
+        words.into_iter().zip(values).flat_map(|(word, value)| [word, value]).collect();
+    channel.extend(arguments.carrier.iter().flat_map(|command| ["--carrier".to_owned(), command.clone()]));
+    Ok(channel)
+}
+
+fn start(
+    namespace: &NetworkNamespace,
+    (number, nodes): (usize, usize),
+    air: &LiveAir,
+    channel: &[String],
+) -> std::io::Result<Drone> {
     let program = std::env::current_exe()?;
-    let spawn = |role: &str, output: Stdio| {
+    let spawn = |role: &str, input: Stdio| {
         let mut command = Command::new(&program);
         command.args(["swarm", role, "--number", &number.to_string(), "--nodes", &nodes.to_string()]);
-        command.args(["--address", &air.address(number).to_string()]);
-        command.stdin(Stdio::null()).stdout(output).stderr(Stdio::null());
+        command.args(["--address", &air.address(number).to_string()]).args(channel);
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null());
         namespace.run(move || command.spawn())
     };
-    let mut radio = spawn("drone-radio", Stdio::null())?;
-    let mut pilot = match spawn("drone-decisions", Stdio::piped()) {
+    let mut radio = spawn("drone-radio", Stdio::piped())?;
+    let pilot = match spawn("drone-decisions", Stdio::null()) {
         Ok(pilot) => pilot,
         Err(error) => {
             end(&mut radio);
             return Err(error);
         }
     };
-    let said = Arc::new(Mutex::new(None));
-    if let Some(output) = pilot.stdout.take() {
-        let said = said.clone();
-        std::thread::Builder::new().name("lines".into()).spawn(move || listen(output, &said))?;
-    }
-    Ok(Drone { radio, pilot, said, killed: false })
+    let (said, radio_said) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+    let survey = radio.stdin.take();
+    let mut drone =
+        Drone { radio, pilot, survey, said: said.clone(), radio_said: radio_said.clone(), killed: false };
+    listen(drone.pilot.stdout.take(), said, parse)?;
+    listen(drone.radio.stdout.take(), radio_said, parse_radio)?;
+    Ok(drone)
 }
 
-fn listen(output: ChildStdout, said: &Mutex<Option<Said>>) {
-    for line in BufReader::new(output).lines().map_while(Result::ok) {
-        if let Some(parsed) = parse(&line) {
-            *said.lock().unwrap_or_else(PoisonError::into_inner) = Some(parsed);
+/// Keeps the newest line of a process that says something.
+fn listen<T: Send + 'static>(
+    output: Option<ChildStdout>,
+    newest: Newest<T>,
+    parse: fn(&str) -> Option<T>,
+) -> std::io::Result<()> {
+    let Some(output) = output else { return Ok(()) };
+    let work = move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if let Some(value) = parse(&line) {
+                *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            }
         }
-    }
+    };
+    std::thread::Builder::new().name("lines".into()).spawn(work).map(drop)
 }
 
 fn parse(line: &str) -> Option<Said> {
@@ -183,11 +242,24 @@ fn parse(line: &str) -> Option<Said> {
         position_m: Vector::new(number(1)?, number(2)?, number(3)?),
         velocity_m_s: Vector::new(number(4)?, number(5)?, number(6)?),
         crossings: words.get(7)?.parse().ok()?,
-        known: words.get(8)?.parse().ok()?,
-        age_p50_ms: number(9)?,
-        age_max_ms: number(10)?,
-        bound_ms: number(11)?,
+        age_p50_ms: number(8)?,
+        age_max_ms: number(9)?,
+        bound_ms: number(10)?,
+        known: words[11..].iter().take(AIR_NODES_MAX).map(|word| parse_known(word)).collect::<Option<_>>()?,
     })
+}
+
+fn parse_radio(line: &str) -> Option<RadioSaid> {
+    let (rate_hz, cpu_s) = line.split_once(' ')?;
+    Some(RadioSaid { rate_hz: rate_hz.parse().ok()?, cpu_s: cpu_s.parse().ok()? })
+}
+
+/// Number, position, radius in m and age in ms of a neighbour.
+fn parse_known(word: &str) -> Option<KnownDot> {
+    let (node, rest) = word.split_once(':')?;
+    let numbers: Vec<f64> = rest.split(':').map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [x, y, z, radius_m, age_ms] = numbers[..] else { return None };
+    Some(KnownDot { node: node.parse().ok()?, position_m: Vector::new(x, y, z), radius_m, age_ms })
 }
 
 fn end(child: &mut Child) {
@@ -197,91 +269,57 @@ fn end(child: &mut Child) {
 }
 
 impl Drone {
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         end(&mut self.radio);
         end(&mut self.pilot);
     }
 
-    fn said(&self) -> Option<Said> {
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What a radio's survey says at a time: the channel has been busy for so long.
+    pub(super) fn survey(&mut self, at_ns: i64, busy: Span) {
+        let Some(input) = &mut self.survey else { return };
+        if writeln!(input, "{at_ns} {}", busy.ns()).is_err() {
+            // The process has ended; that is counted elsewhere.
+            self.survey = None;
+        }
+    }
+
+    /// What the radio process said last; `None` before the first survey.
+    pub(super) fn radio_said(&self) -> Option<RadioSaid> {
+        *self.radio_said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn said(&self) -> Option<Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Looks at all drones ten times a second until the time is over.
-fn watch(arguments: &FlyArguments, stop: &Stop, air: &LiveAir, drones: &mut [Drone]) -> Figures {
-    let start_ns = now_ns();
-    let half_ns = arguments.seconds.as_nanos() as i64 / 2;
-    let mut separation = Separation::new(0.5);
-    let mut before = vec![None; drones.len()];
-    let (mut ages, mut oldest, mut bound_ms, mut known) = (Vec::new(), Vec::new(), 0.0_f64, Vec::new());
-    let mut killed = 0;
-    while !stop.is_due() {
-        stop.wait_until(std::time::Instant::now() + crate::stop::TICK);
-        let now = now_ns();
-        if killed == 0 && arguments.kill > 0.0 && now - start_ns > half_ns {
-            killed = (arguments.kill * drones.len() as f64).round() as usize;
-            for drone in drones.iter_mut().rev().take(killed) {
-                drone.end();
-                drone.killed = true;
-            }
-        }
-        let there: Vec<Option<Vector>> = (drones.iter().enumerate())
-            .map(|(number, drone)| {
-                let said = drone.said().filter(|said| !drone.killed && now - said.at_ns < SILENT_NS)?;
-                let place = between(
-                    &said.position_m,
-                    &said.velocity_m_s,
-                    Duration::from_nanos((now - said.at_ns).max(0) as u64),
-                );
-                air.set_position(number, place.into());
-                ages.extend(Some(said.age_p50_ms).filter(|age| age.is_finite()));
-                oldest.extend(Some(said.age_max_ms).filter(|age| age.is_finite()));
-                bound_ms = bound_ms.max(said.bound_ms);
-                if now - start_ns > 2 * half_ns / 3 {
-                    known.push(said.known as f64 / (drones.len() - 1) as f64);
-                }
-                Some(place)
-            })
-            .collect();
-        for number in 0..there.len() {
-            for other in 0..number {
-                if let (Some(a), Some(b)) = (there[number], there[other])
-                    && let (Some(c), Some(d)) = (before[number], before[other])
-                {
-                    separation.record((other as u32, number as u32), c - d, a - b);
-                }
-            }
-        }
-        before = there;
-    }
-    ages.sort_by(f64::total_cmp);
-    oldest.sort_by(f64::total_cmp);
-    let now = now_ns();
-    let lost = |drone: &&Drone| !drone.killed && drone.said().is_none_or(|said| now - said.at_ns > SILENT_NS);
-    Figures {
-        nodes: drones.len(),
-        seconds: (now - start_ns) as f64 / 1e9,
-        lost_nodes: drones.iter().filter(lost).count(),
-        killed,
-        collisions: separation.collided.len(),
-        near_misses: separation.near.len(),
-        min_separation_m: separation.least_m,
-        crossings: drones.iter().filter_map(|drone| Some(drone.said()?.crossings)).sum(),
-        age_p50_ms: ages.get(ages.len() / 2).copied().unwrap_or(f64::NAN),
-        age_oldest_p99_ms: oldest.get(oldest.len() * 99 / 100).copied().unwrap_or(f64::NAN),
-        age_bound_max_ms: bound_ms,
-        known_share: known.iter().sum::<f64>() / known.len().max(1) as f64,
-        ..Figures::default()
-    }
-}
-
-fn finish(figures: Figures, _arguments: &FlyArguments, report: &AirReport) -> Figures {
+fn finish(figures: Figures, report: &AirReport) -> Figures {
     let run_ns = (figures.seconds * 1e9).max(1.0);
     Figures {
         air_utilisation: report.air.busy_ns as f64 / run_ns,
         frames: report.air.sent,
+        bytes: report.air.sent_bytes,
+        airtime: report.air.airtime_ns as f64 / run_ns,
         air_late_max_ms: report.late_max_ns as f64 / 1e6,
         air_cpu_share: report.cpu_ns as f64 / run_ns,
         ..figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drones_line_is_read_and_a_broken_one_is_not() {
+        let said = parse("17 1 2 3 4 5 6 2 120.5 300 0.8 3:1.5:2:3:0.7:110 9:0:0:0:4:300").unwrap();
+        assert_eq!((said.at_ns, said.crossings, said.known.len()), (17, 2, 2));
+        assert_eq!((said.known[1].node, said.known[0].radius_m, said.known[0].age_ms), (9, 0.7, 110.0));
+        // Before anything is heard.
+        let alone = parse("17 1 2 3 4 5 6 0 NaN NaN 0").unwrap();
+        assert!(alone.known.is_empty() && alone.age_p50_ms.is_nan());
+        for broken in ["", "17 1 2", "17 1 2 3 4 5 6 2 1 1 0 3:1:2", "17 1 2 3 4 5 6 2 1 1 0 x:1:2:3:4:5"] {
+            assert!(parse(broken).is_none(), "{broken}");
+        }
     }
 }

@@ -157,7 +157,7 @@ impl Page<'_> {
              if (is || performance.now() - begin > {CONDITION_MS}) done(is); else setTimeout(look, 10); }}; look(); }})"
         );
         if self.value(&script) != json!(true) {
-            let seen = self.value("typeof state === 'undefined' ? null : { state, operating, connected, hand, banner: document.getElementById('banner').textContent }");
+            let seen = self.value("typeof state === 'undefined' ? null : { state, connected, operating: typeof operating !== 'undefined' && operating, hand: typeof hand !== 'undefined' && hand, banner: document.getElementById('banner').textContent }");
             panic!("never true: {condition}\n{seen}");
         }
     }

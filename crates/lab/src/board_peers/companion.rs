@@ -10,8 +10,7 @@ use noctule_peer::{Deliver, Open, Outgoing, PeerError, Transport, Wait};
 use noctule_sys::clock;
 
 use super::hosting::Hosting;
-use super::xrce::{BUS_TYPE, topic};
-use super::{READY_WITHIN_NS, Sides};
+use super::{BUS_TYPE, READY_WITHIN_NS, Sides, topic};
 
 /// CDR in version 1, little-endian (DDSI-RTPS 2.3, 10.5): what the bus carries before a board's bytes.
 const CDR_LE: [u8; 4] = [0, 1, 0, 0];

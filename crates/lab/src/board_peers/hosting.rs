@@ -13,9 +13,8 @@ use noctule_gateway::names::{dds_topic, dds_type};
 use noctule_peer::{Delegate, Open, PeerError};
 use serde_json::Value;
 
-use super::xrce::{BUS_TYPE, topic};
-use super::{Sides, device};
-use crate::peers::manifest::{self, State};
+use super::{BUS_TYPE, Sides, device, topic};
+use crate::peer_manifest::{self as manifest, State};
 
 /// A gateway process whose peer was killed ends by itself after so many seconds.
 const SECONDS_MAX: &str = "900";

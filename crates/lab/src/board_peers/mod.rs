@@ -39,8 +39,15 @@ pub(crate) use xrce::Xrce;
 
 /// How long both sides may take to find each other.
 const READY_WITHIN_NS: i64 = 10_000_000_000;
+/// The type of all messages on the bus.
+const BUS_TYPE: &str = "noctule_lab/msg/Bytes";
 /// Topics of one board, at most.
 const TOPICS_MAX: usize = 256;
+
+/// The topic's name in DDS; on the bus `rt` is left away.
+fn topic(open: &Open, name: &str, number: usize) -> String {
+    format!("/{}/{name}/{number}", open.session)
+}
 
 /// One side of a protocol. Times are of the side's own clock. Drain order after each call: messages, exchanges,
 /// then what is to be sent.

@@ -12,7 +12,7 @@ use super::companion::Companion;
 use super::driver::{Driver, OpenPort};
 use super::hosting::{self, is_through_dds};
 use super::port::Port;
-use super::{Sides, Speaker, device, side_clock};
+use super::{Sides, Speaker, device, side_clock, topic};
 use crate::floors;
 
 /// Largest message: one message of the protocol, without fragments.
@@ -68,15 +68,8 @@ impl Peer for Xrce {
     }
 }
 
-/// The topic's name in DDS; on the bus `rt` is left away.
-pub(super) fn topic(open: &Open, name: &str, number: usize) -> String {
-    format!("/{}/{name}/{number}", open.session)
-}
-
-/// As DDS calls the type of all messages; the bus calls it [`BUS_TYPE`].
+/// As DDS calls the type of all messages; the bus calls it [`BUS_TYPE`](super::BUS_TYPE).
 const DDS_TYPE: &str = "noctule_lab::msg::dds_::Bytes_";
-/// The type of all messages on the bus.
-pub(super) const BUS_TYPE: &str = "noctule_lab/msg/Bytes";
 
 /// The microcontroller client.
 struct Board {

@@ -21,16 +21,22 @@ pub(super) fn all(machine: &Machine) -> Vec<Finding> {
         load(machine),
         ftdi_latency(machine),
         wifi_power_save(machine),
+        super::multicast_rate::multicast_rate(machine),
         clock_sync(machine),
     ]
 }
 
-fn finding(check: &'static str, state: State, found: impl Into<String>, why: &'static str) -> Finding {
+pub(super) fn finding(
+    check: &'static str,
+    state: State,
+    found: impl Into<String>,
+    why: &'static str,
+) -> Finding {
     Finding { check, state, found: found.into(), why, remedy: None }
 }
 
 impl Finding {
-    fn mend(self, remedy: impl Into<String>) -> Self {
+    pub(super) fn mend(self, remedy: impl Into<String>) -> Self {
         Self { remedy: Some(remedy.into()), ..self }
     }
 }

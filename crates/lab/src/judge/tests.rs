@@ -1,6 +1,10 @@
 //! Every check must be able to fail.
 
+use noctule_peer::Table;
+
 use super::*;
+use crate::clock_translation::ClockTranslation;
+use crate::serial_line::LineFigures;
 
 fn plan(mode: &str, nodes: u32, rate_hz: Option<f64>) -> CellPlan {
     CellPlan {

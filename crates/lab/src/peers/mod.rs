@@ -1,6 +1,6 @@
 //! The foreign peers of `peers/`: what is there, what is built, what is missing.
 
-pub mod manifest;
+pub use crate::peer_manifest as manifest;
 
 use std::path::Path;
 

@@ -66,6 +66,8 @@ pub enum Unit {
     Nanoseconds,
     /// A frequency over a frequency, shown in parts per million or billion.
     Ratio,
+    /// Metres.
+    Metres,
 }
 
 /// What is drawn with one colour.

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::accuracy::{Accuracy, judge_after};
 use super::replay::{Replayed, replay};
-use super::trace::TraceRow;
 use crate::clock_pair::{ClockPair, Ended, PairPlan, Side};
 use crate::network::Network;
+use crate::trace::TraceRow;
 
 /// What the server's clock does, but for the moment of its step.
 const DRIFT_PPM: u32 = 50;

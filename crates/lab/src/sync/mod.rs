@@ -14,8 +14,7 @@ pub mod page;
 pub mod panels;
 pub mod replay;
 pub mod sweep;
-pub mod trace;
 
+pub use crate::trace::{self, TraceError, TraceRow};
 pub use accuracy::{Accuracy, judge};
 pub use replay::{Replayed, replay, write_estimates};
-pub use trace::{TraceError, TraceRow};

@@ -195,6 +195,10 @@ impl Radio {
 
 /// Probability that a frame is received `margin_db` above its rate's sensitivity.
 pub(super) fn frame_success(margin_db: f64, mac_bytes: u32) -> f64 {
+    // Beyond this it differs from 1 by less than a double can say, for any length of a frame.
+    if margin_db > 30.0 {
+        return 1.0;
+    }
     // Odds of 9 for a kilobyte at no margin; a part of it has that part of the odds against it.
     let against = libm::exp(-(SLOPE_PER_DB * margin_db + 2.197_224_577_336_22));
     1.0 / (1.0 + against * f64::from(mac_bytes) / 1000.0)

@@ -40,6 +40,10 @@ pub(super) struct Station {
     pub(super) sensed: u32,
     /// When it last sensed anything.
     pub(super) idle_since: Instant<Truth>,
+    /// Since when it senses something, while it does.
+    busy_since: Instant<Truth>,
+    /// How long it has sensed something, the present time apart.
+    busy: Span,
 }
 
 impl Station {
@@ -53,7 +57,23 @@ impl Station {
             delivered: false,
             sensed: 0,
             idle_since: Instant::from_ns(0),
+            busy_since: Instant::from_ns(0),
+            busy: Span::ZERO,
         }
+    }
+
+    /// A transmission that it senses has begun.
+    pub(super) fn sense(&mut self, now: Instant<Truth>) {
+        if self.sensed == 0 {
+            self.busy_since = now;
+        }
+        self.sensed += 1;
+    }
+
+    /// How long it has sensed the medium busy until now.
+    pub(super) fn busy(&self, now: Instant<Truth>) -> Span {
+        let present = if self.sensed > 0 { now - self.busy_since } else { Span::ZERO };
+        self.busy + present
     }
 
     /// When the countdown ends, if it runs.
@@ -95,6 +115,7 @@ impl Station {
     /// The last transmission it sensed has ended. True if its countdown goes on.
     pub(super) fn hear_silence(&mut self, now: Instant<Truth>, band: Band) -> bool {
         self.idle_since = now;
+        self.busy += now - self.busy_since;
         let resumes = self.phase == Phase::Frozen;
         if resumes {
             self.resume(now, band);

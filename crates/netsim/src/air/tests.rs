@@ -206,3 +206,28 @@ fn the_arithmetic_of_the_air_is_that_of_the_reference() {
     assert!((load(Band::Ghz2, Rate::Mbps1) - 1.704).abs() < 1e-9);
     assert!((load(Band::Ghz5, Rate::Mbps24) - 0.1735).abs() < 1e-9);
 }
+
+#[test]
+fn a_station_senses_what_reaches_it_and_nothing_of_what_is_far_away() {
+    let mut air = Air::new(quiet(Band::Ghz5), 3, 1);
+    air.set_position(1, [10.0, 0.0, 0.0]);
+    air.set_position(2, [5_000.0, 0.0, 0.0]);
+    for number in 0..20 {
+        air.handle_frame(
+            Instant::from_ns(number * 1_000_000),
+            0,
+            Frame::of_payload(Receivers::All, payload(80)),
+        );
+    }
+    let end = Instant::from_ns(100_000_000);
+    while air.poll_reception(end).is_some() {}
+    air.handle_timeout(end);
+    let frame = Rate::Mbps24.airtime(80 + HEADERS_BYTES);
+    let all = Span::from_ns(20 * frame.ns());
+    assert_eq!([0, 1, 2].map(|station| air.sensed_busy(end, station)), [all, all, Span::ZERO]);
+    // In the middle of a frame, too.
+    air.handle_frame(end, 0, Frame::of_payload(Receivers::All, payload(80)));
+    let started = air.poll_timeout().unwrap();
+    air.handle_timeout(started);
+    assert_eq!(air.sensed_busy(started + Span::from_us(3), 1), all + Span::from_us(3));
+}

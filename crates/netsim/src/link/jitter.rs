@@ -6,8 +6,10 @@
 
 use noctule_timebase::Span;
 
-use super::spec::DELAY_MAX;
 use crate::random::Random;
+
+/// Longest delay, jitter, stall or hold.
+pub const DELAY_MAX: Span = Span::from_s(3600);
 
 /// The shape of the delays' spread. `delay` is the mean; `jitter` is the standard deviation, but of
 /// `Uniform` half the width.

@@ -8,7 +8,7 @@
 
 use noctule_timebase::Span;
 
-use super::spec::DELAY_MAX;
+use super::jitter::DELAY_MAX;
 
 /// Longest recording.
 pub const RECORDING_ENTRIES_MAX: usize = 1_000_000;

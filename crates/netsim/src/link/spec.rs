@@ -7,8 +7,6 @@ use noctule_timebase::Span;
 use super::jitter::Distribution;
 use super::recording::Recording;
 
-/// Longest delay, jitter, stall or hold.
-pub const DELAY_MAX: Span = Span::from_s(3600);
 /// Queue of a link with a rate, unless given: long enough for a burst, short enough to be no buffer bloat.
 pub const QUEUE_DEFAULT: QueueLimit = QueueLimit::Time(Span::from_ms(100));
 /// Most steps of a direction's script.

@@ -11,10 +11,10 @@ use noctule_timebase::Span;
 
 use super::recording::Recording;
 use super::spec::{
-    Advance, Burst, DELAY_MAX, Direction, Impairments, LinkSpec, Policer, QueueLimit, Reorder, Replay,
-    SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
+    Advance, Burst, Direction, Impairments, LinkSpec, Policer, QueueLimit, Reorder, Replay, SCRIPT_STEPS_MAX,
+    ScriptStep, Share, SpecError, Stall,
 };
-use super::{Distribution, FLIGHT_BYTES_MAX, FLIGHT_PACKETS_MAX};
+use super::{DELAY_MAX, Distribution, FLIGHT_BYTES_MAX, FLIGHT_PACKETS_MAX};
 
 /// Every setting, for the sentence that refuses another.
 pub(super) const KNOWN: &str = "delay, jitter, distribution, replay, replay_by, loss, burst, burst_loss, gap_loss, rate, \

@@ -175,6 +175,16 @@ mod tests {
     const NONCE: Nonce = Nonce(0x0102_0304_0506_0708);
 
     #[test]
+    fn the_examples_of_the_specification_are_these_bytes() {
+        let specification = include_str!("../../../../docs/spec/sync.md");
+        let blocks = specification.split("```hex\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        let octets = |block: &str| -> Vec<u8> {
+            block.split_whitespace().map(|octet| u8::from_str_radix(octet, 16).unwrap()).collect()
+        };
+        assert!(blocks.map(octets).eq([ASKED.to_vec(), ANSWERED.to_vec()]));
+    }
+
+    #[test]
     fn a_request_is_these_bytes() {
         assert_eq!(Request { nonce: NONCE }.encode(), ASKED);
         assert_eq!(Request::decode(&ASKED), Ok(Request { nonce: NONCE }));

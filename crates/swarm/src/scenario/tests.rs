@@ -26,6 +26,9 @@ fn what_is_wrong_is_named_in_one_line() {
         ("[state]\nrate_hz = \"fast\"\n", "invalid type"),
         ("neighbours = \"guess\"\n", "swarm.neighbours"),
         ("[kill]\nshare = 0.1\n", "missing field `at_s`"),
+        ("[[obstacle]]\ncentre_m = [0, 0, 0]\nradius_m = 0\n", "obstacle.radius_m is 0; give 0.1 to 1000 m"),
+        ("[[obstacle]]\ncentre_m = [0, 0]\nradius_m = 1\n", "line 5: invalid length 2"),
+        ("[state]\nrate_rule = \"fair\"\n", "give planned or measured"),
     ] {
         let error = parse(more).unwrap_err().to_string();
         let wanted = wanted.replace("\"\"", "\"");

@@ -18,8 +18,6 @@ use crate::state::{Mode, State};
 use crate::vehicle::{Vehicle, shortened};
 use crate::{Own, Vector};
 
-/// A formation changes its shape this often, s.
-const SHAPE_S: f64 = 20.0;
 /// Radius of the leader's circle, m.
 const LEADER_CIRCLE_M: f64 = 100.0;
 
@@ -80,10 +78,12 @@ fn sphere_radius_m(count: usize, spacing_m: f64) -> f64 {
 
 /// A drone's slot relative to the leader at a time.
 pub(super) fn slot_at(scenario: &Scenario, number: usize, now_s: f64) -> Vector {
-    let Mission::Formation { spacing_m, shape, .. } = scenario.mission else { return Vector::zeros() };
+    let Mission::Formation { spacing_m, shape, shape_s, .. } = scenario.mission else {
+        return Vector::zeros();
+    };
     const ORDER: [Shape; 4] = [Shape::Line, Shape::Wedge, Shape::Ring, Shape::Grid];
     let first = ORDER.iter().position(|candidate| *candidate == shape).unwrap_or(0);
-    let turn = (now_s / SHAPE_S) as usize;
+    let turn = (now_s / shape_s) as usize;
     slot_m(ORDER[(first + turn) % ORDER.len()], number, scenario.nodes, spacing_m)
 }
 
@@ -183,6 +183,11 @@ impl Drone {
         &self.seen
     }
 
+    /// What it perceived last.
+    pub(super) fn seen(&self) -> &[Estimate] {
+        &self.seen
+    }
+
     /// Decides by what it perceived.
     pub(super) fn decide(&mut self, flight: &Flight<'_>) -> Kept {
         let wanted = self.wanted_m_s(flight);
@@ -197,8 +202,15 @@ impl Drone {
             uncertainty_m: estimate.uncertainty_m + if bounded { own_m } else { 0.0 },
             reciprocates: true,
         });
+        let obstacles = flight.scenario.obstacles.iter().map(|obstacle| Other {
+            position_m: obstacle.centre_m,
+            velocity_m_s: Vector::zeros(),
+            radius_m: obstacle.radius_m,
+            uncertainty_m: if bounded { own_m } else { 0.0 },
+            reciprocates: false,
+        });
         let own = (self.vehicle.position_m, self.vehicle.velocity_m_s);
-        let decision = self.avoidance.decide(own, wanted, others);
+        let decision = self.avoidance.decide(own, wanted, others.chain(obstacles));
         self.command_m_s = decision.velocity_m_s;
         decision.kept
     }

@@ -46,6 +46,10 @@ impl Moments {
 pub(super) struct Sums {
     pub(super) killed: bool,
     pub(super) with_killed: HashSet<(u32, u32)>,
+    /// Drones that touched an obstacle.
+    pub(super) at_obstacles: HashSet<u32>,
+    /// Of any body to any obstacle, m.
+    pub(super) least_to_obstacle_m: f64,
     pub(super) formation: Moments,
     pub(super) order: Moments,
     pub(super) uncertainty: Moments,
@@ -62,6 +66,8 @@ impl Sums {
         Sums {
             killed: false,
             with_killed: HashSet::new(),
+            at_obstacles: HashSet::new(),
+            least_to_obstacle_m: f64::MAX,
             formation: Moments::default(),
             order: Moments::default(),
             uncertainty: Moments::default(),

@@ -83,3 +83,58 @@ fn transports_that_need_more_air_than_there_is_are_refused() {
     mesh.nodes = 100;
     assert!(matches!(Simulation::new(mesh, 1), Err(ScenarioError::Air(_))));
 }
+
+#[test]
+fn measured_rates_stay_within_the_budget_and_fall_together_for_unicast_beside_them() {
+    let run = |background_mbps: u32| {
+        let text = format!(
+            "[swarm]\nnodes = 60\nmission = \"flock\"\nspacing_m = 10\nseconds = 25\n[state]\nrate_hz = 50\n\
+             rate_min_hz = 1\nrate_rule = \"measured\"\n[air]\nmulticast_mbps = 6\nbudget = 0.5\n\
+             background_mbps = {background_mbps}\n"
+        );
+        let scenario = scenario(&text);
+        let target = scenario.rate_limits().unwrap().0.target;
+        let figures = Simulation::new(scenario, 3).unwrap().run();
+        assert!(figures.air_utilisation < target, "target {target}: {figures:#?}");
+        assert!(figures.rate_most_hz < 1.2 * figures.rate_least_hz, "{figures:#?}");
+        assert_eq!((figures.collisions, figures.bound_violations), (0, 0), "{figures:#?}");
+        figures
+    };
+    let (alone, beside) = (run(0), run(6));
+    assert!(alone.rate_hz > 15.0 && alone.rate_hz < 30.0, "{alone:#?}");
+    assert!(beside.rate_hz < 0.75 * alone.rate_hz && beside.rate_hz > 5.0, "{beside:#?}");
+}
+
+/// A pillar in the middle, where all want to fly.
+const PILLAR: &str = "[[obstacle]]\ncentre_m = [0.0, 0.0, 0.0]\nradius_m = 6\n";
+
+#[test]
+fn drones_fly_round_an_obstacle_and_arrive() {
+    for seed in noctule_netsim::seeds(1, 3) {
+        let figures = fly(PILLAR, Knowledge::Bound, seed);
+        assert_eq!(
+            (figures.collisions, figures.collisions_with_obstacles),
+            (0, 0),
+            "seed {seed}: {figures:#?}"
+        );
+        let least_m = figures.least_to_obstacle_m.unwrap();
+        assert!(least_m > 0.0 && least_m < 5.0, "seed {seed}: {figures:#?}");
+        assert!(figures.finished.unwrap() > 0.9, "seed {seed}: {figures:#?}");
+        // Unseen, the pillar is flown through: the test can fail.
+        let mut blind = Simulation::new(scenario(CROSSING), seed).unwrap();
+        let mut least_m = f64::MAX;
+        while !blind.is_over() {
+            blind.advance();
+            least_m = blind.vehicles().map(|vehicle| vehicle.position_m.norm()).fold(least_m, f64::min);
+        }
+        assert!(least_m < 6.5, "seed {seed}: {least_m}");
+    }
+}
+
+#[test]
+fn an_obstacle_where_a_drone_begins_is_refused() {
+    let mut wall = scenario(&format!("{CROSSING}{PILLAR}"));
+    wall.obstacles[0].radius_m = 40.0;
+    let error = Simulation::new(wall, 1).unwrap_err();
+    assert!(error.to_string().contains("begins or ends in obstacle 1"), "{error}");
+}

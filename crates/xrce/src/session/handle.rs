@@ -6,8 +6,8 @@ use noctule_timebase::Instant;
 
 use super::answer::{self, IDENTITY_BYTES};
 use super::{AgentContext, Control, STREAMS_MAX, SentTimestamp, Session};
+use crate::creation::read_creation;
 use crate::data_reader::Request;
-use crate::description::read_creation;
 use crate::event::{ClientClock, Event, Exchange, Gone, Sample, Stamp, count};
 use crate::inbound::Arrival;
 use crate::outbound::Outbound;

@@ -169,6 +169,7 @@ fn scale(axis: &PanelAxis) -> Scale {
         Unit::Seconds => |seconds| duration(seconds * 1e9),
         Unit::Nanoseconds => duration,
         Unit::Ratio => notation::ratio_of_frequencies,
+        Unit::Metres => |metres| format!("{} m", three_digits(metres)),
     };
     Scale { label: axis.label, spacing: axis.spacing, zero: false, text }
 }

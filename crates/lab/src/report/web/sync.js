@@ -7,6 +7,7 @@
   const texts = {
     seconds, nanoseconds: duration,
     ratio: (x) => withUnit(x, [[1e-12, "ppt"], [1e-9, "ppb"], [1e-6, "ppm"]]),
+    metres: (x) => withUnit(x, [[1, "m"]]),
   };
   const plots = new Map();
 

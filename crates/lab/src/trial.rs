@@ -1,0 +1,52 @@
+//! One trial: what it is given, and what it leaves behind.
+
+use noctule_peer::{Line, Table};
+
+use crate::clock_translation::ClockTranslation;
+use crate::link_record::LinkRecord;
+use crate::serial_line::LineFigures;
+use crate::trace::TraceRow;
+
+/// What applies to every cell.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// SCHED_FIFO priority; 0 = ordinary.
+    pub priority: u32,
+    /// mlockall in every node.
+    pub lock_memory: bool,
+    /// Closed loop: a later reply is lost.
+    pub reply_timeout_ms: u64,
+}
+
+/// What a node says of its settings, by name.
+pub(crate) type NodeSettings = Vec<(String, String)>;
+
+/// What one node left behind.
+#[derive(Debug)]
+pub(crate) struct NodeResult {
+    /// Its `done` line.
+    pub(crate) done: Line,
+    /// Its record.
+    pub(crate) table: Table,
+    /// Its settings.
+    pub(crate) settings: NodeSettings,
+    /// Exchanges of clocks that its middleware made.
+    pub(crate) exchanges: Vec<TraceRow>,
+}
+
+/// What one trial left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Trial {
+    /// Of each node.
+    pub(crate) nodes: Vec<NodeResult>,
+    /// Of each node of what flowed beside.
+    pub(crate) beside: Option<Vec<NodeResult>>,
+    /// Bytes given to the links between the hosts.
+    pub(crate) wire_bytes: Option<u64>,
+    /// What the emulated link between the hosts did, if there is one.
+    pub(crate) link: Option<LinkRecord>,
+    /// How the hosts' clocks compared, if they have clocks of their own.
+    pub(crate) clocks: Option<ClockTranslation>,
+    /// What happened on the line, if there was one.
+    pub(crate) line: LineFigures,
+}
