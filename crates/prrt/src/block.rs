@@ -114,8 +114,7 @@ impl Path {
     pub(crate) fn needs_ack_soon(&self, deadline: Span, block: u64) -> bool {
         let slack = deadline - self.one_way - self.round;
         let is_clean = self.channel.loss < ACK_DELAY_LOSS_MAX && !self.is_limited && !self.is_doubtful;
-        let every = std::env::var("EVERY").ok().and_then(|t| t.parse().ok()).unwrap_or(LOSSY_BLOCKS);
-        slack < deadline / ACK_DELAY_PARTS || !is_clean && block.is_multiple_of(every)
+        slack < deadline / ACK_DELAY_PARTS || !is_clean && block.is_multiple_of(LOSSY_BLOCKS)
     }
 }
 
