@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, tail) = tail.split_at(usize::from(*length).min(tail.len()));
         rest = tail;
         let Some((kind, body)) = body.split_first() else { continue };
-        let mut datagram = b"NCTG\x01".to_vec();
+        let mut datagram = b"NCTG\x02".to_vec();
         datagram.extend_from_slice(&[*kind, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0]);
         datagram.extend_from_slice(body);
         if let Ok(decoded) = Datagram::decode(&datagram) {

@@ -1,9 +1,8 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
 use crate::{
-    autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python, readers,
-    arm64, autopilot, browser, c_library, dds, examples, fuzz, microcontroller, peers, python, readers,
-    readme, setup, shell, tidy,
+    arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python,
+    readers, readme, setup, shell, tidy,
 };
 
 type Step = (&'static str, fn() -> Result<(), String>);

@@ -16,12 +16,14 @@
 //!
 //! Reasons: `docs/design/security.md`. Bytes: `docs/spec/envelope.md`. No sockets here, no clock: `now` is an argument.
 
+mod link;
 mod replay;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use noctule_discovery::NodeId;
+use noctule_prrt::datagram::is_short;
 use noctule_timebase::{Instant, Span};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Prk, Salt};
@@ -29,6 +31,7 @@ use ring::hmac;
 
 use crate::clock::Raw;
 use crate::swarm_key::SwarmKey;
+use link::LinkIds;
 use replay::ReplayWindow;
 
 /// Bytes in front of a sealed datagram.
@@ -108,6 +111,7 @@ pub struct Opened<'a> {
 #[derive(Debug)]
 pub struct Envelope {
     sealed: Option<Sealed>,
+    links: LinkIds,
     counters: RefusedCounters,
     warned: [bool; 7],
 }
@@ -158,7 +162,8 @@ impl Envelope {
                 outbox: VecDeque::new(),
             }
         });
-        Envelope { sealed, counters: RefusedCounters::default(), warned: [false; 7] }
+        let links = LinkIds::new(random);
+        Envelope { sealed, links, counters: RefusedCounters::default(), warned: [false; 7] }
     }
 
     /// Seals with the first of these keys from now on, and opens what any of them has sealed. Nothing without a key, or with none given. Whoever
@@ -192,6 +197,29 @@ impl Envelope {
         if self.sealed.is_some() { OVERHEAD_BYTES } else { 0 }
     }
 
+    /// A number by which a node is to address its link to this one, until [`close_link`](Envelope::close_link). There are
+    /// more than nodes are remembered.
+    pub(crate) fn open_link(&mut self, node: NodeId) -> u16 {
+        self.links.open(node).unwrap_or(u16::MAX)
+    }
+
+    /// The link with a node is no more.
+    pub(crate) fn close_link(&mut self, node: NodeId) {
+        self.links.close(node);
+    }
+
+    /// Seals what was appended after [`begin`](Envelope::begin), a datagram of the link to a node. With a short header it is sealed
+    /// so that only that node opens it.
+    pub(crate) fn seal_for(&mut self, to: NodeId, out: &mut Vec<u8>) {
+        match &mut self.sealed {
+            Some(sealed) if is_short(&out[HEADER_BYTES..]) => {
+                sealed.counter += 1;
+                link::seal(&sealed.mine, sealed.counter, (sealed.me, to), out);
+            }
+            _ => self.seal(out),
+        }
+    }
+
     /// Seals what was appended after [`begin`](Envelope::begin).
     pub fn seal(&mut self, out: &mut Vec<u8>) {
         if let Some(sealed) = &mut self.sealed {
@@ -210,11 +238,16 @@ impl Envelope {
         source: SocketAddr,
         now: Instant<Raw>,
     ) -> Result<Opened<'a>, Refused> {
-        let looks_sealed = bytes.starts_with(&MAGIC);
+        let is_short = is_short(bytes);
+        let looks_sealed = bytes.starts_with(&MAGIC) || is_short && self.sealed.is_some();
         let result = match &mut self.sealed {
             None if looks_sealed => Err(Refused::NoKey),
             None => return Ok(Opened { from: None, body: bytes }),
             Some(_) if !looks_sealed => Err(Refused::NotSealed),
+            Some(sealed) if is_short => {
+                let from = self.links.node(bytes).ok_or(Refused::Unverified);
+                from.and_then(|from| sealed.open_short(bytes, from, now))
+            }
             Some(sealed) => sealed.open(bytes, (source, now)),
         };
         result.inspect_err(|reason| {
@@ -310,6 +343,33 @@ impl Sealed {
         }
         self.senders.insert(from, sender);
         result.map(|body| Opened { from: Some(from), body })
+    }
+
+    /// Opens a datagram of a link with a short header.
+    fn open_short<'a>(
+        &mut self,
+        bytes: &'a mut [u8],
+        from: NodeId,
+        now: Instant<Raw>,
+    ) -> Result<Opened<'a>, Refused> {
+        let sender = self.senders.get_mut(&from).ok_or(Refused::Unverified)?;
+        let Trust::Verified(window) = &mut sender.trust else { return Err(Refused::Unverified) };
+        let counter = link::counter(bytes, window.newest()).ok_or(Refused::Malformed)?;
+        let pair = (from, self.me);
+        if self.swarms.len() > 1 {
+            let opens = |key: &LessSafeKey| link::open(key, counter, pair, &mut bytes.to_vec()).is_ok();
+            if !opens(&sender.key)
+                && let Some(key) = self.swarms.iter().map(|swarm| sender_key(swarm, from)).find(opens)
+            {
+                sender.key = key;
+            }
+        }
+        let body = link::open(&sender.key, counter, pair, bytes)?;
+        if !window.accept(counter) {
+            return Err(Refused::Replayed);
+        }
+        sender.heard = now;
+        Ok(Opened { from: Some(from), body })
     }
 
     /// Decides on an authenticated body: `Ok` only for a datagram of a verified sender, seen first now.

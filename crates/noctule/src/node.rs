@@ -16,6 +16,7 @@ mod kernel_queue;
 mod known;
 mod lead;
 mod local;
+mod marks;
 mod outbox;
 mod overload;
 mod path;

@@ -90,7 +90,7 @@ fn deadline_bound_samples_go_to_the_group_once_and_arrive_at_each_host_once() {
     let listener = eavesdropper(domain);
     let (mut publisher, mut subscribers) = cloud(&far, [&near, &other]);
     exchange(&mut publisher, &mut subscribers, 0);
-    let (data, _) = heard(&listener, b"NCTG\x01\x01");
+    let (data, _) = heard(&listener, b"NCTG\x02\x01");
     assert!((SAMPLES / 2..=SAMPLES).contains(&data), "{data} datagrams of {SAMPLES} samples");
     for (to, sent) in publisher.deadline_counters() {
         // By links only until the first report.

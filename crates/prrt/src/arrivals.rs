@@ -93,6 +93,11 @@ impl Arrivals {
         (self.unsaid, self.demanded, self.due) = (0, false, None);
     }
 
+    /// The number of the packet that should come next.
+    pub(crate) fn next(&self) -> u64 {
+        self.newest.map_or(0, |(newest, _)| newest.saturating_add(1))
+    }
+
     /// When feedback must be sent even if nothing else is.
     pub(crate) fn due(&self) -> Option<Instant<Local>> {
         self.due

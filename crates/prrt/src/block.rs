@@ -103,16 +103,18 @@ pub(crate) struct Path {
 
 /// An acknowledgement that is not urgent waits for this part of the deadline at most.
 pub(crate) const ACK_DELAY_PARTS: i64 = 3;
-/// With a greater share of losses every acknowledgement counts: what none names in time is sent again in vain.
+/// One in so many blocks asks for its acknowledgement soon on a path that loses: feedback names those before it, too.
+const LOSSY_BLOCKS: u64 = 2;
+/// With a greater share of losses acknowledgements count: what none names in time is sent again in vain.
 const ACK_DELAY_LOSS_MAX: f64 = 0.01;
 
 impl Path {
-    /// Whether acknowledgements must not be held back: where they tell of losses or of a queue, and where the deadline leaves no time
-    /// to wait for them.
-    pub(crate) fn needs_ack_soon(&self, deadline: Span) -> bool {
+    /// Whether the acknowledgement of a block must not be held back: where the deadline leaves no time to wait for it, and of some
+    /// blocks where it tells of losses or of a queue. What is missing is acknowledged at once, whatever is asked for.
+    pub(crate) fn needs_ack_soon(&self, deadline: Span, block: u64) -> bool {
         let slack = deadline - self.one_way - self.round;
         let is_clean = self.channel.loss < ACK_DELAY_LOSS_MAX && !self.is_limited && !self.is_doubtful;
-        !is_clean || slack < deadline / ACK_DELAY_PARTS
+        slack < deadline / ACK_DELAY_PARTS || !is_clean && block.is_multiple_of(LOSSY_BLOCKS)
     }
 }
 

@@ -16,7 +16,9 @@ use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::repair::{Price, Step, share_of_target};
 use crate::stream::{Bound, Local, Outgoing, StreamId};
-use crate::wire::{FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, symbol_of};
+use crate::wire::{
+    FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, block_number, symbol_of,
+};
 
 /// Data symbols of a block at most; a long sample is several blocks. The more a block has, the less parity is as safe.
 const BLOCK_SYMBOLS_MAX: usize = erasure::DATA_SYMBOLS_MAX;
@@ -41,8 +43,8 @@ const AT_ONCE: usize = 16;
 const OVER_CAPACITY: f64 = 1.03;
 /// Stamps are no better than this: an acknowledgement that comes so much later than the slowest is not late.
 const STAMP_ERROR: Span = Span::from_us(10);
-/// What a datagram carries besides its piece: prefix, sample and place.
-pub(crate) const HEADER_BYTES: usize = 56;
+/// What a datagram of a long sample carries besides its piece, about: header, sample and place.
+pub(crate) const HEADER_BYTES: usize = 28;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
 /// Bursts that last for all but this part of the time until the deadline are not outlived.
@@ -270,15 +272,12 @@ impl BoundSending {
                 let Some((position, symbol)) = stream.next(&path, now, counters) else { continue };
                 let carried = Carried { writer: *writer, position, index: symbol.into(), kind: Kind::Symbol };
                 let block = &mut stream.blocks[(position - stream.first) as usize];
-                let attempt = block.sent(symbol, flight.next_number(), now);
-                let place = Place {
-                    packet: flight.next_number(),
-                    block: position as u32,
-                    symbol,
-                    symbols: if block.is_closed() { block.symbols() } else { 0 },
-                    attempt,
-                    ack_soon: path.needs_ack_soon(stream.bound.deadline),
-                };
+                let packet = flight.next_number();
+                let attempt = block.sent(symbol, packet, now);
+                let symbols = if block.is_closed() { block.symbols() } else { 0 };
+                let ack_soon = path.needs_ack_soon(stream.bound.deadline, position);
+                let block = block_number(position, symbols);
+                let place = Place { packet, block, symbol, symbols, attempt, ack_soon };
                 self.turn = *writer;
                 return Some(Next { carried, place });
             }

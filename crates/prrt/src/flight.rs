@@ -187,6 +187,11 @@ impl Flight {
         self.first + self.packets.len() as u64
     }
 
+    /// The highest number that is known to have arrived; 0 before the first.
+    pub(crate) fn newest_arrived(&self) -> u64 {
+        self.newest_arrived
+    }
+
     /// The packet [`next_number`](Flight::next_number) has been sent. What has a deadline does not count
     /// against the window. Gives a reliable packet that had to be forgotten: it is to be sent again.
     pub(crate) fn sent(&mut self, carried: Carried, bytes: usize, now: Instant<Local>) -> Option<Carried> {

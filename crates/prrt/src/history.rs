@@ -43,6 +43,11 @@ pub(crate) struct Queued {
 }
 
 impl Stream {
+    /// Of a writer whose first sample here has this sequence number: positions begin there, so that the two rise alike.
+    pub(crate) fn beginning_at(sequence: u64) -> Stream {
+        Stream { next_position: sequence, ..Stream::default() }
+    }
+
     pub(crate) fn push(&mut self, sample: Queued) {
         self.samples.push_back(sample);
         self.next_position += 1;

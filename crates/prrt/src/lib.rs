@@ -32,6 +32,7 @@ pub mod group;
 pub mod loss;
 
 mod arrivals;
+mod association;
 mod block;
 mod bound_receiving;
 mod bound_sending;
@@ -64,5 +65,8 @@ pub use wire::Malformed;
 
 /// The wire format alone, for tools and fuzzing.
 pub mod datagram {
-    pub use crate::wire::{Datagram, Feedback, Fragment, Load, Numbers, Parity, Place, Probe, Service};
+    pub use crate::wire::{
+        Datagram, Feedback, Fragment, Head, Load, Numbers, Opening, Parity, Place, Probe, Reference, Service,
+        has_deadline, is_short,
+    };
 }

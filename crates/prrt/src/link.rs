@@ -5,6 +5,7 @@ use std::sync::Arc;
 use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
+use crate::association::Association;
 use crate::block::ACK_DELAY_PARTS;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::bound_sending::SentCounters;
@@ -39,6 +40,9 @@ pub struct LinkConfig {
     /// Number of this pair of nodes, the same on both sides and another after a restart of either; for
     /// instance the exclusive or of their random numbers. Default 0.
     pub session: u32,
+    /// The number by which the other side addresses this link once it knows it: not that of another link of this node, and not
+    /// 0. Default 1.
+    pub id: u16,
     /// Longest datagram, header included. Default 1,400; between 512 and 65,507.
     pub datagram_bytes_max: usize,
     /// Datagrams that every path carries. Longer ones are sent once a probe has found that the path carries them
@@ -68,6 +72,7 @@ impl Default for LinkConfig {
     fn default() -> LinkConfig {
         LinkConfig {
             session: 0,
+            id: 1,
             datagram_bytes_max: 1400,
             datagram_bytes_base: 1400,
             datagram_bytes_initial: 1400,
@@ -183,7 +188,7 @@ pub enum SendError {
 /// Everything between this node and one other, while both live.
 #[derive(Debug)]
 pub struct Link {
-    session: u32,
+    association: Association,
     sending: Sending,
     receiving: Receiving,
     bound_receiving: BoundReceiving,
@@ -191,6 +196,8 @@ pub struct Link {
     stamps: Option<Stamps>,
     /// Bytes of feedback that may be sent on their own.
     feedback_bytes: usize,
+    /// Feedback that is due did not fit into the last datagram.
+    feedback_waits: bool,
     counters: LinkCounters,
 }
 
@@ -208,13 +215,14 @@ impl Link {
         };
         let flight = Flight::new(limits, PathMtu::new(sizes, now), now);
         Link {
-            session: config.session,
+            association: Association::new(config.session, config.id),
             sending: Sending::new(config.queue_bytes_max, flight),
             receiving: Receiving::new(&config),
             bound_receiving: BoundReceiving::default(),
             arrivals: Arrivals::default(),
             stamps: None,
             feedback_bytes: 0,
+            feedback_waits: false,
             counters: LinkCounters::default(),
         }
     }
@@ -243,6 +251,7 @@ impl Link {
     /// # Errors
     /// It is not queued, and counted: too long for any path, or no room although nothing that waits is older.
     pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) -> Result<(), SendError> {
+        self.observe_clock(sample, now);
         self.sending.send(sample, None, now, &mut self.counters)
     }
 
@@ -256,8 +265,13 @@ impl Link {
         payload: &Arc<[u8]>,
         now: Instant<Local>,
     ) -> Result<(), SendError> {
+        self.observe_clock(sample, now);
         let sample = Outgoing { payload, ..*sample };
         self.sending.send(&sample, Some(payload), now, &mut self.counters)
+    }
+
+    fn observe_clock(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) {
+        self.association.observe_clock(sample.origin.source_time_ns.saturating_add(sample.age.ns()), now);
     }
 
     /// Whether a sample of so many bytes fits without giving up any, `depth` samples of its writer being neither sent nor
@@ -304,11 +318,17 @@ impl Link {
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) -> Result<(), Malformed> {
         self.counters.received_datagrams += 1;
-        let datagram = wire::Datagram::decode(body).inspect_err(|_| self.counters.malformed += 1)?;
-        if datagram.session != self.session {
+        let head = wire::Head::of(body).inspect_err(|_| self.counters.malformed += 1)?;
+        if !self.association.is_ours(head) {
             self.counters.other_session += 1;
             return Ok(());
         }
+        let own_packet = self.sending.packets().0;
+        let reference = self.association.reference(self.arrivals.next(), own_packet, arrival.now);
+        let datagram =
+            wire::Datagram::decode(body, &reference).inspect_err(|_| self.counters.malformed += 1)?;
+        self.association.observe_clock(arrival.own_ns, arrival.came);
+        self.association.handle(head, arrival.now);
         self.feedback_bytes =
             (self.feedback_bytes + FEEDBACK_SHARE * body.len()).min(FEEDBACK_SAVED_LIMIT_BYTES);
         self.sending.handle_wait(arrival.came, arrival.now);
@@ -440,17 +460,31 @@ impl Link {
         self.sending.has_long_samples()
     }
 
+    fn aboard(&self, now: Instant<Local>) -> Aboard {
+        let (next, acknowledged) = self.sending.packets();
+        Aboard {
+            head: self.association.head(next, acknowledged, now),
+            long: self.association.long(next, now),
+            clock_ns: self.association.clock_ns(now),
+            feedback: self.arrivals.feedback(now),
+            bytes_max: self.datagram_bytes(),
+        }
+    }
+
     fn poll(&mut self, now: Instant<Local>, only_urgent: bool, out: &mut Vec<u8>) -> bool {
         self.sending.handle_timeout(now, &mut self.counters);
         let before = out.len();
-        let aboard = Aboard { session: self.session, feedback: self.arrivals.feedback(now) };
-        let carries_sample = self.sending.poll_transmit((now, only_urgent), aboard, out, &mut self.counters);
+        let mut aboard = self.aboard(now);
+        let feedback = aboard.feedback;
+        let is_due = self.arrivals.due().is_some_and(|due| due <= now);
+        let goes_first = is_due && self.feedback_waits;
+        let carries_sample = !goes_first
+            && self.sending.poll_transmit((now, only_urgent), &mut aboard, out, &mut self.counters);
         if !carries_sample {
-            if self.arrivals.due().is_none_or(|due| now < due) {
+            if !is_due && !self.association.owes_opening() {
                 return false;
             }
-            let Aboard { session, feedback } = aboard;
-            wire::Datagram { session, feedback, load: None }.encode(out);
+            aboard.encode(None, out);
             let Some(left) = self.feedback_bytes.checked_sub(out.len() - before) else {
                 self.counters.feedback_withheld += 1;
                 self.arrivals.said(now);
@@ -459,7 +493,11 @@ impl Link {
             };
             self.feedback_bytes = left;
         }
-        self.arrivals.said(now);
+        self.association.sent(aboard.head, now);
+        self.feedback_waits = aboard.feedback.is_some();
+        if !self.feedback_waits && feedback.is_some() {
+            self.arrivals.said(now);
+        }
         self.counters.sent_datagrams += 1;
         self.counters.sent_bytes += (out.len() - before) as u64;
         true

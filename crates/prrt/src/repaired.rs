@@ -7,7 +7,7 @@ use noctule_timebase::Instant;
 use crate::erasure::Decoder;
 use crate::held::Room;
 use crate::stream::Local;
-use crate::wire::{FIRST_PARITY, Fragment, Parity, Place, Service};
+use crate::wire::{BLOCKS, FIRST_PARITY, Fragment, Parity, Place, Service};
 
 /// Blocks of one stream remembered at once.
 const BLOCKS_LIMIT: usize = 256;
@@ -15,7 +15,9 @@ const BLOCKS_LIMIT: usize = 256;
 /// Blocks of one stream, until their time is over.
 #[derive(Debug, Default)]
 pub(crate) struct Repairs {
-    blocks: BTreeMap<u32, Symbols>,
+    /// By their numbers, which on the wire are counted modulo [`BLOCKS`].
+    blocks: BTreeMap<u64, Symbols>,
+    newest: Option<u64>,
 }
 
 /// The symbols of one block that are here, until there are enough.
@@ -79,17 +81,31 @@ impl Repairs {
         expires_at: Instant<Local>,
         room: &mut Room,
     ) -> Vec<Vec<u8>> {
-        if !self.blocks.contains_key(&place.block)
+        let number = self.number(place.block);
+        if !self.blocks.contains_key(&number)
             && self.blocks.len() >= BLOCKS_LIMIT
             && let Some((_, oldest)) = self.blocks.pop_first()
         {
             room.give_back(oldest.bytes);
         }
-        let block = self.blocks.entry(place.block).or_insert_with(|| Symbols::new(expires_at));
+        let block = self.blocks.entry(number).or_insert_with(|| Symbols::new(expires_at));
         if place.symbols != 0 {
             block.count = Some(place.symbols);
         }
         block.add(place.symbol, symbol, room)
+    }
+
+    /// The number nearest to the newest that is `block` modulo [`BLOCKS`].
+    fn number(&mut self, block: u32) -> u64 {
+        let span = u64::from(BLOCKS);
+        let Some(newest) = self.newest else {
+            // So that there is room for smaller ones.
+            return *self.newest.insert(span + u64::from(block));
+        };
+        let ahead = (u64::from(block) + span - newest % span) % span;
+        let number = if ahead < span / 2 { newest + ahead } else { (newest + ahead).saturating_sub(span) };
+        self.newest = Some(newest.max(number));
+        number
     }
 }
 

@@ -18,7 +18,8 @@ use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
 use crate::round_trip::RoundTrip;
 use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
 use crate::wire::{
-    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Load, Numbers, PIECES_MAX, Probe, Service, piece_range,
+    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Head, Load, Numbers, PIECES_MAX, Probe, Service,
+    piece_range,
 };
 
 /// What was refused is sent again after this.
@@ -27,8 +28,29 @@ const REST: Span = Span::from_ms(50);
 /// What every datagram carries besides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Aboard {
-    pub(crate) session: u32,
+    pub(crate) head: Head,
+    /// Of what must have its whole length whatever an envelope makes of the head.
+    pub(crate) long: Head,
+    pub(crate) clock_ns: i64,
+    /// Gone once a datagram carries it.
     pub(crate) feedback: Option<Feedback>,
+    /// With feedback a datagram is no longer than this.
+    pub(crate) bytes_max: usize,
+}
+
+impl Aboard {
+    /// Appends a datagram with this load, and feedback if there is room for it.
+    pub(crate) fn encode(&mut self, load: Option<Load<'_>>, out: &mut Vec<u8>) {
+        let before = out.len();
+        let Aboard { head, clock_ns, feedback, bytes_max, .. } = *self;
+        Datagram { head, feedback, load }.encode(clock_ns, out);
+        if feedback.is_some() && load.is_some() && out.len() - before > bytes_max {
+            out.truncate(before);
+            Datagram { head, feedback: None, load }.encode(clock_ns, out);
+        } else {
+            self.feedback = None;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -100,7 +122,8 @@ impl Sending {
             *self.given_up.entry(sample.writer).or_default() += 1;
             return Err(SendError::Full);
         }
-        let stream = self.streams.entry(sample.writer).or_default();
+        let stream =
+            self.streams.entry(sample.writer).or_insert_with(|| Stream::beginning_at(sample.sequence));
         stream.reliable = sample.class == Class::Reliable;
         let queued = Queued::new(sample, shared, self.piece_bytes_max);
         self.queue_bytes += queued.cost();
@@ -117,7 +140,8 @@ impl Sending {
     fn make_room(&mut self, sample: &Outgoing<'_>, counters: &mut LinkCounters) -> bool {
         let most_bytes = self.queue_bytes_max.saturating_sub(self.bound.queue_bytes());
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
-        let stream = self.streams.entry(sample.writer).or_default();
+        let stream =
+            self.streams.entry(sample.writer).or_insert_with(|| Stream::beginning_at(sample.sequence));
         let before = counters.given_up;
         if stream.reliable != (sample.class == Class::Reliable) {
             self.queue_bytes -= stream.give_up_all(counters);
@@ -238,6 +262,11 @@ impl Sending {
         }
     }
 
+    /// The number of the next packet, and the highest that is known to have arrived.
+    pub(crate) fn packets(&self) -> (u64, u64) {
+        (self.flight.next_number(), self.flight.newest_arrived())
+    }
+
     /// How long datagrams may be.
     pub(crate) fn path_mtu(&self) -> &PathMtu {
         self.flight.path_mtu()
@@ -253,15 +282,14 @@ impl Sending {
     pub(crate) fn poll_transmit(
         &mut self,
         (now, only_urgent): (Instant<Local>, bool),
-        aboard: Aboard,
+        aboard: &mut Aboard,
         out: &mut Vec<u8>,
         counters: &mut LinkCounters,
     ) -> bool {
         if let Some(next) = self.bound.next(&self.flight, now, counters) {
-            let Aboard { session, feedback } = aboard;
             let load = self.bound.load(&next, &mut self.parity);
             let before = out.len();
-            Datagram { session, feedback, load }.encode(out);
+            aboard.encode(load, out);
             self.lost.extend(self.flight.sent(next.carried, out.len() - before, now));
             return true;
         }
@@ -363,18 +391,18 @@ impl Sending {
         })
     }
 
-    fn transmit_probe(&mut self, bytes: usize, now: Instant<Local>, aboard: Aboard, out: &mut Vec<u8>) {
-        let Aboard { session, feedback } = aboard;
+    fn transmit_probe(&mut self, bytes: usize, now: Instant<Local>, aboard: &mut Aboard, out: &mut Vec<u8>) {
         let before = out.len();
         let probe = Probe { packet: self.flight.next_number(), zeros: 0 };
-        Datagram { session, feedback, load: Some(Load::Probe(probe)) }.encode(out);
+        aboard.head = aboard.long;
+        aboard.encode(Some(Load::Probe(probe)), out);
         // What fills it is zeros.
         out.resize(before + bytes, 0);
         let carried = Carried { writer: StreamId(0), position: 0, index: 0, kind: Kind::Probe };
         self.lost.extend(self.flight.sent(carried, bytes, now));
     }
 
-    fn transmit(&mut self, carried: Carried, now: Instant<Local>, aboard: Aboard, out: &mut Vec<u8>) {
+    fn transmit(&mut self, carried: Carried, now: Instant<Local>, aboard: &mut Aboard, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get(&carried.writer) else { return };
         let Some(sample) = stream.sample(carried.position) else { return };
         let numbers = Numbers {
@@ -394,8 +422,7 @@ impl Sending {
             payload: &sample.payload()[piece_range(sample.total_bytes(), sample.count, carried.index)],
         };
         let before = out.len();
-        let Aboard { session, feedback } = aboard;
-        Datagram { session, feedback, load: Some(Load::Fragment(fragment)) }.encode(out);
+        aboard.encode(Some(Load::Fragment(fragment)), out);
         if stream.reliable {
             // There was room for it, so nothing was forgotten.
             self.flight.sent(carried, out.len() - before, now);

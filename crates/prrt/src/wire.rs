@@ -4,41 +4,60 @@ use std::ops::Range;
 
 use crate::StreamId;
 use crate::stream::{Origin, Outgoing};
+use fields::{Cursor, PACKET_BYTES, TIME_BYTES, put_low, put_varint};
 
-/// Bytes in front of the payload when everything is aboard: prefix, feedback, sample, numbers.
-pub(crate) const HEADER_BYTES_MAX: usize =
-    PREFIX_BYTES + FEEDBACK_BYTES + REFUSED_BYTES + SAMPLE_BYTES + NUMBERS_BYTES;
-const PREFIX_BYTES: usize = 12;
-const FEEDBACK_BYTES: usize = 28;
-const REFUSED_BYTES: usize = 8;
-const SAMPLE_BYTES: usize = 4 + SYMBOL_HEADER_BYTES;
-/// Of a symbol, in front of the payload: a sample without its writer. Four less if its source time has no error.
-pub(crate) const SYMBOL_HEADER_BYTES: usize = 28;
-/// Of a reliable sample; those of one with a deadline are fewer.
-const NUMBERS_BYTES: usize = 20;
+mod feedback;
+mod fields;
+mod head;
 
-/// The most pieces that a sample is cut into. The bit above says that the source time has an error.
-pub(crate) const PIECES_MAX: u16 = UNCERTAIN - 1;
-const UNCERTAIN: u16 = 1 << 15;
+pub(crate) use feedback::FEEDBACK_BYTES_MAX;
+pub use feedback::Feedback;
+pub use head::{Head, Opening, Reference, is_short};
+
+/// The most bytes in front of a payload, feedback not counted: it is sent with a piece only where there is room.
+pub(crate) const HEADER_BYTES_MAX: usize = head::LONG_BYTES + 5 + TAGS_BYTES_MAX + NUMBERS_BYTES_MAX;
+/// The same of a symbol of a block.
+pub(crate) const SYMBOL_HEADER_BYTES: usize = 1 + TAGS_BYTES_MAX;
+/// Sequence number, source time, total, index, count, error of the source time.
+const TAGS_BYTES_MAX: usize = fields::VARINT_BYTES_MAX + 8 + 5 + 3 + 3 + 4;
+/// Of a reliable sample: packet, and what relates position and sequence number; those of one with a deadline are fewer.
+const NUMBERS_BYTES_MAX: usize = PACKET_BYTES + 1 + 5 + fields::VARINT_BYTES_MAX;
+
+/// The most pieces that a sample is cut into.
+pub(crate) const PIECES_MAX: u16 = 32_767;
 
 /// Number of a block's first parity symbol.
 pub(crate) const FIRST_PARITY: u8 = 128;
 
-const MAGIC: [u8; 4] = *b"NCTM";
-const VERSION: u8 = 2;
-const FEEDBACK: u8 = 1;
-const SAMPLE: u8 = 2;
-const RELIABLE: u8 = 4;
-const REFUSES: u8 = 8;
-const BOUND: u8 = 16;
-const PARITY: u8 = 32;
-const PROBE: u8 = 64;
+/// A sample of several pieces, with an error of its source time, and with all bytes of that.
+const PIECE: u8 = 1;
+const UNCERTAIN: u8 = 2;
+const FULL_TIME: u8 = 4;
+const TAGS: u8 = PIECE | UNCERTAIN | FULL_TIME;
+/// What is loaded.
+const BEST_EFFORT: u8 = 1 << 3;
+const RELIABLE: u8 = 2 << 3;
+const BOUND: u8 = 3 << 3;
+/// With a deadline, the only symbol of its block.
+const BOUND_ALONE: u8 = 4 << 3;
+const PARITY: u8 = 5 << 3;
+const PROBE: u8 = 6 << 3;
+const LOAD: u8 = 7 << 3;
+const FEEDBACK: u8 = 64;
+/// In a byte with seven other bits, or above the number of a block.
+const ACK_SOON: u8 = 128;
+/// Blocks are counted modulo this.
+pub(crate) const BLOCKS: u32 = 1 << 23;
+/// A half byte that stands for an integer behind it.
+const BEHIND_IT: u8 = 15;
+/// A time is cut if it lies so close to the clock of its sender: a fourth of what could be told.
+const SHORT_TIME_NS: u64 = 1 << 38;
 
-/// One datagram of a link. Never without content: it acknowledges, or carries a sample, or both.
+/// One datagram of a link. One with a short header is never without content: it acknowledges, or carries a sample, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Number of the pair of nodes, the same on both sides.
-    pub session: u32,
+    /// Which link it is of.
+    pub head: Head,
     /// What its sender has received so far.
     pub feedback: Option<Feedback>,
     /// A sample, a piece of one, or parity over several.
@@ -63,21 +82,6 @@ pub struct Probe {
     pub packet: u64,
     /// Zeros that fill the datagram.
     pub zeros: usize,
-}
-
-/// Which numbered datagrams have arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feedback {
-    /// The highest packet number that arrived.
-    pub newest: u64,
-    /// Bit `i` of the lower 63: packet number `newest − 1 − i` arrived too. The highest bit is 0.
-    pub earlier: u64,
-    /// Bit `i`: packet number `newest − i` arrived but was not taken; it is to be sent again, later.
-    pub refused: u64,
-    /// When `newest` arrived, by the clock of the node that received it.
-    pub arrived_ns: i64,
-    /// Time since then; 2^32 − 1 = that long or longer.
-    pub delay_ns: u32,
 }
 
 /// A piece of a sample, or a whole one.
@@ -117,7 +121,7 @@ pub enum Service {
 pub struct Place {
     /// Counts the numbered datagrams of a link.
     pub packet: u64,
-    /// Counts the blocks of the stream.
+    /// Counts the blocks of the stream, modulo 2^23; 0 if it is the only symbol of its block.
     pub block: u32,
     /// Which symbol of the block this is: data from 0, parity from 128.
     pub symbol: u8,
@@ -169,6 +173,11 @@ pub enum Malformed {
     Value,
 }
 
+/// The number of a block of so many data symbols as it travels: without parity nobody asks for it.
+pub(crate) fn block_number(position: u64, symbols: u8) -> u32 {
+    if symbols == 1 { 0 } else { (position % u64::from(BLOCKS)) as u32 }
+}
+
 /// Bytes of each piece but the last of a sample of `total_bytes` in `count` pieces: pieces are of equal
 /// length, so that their place follows from their number.
 pub(crate) fn piece_bytes(total_bytes: usize, count: u16) -> usize {
@@ -200,143 +209,150 @@ pub(crate) fn symbol_of(sample: &Outgoing<'_>, index: u16, count: u16) -> Vec<u8
 }
 
 impl<'a> Datagram<'a> {
-    /// Appends the datagram's bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let feedback = match self.feedback {
+    /// Appends the datagram's bytes; `clock_ns` is about now by the sender's clock, as the receiver knows it.
+    pub fn encode(&self, clock_ns: i64, out: &mut Vec<u8>) {
+        let length = match &self.load {
             None => 0,
-            Some(Feedback { refused: 0, .. }) => FEEDBACK,
-            Some(_) => FEEDBACK | REFUSES,
+            Some(Load::Parity(parity)) => parity.symbol.len(),
+            Some(Load::Probe(probe)) => probe.zeros,
+            Some(Load::Fragment(fragment)) => fragment.payload.len(),
         };
-        let (load, length) = match &self.load {
-            None => (0, 0),
-            Some(Load::Parity(parity)) => (PARITY, parity.symbol.len()),
-            Some(Load::Probe(probe)) => (PROBE, probe.zeros),
-            Some(Load::Fragment(fragment)) => {
-                let class = match fragment.service {
-                    Service::BestEffort => 0,
-                    Service::Reliable(_) => RELIABLE,
-                    Service::Bound(_) => BOUND,
-                };
-                (SAMPLE | class, fragment.payload.len())
-            }
+        out.reserve(HEADER_BYTES_MAX + FEEDBACK_BYTES_MAX + length);
+        let content = match &self.load {
+            None => 0,
+            Some(Load::Parity(_)) => PARITY,
+            Some(Load::Probe(_)) => PROBE,
+            Some(Load::Fragment(fragment)) => fragment.content(clock_ns),
         };
-        out.reserve(HEADER_BYTES_MAX + length);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&[VERSION, feedback | load, 0, 0]);
-        out.extend_from_slice(&self.session.to_le_bytes());
+        self.head.encode(content | if self.feedback.is_some() { FEEDBACK } else { 0 }, out);
         if let Some(feedback) = &self.feedback {
-            feedback.encode(out);
+            feedback.encode(clock_ns, out);
         }
         match &self.load {
             None => {}
-            Some(Load::Fragment(fragment)) => fragment.encode(out),
+            Some(Load::Fragment(fragment)) => fragment.encode(content, out),
             Some(Load::Probe(Probe { packet, zeros })) => {
-                out.extend_from_slice(&packet.to_le_bytes());
+                put_low::<PACKET_BYTES>(out, *packet);
                 out.resize(out.len() + zeros, 0);
             }
             Some(Load::Parity(Parity { writer, place, symbol })) => {
-                out.extend_from_slice(&writer.0.to_le_bytes());
+                put_varint(out, writer.0.into());
+                put_low::<PACKET_BYTES>(out, place.packet);
                 place.encode(out);
-                // No symbol is longer than a datagram.
-                out.extend_from_slice(&(symbol.len() as u16).to_le_bytes());
                 out.extend_from_slice(symbol);
             }
         }
     }
 
-    /// Reads one datagram.
+    /// Reads one datagram. Its own numbers count if its header is long; else what was cut is completed with `reference`.
     ///
     /// # Errors
     /// The first rule of the specification that the bytes break.
-    pub fn decode(bytes: &'a [u8]) -> Result<Datagram<'a>, Malformed> {
-        let mut cursor = Cursor { rest: bytes };
-        if cursor.take::<4>()? != MAGIC {
-            return Err(Malformed::Magic);
+    pub fn decode(bytes: &'a [u8], reference: &Reference) -> Result<Datagram<'a>, Malformed> {
+        let (head, content, rest) = Head::decode(bytes)?;
+        let mut reference = *reference;
+        if let Head::Long(opening) = head {
+            (reference.packet, reference.clock_ns) = (opening.next_packet, opening.clock_ns);
         }
-        let [version, content, zero, zero_too] = cursor.take::<4>()?;
-        if version != VERSION {
-            return Err(Malformed::Version);
-        }
-        let feedback = content & (FEEDBACK | REFUSES);
-        let load = content & !(FEEDBACK | REFUSES);
-        let loads = [0, SAMPLE, SAMPLE | RELIABLE, SAMPLE | BOUND, PARITY, PROBE];
-        let known = feedback != REFUSES && loads.contains(&load) && content != 0;
-        if (zero, zero_too) != (0, 0) || !known {
+        let mut cursor = Cursor { rest };
+        let (load, tags) = (content & LOAD, content & TAGS);
+        let is_empty = content == 0 && matches!(head, Head::Short(_));
+        if is_empty || tags != 0 && !(BEST_EFFORT..=BOUND_ALONE).contains(&load) {
             return Err(Malformed::Value);
         }
-        let session = cursor.u32()?;
-        let feedback = match feedback {
+        let feedback = match content & FEEDBACK {
             0 => None,
-            both => Some(Feedback::decode(&mut cursor, both & REFUSES != 0)?),
+            _ => Some(Feedback::decode(&mut cursor, &reference)?),
         };
         let load = match load {
             0 if cursor.rest.is_empty() => None,
             0 => return Err(Malformed::Length),
-            PARITY => Some(Load::Parity(Parity::decode(cursor)?)),
-            PROBE => Some(Load::Probe(Probe::decode(cursor)?)),
-            sample => Some(Load::Fragment(Fragment::decode(cursor, sample)?)),
+            PARITY => Some(Load::Parity(Parity::decode(cursor, &reference)?)),
+            PROBE => Some(Load::Probe(Probe::decode(cursor, &reference)?)),
+            LOAD => return Err(Malformed::Value),
+            _ => Some(Load::Fragment(Fragment::decode(cursor, content, &reference)?)),
         };
-        Ok(Datagram { session, feedback, load })
+        Ok(Datagram { head, feedback, load })
     }
 }
 
-impl Feedback {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.newest.to_le_bytes());
-        out.extend_from_slice(&self.earlier.to_le_bytes());
-        out.extend_from_slice(&self.arrived_ns.to_le_bytes());
-        out.extend_from_slice(&self.delay_ns.to_le_bytes());
-        if self.refused != 0 {
-            out.extend_from_slice(&self.refused.to_le_bytes());
-        }
-    }
+/// Whether a datagram without its seal carries a sample with a deadline, or parity for such: what its header says.
+pub fn has_deadline(datagram: &[u8]) -> bool {
+    let content = Head::decode(datagram).map_or(0, |(_, content, _)| content);
+    matches!(content & LOAD, BOUND | BOUND_ALONE | PARITY)
+}
 
-    fn decode(cursor: &mut Cursor<'_>, refuses: bool) -> Result<Feedback, Malformed> {
-        let (newest, earlier) = (cursor.u64()?, cursor.u64()?);
-        let (arrived_ns, delay_ns) = (i64::from_le_bytes(cursor.take()?), cursor.u32()?);
-        let refused = if refuses { cursor.u64()? } else { 0 };
-        // No number lies before 0, and what did not arrive was not refused.
-        let impossible = earlier >> newest.min(63) != 0 || refused & !(earlier << 1 | 1) != 0;
-        if impossible || refuses && refused == 0 {
-            return Err(Malformed::Value);
-        }
-        Ok(Feedback { newest, earlier, refused, arrived_ns, delay_ns })
+/// Whether the low bytes of a time say enough.
+fn is_short_time(time_ns: i64, clock_ns: i64) -> bool {
+    time_ns.abs_diff(clock_ns) < SHORT_TIME_NS
+}
+
+fn put_time(out: &mut Vec<u8>, time_ns: i64, is_short: bool) {
+    match is_short {
+        true => put_low::<TIME_BYTES>(out, time_ns.cast_unsigned()),
+        false => out.extend_from_slice(&time_ns.to_le_bytes()),
     }
+}
+
+/// A number that is not 2^64 − 1, so that one can follow.
+fn packet_near(cursor: &mut Cursor<'_>, reference: &Reference) -> Result<u64, Malformed> {
+    let packet = cursor.count_near::<PACKET_BYTES>(reference.packet)?;
+    if packet == u64::MAX { Err(Malformed::Value) } else { Ok(packet) }
 }
 
 impl<'a> Fragment<'a> {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.writer.0.to_le_bytes());
-        self.encode_symbol_header(out);
+    /// The content of its datagram.
+    fn content(&self, clock_ns: i64) -> u8 {
+        let load = match &self.service {
+            Service::BestEffort => BEST_EFFORT,
+            Service::Reliable(_) => RELIABLE,
+            Service::Bound(place) if place.is_alone() => BOUND_ALONE,
+            Service::Bound(_) => BOUND,
+        };
+        let is_short = is_short_time(self.origin.source_time_ns, clock_ns);
+        load | self.tags() | if is_short { 0 } else { FULL_TIME }
+    }
+
+    fn tags(&self) -> u8 {
+        let piece = if self.count > 1 { PIECE } else { 0 };
+        piece | if self.origin.source_error != 0 { UNCERTAIN } else { 0 }
+    }
+
+    fn encode(&self, content: u8, out: &mut Vec<u8>) {
+        put_varint(out, self.writer.0.into());
+        self.encode_tags(content, out);
         match &self.service {
             Service::BestEffort => {}
-            Service::Reliable(numbers) => {
-                out.extend_from_slice(&numbers.packet.to_le_bytes());
-                out.extend_from_slice(&numbers.position.to_le_bytes());
-                out.extend_from_slice(&numbers.behind.to_le_bytes());
+            Service::Reliable(numbers) => numbers.encode(self.sequence, out),
+            Service::Bound(place) => {
+                put_low::<PACKET_BYTES>(out, place.packet);
+                match content & LOAD {
+                    BOUND_ALONE => out.push(place.attempt | place.ack_soon_bit()),
+                    _ => place.encode(out),
+                }
             }
-            Service::Bound(place) => place.encode(out),
         }
         out.extend_from_slice(self.payload);
     }
 
-    fn encode_symbol_header(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.total_bytes.to_le_bytes());
-        out.extend_from_slice(&self.sequence.to_le_bytes());
-        let Origin { source_time_ns, source_error } = self.origin;
-        out.extend_from_slice(&source_time_ns.to_le_bytes());
-        out.extend_from_slice(&self.index.to_le_bytes());
-        if source_error == 0 {
-            out.extend_from_slice(&self.count.to_le_bytes());
-        } else {
-            out.extend_from_slice(&(self.count | UNCERTAIN).to_le_bytes());
-            out.extend_from_slice(&source_error.to_le_bytes());
+    fn encode_tags(&self, tags: u8, out: &mut Vec<u8>) {
+        put_varint(out, self.sequence);
+        put_time(out, self.origin.source_time_ns, tags & FULL_TIME == 0);
+        if tags & PIECE != 0 {
+            put_varint(out, self.total_bytes.into());
+            put_varint(out, self.index.into());
+            put_varint(out, self.count.into());
+        }
+        if tags & UNCERTAIN != 0 {
+            out.extend_from_slice(&self.origin.source_error.to_le_bytes());
         }
     }
 
     /// Appends what parity is computed over: all that cannot be known without the datagram.
     pub(crate) fn encode_symbol(&self, out: &mut Vec<u8>) {
-        self.encode_symbol_header(out);
+        let tags = self.tags() | FULL_TIME;
+        out.push(tags);
+        self.encode_tags(tags, out);
         out.extend_from_slice(self.payload);
     }
 
@@ -347,26 +363,36 @@ impl<'a> Fragment<'a> {
         symbol: &'a [u8],
     ) -> Result<Fragment<'a>, Malformed> {
         let mut cursor = Cursor { rest: symbol };
-        let header = SymbolHeader::decode(&mut cursor)?;
-        header.fragment(writer, Service::Bound(place), cursor.rest)
+        let tags = cursor.u8()?;
+        if tags & FULL_TIME == 0 || tags & !TAGS != 0 {
+            return Err(Malformed::Value);
+        }
+        let tags = Tags::decode(&mut cursor, tags, &Reference::default())?;
+        tags.fragment(writer, Service::Bound(place), cursor.rest)
     }
 
     /// Takes the rest of the datagram.
-    fn decode(mut cursor: Cursor<'a>, content: u8) -> Result<Fragment<'a>, Malformed> {
-        let writer = StreamId(cursor.u32()?);
-        let header = SymbolHeader::decode(&mut cursor)?;
-        let service = match content & (RELIABLE | BOUND) {
-            0 => Service::BestEffort,
-            BOUND => {
-                let place = Place::decode(&mut cursor)?;
-                if place.symbol >= FIRST_PARITY || place.symbols != 0 && place.symbol >= place.symbols {
+    fn decode(mut cursor: Cursor<'a>, content: u8, reference: &Reference) -> Result<Fragment<'a>, Malformed> {
+        let writer = StreamId(cursor.varint_of()?);
+        let tags = Tags::decode(&mut cursor, content & TAGS, reference)?;
+        let service = match content & LOAD {
+            BEST_EFFORT => Service::BestEffort,
+            RELIABLE => Service::Reliable(Numbers::decode(&mut cursor, tags.sequence, reference)?),
+            BOUND_ALONE => {
+                let packet = packet_near(&mut cursor, reference)?;
+                let byte = cursor.u8()?;
+                Service::Bound(Place::alone(packet, byte & !ACK_SOON, byte & ACK_SOON != 0))
+            }
+            _ => {
+                let place = Place::decode(&mut cursor, reference)?;
+                let is_data = place.symbol < FIRST_PARITY;
+                if !is_data || place.symbols != 0 && place.symbol >= place.symbols || place.is_alone() {
                     return Err(Malformed::Value);
                 }
                 Service::Bound(place)
             }
-            _ => Service::Reliable(Numbers::decode(&mut cursor)?),
         };
-        header.fragment(writer, service, cursor.rest)
+        tags.fragment(writer, service, cursor.rest)
     }
 
     /// Rises from one sample of a writer to the next: the position if reliable, else the sequence number.
@@ -384,31 +410,43 @@ impl<'a> Fragment<'a> {
 }
 
 /// A fragment without its payload, its writer and its service.
-struct SymbolHeader {
-    total_bytes: u32,
+struct Tags {
+    /// Unless it is the only piece: then the payload says it.
+    total_bytes: Option<u32>,
     sequence: u64,
     origin: Origin,
     index: u16,
     count: u16,
 }
 
-impl SymbolHeader {
-    fn decode(cursor: &mut Cursor<'_>) -> Result<SymbolHeader, Malformed> {
-        let (total_bytes, sequence) = (cursor.u32()?, cursor.u64()?);
-        let source_time_ns = i64::from_le_bytes(cursor.take()?);
-        let (index, count) = (cursor.u16()?, cursor.u16()?);
-        let is_uncertain = count & UNCERTAIN != 0;
+impl Tags {
+    fn decode(cursor: &mut Cursor<'_>, tags: u8, reference: &Reference) -> Result<Tags, Malformed> {
+        let sequence = cursor.varint()?;
+        let source_time_ns = match tags & FULL_TIME {
+            0 => cursor.time_near(reference.clock_ns)?,
+            _ => cursor.i64()?,
+        };
+        let is_piece = tags & PIECE != 0;
+        let (total_bytes, index, count) = match is_piece {
+            true => (Some(cursor.varint_of()?), cursor.varint_of()?, cursor.varint_of()?),
+            false => (None, 0, 1),
+        };
+        let is_uncertain = tags & UNCERTAIN != 0;
         let source_error = if is_uncertain { cursor.u32()? } else { 0 };
-        let count = count & !UNCERTAIN;
-        if index >= count || sequence == u64::MAX || is_uncertain && source_error == 0 {
+        let impossible = index >= count || count > PIECES_MAX || is_piece && count == 1;
+        if impossible || sequence == u64::MAX || is_uncertain && source_error == 0 {
             return Err(Malformed::Value);
         }
         let origin = Origin { source_time_ns, source_error };
-        Ok(SymbolHeader { total_bytes, sequence, origin, index, count })
+        Ok(Tags { total_bytes, sequence, origin, index, count })
     }
 
     fn fragment(self, writer: StreamId, service: Service, payload: &[u8]) -> Result<Fragment<'_>, Malformed> {
-        let SymbolHeader { total_bytes, sequence, origin, index, count } = self;
+        let Tags { total_bytes, sequence, origin, index, count } = self;
+        let total_bytes = match total_bytes {
+            Some(total_bytes) => total_bytes,
+            None => u32::try_from(payload.len()).map_err(|_| Malformed::Length)?,
+        };
         let total = total_bytes as usize;
         let piece = piece_bytes(total, count);
         if count > 1 && usize::from(count - 1) * piece >= total {
@@ -422,32 +460,42 @@ impl SymbolHeader {
 }
 
 impl Place {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.packet.to_le_bytes());
-        out.extend_from_slice(&self.block.to_le_bytes());
-        out.extend_from_slice(&[self.symbol, self.symbols, self.attempt, self.ack_soon.into()]);
+    /// Of a block that is one symbol: no parity needs its number.
+    fn alone(packet: u64, attempt: u8, ack_soon: bool) -> Place {
+        Place { packet, block: 0, symbol: 0, symbols: 1, attempt, ack_soon }
     }
 
-    fn decode(cursor: &mut Cursor<'_>) -> Result<Place, Malformed> {
-        let (packet, block) = (cursor.u64()?, cursor.u32()?);
-        let [symbol, symbols, attempt, ack_soon] = cursor.take::<4>()?;
-        if packet == u64::MAX || symbol == u8::MAX || symbols > FIRST_PARITY || ack_soon > 1 {
+    fn is_alone(&self) -> bool {
+        *self == Place::alone(self.packet, self.attempt & !ACK_SOON, self.ack_soon)
+    }
+
+    fn ack_soon_bit(&self) -> u8 {
+        if self.ack_soon { ACK_SOON } else { 0 }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_low::<3>(out, (self.block | u32::from(self.ack_soon_bit()) << 16).into());
+        out.extend_from_slice(&[self.symbol, self.symbols, self.attempt]);
+    }
+
+    fn decode(cursor: &mut Cursor<'_>, reference: &Reference) -> Result<Place, Malformed> {
+        let packet = packet_near(cursor, reference)?;
+        let block = cursor.low::<3>()? as u32;
+        let [symbol, symbols, attempt] = cursor.take()?;
+        if symbol == u8::MAX || symbols > FIRST_PARITY {
             return Err(Malformed::Value);
         }
-        Ok(Place { packet, block, symbol, symbols, attempt, ack_soon: ack_soon == 1 })
+        Ok(Place { packet, block: block % BLOCKS, symbol, symbols, attempt, ack_soon: block >= BLOCKS })
     }
 }
 
 impl<'a> Parity<'a> {
     /// Takes the rest of the datagram.
-    fn decode(mut cursor: Cursor<'a>) -> Result<Parity<'a>, Malformed> {
-        let writer = StreamId(cursor.u32()?);
-        let place = Place::decode(&mut cursor)?;
+    fn decode(mut cursor: Cursor<'a>, reference: &Reference) -> Result<Parity<'a>, Malformed> {
+        let writer = StreamId(cursor.varint_of()?);
+        let place = Place::decode(&mut cursor, reference)?;
         if place.symbol < FIRST_PARITY || place.symbols == 0 {
             return Err(Malformed::Value);
-        }
-        if usize::from(cursor.u16()?) != cursor.rest.len() {
-            return Err(Malformed::Length);
         }
         Ok(Parity { writer, place, symbol: cursor.rest })
     }
@@ -455,47 +503,48 @@ impl<'a> Parity<'a> {
 
 impl Probe {
     /// Takes the rest of the datagram.
-    fn decode(mut cursor: Cursor<'_>) -> Result<Probe, Malformed> {
-        let packet = cursor.u64()?;
-        let is_filled = packet != u64::MAX && cursor.rest.iter().all(|byte| *byte == 0);
+    fn decode(mut cursor: Cursor<'_>, reference: &Reference) -> Result<Probe, Malformed> {
+        let packet = packet_near(&mut cursor, reference)?;
+        let is_filled = cursor.rest.iter().all(|byte| *byte == 0);
         if is_filled { Ok(Probe { packet, zeros: cursor.rest.len() }) } else { Err(Malformed::Value) }
     }
 }
 
 impl Numbers {
-    fn decode(cursor: &mut Cursor<'_>) -> Result<Numbers, Malformed> {
-        let (packet, position, behind) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
-        let impossible = packet == u64::MAX || position == u64::MAX || u64::from(behind) > position;
-        if impossible { Err(Malformed::Value) } else { Ok(Numbers { packet, position, behind }) }
+    /// A writer's sequence numbers and positions rise alike but for samples that were not sent: their distance is small.
+    fn encode(&self, sequence: u64, out: &mut Vec<u8>) {
+        put_low::<PACKET_BYTES>(out, self.packet);
+        let ahead = sequence.wrapping_sub(self.position);
+        let half = |value: u64| if value < BEHIND_IT.into() { value as u8 } else { BEHIND_IT };
+        out.push(half(self.behind.into()) | half(ahead) << 4);
+        if self.behind >= BEHIND_IT.into() {
+            put_varint(out, self.behind.into());
+        }
+        if ahead >= BEHIND_IT.into() {
+            put_varint(out, ahead);
+        }
+    }
+
+    fn decode(cursor: &mut Cursor<'_>, sequence: u64, reference: &Reference) -> Result<Numbers, Malformed> {
+        let packet = packet_near(cursor, reference)?;
+        let halves = cursor.u8()?;
+        let mut whole = |half: u8| match half {
+            BEHIND_IT => cursor.varint().map(|value| (value, value < BEHIND_IT.into())),
+            small => Ok((small.into(), false)),
+        };
+        let (behind, is_long) = whole(halves & BEHIND_IT)?;
+        let (ahead, is_long_too) = whole(halves >> 4)?;
+        let position = sequence.wrapping_sub(ahead);
+        let behind = u32::try_from(behind).map_err(|_| Malformed::Value)?;
+        if position == u64::MAX || u64::from(behind) > position || is_long || is_long_too {
+            return Err(Malformed::Value);
+        }
+        Ok(Numbers { packet, position, behind })
     }
 
     /// The oldest position still to come or already here.
     pub(crate) fn oldest(&self) -> u64 {
         self.position - u64::from(self.behind)
-    }
-}
-
-struct Cursor<'a> {
-    rest: &'a [u8],
-}
-
-impl Cursor<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed::Length)?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
-    fn u16(&mut self) -> Result<u16, Malformed> {
-        Ok(u16::from_le_bytes(self.take()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, Malformed> {
-        Ok(u32::from_le_bytes(self.take()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, Malformed> {
-        Ok(u64::from_le_bytes(self.take()?))
     }
 }
 

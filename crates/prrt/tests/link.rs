@@ -219,11 +219,11 @@ fn datagrams_of_another_life_are_dropped() {
 fn a_sample_of_too_many_pieces_is_refused_and_counted() {
     let config = LinkConfig { datagram_bytes_max: 0, queue_bytes_max: 1 << 30, ..LinkConfig::default() };
     let mut pair = Pair::new(1, Channel::PERFECT, config);
-    // The shortest datagram there may be carries 416 bytes.
-    pair.send_payload(0, (100, 1), (true, 1), &vec![0; 65_535 * 416 + 1]);
+    // The shortest datagram there may be carries 425 bytes.
+    pair.send_payload(0, (100, 1), (true, 1), &vec![0; 65_535 * 425 + 1]);
     assert_eq!(pair.links[0].counters().refused_too_long, 1);
     pair.links[1].expect(StreamId(100), u32::MAX, Class::Reliable);
-    pair.send_payload(0, (100, 2), (true, 1), &[0; 417]);
+    pair.send_payload(0, (100, 2), (true, 1), &[0; 426]);
     pair.run(Span::from_ms(5));
     assert_eq!((pair.sequences(1, 100), pair.links[0].counters().sent_datagrams), (vec![2], 2));
 }

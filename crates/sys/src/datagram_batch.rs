@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use rustix::net::{SendFlags, sendto};
@@ -26,6 +26,9 @@ pub struct Run<'a> {
     pub bytes: &'a [u8],
     /// Length of each; the last may be shorter.
     pub segment_bytes: usize,
+    /// Differentiated services code point (RFC 2474), 0 to 63; the kernel derives the priority on the way out from it, and Wi-Fi the
+    /// access category (RFC 8325).
+    pub dscp: u8,
 }
 
 impl Run<'_> {
@@ -44,10 +47,48 @@ pub fn send_now(socket: &UdpSocket, bytes: &[u8], to: SocketAddr) -> io::Result<
     Ok(())
 }
 
-/// Room for the length of a segment, aligned as control messages must be.
+/// Room for the length of a segment and for a mark, aligned as control messages must be.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
-struct SegmentControl([u8; 24]);
+struct Control([u8; 48]);
+
+impl Control {
+    /// Puts a message behind those of `used` bytes, and gives how many are used then.
+    fn put<T>(&mut self, used: usize, (level, kind): (libc::c_int, libc::c_int), value: T) -> usize {
+        let value_bytes = size_of::<T>() as u32;
+        // SAFETY: plain computations.
+        let (space, length) = unsafe { (libc::CMSG_SPACE(value_bytes), libc::CMSG_LEN(value_bytes)) };
+        let end = used + space as usize;
+        assert!(end <= self.0.len(), "two messages of an int at most");
+        // SAFETY: the buffer is aligned, `used` is a sum of CMSG_SPACE, and the message ends within the buffer.
+        unsafe {
+            let message = self.0.as_mut_ptr().add(used).cast::<libc::cmsghdr>();
+            (*message).cmsg_level = level;
+            (*message).cmsg_type = kind;
+            (*message).cmsg_len = length as _;
+            libc::CMSG_DATA(message).cast::<T>().write_unaligned(value);
+        }
+        end
+    }
+
+    /// What the kernel is to know of a run, and how many bytes that takes.
+    fn describe(&mut self, run: &Run<'_>) -> usize {
+        let mut used = 0;
+        if run.is_segmented() {
+            used = self.put(used, (libc::SOL_UDP, libc::UDP_SEGMENT), run.segment_bytes as u16);
+        }
+        if run.dscp != 0 {
+            let field = libc::c_int::from(run.dscp) << 2;
+            // A mapped address travels by IPv4.
+            let option = match run.to.ip().to_canonical() {
+                IpAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS),
+                IpAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+            };
+            used = self.put(used, option, field);
+        }
+        used
+    }
+}
 
 /// Sends up to [`RUNS_MAX`] runs and says how many the kernel took; it never waits.
 ///
@@ -58,7 +99,7 @@ pub fn send_runs(socket: &UdpSocket, runs: &[Run<'_>]) -> io::Result<usize> {
     let count = runs.len().min(RUNS_MAX);
     let mut addresses = [const { MaybeUninit::<libc::sockaddr_storage>::zeroed() }; RUNS_MAX];
     let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; RUNS_MAX];
-    let mut controls = [SegmentControl([0; 24]); RUNS_MAX];
+    let mut controls = [Control([0; 48]); RUNS_MAX];
     // SAFETY: mmsghdr is a plain C struct for which all zeros is a valid value.
     let mut headers: [libc::mmsghdr; RUNS_MAX] = unsafe { std::mem::zeroed() };
     for (index, run) in runs.iter().take(count).enumerate() {
@@ -70,18 +111,10 @@ pub fn send_runs(socket: &UdpSocket, runs: &[Run<'_>]) -> io::Result<usize> {
         header.msg_namelen = length;
         header.msg_iov = &raw mut parts[index];
         header.msg_iovlen = 1;
-        if run.is_segmented() {
+        let used = controls[index].describe(run);
+        if used > 0 {
             header.msg_control = controls[index].0.as_mut_ptr().cast();
-            // SAFETY: a plain computation.
-            header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) } as _;
-            // SAFETY: the control buffer is aligned and holds a header and a u16: 24 bytes.
-            unsafe {
-                let message = libc::CMSG_FIRSTHDR(header);
-                (*message).cmsg_level = libc::SOL_UDP;
-                (*message).cmsg_type = libc::UDP_SEGMENT;
-                (*message).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
-                libc::CMSG_DATA(message).cast::<u16>().write_unaligned(run.segment_bytes as u16);
-            }
+            header.msg_controllen = used as _;
         }
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -160,8 +193,8 @@ mod tests {
             let (a, b) = pair(loopback);
             let to = b.local_addr().unwrap();
             let bytes: Vec<u8> = (0..2_500u32).map(|byte| byte as u8).collect();
-            let run = Run { to, bytes: &bytes, segment_bytes: 1_000 };
-            let single = Run { to, bytes: &bytes[..3], segment_bytes: 3 };
+            let run = Run { to, bytes: &bytes, segment_bytes: 1_000, dscp: 46 };
+            let single = Run { to, bytes: &bytes[..3], segment_bytes: 3, dscp: 0 };
             assert_eq!(send_runs(&a, &[run, single, run]).unwrap(), 3);
             let cut = [&bytes[..1_000], &bytes[1_000..2_000], &bytes[2_000..]];
             for expected in cut.into_iter().chain([&bytes[..3]]).chain(cut) {
@@ -170,11 +203,60 @@ mod tests {
         }
     }
 
+    /// Of the next datagram: the octet of RFC 2474, as the kernel hands it over.
+    fn octet(socket: &UdpSocket) -> u8 {
+        assert!(wait(socket, 5_000_000_000).unwrap());
+        let (mut byte, mut control) = ([0u8; 2_000], Control([0; 48]));
+        let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
+        // SAFETY: all zeros is a valid value of this plain C struct.
+        let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+        (header.msg_iov, header.msg_iovlen) = (&raw mut part, 1);
+        (header.msg_control, header.msg_controllen) = (control.0.as_mut_ptr().cast(), 48);
+        // SAFETY: every pointer in `header` is to a live buffer of the length beside it.
+        assert!(unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, 0) } > 0);
+        // SAFETY: the control messages are as recvmsg left them; the first is asked for below.
+        unsafe { *libc::CMSG_DATA(libc::CMSG_FIRSTHDR(&header)) }
+    }
+
+    #[test]
+    fn the_mark_of_a_run_is_on_each_of_its_datagrams() {
+        for (from, to) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::]:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")]
+        {
+            let (a, b) = (UdpSocket::bind(from).unwrap(), UdpSocket::bind(to).unwrap());
+            let receiver = b.local_addr().unwrap();
+            let (level, option) = match receiver.is_ipv4() {
+                true => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+                false => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+            };
+            let yes: libc::c_int = 1;
+            // SAFETY: the option takes an int.
+            let status = unsafe {
+                libc::setsockopt(
+                    b.as_raw_fd(),
+                    level,
+                    option,
+                    (&raw const yes).cast(),
+                    size_of::<libc::c_int>() as _,
+                )
+            };
+            assert_eq!(status, 0);
+            let mapped = match (receiver, from.starts_with("[::]")) {
+                (SocketAddr::V4(v4), true) => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+                (other, _) => other,
+            };
+            let bytes = [0; 2_500];
+            let urgent = Run { to: mapped, bytes: &bytes, segment_bytes: 1_000, dscp: 46 };
+            let plain = Run { dscp: 0, bytes: &bytes[..3], segment_bytes: 3, ..urgent };
+            assert_eq!(send_runs(&a, &[urgent, plain]).unwrap(), 2);
+            assert_eq!([(); 4].map(|()| octet(&b)), [46 << 2, 46 << 2, 46 << 2, 0], "{from} to {to}");
+        }
+    }
+
     #[test]
     fn a_run_of_datagrams_that_no_line_carries_is_refused() {
         let (a, b) = pair("127.0.0.1:0");
         let bytes = vec![0; 65_508];
-        let run = Run { to: b.local_addr().unwrap(), bytes: &bytes, segment_bytes: 65_508 };
+        let run = Run { to: b.local_addr().unwrap(), bytes: &bytes, segment_bytes: 65_508, dscp: 0 };
         assert!(is_not_segmented(&send_runs(&a, &[run]).unwrap_err()));
     }
 

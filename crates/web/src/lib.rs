@@ -23,8 +23,8 @@ mod protocol;
 mod request;
 mod server;
 
-pub use protocol::{Frame, Incoming, Outgoing, Protocol};
 pub use client::Payload;
+pub use protocol::{Frame, Incoming, Outgoing, Protocol};
 pub use server::{Asset, ClientId, Event, Server, ServerError, ServerOptions};
 
 /// Browsers at the same time.

@@ -21,6 +21,11 @@ impl ReplayWindow {
         ReplayWindow { floor: counter, newest: counter, seen: [0; WORDS] }
     }
 
+    /// The highest counter accepted.
+    pub(super) fn newest(&self) -> u64 {
+        self.newest
+    }
+
     /// True if the counter is new; it is remembered.
     pub(super) fn accept(&mut self, counter: u64) -> bool {
         if counter <= self.floor || counter.saturating_add(SPAN) <= self.newest {

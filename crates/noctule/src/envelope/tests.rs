@@ -229,3 +229,82 @@ fn what_a_key_has_sealed_that_is_gone_does_not_open_nor_prove_anything() {
     assert!(b.is_proven(A, &[b"ask"], &a.proof(A, &[b"ask"])));
     assert!(!b.is_proven(A, &[b"ask"], &a.proof(B, &[b"ask"])), "a proof is of one node");
 }
+
+/// The smallest that a link sends.
+const SHORT: &[u8] = &[0xa0, 5, 0, 1, 2, 3, 4, 5, 6];
+
+/// A link of `a` and `b`, and a datagram of it by `a`.
+fn sealed_short(a: &mut Envelope, b: &mut Envelope, body: &[u8]) -> Vec<u8> {
+    let id = b.open_link(A);
+    let mut out = Vec::new();
+    a.begin(&mut out);
+    out.extend_from_slice(body);
+    out[HEADER_BYTES + 1..HEADER_BYTES + 3].copy_from_slice(&id.to_le_bytes());
+    a.seal_for(B, &mut out);
+    out
+}
+
+#[test]
+fn a_short_header_is_sealed_in_nineteen_bytes_more_and_opens_once() {
+    let (mut a, mut b) = acquainted();
+    let bytes = sealed_short(&mut a, &mut b, SHORT);
+    assert_eq!(bytes.len(), SHORT.len() + 19);
+    assert!(!bytes.windows(3).any(|window| window == &SHORT[4..7]), "it shows");
+    let opened =
+        b.open(&mut bytes.clone(), address(A), at(1)).map(|opened| (opened.from, opened.body.to_vec()));
+    let (from, body) = opened.unwrap();
+    assert_eq!((from, body[0], &body[3..]), (Some(A), SHORT[0], &SHORT[3..]));
+    assert_eq!(b.open(&mut bytes.clone(), address(A), at(1)), Err(Refused::Replayed));
+    for bit in 0..bytes.len() * 8 {
+        let (mut a, mut b) = acquainted();
+        let mut forged = sealed_short(&mut a, &mut b, SHORT);
+        forged[bit / 8] ^= 1 << (bit % 8);
+        assert!(b.open(&mut forged, address(A), at(1)).is_err(), "bit {bit}");
+        assert!(b.open(&mut forged[..bit / 8], address(A), at(1)).is_err(), "{} bytes", bit / 8);
+    }
+}
+
+#[test]
+fn a_short_header_counts_on_across_what_went_to_others() {
+    let (mut a, mut b) = acquainted();
+    for _ in 0..3 {
+        a.sealed.as_mut().unwrap().counter += (1 << 23) - 2;
+        let bytes = sealed_short(&mut a, &mut b, SHORT);
+        assert!(b.open(&mut bytes.clone(), address(A), at(1)).is_ok());
+    }
+    // Beyond that a datagram with a long header is needed, such as a hello.
+    a.sealed.as_mut().unwrap().counter += 1 << 23;
+    let bytes = sealed_short(&mut a, &mut b, SHORT);
+    assert_eq!(b.open(&mut bytes.clone(), address(A), at(1)), Err(Refused::WrongKey));
+    let hello = sealed(&mut a, b"hello");
+    assert!(b.open(&mut hello.clone(), address(A), at(1)).is_ok());
+    let bytes = sealed_short(&mut a, &mut b, SHORT);
+    assert!(b.open(&mut bytes.clone(), address(A), at(1)).is_ok());
+}
+
+#[test]
+fn a_short_header_opens_with_its_receiver_only_and_not_before_its_sender_is_known() {
+    let (mut a, mut b) = acquainted();
+    let id = envelope(NodeId([3; 16]), 7).open_link(A);
+    let bytes = sealed_short(&mut a, &mut b, SHORT);
+    let mut other = envelope(NodeId([3; 16]), 7);
+    assert_eq!(other.open_link(A), id, "of the same random number");
+    assert_eq!(other.open(&mut bytes.clone(), address(A), at(1)), Err(Refused::Unverified));
+    let hello = sealed(&mut a, b"hello");
+    assert_eq!(deliver(&hello, &mut a, &mut other, at(1)), Err(Refused::Unverified));
+    assert_eq!(other.open(&mut bytes.clone(), address(A), at(2)), Err(Refused::WrongKey));
+    b.close_link(A);
+    assert_eq!(b.open(&mut bytes.clone(), address(A), at(2)), Err(Refused::Unverified));
+}
+
+#[test]
+fn what_a_short_header_seals_opens_while_the_swarm_changes_its_key() {
+    let (mut a, mut b) = acquainted();
+    let keys = [8, 7].map(|key| SwarmKey::from_bytes([key; 32]));
+    b.set_keys(&keys);
+    for round in 0..2 {
+        let bytes = sealed_short(&mut a, &mut b, SHORT);
+        assert!(b.open(&mut bytes.clone(), address(A), at(1)).is_ok(), "round {round}");
+        a.set_keys(&keys);
+    }
+}

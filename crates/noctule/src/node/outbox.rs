@@ -9,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 
 use noctule_sys::datagram::is_too_long;
 use noctule_sys::datagram_batch::{
-    RUN_BYTES_MAX, RUNS_MAX, Run, SEGMENTS_MAX, is_not_segmented, queued_bytes, send_now, send_runs,
+    RUN_BYTES_MAX, RUNS_MAX, Run, SEGMENTS_MAX, is_not_segmented, queued_bytes, send_runs,
 };
 use noctule_timebase::Span;
 
@@ -64,6 +64,7 @@ struct Pending {
     range: std::ops::Range<usize>,
     segment_bytes: usize,
     segments: usize,
+    dscp: u8,
 }
 
 /// What came of sending.
@@ -119,10 +120,11 @@ impl Outbox {
                 return false;
             };
             allowance_bytes = allowance_bytes.saturating_sub(self.datagram.len());
-            self.push(to);
+            let dscp = state.dscp;
+            self.push(to, dscp);
             if to == To::Everyone {
                 for peer in state.discovery.unicast_peers() {
-                    self.push(To::One(peer));
+                    self.push(To::One(peer), dscp);
                 }
             }
         }
@@ -178,13 +180,13 @@ impl Outbox {
         }
     }
 
-    fn push(&mut self, to: To) {
+    fn push(&mut self, to: To, dscp: u8) {
         let (start, length) = (self.bytes.len(), self.datagram.len());
         self.bytes.extend_from_slice(&self.datagram);
         let is_unsent = self.next < self.runs.len();
         if let (To::One(_), Some(last)) = (to, self.runs.last_mut())
             && is_unsent
-            && last.to == to
+            && (last.to, last.dscp) == (to, dscp)
             && last.range.end == start
             && last.takes(length)
             && !self.is_single
@@ -193,13 +195,20 @@ impl Outbox {
             last.segments += 1;
             return;
         }
-        self.runs.push(Pending { to, range: start..start + length, segment_bytes: length, segments: 1 });
+        self.runs.push(Pending {
+            to,
+            range: start..start + length,
+            segment_bytes: length,
+            segments: 1,
+            dscp,
+        });
     }
 
     /// Sends the next runs that are to single addresses.
     fn send_runs(&mut self, sockets: &Sockets) -> Sent {
         let socket = &sockets.own;
-        let mut runs = [Run { to: SocketAddr::from(([0; 4], 0)), bytes: &[], segment_bytes: 0 }; RUNS_MAX];
+        let mut runs =
+            [Run { to: SocketAddr::from(([0; 4], 0)), bytes: &[], segment_bytes: 0, dscp: 0 }; RUNS_MAX];
         let mut count = 0;
         for (pending, run) in self.runs[self.next..].iter().zip(&mut runs) {
             let To::One(to) = pending.to else { break };
@@ -207,7 +216,7 @@ impl Outbox {
                 break;
             }
             let bytes = &self.bytes[pending.range.clone()];
-            *run = Run { to, bytes, segment_bytes: pending.segment_bytes };
+            *run = Run { to, bytes, segment_bytes: pending.segment_bytes, dscp: pending.dscp };
             count += 1;
         }
         self.counters.system_calls += 1;
@@ -228,9 +237,12 @@ impl Outbox {
             Err(error) if runs[0].is_segmented() && is_not_segmented(&error) => {
                 self.is_single |= !is_too_long(&error);
                 let (run, segment_bytes) = (runs[0].bytes.to_vec(), runs[0].segment_bytes);
-                let to = runs[0].to;
+                let Run { to, dscp, .. } = runs[0];
                 for datagram in run.chunks(segment_bytes.max(1)) {
-                    self.send_single(socket, datagram, to);
+                    self.send_single(
+                        socket,
+                        Run { to, bytes: datagram, segment_bytes: datagram.len(), dscp },
+                    );
                 }
                 self.next += 1;
             }
@@ -247,14 +259,15 @@ impl Outbox {
         Sent::All
     }
 
-    fn send_single(&mut self, socket: &UdpSocket, datagram: &[u8], to: SocketAddr) {
+    fn send_single(&mut self, socket: &UdpSocket, run: Run<'_>) {
         self.counters.system_calls += 1;
-        match send_now(socket, datagram, to) {
-            Ok(()) => {
+        let (to, length) = (run.to, run.bytes.len());
+        match send_runs(socket, &[run]) {
+            Ok(_) => {
                 self.counters.datagrams += 1;
-                self.queue.sent(datagram.len());
+                self.queue.sent(length);
             }
-            Err(error) if is_too_long(&error) => self.too_long.push((to, datagram.len())),
+            Err(error) if is_too_long(&error) => self.too_long.push((to, length)),
             Err(error) => {
                 self.counters.would_block += u64::from(error.kind() == io::ErrorKind::WouldBlock);
                 self.counters.failed += 1;

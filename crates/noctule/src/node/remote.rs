@@ -103,10 +103,10 @@ pub(super) fn sample_bytes_max(envelope_bytes: usize) -> usize {
 }
 
 impl Remote {
-    /// The link from `me` to `other`, which begins now. Over loopback datagrams may be long.
+    /// The link from `me` to `other`, which begins now; `other` addresses it by `id`. Over loopback datagrams may be long.
     pub(super) fn new(
         (me, other): (NodeId, NodeId),
-        (over_loopback, envelope_bytes): (bool, usize),
+        (id, over_loopback, envelope_bytes): (u16, bool, usize),
         key: [u8; 16],
         clock: &LocalClock,
         now: Instant<Raw>,
@@ -114,7 +114,7 @@ impl Remote {
         let part = |id: NodeId| u32::from_le_bytes([id.0[0], id.0[1], id.0[2], id.0[3]]);
         // Both sides come to the same, and another life of either to another.
         let session = part(me) ^ part(other);
-        let config = LinkConfig { session, ..link_config(over_loopback, envelope_bytes) };
+        let config = LinkConfig { session, id, ..link_config(over_loopback, envelope_bytes) };
         let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
         Remote {
             link: Link::new(config, link_clock(now)),

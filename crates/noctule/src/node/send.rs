@@ -14,6 +14,7 @@ use noctule_timebase::{Instant, Span};
 
 use super::Shared;
 use super::audience::Audience;
+use super::marks;
 use super::offer::Past;
 use super::outbox::{Outbox, Sent};
 use super::remote::{Remote, outgoing};
@@ -234,7 +235,7 @@ impl State {
         })
     }
 
-    /// The next datagram to send, sealed: what keeps nodes together goes first, then samples, nodes in turns; of long samples
+    /// The next datagram to send, sealed, with its mark in `dscp`: what keeps nodes together goes first, then samples, nodes in turns; of long samples
     /// without a deadline nothing, if `only_urgent`.
     pub(super) fn poll_transmit(
         &mut self,
@@ -244,14 +245,18 @@ impl State {
     ) -> Option<To> {
         if let Some((to, bytes)) = self.envelope.poll_transmit().or_else(|| self.outbox.pop_front()) {
             *out = bytes;
+            self.dscp = 0;
             return Some(To::One(to));
         }
         self.envelope.begin(out);
+        let begins = out.len();
         let to = self
             .poll_discovery(now, out)
             .or_else(|| self.poll_groups(now, out))
             .or_else(|| self.poll_remotes(now, only_urgent, out))?;
-        self.envelope.seal(out);
+        self.dscp = marks::dscp(&out[begins..]);
+        // A link is what had its turn last; nothing else has a short header.
+        self.envelope.seal_for(self.turn.0, out);
         Some(to)
     }
 

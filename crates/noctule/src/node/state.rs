@@ -45,6 +45,8 @@ use network::LimitWatch;
 
 /// Short answers and questions that wait to be sent: of the clock exchange, and about samples by UDP.
 const OUTBOX_LIMIT: usize = 256;
+/// The first byte of a datagram of a link both sides of which know it; others begin with a letter.
+const SHORT_HEADER: u8 = 128;
 /// Notices kept for who asks; older ones are dropped.
 const NOTICES_LIMIT: usize = 256;
 
@@ -114,6 +116,8 @@ pub(super) struct State {
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     pub(super) body: Vec<u8>,
+    /// Mark of the datagram that was given out last.
+    pub(super) dscp: u8,
     /// Whose turn it is to send, and for how many datagrams.
     pub(super) turn: (NodeId, u32),
 }
@@ -158,6 +162,7 @@ impl State {
             histories: Vec::new(),
             me,
             body: Vec::new(),
+            dscp: 0,
             turn: (me, 0),
         }
     }
@@ -196,7 +201,7 @@ impl State {
                     remote.handle_reply(&reply, arrived);
                 }
             }
-            Some([b'N', b'C', b'T', b'M', ..]) => {
+            Some([b'N', b'C', b'T', b'M', ..] | [SHORT_HEADER..=u8::MAX, ..]) => {
                 let local = self.clock.at(now);
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
                     let came = came(stamp_realtime_ns, realtime_ns(), now);
@@ -415,6 +420,7 @@ impl State {
                         self.wishes
                             .extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
                     }
+                    self.envelope.close_link(node);
                     self.groups.forget(node);
                     self.overload.forget(node);
                     self.descriptions.forget(node);
@@ -469,7 +475,8 @@ impl State {
             let locator = self.discovery.locator(node);
             let over_loopback = locator.is_some_and(|locator| locator.ip().to_canonical().is_loopback());
             let envelope_bytes = self.envelope.overhead_bytes();
-            let remote = Remote::new((self.me, node), (over_loopback, envelope_bytes), key, &self.clock, now);
+            let link = (self.envelope.open_link(node), over_loopback, envelope_bytes);
+            let remote = Remote::new((self.me, node), link, key, &self.clock, now);
             if self.discovery.is_here(node) { remote.with_our_clock() } else { remote }
         })
     }

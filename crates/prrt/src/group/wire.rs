@@ -15,7 +15,7 @@ const ASK_BYTES: usize = 6;
 pub(super) const ASKS_MAX: usize = 32;
 
 const MAGIC: [u8; 4] = *b"NCTG";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const DATA: u8 = 1;
 const PARITY: u8 = 2;
 const REPORT: u8 = 3;
@@ -257,7 +257,7 @@ mod tests {
     fn data_and_parity_have_the_bytes_of_the_specification() {
         let data = bytes_of(Body::Symbol(symbol(SymbolKind::Data { index: 2, planned: 13 }, 3)));
         let wanted =
-            b"NCTG\x01\x01\0\0\x04\x03\x02\x01\x05\0\0\0\x06\0\0\0\x07\0\0\0\x02\x0d\x03\0\x0a\0\xff\xffsymbol";
+            b"NCTG\x02\x01\0\0\x04\x03\x02\x01\x05\0\0\0\x06\0\0\0\x07\0\0\0\x02\x0d\x03\0\x0a\0\xff\xffsymbol";
         assert_eq!(data, wanted);
         let parity = bytes_of(Body::Symbol(symbol(SymbolKind::Parity { index: 1, symbols: 9 }, 2)));
         assert_eq!((parity[5], &parity[24..27]), (2, &[129, 9, 2][..]));
@@ -267,7 +267,7 @@ mod tests {
     fn a_report_has_the_bytes_of_the_specification() {
         let asks = vec![Ask { block: 9, held: 12, settled: 2 }];
         let report = bytes_of(Body::Report(Report { newest: 6, received: 5, delay_ns: 256, asks }));
-        let wanted = b"NCTG\x01\x03\0\0\x04\x03\x02\x01\x05\0\0\0\x06\0\0\0\x05\0\0\0\0\x01\0\0\x01\0\0\0\x09\0\0\0\x0c\x02";
+        let wanted = b"NCTG\x02\x03\0\0\x04\x03\x02\x01\x05\0\0\0\x06\0\0\0\x05\0\0\0\0\x01\0\0\x01\0\0\0\x09\0\0\0\x0c\x02";
         assert_eq!(report, wanted);
     }
 
@@ -310,7 +310,7 @@ mod tests {
             rest in proptest::collection::vec(any::<u8>(), 0..90),
             plain in any::<bool>(),
         ) {
-            let mut bytes = b"NCTG\x01".to_vec();
+            let mut bytes = b"NCTG\x02".to_vec();
             bytes.extend([kind, 0, 0]);
             bytes.extend(rest.iter().enumerate().map(|(at, byte)| match plain && at >= 16 {
                 true => byte % 4,

@@ -9,6 +9,9 @@ use noctule_prrt::{
 };
 use noctule_timebase::{Instant, Span};
 
+/// No sample has a shorter header.
+const HEADER_BYTES_MIN: usize = 10;
+
 /// What the channel does to datagrams. Probabilities are per datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
@@ -154,7 +157,8 @@ impl Pair {
 
     fn transmit(&mut self, to: usize, datagram: &[u8]) {
         let channel = self.channel;
-        let is_probe = datagram[5] & 64 != 0;
+        // With a long header, of which byte 5 is the content: load 6.
+        let is_probe = datagram[0] < 128 && datagram[5] >> 3 & 7 == 6;
         let (length, allowed) = (datagram.len(), self.links[1 - to].datagram_bytes());
         assert!(is_probe || length <= allowed, "seed {}: {length} bytes, {allowed} confirmed", self.seed);
         if length > channel.mtu_bytes {
@@ -178,8 +182,8 @@ impl Pair {
         for _ in 0..copies {
             let mut bytes = datagram.to_vec();
             if self.random.chance(channel.wrong_length) {
-                let length = self.random.bits() as usize % (bytes.len() + 1);
-                if length == bytes.len() { bytes.push(0) } else { bytes.truncate(length) }
+                // UDP lets nothing through that has another length than it was sent with; what a stranger sends may be too short.
+                bytes.truncate(self.random.bits() as usize % bytes.len().min(HEADER_BYTES_MIN));
             }
             let jitter = (self.random.unit() * channel.jitter.ns() as f64) as i64;
             let arrives = leaves + channel.delay + Span::from_ns(jitter);

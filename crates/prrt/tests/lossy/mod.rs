@@ -18,6 +18,9 @@ use host::Thread;
 
 pub const WRITER: StreamId = StreamId(1);
 
+/// No sample with a deadline has a shorter header.
+const HEADER_BYTES_MIN: usize = 14;
+
 /// One cell of the grid.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
@@ -454,8 +457,9 @@ impl Simulation {
         for _ in 0..copies {
             let mut bytes = datagram.to_vec();
             if self.damage.chance(self.cell.corruption) {
-                // A checksum lets no other damage through.
-                bytes.truncate(self.damage.bits() as usize % bytes.len());
+                // UDP's length and checksum let nothing through that is shorter than it was sent; what somebody else sends may be
+                // too short for a header.
+                bytes.truncate(self.damage.bits() as usize % bytes.len().min(HEADER_BYTES_MIN));
             }
             self.datagrams += 1;
             self.in_transit.insert((arrives, self.datagrams), Datagram { to: 1 - from, bytes });

@@ -276,7 +276,7 @@ impl World {
                 To::One(locator) => (other.address == locator).then_some((*id, Via::Unicast)),
             })
             .collect();
-        let is_spared = self.spares_samples && bytes.starts_with(b"NCTM");
+        let is_spared = self.spares_samples && (bytes.starts_with(b"NCTM") || bytes[0] >= 128);
         for (to, via) in to {
             if is_spared || self.random.below(100) >= self.loss_percent {
                 self.post(to, Arrival::Datagram { from, via, bytes: bytes.to_vec() });
