@@ -22,6 +22,7 @@ mod native {
     use super::argument::NoctuleError;
     #[pymodule_export]
     use super::generate::generate;
+    #[pymodule_export]
     use super::known::{KnownEndpoint, KnownNode};
     #[pymodule_export]
     use super::loan::Loan;

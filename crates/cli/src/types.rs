@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use noctule::{Endpoint, Format, KnownEndpoint, Node, NodeId, TypeDescription};
 use noctule_codegen::cdr::{Tree, WideStrings, decode_some};
 use noctule_codegen::described::{Described, ros2msg};
+use noctule_codegen::generate::installed;
 use noctule_codegen::given::Given;
 use noctule_record::recorder::Definitions;
 

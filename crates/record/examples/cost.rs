@@ -192,7 +192,7 @@ fn record(domain: u32, path: &Path, lz4: bool) -> Outcome<()> {
     let node = Node::builder("recorder").domain(domain).keep_notices().open()?;
     let recording = Recording::create(path, Limits::default(), Format { lz4 })?;
     let selection = Selection { topics: Vec::new(), queue_bytes_max: QUEUE_BYTES };
-    let mut recorder = Recorder::start(node, recording, selection, Box::new(|_| None))?;
+    let mut recorder = Recorder::start(node, recording, selection, Box::new(|_, _, _| None))?;
     let asked = asked();
     while !asked.is_finished() {
         recorder.look();

@@ -53,7 +53,6 @@ pub fn decode_some(
 struct Decoder<'a> {
     library: &'a Library,
     wide: WideStrings,
-    list_max: usize,
     body: &'a [u8],
     at: usize,
     big_endian: bool,

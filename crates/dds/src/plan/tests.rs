@@ -181,7 +181,9 @@ fn the_bus_hash_is_carried_else_that_of_dds_and_another_is_named_with_both() {
     let dds = |digit| DdsEndpoint { rihs01: hash(digit), ..dds(EndpointKind::Writer, "rt/a", STRING) };
     let reader = Endpoint { type_hash: 7, ..bus(EndpointKind::Reader, "/a", "std_msgs/msg/String") };
     let hashes: BTreeMap<u64, String> = [(7, hash("b").unwrap())].into();
-    let with = |theirs: &[DdsEndpoint], hashes| plan(theirs, &[reader.clone()], &Rules::default(), hashes);
+    let with = |theirs: &[DdsEndpoint], hashes: &BTreeMap<u64, String>| {
+        plan(theirs, &[reader.clone()], &Rules::default(), hashes)
+    };
 
     let copied = with(&[dds("a")], &BTreeMap::new());
     assert_eq!((&copied.routes[0].rihs01, copied.faults.len()), (&hash("a"), 0));

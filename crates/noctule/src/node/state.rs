@@ -565,11 +565,6 @@ impl State {
         self.by_address.get(&source).copied()
     }
 
-    /// The node that datagrams from an address are by.
-    pub(super) fn node_at(&self, source: SocketAddr) -> Option<NodeId> {
-        self.by_address.get(&source).copied()
-    }
-
     /// A datagram came that no known node sent, or none that is understood.
     pub(super) fn count_stranger(&mut self) {
         self.strangers = self.strangers.saturating_add(1);
