@@ -43,14 +43,13 @@ impl Publisher {
     #[pyo3(signature = (buffer, source_time_ns=None, *, bound_ns=Some(0), sigma_ns=Some(0)), text_signature = "($self, buffer, source_time_ns=None, *, bound_ns=0, sigma_ns=0)")]
     fn publish(
         &self,
-        py: Python<'_>,
         buffer: &Bound<'_, PyAny>,
         source_time_ns: Option<i64>,
         bound_ns: Option<i64>,
         sigma_ns: Option<i64>,
     ) -> PyResult<()> {
         self.check_views()?;
-        let buffer = PyUntypedBuffer::get(buffer)?;
+        let (py, buffer) = (buffer.py(), PyUntypedBuffer::get(buffer)?);
         if !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err(
                 "the buffer is not contiguous; publish a copy, e.g. numpy.ascontiguousarray(buffer)",

@@ -8,12 +8,15 @@
 //! module's lowest common ancestor. Tarjan's algorithm names the strongly connected components.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use syn::visit::{self, Visit};
 
 /// A module: the names from the crate's root down to it; the root is empty.
 type Module = Vec<String>;
+
+/// Tests may look at a module from where it is used; they do not count.
+const TESTS: &str = "tests";
 
 /// Circles that are not broken yet: crate, and the modules in the order of the alphabet. An entry without its circle is a
 /// fault, so that the list only shrinks.
@@ -83,18 +86,20 @@ fn rooms(source: &Path) -> Rooms {
             if path.is_dir() {
                 open.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs")
+                && let module = module_of(source, &path)
+                && !module.iter().any(|name| name == TESTS)
                 && let Ok(text) = std::fs::read_to_string(&path)
                 && let Ok(file) = syn::parse_file(&text)
             {
-                found.insert(module_of(source, path), read(&file));
+                found.insert(module, read(&file));
             }
         }
     }
     found
 }
 
-fn module_of(source: &Path, path: PathBuf) -> Module {
-    let inside = path.strip_prefix(source).unwrap_or(&path).with_extension("");
+fn module_of(source: &Path, path: &Path) -> Module {
+    let inside = path.strip_prefix(source).unwrap_or(path).with_extension("");
     let mut names: Module = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     if names.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
         names.pop();
@@ -195,6 +200,9 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if module.ident == TESTS {
+            return;
+        }
         self.depth += 1;
         visit::visit_item_mod(self, module);
         self.depth -= 1;

@@ -35,11 +35,14 @@ pub(crate) struct TopicType {
     pub(crate) described: Described,
 }
 
+/// A type, or why it is not known.
+type Answer = Result<Arc<TopicType>, String>;
+
 /// What is known of the types of topics.
 pub(crate) struct Types {
     given: Given,
     answered_within: Duration,
-    kept: BTreeMap<(NodeId, String), Result<Arc<TopicType>, String>>,
+    kept: BTreeMap<(NodeId, String), Answer>,
 }
 
 impl TypesArguments {

@@ -16,5 +16,6 @@ pub mod failure;
 pub mod known;
 pub mod node;
 pub mod publisher;
+pub mod source_time;
 pub mod subscriber;
 pub mod wait_set;

@@ -3,12 +3,10 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
-use noctule::{DescribeError, Node, NodeBuilder, StampClock};
-use noctule_timebase::Span;
+use noctule::{DescribeError, Node, NodeBuilder};
 
 use crate::argument;
 use crate::failure::{Failure, OK, Outcome, guard};
-use crate::publisher::SourceTimeGiven;
 
 /// `noctule_node_t`.
 pub struct NodeHandle(pub(crate) Arc<Node>);
@@ -149,40 +147,6 @@ unsafe fn more_options(mut builder: NodeBuilder, options: &NodeOptions) -> Resul
         });
     }
     Ok(builder)
-}
-
-/// A stamp of another clock on the node's.
-///
-/// # Safety
-/// As the header says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn noctule_source_time_of(
-    node: *const NodeHandle,
-    clock: c_int,
-    stamp_ns: i64,
-    source_time: *mut SourceTimeGiven,
-) -> c_int {
-    guard(|| {
-        // SAFETY: where the caller wants the result.
-        let result = unsafe { argument::exclusive(source_time, "source_time") }?;
-        // SAFETY: null or the caller's handle.
-        let node = unsafe { argument::shared(node, "node") }?;
-        let clock = match clock {
-            0 => StampClock::Monotonic,
-            1 => StampClock::Realtime,
-            2 => StampClock::Tai,
-            _ => return Err(Failure::argument(format!("no clock has the number {clock}; 0 to 2 are"))),
-        };
-        let time =
-            node.0.source_time_of(clock, stamp_ns).map_err(|error| Failure::argument(error.to_string()))?;
-        let width = |width: Option<Span>| width.map_or(-1, Span::ns);
-        *result = SourceTimeGiven {
-            time_ns: time.time.ns(),
-            bound_ns: width(time.bound),
-            sigma_ns: width(time.sigma),
-        };
-        Ok(OK)
-    })
 }
 
 /// Now on the node's clock.

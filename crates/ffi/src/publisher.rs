@@ -10,6 +10,7 @@ use noctule_timebase::{Instant, Span};
 use crate::argument::{self, QosOptions};
 use crate::failure::{Failure, NOTHING, OK, Outcome, guard};
 use crate::node::{NodeHandle, close};
+use crate::source_time::SourceTimeGiven;
 
 /// `noctule_publisher_t`.
 pub struct PublisherHandle {
@@ -170,14 +171,6 @@ pub unsafe extern "C" fn noctule_publish_uncertain(
         publisher.publish_uncertain(bytes, source)?;
         Ok(OK)
     })
-}
-
-/// `noctule_source_time_t`.
-#[repr(C)]
-pub struct SourceTimeGiven {
-    pub(crate) time_ns: i64,
-    pub(crate) bound_ns: i64,
-    pub(crate) sigma_ns: i64,
 }
 
 /// Lends a place for the next sample.

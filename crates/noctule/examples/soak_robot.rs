@@ -21,8 +21,11 @@ use std::time::{Duration, Instant};
 use hosts::Hosts;
 use process::{Kind, Process, Tally};
 
-/// Topic, reliability, samples a second, bytes: what the writers of the robot write.
-const TOPICS: [(&str, &str, u32, u32); 4] = [
+/// Topic, reliability, samples a second, bytes.
+type Written = (&'static str, &'static str, u32, u32);
+
+/// What the writers of the robot write.
+const TOPICS: [Written; 4] = [
     ("imu", "best_effort", 200, 64),
     ("command", "reliable", 50, 256),
     ("camera", "best_effort", 5, 200_000),

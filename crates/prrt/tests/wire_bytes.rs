@@ -1,5 +1,7 @@
 //! What a sample costs on the wire, beside its own bytes.
 
+#![allow(clippy::unwrap_used)]
+
 use noctule_prrt::{Arrival, Bound, Class, Link, LinkConfig, Local, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 

@@ -182,7 +182,7 @@ fn the_bus_hash_is_carried_else_that_of_dds_and_another_is_named_with_both() {
     let reader = Endpoint { type_hash: 7, ..bus(EndpointKind::Reader, "/a", "std_msgs/msg/String") };
     let hashes: BTreeMap<u64, String> = [(7, hash("b").unwrap())].into();
     let with = |theirs: &[DdsEndpoint], hashes: &BTreeMap<u64, String>| {
-        plan(theirs, &[reader.clone()], &Rules::default(), hashes)
+        plan(theirs, std::slice::from_ref(&reader), &Rules::default(), hashes)
     };
 
     let copied = with(&[dds("a")], &BTreeMap::new());

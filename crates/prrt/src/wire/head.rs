@@ -51,6 +51,9 @@ pub struct Reference {
     pub own_packet: u64,
 }
 
+/// A header, the byte that says what follows it, and what follows.
+type Decoded<'a> = (Head, u8, &'a [u8]);
+
 impl Head {
     /// Reads how a datagram begins.
     ///
@@ -79,8 +82,7 @@ impl Head {
         }
     }
 
-    /// The header, the content, and the rest.
-    pub(super) fn decode(datagram: &[u8]) -> Result<(Head, u8, &[u8]), Malformed> {
+    pub(super) fn decode(datagram: &[u8]) -> Result<Decoded<'_>, Malformed> {
         let mut cursor = Cursor { rest: datagram };
         if is_short(datagram) {
             let content = cursor.u8()? & !SHORT;

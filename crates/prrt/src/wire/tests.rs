@@ -197,7 +197,8 @@ fn each_rule_has_its_reason() {
     let feedback = Some(Feedback { newest: 9, earlier: 0x1ff, refused: 1, arrived_ns: 0, delay_ns: 0 });
     let long = bytes_of(&Datagram { head: Head::Long(OPENING), feedback, ..loaded(piece()) });
     let short = bytes_of(&Datagram { feedback, ..loaded(piece()) });
-    let cases: [(&[u8], usize, u8, Malformed); 12] = [
+    type Case<'a> = (&'a [u8], usize, u8, Malformed);
+    let cases: [Case<'_>; 12] = [
         (&long, 0, b'X', Malformed::Magic),
         (&long, 4, 2, Malformed::Version),
         (&long, 5, 0xd1, Malformed::Value),  // the bit of the short header

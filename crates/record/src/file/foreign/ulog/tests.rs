@@ -45,8 +45,10 @@ fn begun(appended_at: u64) -> Vec<u8> {
     file
 }
 
-/// Topic, log time, publish time and payload of each message, and the definitions.
-fn all(file: &[u8]) -> (Vec<(u16, u64, u64, Vec<u8>)>, Vec<String>, Result<(), FileError>) {
+/// Topic, log time, publish time and payload of each message, the definitions, and how it ended.
+type Read = (Vec<(u16, u64, u64, Vec<u8>)>, Vec<String>, Result<(), FileError>);
+
+fn all(file: &[u8]) -> Read {
     let (mut messages, mut definitions) = (Vec::new(), Vec::new());
     let result = crate::file::read(file, &mut |record| {
         match record {
