@@ -40,6 +40,7 @@ fn robot(wanted: &[&str]) -> Recording {
         (0..).zip(&payloads).for_each(|(id, payload)| file.extend(message(id, log_ns, payload)));
     }
     file.extend(record(2, &[0; 20]));
+    file.extend(b"\x89MCAP0\r\n");
     let mut recording = Recording::default();
     assert_eq!(recording.read(&file[..], wanted), Ok(()));
     recording
