@@ -51,6 +51,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("local-clock", &["timebase", "sys"]),
     ("link-emulator", &["timebase", "netsim", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
+    // For the air time of a broadcast, and the kernel's view of its clock.
+    ("doctor", &["netsim", "sys"]),
     (
         "lab",
         &[
@@ -62,6 +64,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "noctule",
             "peer",
             "link-emulator",
+            // For the fingerprint of the machine in `run.json`.
+            "doctor",
             // For the one reader of MCAP.
             "record",
             // For the peers that are a board and its companion.
@@ -90,6 +94,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "teleop",
             "peer",
             "lab",
+            "doctor",
             "link-emulator",
             "gateway",
             "codegen",

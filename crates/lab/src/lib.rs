@@ -13,7 +13,6 @@ mod clock_pair;
 mod clock_translation;
 pub mod compare;
 pub mod comparison_floor;
-pub mod doctor;
 pub mod engine;
 pub mod fact_table;
 #[cfg(test)]
