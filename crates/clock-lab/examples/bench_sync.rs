@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use noctule_lab::sync::live::LOADS;
+use noctule_clock_lab::live::LOADS;
 
 fn main() -> Result<(), String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,8 +15,8 @@ fn main() -> Result<(), String> {
     let chosen = |name: &&str| load.is_empty() || load.iter().any(|load| load == name);
     let loads: Vec<&str> = LOADS.into_iter().filter(chosen).collect();
     let seconds = seconds.parse().map_err(|_| format!("{seconds} is no whole number of seconds"))?;
-    let runs = noctule_lab::sync::live::measure(Path::new(noctule), seconds, &loads, Path::new(directory))?;
-    print!("{}", noctule_lab::sync::live::table(&runs));
+    let runs = noctule_clock_lab::live::measure(Path::new(noctule), seconds, &loads, Path::new(directory))?;
+    print!("{}", noctule_clock_lab::live::table(&runs));
     let left: u64 = runs.iter().filter_map(|run| run.whole.bound_violations).sum();
     if left > 0 { Err(format!("the truth left the bound {left} times")) } else { Ok(()) }
 }

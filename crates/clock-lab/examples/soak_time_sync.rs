@@ -16,7 +16,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let found = noctule_lab::sync::sweep::soak(first..first.saturating_add(count));
+    let found = noctule_clock_lab::sweep::soak(first..first.saturating_add(count));
     for (seed, accuracy) in &found {
         println!("seed {seed}: the truth left the bound {:?} times", accuracy.bound_violations);
     }

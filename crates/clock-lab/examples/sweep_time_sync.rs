@@ -3,5 +3,5 @@
 #![allow(clippy::print_stdout)]
 
 fn main() {
-    print!("{}", noctule_lab::sync::sweep::table());
+    print!("{}", noctule_clock_lab::sweep::table());
 }

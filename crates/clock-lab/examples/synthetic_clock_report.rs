@@ -1,12 +1,12 @@
 //! Writes the page of a simulated trace with a step: every chart, a withdrawn bound, rejected exchanges.
 //!
 //! For working on the page and for its browser test.
-//! `cargo run -p noctule-lab --example synthetic_clock_report -- FILE.html [SCENARIO] [SEED]`
+//! `cargo run -p noctule-clock-lab --example synthetic_clock_report -- FILE.html [SCENARIO] [SEED]`
 
 use std::path::Path;
 
-use noctule_lab::sync::page::{Heading, write_page};
-use noctule_lab::sync::{TraceRow, judge, panels::panels, replay};
+use noctule_clock_lab::page::{Heading, write_page};
+use noctule_clock_lab::{TraceRow, judge, panels::panels, replay};
 use noctule_netsim::{Scenario, round_trips};
 use noctule_time_sync::{BoundedConfig, EstimatorKind};
 

@@ -4,7 +4,7 @@ use noctule_time_sync::Estimate;
 use serde::Serialize;
 
 use super::replay::Replayed;
-use crate::trace::TraceRow;
+use noctule_lab::trace::TraceRow;
 
 /// Errors count from this long after the start and after each step.
 const SETTLING_S: f64 = 60.0;

@@ -15,6 +15,6 @@ pub mod panels;
 pub mod replay;
 pub mod sweep;
 
-pub use crate::trace::{self, TraceError, TraceRow};
 pub use accuracy::{Accuracy, judge};
+pub use noctule_lab::trace::{self, TraceError, TraceRow};
 pub use replay::{Replayed, replay, write_estimates};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use noctule::clock::{LocalClock, now};
+use noctule_local_clock::{LocalClock, now};
 use noctule_sys::{clock, scheduling};
 use noctule_time_sync::{Bounded, BoundedConfig};
 use noctule_timebase::Span;
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::accuracy::{Accuracy, judge_after};
 use super::replay::{Replayed, replay};
-use crate::clock_pair::{ClockPair, Ended, PairPlan, Side};
-use crate::network::Network;
-use crate::trace::TraceRow;
+use noctule_lab::clock_pair::{ClockPair, Ended, PairPlan, Side};
+use noctule_lab::network::Network;
+use noctule_lab::trace::TraceRow;
 
 /// What the server's clock does, but for the moment of its step.
 const DRIFT_PPM: u32 = 50;
@@ -96,7 +96,7 @@ pub fn measure(
     let about = json!({
         "schema": 1,
         "kind": "sync",
-        "host": crate::host::describe(),
+        "host": noctule_lab::host::describe(),
         "seconds": seconds,
         "clock": format!("ppm={DRIFT_PPM},step={STEP_MS}ms@{}s", seconds / 2),
         "runs": runs,
@@ -124,7 +124,8 @@ fn run(
 ) -> Result<Ended, String> {
     let start = now();
     let text = format!("offset=5s,ppm={DRIFT_PPM},step={STEP_MS}ms@{}ms", u64::from(seconds) * 500);
-    let fast: LocalClock = text.parse().map_err(|error: noctule::clock::ClockError| error.to_string())?;
+    let fast: LocalClock =
+        text.parse().map_err(|error: noctule_local_clock::ClockError| error.to_string())?;
     let (fast, own) = (fast.started(start), LocalClock::default());
     let both: &[String] = if stamps == "process" { &["--process-stamps".into()] } else { &[] };
     let pair = ClockPair::start(

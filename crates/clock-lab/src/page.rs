@@ -1,6 +1,6 @@
 //! A replayed trace as one self-contained page, or as one picture.
 //!
-//! What is drawn is decided in [`super::panels`]; the template is `report/web/sync.html`; its frame, its
+//! What is drawn is decided in [`super::panels`]; the template is `web/sync.html`; its frame, its
 //! look and its plots are those of the lab's report.
 
 use std::io;
@@ -9,9 +9,9 @@ use std::path::Path;
 use minijinja::{Environment, context};
 
 use super::accuracy::Accuracy;
-use crate::notation::count;
-use crate::report::panel::Panel;
-use crate::report::pictures;
+use noctule_lab::notation::count;
+use noctule_lab_report::panel::Panel;
+use noctule_lab_report::{page, pictures};
 
 /// What stands above the panels.
 pub struct Heading<'a> {
@@ -42,8 +42,8 @@ pub fn write_picture(path: &Path, heading: &Heading, panels: &[Panel]) -> io::Re
 
 fn render(heading: &Heading, accuracy: &Accuracy, panels: &[Panel]) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
-    environment.add_template("page.html", crate::report::PAGE)?;
-    environment.add_template("sync.html", include_str!("../report/web/sync.html"))?;
+    environment.add_template("page.html", page::FRAME)?;
+    environment.add_template("sync.html", include_str!("web/sync.html"))?;
     let (kind, word, sentence) = verdict(accuracy);
     environment.get_template("sync.html")?.render(context! {
         title => format!("Clock replay: {}", heading.trace),
@@ -60,11 +60,11 @@ fn render(heading: &Heading, accuracy: &Accuracy, panels: &[Panel]) -> Result<St
         version => env!("CARGO_PKG_VERSION"),
         // Plain structs of numbers and fixed words: no name of the user's can end the script element.
         material => serde_json::to_string(panels).unwrap_or_default(),
-        vendor_css => include_str!("../../../../web/vendor/uPlot.min.css"),
-        vendor_js => include_str!("../../../../web/vendor/uPlot.iife.min.js"),
-        css => include_str!("../report/web/report.css"),
-        plot_js => include_str!("../report/web/plot.js"),
-        js => include_str!("../report/web/sync.js"),
+        vendor_css => page::UPLOT_STYLE,
+        vendor_js => page::UPLOT_SCRIPT,
+        css => page::STYLE,
+        plot_js => page::PLOT_SCRIPT,
+        js => include_str!("web/sync.js"),
     })
 }
 
@@ -93,7 +93,7 @@ fn verdict(accuracy: &Accuracy) -> (&'static str, &'static str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::{TraceRow, judge, panels::panels, replay};
+    use crate::{TraceRow, judge, panels::panels, replay};
     use noctule_netsim::{Scenario, round_trips};
     use noctule_time_sync::EstimatorKind;
 

@@ -9,10 +9,10 @@ use noctule_time_sync::{Estimate, State};
 use super::accuracy;
 use super::allan;
 use super::replay::Replayed;
-use crate::report::panel::{
+use noctule_lab::trace::TraceRow;
+use noctule_lab_report::panel::{
     MarkKind, NamedLine, Panel, PanelAxis, PanelMark, Spacing, Unit, columns, extremes, occupied,
 };
-use crate::trace::TraceRow;
 
 /// Below this, scales of offsets are linear.
 const LINEAR_NS: f64 = 1_000.0;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use noctule_time_sync::{Counters, Estimate, Estimator, Rejection};
 
-use crate::trace::TraceRow;
+use noctule_lab::trace::TraceRow;
 
 /// What an estimator said after each exchange of a trace.
 pub struct Replayed {

@@ -7,7 +7,7 @@ use noctule_time_sync::{BoundedConfig, EstimatorKind};
 
 use super::accuracy::{Accuracy, judge};
 use super::replay::replay;
-use crate::trace::TraceRow;
+use noctule_lab::trace::TraceRow;
 
 /// Seeds 1 to this one.
 pub const SEEDS: u64 = 10;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use noctule::{Node, Publisher, Qos, Reliability, Subscriber, SubscriberBuilder, Wait as LibraryWait};
-use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Touch, Transport, Wait};
+use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Support, Touch, Transport, Wait};
 use noctule_sys::clock;
 use noctule_timebase::Span;
 
@@ -24,9 +24,9 @@ const KEY_BYTES: usize = 32;
 const EDGE_BYTES: usize = 16;
 
 /// As scenarios call it.
-pub(crate) const NAME: &str = "noctule";
+const NAME: &str = "noctule";
 /// What the option `reliability` may be.
-pub(crate) const RELIABILITIES: [&str; 3] = ["best_effort", "deadline_bound", "reliable"];
+const RELIABILITIES: [&str; 3] = ["best_effort", "deadline_bound", "reliable"];
 
 /// The peer `noctule`.
 pub(crate) struct Noctule;
@@ -53,6 +53,11 @@ impl Peer for Noctule {
         let mut description = floors::description(NAME, "shm", &waits, LARGE_BYTES);
         description.links.push("udp".into());
         description
+    }
+
+    fn support(&self) -> Support {
+        let reliabilities = RELIABILITIES.map(String::from).to_vec();
+        Support { options: BTreeMap::from([("reliability".into(), reliabilities)]), ..Support::default() }
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {

@@ -1,17 +1,17 @@
 //! Writes a complete report from made-up samples: every chart, a failed cell, skipped peers.
 //!
 //! For working on the page and for its browser test, which must not depend on a machine's mood.
-//! `cargo run --release -p noctule-lab --example synthetic_report -- DIR [SEED] [MESSAGES]`
+//! `cargo run --release -p noctule-lab-report --example synthetic_report -- DIR [SEED] [MESSAGES]`
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use noctule_lab::cell_statistics as statistics;
 use noctule_lab::random::Random;
-use noctule_lab::report;
 use noctule_lab::run::{Cell, Floor, Host, Published, Run, SCHEMA, ScenarioRecord, Skipped, ThresholdResult};
 use noctule_lab::samples::{CellSamples, Sample};
 use noctule_lab::statistics::LatencySummary;
+use noctule_lab_report as report;
 
 const TRIALS: u32 = 3;
 

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::merge::{Arrival, MergedCell};
-use crate::notation::{self, duration, size, three_digits};
-use crate::run::{Cell, Run};
+use noctule_lab::merge::{Arrival, MergedCell};
+use noctule_lab::notation::{self, duration, size, three_digits};
+use noctule_lab::run::{Cell, Run};
 
 const ON_TIME: &str = "on time";
 const P99: &str = "p99 of sent";
@@ -179,11 +179,11 @@ fn figure(run: &Run, row: &MergedCell, name: &str, sources: &mut Vec<String>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use crate::merge::merge;
-    use crate::run::Published;
+    use noctule_lab::fixture;
+    use noctule_lab::merge::merge;
+    use noctule_lab::run::Published;
 
-    fn cell(trial: u32, facts: &[(&str, f64)]) -> (Cell, crate::samples::CellSamples) {
+    fn cell(trial: u32, facts: &[(&str, f64)]) -> (Cell, noctule_lab::samples::CellSamples) {
         let (mut cell, samples) = fixture::round_trip("formats_rust", trial, &[1_000; 100]);
         cell.format = "json".into();
         cell.payload_bytes = 1024;
@@ -191,7 +191,7 @@ mod tests {
         (cell, samples)
     }
 
-    fn table(cells: Vec<(Cell, crate::samples::CellSamples)>, published: Vec<Published>) -> FactTable {
+    fn table(cells: Vec<(Cell, noctule_lab::samples::CellSamples)>, published: Vec<Published>) -> FactTable {
         let (mut run, samples) = fixture::run(cells);
         run.scenario.published = published;
         let merged = merge(&run, &samples);
@@ -233,7 +233,7 @@ mod tests {
             (cell, samples)
         };
         let mut run = vec![trial(0, 10, 550_000), trial(1, 10, 550_000), trial(2, 60, 710_000)];
-        let table = |run: &[(Cell, crate::samples::CellSamples)]| table(run.to_vec(), vec![]);
+        let table = |run: &[(Cell, noctule_lab::samples::CellSamples)]| table(run.to_vec(), vec![]);
         let found = table(&run);
         assert_eq!(found.headings[1..], [ON_TIME, P99, P99_9, WIRE_PER_PAYLOAD]);
         // 1 − (80 + 60) / 15,080; payload 100 × (15,080 + 30).

@@ -16,9 +16,9 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use super::ReportError;
-use crate::cell_statistics::end_to_end;
-use crate::run::Run;
-use crate::samples::CellSamples;
+use noctule_lab::cell_statistics::end_to_end;
+use noctule_lab::run::Run;
+use noctule_lab::samples::CellSamples;
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// The log shows interval maxima in units of this many recorded ones: milliseconds.
@@ -78,10 +78,10 @@ fn histogram(latencies: &[i64]) -> Histogram<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use crate::statistics::order_statistic;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    use noctule_lab::fixture;
+    use noctule_lab::statistics::order_statistic;
 
     #[test]
     fn the_log_reads_back_with_one_tagged_histogram_per_valid_cell() {
@@ -98,7 +98,7 @@ mod tests {
             };
             tags.push(interval.tag().unwrap().as_str().to_owned());
             let encoded = interval.encoded_histogram();
-            let compressed = fixture::decode_base64(encoded);
+            let compressed = decode_base64(encoded);
             let found: Histogram<u64> = Deserializer::new().deserialize(&mut compressed.as_slice()).unwrap();
             if tags.len() == 1 {
                 let mut latencies = end_to_end("round_trip", 2, &samples[0]);
@@ -119,5 +119,23 @@ mod tests {
     fn extreme_latencies_are_recorded_without_panic() {
         assert_eq!(histogram(&[]).len(), 0);
         assert_eq!(histogram(&[i64::MIN, -1, 0, 1, i64::MAX]).len(), 5);
+    }
+
+    /// Base64 of RFC 4648 with padding; panics on anything else.
+    fn decode_base64(text: &str) -> Vec<u8> {
+        const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut bits = 0u32;
+        let mut held = 0;
+        let mut bytes = Vec::new();
+        for letter in text.trim_end_matches('=').bytes() {
+            let value = ALPHABET.iter().position(|&x| x == letter).unwrap();
+            bits = bits << 6 | value as u32;
+            held += 6;
+            if held >= 8 {
+                held -= 8;
+                bytes.push((bits >> held) as u8);
+            }
+        }
+        bytes
     }
 }

@@ -15,12 +15,12 @@ use minijinja::{Environment, context};
 use serde::Serialize;
 
 use self::results::{RangeAxis, Row};
-use super::ReportError;
 use super::series::{BINS_PER_DECADE, Charts};
+use super::{ReportError, page};
 use crate::fact_table::FactTable;
-use crate::merge::MergedCell;
-use crate::notation::{self, count, three_digits};
-use crate::run::{CellKey, Run};
+use noctule_lab::merge::MergedCell;
+use noctule_lab::notation::{self, count, three_digits};
+use noctule_lab::run::{CellKey, Run};
 
 /// What a figure shows that the samples do not support.
 const WITHHELD: &str = "–";
@@ -37,7 +37,7 @@ pub fn write(path: &Path, run: &Run, merged: &[MergedCell], charts: &Charts) -> 
 
 fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
-    environment.add_template("page.html", super::PAGE)?;
+    environment.add_template("page.html", page::FRAME)?;
     environment.add_template("report.html", include_str!("web/report.html"))?;
     let axis = RangeAxis::of(merged);
     let labels: Vec<&str> = charts.cells.iter().map(|cell| cell.label.as_str()).collect();
@@ -74,10 +74,10 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
         source => run.scenario.source,
         version => env!("CARGO_PKG_VERSION"),
         material => material(charts),
-        vendor_css => include_str!("../../../../web/vendor/uPlot.min.css"),
-        vendor_js => include_str!("../../../../web/vendor/uPlot.iife.min.js"),
-        css => include_str!("web/report.css"),
-        plot_js => include_str!("web/plot.js"),
+        vendor_css => page::UPLOT_STYLE,
+        vendor_js => page::UPLOT_SCRIPT,
+        css => page::STYLE,
+        plot_js => page::PLOT_SCRIPT,
         js => include_str!("web/report.js"),
     })
 }

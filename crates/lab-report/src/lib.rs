@@ -2,30 +2,31 @@
 //!
 //! [`write_all`] puts everything into one directory: `run.json` (the contract), `samples.mcap` (every
 //! arrival), `latency.hlog`, `report.html`, and each chart as
-//! SVG and PNG in `charts/`. [`regenerate`] makes the derived files again from the first two.
+//! SVG and PNG in `charts/`; [`text_table`] is the same for a terminal. [`regenerate`] makes the derived files again from the first two.
 
+pub mod fact_table;
 pub mod hdr;
 pub mod html;
 pub mod mcap;
+pub mod page;
 pub mod palette;
 pub mod panel;
 pub mod pictures;
 pub mod series;
+pub mod text_table;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use self::series::Charts;
-use crate::merge::merge;
-use crate::run::{Run, RunFileError};
-use crate::samples::CellSamples;
+use noctule_lab::merge::merge;
+use noctule_lab::run::{Run, RunFileError};
+use noctule_lab::samples::CellSamples;
 
 /// Name of the machine-readable result in an output directory.
 pub const RUN_FILE: &str = "run.json";
 /// Name of the raw samples in an output directory.
 pub const SAMPLES_FILE: &str = "samples.mcap";
-/// What every page of the lab has around its content: head, title, scripts.
-pub(crate) const PAGE: &str = include_str!("web/page.html");
 /// Name of the page in an output directory.
 pub const PAGE_FILE: &str = "report.html";
 /// Name of the directory of pictures in an output directory.
@@ -117,7 +118,7 @@ fn write_derived(directory: &Path, run: &Run, samples: &[CellSamples]) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use noctule_lab::fixture;
 
     #[test]
     fn derived_files_come_back_from_the_run_and_its_samples_alone() {

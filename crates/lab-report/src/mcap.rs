@@ -21,9 +21,9 @@ use mcap::records::MessageHeader;
 use noctule_record::file::{self, FileError, Record};
 
 use super::ReportError;
-use crate::notation;
-use crate::run::{Cell, Run};
-use crate::samples::{CellSamples, Sample};
+use noctule_lab::notation;
+use noctule_lab::run::{Cell, Run};
+use noctule_lab::samples::{CellSamples, Sample};
 
 const SCHEMA_NAME: &str = "noctule/msg/Sample";
 const SCHEMA_TEXT: &str = "\
@@ -193,7 +193,7 @@ fn decode(bytes: &[u8]) -> Result<Sample, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use noctule_lab::fixture;
 
     #[test]
     fn samples_come_back_as_they_were_and_in_their_order() {

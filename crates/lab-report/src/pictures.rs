@@ -22,7 +22,7 @@ use super::ReportError;
 use super::palette::{CATEGORIES, magnitude, shares};
 use super::panel::Panel;
 use super::series::{Charts, HeatMap};
-use crate::notation::{count, duration, rate, size};
+use noctule_lab::notation::{count, duration, rate, size};
 
 /// Size of an SVG; a PNG has twice as many pixels each way.
 const SIZE: (u32, u32) = (960, 520);
@@ -391,8 +391,8 @@ impl Picture for HeatMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
-    use crate::merge::merge;
+    use noctule_lab::fixture;
+    use noctule_lab::merge::merge;
     use std::collections::BTreeSet;
 
     #[test]

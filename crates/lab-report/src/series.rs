@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::cell_statistics::{end_to_end_samples, latencies};
-use crate::merge::{MergedCell, pool};
-use crate::notation;
-use crate::run::{Block, CellKey, Floor, Run};
-use crate::samples::{CellSamples, Sample};
-use crate::statistics::{SAMPLES_BEYOND, order_statistic, percentile};
+use noctule_lab::cell_statistics::{end_to_end_samples, latencies};
+use noctule_lab::merge::{MergedCell, pool};
+use noctule_lab::notation;
+use noctule_lab::run::{Block, CellKey, Floor, Run};
+use noctule_lab::samples::{CellSamples, Sample};
+use noctule_lab::statistics::{SAMPLES_BEYOND, order_statistic, percentile};
 
 /// Dots over time drawn per experiment, all its trials together.
 pub const DOTS_MAX: usize = 2_000;

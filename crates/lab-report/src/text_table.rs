@@ -1,10 +1,10 @@
 //! The table at the end of a run, for a terminal.
 
 use crate::fact_table::FactTable;
-use crate::merge::{MergedCell, merge};
-use crate::notation;
-use crate::run::{CellKey, Run};
-use crate::samples::CellSamples;
+use noctule_lab::merge::{MergedCell, merge};
+use noctule_lab::notation;
+use noctule_lab::run::{CellKey, Run};
+use noctule_lab::samples::CellSamples;
 
 /// Renders the rows of a run, floors first, and what a reader must know to trust them.
 pub fn render(run: &Run, samples: &[CellSamples]) -> String {
@@ -76,7 +76,7 @@ const LEFT: [bool; 13] =
 
 fn cells(row: &MergedCell) -> Vec<String> {
     let key = &row.key;
-    let latency = |pick: fn(&crate::statistics::LatencySummary) -> Option<i64>| match &row.latency_ns {
+    let latency = |pick: fn(&noctule_lab::statistics::LatencySummary) -> Option<i64>| match &row.latency_ns {
         Some(latency) => pick(latency).map_or("–".into(), |ns| notation::duration(ns as f64)),
         None if row.may_saturate => "saturated".into(),
         None => "FAIL".into(),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sync::replay;
+use crate::replay;
 use noctule_netsim::{Scenario, round_trips};
 use noctule_time_sync::EstimatorKind;
 

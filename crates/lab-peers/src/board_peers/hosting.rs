@@ -10,22 +10,28 @@ use std::sync::Arc;
 use noctule::Node;
 use noctule_gateway::Gateway;
 use noctule_gateway::names::{dds_topic, dds_type};
-use noctule_peer::{Delegate, Open, PeerError};
+use noctule_peer::{Delegate, Need, Open, PeerError};
 use serde_json::Value;
 
 use super::{BUS_TYPE, Sides, device, topic};
-use crate::peer_manifest::{self as manifest, State};
+use noctule_lab::peer_manifest::{self as manifest, State};
 
 /// A gateway process whose peer was killed ends by itself after so many seconds.
 const SECONDS_MAX: &str = "900";
 
 /// The peer that is the application behind DDS.
-pub(crate) const DDS_PEER: &str = "cyclonedds";
+const DDS_PEER: &str = "cyclonedds";
 /// What joins the bus and DDS; the command builds it when it is wanted first.
 pub const DDS_BRIDGE: &str = "noctule-dds";
 
+/// What the option `gateway = "dds"` needs.
+pub(crate) fn dds_need() -> Need {
+    let (option, value) = ("gateway".into(), "dds".into());
+    Need { option, value, peer: DDS_PEER.into(), program: DDS_BRIDGE.into() }
+}
+
 /// Whether the application is behind DDS.
-pub(crate) fn is_through_dds(options: &BTreeMap<String, String>) -> bool {
+pub(super) fn is_through_dds(options: &BTreeMap<String, String>) -> bool {
     options.get("gateway").is_some_and(|gateway| gateway == "dds")
 }
 

@@ -33,7 +33,7 @@ use noctule_time_sync::Exchange;
 use noctule_timebase::Instant;
 
 pub use hosting::DDS_BRIDGE;
-pub(crate) use hosting::{DDS_PEER, is_through_dds};
+pub(crate) use hosting::dds_need;
 pub(crate) use mavlink::Mavlink;
 pub(crate) use xrce::Xrce;
 

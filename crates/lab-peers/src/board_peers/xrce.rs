@@ -3,7 +3,7 @@
 //! The line is serial, or UDP; by UDP the board must have a reader on the other side, whose address it is told.
 
 use noctule_board::{Client, ClientConfig, Endpoint, Line, State};
-use noctule_peer::{Delegate, Description, Open, Peer, PeerError, Transport, Wait};
+use noctule_peer::{Delegate, Description, Open, Peer, PeerError, Support, Transport, Wait};
 use noctule_sys::clock::three_clocks;
 use noctule_time_sync::Exchange;
 use noctule_timebase::Span;
@@ -34,6 +34,10 @@ impl Peer for Xrce {
         description.links.push("udp".into());
         description.modes = ["round_trip", "one_way"].map(String::from).to_vec();
         description
+    }
+
+    fn support(&self) -> Support {
+        Support { needs: vec![hosting::dds_need()], ..Support::default() }
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Duration;
 
-use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Transport, Wait};
+use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Support, Transport, Wait};
 
 pub(super) struct Memcpy;
 
@@ -18,6 +18,11 @@ impl Peer for Memcpy {
         let mut description = super::description("memcpy", "memory", &[Wait::Spin], 64 << 20);
         description.modes = vec!["one_way".into()];
         description
+    }
+
+    fn support(&self) -> Support {
+        // One process copies for itself; there is nobody to send to.
+        Support { is_alone: true, ..Support::default() }
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {

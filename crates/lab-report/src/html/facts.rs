@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::WITHHELD;
-use crate::merge::MergedCell;
-use crate::notation::{count, duration};
-use crate::run::{Cell, Run};
+use noctule_lab::merge::MergedCell;
+use noctule_lab::notation::{count, duration};
+use noctule_lab::run::{Cell, Run};
 
 #[derive(Serialize)]
 pub(super) struct TableRow {

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::WITHHELD;
-use crate::notation::{count, duration, rate, size};
-use crate::report::palette::{magnitude, shares};
-use crate::report::series::HeatMap;
+use crate::palette::{magnitude, shares};
+use crate::series::HeatMap;
+use noctule_lab::notation::{count, duration, rate, size};
 
 #[derive(Serialize)]
 pub(super) struct Map {

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::{WITHHELD, why};
-use crate::merge::MergedCell;
-use crate::notation::{count, duration, three_digits};
-use crate::report::series::CellSeries;
-use crate::statistics::LatencySummary;
+use crate::series::CellSeries;
+use noctule_lab::merge::MergedCell;
+use noctule_lab::notation::{count, duration, three_digits};
+use noctule_lab::statistics::LatencySummary;
 
 /// Position on the common logarithmic axis of the ranges, in per cent.
 pub(super) struct RangeAxis {

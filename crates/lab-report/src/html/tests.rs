@@ -1,8 +1,8 @@
 use super::*;
-use crate::fixture;
-use crate::merge::merge;
-use crate::run::{Skipped, ThresholdResult};
-use crate::samples::CellSamples;
+use noctule_lab::fixture;
+use noctule_lab::merge::merge;
+use noctule_lab::run::{Skipped, ThresholdResult};
+use noctule_lab::samples::CellSamples;
 
 fn page(run: &Run, samples: &[CellSamples]) -> String {
     let merged = merge(run, samples);

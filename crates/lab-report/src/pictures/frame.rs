@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use crate::notation::{self, duration, three_digits};
-use crate::report::panel::{MarkKind, Panel, PanelAxis, Spacing, Unit};
-use crate::report::series::{BINS_PER_DECADE, COLOURS, CellSeries, Charts, Sweep};
+use crate::panel::{MarkKind, Panel, PanelAxis, Spacing, Unit};
+use crate::series::{BINS_PER_DECADE, COLOURS, CellSeries, Charts, Sweep};
+use noctule_lab::notation::{self, duration, three_digits};
 
 /// Groups of experiments that get pictures.
 pub(super) const GROUPS_MAX: usize = 12;

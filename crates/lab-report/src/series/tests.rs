@@ -1,8 +1,8 @@
 use super::*;
-use crate::fixture;
-use crate::merge::merge;
+use noctule_lab::fixture;
+use noctule_lab::merge::merge;
 
-fn with(peer: &str, payload_bytes: u64, rate_hz: Option<f64>) -> (crate::run::Cell, CellSamples) {
+fn with(peer: &str, payload_bytes: u64, rate_hz: Option<f64>) -> (noctule_lab::run::Cell, CellSamples) {
     let latencies: Vec<i64> = (0..100).map(|i| 1000 + i + payload_bytes as i64).collect();
     let mut cell = fixture::round_trip(peer, 0, &latencies);
     cell.0.payload_bytes = payload_bytes;
@@ -10,7 +10,7 @@ fn with(peer: &str, payload_bytes: u64, rate_hz: Option<f64>) -> (crate::run::Ce
     cell
 }
 
-fn charts(cells: Vec<(crate::run::Cell, CellSamples)>) -> Charts {
+fn charts(cells: Vec<(noctule_lab::run::Cell, CellSamples)>) -> Charts {
     let (run, samples) = fixture::run(cells);
     Charts::of(&run, &merge(&run, &samples), &samples)
 }
