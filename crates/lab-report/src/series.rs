@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use noctule_lab::cell_statistics::{end_to_end_samples, latencies};
+use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{MergedCell, pool};
 use noctule_lab::notation;
 use noctule_lab::run::{Block, CellKey, Floor, Run};
@@ -233,21 +234,21 @@ fn cell_series(
             continue;
         };
         let recorded = &run.cells[trial];
-        let arrivals = end_to_end_samples(&recorded.mode, recorded.measured_nodes(), own);
+        let arrivals = end_to_end_samples(recorded.mode, recorded.measured_nodes(), own);
         let mut dots = trial_dots(&arrivals, dots_max);
         dots.trial = recorded.trial;
         dots.blocks.clone_from(&recorded.blocks);
         dots.start_s = start_ns(own).map_or(0.0, |start| (start - origin_ns) as f64 / 1e9);
         series.trials.push(dots);
     }
-    if cell.key.mode == "chain" {
+    if cell.key.mode == Mode::Chain {
         series.cumulative = cumulative(samples, cell);
     }
     series
 }
 
 fn group(key: &CellKey) -> String {
-    let mut group = format!("{}, {}", key.mode.replace('_', " "), notation::size(key.payload_bytes));
+    let mut group = format!("{}, {}", notation::in_words(key.mode), notation::size(key.payload_bytes));
     if let Some(rate_mhz) = key.rate_mhz {
         group = format!("{group}, {}", notation::rate(rate_mhz));
     }

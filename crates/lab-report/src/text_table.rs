@@ -1,6 +1,7 @@
 //! The table at the end of a run, for a terminal.
 
 use crate::fact_table::FactTable;
+use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{MergedCell, merge};
 use noctule_lab::notation;
 use noctule_lab::run::{CellKey, Run};
@@ -82,17 +83,17 @@ fn cells(row: &MergedCell) -> Vec<String> {
         None => "FAIL".into(),
     };
     let mode = match key.nodes {
-        2 => key.mode.clone(),
+        2 => key.mode.to_string(),
         nodes => format!("{} ({nodes})", key.mode),
     };
     vec![
         experiment(key),
-        key.link.clone(),
+        key.link.to_string(),
         mode,
         key.payload_bytes.to_string(),
         key.rate_mhz.map_or("closed".into(), |rate| (rate as f64 / 1e3).to_string()),
-        key.wait.clone(),
-        key.placement.clone(),
+        key.wait.to_string(),
+        key.placement.to_string(),
         latency(|latency| latency.p50),
         row.relative_half_spread().map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0)),
         latency(|latency| latency.p99),
@@ -117,9 +118,9 @@ fn experiment(key: &CellKey) -> String {
 /// What peers measured by themselves, with what was published beside it; nothing if they did not.
 fn facts(run: &Run, merged: &[MergedCell]) -> String {
     let label = |row: &MergedCell| {
-        let way = match row.key.mode.as_str() {
-            "round_trip" => String::new(),
-            mode => format!(" {} {}", mode.replace('_', " "), row.key.wait),
+        let way = match row.key.mode {
+            Mode::RoundTrip => String::new(),
+            mode => format!(" {} {}", notation::in_words(mode), row.key.wait),
         };
         format!("{} {}{way}", experiment(&row.key), notation::size(row.key.payload_bytes))
     };

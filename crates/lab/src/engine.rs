@@ -15,6 +15,7 @@ use noctule_timebase::Span;
 use crate::busy_cores::{self, BusyCores};
 use crate::clock_pair::{ClockPair, PairPlan, Side};
 use crate::clock_translation::{self, ClockTranslation};
+use crate::dimensions::Link;
 use crate::judge::judge;
 use crate::network::{Emulation, Network};
 use crate::node_process::NodeFault;
@@ -192,7 +193,7 @@ impl<'a> Engine<'a> {
 
     /// The line between the nodes, if that is their link; its noise is another one each trial.
     fn start_line(&self, cell: &CellPlan, session: &str) -> Result<Option<SerialLine>, NodeFault> {
-        if cell.link != "serial" {
+        if cell.link != Link::Serial {
             return Ok(None);
         }
         let place = (self.scratch.path(), session);
@@ -226,7 +227,7 @@ impl<'a> Engine<'a> {
         let [sender, receiver] = each.as_slice() else {
             return Err(NodeFault::Failed("there is not one clock for each of two hosts".into()));
         };
-        if cell.link == "serial" {
+        if cell.link == Link::Serial {
             // They are compared over the line, by what speaks there.
             let wire = serial_line::exchange_wire(&cell.options);
             return Ok(Some(TrialClocks { pair: None, each, start, wire }));

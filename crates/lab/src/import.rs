@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cell_statistics::{blocks, late, latencies, reordered};
+use crate::dimensions::{Link, Mode};
 use crate::host;
 use crate::merge::group;
 use crate::run::{Cell, Host, Published, Run, SCHEMA, ScenarioRecord};
@@ -300,7 +301,7 @@ fn cell(peer: &str, sent: &[Row], joined: &Joined) -> Cell {
         valid,
         why_invalid,
         reordered: Some(reordered(&joined.samples, 0)),
-        ..Cell::unmeasured(peer, "link:recorded", "round_trip")
+        ..Cell::unmeasured(peer, Link::Between("recorded".into()), Mode::RoundTrip)
     }
 }
 

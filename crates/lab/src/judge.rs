@@ -9,6 +9,7 @@ use noctule_peer::{Line, Slot};
 
 use crate::cell_statistics as statistics;
 use crate::clock_translation::Translation;
+use crate::dimensions::Mode;
 use crate::link_record::LinkRecord;
 use crate::plan::CellPlan;
 use crate::run::{Beside, Cell};
@@ -82,7 +83,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
 fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
     Cell {
         nodes: plan.nodes,
-        wait: plan.wait.clone(),
+        wait: plan.wait,
         placement: plan.placement(),
         format: plan.format.clone(),
         payload_bytes: plan.payload_bytes,
@@ -101,16 +102,16 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
             ..Beside::default()
         }),
         warm_up_sent: plan.warm_up_sent(),
-        ..Cell::unmeasured(&plan.peer, &plan.link_word(), &plan.mode)
+        ..Cell::unmeasured(&plan.peer, plan.run_link(), plan.mode)
     }
 }
 
 /// Nodes whose arrivals are measured: those on the clock of the source's host, or all if the clocks of
 /// both hosts were compared.
 fn receivers(plan: &CellPlan) -> Vec<u32> {
-    match plan.mode.as_str() {
+    match plan.mode {
         _ if plan.nodes == 1 => vec![0],
-        "round_trip" => vec![0],
+        Mode::RoundTrip => vec![0],
         // With two hosts only every second node shares the source's clock: two stamps of one host. An emulated
         // link is between namespaces of one machine, whose one clock all stamps are of.
         _ if plan.hosts == 2 && plan.across.is_none() && plan.clocks.is_empty() => {
@@ -147,12 +148,12 @@ fn collect(plan: &CellPlan, nodes: &[NodeResult]) -> CellSamples {
 fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSamples) {
     let Some(source) = nodes.first() else { return };
     let measured_nodes = cell.measured_nodes();
-    let latencies = statistics::end_to_end(&plan.mode, measured_nodes, samples);
-    let last = match plan.mode.as_str() {
-        "round_trip" => 0,
+    let latencies = statistics::end_to_end(plan.mode, measured_nodes, samples);
+    let last = match plan.mode {
+        Mode::RoundTrip => 0,
         _ => (measured_nodes - 1) as u16,
     };
-    let fan = if plan.mode == "fan_out" { u64::from(plan.nodes - 1) } else { 1 };
+    let fan = if plan.mode == Mode::FanOut { u64::from(plan.nodes - 1) } else { 1 };
     cell.sent = source.table.sent() * fan;
     cell.scheduled = plan.rate_hz.map(|_| plan.messages * fan);
     cell.received = latencies.len() as u64;
@@ -161,9 +162,9 @@ fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSa
     cell.duplicated = nodes.iter().map(|node| node.table.duplicated()).sum();
     cell.reordered = Some(statistics::reordered(samples, last));
     cell.blocks = statistics::blocks(&latencies);
-    cell.hops = match plan.mode.as_str() {
-        "chain" => statistics::chain_hops(samples, &receivers(plan)),
-        "fan_out" => statistics::fan_out_hops(samples, plan.nodes),
+    cell.hops = match plan.mode {
+        Mode::Chain => statistics::chain_hops(samples, &receivers(plan)),
+        Mode::FanOut => statistics::fan_out_hops(samples, plan.nodes),
         _ => vec![],
     };
     if plan.rate_hz.is_some() {
@@ -214,11 +215,11 @@ fn check_counts(nodes: &[NodeResult], why: &mut Vec<String>) {
 /// What a node received against what the node before it sent.
 fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
     for (node, result) in nodes.iter().enumerate() {
-        let before = match (plan.mode.as_str(), node) {
-            ("round_trip", 0) => 1,
+        let before = match (plan.mode, node) {
+            (Mode::RoundTrip, 0) => 1,
             _ if plan.nodes == 1 => 0,
             (_, 0) => continue,
-            ("chain", _) => node - 1,
+            (Mode::Chain, _) => node - 1,
             _ => 0,
         };
         let Some(sender) = nodes.get(before) else {
@@ -266,7 +267,7 @@ fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) -> O
 /// Hosts of one machine share its memory, and a middleware that notices does not need the link.
 fn check_way(cell: &Cell, across: bool, why: &mut Vec<String>) {
     let Some(wire_bytes) = cell.wire_bytes.filter(|_| across) else { return };
-    let fan = if cell.mode == "fan_out" { u64::from(cell.nodes.max(2) - 1) } else { 1 };
+    let fan = if cell.mode == Mode::FanOut { u64::from(cell.nodes.max(2) - 1) } else { 1 };
     // To a group one packet is enough for all receivers.
     let least_bytes = (cell.received / fan).saturating_mul(cell.payload_bytes);
     if wire_bytes < least_bytes {

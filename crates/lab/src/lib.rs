@@ -11,6 +11,7 @@ pub mod clock_pair;
 mod clock_translation;
 pub mod compare;
 pub mod comparison_floor;
+pub mod dimensions;
 pub mod engine;
 pub mod fixture;
 pub mod host;

@@ -160,7 +160,7 @@ pub fn pool(run: &Run, samples: &[CellSamples], trials: &[usize]) -> Vec<i64> {
     let mut pooled = Vec::new();
     for &trial in trials {
         if let (Some(cell), Some(samples)) = (run.cells.get(trial), samples.get(trial)) {
-            pooled.append(&mut end_to_end(&cell.mode, cell.measured_nodes(), samples));
+            pooled.append(&mut end_to_end(cell.mode, cell.measured_nodes(), samples));
         }
     }
     pooled

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::dimensions::{Link, Mode, Placement, Wait};
 use crate::run::CellKey;
 
 /// Nanoseconds with the unit that fits: `43 ns`, `1.23 µs`, `12.8 ms`, `3.05 s`.
@@ -110,28 +111,35 @@ pub fn distinguishing(keys: &[CellKey]) -> Vec<Vec<String>> {
         .collect()
 }
 
+/// A mode in running text: `round trip`, `fan out`.
+pub fn in_words(mode: Mode) -> String {
+    mode.to_string().replace('_', " ")
+}
+
 /// Properties that [`properties`] lists.
 pub const PROPERTIES: usize = 10;
 
 /// The properties of an experiment besides its peer (link, payload, rate, mode, wait, placement,
 /// format, clocks, options, what flows beside), `None` where they go without saying.
 pub fn properties(key: &CellKey) -> [Option<String>; PROPERTIES] {
-    let mode = match key.mode.as_str() {
-        "chain" | "fan_out" => format!("{} of {}", key.mode.replace('_', "-"), key.nodes),
-        mode => mode.replace('_', " "),
+    let mode = match key.mode {
+        Mode::Chain => format!("chain of {}", key.nodes),
+        Mode::FanOut => format!("fan-out of {}", key.nodes),
+        mode => in_words(mode),
     };
-    let placement = match key.placement.as_str() {
-        "" => None,
-        "free" => Some("any core".to_owned()),
-        cores if cores.contains(',') => Some(format!("cores {cores}")),
-        core => Some(format!("core {core}")),
+    let placement = match &key.placement {
+        Placement::Unknown => None,
+        Placement::Free => Some("any core".to_owned()),
+        Placement::Cores(cores) if cores.len() > 1 => Some(format!("cores {}", key.placement)),
+        Placement::Cores(_) => Some(format!("core {}", key.placement)),
     };
+    let link = key.link.to_string();
     [
-        (key.link != key.peer && key.link != "memory").then(|| key.link.clone()),
+        (link != key.peer && key.link != Link::Memory).then_some(link),
         Some(size(key.payload_bytes)),
         key.rate_mhz.map(rate),
         Some(mode),
-        (!key.wait.is_empty()).then(|| key.wait.clone()),
+        (key.wait != Wait::Unknown).then(|| key.wait.to_string()),
         placement,
         (key.format != "raw" && !key.format.is_empty()).then(|| key.format.clone()),
         (!key.clocks.is_empty()).then(|| format!("clocks \"{}\"", key.clocks.join("\", \""))),
@@ -180,11 +188,11 @@ mod tests {
     fn a_short_label_says_only_what_differs() {
         let key = |peer: &str, payload_bytes, placement: &str| CellKey {
             peer: peer.to_owned(),
-            link: "udp".to_owned(),
-            mode: "round_trip".to_owned(),
+            link: Link::Udp,
+            mode: Mode::RoundTrip,
             nodes: 2,
-            wait: "spin".to_owned(),
-            placement: placement.to_owned(),
+            wait: Wait::Spin,
+            placement: placement.parse().unwrap(),
             format: "raw".to_owned(),
             payload_bytes,
             rate_mhz: None,

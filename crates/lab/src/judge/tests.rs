@@ -1,23 +1,24 @@
 //! Every check must be able to fail.
 
-use noctule_peer::Table;
+use noctule_peer::{Table, Touch};
 
 use super::*;
 use crate::clock_translation::ClockTranslation;
+use crate::dimensions::{Link, Wait};
 use crate::serial_line::LineFigures;
 
-fn plan(mode: &str, nodes: u32, rate_hz: Option<f64>) -> CellPlan {
+fn plan(mode: Mode, nodes: u32, rate_hz: Option<f64>) -> CellPlan {
     CellPlan {
         peer: "x".into(),
-        link: "udp".into(),
-        mode: mode.into(),
+        link: Link::Udp,
+        mode,
         nodes,
         payload_bytes: 64,
         rate_hz,
-        wait: "block".into(),
+        wait: Wait::Block,
         cores: vec![0, 1],
         format: "raw".into(),
-        touch: "header".into(),
+        touch: Touch::Header,
         hosts: 1,
         clocks: vec![],
         beside: None,
@@ -98,7 +99,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
     });
     let nodes = vec![honest(node(true, None)), honest(lossy)];
     let (cell, samples) =
-        judge(&plan("one_way", 2, Some(1000.0)), 4, Ok(Trial { nodes, ..Trial::default() }));
+        judge(&plan(Mode::OneWay, 2, Some(1000.0)), 4, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!(cell.why_invalid, Vec::<String>::new());
     assert_eq!((cell.sent, cell.received, cell.lost, cell.late, cell.duplicated), (100, 99, 1, 1, 2));
     assert_eq!((cell.trial, samples.len()), (4, 99));
@@ -111,7 +112,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
 #[test]
 fn fan_out_counts_deliveries() {
     let nodes = vec![honest(node(true, None)), honest(node(false, Some(10))), honest(node(false, Some(30)))];
-    let (cell, _) = judge(&plan("fan_out", 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
+    let (cell, _) = judge(&plan(Mode::FanOut, 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!((cell.sent, cell.received, cell.hops.len()), (200, 200, 2));
 }
 
@@ -120,7 +121,7 @@ fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
     // The forwarder sends a little after it has received.
     let forwarder = edit(node(true, Some(10_000)), |_, slot| slot.sent_ns = slot.received_ns + 5);
     let nodes = vec![honest(node(true, None)), honest(forwarder), honest(node(false, Some(35_000)))];
-    let (cell, _) = judge(&plan("chain", 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
+    let (cell, _) = judge(&plan(Mode::Chain, 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     let hops: Vec<_> = cell.hops.iter().map(|hop| hop.latency_ns.unwrap().max).collect();
     assert_eq!(hops, [10_000, 25_000]);
@@ -129,14 +130,14 @@ fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
 
 #[test]
 fn two_hosts_are_measured_by_stamps_of_one() {
-    let mut plan = plan("chain", 5, None);
+    let mut plan = plan(Mode::Chain, 5, None);
     plan.hosts = 2;
     let forward = |after| honest(edit(node(true, Some(after)), |_, slot| slot.sent_ns = slot.received_ns));
     let nodes =
         vec![honest(node(true, None)), forward(10), forward(20), forward(30), honest(node(false, Some(44)))];
     let (cell, samples) = judge(&plan, 0, Ok(Trial { nodes, ..Trial::default() }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
-    assert_eq!(cell.link, "link:veth");
+    assert_eq!(cell.link, Link::veth());
     assert!(samples.iter().all(|sample| sample.node % 2 == 0));
     let hops: Vec<_> = cell.hops.iter().map(|hop| (hop.from, hop.to, hop.latency_ns.unwrap().max)).collect();
     assert_eq!(hops, [(0, 2, 20), (2, 4, 24)]);
@@ -144,8 +145,8 @@ fn two_hosts_are_measured_by_stamps_of_one() {
 
 #[test]
 fn failed_trial_is_a_cell_with_its_reason() {
-    let mut planned = plan("one_way", 2, None);
-    planned.beside = Some(Box::new(plan("one_way", 2, Some(50.0))));
+    let mut planned = plan(Mode::OneWay, 2, None);
+    planned.beside = Some(Box::new(plan(Mode::OneWay, 2, Some(50.0))));
     let (cell, samples) = judge(&planned, 0, Err("node 1 (x) exited with code 3 while sending".into()));
     assert_eq!(
         cell.key().beside.map(|beside| beside.rate_mhz),
@@ -160,7 +161,7 @@ fn failed_trial_is_a_cell_with_its_reason() {
 fn a_node_that_lies_about_its_counts_is_found_out() {
     let mut liar = honest(node(false, Some(5)));
     liar.done = liar.done.with("received", 101);
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), liar]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), liar]);
     assert_eq!(why, ["node 1 says received=101, its record holds 100"]);
 }
 
@@ -171,7 +172,7 @@ fn messages_that_nobody_sent_are_a_disagreement() {
             slot.sent_ns = 0;
         }
     }));
-    let why = reasons(&plan("one_way", 2, None), vec![source, honest(node(false, Some(5)))]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![source, honest(node(false, Some(5)))]);
     assert!(
         why.contains(&"peers disagree: node 1 received 10 messages that node 0 never sent".to_owned()),
         "{why:?}"
@@ -182,7 +183,7 @@ fn messages_that_nobody_sent_are_a_disagreement() {
 fn dropped_samples_and_torn_messages_are_named() {
     let mut sink = honest(node(false, Some(5)));
     sink.done = sink.done.with("overrun", 4).with("unexpected", 2);
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), sink]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), sink]);
     assert_eq!(
         why,
         [
@@ -199,7 +200,7 @@ fn negative_latency_is_an_error_and_not_hidden() {
             slot.received_ns -= 1000;
         }
     }));
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), sink]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), sink]);
     assert_eq!(why, ["1 of 100 latencies are negative (down to -995 ns): a clock or a stamp of x is wrong"]);
 }
 
@@ -207,7 +208,7 @@ fn negative_latency_is_an_error_and_not_hidden() {
 fn a_rate_that_was_not_held_is_named_with_what_was_achieved() {
     let behind = honest(edit(node(true, None), |index, slot| slot.sent_ns += index as i64 * 1_000_000));
     let why =
-        reasons(&plan("one_way", 2, Some(1000.0)), vec![behind, honest(node(false, Some(200_000_000)))]);
+        reasons(&plan(Mode::OneWay, 2, Some(1000.0)), vec![behind, honest(node(false, Some(200_000_000)))]);
     assert_eq!(
         why,
         [
@@ -225,7 +226,7 @@ fn a_rate_that_was_not_held_is_named_with_what_was_achieved() {
         }
     }));
     let (cell, _) = judge(
-        &plan("one_way", 2, Some(1000.0)),
+        &plan(Mode::OneWay, 2, Some(1000.0)),
         0,
         Ok(Trial { nodes: vec![short, sink], ..Trial::default() }),
     );
@@ -242,7 +243,7 @@ fn a_hiccup_that_was_caught_up_with_is_late_not_invalid() {
     }));
     let sink = honest(node(false, Some(5_900_000)));
     let (cell, _) = judge(
-        &plan("one_way", 2, Some(1000.0)),
+        &plan(Mode::OneWay, 2, Some(1000.0)),
         0,
         Ok(Trial { nodes: vec![hiccup, sink], ..Trial::default() }),
     );
@@ -254,13 +255,13 @@ fn a_hiccup_that_was_caught_up_with_is_late_not_invalid() {
 #[test]
 fn silence_is_not_a_result() {
     let deaf = honest(node(false, None));
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), deaf]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), deaf]);
     assert_eq!(why, ["nothing arrived: 100 messages were sent, none received"]);
 }
 
 #[test]
 fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
-    let mut plan = plan("one_way", 2, Some(1000.0));
+    let mut plan = plan(Mode::OneWay, 2, Some(1000.0));
     plan.hosts = 2;
     plan.clocks = vec![String::new(), "offset=1s".into()];
     // The receiver's clock is a second ahead; 40 µs each way, and 70 µs for a message.
@@ -307,14 +308,14 @@ fn facts_are_those_of_the_first_node_and_only_numbers() {
         initiator.done.with("fact.encode_ns", 12.5).with("fact.note", "fast").with("fact.rate", "inf");
     echo.done = echo.done.with("fact.encode_ns", 99);
     let nodes = vec![initiator, echo];
-    let (cell, _) = judge(&plan("round_trip", 2, None), 0, Ok(Trial { nodes, ..Trial::default() }));
+    let (cell, _) = judge(&plan(Mode::RoundTrip, 2, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!(cell.why_invalid, [""; 0]);
     assert_eq!(cell.facts.into_iter().collect::<Vec<_>>(), [("encode_ns".to_owned(), 12.5)]);
 }
 
 #[test]
 fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
-    let mut measured = plan("one_way", 2, Some(1000.0));
+    let mut measured = plan(Mode::OneWay, 2, Some(1000.0));
     measured.beside = Some(Box::new(CellPlan { payload_bytes: 1000, ..measured.clone() }));
     let nodes = || vec![honest(node(true, None)), honest(node(false, Some(10)))];
     let judged = |other: Vec<NodeResult>| {
@@ -342,17 +343,20 @@ fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
 
 #[test]
 fn across_an_emulated_link_all_stamps_are_of_one_clock() {
-    let mut plan = plan("one_way", 2, None);
+    let mut plan = plan(Mode::OneWay, 2, None);
     (plan.hosts, plan.across) = (2, Some("wifi".into()));
     let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
     let trial = Trial { nodes, wire_bytes: Some(12_800), ..Trial::default() };
     let (cell, _) = judge(&plan, 0, Ok(trial));
-    assert_eq!((cell.link.as_str(), cell.received, cell.wire_bytes), ("link:wifi", 100, Some(12_800)));
+    assert_eq!(
+        (cell.link.to_string().as_str(), cell.received, cell.wire_bytes),
+        ("link:wifi", 100, Some(12_800))
+    );
 }
 
 #[test]
 fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
-    let mut plan = plan("one_way", 2, None);
+    let mut plan = plan(Mode::OneWay, 2, None);
     (plan.hosts, plan.across, plan.expect) = (2, Some("wifi".into()), Some("may_saturate".into()));
     let judged = |wire_bytes, refused| {
         let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
@@ -375,7 +379,7 @@ fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
 
 #[test]
 fn a_line_that_was_late_itself_is_not_excused_by_what_its_peer_may_do() {
-    let mut plan = plan("one_way", 2, None);
+    let mut plan = plan(Mode::OneWay, 2, None);
     plan.expect = Some("may_saturate".into());
     let judged = |faults: &[&str]| {
         let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
