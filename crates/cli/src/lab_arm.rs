@@ -98,7 +98,7 @@ fn cell_costs(cell: &Cell, samples: &CellSamples, models: &mut Models) -> Result
         link: cell.link.clone(),
         rate_hz,
         trial: cell.trial,
-        why_invalid: cell.why_invalid.clone(),
+        why_invalid: cell.why_invalid.iter().map(ToString::to_string).collect(),
         why_not,
         hold,
         age,

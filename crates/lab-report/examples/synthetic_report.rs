@@ -172,7 +172,7 @@ impl Maker {
             if cell.peer == "zenoh" && cell.payload_bytes == 1_000_000 && cell.trial == 1 {
                 cell.valid = false;
                 cell.latency_ns = None;
-                cell.why_invalid = vec!["rate not held: 612 of 1000 messages were sent in time".to_owned()];
+                cell.why_invalid = vec!["rate not held: 612 of 1000 messages were sent in time".into()];
             }
         }
         (run(self.cells), self.samples)

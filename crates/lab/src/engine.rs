@@ -28,6 +28,7 @@ use crate::serial_line::{self, SerialLine};
 use crate::trace::TraceRow;
 pub use crate::trial::Settings;
 use crate::trial::{NodeResult, Trial};
+use crate::validity::Invalid;
 
 /// Clocks of a trial count from this long after the first exchange: until then their drift is settled
 /// and, where all is well, all nodes are connected.
@@ -115,7 +116,7 @@ impl<'a> Engine<'a> {
                     measured.iter_mut().for_each(|measured| measured.interrupted = true);
                     break;
                 }
-                Err(NodeFault::Failed(why)) => Err(why),
+                Err(NodeFault::Failed(why)) => Err(Invalid::Failed(why)),
                 Ok(trial) => Ok(trial),
             };
             let (result, samples) = judge(cell, trial, nodes);

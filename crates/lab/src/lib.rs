@@ -36,3 +36,4 @@ pub mod session;
 pub mod statistics;
 pub mod trace;
 mod trial;
+pub mod validity;

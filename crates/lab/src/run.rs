@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::dimensions::{Link, Mode, Placement, Wait};
 use crate::link_record::LinkRecord;
 use crate::statistics::LatencySummary;
+use crate::validity::Invalid;
 
 /// Version of the `run.json` layout written by this crate.
 pub const SCHEMA: u32 = 1;
@@ -161,7 +162,7 @@ pub struct Cell {
     /// False if any validity check failed; then there is no summary.
     pub valid: bool,
     /// The failed checks, one sentence each; empty if valid.
-    pub why_invalid: Vec<String>,
+    pub why_invalid: Vec<Invalid>,
 
     /// `may_saturate`: the cell may be invalid without failing the run.
     #[serde(default)]
@@ -435,7 +436,11 @@ impl Cell {
 
     /// The cell is valid but for a sender that did not keep its schedule.
     pub fn is_only_slow(&self) -> bool {
-        !self.valid && self.rate_held == Some(false) && self.why_invalid.len() == 1
+        // A reason that was read back from a file is only a sentence; `rate_held` says then that the rate is one of them.
+        let [only] = self.why_invalid.as_slice() else { return false };
+        !self.valid
+            && self.rate_held == Some(false)
+            && (only.is_rate() || matches!(only, Invalid::Recorded(_)))
     }
 
     /// What makes two cells the same experiment: everything but trial and results.

@@ -12,6 +12,8 @@ use noctule_netsim::link::{parse_share, parse_time};
 use noctule_netsim::serial::{Adapter, BAUD_RANGE, FIFO_16550, Noise, SerialSpec, SerialStatistics};
 use noctule_timebase::Span;
 
+use crate::validity::Invalid;
+
 /// USB frames of an adapter at full speed.
 const USB_FRAME: Span = Span::from_ms(1);
 /// Noise beyond this leaves no message whole.
@@ -79,7 +81,7 @@ pub(crate) struct LineFigures {
     /// Bytes of both directions.
     pub(crate) wire_bytes: u64,
     /// Why the line was not what was asked for.
-    pub(crate) faults: Vec<String>,
+    pub(crate) faults: Vec<Invalid>,
 }
 
 impl SerialLine {
@@ -133,11 +135,7 @@ impl LineFigures {
         let late_ns = report.lateness_ns.p99.unwrap_or(0);
         figures.facts.insert("line_late_p99_ns".into(), late_ns as f64);
         if late_ns > LATE_NS_MAX {
-            let real_time = if report.real_time { "" } else { "; run as root, so that it has priority" };
-            figures.faults.push(format!(
-                "the emulated line was late itself: one byte in a hundred by more than {} µs{real_time}",
-                late_ns / 1000
-            ));
+            figures.faults.push(Invalid::LineLate { late_ns, real_time: report.real_time });
         }
         let of_both = |count: fn(&SerialStatistics) -> u64| report.directions.iter().map(count).sum::<u64>();
         let hit = of_both(|direction| direction.flipped + direction.dropped + direction.inserted);

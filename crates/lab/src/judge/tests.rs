@@ -81,7 +81,12 @@ fn reasons(plan: &CellPlan, nodes: Vec<NodeResult>) -> Vec<String> {
     let (cell, _) = judge(plan, 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!(cell.valid, cell.why_invalid.is_empty());
     assert_eq!(cell.valid, cell.latency_ns.is_some(), "a summary exactly if valid");
-    cell.why_invalid
+    said(&cell)
+}
+
+/// The reasons as `run.json` has them.
+fn said(cell: &Cell) -> Vec<String> {
+    cell.why_invalid.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -100,7 +105,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
     let nodes = vec![honest(node(true, None)), honest(lossy)];
     let (cell, samples) =
         judge(&plan(Mode::OneWay, 2, Some(1000.0)), 4, Ok(Trial { nodes, ..Trial::default() }));
-    assert_eq!(cell.why_invalid, Vec::<String>::new());
+    assert_eq!(said(&cell), Vec::<String>::new());
     assert_eq!((cell.sent, cell.received, cell.lost, cell.late, cell.duplicated), (100, 99, 1, 1, 2));
     assert_eq!((cell.trial, samples.len()), (4, 99));
     assert_eq!((cell.scheduled, cell.rate_held, cell.is_only_slow()), (Some(100), Some(true), false));
@@ -147,14 +152,15 @@ fn two_hosts_are_measured_by_stamps_of_one() {
 fn failed_trial_is_a_cell_with_its_reason() {
     let mut planned = plan(Mode::OneWay, 2, None);
     planned.beside = Some(Box::new(plan(Mode::OneWay, 2, Some(50.0))));
-    let (cell, samples) = judge(&planned, 0, Err("node 1 (x) exited with code 3 while sending".into()));
+    let (cell, samples) =
+        judge(&planned, 0, Err(Invalid::Failed("node 1 (x) exited with code 3 while sending".into())));
     assert_eq!(
         cell.key().beside.map(|beside| beside.rate_mhz),
         Some(Some(50_000)),
         "still its own experiment"
     );
     assert!(!cell.valid && samples.is_empty() && cell.latency_ns.is_none());
-    assert_eq!(cell.why_invalid, ["node 1 (x) exited with code 3 while sending"]);
+    assert_eq!(said(&cell), ["node 1 (x) exited with code 3 while sending"]);
 }
 
 #[test]
@@ -230,7 +236,7 @@ fn a_rate_that_was_not_held_is_named_with_what_was_achieved() {
         0,
         Ok(Trial { nodes: vec![short, sink], ..Trial::default() }),
     );
-    assert_eq!(cell.why_invalid, ["the rate was not held: 60 of 100 messages were sent"]);
+    assert_eq!(said(&cell), ["the rate was not held: 60 of 100 messages were sent"]);
     assert_eq!((cell.sent, cell.scheduled, cell.is_only_slow()), (60, Some(100), true));
 }
 
@@ -290,14 +296,14 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
         judge(&plan, 0, Ok(Trial { nodes, clocks: Some(clocks), ..Trial::default() })).0
     };
     let cell = judged("since=0");
-    assert_eq!(cell.why_invalid, Vec::<String>::new());
+    assert_eq!(said(&cell), Vec::<String>::new());
     assert_eq!(cell.received, 100, "a receiver on the other host is measured");
     let latency = cell.latency_ns.unwrap();
     assert!((69_000..71_000).contains(&latency.p50.unwrap()), "{latency:?}");
     assert!((40_000..60_000).contains(&cell.clock_bound_ns), "{}", cell.clock_bound_ns);
 
     let cell = judged("offset=1ms,since=0");
-    assert!(cell.why_invalid[0].starts_with("100 of 100 latencies are wrong by more than their clock bound"));
+    assert!(said(&cell)[0].starts_with("100 of 100 latencies are wrong by more than their clock bound"));
     assert_eq!(cell.latency_ns, None);
 }
 
@@ -309,7 +315,7 @@ fn facts_are_those_of_the_first_node_and_only_numbers() {
     echo.done = echo.done.with("fact.encode_ns", 99);
     let nodes = vec![initiator, echo];
     let (cell, _) = judge(&plan(Mode::RoundTrip, 2, None), 0, Ok(Trial { nodes, ..Trial::default() }));
-    assert_eq!(cell.why_invalid, [""; 0]);
+    assert_eq!(said(&cell), [""; 0]);
     assert_eq!(cell.facts.into_iter().collect::<Vec<_>>(), [("encode_ns".to_owned(), 12.5)]);
 }
 
@@ -323,7 +329,7 @@ fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
         judge(&measured, 0, Ok(trial)).0
     };
     let cell = judged(nodes());
-    assert_eq!(cell.why_invalid, Vec::<String>::new());
+    assert_eq!(said(&cell), Vec::<String>::new());
     let beside = cell.beside.unwrap();
     assert_eq!((beside.payload_bytes, beside.sent, beside.received), (1000, 100, 100));
     let stopped = edit(node(true, None), |index, slot| {
@@ -337,7 +343,7 @@ fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
         }
     });
     let cell = judged(vec![honest(stopped), honest(heard)]);
-    assert_eq!(cell.why_invalid, ["beside it: the rate was not held: 40 of 100 messages were sent"]);
+    assert_eq!(said(&cell), ["beside it: the rate was not held: 40 of 100 messages were sent"]);
     assert_eq!(cell.latency_ns, None);
 }
 
@@ -363,12 +369,12 @@ fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
         let link = Some(LinkRecord { refused, ..LinkRecord::default() });
         judge(&plan, 0, Ok(Trial { nodes, wire_bytes: Some(wire_bytes), link, ..Trial::default() })).0
     };
-    assert_eq!(judged(6_400, 0).why_invalid, Vec::<String>::new());
+    assert_eq!(said(&judged(6_400, 0)), Vec::<String>::new());
     assert_eq!(judged(6_400, 0).emulated_link, Some(LinkRecord::default()));
     let round = judged(6_399, 0);
-    assert!(round.why_invalid[0].starts_with("the messages took another way than the link"), "{round:?}");
+    assert!(said(&round)[0].starts_with("the messages took another way than the link"), "{round:?}");
     let faulty = judged(6_400, 3);
-    assert!(faulty.why_invalid[0].contains("overflowed: 3 packets"), "{faulty:?}");
+    assert!(said(&faulty)[0].contains("overflowed: 3 packets"), "{faulty:?}");
     assert_eq!((faulty.valid, faulty.latency_ns), (false, None));
     assert_eq!(
         (round.expect.is_some(), faulty.expect),
@@ -381,15 +387,13 @@ fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
 fn a_line_that_was_late_itself_is_not_excused_by_what_its_peer_may_do() {
     let mut plan = plan(Mode::OneWay, 2, None);
     plan.expect = Some("may_saturate".into());
-    let judged = |faults: &[&str]| {
+    let judged = |faults: &[Invalid]| {
         let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
-        let line = LineFigures {
-            faults: faults.iter().map(|fault| (*fault).into()).collect(),
-            ..LineFigures::default()
-        };
+        let line = LineFigures { faults: faults.to_vec(), ..LineFigures::default() };
         judge(&plan, 0, Ok(Trial { nodes, line, ..Trial::default() })).0
     };
     assert_eq!((judged(&[]).valid, judged(&[]).expect.as_deref()), (true, Some("may_saturate")));
-    let late = judged(&["late"]);
-    assert_eq!((late.valid, late.expect, late.why_invalid), (false, None, vec!["late".to_owned()]));
+    let fault = Invalid::LineLate { late_ns: 250_000, real_time: true };
+    let late = judged(std::slice::from_ref(&fault));
+    assert_eq!((late.valid, late.expect, late.why_invalid), (false, None, vec![fault]));
 }
