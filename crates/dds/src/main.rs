@@ -144,13 +144,14 @@ fn report(arguments: &Arguments, status: &BridgeStatus) {
     say(&format!("DDS domain {}: {} other participants{standby}", arguments.domain, status.participants));
     for route in &status.routes {
         let RouteStatus { samples, unreadable, refused, too_large, missed, ignored, .. } = route;
+        let unread = if route.route.is_read { "" } else { ", not read there" };
         let (way, stamped) = match route.route.direction {
             Direction::FromDds => ("from DDS", format!(", {}", route.stamping.describe())),
             Direction::ToDds => ("to DDS", String::new()),
         };
         say(&format!(
             "  {} {} {way}: {samples} samples, {unreadable} unreadable, {refused} refused, {too_large} too large, \
-             {missed} missed, {ignored} of other bridges{stamped}",
+             {missed} missed, {ignored} of other bridges{stamped}{unread}",
             route.route.topic, route.route.type_name
         ));
     }
@@ -163,6 +164,7 @@ fn route_json(route: &RouteStatus) -> Value {
         "type": route.route.type_name,
         "way": match route.route.direction { Direction::FromDds => "from_dds", Direction::ToDds => "to_dds" },
         "reliability": qos.reliability.to_string(), "durability": qos.durability.to_string(),
+        "is_read": route.route.is_read,
         "keep_last": qos.depth,
         "deadline_ns": qos.deadline.map(|span| span.ns()), "lifespan_ns": qos.lifespan.map(|span| span.ns()),
         "samples": route.samples, "bytes": route.bytes, "unreadable": route.unreadable,

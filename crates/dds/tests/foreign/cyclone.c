@@ -1,16 +1,19 @@
 /* A program of somebody else's: Cyclone DDS, one topic of std_msgs/msg/String, told what to do by its arguments.
  *
  *   cyclone write DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
- *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
+ *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT [TYPE]
+ *   cyclone stream DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
  *   cyclone types DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT USER_DATA
  *   cyclone ping  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
  *
  * write: waits for a reader unless its samples are kept for late ones, writes "TEXT 0", "TEXT 1", …, then each line
- * of its input until that ends. read: prints COUNT samples, one per line, and ends.
+ * of its input until that ends. stream: waits for nobody, writes COUNT copies of TEXT as one sample every 10 ms until its input
+ * ends, and prints "readers N" when the number of its readers changes. read: prints COUNT samples, one per line, and ends.
  * types: a reader with that USER_DATA; prints the USER_DATA of the writer that it matches, COUNT times at most until its input ends. ping: COUNT round trips from TOPICping to TOPICpong,
  * then "rtt_ns MIN P50 P99". Whatever takes longer than 30 s fails. */
 #define _POSIX_C_SOURCE 200809L
 #include <dds/dds.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +26,7 @@
 
 static dds_entity_t participant;
 static dds_qos_t *qos;
+static const char *type_name; /* instead of the string's, if any */
 
 static void fail(const char *what, dds_return_t code) {
     fprintf(stderr, "%s: %s\n", what, dds_strretcode(code));
@@ -32,7 +36,9 @@ static void fail(const char *what, dds_return_t code) {
 static dds_entity_t topic(const char *name, const char *suffix) {
     char full[256];
     snprintf(full, sizeof full, "%s%s", name, suffix);
-    dds_entity_t made = dds_create_topic(participant, &std_msgs_msg_dds__String__desc, full, NULL, NULL);
+    dds_topic_descriptor_t named = std_msgs_msg_dds__String__desc;
+    if (type_name) named.m_typename = type_name;
+    dds_entity_t made = dds_create_topic(participant, &named, full, NULL, NULL);
     if (made < 0) fail("topic", made);
     return made;
 }
@@ -81,6 +87,27 @@ static void write_all(const char *name, int count, const char *text, bool keeps)
         line[strcspn(line, "\n")] = 0;
         write_one(writer, line);
     }
+}
+
+static void stream(const char *name, int count, const char *text) {
+    dds_entity_t writer = dds_create_writer(participant, topic(name, ""), qos, NULL);
+    if (writer < 0) fail("writer", writer);
+    size_t length = strlen(text);
+    char *copies = malloc(length * (size_t)count + 1);
+    for (int i = 0; i < count; i++) memcpy(copies + length * (size_t)i, text, length);
+    copies[length * (size_t)count] = 0;
+    struct pollfd input = { .fd = 0, .events = POLLIN };
+    for (int before = -1; poll(&input, 1, 10) == 0;) {
+        dds_publication_matched_status_t matched;
+        dds_get_publication_matched_status(writer, &matched);
+        if ((int)matched.current_count != before) {
+            before = (int)matched.current_count;
+            printf("readers %d\n", before);
+            fflush(stdout);
+        }
+        write_one(writer, copies);
+    }
+    free(copies);
 }
 
 static int take(dds_entity_t reader, bool print) {
@@ -177,7 +204,8 @@ int main(int argc, char **argv) {
                                 DDS_LENGTH_UNLIMITED); /* as ROS 2 does: late readers get all of the history */
     if (strcmp(argv[1], "write") == 0) write_all(argv[3], count, argc > 7 ? argv[7] : "", keeps);
     else if (strcmp(argv[1], "types") == 0) types(argv[3], count, argc > 7 ? argv[7] : "");
-    else if (strcmp(argv[1], "read") == 0) read_all(argv[3], count);
+    else if (strcmp(argv[1], "stream") == 0) stream(argv[3], count, argc > 7 ? argv[7] : "");
+    else if (strcmp(argv[1], "read") == 0) type_name = argc > 7 ? argv[7] : NULL, read_all(argv[3], count);
     else ping(argv[3], count);
     dds_delete_qos(qos);
     dds_delete(participant);
