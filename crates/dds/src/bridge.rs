@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use noctule::{KnownEndpoint, KnownNode, Node, NodeError};
+use noctule::{EndpointKind, KnownEndpoint, KnownNode, Node, NodeError};
 
 pub use crate::counters::RouteStatus;
 use crate::cyclone::{DdsError, Neighbour, Participant};
-use crate::plan::{DdsEndpoint, Plan, plan};
+use crate::discovery_info::RosNode;
+use crate::plan::{DdsEndpoint, Direction, Plan, plan};
+use crate::ros_graph::{BusNodes, RosGraph};
 use crate::route::{Routes, statuses};
 use crate::rules::Rules;
 use crate::shared::{RouteError, Shared};
-use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name};
+use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
 use crate::type_hashes::TypeHashes;
 
 /// Both sides' discovery is looked at this often.
@@ -73,6 +75,8 @@ pub struct BridgeStatus {
     pub is_standby: bool,
     /// By topic.
     pub routes: Vec<RouteStatus>,
+    /// Nodes of ROS 2 by their full names, in the order of the alphabet.
+    pub ros_nodes: Vec<String>,
 }
 
 /// A bridge at work. Dropping it takes its topics off both sides, and tells both.
@@ -106,7 +110,8 @@ impl Bridge {
     pub fn status(&self) -> BridgeStatus {
         let inside = self.shared.lock();
         let (participants, is_standby) = (inside.participants, inside.is_standby);
-        BridgeStatus { participants, is_standby, routes: statuses(&inside.routes) }
+        let (routes, ros_nodes) = (statuses(&inside.routes), inside.ros_nodes.clone());
+        BridgeStatus { participants, is_standby, routes, ros_nodes }
     }
 
     /// What the user should know, each once.
@@ -131,6 +136,7 @@ struct Planner {
     shared: Arc<Shared>,
     rules: Rules,
     routes: Routes,
+    graph: RosGraph,
     hashes: TypeHashes,
     start: Instant,
     seen: Seen,
@@ -153,8 +159,9 @@ struct Seen {
 impl Planner {
     fn new(shared: &Arc<Shared>, rules: Rules) -> Result<Planner, RouteError> {
         let (shared, routes) = (Arc::clone(shared), Routes::start(shared)?);
+        let graph = RosGraph::open(&shared.participant)?;
         let (hashes, start, seen) = (TypeHashes::default(), Instant::now(), Seen::default());
-        Ok(Planner { shared, rules, routes, hashes, start, seen, is_complete: false })
+        Ok(Planner { shared, rules, routes, graph, hashes, start, seen, is_complete: false })
     }
 
     /// Until it is to end.
@@ -164,6 +171,9 @@ impl Planner {
                 Ok(true) => self.plan(),
                 Ok(false) => {}
                 Err(error) => self.shared.notice_once(&error.to_string()),
+            }
+            if let Err(error) = self.learn_ros_nodes() {
+                self.shared.notice_once(&format!("ROS 2's list of nodes: {error}"));
             }
             thread::park_timeout(LOOK);
         }
@@ -223,5 +233,46 @@ impl Planner {
         wanted.faults.iter().for_each(|fault| shared.notice_once(fault));
         self.is_complete = self.routes.follow(&wanted);
         shared.lock().routes = self.routes.listed();
+        let nodes = if standby.is_none() && seen.has_settled { self.bus_nodes() } else { Vec::new() };
+        if let Err(error) = self.graph.write(&self.shared, &nodes) {
+            self.is_complete = false;
+            self.shared.notice_once(&format!("nodes of the bus are not shown in ROS 2: {error}"));
+        }
+    }
+
+    /// Nodes of the bus with the bridge's endpoints that stand for theirs; bridges are none.
+    fn bus_nodes(&self) -> Vec<RosNode> {
+        let mut nodes = BusNodes::default();
+        let is_bridge = |name: &str| participant_of(name).is_some();
+        for node in self.seen.nodes.iter().filter(|node| !is_bridge(&node.name)) {
+            nodes.add(node.id, &node.name);
+        }
+        for known in self.seen.bus.iter().filter(|known| !is_bridge(&known.node_name)) {
+            let topic = &known.endpoint.topic;
+            match known.endpoint.kind {
+                EndpointKind::Writer => {
+                    let guid = self.routes.guid(topic, Direction::ToDds);
+                    guid.into_iter().for_each(|guid| nodes.writes(known.node, guid));
+                }
+                EndpointKind::Reader => {
+                    let guid = self.routes.guid(topic, Direction::FromDds);
+                    guid.into_iter().for_each(|guid| nodes.reads(known.node, guid));
+                }
+            }
+        }
+        nodes.listed()
+    }
+
+    /// Learns the nodes of others in DDS, but for those that other bridges have written.
+    fn learn_ros_nodes(&mut self) -> Result<(), DdsError> {
+        let there = &self.seen.neighbours;
+        let is_there =
+            |participant: &ParticipantId| there.iter().any(|known| known.participant == *participant);
+        if self.graph.read(is_there)? {
+            let shared = &self.shared;
+            let names = self.graph.names(|participant| !shared.is_sibling_participant(participant));
+            shared.lock().ros_nodes = names;
+        }
+        Ok(())
     }
 }

@@ -81,6 +81,15 @@ impl Entity {
     }
 }
 
+impl Entity {
+    fn guid(&self) -> Result<[u8; 16], DdsError> {
+        let mut guid = c::dds_guid_t { v: [0; 16] };
+        // SAFETY: a number and a place for the answer.
+        checked("its number", unsafe { c::dds_get_guid(self.0, &mut guid) })?;
+        Ok(guid.v)
+    }
+}
+
 impl Drop for Entity {
     fn drop(&mut self) {
         // SAFETY: a number; that it may be gone with its parent is an error code that nobody needs.
@@ -176,7 +185,9 @@ impl Participant {
         unsafe {
             let domain_entity = c::dds_create_domain(domain, settings.as_ptr());
             let domain_entity = Entity::new("the domain", domain_entity)?;
-            let entity = c::dds_create_participant(domain, ptr::null(), ptr::null());
+            // What ROS 2 looks for in a participant that has nodes.
+            let ros = QosObject(c::dds_create_qos()).with_user_data("enclave=/;");
+            let entity = c::dds_create_participant(domain, ros.0, ptr::null());
             let entity = Entity::new("a participant", entity)?;
             let builtin = |topic| c::dds_create_reader(entity.0, topic, ptr::null(), ptr::null());
             let publications = checked("discovery", builtin(c::DDS_BUILTIN_TOPIC_DCPSPUBLICATION))?;
@@ -185,8 +196,7 @@ impl Participant {
             let unread = c::DDS_NOT_READ_SAMPLE_STATE | c::DDS_ANY_VIEW_STATE | c::DDS_ANY_INSTANCE_STATE;
             let of = |reader| checked("discovery", c::dds_create_readcondition(reader, unread));
             let news = [of(publications)?, of(subscriptions)?, of(participants)?];
-            let mut guid = c::dds_guid_t { v: [0; 16] };
-            checked("its number", c::dds_get_guid(entity.0, &mut guid))?;
+            let guid = entity.guid()?;
             Ok(Participant {
                 entity,
                 _domain: domain_entity,
@@ -194,7 +204,7 @@ impl Participant {
                 subscriptions,
                 participants,
                 news,
-                guid: guid.v,
+                guid,
             })
         }
     }
@@ -202,6 +212,11 @@ impl Participant {
     /// Its number: 12 bytes that all its endpoints have.
     pub fn guid(&self) -> &[u8] {
         &self.guid[..12]
+    }
+
+    /// Its number as an endpoint would have it.
+    pub fn whole_guid(&self) -> &[u8; 16] {
+        &self.guid
     }
 
     /// Whether discovery has found anything since [`endpoints`](Self::endpoints) and [`neighbours`](Self::neighbours) were asked
@@ -299,6 +314,14 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// Its number.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn guid(&self) -> Result<[u8; 16], DdsError> {
+        self.entity.guid()
+    }
+
     /// Writes a sample: CDR with its encapsulation header, as long as a multiple of 4 bytes, with the time of day
     /// at which it was true.
     ///

@@ -15,6 +15,7 @@
 //! - `cyclone`: the engine, Eclipse Cyclone DDS, without pointers.
 //! - `bridge`: the thread that plans. A topic with a writer is announced on the other side at once, and read only while somebody
 //!   there reads it (`route`).
+//! - `ros_graph`: ROS 2's list of nodes, both ways.
 //! - `from_dds`, `to_dds`: the threads that pass samples, each for many topics. Who receives a sample also sends it.
 //!
 //! No loops: samples of one's own are not taken from either side. Bridges that see each other on both sides
@@ -32,12 +33,15 @@ pub mod bridge;
 mod counters;
 #[cfg(feature = "cyclone")]
 pub mod cyclone;
+pub mod discovery_info;
 #[cfg(feature = "cyclone")]
 mod from_dds;
 #[cfg(feature = "cyclone")]
 mod orders;
 pub mod payload;
 pub mod plan;
+#[cfg(feature = "cyclone")]
+mod ros_graph;
 #[cfg(feature = "cyclone")]
 mod route;
 pub mod rules;

@@ -136,12 +136,15 @@ fn report(arguments: &Arguments, status: &BridgeStatus) {
         let routes = status.routes.iter().map(route_json).collect::<Vec<Value>>();
         return say(&json!({
             "dds": arguments.domain, "participants": status.participants, "standby": status.is_standby,
-            "routes": routes,
+            "routes": routes, "ros_nodes": status.ros_nodes,
         })
         .to_string());
     }
     let standby = if status.is_standby { ", standing by" } else { "" };
     say(&format!("DDS domain {}: {} other participants{standby}", arguments.domain, status.participants));
+    if !status.ros_nodes.is_empty() {
+        say(&format!("  nodes of ROS 2: {}", status.ros_nodes.join(", ")));
+    }
     for route in &status.routes {
         let RouteStatus { samples, unreadable, refused, too_large, missed, ignored, .. } = route;
         let unread = if route.route.is_read { "" } else { ", not read there" };

@@ -26,6 +26,8 @@ pub(crate) struct Routes {
 
 /// A route that is announced.
 struct OpenRoute {
+    /// Number in DDS of the writer, or of the reader while it is read.
+    guid: Option<[u8; 16]>,
     route: Arc<Route>,
     counters: Arc<Counters>,
     announced: Announced,
@@ -70,6 +72,11 @@ impl Routes {
         is_complete
     }
 
+    /// The number in DDS of the bridge's endpoint of a topic.
+    pub(crate) fn guid(&self, topic: &str, direction: Direction) -> Option<[u8; 16]> {
+        self.open.get(&(topic.to_owned(), direction))?.guid
+    }
+
     /// Every route with its counts.
     pub(crate) fn listed(&self) -> Vec<Counted> {
         self.open.values().map(|open| (Arc::clone(&open.route), Arc::clone(&open.counters))).collect()
@@ -88,6 +95,9 @@ impl Routes {
             (false, Some(_)) => {
                 self.stop(&open);
                 open.number = None;
+                if open.route.direction == Direction::FromDds {
+                    open.guid = None;
+                }
                 Ok(())
             }
             _ => Ok(()),
@@ -104,6 +114,7 @@ impl Routes {
                 let (topic, type_name) = dds_names(&route);
                 let user_data = user_data(route.rihs01.as_deref());
                 let reader = self.shared.participant.reader((&topic, &type_name), &route.qos, &user_data)?;
+                open.guid = Some(reader.guid()?);
                 let outlet = Arc::clone(outlet);
                 self.from_dds.add(number, from_dds::Passage { route, counters, reader, outlet });
             }
@@ -130,16 +141,19 @@ impl Routes {
 
 impl OpenRoute {
     fn announce(shared: &Shared, route: &Route) -> Result<OpenRoute, RouteError> {
+        let mut guid = None;
         let announced = match route.direction {
             Direction::FromDds => Announced::OnBus(Arc::new(Mutex::new(Outlet::open(&shared.node, route)?))),
             Direction::ToDds => {
                 let (topic, type_name) = dds_names(route);
                 let user_data = user_data(route.rihs01.as_deref());
                 let writer = shared.participant.writer((&topic, &type_name), &route.offered(), &user_data)?;
+                guid = Some(writer.guid()?);
                 Announced::InDds(Arc::new(writer))
             }
         };
-        Ok(OpenRoute { route: Arc::new(route.clone()), counters: Arc::default(), announced, number: None })
+        let (route, counters) = (Arc::new(route.clone()), Arc::default());
+        Ok(OpenRoute { guid, route, counters, announced, number: None })
     }
 }
 

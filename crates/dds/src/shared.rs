@@ -52,6 +52,8 @@ pub(crate) struct Inside {
     /// Another bridge does the work.
     pub(crate) is_standby: bool,
     pub(crate) routes: Vec<Counted>,
+    /// Names of ROS 2's nodes.
+    pub(crate) ros_nodes: Vec<String>,
 }
 
 impl Shared {

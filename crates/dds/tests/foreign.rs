@@ -16,6 +16,8 @@ use serde_json::Value;
 
 #[path = "foreign/on_demand.rs"]
 mod on_demand;
+#[path = "foreign/ros_graph.rs"]
+mod ros_graph;
 
 /// Nothing takes so long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,8 +41,11 @@ fn foreign() -> &'static [(&'static str, PathBuf)] {
         let mut built = Vec::new();
         let (to, from) = (out.display(), source.display());
         if has("/usr/include/dds/dds.h") && has("/usr/bin/idlc") {
-            run(&source, &format!("idlc -l c -o {to} ros_string.idl"));
-            run(&out, &format!("cc -std=c99 -O2 -I. {from}/cyclone.c ros_string.c -lddsc -o cyclone"));
+            run(&source, &format!("idlc -l c -o {to} ros_string.idl && idlc -l c -o {to} ros_graph.idl"));
+            run(
+                &out,
+                &format!("cc -std=c99 -O2 -I. {from}/cyclone.c ros_string.c ros_graph.c -lddsc -o cyclone"),
+            );
             built.push(("cyclone", out.join("cyclone")));
         } else {
             eprintln!("skipped: Cyclone DDS; apt-get install cyclonedds-dev cyclonedds-tools");

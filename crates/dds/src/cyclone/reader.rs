@@ -142,6 +142,14 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// Its number.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn guid(&self) -> Result<[u8; 16], DdsError> {
+        self.entity.guid()
+    }
+
     /// Takes what is there, and hands each sample on.
     ///
     /// # Errors
