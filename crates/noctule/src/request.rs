@@ -24,7 +24,7 @@ pub(crate) mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use client::{CallId, ClientBuilder, RawClient, RawReply};
+pub use client::{CallId, ClientBuilder, EndedCall, NextCall, RawClient, RawReply};
 pub use error::{CallError, ReplyError, ServiceError};
 pub use outstanding::{ClientCounters, OUTSTANDING_MAX};
 pub use remembered::{REMEMBERED_MAX, REPLIES_BYTES_MAX, ServerCounters};

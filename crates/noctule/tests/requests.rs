@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)] // a test, roles included
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use noctule::clock::LocalClock;
@@ -64,9 +65,11 @@ fn serving<T>(server: &mut Server<Add, Sum>, work: impl FnOnce() -> T) -> T {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 server
-                    .serve(Some(Duration::from_millis(20)), |request| match request.a.checked_add(request.b) {
-                        Some(sum) => Ok(Sum { sum }),
-                        None => Err(Failure::from("the sum does not fit")),
+                    .serve(Some(Duration::from_millis(20)), |request| {
+                        match request.a.checked_add(request.b) {
+                            Some(sum) => Ok(Sum { sum }),
+                            None => Err(Failure::from("the sum does not fit")),
+                        }
                     })
                     .unwrap();
             }
@@ -178,7 +181,7 @@ fn what_cannot_be_asked_is_refused_in_words() {
 }
 
 #[test]
-fn a_call_is_cancelled_and_a_late_reply_is_a_notice() {
+fn a_call_is_cancelled_and_its_server_learns_it() {
     let node = node("both", domain(), "");
     let (mut client, mut server) = (client(&node), server(&node));
     assert!(client.raw().wait_for_server(LONG).unwrap());
@@ -207,7 +210,8 @@ fn a_late_reply_is_a_notice_and_an_error_of_the_call() {
     let (a, b) = (node("asks", domain, ""), node("serves", domain, ""));
     let mut client = client(&a);
     // A server that answers when the call is over: raw, so that its own memory does not refuse.
-    let mut requests = b.subscriber("rq/addRequest").reliability(noctule::Reliability::Reliable).open().unwrap();
+    let mut requests =
+        b.subscriber("rq/addRequest").reliability(noctule::Reliability::Reliable).open().unwrap();
     let mut replies = b.publisher("rr/addReply").reliability(noctule::Reliability::Reliable);
     replies = replies.type_name("demo/srv/Add_Response", <Sum as noctule::Message>::type_hash());
     let mut replies = replies.open().unwrap();
@@ -252,7 +256,8 @@ fn role_of_a_started_process() {
     }
 }
 
-fn start(domain: u32) -> (Child, BufReader<ChildStdout>) {
+/// The process, and what says that it has received a request which it does not answer.
+fn start(domain: u32) -> (Child, Receiver<()>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "role_of_a_started_process", "--nocapture"])
         .env(ROLE, domain.to_string())
@@ -260,14 +265,21 @@ fn start(domain: u32) -> (Child, BufReader<ChildStdout>) {
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    (child, output)
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in output.lines().map_while(Result::ok) {
+            if line.contains("received") && sender.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    (child, receiver)
 }
 
-fn wait_until_received(output: &mut BufReader<ChildStdout>) {
-    let mut line = String::new();
-    while !line.contains("received") {
-        line.clear();
-        assert!(output.read_line(&mut line).unwrap() > 0, "the process has ended");
+/// The copies of a request go out meanwhile.
+fn wait_until_received(client: &mut Client<Add, Sum>, receiver: &Receiver<()>) {
+    while receiver.try_recv().is_err() {
+        assert!(client.next(Some(SHORT)).unwrap().is_none());
     }
 }
 
@@ -276,20 +288,20 @@ fn a_server_killed_in_the_middle_is_an_error_and_an_idempotent_request_goes_to_a
     let domain = domain();
     let node = node("asks", domain, "");
     let mut client = client(&node);
-    let (mut child, mut output) = start(domain);
+    let (mut child, received) = start(domain);
     assert_eq!(client.call(&Add { a: 20, b: 22 }).unwrap().sum, 42);
     let call = client.start(&Add { a: SILENCE, b: 0 }, None).unwrap();
-    wait_until_received(&mut output);
+    wait_until_received(&mut client, &received);
     child.kill().unwrap();
     child.wait().unwrap();
     let gone = client.wait_for(call).unwrap_err();
     assert!(matches!(gone, CallError::ServerGone { .. }), "{gone}");
 
     let mut client = node.client::<Add, Sum>("/add").deadline(LONG).idempotent(true).open().unwrap();
-    let (mut child, mut output) = start(domain);
+    let (mut child, received) = start(domain);
     assert!(client.raw().wait_for_server(LONG).unwrap());
     let call = client.start(&Add { a: SILENCE, b: 0 }, None).unwrap();
-    wait_until_received(&mut output);
+    wait_until_received(&mut client, &received);
     let mut other = server(&node);
     serving(&mut other, || {
         child.kill().unwrap();

@@ -42,10 +42,17 @@ pub struct RawClient {
     servers: Vec<ServerRef>,
     terms: Terms,
     core: Outstanding,
-    results: VecDeque<(CallId, CallResult)>,
+    results: VecDeque<EndedCall<RawReply>>,
 }
 
-type CallResult = Result<RawReply, CallError>;
+/// A call that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedCall<R> {
+    /// Which.
+    pub call: CallId,
+    /// Its response, or why there is none.
+    pub result: Result<R, CallError>,
+}
 
 /// A response as bytes of CDR, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +60,9 @@ pub struct RawReply {
     bytes: Vec<u8>,
     info: SampleInfo,
 }
+
+/// What waiting for the next end of a call gives; `None` if none has ended.
+pub type NextCall<R> = Result<Option<EndedCall<R>>, CallError>;
 
 impl<'a> ClientBuilder<'a> {
     pub(super) fn new(node: &'a Node, service: &str, types: ServiceTypes) -> ClientBuilder<'a> {
@@ -149,8 +159,8 @@ impl RawClient {
     /// There is no response; or the result of this call was taken before.
     pub fn wait_for(&mut self, call: CallId) -> Result<RawReply, CallError> {
         loop {
-            if let Some(at) = self.results.iter().position(|(known, _)| *known == call)
-                && let Some((_, result)) = self.results.remove(at)
+            if let Some(at) = self.results.iter().position(|ended| ended.call == call)
+                && let Some(EndedCall { result, .. }) = self.results.remove(at)
             {
                 return result;
             }
@@ -166,7 +176,7 @@ impl RawClient {
     ///
     /// # Errors
     /// Replies cannot be read. The calls go on.
-    pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<(CallId, CallResult)>, CallError> {
+    pub fn next(&mut self, timeout: Option<Duration>) -> NextCall<RawReply> {
         let end = timeout.and_then(|timeout| Timer::now().checked_add(timeout));
         loop {
             self.step()?;
@@ -250,11 +260,12 @@ impl RawClient {
             if let Err(why) = self.requests.publish_at(&copy.bytes, copy.source_time)
                 && self.core.handle_refused(copy.sequence)
             {
-                self.results.push_back((CallId(copy.sequence), Err(why.into())));
+                self.end(copy.sequence, Err(why.into()));
             }
         }
         while let Some((sequence, ended)) = self.core.poll_ended() {
-            self.results.push_back((CallId(sequence), Err(self.error(ended))));
+            let error = self.error(ended);
+            self.end(sequence, Err(error));
         }
         Ok(())
     }
@@ -278,7 +289,7 @@ impl RawClient {
                     }
                     _ => return,
                 };
-                self.results.push_back((CallId(header.id.sequence), result));
+                self.end(header.id.sequence, result);
             }
             Arrived::Late { since } => {
                 let service = self.service.clone();
@@ -286,6 +297,10 @@ impl RawClient {
             }
             Arrived::Unexpected => {}
         }
+    }
+
+    fn end(&mut self, sequence: i64, result: Result<RawReply, CallError>) {
+        self.results.push_back(EndedCall { call: CallId(sequence), result });
     }
 
     fn error(&self, ended: Ended) -> CallError {

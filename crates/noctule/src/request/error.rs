@@ -15,7 +15,9 @@ pub enum ServiceError {
     #[error(transparent)]
     Node(#[from] NodeError),
     /// A service without a name, or with one that is too long for its two topics.
-    #[error("a service is named by 1 to 243 bytes besides a leading '/', and {name:?} has {bytes}; choose another name")]
+    #[error(
+        "a service is named by 1 to 243 bytes besides a leading '/', and {name:?} has {bytes}; choose another name"
+    )]
     Name {
         /// What was given.
         name: String,
@@ -28,7 +30,9 @@ pub enum ServiceError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// So many calls of this client are under way.
-    #[error("service {service}: {most} calls of this client are under way; wait for one of them, or open another client")]
+    #[error(
+        "service {service}: {most} calls of this client are under way; wait for one of them, or open another client"
+    )]
     Full {
         /// The service.
         service: String,

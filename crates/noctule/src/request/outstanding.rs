@@ -37,12 +37,23 @@ pub(crate) struct ServerRef {
 /// How a call ended without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    NoServer { waited: Span },
-    DeadlineExceeded { server: NodeId, waited: Span, sent: u32 },
-    ServerGone { server: NodeId },
+    NoServer {
+        waited: Span,
+    },
+    DeadlineExceeded {
+        server: NodeId,
+        waited: Span,
+        sent: u32,
+    },
+    ServerGone {
+        server: NodeId,
+    },
     Cancelled,
     /// The server's own word, and the text that came with it.
-    Refused { server: NodeId, status: Status },
+    Refused {
+        server: NodeId,
+        status: Status,
+    },
 }
 
 /// What became of a reply.

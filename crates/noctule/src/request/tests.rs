@@ -90,7 +90,10 @@ fn a_late_reply_a_second_one_and_one_to_another_client_are_told_apart() {
         server: 5,
     };
     let node = server(5).node;
-    assert_eq!(client.handle_reply(at(130), &reply(1, late), node), Arrived::Late { since: Span::from_ms(130) });
+    assert_eq!(
+        client.handle_reply(at(130), &reply(1, late), node),
+        Arrived::Late { since: Span::from_ms(130) }
+    );
     assert_eq!(client.handle_reply(at(131), &reply(1, late), node), Arrived::Unexpected);
     assert_eq!(client.handle_reply(at(132), &reply(2, late), node), Arrived::Unexpected);
     let call = client.handle_call(at(200), b"q", terms(100, false)).unwrap();
@@ -140,7 +143,10 @@ fn a_server_executes_a_request_once_and_repeats_its_reply() {
     assert_eq!(server.handle_answer(at(5_000), request.id, (Status::Done, b"r")), Err(NotOpen::TooLate));
     let counters = server.counters;
     assert_eq!((counters.requests, counters.duplicates, counters.late, counters.late_replies), (1, 2, 1, 1));
-    assert_eq!(server.handle_request(at(0), &RequestHeader { server: 6, ..request }, age(1)), Verdict::Ignore);
+    assert_eq!(
+        server.handle_request(at(0), &RequestHeader { server: 6, ..request }, age(1)),
+        Verdict::Ignore
+    );
 }
 
 #[test]
@@ -404,5 +410,8 @@ fn whatever_the_network_and_the_servers_do_a_call_ends_once_and_is_executed_at_m
         repeated += world.duplicates;
     }
     println!("{done} done, {gone} ended with their server, {moved} moved, {repeated} duplicates");
-    assert!(given.is_some() || done > 1_000 && gone > 100 && moved > 100 && repeated > 100, "the world is too kind");
+    assert!(
+        given.is_some() || done > 1_000 && gone > 100 && moved > 100 && repeated > 100,
+        "the world is too kind"
+    );
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use noctule_discovery::NodeId;
 use noctule_formats::{Format, FormatError, Message, decode, encode};
 
-use super::client::{CallId, ClientBuilder, RawClient, RawReply};
+use super::client::{CallId, ClientBuilder, EndedCall, NextCall, RawClient, RawReply};
 use super::error::{CallError, ReplyError, ServiceError};
 use super::server::{RawRequest, RawServer, ServerBuilder};
 use super::wire::RequestId;
@@ -16,13 +16,16 @@ use crate::error::TakeError;
 use crate::node::Node;
 use crate::sample::{Age, SampleInfo};
 
+/// A client's or a server's types; it holds no values of them.
+type Values<Q, R> = PhantomData<fn(Q) -> R>;
+
 /// Settings of a client of a service whose request is a `Q` and whose response an `R`.
 #[derive(Debug)]
 #[must_use = "call open"]
 pub struct TypedClientBuilder<'a, Q, R> {
     builder: ClientBuilder<'a>,
     node: &'a Node,
-    values: PhantomData<fn(Q) -> R>,
+    values: Values<Q, R>,
 }
 
 /// Settings of a server of a service whose request is a `Q` and whose response an `R`.
@@ -31,7 +34,7 @@ pub struct TypedClientBuilder<'a, Q, R> {
 pub struct TypedServerBuilder<'a, Q, R> {
     builder: ServerBuilder<'a>,
     node: &'a Node,
-    values: PhantomData<fn(Q) -> R>,
+    values: Values<Q, R>,
 }
 
 /// Calls one service.
@@ -39,7 +42,7 @@ pub struct TypedServerBuilder<'a, Q, R> {
 pub struct Client<Q, R> {
     raw: RawClient,
     buffer: Vec<u8>,
-    values: PhantomData<fn(Q) -> R>,
+    values: Values<Q, R>,
 }
 
 /// Serves one service.
@@ -47,7 +50,7 @@ pub struct Client<Q, R> {
 pub struct Server<Q, R> {
     raw: RawServer,
     buffer: Vec<u8>,
-    values: PhantomData<fn(Q) -> R>,
+    values: Values<Q, R>,
 }
 
 /// A response, and what is known of it. Dereferences to the response.
@@ -204,12 +207,12 @@ impl<Q: Message, R: Message> Client<Q, R> {
     ///
     /// # Errors
     /// As there.
-    pub fn next(
-        &mut self,
-        timeout: Option<Duration>,
-    ) -> Result<Option<(CallId, Result<Reply<R>, CallError>)>, CallError> {
+    pub fn next(&mut self, timeout: Option<Duration>) -> NextCall<Reply<R>> {
         let next = self.raw.next(timeout)?;
-        Ok(next.map(|(call, result)| (call, result.and_then(|reply| self.value(&reply)))))
+        Ok(next.map(|EndedCall { call, result }| {
+            let result = result.and_then(|reply| self.value(&reply));
+            EndedCall { call, result }
+        }))
     }
 
     /// The client, for what is the same with bytes: cancellation, servers, counters.
