@@ -11,10 +11,10 @@ use serde::Serialize;
 use noctule_lab::cell_statistics::{end_to_end_samples, latencies};
 use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{MergedCell, pool};
-use noctule_lab::notation;
 use noctule_lab::run::{Block, CellKey, Floor, Run};
 use noctule_lab::samples::{CellSamples, Sample};
 use noctule_lab::statistics::{SAMPLES_BEYOND, order_statistic, percentile};
+use noctule_lab::{labels, notation};
 
 /// Dots over time drawn per experiment, all its trials together.
 pub const DOTS_MAX: usize = 2_000;
@@ -45,8 +45,8 @@ pub struct CellSeries {
     pub label: String,
     /// The peer, and its other properties for labels that tell it from a few of the others.
     pub peer: String,
-    /// See [`notation::properties`].
-    pub properties: [Option<String>; notation::PROPERTIES],
+    /// See [`labels::properties`].
+    pub properties: [Option<String>; labels::PROPERTIES],
     /// Every property.
     pub full: String,
     /// Experiments of one group can be compared: same mode, payload and rate.
@@ -157,7 +157,7 @@ impl Charts {
     /// Computes the material of every chart.
     pub fn of(run: &Run, merged: &[MergedCell], samples: &[CellSamples]) -> Self {
         let keys: Vec<CellKey> = merged.iter().map(|cell| cell.key.clone()).collect();
-        let labels = notation::short_labels(&keys);
+        let labels = labels::short_labels(&keys);
         let colours = colours(merged);
         let origin_ns = samples.iter().filter_map(|cell| start_ns(cell)).min();
         let dots_max = DOTS_MAX.min(DOTS_TOTAL_MAX / merged.len().max(1));
@@ -207,7 +207,7 @@ fn cell_series(
     let mut series = CellSeries {
         label,
         peer: cell.key.peer.clone(),
-        properties: notation::properties(&cell.key),
+        properties: labels::properties(&cell.key),
         full: cell.key.to_string(),
         group: group(&cell.key),
         colour,
@@ -248,7 +248,7 @@ fn cell_series(
 }
 
 fn group(key: &CellKey) -> String {
-    let mut group = format!("{}, {}", notation::in_words(key.mode), notation::size(key.payload_bytes));
+    let mut group = format!("{}, {}", labels::in_words(key.mode), notation::size(key.payload_bytes));
     if let Some(rate_mhz) = key.rate_mhz {
         group = format!("{group}, {}", notation::rate(rate_mhz));
     }
@@ -375,7 +375,7 @@ fn sweeps(
     }
     families.retain(|(_, sweep)| sweep.points.len() >= 3);
     let keys: Vec<CellKey> = families.iter().map(|(key, _)| key.clone()).collect();
-    let labels = notation::short_labels(&keys);
+    let labels = labels::short_labels(&keys);
     families
         .into_iter()
         .zip(labels)
@@ -404,7 +404,7 @@ fn heat_maps(merged: &[MergedCell]) -> Vec<HeatMap> {
         payloads.len() >= 2 && rates.len() >= 2
     });
     let keys: Vec<CellKey> = families.keys().cloned().collect();
-    let labels = notation::short_labels(&keys);
+    let labels = labels::short_labels(&keys);
     families
         .into_values()
         .zip(labels)

@@ -3,9 +3,9 @@
 use crate::fact_table::FactTable;
 use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{MergedCell, merge};
-use noctule_lab::notation;
 use noctule_lab::run::{CellKey, Run};
 use noctule_lab::samples::CellSamples;
+use noctule_lab::{labels, notation};
 
 /// Renders the rows of a run, floors first, and what a reader must know to trust them.
 pub fn render(run: &Run, samples: &[CellSamples]) -> String {
@@ -111,7 +111,7 @@ fn cells(row: &MergedCell) -> Vec<String> {
 fn experiment(key: &CellKey) -> String {
     let format = Some(key.format.clone()).filter(|format| !["raw", ""].contains(&format.as_str()));
     let beside = key.beside.as_ref().map(|beside| format!("beside {}", beside.peer));
-    let words = [Some(key.peer.clone()), format, notation::options(key), beside];
+    let words = [Some(key.peer.clone()), format, labels::options(key), beside];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
@@ -120,7 +120,7 @@ fn facts(run: &Run, merged: &[MergedCell]) -> String {
     let label = |row: &MergedCell| {
         let way = match row.key.mode {
             Mode::RoundTrip => String::new(),
-            mode => format!(" {} {}", notation::in_words(mode), row.key.wait),
+            mode => format!(" {} {}", labels::in_words(mode), row.key.wait),
         };
         format!("{} {}{way}", experiment(&row.key), notation::size(row.key.payload_bytes))
     };

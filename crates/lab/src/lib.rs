@@ -17,6 +17,7 @@ pub mod fixture;
 pub mod host;
 pub mod import;
 mod judge;
+pub mod labels;
 pub mod link_record;
 pub mod merge;
 pub mod network;
