@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use noctule_local_clock::{LocalClock, now};
-use noctule_sys::{clock, scheduling};
+use noctule_sys::scheduling;
 use noctule_timebase::Span;
 
 use crate::busy_cores::{self, BusyCores};
@@ -17,6 +17,7 @@ use crate::clock_pair::{ClockPair, PairPlan, Side};
 use crate::clock_translation::{self, ClockTranslation};
 use crate::dimensions::Link;
 use crate::judge::judge;
+use crate::machine::{Machine, ThisMachine};
 use crate::network::{Emulation, Network};
 use crate::node_process::NodeFault;
 use crate::peer_registry::PeerRegistry;
@@ -34,7 +35,7 @@ use crate::validity::Invalid;
 /// and, where all is well, all nodes are connected.
 const CLOCK_LEAD: Span = Span::from_ms(1500);
 /// What flows beside a cell flows for this long before it.
-const BESIDE_LEAD_NS: i64 = 300_000_000;
+const BESIDE_LEAD: Span = Span::from_ms(300);
 /// Beside a trial clocks are compared this often.
 const EXCHANGE_EVERY_MS: u32 = 50;
 
@@ -63,6 +64,7 @@ pub struct Engine<'a> {
     registry: &'a PeerRegistry,
     settings: Settings,
     interrupted: Arc<AtomicBool>,
+    machine: Box<dyn Machine>,
     scratch: tempfile::TempDir,
     /// By number of hosts; emulated links live for one trial.
     networks: BTreeMap<u32, Rc<Network>>,
@@ -87,11 +89,21 @@ impl<'a> Engine<'a> {
         settings: Settings,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, EngineError> {
+        Self::on(Box::new(ThisMachine), registry, settings, interrupted)
+    }
+
+    fn on(
+        machine: Box<dyn Machine>,
+        registry: &'a PeerRegistry,
+        settings: Settings,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Self, EngineError> {
         let scratch = tempfile::Builder::new().prefix("noctule-lab-").tempdir();
         Ok(Self {
             registry,
             settings,
             interrupted,
+            machine,
             scratch: scratch.map_err(EngineError::Scratch)?,
             networks: BTreeMap::new(),
             sessions: 0,
@@ -138,12 +150,12 @@ impl<'a> Engine<'a> {
                 elapsed: Span::from_ns(elapsed_ns as i64),
                 core: spare_core(cell),
             };
-            return Network::emulated(cell.hosts, emulation).map(Rc::new);
+            return self.machine.network(cell.hosts, Some(emulation)).map(Rc::new);
         }
         if let Some(network) = self.networks.get(&cell.hosts) {
             return Ok(Rc::clone(network));
         }
-        let network = Rc::new(Network::create(cell.hosts)?);
+        let network = Rc::new(self.machine.network(cell.hosts, None)?);
         self.networks.insert(cell.hosts, Rc::clone(&network));
         Ok(network)
     }
@@ -157,6 +169,7 @@ impl<'a> Engine<'a> {
         let clocks = self.start_clocks(cell, network, &session)?;
         let line = self.start_line(cell, &session)?;
         let around = TrialContext {
+            machine: self.machine.as_ref(),
             network,
             settings: &self.settings,
             scratch: self.scratch.path(),
@@ -171,11 +184,11 @@ impl<'a> Engine<'a> {
         let mut beside = beside.transpose()?;
         let mut peer_session = PeerSession::start(&entry.program, cell, shown, (around, session))?;
         if let Some(clocks) = &clocks {
-            clock::sleep_until(clock::now_ns() + (clocks.start - now()).ns());
+            self.machine.sleep(clocks.start - now());
         }
         if let Some(beside) = &mut beside {
             beside.begin()?;
-            clock::sleep_until(clock::now_ns() + BESIDE_LEAD_NS);
+            self.machine.sleep(BESIDE_LEAD);
         }
         let busy = self.load(cell).map_err(NodeFault::Failed)?;
         let sent_before = network.sent_bytes();
@@ -326,3 +339,6 @@ pub fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
     flag.store(false, Ordering::Relaxed);
     Ok(flag)
 }
+
+#[cfg(test)]
+mod tests;

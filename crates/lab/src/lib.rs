@@ -19,6 +19,7 @@ pub mod import;
 mod judge;
 pub mod labels;
 pub mod link_record;
+mod machine;
 pub mod merge;
 pub mod network;
 mod node_process;

@@ -87,6 +87,12 @@ impl Network {
         Ok(Self { link: Some(EmulatedLink { forwarder, seed: emulation.seed }), hosts })
     }
 
+    /// No host of its own: every node is where this process is. For machines of tests.
+    #[cfg(test)]
+    pub(crate) fn here() -> Self {
+        Self { link: None, hosts: Vec::new() }
+    }
+
     /// The namespace of a node: nodes take turns.
     pub fn host(&self, node: u32) -> Option<&NetworkNamespace> {
         self.hosts.get(node as usize % self.hosts.len().max(1))

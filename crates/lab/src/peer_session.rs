@@ -11,8 +11,9 @@ use noctule_local_clock::LocalClock;
 use noctule_peer::{Line, Table};
 
 use crate::dimensions::Mode;
+use crate::machine::{Machine, Node};
 use crate::network::Network;
-use crate::node_process::{NodeFault, NodeProcess, Program};
+use crate::node_process::{NodeFault, Program};
 use crate::plan::CellPlan;
 use crate::serial_line::SerialLine;
 use crate::trace::read_csv;
@@ -24,13 +25,15 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Beyond the time it was given, a node may need this long to finish and write its record …
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// … and across an emulated link, where megabytes in a sender's buffers take their time.
-/// Across a link that may lose, so long a silence ends a receiver: TCP's fourth time-out in a row comes 3 s after what it last heard.
-const QUIET_ACROSS_MS: u64 = 3_000;
 const FINISH_TIMEOUT_ACROSS: Duration = Duration::from_secs(30);
+/// Across a link that may lose, so long a silence ends a receiver: TCP's fourth time-out in a row comes 3 s after what it last
+/// received.
+const QUIET_ACROSS_MS: u64 = 3_000;
 
-/// What the conversations of a trial have in common.
+/// What the sessions of a trial have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct TrialContext<'a> {
+    pub(crate) machine: &'a dyn Machine,
     pub(crate) network: &'a Network,
     pub(crate) settings: &'a Settings,
     /// Where nodes write their records.
@@ -47,7 +50,7 @@ pub(crate) struct PeerSession<'a> {
     clocks: &'a [LocalClock],
     around: TrialContext<'a>,
     session: String,
-    nodes: Vec<NodeProcess>,
+    nodes: Vec<Box<dyn Node>>,
     settings: Vec<NodeSettings>,
 }
 
@@ -62,7 +65,7 @@ impl<'a> PeerSession<'a> {
         let mut nodes = Vec::new();
         for node in 0..cell.nodes {
             let label = format!("node {node} ({})", cell.peer);
-            nodes.push(NodeProcess::start(program, label, around.network.host(node))?);
+            nodes.push(around.machine.start(program, label, around.network.host(node))?);
         }
         let mut peer_session = Self { cell, clocks, around, session, nodes, settings: Vec::new() };
         peer_session.hello()?;
@@ -207,7 +210,7 @@ impl<'a> PeerSession<'a> {
             };
             results.push(NodeResult { done, table, settings, exchanges });
         }
-        self.nodes.into_iter().try_for_each(NodeProcess::close)?;
+        self.nodes.into_iter().try_for_each(Node::close)?;
         Ok(results)
     }
 
