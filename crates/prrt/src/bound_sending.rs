@@ -47,6 +47,10 @@ const STAMP_ERROR: Span = Span::from_us(10);
 pub(crate) const HEADER_BYTES: usize = 28;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
+/// No time between samples is taken to be shorter; and one sample may prove it to be as long as this, or twice what it was: a stream
+/// may begin with samples of one moment.
+const INTERVAL_LEAST: Span = Span::from_us(10);
+const INTERVAL_MOST_LEAST: Span = Span::from_ms(1);
 /// Bursts that last for all but this part of the time until the deadline are not outlived.
 const OUTAGE_PARTS: i64 = 8;
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
@@ -273,11 +277,13 @@ impl BoundSending {
                 let carried = Carried { writer: *writer, position, index: symbol.into(), kind: Kind::Symbol };
                 let block = &mut stream.blocks[(position - stream.first) as usize];
                 let packet = flight.next_number();
-                let attempt = block.sent(symbol, packet, now);
                 let symbols = if block.is_closed() { block.symbols() } else { 0 };
-                let ack_soon = path.needs_ack_soon(stream.bound.deadline, position);
+                let deadline = stream.bound.deadline;
+                let ack_delay = path.ack_delay(deadline, stream.interval.unwrap_or(deadline), position);
+                let attempt = block.sent(symbol, packet, (now, ack_delay));
                 let block = block_number(position, symbols);
-                let place = Place { packet, block, symbol, symbols, attempt, ack_soon };
+                let place =
+                    Place { packet, block, symbol, symbols, attempt, ack_soon: ack_delay == Span::ZERO };
                 self.turn = *writer;
                 return Some(Next { carried, place });
             }
@@ -416,7 +422,8 @@ impl BoundStream {
             let latest = now - last;
             // Who stood still writes late what it should have, all at once.
             self.interval = Some(self.interval.map_or(latest, |smoothed| {
-                smoothed + (latest.clamp(smoothed / 2, smoothed * 2) - smoothed) / 8
+                let most = (smoothed * 2).max(INTERVAL_MOST_LEAST);
+                (smoothed + (latest.clamp(smoothed / 2, most) - smoothed) / 8).max(INTERVAL_LEAST)
             }));
         }
     }
