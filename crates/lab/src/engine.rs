@@ -18,7 +18,7 @@ use crate::clock_translation::{self, ClockTranslation};
 use crate::dimensions::Link;
 use crate::judge::judge;
 use crate::machine::{Machine, ThisMachine};
-use crate::network::{Emulation, Network};
+use crate::network::{Emulation, Network, NetworkError};
 use crate::node_process::NodeFault;
 use crate::peer_registry::PeerRegistry;
 use crate::peer_session::{PeerSession, TrialContext};
@@ -78,8 +78,8 @@ pub enum EngineError {
     #[error("cannot create a temporary directory: {0}; set TMPDIR to a writable one")]
     Scratch(std::io::Error),
     /// No private network.
-    #[error("{0}")]
-    Network(String),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
 }
 
 impl<'a> Engine<'a> {
@@ -121,7 +121,7 @@ impl<'a> Engine<'a> {
         let total = order.len();
         for (number, Turn { trial, cell, plan }) in order.into_iter().enumerate() {
             let cell = &plans[plan].cells[cell];
-            let network = self.network(cell, trial).map_err(EngineError::Network)?;
+            let network = self.network(cell, trial)?;
             observer.begin(number, total, cell);
             let nodes = match self.trial(cell, &network) {
                 Err(NodeFault::Interrupted) => {
@@ -141,7 +141,7 @@ impl<'a> Engine<'a> {
 
     /// The hosts of a cell. An emulated link is new in every trial, so that no peer meets another's packets, and the same
     /// for all cells of a trial: it has the trial's seed, and a recording goes on where the trial before left it.
-    fn network(&mut self, cell: &CellPlan, trial: u32) -> Result<Rc<Network>, String> {
+    fn network(&mut self, cell: &CellPlan, trial: u32) -> Result<Rc<Network>, NetworkError> {
         if let Some(spec) = &cell.across {
             let elapsed_ns = f64::from(trial) * cell.sending_seconds() * 1e9;
             let emulation = Emulation {
@@ -190,17 +190,17 @@ impl<'a> Engine<'a> {
             beside.begin()?;
             self.machine.sleep(BESIDE_LEAD);
         }
-        let busy = self.load(cell).map_err(NodeFault::Failed)?;
+        let busy = self.load(cell)?;
         let sent_before = network.sent_bytes();
-        let line_before = line.as_ref().map_or(Ok(0), SerialLine::sent_bytes).map_err(NodeFault::Failed)?;
+        let line_before = line.as_ref().map_or(Ok(0), SerialLine::sent_bytes).map_err(NodeFault::of)?;
         peer_session.begin()?;
         let nodes = peer_session.finish()?;
         drop(busy);
         let wire_bytes = network.sent_bytes().zip(sent_before).map(|(after, before)| after - before);
         let beside = beside.map(PeerSession::finish).transpose()?;
-        let clocks = clocks.map(|clocks| clocks.stop(&nodes)).transpose().map_err(NodeFault::Failed)?;
-        let link = network.link_record().map_err(NodeFault::Failed)?;
-        let line = line.map(|line| line.stop(line_before)).transpose().map_err(NodeFault::Failed)?;
+        let clocks = clocks.map(|clocks| clocks.stop(&nodes)).transpose()?;
+        let link = network.link_record().map_err(NodeFault::of)?;
+        let line = line.map(|line| line.stop(line_before)).transpose().map_err(NodeFault::of)?;
         let wire_bytes = line.as_ref().map(|line| line.wire_bytes).or(wire_bytes);
         Ok(Trial { nodes, beside, clocks, wire_bytes, link, line: line.unwrap_or_default() })
     }
@@ -211,14 +211,15 @@ impl<'a> Engine<'a> {
             return Ok(None);
         }
         let place = (self.scratch.path(), session);
-        SerialLine::start(&cell.options, u64::from(self.sessions), place).map(Some).map_err(NodeFault::Failed)
+        SerialLine::start(&cell.options, u64::from(self.sessions), place).map(Some).map_err(NodeFault::of)
     }
 
     /// Keeps cores busy, if the cell says so.
-    fn load(&self, cell: &CellPlan) -> Result<BusyCores, String> {
-        let allowed = scheduling::allowed_cores().map_err(|error| error.to_string())?;
+    fn load(&self, cell: &CellPlan) -> Result<BusyCores, NodeFault> {
+        let allowed = scheduling::allowed_cores().map_err(NodeFault::of)?;
         let load = cell.options.get("load").map(String::as_str);
-        BusyCores::start(&busy_cores::cores(load, &allowed)?)
+        let cores = busy_cores::cores(load, &allowed).map_err(NodeFault::of)?;
+        BusyCores::start(&cores).map_err(NodeFault::of)
     }
 
     /// If the hosts of a cell have clocks of their own: starts to compare them.
@@ -254,7 +255,7 @@ impl<'a> Engine<'a> {
             both_arguments: &[],
             trace: self.scratch.path().join(format!("{session}-clocks.csv")),
         };
-        let pair = ClockPair::start(network, plan).map_err(NodeFault::Failed)?;
+        let pair = ClockPair::start(network, plan).map_err(NodeFault::of)?;
         Ok(Some(TrialClocks { pair: Some(pair), each, start, wire: Span::ZERO }))
     }
 }
@@ -280,15 +281,15 @@ struct TrialClocks {
 }
 
 impl TrialClocks {
-    fn stop(self, nodes: &[NodeResult]) -> Result<ClockTranslation, String> {
+    fn stop(self, nodes: &[NodeResult]) -> Result<ClockTranslation, NodeFault> {
         let exchanges = match self.pair {
-            Some(pair) => pair.stop()?.rows,
+            Some(pair) => pair.stop().map_err(NodeFault::of)?.rows,
             None => line_exchanges(nodes),
         };
         let mut each = self.each.into_iter();
         match (each.next(), each.next()) {
             (Some(remote), Some(local)) => Ok(ClockTranslation { exchanges, remote, local, wire: self.wire }),
-            _ => Err("there is not one clock for each of two hosts".into()),
+            _ => Err(NodeFault::of("there is not one clock for each of two hosts")),
         }
     }
 }

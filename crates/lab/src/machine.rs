@@ -11,7 +11,7 @@ use noctule_sys::clock;
 use noctule_sys::namespace::NetworkNamespace;
 use noctule_timebase::Span;
 
-use crate::network::{Emulation, Network};
+use crate::network::{Emulation, Network, NetworkError};
 use crate::node_process::{NodeFault, NodeProcess, Program};
 
 /// Where cells are measured.
@@ -19,8 +19,8 @@ pub(crate) trait Machine: Debug {
     /// `hosts` joined by the emulated link, or without one by veth.
     ///
     /// # Errors
-    /// Why there is no such network, in a sentence.
-    fn network(&self, hosts: u32, emulation: Option<Emulation<'_>>) -> Result<Network, String>;
+    /// Why there is no such network.
+    fn network(&self, hosts: u32, emulation: Option<Emulation<'_>>) -> Result<Network, NetworkError>;
 
     /// Starts one node of a peer on a host; `label` names it in faults.
     ///
@@ -69,7 +69,7 @@ pub(crate) trait Node {
 pub(crate) struct ThisMachine;
 
 impl Machine for ThisMachine {
-    fn network(&self, hosts: u32, emulation: Option<Emulation<'_>>) -> Result<Network, String> {
+    fn network(&self, hosts: u32, emulation: Option<Emulation<'_>>) -> Result<Network, NetworkError> {
         match emulation {
             Some(emulation) => Network::emulated(hosts, emulation),
             None => Network::create(hosts),

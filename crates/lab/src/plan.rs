@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use noctule_peer::Touch;
 
+use crate::busy_cores::LoadError;
 use crate::dimensions::{Link, Mode, Placement, PlacementWish, Wait};
 use crate::peer_registry::{Entry, PeerRegistry};
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
+use crate::serial_line::SerialLineError;
 use crate::{busy_cores, network, serial_line};
 
 /// Warm-up messages of a closed loop, at most.
@@ -20,6 +22,17 @@ const BESIDE_SECONDS: f64 = 1.0;
 const SENDING_LIMIT: (f64, f64) = (1.05, 2.0);
 /// Messages of traffic beside a cell, at most, where it flows back to back.
 const BESIDE_MESSAGES_MAX: u64 = 4_000_000;
+
+/// What is wrong with an option that is the lab's and not the peer's.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OptionError {
+    #[error(transparent)]
+    Line(#[from] SerialLineError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("priority = \"{0}\" is no list of numbers from 0 to 99 such as \"30,0\"")]
+    Priority(String),
+}
 
 /// One cell, fully determined.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,12 +100,11 @@ impl CellPlan {
     }
 
     /// The option `priority`: SCHED_FIFO priorities of the nodes, in turn; `None` if it is not there.
-    pub(crate) fn priorities(&self) -> Result<Option<Vec<u32>>, String> {
+    pub(crate) fn priorities(&self) -> Result<Option<Vec<u32>>, OptionError> {
         let Some(listed) = self.options.get("priority") else { return Ok(None) };
         let each = listed.split(',').map(|one| one.trim().parse().ok().filter(|one| *one <= 99));
         let priorities: Option<Vec<u32>> = each.collect();
-        let wrong = || format!("priority = \"{listed}\" is no list of numbers from 0 to 99 such as \"30,0\"");
-        priorities.map(Some).ok_or_else(wrong)
+        priorities.map(Some).ok_or_else(|| OptionError::Priority(listed.clone()))
     }
 
     /// The link as `run.json` says it.
@@ -206,7 +218,8 @@ impl Plan {
                         return Err(file.fault(group.span().start, what));
                     }
                 };
-                expander.expand(&mut plan).map_err(|what| file.fault(group.span().start, what))?;
+                let wrong = |error: OptionError| file.fault(group.span().start, error.to_string());
+                expander.expand(&mut plan).map_err(wrong)?;
             }
         }
         Ok(plan)
@@ -233,7 +246,7 @@ struct Expander<'a> {
 
 impl Expander<'_> {
     /// Adds the cells of a group; or says what is wrong with its options.
-    fn expand(&self, plan: &mut Plan) -> Result<(), String> {
+    fn expand(&self, plan: &mut Plan) -> Result<(), OptionError> {
         let group = self.group;
         let default_link = self.entry.description.links.get(..1).unwrap_or_default();
         let dimensions = &group.dimensions;
@@ -426,7 +439,7 @@ impl Expander<'_> {
 }
 
 /// The options that are the lab's and not the peer's.
-fn check_options(cell: &CellPlan, cores: &[u32]) -> Result<(), String> {
+fn check_options(cell: &CellPlan, cores: &[u32]) -> Result<(), OptionError> {
     if cell.link == Link::Serial {
         serial_line::spec(&cell.options)?;
     }

@@ -43,7 +43,7 @@ struct Stage {
 }
 
 impl Machine for Stage {
-    fn network(&self, _: u32, _: Option<Emulation<'_>>) -> Result<Network, String> {
+    fn network(&self, _: u32, _: Option<Emulation<'_>>) -> Result<Network, NetworkError> {
         Ok(Network::here())
     }
 
