@@ -194,7 +194,8 @@ fn list_peers(json: bool) -> Result<Outcome, Box<dyn Error>> {
     for (name, entry) in &directory.entries {
         let offer = &entry.description;
         let kind = if entry.is_floor { "floor" } else { "built" };
-        let (links, waits, modes) = (offer.links.join(" "), offer.waits.join(" "), offer.modes.join(" "));
+        let links: Vec<String> = offer.links.iter().map(ToString::to_string).collect();
+        let (links, waits, modes) = (links.join(" "), offer.waits.join(" "), offer.modes.join(" "));
         anstream::println!("{name:<14} {:<10} {kind:<6} {links:<12} {waits:<18} {modes}", offer.version);
     }
     for (name, why) in &directory.missing {

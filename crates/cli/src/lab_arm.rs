@@ -10,6 +10,7 @@ use std::path::Path;
 
 use noctule_arm::controller::CommandMode;
 use noctule_arm::hand::Hand;
+use noctule_lab::dimensions::Link;
 use noctule_lab::run::{Cell, Run};
 use noctule_lab::samples::CellSamples;
 use noctule_lab_report::panel::{MarkKind, Panel, PanelAxis, PanelMark, Spacing, Unit};
@@ -33,7 +34,7 @@ const VIRTUAL: Span = Span::from_s(8);
 struct Followed {
     /// Peer and the options in which it differs.
     transport: String,
-    link: String,
+    link: Link,
     rate_hz: f64,
     trial: u32,
     /// What the lab has against the cell; empty if it is valid.
@@ -97,7 +98,7 @@ fn cell_costs(cell: &Cell, samples: &CellSamples, models: &mut Models) -> Result
         link: cell.link.clone(),
         rate_hz,
         trial: cell.trial,
-        why_invalid: cell.why_invalid.clone(),
+        why_invalid: cell.why_invalid.iter().map(ToString::to_string).collect(),
         why_not,
         hold,
         age,
@@ -109,13 +110,11 @@ fn cell_costs(cell: &Cell, samples: &CellSamples, models: &mut Models) -> Result
 struct Models(BTreeMap<String, CommandCost>);
 
 impl Models {
-    fn of(&mut self, link: &str, mode: CommandMode) -> Result<Option<CommandCost>, Box<dyn Error>> {
+    fn of(&mut self, link: &Link, mode: CommandMode) -> Result<Option<CommandCost>, Box<dyn Error>> {
         let text = match link {
-            "shm" | "udp" => "delay=0",
-            link => match link.strip_prefix("link:") {
-                Some(text) => text,
-                None => return Ok(None),
-            },
+            Link::SharedMemory | Link::Udp => "delay=0",
+            Link::Between(text) => text,
+            _ => return Ok(None),
         };
         let key = format!("{mode:?} {text}");
         if let Some(cost) = self.0.get(&key) {
@@ -155,7 +154,7 @@ fn table(all: &[Followed]) -> String {
     let mut lines = vec![heads.map(str::to_owned).to_vec()];
     for followed in all {
         let mut line =
-            vec![followed.transport.clone(), followed.link.clone(), format!("{}", followed.rate_hz)];
+            vec![followed.transport.clone(), followed.link.to_string(), format!("{}", followed.rate_hz)];
         let figures = |costs: Option<&Costs>| -> [String; 3] {
             let Some(Costs { live, modelled }) = costs else { return std::array::from_fn(|_| "–".into()) };
             let modelled = modelled.map_or("–".into(), |cost| format!("{:.2}", cost.rms_mm));
@@ -235,12 +234,13 @@ fn panel(all: &[Followed], mode: CommandMode) -> Panel {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use noctule_lab::dimensions::Mode;
     use noctule_lab::samples::Sample;
 
     use super::*;
 
     fn measured(delay_ns: i64, count: u64) -> (Cell, CellSamples) {
-        let mut cell = Cell::unmeasured("udp", "link:delay=20ms", "one_way");
+        let mut cell = Cell::unmeasured("udp", "link:delay=20ms".into(), Mode::OneWay);
         (cell.rate_hz, cell.sent) = (Some(1_000.0), count);
         cell.why_invalid.clear();
         let sample = |index: u64| {

@@ -1,7 +1,7 @@
 //! Clock estimators on recorded and simulated round trips, judged against a known truth.
 //!
 //! - [`trace`]: round trips from a CSV file, or from the simulator.
-//! - [`replay`]: one estimator over one trace.
+//! - [`replay`](mod@replay): one estimator over one trace.
 //! - [`accuracy`]: how well it did.
 //! - [`panels`]: what it looks like, with the [`allan`] deviation; [`page`] makes files of it.
 //! - [`sweep`]: every scenario against every estimator, as the committed table.

@@ -5,11 +5,11 @@
 //! processes' own.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use noctule_local_clock::{LocalClock, now};
+use noctule_local_clock::{ClockError, LocalClock, now};
 use noctule_sys::{clock, scheduling};
 use noctule_time_sync::{Bounded, BoundedConfig};
 use noctule_timebase::Span;
@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::accuracy::{Accuracy, judge_after};
 use super::replay::{Replayed, replay};
-use noctule_lab::clock_pair::{ClockPair, Ended, PairPlan, Side};
-use noctule_lab::network::Network;
+use noctule_lab::clock_pair::{ClockPair, ClockPairError, Ended, PairPlan, Side};
+use noctule_lab::network::{Network, NetworkError};
 use noctule_lab::trace::TraceRow;
 
 /// What the server's clock does, but for the moment of its step.
@@ -54,6 +54,37 @@ pub struct LiveRun {
 /// The loads there are: nothing else running, every core spinning.
 pub const LOADS: [&str; 2] = ["idle", "busy"];
 
+/// Why the exchange could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// A file cannot be written.
+    #[error("{} cannot be written: {source}", path.display())]
+    Write {
+        /// The directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// There is no network to measure in.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The two ends do not work.
+    #[error(transparent)]
+    Pair(#[from] ClockPairError),
+    /// The clock of the server is no clock.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The thread of a run panicked.
+    #[error("the run with stamps of the {0} failed")]
+    Run(&'static str),
+    /// The figures are no JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A trace could not be compressed.
+    #[error("`gzip {}` failed; install gzip", .0.display())]
+    Gzip(PathBuf),
+}
+
 /// Makes the runs of some [`LOADS`], two at a time, `seconds` each, and writes `run.json`, a table in `README.md` and one trace a
 /// run into `directory`. Says on standard error what is under way.
 ///
@@ -64,8 +95,8 @@ pub fn measure(
     seconds: u32,
     loads: &[&'static str],
     directory: &Path,
-) -> Result<Vec<LiveRun>, String> {
-    let cannot = |error: io::Error| format!("{} cannot be written: {error}", directory.display());
+) -> Result<Vec<LiveRun>, LiveError> {
+    let cannot = |source| LiveError::Write { path: directory.to_owned(), source };
     std::fs::create_dir_all(directory).map_err(cannot)?;
     let network = Network::create(2)?;
     let mut runs = Vec::new();
@@ -88,7 +119,7 @@ pub fn measure(
             ended
         });
         for (stamps, ended) in ended {
-            let ended = ended.map_err(|_| format!("the run with stamps of the {stamps} failed"))??;
+            let ended = ended.map_err(|_| LiveError::Run(stamps))??;
             runs.push(judge_run((load, stamps), seconds, ended));
             compress(&directory.join(format!("{load}-{stamps}.csv")))?;
         }
@@ -101,7 +132,7 @@ pub fn measure(
         "clock": format!("ppm={DRIFT_PPM},step={STEP_MS}ms@{}s", seconds / 2),
         "runs": runs,
     });
-    let text = serde_json::to_string_pretty(&about).map_err(|error| error.to_string())?;
+    let text = serde_json::to_string_pretty(&about)?;
     std::fs::write(directory.join("run.json"), text + "\n").map_err(cannot)?;
     std::fs::write(directory.join("README.md"), readme(&about, seconds, &runs)).map_err(cannot)?;
     Ok(runs)
@@ -121,11 +152,10 @@ fn run(
     network: &Network,
     (stamps, seconds): (&str, u32),
     trace: &Path,
-) -> Result<Ended, String> {
+) -> Result<Ended, LiveError> {
     let start = now();
     let text = format!("offset=5s,ppm={DRIFT_PPM},step={STEP_MS}ms@{}ms", u64::from(seconds) * 500);
-    let fast: LocalClock =
-        text.parse().map_err(|error: noctule_local_clock::ClockError| error.to_string())?;
+    let fast: LocalClock = text.parse()?;
     let (fast, own) = (fast.started(start), LocalClock::default());
     let both: &[String] = if stamps == "process" { &["--process-stamps".into()] } else { &[] };
     let pair = ClockPair::start(
@@ -141,7 +171,7 @@ fn run(
     )?;
     let left = start + Span::from_s(i64::from(seconds)) - now();
     clock::sleep_until(clock::now_ns() + left.ns());
-    pair.stop()
+    Ok(pair.stop()?)
 }
 
 fn judge_run((load, stamps): (&'static str, &'static str), seconds: u32, ended: Ended) -> LiveRun {
@@ -173,11 +203,11 @@ fn judge_run((load, stamps): (&'static str, &'static str), seconds: u32, ended: 
     }
 }
 
-fn compress(trace: &Path) -> Result<(), String> {
+fn compress(trace: &Path) -> Result<(), LiveError> {
     let status = Command::new("gzip").args(["-9nf"]).arg(trace).stdin(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(format!("`gzip {}` failed; install gzip", trace.display())),
+        _ => Err(LiveError::Gzip(trace.to_owned())),
     }
 }
 

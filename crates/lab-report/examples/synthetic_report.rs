@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use noctule_lab::cell_statistics as statistics;
+use noctule_lab::dimensions::{Link, Mode, Placement, Wait};
 use noctule_lab::random::Random;
 use noctule_lab::run::{Cell, Floor, Host, Published, Run, SCHEMA, ScenarioRecord, Skipped, ThresholdResult};
 use noctule_lab::samples::{CellSamples, Sample};
@@ -37,10 +38,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 struct Shape<'a> {
     peer: &'a str,
     link: &'a str,
-    mode: &'a str,
+    mode: Mode,
     nodes: u32,
-    wait: &'a str,
-    placement: &'a str,
+    wait: Wait,
+    cores: &'a [u32],
     payload_bytes: u64,
     rate_hz: Option<f64>,
     median_ns: f64,
@@ -58,14 +59,14 @@ struct Maker {
 impl Maker {
     fn floors(&mut self, trial: u32, messages: u64) {
         let floors = [
-            ("cache_line", "memory", "spin", 64, 120.0),
-            ("futex", "memory", "block", 64, 43_000.0),
-            ("memcpy", "memory", "spin", 1_000_000, 72_000.0),
-            ("unix", "unix", "block", 64, 52_000.0),
-            ("udp", "udp", "block", 64, 48_000.0),
-            ("udp", "udp", "spin", 64, 4_500.0),
-            ("tcp", "tcp", "block", 64, 51_000.0),
-            ("pty", "pty", "block", 64, 52_000.0),
+            ("cache_line", "memory", Wait::Spin, 64, 120.0),
+            ("futex", "memory", Wait::Block, 64, 43_000.0),
+            ("memcpy", "memory", Wait::Spin, 1_000_000, 72_000.0),
+            ("unix", "unix", Wait::Block, 64, 52_000.0),
+            ("udp", "udp", Wait::Block, 64, 48_000.0),
+            ("udp", "udp", Wait::Spin, 64, 4_500.0),
+            ("tcp", "tcp", Wait::Block, 64, 51_000.0),
+            ("pty", "pty", Wait::Block, 64, 52_000.0),
         ];
         for (peer, link, wait, payload_bytes, median_ns) in floors {
             let shape =
@@ -101,7 +102,7 @@ impl Maker {
             for rate_hz in [10.0, 100.0, 1_000.0, 10_000.0] {
                 let idle_ns = 40_000.0 / (1.0 + rate_hz / 200.0);
                 let shape = Shape {
-                    mode: "one_way",
+                    mode: Mode::OneWay,
                     payload_bytes,
                     rate_hz: Some(rate_hz),
                     ..round_trip("cyclonedds", 30_000.0 + idle_ns + 0.2 * payload_bytes as f64, messages)
@@ -113,11 +114,11 @@ impl Maker {
 
     fn topologies(&mut self, trial: u32, messages: u64) {
         for (peer, median_ns) in [("cyclonedds", 34_000.0), ("udp", 26_000.0)] {
-            for (mode, nodes) in [("chain", 6), ("fan_out", 4)] {
+            for (mode, nodes) in [(Mode::Chain, 6), (Mode::FanOut, 4)] {
                 let shape = Shape {
                     mode,
                     nodes,
-                    placement: "free",
+                    cores: &[],
                     payload_bytes: 128,
                     rate_hz: Some(100.0),
                     ..round_trip(peer, median_ns, messages)
@@ -132,13 +133,13 @@ impl Maker {
         let period_ns = shape.rate_hz.map_or(shape.median_ns as i64 * 2, |hz| (1e9 / hz) as i64);
         let start_ns = self.now_ns;
         let receivers = match shape.mode {
-            "round_trip" => 0..1u16,
+            Mode::RoundTrip => 0..1u16,
             _ => 1..shape.nodes as u16,
         };
         let mut samples = Vec::new();
         for node in receivers {
             let hops = match shape.mode {
-                "chain" => f64::from(node),
+                Mode::Chain => f64::from(node),
                 _ => 1.0,
             };
             for index in 0..shape.messages {
@@ -160,8 +161,8 @@ impl Maker {
 
     fn finish(mut self) -> (Run, Vec<CellSamples>) {
         for cell in &mut self.cells {
-            let name = match cell.link.as_str() {
-                "shm" => "futex",
+            let name = match cell.link {
+                Link::SharedMemory => "futex",
                 _ => "udp",
             };
             if !cell.is_floor {
@@ -171,7 +172,7 @@ impl Maker {
             if cell.peer == "zenoh" && cell.payload_bytes == 1_000_000 && cell.trial == 1 {
                 cell.valid = false;
                 cell.latency_ns = None;
-                cell.why_invalid = vec!["rate not held: 612 of 1000 messages were sent in time".to_owned()];
+                cell.why_invalid = vec!["rate not held: 612 of 1000 messages were sent in time".into()];
             }
         }
         (run(self.cells), self.samples)
@@ -182,10 +183,10 @@ fn round_trip(peer: &str, median_ns: f64, messages: u64) -> Shape<'_> {
     Shape {
         peer,
         link: "udp",
-        mode: "round_trip",
+        mode: Mode::RoundTrip,
         nodes: 2,
-        wait: "block",
-        placement: "0,1",
+        wait: Wait::Block,
+        cores: &[0, 1],
         payload_bytes: 64,
         rate_hz: None,
         median_ns,
@@ -200,12 +201,12 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
     Cell {
         nodes: shape.nodes,
         hops: match shape.mode {
-            "chain" => statistics::chain_hops(samples, &(1..shape.nodes).collect::<Vec<_>>()),
-            "fan_out" => statistics::fan_out_hops(samples, shape.nodes),
+            Mode::Chain => statistics::chain_hops(samples, &(1..shape.nodes).collect::<Vec<_>>()),
+            Mode::FanOut => statistics::fan_out_hops(samples, shape.nodes),
             _ => Vec::new(),
         },
-        wait: shape.wait.to_owned(),
-        placement: shape.placement.to_owned(),
+        wait: shape.wait,
+        placement: Placement::on(shape.cores),
         payload_bytes: shape.payload_bytes,
         rate_hz: shape.rate_hz,
         deadline_ns,
@@ -224,7 +225,7 @@ fn cell(trial: u32, shape: &Shape, samples: &[Sample]) -> Cell {
         settings: BTreeMap::from([("reliability".to_owned(), "reliable".to_owned())]),
         recorder_ns: Some(24.0),
         reordered: Some(0),
-        ..Cell::unmeasured(shape.peer, shape.link, shape.mode)
+        ..Cell::unmeasured(shape.peer, shape.link.into(), shape.mode)
     }
 }
 

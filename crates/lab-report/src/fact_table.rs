@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{Arrival, MergedCell};
 use noctule_lab::notation::{self, duration, size, three_digits};
 use noctule_lab::run::{Cell, Run};
@@ -37,7 +38,7 @@ fn figures(cell: &Cell) -> BTreeMap<String, f64> {
     let mut figures = cell.facts.clone();
     let mut add =
         |name: &str, figure: Option<f64>| figures.extend(figure.map(|figure| (name.to_owned(), figure)));
-    if cell.rate_hz.is_none() && cell.mode != "round_trip" {
+    if cell.rate_hz.is_none() && cell.mode != Mode::RoundTrip {
         add("messages_per_s", cell.received_hz);
         add("throughput_bytes_per_s", cell.received_hz.map(|hz| hz * cell.payload_bytes as f64));
         add("processor_per_message_ns", cell.cpu_ns_per_message);
@@ -52,7 +53,7 @@ fn figures(cell: &Cell) -> BTreeMap<String, f64> {
 /// What counts only over all trials together, in words: of messages across an emulated link, how many were there when.
 fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
     let mut pooled = BTreeMap::new();
-    if row.key.link.starts_with("link:") && trials(run, row).iter().all(|cell| cell.deadline_ns.is_some()) {
+    if row.key.link.is_between_hosts() && trials(run, row).iter().all(|cell| cell.deadline_ns.is_some()) {
         pooled.extend(row.on_time().map(|share| (ON_TIME, format!("{:.3} %", share * 100.0))));
         let words = |arrival| match arrival {
             Arrival::Within(ns) => duration(ns as f64),
@@ -63,7 +64,7 @@ fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
     }
     // How much goes through says nothing without how much of it is lost.
     let trials = valid_trials(run, row);
-    let is_back_to_back = |cell: &&Cell| cell.rate_hz.is_none() && cell.mode != "round_trip";
+    let is_back_to_back = |cell: &&Cell| cell.rate_hz.is_none() && cell.mode != Mode::RoundTrip;
     let sent: u64 = trials.iter().map(|cell| cell.sent).sum();
     if sent > 0 && trials.iter().all(|cell| is_back_to_back(cell) && cell.received_hz.is_some()) {
         let received: u64 = trials.iter().map(|cell| cell.received).sum();
@@ -83,7 +84,7 @@ fn pooled(run: &Run, row: &MergedCell) -> BTreeMap<&'static str, String> {
 fn wire_per_payload(trials: &[&Cell]) -> Option<f64> {
     let (mut wire_bytes, mut payload_bytes) = (0, 0);
     for cell in trials.iter().filter(|cell| cell.beside.is_none()) {
-        let fan = if cell.mode == "fan_out" { u64::from(cell.nodes.max(2) - 1) } else { 1 };
+        let fan = if cell.mode == Mode::FanOut { u64::from(cell.nodes.max(2) - 1) } else { 1 };
         wire_bytes += cell.wire_bytes?;
         payload_bytes += (cell.sent / fan + cell.warm_up_sent?) * cell.payload_bytes;
     }
@@ -179,6 +180,7 @@ fn figure(run: &Run, row: &MergedCell, name: &str, sources: &mut Vec<String>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use noctule_lab::dimensions::Mode;
     use noctule_lab::fixture;
     use noctule_lab::merge::merge;
     use noctule_lab::run::Published;
@@ -226,7 +228,7 @@ mod tests {
     fn across_a_link_every_message_of_every_trial_counts_and_the_warm_up_as_payload_too() {
         let trial = |trial, lost, wire_bytes| {
             let (mut cell, mut samples) = fixture::round_trip("srt", trial, &(1..=5_000).collect::<Vec<_>>());
-            (cell.link, cell.mode, cell.payload_bytes) = ("link:loss=5%".into(), "one_way".into(), 100);
+            (cell.link, cell.mode, cell.payload_bytes) = ("link:loss=5%".into(), Mode::OneWay, 100);
             (cell.deadline_ns, cell.warm_up_sent, cell.wire_bytes) = (Some(1), Some(10), Some(wire_bytes));
             (cell.sent, cell.lost, cell.late) = (5_000 + lost, lost, 20);
             samples.iter_mut().for_each(|sample| sample.node = 1);
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn who_does_not_hold_the_rate_still_says_how_much_was_on_time_and_nothing_else() {
         let (mut cell, samples) = fixture::round_trip("tcp", 0, &(1..=20).collect::<Vec<_>>());
-        (cell.link, cell.mode, cell.deadline_ns) = ("link:loss=1%".into(), "one_way".into(), Some(1));
+        (cell.link, cell.mode, cell.deadline_ns) = ("link:loss=1%".into(), Mode::OneWay, Some(1));
         (cell.sent, cell.lost, cell.late, cell.scheduled) = (20, 0, 15, Some(200));
         (cell.warm_up_sent, cell.wire_bytes, cell.redundancy) = (Some(0), Some(20), Some(0.5));
         (cell.valid, cell.rate_held) = (false, Some(false));
@@ -261,7 +263,7 @@ mod tests {
     fn what_goes_through_stands_beside_what_does_not() {
         let trial = |trial, lost| {
             let (mut cell, samples) = fixture::round_trip("noctule", trial, &(1..=20).collect::<Vec<_>>());
-            (cell.mode, cell.rate_hz, cell.received_hz) = ("one_way".into(), None, Some(1e3));
+            (cell.mode, cell.rate_hz, cell.received_hz) = (Mode::OneWay, None, Some(1e3));
             (cell.sent, cell.received, cell.lost) = (20 + lost, 20, lost);
             (cell, samples)
         };

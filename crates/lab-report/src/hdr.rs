@@ -46,7 +46,7 @@ pub fn write(path: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), Repo
             log.write_comment(&format!("without result: {tag_text}")).map_err(failed)?;
             continue;
         };
-        let histogram = histogram(&end_to_end(&cell.mode, cell.measured_nodes(), samples));
+        let histogram = histogram(&end_to_end(cell.mode, cell.measured_nodes(), samples));
         log.write_histogram(
             &histogram,
             span(origin_ns, begin_ns),
@@ -101,7 +101,7 @@ mod tests {
             let compressed = decode_base64(encoded);
             let found: Histogram<u64> = Deserializer::new().deserialize(&mut compressed.as_slice()).unwrap();
             if tags.len() == 1 {
-                let mut latencies = end_to_end("round_trip", 2, &samples[0]);
+                let mut latencies = end_to_end(noctule_lab::dimensions::Mode::RoundTrip, 2, &samples[0]);
                 latencies.sort_unstable();
                 assert_eq!(found.len(), latencies.len() as u64);
                 let p99 = order_statistic(&latencies, 0.99).unwrap() as f64;

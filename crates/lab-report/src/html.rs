@@ -18,8 +18,9 @@ use self::results::{RangeAxis, Row};
 use super::series::{BINS_PER_DECADE, Charts};
 use super::{ReportError, page};
 use crate::fact_table::FactTable;
+use noctule_lab::labels;
 use noctule_lab::merge::MergedCell;
-use noctule_lab::notation::{self, count, three_digits};
+use noctule_lab::notation::{count, three_digits};
 use noctule_lab::run::{CellKey, Run};
 
 /// What a figure shows that the samples do not support.
@@ -45,7 +46,7 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
     let rows: Vec<Row> = merged
         .iter()
         .zip(charts.cells.iter())
-        .zip(notation::distinguishing(&keys))
+        .zip(labels::distinguishing(&keys))
         .map(|((cell, series), details)| Row::of(cell, (series, details), axis.as_ref()))
         .collect();
     environment.get_template("report.html")?.render(context! {

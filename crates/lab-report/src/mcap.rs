@@ -21,6 +21,7 @@ use mcap::records::MessageHeader;
 use noctule_record::file::{self, FileError, Record};
 
 use super::ReportError;
+use noctule_lab::dimensions::Mode;
 use noctule_lab::notation;
 use noctule_lab::run::{Cell, Run};
 use noctule_lab::samples::{CellSamples, Sample};
@@ -120,17 +121,17 @@ pub fn read(path: &Path, cells: usize) -> Result<Vec<CellSamples>, ReportError> 
 /// `/udp/round_trip/64B/spin/0,1/trial0`
 fn topic(cell: &Cell) -> String {
     let mut parts = vec![cell.peer.clone()];
-    if cell.link != cell.peer {
-        parts.push(cell.link.clone());
+    if cell.link.to_string() != cell.peer {
+        parts.push(cell.link.to_string());
     }
-    parts.push(match cell.mode.as_str() {
-        "chain" | "fan_out" => format!("{}_{}", cell.mode, cell.nodes),
-        mode => mode.to_owned(),
+    parts.push(match cell.mode {
+        Mode::Chain | Mode::FanOut => format!("{}_{}", cell.mode, cell.nodes),
+        Mode::RoundTrip | Mode::OneWay => cell.mode.to_string(),
     });
     parts.push(notation::size(cell.payload_bytes));
     parts.extend(cell.key().rate_mhz.map(notation::rate));
-    parts.push(cell.wait.clone());
-    parts.push(cell.placement.clone());
+    parts.push(cell.wait.to_string());
+    parts.push(cell.placement.to_string());
     if cell.format != "raw" {
         parts.push(cell.format.clone());
     }

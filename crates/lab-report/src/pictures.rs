@@ -1,6 +1,6 @@
 //! Each chart as SVG and PNG, for papers and slides.
 //!
-//! Two steps: [`frame`] turns the material into frames (axes, marks, floors) and this file draws a
+//! Two steps: `frame` turns the material into frames (axes, marks, floors) and this file draws a
 //! frame with `plotters`. All axes are linear to `plotters`; logarithms are taken in the frame, so
 //! that one kind of chart serves all. Lettering uses an embedded font and needs none installed.
 

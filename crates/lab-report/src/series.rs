@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use noctule_lab::cell_statistics::{end_to_end_samples, latencies};
+use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{MergedCell, pool};
-use noctule_lab::notation;
 use noctule_lab::run::{Block, CellKey, Floor, Run};
 use noctule_lab::samples::{CellSamples, Sample};
 use noctule_lab::statistics::{SAMPLES_BEYOND, order_statistic, percentile};
+use noctule_lab::{labels, notation};
 
 /// Dots over time drawn per experiment, all its trials together.
 pub const DOTS_MAX: usize = 2_000;
@@ -44,8 +45,8 @@ pub struct CellSeries {
     pub label: String,
     /// The peer, and its other properties for labels that tell it from a few of the others.
     pub peer: String,
-    /// See [`notation::properties`].
-    pub properties: [Option<String>; notation::PROPERTIES],
+    /// See [`labels::properties`].
+    pub properties: [Option<String>; labels::PROPERTIES],
     /// Every property.
     pub full: String,
     /// Experiments of one group can be compared: same mode, payload and rate.
@@ -156,7 +157,7 @@ impl Charts {
     /// Computes the material of every chart.
     pub fn of(run: &Run, merged: &[MergedCell], samples: &[CellSamples]) -> Self {
         let keys: Vec<CellKey> = merged.iter().map(|cell| cell.key.clone()).collect();
-        let labels = notation::short_labels(&keys);
+        let labels = labels::short_labels(&keys);
         let colours = colours(merged);
         let origin_ns = samples.iter().filter_map(|cell| start_ns(cell)).min();
         let dots_max = DOTS_MAX.min(DOTS_TOTAL_MAX / merged.len().max(1));
@@ -206,7 +207,7 @@ fn cell_series(
     let mut series = CellSeries {
         label,
         peer: cell.key.peer.clone(),
-        properties: notation::properties(&cell.key),
+        properties: labels::properties(&cell.key),
         full: cell.key.to_string(),
         group: group(&cell.key),
         colour,
@@ -233,21 +234,21 @@ fn cell_series(
             continue;
         };
         let recorded = &run.cells[trial];
-        let arrivals = end_to_end_samples(&recorded.mode, recorded.measured_nodes(), own);
+        let arrivals = end_to_end_samples(recorded.mode, recorded.measured_nodes(), own);
         let mut dots = trial_dots(&arrivals, dots_max);
         dots.trial = recorded.trial;
         dots.blocks.clone_from(&recorded.blocks);
         dots.start_s = start_ns(own).map_or(0.0, |start| (start - origin_ns) as f64 / 1e9);
         series.trials.push(dots);
     }
-    if cell.key.mode == "chain" {
+    if cell.key.mode == Mode::Chain {
         series.cumulative = cumulative(samples, cell);
     }
     series
 }
 
 fn group(key: &CellKey) -> String {
-    let mut group = format!("{}, {}", key.mode.replace('_', " "), notation::size(key.payload_bytes));
+    let mut group = format!("{}, {}", labels::in_words(key.mode), notation::size(key.payload_bytes));
     if let Some(rate_mhz) = key.rate_mhz {
         group = format!("{group}, {}", notation::rate(rate_mhz));
     }
@@ -374,7 +375,7 @@ fn sweeps(
     }
     families.retain(|(_, sweep)| sweep.points.len() >= 3);
     let keys: Vec<CellKey> = families.iter().map(|(key, _)| key.clone()).collect();
-    let labels = notation::short_labels(&keys);
+    let labels = labels::short_labels(&keys);
     families
         .into_iter()
         .zip(labels)
@@ -403,7 +404,7 @@ fn heat_maps(merged: &[MergedCell]) -> Vec<HeatMap> {
         payloads.len() >= 2 && rates.len() >= 2
     });
     let keys: Vec<CellKey> = families.keys().cloned().collect();
-    let labels = notation::short_labels(&keys);
+    let labels = labels::short_labels(&keys);
     families
         .into_values()
         .zip(labels)

@@ -1,10 +1,11 @@
 //! The table at the end of a run, for a terminal.
 
 use crate::fact_table::FactTable;
+use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{MergedCell, merge};
-use noctule_lab::notation;
 use noctule_lab::run::{CellKey, Run};
 use noctule_lab::samples::CellSamples;
+use noctule_lab::{labels, notation};
 
 /// Renders the rows of a run, floors first, and what a reader must know to trust them.
 pub fn render(run: &Run, samples: &[CellSamples]) -> String {
@@ -82,17 +83,17 @@ fn cells(row: &MergedCell) -> Vec<String> {
         None => "FAIL".into(),
     };
     let mode = match key.nodes {
-        2 => key.mode.clone(),
+        2 => key.mode.to_string(),
         nodes => format!("{} ({nodes})", key.mode),
     };
     vec![
         experiment(key),
-        key.link.clone(),
+        key.link.to_string(),
         mode,
         key.payload_bytes.to_string(),
         key.rate_mhz.map_or("closed".into(), |rate| (rate as f64 / 1e3).to_string()),
-        key.wait.clone(),
-        key.placement.clone(),
+        key.wait.to_string(),
+        key.placement.to_string(),
         latency(|latency| latency.p50),
         row.relative_half_spread().map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0)),
         latency(|latency| latency.p99),
@@ -110,16 +111,16 @@ fn cells(row: &MergedCell) -> Vec<String> {
 fn experiment(key: &CellKey) -> String {
     let format = Some(key.format.clone()).filter(|format| !["raw", ""].contains(&format.as_str()));
     let beside = key.beside.as_ref().map(|beside| format!("beside {}", beside.peer));
-    let words = [Some(key.peer.clone()), format, notation::options(key), beside];
+    let words = [Some(key.peer.clone()), format, labels::options(key), beside];
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// What peers measured by themselves, with what was published beside it; nothing if they did not.
 fn facts(run: &Run, merged: &[MergedCell]) -> String {
     let label = |row: &MergedCell| {
-        let way = match row.key.mode.as_str() {
-            "round_trip" => String::new(),
-            mode => format!(" {} {}", mode.replace('_', " "), row.key.wait),
+        let way = match row.key.mode {
+            Mode::RoundTrip => String::new(),
+            mode => format!(" {} {}", labels::in_words(mode), row.key.wait),
         };
         format!("{} {}{way}", experiment(&row.key), notation::size(row.key.payload_bytes))
     };

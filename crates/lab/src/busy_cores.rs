@@ -3,29 +3,37 @@
 //! One thread per core, of ordinary priority, that computes and never sleeps: what a companion computer's other
 //! programs are to the one that talks to the board, at their worst.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use noctule_sys::scheduling;
 
+/// Why no cores can be kept busy.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error("load = \"{0}\" is none of none, all or cores such as \"0,1\"")]
+    Unknown(String),
+    #[error("load: core {absent} is not one this process may use ({allowed:?})")]
+    Absent { absent: u32, allowed: Vec<u32> },
+    #[error("cannot start a thread to load a core: {0}")]
+    Thread(io::Error),
+}
+
 /// Which cores `load` means, of those there are.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
-pub(crate) fn cores(load: Option<&str>, allowed: &[u32]) -> Result<Vec<u32>, String> {
+/// It names no cores, or one that this process may not use.
+pub(crate) fn cores(load: Option<&str>, allowed: &[u32]) -> Result<Vec<u32>, LoadError> {
     match load {
         None | Some("none") => Ok(Vec::new()),
         Some("all") => Ok(allowed.to_vec()),
         Some(listed) => {
             let parsed: Option<Vec<u32>> = listed.split(',').map(|core| core.trim().parse().ok()).collect();
-            let cores = parsed.ok_or_else(|| {
-                format!("load = \"{listed}\" is none of none, all or cores such as \"0,1\"")
-            })?;
+            let cores = parsed.ok_or_else(|| LoadError::Unknown(listed.to_owned()))?;
             match cores.iter().find(|core| !allowed.contains(core)) {
-                Some(absent) => {
-                    Err(format!("load: core {absent} is not one this process may use ({allowed:?})"))
-                }
+                Some(&absent) => Err(LoadError::Absent { absent, allowed: allowed.to_vec() }),
                 None => Ok(cores),
             }
         }
@@ -43,7 +51,7 @@ impl BusyCores {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(crate) fn start(cores: &[u32]) -> Result<BusyCores, String> {
+    pub(crate) fn start(cores: &[u32]) -> Result<BusyCores, LoadError> {
         let mut busy = BusyCores { stop: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
         for &core in cores {
             let stop = Arc::clone(&busy.stop);
@@ -56,8 +64,7 @@ impl BusyCores {
                 }
             };
             let thread = std::thread::Builder::new().name("load".into()).spawn(burn);
-            busy.threads
-                .push(thread.map_err(|error| format!("cannot start a thread to load a core: {error}"))?);
+            busy.threads.push(thread.map_err(LoadError::Thread)?);
         }
         Ok(busy)
     }
@@ -80,15 +87,15 @@ mod tests {
     #[test]
     fn a_load_names_cores_that_there_are() {
         let allowed = [0, 3];
-        assert_eq!(cores(None, &allowed), Ok(vec![]));
-        assert_eq!(cores(Some("all"), &allowed), Ok(vec![0, 3]));
-        assert_eq!(cores(Some("3"), &allowed), Ok(vec![3]));
+        assert!(cores(None, &allowed).unwrap().is_empty());
+        assert_eq!(cores(Some("all"), &allowed).unwrap(), [0, 3]);
+        assert_eq!(cores(Some("3"), &allowed).unwrap(), [3]);
         assert_eq!(
-            cores(Some("1"), &allowed).unwrap_err(),
+            cores(Some("1"), &allowed).unwrap_err().to_string(),
             "load: core 1 is not one this process may use ([0, 3])"
         );
         assert_eq!(
-            cores(Some("much"), &allowed).unwrap_err(),
+            cores(Some("much"), &allowed).unwrap_err().to_string(),
             "load = \"much\" is none of none, all or cores such as \"0,1\""
         );
     }

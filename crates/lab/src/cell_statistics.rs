@@ -7,6 +7,7 @@
 //! Reordering counts as in RFC 4737 section 3: a message is reordered if one sent after it arrived
 //! before it.
 
+use crate::dimensions::Mode;
 use crate::run::{Block, Hop, SendLag};
 use crate::samples::Sample;
 use crate::statistics::{LatencySummary, order_statistic, percentile};
@@ -32,20 +33,20 @@ pub fn latencies(samples: &[Sample], node: u16) -> Vec<i64> {
 
 /// The latencies that a cell's `latency_ns` summarises, in index order: of a round trip the whole
 /// trip, of a chain the arrivals at its last node, of a fan-out those at every receiver.
-pub fn end_to_end(mode: &str, nodes: u32, samples: &[Sample]) -> Vec<i64> {
+pub fn end_to_end(mode: Mode, nodes: u32, samples: &[Sample]) -> Vec<i64> {
     end_to_end_samples(mode, nodes, samples).into_iter().map(Sample::latency_ns).collect()
 }
 
 /// The arrivals behind [`end_to_end`], in the same order.
-pub fn end_to_end_samples<'a>(mode: &str, nodes: u32, samples: &'a [Sample]) -> Vec<&'a Sample> {
+pub fn end_to_end_samples(mode: Mode, nodes: u32, samples: &[Sample]) -> Vec<&Sample> {
     match mode {
-        "round_trip" => of_node(samples, 0).iter().collect(),
-        "fan_out" => {
+        Mode::RoundTrip => of_node(samples, 0).iter().collect(),
+        Mode::FanOut => {
             let mut arrivals: Vec<&Sample> = samples.iter().collect();
             arrivals.sort_by_key(|sample| (sample.index, sample.node));
             arrivals
         }
-        _ => of_node(samples, last_node(nodes)).iter().collect(),
+        Mode::OneWay | Mode::Chain => of_node(samples, last_node(nodes)).iter().collect(),
     }
 }
 
@@ -181,10 +182,10 @@ mod tests {
     #[test]
     fn end_to_end_takes_the_initiator_the_last_node_or_every_receiver() {
         let samples = [sample(0, 0, 0, 1), sample(1, 0, 0, 10), sample(1, 1, 0, 11), sample(2, 0, 0, 20)];
-        assert_eq!(end_to_end("round_trip", 2, &samples), vec![1]);
-        assert_eq!(end_to_end("one_way", 2, &samples), vec![10, 11]);
-        assert_eq!(end_to_end("chain", 3, &samples), vec![20]);
-        assert_eq!(end_to_end("fan_out", 3, &samples[1..]), vec![10, 20, 11], "by index, then receiver");
+        assert_eq!(end_to_end(Mode::RoundTrip, 2, &samples), vec![1]);
+        assert_eq!(end_to_end(Mode::OneWay, 2, &samples), vec![10, 11]);
+        assert_eq!(end_to_end(Mode::Chain, 3, &samples), vec![20]);
+        assert_eq!(end_to_end(Mode::FanOut, 3, &samples[1..]), vec![10, 20, 11], "by index, then receiver");
     }
 
     #[test]

@@ -19,9 +19,9 @@ use noctule_local_clock::LocalClock;
 use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Exchange, Local, Remote};
 use noctule_timebase::{Instant, Span};
 
-use crate::notation::duration;
 use crate::samples::Sample;
 use crate::trace::TraceRow;
+use crate::validity::Invalid;
 
 /// The sender's clock as the receiver's host knows it.
 #[derive(Debug)]
@@ -131,23 +131,18 @@ pub(crate) fn turned(exchanges: &[TraceRow]) -> Vec<TraceRow> {
 const STRETCH: i64 = 5_000;
 
 impl Translation {
-    /// What must not be passed over, each in a sentence.
-    pub(crate) fn faults(&self) -> Vec<String> {
+    /// What must not be passed over.
+    pub(crate) fn faults(&self) -> Vec<Invalid> {
         let mut faults = Vec::new();
-        let count = self.count;
         if self.unbounded > 0 {
-            faults.push(format!(
-                "{} of {count} arrivals came while nothing was proven of the sender's clock",
-                self.unbounded
-            ));
+            faults.push(Invalid::NoClockBound { arrivals: self.unbounded, of: self.count });
         }
         if self.wrong > 0 {
-            faults.push(format!(
-                "{} of {count} latencies are wrong by more than their clock bound (the worst by {}): a clock was \
-                 stepped between an exchange and an arrival",
-                self.wrong,
-                duration(self.worst_error_ns as f64)
-            ));
+            faults.push(Invalid::ClockBoundWrong {
+                latencies: self.wrong,
+                of: self.count,
+                worst_ns: self.worst_error_ns,
+            });
         }
         faults
     }
@@ -156,6 +151,7 @@ impl Translation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::validity::sentences;
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -246,7 +242,7 @@ mod tests {
                 assert!((4..=6).contains(&translation.wrong), "{translation:?}");
                 assert!((15..=35).contains(&translation.unbounded), "{translation:?}");
                 assert!((19_900_000..20_100_000).contains(&translation.worst_error_ns.abs()));
-                let faults = translation.faults().join("; ");
+                let faults = sentences(&translation.faults());
                 assert!(
                     faults.contains("of 800 latencies are wrong by more than their clock bound"),
                     "{faults}"

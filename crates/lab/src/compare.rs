@@ -19,6 +19,7 @@ use crate::merge::group;
 use crate::notation::three_digits;
 use crate::random::Random;
 use crate::run::{Block, Cell, CellKey, Run};
+use crate::validity::sentences;
 
 /// Smallest change that is reported, as a share.
 pub const MINIMUM_EFFECT: f64 = 0.05;
@@ -215,7 +216,7 @@ impl<'a> Sides<'a> {
     fn why_not(&self, figure: Figure) -> Option<String> {
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
             if let Some(cell) = side.iter().find(|cell| !cell.valid) {
-                let why = cell.why_invalid.join("; ");
+                let why = sentences(&cell.why_invalid);
                 return Some(format!("not compared, trial {} of {name} is invalid: {why}", cell.trial));
             }
         }

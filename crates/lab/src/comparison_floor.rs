@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::dimensions::{Link, Wait};
 use crate::run::{Cell, CellKey, Floor};
 
 /// Sets `floor` and `ratio_to_floor` of every cell that is not a floor itself.
@@ -39,16 +40,16 @@ const LINE_OPTIONS: [&str; 5] = ["baud", "ftdi", "fifo", "noise", "load"];
 
 /// Names of the floors of a link, the right one first, then what stands in for it.
 fn candidates(key: &CellKey) -> &'static [&'static str] {
-    match (key.link.as_str(), key.wait.as_str()) {
-        ("shm", "block") => &["futex", "eventfd"],
-        ("shm", _) => &["cache_line"],
-        ("tcp", _) => &["tcp"],
-        ("unix", _) => &["unix"],
-        ("pty", _) => &["pty"],
-        ("serial", _) => &["serial_pump"],
-        ("memory", _) => &["memcpy"],
+    match (&key.link, key.wait) {
+        (Link::SharedMemory, Wait::Block) => &["futex", "eventfd"],
+        (Link::SharedMemory, _) => &["cache_line"],
+        (Link::Tcp, _) => &["tcp"],
+        (Link::Unix, _) => &["unix"],
+        (Link::Pty, _) => &["pty"],
+        (Link::Serial, _) => &["serial_pump"],
+        (Link::Memory, _) => &["memcpy"],
         // Beyond the largest datagram, TCP is the least that moves the same bytes through the kernel.
-        ("udp", _) if key.payload_bytes > 65_507 => &["tcp"],
+        (Link::Udp, _) if key.payload_bytes > 65_507 => &["tcp"],
         _ => &["udp"],
     }
 }
@@ -60,8 +61,8 @@ fn closest(floors: &BTreeMap<CellKey, i64>, key: &CellKey, name: &str) -> Option
             && floor.mode == key.mode
             && floor.nodes == key.nodes
             && floor.placement == key.placement
-            && (floor.link == key.link || !key.link.starts_with("link:"))
-            && (floor.wait == key.wait || key.wait == "hybrid" || key.link == "shm")
+            && (floor.link == key.link || !key.link.is_between_hosts())
+            && (floor.wait == key.wait || key.wait == Wait::Hybrid || key.link == Link::SharedMemory)
             && (floor.payload_bytes == key.payload_bytes || carries_no_body)
             && LINE_OPTIONS.iter().all(|name| option(floor, name) == option(key, name))
     };
@@ -86,7 +87,7 @@ mod tests {
         let (mut cell, _) = crate::fixture::round_trip(peer, 0, &[p50; 100]);
         cell.floor = None;
         cell.link = link.into();
-        cell.wait = wait.into();
+        cell.wait = wait.parse().unwrap();
         cell.payload_bytes = payload_bytes;
         cell.is_floor = ["udp", "tcp", "cache_line", "futex"].contains(&peer);
         cell

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use noctule_local_clock::{LocalClock, now};
-use noctule_sys::{clock, scheduling};
+use noctule_sys::scheduling;
 use noctule_timebase::Span;
 
 use crate::busy_cores::{self, BusyCores};
 use crate::clock_pair::{ClockPair, PairPlan, Side};
 use crate::clock_translation::{self, ClockTranslation};
+use crate::dimensions::Link;
 use crate::judge::judge;
-use crate::network::{Emulation, Network};
+use crate::machine::{Machine, ThisMachine};
+use crate::network::{Emulation, Network, NetworkError};
 use crate::node_process::NodeFault;
 use crate::peer_registry::PeerRegistry;
 use crate::peer_session::{PeerSession, TrialContext};
@@ -27,12 +29,13 @@ use crate::serial_line::{self, SerialLine};
 use crate::trace::TraceRow;
 pub use crate::trial::Settings;
 use crate::trial::{NodeResult, Trial};
+use crate::validity::Invalid;
 
 /// Clocks of a trial count from this long after the first exchange: until then their drift is settled
 /// and, where all is well, all nodes are connected.
 const CLOCK_LEAD: Span = Span::from_ms(1500);
 /// What flows beside a cell flows for this long before it.
-const BESIDE_LEAD_NS: i64 = 300_000_000;
+const BESIDE_LEAD: Span = Span::from_ms(300);
 /// Beside a trial clocks are compared this often.
 const EXCHANGE_EVERY_MS: u32 = 50;
 
@@ -61,6 +64,7 @@ pub struct Engine<'a> {
     registry: &'a PeerRegistry,
     settings: Settings,
     interrupted: Arc<AtomicBool>,
+    machine: Box<dyn Machine>,
     scratch: tempfile::TempDir,
     /// By number of hosts; emulated links live for one trial.
     networks: BTreeMap<u32, Rc<Network>>,
@@ -74,8 +78,8 @@ pub enum EngineError {
     #[error("cannot create a temporary directory: {0}; set TMPDIR to a writable one")]
     Scratch(std::io::Error),
     /// No private network.
-    #[error("{0}")]
-    Network(String),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
 }
 
 impl<'a> Engine<'a> {
@@ -85,11 +89,21 @@ impl<'a> Engine<'a> {
         settings: Settings,
         interrupted: Arc<AtomicBool>,
     ) -> Result<Self, EngineError> {
+        Self::on(Box::new(ThisMachine), registry, settings, interrupted)
+    }
+
+    fn on(
+        machine: Box<dyn Machine>,
+        registry: &'a PeerRegistry,
+        settings: Settings,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Self, EngineError> {
         let scratch = tempfile::Builder::new().prefix("noctule-lab-").tempdir();
         Ok(Self {
             registry,
             settings,
             interrupted,
+            machine,
             scratch: scratch.map_err(EngineError::Scratch)?,
             networks: BTreeMap::new(),
             sessions: 0,
@@ -107,14 +121,14 @@ impl<'a> Engine<'a> {
         let total = order.len();
         for (number, Turn { trial, cell, plan }) in order.into_iter().enumerate() {
             let cell = &plans[plan].cells[cell];
-            let network = self.network(cell, trial).map_err(EngineError::Network)?;
+            let network = self.network(cell, trial)?;
             observer.begin(number, total, cell);
             let nodes = match self.trial(cell, &network) {
                 Err(NodeFault::Interrupted) => {
                     measured.iter_mut().for_each(|measured| measured.interrupted = true);
                     break;
                 }
-                Err(NodeFault::Failed(why)) => Err(why),
+                Err(NodeFault::Failed(why)) => Err(Invalid::Failed(why)),
                 Ok(trial) => Ok(trial),
             };
             let (result, samples) = judge(cell, trial, nodes);
@@ -127,7 +141,7 @@ impl<'a> Engine<'a> {
 
     /// The hosts of a cell. An emulated link is new in every trial, so that no peer meets another's packets, and the same
     /// for all cells of a trial: it has the trial's seed, and a recording goes on where the trial before left it.
-    fn network(&mut self, cell: &CellPlan, trial: u32) -> Result<Rc<Network>, String> {
+    fn network(&mut self, cell: &CellPlan, trial: u32) -> Result<Rc<Network>, NetworkError> {
         if let Some(spec) = &cell.across {
             let elapsed_ns = f64::from(trial) * cell.sending_seconds() * 1e9;
             let emulation = Emulation {
@@ -136,12 +150,12 @@ impl<'a> Engine<'a> {
                 elapsed: Span::from_ns(elapsed_ns as i64),
                 core: spare_core(cell),
             };
-            return Network::emulated(cell.hosts, emulation).map(Rc::new);
+            return self.machine.network(cell.hosts, Some(emulation)).map(Rc::new);
         }
         if let Some(network) = self.networks.get(&cell.hosts) {
             return Ok(Rc::clone(network));
         }
-        let network = Rc::new(Network::create(cell.hosts)?);
+        let network = Rc::new(self.machine.network(cell.hosts, None)?);
         self.networks.insert(cell.hosts, Rc::clone(&network));
         Ok(network)
     }
@@ -155,6 +169,7 @@ impl<'a> Engine<'a> {
         let clocks = self.start_clocks(cell, network, &session)?;
         let line = self.start_line(cell, &session)?;
         let around = TrialContext {
+            machine: self.machine.as_ref(),
             network,
             settings: &self.settings,
             scratch: self.scratch.path(),
@@ -169,41 +184,42 @@ impl<'a> Engine<'a> {
         let mut beside = beside.transpose()?;
         let mut peer_session = PeerSession::start(&entry.program, cell, shown, (around, session))?;
         if let Some(clocks) = &clocks {
-            clock::sleep_until(clock::now_ns() + (clocks.start - now()).ns());
+            self.machine.sleep(clocks.start - now());
         }
         if let Some(beside) = &mut beside {
             beside.begin()?;
-            clock::sleep_until(clock::now_ns() + BESIDE_LEAD_NS);
+            self.machine.sleep(BESIDE_LEAD);
         }
-        let busy = self.load(cell).map_err(NodeFault::Failed)?;
+        let busy = self.load(cell)?;
         let sent_before = network.sent_bytes();
-        let line_before = line.as_ref().map_or(Ok(0), SerialLine::sent_bytes).map_err(NodeFault::Failed)?;
+        let line_before = line.as_ref().map_or(Ok(0), SerialLine::sent_bytes).map_err(NodeFault::of)?;
         peer_session.begin()?;
         let nodes = peer_session.finish()?;
         drop(busy);
         let wire_bytes = network.sent_bytes().zip(sent_before).map(|(after, before)| after - before);
         let beside = beside.map(PeerSession::finish).transpose()?;
-        let clocks = clocks.map(|clocks| clocks.stop(&nodes)).transpose().map_err(NodeFault::Failed)?;
-        let link = network.link_record().map_err(NodeFault::Failed)?;
-        let line = line.map(|line| line.stop(line_before)).transpose().map_err(NodeFault::Failed)?;
+        let clocks = clocks.map(|clocks| clocks.stop(&nodes)).transpose()?;
+        let link = network.link_record().map_err(NodeFault::of)?;
+        let line = line.map(|line| line.stop(line_before)).transpose().map_err(NodeFault::of)?;
         let wire_bytes = line.as_ref().map(|line| line.wire_bytes).or(wire_bytes);
         Ok(Trial { nodes, beside, clocks, wire_bytes, link, line: line.unwrap_or_default() })
     }
 
     /// The line between the nodes, if that is their link; its noise is another one each trial.
     fn start_line(&self, cell: &CellPlan, session: &str) -> Result<Option<SerialLine>, NodeFault> {
-        if cell.link != "serial" {
+        if cell.link != Link::Serial {
             return Ok(None);
         }
         let place = (self.scratch.path(), session);
-        SerialLine::start(&cell.options, u64::from(self.sessions), place).map(Some).map_err(NodeFault::Failed)
+        SerialLine::start(&cell.options, u64::from(self.sessions), place).map(Some).map_err(NodeFault::of)
     }
 
     /// Keeps cores busy, if the cell says so.
-    fn load(&self, cell: &CellPlan) -> Result<BusyCores, String> {
-        let allowed = scheduling::allowed_cores().map_err(|error| error.to_string())?;
+    fn load(&self, cell: &CellPlan) -> Result<BusyCores, NodeFault> {
+        let allowed = scheduling::allowed_cores().map_err(NodeFault::of)?;
         let load = cell.options.get("load").map(String::as_str);
-        BusyCores::start(&busy_cores::cores(load, &allowed)?)
+        let cores = busy_cores::cores(load, &allowed).map_err(NodeFault::of)?;
+        BusyCores::start(&cores).map_err(NodeFault::of)
     }
 
     /// If the hosts of a cell have clocks of their own: starts to compare them.
@@ -226,7 +242,7 @@ impl<'a> Engine<'a> {
         let [sender, receiver] = each.as_slice() else {
             return Err(NodeFault::Failed("there is not one clock for each of two hosts".into()));
         };
-        if cell.link == "serial" {
+        if cell.link == Link::Serial {
             // They are compared over the line, by what speaks there.
             let wire = serial_line::exchange_wire(&cell.options);
             return Ok(Some(TrialClocks { pair: None, each, start, wire }));
@@ -239,7 +255,7 @@ impl<'a> Engine<'a> {
             both_arguments: &[],
             trace: self.scratch.path().join(format!("{session}-clocks.csv")),
         };
-        let pair = ClockPair::start(network, plan).map_err(NodeFault::Failed)?;
+        let pair = ClockPair::start(network, plan).map_err(NodeFault::of)?;
         Ok(Some(TrialClocks { pair: Some(pair), each, start, wire: Span::ZERO }))
     }
 }
@@ -265,15 +281,15 @@ struct TrialClocks {
 }
 
 impl TrialClocks {
-    fn stop(self, nodes: &[NodeResult]) -> Result<ClockTranslation, String> {
+    fn stop(self, nodes: &[NodeResult]) -> Result<ClockTranslation, NodeFault> {
         let exchanges = match self.pair {
-            Some(pair) => pair.stop()?.rows,
+            Some(pair) => pair.stop().map_err(NodeFault::of)?.rows,
             None => line_exchanges(nodes),
         };
         let mut each = self.each.into_iter();
         match (each.next(), each.next()) {
             (Some(remote), Some(local)) => Ok(ClockTranslation { exchanges, remote, local, wire: self.wire }),
-            _ => Err("there is not one clock for each of two hosts".into()),
+            _ => Err(NodeFault::of("there is not one clock for each of two hosts")),
         }
     }
 }
@@ -324,3 +340,6 @@ pub fn interrupt_flag() -> std::io::Result<Arc<AtomicBool>> {
     flag.store(false, Ordering::Relaxed);
     Ok(flag)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Made-up runs for the tests of everything that reads a run, here and in other crates.
 
 use crate::cell_statistics;
+use crate::dimensions::{Link, Mode, Placement, Wait};
 use crate::run::{Cell, Floor, Host, Run, SCHEMA, ScenarioRecord};
 use crate::samples::{CellSamples, Sample};
 use crate::statistics::LatencySummary;
@@ -9,8 +10,8 @@ use crate::statistics::LatencySummary;
 pub fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, CellSamples) {
     let received = latencies.len() as u64;
     let cell = Cell {
-        wait: "spin".to_owned(),
-        placement: "0,1".to_owned(),
+        wait: Wait::Spin,
+        placement: Placement::on(&[0, 1]),
         payload_bytes: 64,
         trial,
         sent: received + 1,
@@ -20,7 +21,7 @@ pub fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, CellSampl
         floor: Some(Floor { name: "futex".to_owned(), p50_ns: 100 }),
         valid: true,
         blocks: cell_statistics::blocks(latencies),
-        ..Cell::unmeasured(peer, "udp", "round_trip")
+        ..Cell::unmeasured(peer, Link::Udp, Mode::RoundTrip)
     };
     let sample = |(index, latency): (usize, &i64)| Sample {
         index: index as u64,
@@ -53,10 +54,10 @@ pub fn chain_and_round_trips() -> (Run, Vec<CellSamples>) {
     // A multiplicative walk visits every residue once: spread-out values without a generator.
     let latencies: Vec<i64> = (0..2000).map(|i| 40_000 + i * 7919 % 2000).collect();
     let mut chain = round_trip("udp", 0, &latencies);
-    chain.0.mode = "chain".to_owned();
+    chain.0.mode = Mode::Chain;
     chain.0.nodes = 4;
-    chain.0.wait = "block".to_owned();
-    chain.0.placement = "free".to_owned();
+    chain.0.wait = Wait::Block;
+    chain.0.placement = Placement::Free;
     chain.0.payload_bytes = 128;
     chain.0.rate_hz = Some(100.0);
     let first_hop = std::mem::take(&mut chain.1);

@@ -17,11 +17,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cell_statistics::{blocks, late, latencies, reordered};
+use crate::dimensions::{Link, Mode};
 use crate::host;
 use crate::merge::group;
 use crate::run::{Cell, Host, Published, Run, SCHEMA, ScenarioRecord};
 use crate::samples::{CellSamples, Sample};
 use crate::statistics::LatencySummary;
+use crate::validity::{Invalid, sentences};
 
 /// Longest file that is read: about 8 million rows.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -117,7 +119,7 @@ fn render_cell(text: &mut String, cell: &Cell) -> std::fmt::Result {
         write!(text, ", {} later than one period of {period_ms} ms", cell.late)?;
     }
     let Some(summary) = cell.latency_ns else {
-        return writeln!(text, "\nFAIL {}", cell.why_invalid.join("; "));
+        return writeln!(text, "\nFAIL {}", sentences(&cell.why_invalid));
     };
     let ms = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{:.6}", ns / 1e6));
     let percentile = |ns: Option<i64>| ms(ns.map(|ns| ns as f64));
@@ -274,14 +276,11 @@ fn cell(peer: &str, sent: &[Row], joined: &Joined) -> Cell {
     let mut why_invalid = Vec::new();
     let negative = latencies.iter().filter(|&&ns| ns < 0).count();
     if negative > 0 {
-        why_invalid.push(format!(
-            "{negative} of {} answers came before their question; the clock was set while recording, or the files are of two recordings",
-            latencies.len()
-        ));
+        why_invalid.push(Invalid::AnswerBeforeQuestion { count: negative, of: latencies.len() });
     }
     let received = joined.samples.len() as u64;
     if received == 0 {
-        why_invalid.push("no message was answered".to_owned());
+        why_invalid.push(Invalid::NothingAnswered);
     }
     let valid = why_invalid.is_empty();
     Cell {
@@ -300,7 +299,7 @@ fn cell(peer: &str, sent: &[Row], joined: &Joined) -> Cell {
         valid,
         why_invalid,
         reordered: Some(reordered(&joined.samples, 0)),
-        ..Cell::unmeasured(peer, "link:recorded", "round_trip")
+        ..Cell::unmeasured(peer, Link::Between("recorded".into()), Mode::RoundTrip)
     }
 }
 

@@ -9,20 +9,22 @@ use noctule_peer::{Line, Slot};
 
 use crate::cell_statistics as statistics;
 use crate::clock_translation::Translation;
+use crate::dimensions::Mode;
 use crate::link_record::LinkRecord;
 use crate::plan::CellPlan;
 use crate::run::{Beside, Cell};
 use crate::samples::{CellSamples, Sample};
 use crate::statistics::{LatencySummary, order_statistic};
 use crate::trial::{NodeResult, Trial};
+use crate::validity::Invalid;
 
 /// A sender may end this much later than scheduled, as a share of the trial's length …
 const RATE_TOLERANCE: f64 = 0.01;
 /// … or this long, whichever is more: in a short trial 1 % is less than one time slice.
 const RATE_TOLERANCE_NS: f64 = 2e6;
 
-/// Judges one trial. `outcome` is the sentence of the fault if the trial did not complete.
-pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>) -> (Cell, CellSamples) {
+/// Judges one trial. `outcome` is the fault if the trial did not complete.
+pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, Invalid>) -> (Cell, CellSamples) {
     let mut cell = empty_cell(plan, trial);
     let Trial { nodes, beside, wire_bytes, link, clocks, line } = match outcome {
         Ok(trial) => trial,
@@ -41,7 +43,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     let mut why = Vec::new();
     if let (Some(plan), Some(nodes)) = (plan.beside.as_deref(), beside) {
         let (other, _) = judge(plan, cell.trial, Ok(Trial { nodes, ..Trial::default() }));
-        why.extend(other.why_invalid.iter().map(|why| format!("beside it: {why}")));
+        why.extend(other.why_invalid.into_iter().map(|why| Invalid::Background(Box::new(why))));
         cell.beside = Some(Beside {
             peer: other.peer,
             payload_bytes: other.payload_bytes,
@@ -56,17 +58,17 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
     cell.rate_held = check_rate(plan, &nodes, &mut why);
     check_latencies(plan, &samples, &mut why);
     check_way(&cell, link.is_some(), &mut why);
-    let mut faults: Vec<String> = link.iter().flat_map(LinkRecord::faults).collect();
+    let mut faults: Vec<Invalid> = link.iter().flat_map(LinkRecord::faults).collect();
     faults.extend(line.faults);
     faults.extend(Translation::faults(&translation));
-    if !faults.is_empty() {
+    if faults.iter().any(Invalid::is_of_the_lab) {
         // A peer may saturate; the tool's links, lines and comparison of clocks may not.
         cell.expect = None;
     }
     why.extend(faults);
     cell.emulated_link = link;
     if cell.received == 0 {
-        why.push(format!("nothing arrived: {} messages were sent, none received", cell.sent));
+        why.push(Invalid::NothingArrived { sent: cell.sent });
     }
     cell.valid = why.is_empty();
     cell.why_invalid = why;
@@ -82,7 +84,7 @@ pub(crate) fn judge(plan: &CellPlan, trial: u32, outcome: Result<Trial, String>)
 fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
     Cell {
         nodes: plan.nodes,
-        wait: plan.wait.clone(),
+        wait: plan.wait,
         placement: plan.placement(),
         format: plan.format.clone(),
         payload_bytes: plan.payload_bytes,
@@ -101,16 +103,16 @@ fn empty_cell(plan: &CellPlan, trial: u32) -> Cell {
             ..Beside::default()
         }),
         warm_up_sent: plan.warm_up_sent(),
-        ..Cell::unmeasured(&plan.peer, &plan.link_word(), &plan.mode)
+        ..Cell::unmeasured(&plan.peer, plan.run_link(), plan.mode)
     }
 }
 
 /// Nodes whose arrivals are measured: those on the clock of the source's host, or all if the clocks of
 /// both hosts were compared.
 fn receivers(plan: &CellPlan) -> Vec<u32> {
-    match plan.mode.as_str() {
+    match plan.mode {
         _ if plan.nodes == 1 => vec![0],
-        "round_trip" => vec![0],
+        Mode::RoundTrip => vec![0],
         // With two hosts only every second node shares the source's clock: two stamps of one host. An emulated
         // link is between namespaces of one machine, whose one clock all stamps are of.
         _ if plan.hosts == 2 && plan.across.is_none() && plan.clocks.is_empty() => {
@@ -147,12 +149,12 @@ fn collect(plan: &CellPlan, nodes: &[NodeResult]) -> CellSamples {
 fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSamples) {
     let Some(source) = nodes.first() else { return };
     let measured_nodes = cell.measured_nodes();
-    let latencies = statistics::end_to_end(&plan.mode, measured_nodes, samples);
-    let last = match plan.mode.as_str() {
-        "round_trip" => 0,
+    let latencies = statistics::end_to_end(plan.mode, measured_nodes, samples);
+    let last = match plan.mode {
+        Mode::RoundTrip => 0,
         _ => (measured_nodes - 1) as u16,
     };
-    let fan = if plan.mode == "fan_out" { u64::from(plan.nodes - 1) } else { 1 };
+    let fan = if plan.mode == Mode::FanOut { u64::from(plan.nodes - 1) } else { 1 };
     cell.sent = source.table.sent() * fan;
     cell.scheduled = plan.rate_hz.map(|_| plan.messages * fan);
     cell.received = latencies.len() as u64;
@@ -161,9 +163,9 @@ fn fill(cell: &mut Cell, plan: &CellPlan, nodes: &[NodeResult], samples: &CellSa
     cell.duplicated = nodes.iter().map(|node| node.table.duplicated()).sum();
     cell.reordered = Some(statistics::reordered(samples, last));
     cell.blocks = statistics::blocks(&latencies);
-    cell.hops = match plan.mode.as_str() {
-        "chain" => statistics::chain_hops(samples, &receivers(plan)),
-        "fan_out" => statistics::fan_out_hops(samples, plan.nodes),
+    cell.hops = match plan.mode {
+        Mode::Chain => statistics::chain_hops(samples, &receivers(plan)),
+        Mode::FanOut => statistics::fan_out_hops(samples, plan.nodes),
         _ => vec![],
     };
     if plan.rate_hz.is_some() {
@@ -187,7 +189,7 @@ fn number(line: &Line, key: &str) -> Option<f64> {
 }
 
 /// A node's own counts against its own table.
-fn check_counts(nodes: &[NodeResult], why: &mut Vec<String>) {
+fn check_counts(nodes: &[NodeResult], why: &mut Vec<Invalid>) {
     for (node, result) in nodes.iter().enumerate() {
         let table = &result.table;
         let counts =
@@ -195,30 +197,28 @@ fn check_counts(nodes: &[NodeResult], why: &mut Vec<String>) {
         for (what, found) in counts {
             let said = result.done.word(what).unwrap_or("nothing");
             if said != found.to_string() {
-                why.push(format!("node {node} says {what}={said}, its record holds {found}"));
+                why.push(Invalid::Count { node, what, said: said.to_owned(), found });
             }
         }
         match number(&result.done, "overrun") {
             Some(0.0) => {}
-            Some(overrun) => why.push(format!("the recorder of node {node} dropped {overrun} samples")),
-            None => why.push(format!("node {node} does not say how many samples its recorder dropped")),
+            Some(samples) => why.push(Invalid::RecorderDropped { node, samples }),
+            None => why.push(Invalid::RecorderUnknown { node }),
         }
-        if let Some(unexpected) = number(&result.done, "unexpected").filter(|&count| count > 0.0) {
-            why.push(format!(
-                "node {node} received {unexpected} messages that were truncated, torn or never sent"
-            ));
+        if let Some(messages) = number(&result.done, "unexpected").filter(|&count| count > 0.0) {
+            why.push(Invalid::Unexpected { node, messages });
         }
     }
 }
 
 /// What a node received against what the node before it sent.
-fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) {
+fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<Invalid>) {
     for (node, result) in nodes.iter().enumerate() {
-        let before = match (plan.mode.as_str(), node) {
-            ("round_trip", 0) => 1,
+        let before = match (plan.mode, node) {
+            (Mode::RoundTrip, 0) => 1,
             _ if plan.nodes == 1 => 0,
             (_, 0) => continue,
-            ("chain", _) => node - 1,
+            (Mode::Chain, _) => node - 1,
             _ => 0,
         };
         let Some(sender) = nodes.get(before) else {
@@ -227,21 +227,19 @@ fn check_neighbours(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>
         let never_sent = |(index, slot): (usize, &Slot)| {
             slot.arrivals > 0 && sender.table.slots().get(index).is_none_or(|sent| sent.sent_ns == 0)
         };
-        let count = result.table.slots().iter().enumerate().filter(|&slot| never_sent(slot)).count();
-        if count > 0 {
-            why.push(format!(
-                "peers disagree: node {node} received {count} messages that node {before} never sent"
-            ));
+        let messages = result.table.slots().iter().enumerate().filter(|&slot| never_sent(slot)).count();
+        if messages > 0 {
+            why.push(Invalid::NeverSent { node, before, messages });
         }
     }
 }
 
 /// Open loop: did the source keep its schedule?
-fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) -> Option<bool> {
+fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<Invalid>) -> Option<bool> {
     let (rate_hz, source) = (plan.rate_hz?, nodes.first()?);
     let sent = source.table.sent();
     if sent < plan.messages {
-        why.push(format!("the rate was not held: {sent} of {} messages were sent", plan.messages));
+        why.push(Invalid::NotAllSent { sent, messages: plan.messages });
         return Some(false);
     }
     // The typical lag of the last tenth: a backlog grows and stays, a hiccup is caught up with, even
@@ -255,39 +253,29 @@ fn check_rate(plan: &CellPlan, nodes: &[NodeResult], why: &mut Vec<String>) -> O
     let is_behind = lag_ns > (length_ns * RATE_TOLERANCE).max(RATE_TOLERANCE_NS);
     if is_behind {
         let held_hz = plan.messages as f64 / ((length_ns + lag_ns) / 1e9);
-        why.push(format!(
-            "the rate was not held: {rate_hz} Hz were asked for, {held_hz:.0} Hz achieved (the last messages left {:.1} ms late)",
-            lag_ns / 1e6
-        ));
+        why.push(Invalid::TooSlow { rate_hz, held_hz, lag_ns });
     }
     Some(!is_behind)
 }
 
 /// Hosts of one machine share its memory, and a middleware that notices does not need the link.
-fn check_way(cell: &Cell, across: bool, why: &mut Vec<String>) {
+fn check_way(cell: &Cell, across: bool, why: &mut Vec<Invalid>) {
     let Some(wire_bytes) = cell.wire_bytes.filter(|_| across) else { return };
-    let fan = if cell.mode == "fan_out" { u64::from(cell.nodes.max(2) - 1) } else { 1 };
+    let fan = if cell.mode == Mode::FanOut { u64::from(cell.nodes.max(2) - 1) } else { 1 };
     // To a group one packet is enough for all receivers.
     let least_bytes = (cell.received / fan).saturating_mul(cell.payload_bytes);
     if wire_bytes < least_bytes {
-        why.push(format!(
-            "the messages took another way than the link: it saw {wire_bytes} B, what arrived has {least_bytes} B, so \
-             switch off the peer's shared memory"
-        ));
+        why.push(Invalid::AnotherWay { wire_bytes, least_bytes });
     }
 }
 
-fn check_latencies(plan: &CellPlan, samples: &CellSamples, why: &mut Vec<String>) {
+fn check_latencies(plan: &CellPlan, samples: &CellSamples, why: &mut Vec<Invalid>) {
     let negative = samples.iter().filter(|sample| sample.received_ns < sample.sent_ns);
     let count = negative.clone().count();
     if count > 0 {
         let worst_ns = negative.map(|sample| sample.received_ns.saturating_sub(sample.sent_ns)).min();
-        why.push(format!(
-            "{count} of {} latencies are negative (down to {} ns): a clock or a stamp of {} is wrong",
-            samples.len(),
-            worst_ns.unwrap_or(0),
-            plan.peer
-        ));
+        let (of, worst_ns) = (samples.len(), worst_ns.unwrap_or(0));
+        why.push(Invalid::Negative { count, of, worst_ns, peer: plan.peer.clone() });
     }
 }
 

@@ -8,6 +8,8 @@ use noctule_link_emulator::report::{Lateness, NodeReport};
 use noctule_netsim::link::ChannelStatistics;
 use serde::{Deserialize, Serialize};
 
+use crate::validity::Invalid;
+
 /// Of fewer packets than this nobody knows when one in a thousand is handed over: ten lie beyond.
 const LATENESS_P99_9_PACKETS_MIN: u64 = 10_000;
 /// One packet in a hundred may be handed over this much later than due: a tenth of the shortest way that the lab's own
@@ -102,19 +104,15 @@ impl LinkRecord {
         }
     }
 
-    /// Why the trial says nothing about the peer, one sentence each.
-    pub(crate) fn faults(&self) -> Vec<String> {
+    /// Why the trial says nothing about the peer.
+    pub(crate) fn faults(&self) -> Vec<Invalid> {
         let mut why = Vec::new();
         let lateness = self.lateness_ns;
         let p99_9 = lateness.p99_9.filter(|_| lateness.count >= LATENESS_P99_9_PACKETS_MIN);
         let limits = [("1 %", lateness.p99, LATENESS_P99_MAX_NS), ("0.1 %", p99_9, LATENESS_P99_9_MAX_NS)];
         for (share, found, limit) in limits {
-            if let Some(found_ns) = found.filter(|&ns| ns > limit) {
-                let (found_ms, limit_ms) = (found_ns as f64 / 1e6, limit / 1_000_000);
-                why.push(format!(
-                    "the link emulator was late: {share} of its packets more than {found_ms:.1} ms ({limit_ms} ms are \
-                     tolerated), so give the machine less to do"
-                ));
+            if let Some(late_ns) = found.filter(|&ns| ns > limit) {
+                why.push(Invalid::EmulatorLate { share, late_ns, limit_ns: limit });
             }
         }
         let sum = |count: fn(&Direction) -> u64| self.directions.iter().map(count).sum::<u64>();
@@ -123,8 +121,8 @@ impl LinkRecord {
             (self.unread, "were dropped before it could read them"),
             (self.refused, "were refused by a host's interface"),
         ];
-        for (count, what) in overflows.into_iter().filter(|(count, _)| *count > 0) {
-            why.push(format!("the link emulator overflowed: {count} packets {what}, so offer less at once"));
+        for (packets, what) in overflows.into_iter().filter(|(count, _)| *count > 0) {
+            why.push(Invalid::EmulatorOverflow { packets, what });
         }
         why
     }
@@ -169,10 +167,10 @@ mod tests {
             directions: vec![Direction { lost: 50, queue_full: 3, down: 2, ..Direction::default() }],
             ..LinkRecord::default()
         };
-        assert_eq!(record.faults(), Vec::<String>::new());
+        assert_eq!(record.faults(), Vec::new());
         record.lateness_ns.p99 = Some(2_340_000);
         record.lateness_ns.p99_9 = Some(7_000_000);
-        let said = record.faults();
+        let said: Vec<String> = record.faults().iter().map(ToString::to_string).collect();
         assert!(said[0].contains("1 % of its packets more than 2.3 ms (1 ms are tolerated)"), "{said:?}");
         assert!(said[1].contains("0.1 % of its packets more than 7.0 ms"), "{said:?}");
         record.lateness_ns.count -= 1;
@@ -184,7 +182,7 @@ mod tests {
             ["7 packets found no room", "8 packets were dropped", "9 packets were refused"]
                 .iter()
                 .zip(record.faults())
-                .map(|(expected, said)| said.contains(expected))
+                .map(|(expected, said)| said.to_string().contains(expected))
                 .collect();
         assert_eq!(counts, [true; 3]);
     }

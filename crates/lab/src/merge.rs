@@ -160,7 +160,7 @@ pub fn pool(run: &Run, samples: &[CellSamples], trials: &[usize]) -> Vec<i64> {
     let mut pooled = Vec::new();
     for &trial in trials {
         if let (Some(cell), Some(samples)) = (run.cells.get(trial), samples.get(trial)) {
-            pooled.append(&mut end_to_end(&cell.mode, cell.measured_nodes(), samples));
+            pooled.append(&mut end_to_end(cell.mode, cell.measured_nodes(), samples));
         }
     }
     pooled
@@ -187,9 +187,9 @@ fn merge_trials(run: &Run, (key, trials): (CellKey, Vec<usize>), pooled: Vec<i64
         |count: fn(&Cell) -> u64| cells.iter().fold(0u64, |total, cell| total.saturating_add(count(cell)));
     let invalid_trials = cells.iter().filter(|cell| !cell.valid).count() as u32;
     let mut why_invalid: Vec<String> = Vec::new();
-    for reason in cells.iter().flat_map(|cell| &cell.why_invalid) {
-        if !why_invalid.contains(reason) {
-            why_invalid.push(reason.clone());
+    for reason in cells.iter().flat_map(|cell| &cell.why_invalid).map(ToString::to_string) {
+        if !why_invalid.contains(&reason) {
+            why_invalid.push(reason);
         }
     }
     let samples = pooled.len() as u64;
@@ -269,7 +269,7 @@ mod tests {
         let mut bad = cell("a", 1, &latencies);
         bad.0.valid = false;
         bad.0.latency_ns = None;
-        bad.0.why_invalid = vec!["the rate was not held".to_owned()];
+        bad.0.why_invalid = vec!["the rate was not held".into()];
         let worse = bad.clone();
         let (run, samples) = run(vec![cell("a", 0, &latencies), bad, worse]);
         let merged = merge(&run, &samples);

@@ -9,6 +9,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Command;
 
+use noctule_link_emulator::forwarder::ForwarderError;
+use noctule_link_emulator::source::SourceError;
 use noctule_link_emulator::star::NODES_MAX;
 use noctule_link_emulator::{Forwarder, ForwarderSettings, source};
 use noctule_sys::namespace::NetworkNamespace;
@@ -29,6 +31,42 @@ const DEVICES_PATH: &str = "/proc/thread-self/net/dev";
 /// Columns of that file, counted from after the name.
 const SENT_BYTES: usize = 8;
 const SENT_DROPPED: usize = 11;
+
+/// Why there is no network for a cell.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// The kernel refuses a namespace.
+    #[error("cannot create a private network ({0}); run as root, or where user namespaces are allowed")]
+    Namespace(io::Error),
+    /// `ip` refuses the pair of interfaces, in its words.
+    #[error("cannot join two namespaces by veth: {0}")]
+    Join(String),
+    /// There is no `ip`.
+    #[error("cannot run `ip` ({0}); install it with `apt-get install iproute2`")]
+    NoIp(io::Error),
+    /// An interface refuses its address.
+    #[error("cannot configure {interface}: {source}")]
+    Configure {
+        /// Name of the interface.
+        interface: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// An interface has no carrier.
+    #[error("{interface} does not come up: {source}")]
+    Down {
+        /// Name of the interface.
+        interface: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The text of an emulated link cannot be used.
+    #[error(transparent)]
+    Specification(#[from] SourceError),
+    /// The emulated link does not start, or ended by itself.
+    #[error(transparent)]
+    Emulator(#[from] ForwarderError),
+}
 
 /// Where the nodes of a cell run.
 #[derive(Debug)]
@@ -62,7 +100,7 @@ impl Network {
     ///
     /// # Errors
     /// Missing privileges, or for two hosts a missing `ip` command.
-    pub fn create(hosts: u32) -> Result<Self, String> {
+    pub fn create(hosts: u32) -> Result<Self, NetworkError> {
         let network = Self { link: None, hosts: namespaces(hosts)? };
         if let [a, b] = network.hosts.as_slice() {
             join(a, b)?;
@@ -74,17 +112,22 @@ impl Network {
     ///
     /// # Errors
     /// Missing privileges, no TUN devices, a specification that cannot be read.
-    pub fn emulated(hosts: u32, emulation: Emulation<'_>) -> Result<Self, String> {
-        let spec = source::read(emulation.spec).map_err(|error| error.to_string())?;
+    pub fn emulated(hosts: u32, emulation: Emulation<'_>) -> Result<Self, NetworkError> {
+        let spec = source::read(emulation.spec)?;
         let hosts = namespaces(hosts)?;
         let settings = ForwarderSettings {
             core: emulation.core,
             elapsed: emulation.elapsed,
             ..ForwarderSettings::new(spec, emulation.seed)
         };
-        let forwarder = Forwarder::start(&hosts.iter().collect::<Vec<_>>(), &settings);
-        let forwarder = forwarder.map_err(|error| error.to_string())?;
+        let forwarder = Forwarder::start(&hosts.iter().collect::<Vec<_>>(), &settings)?;
         Ok(Self { link: Some(EmulatedLink { forwarder, seed: emulation.seed }), hosts })
+    }
+
+    /// No host of its own: every node is where this process is. For machines of tests.
+    #[cfg(test)]
+    pub(crate) fn here() -> Self {
+        Self { link: None, hosts: Vec::new() }
     }
 
     /// The namespace of a node: nodes take turns.
@@ -101,9 +144,9 @@ impl Network {
     ///
     /// # Errors
     /// It has ended by itself.
-    pub fn link_record(&self) -> Result<Option<LinkRecord>, String> {
+    pub fn link_record(&self) -> Result<Option<LinkRecord>, NetworkError> {
         let Some(EmulatedLink { forwarder, seed }) = &self.link else { return Ok(None) };
-        let report = forwarder.report().map_err(|error| error.to_string())?;
+        let report = forwarder.report()?;
         let control =
             self.hosts.first().map(|host| host.run(|| std::fs::read_to_string(CONGESTION_CONTROL_PATH)));
         let around = LinkContext {
@@ -143,10 +186,8 @@ pub(crate) fn emulator_unsupported(hosts: u32) -> Option<String> {
     many.then(|| format!("an emulated link joins at most {NODES_MAX} nodes, not {hosts}"))
 }
 
-fn namespaces(hosts: u32) -> Result<Vec<NetworkNamespace>, String> {
-    let cannot = "cannot create a private network";
-    let way_out = "run as root, or where user namespaces are allowed";
-    (0..hosts).map(|_| NetworkNamespace::create().map_err(|e| format!("{cannot} ({e}); {way_out}"))).collect()
+fn namespaces(hosts: u32) -> Result<Vec<NetworkNamespace>, NetworkError> {
+    (0..hosts).map(|_| NetworkNamespace::create().map_err(NetworkError::Namespace)).collect()
 }
 
 /// One counter of all interfaces but the loopback, of the text of `/proc/net/dev`: name, eight counters of what
@@ -159,7 +200,7 @@ fn sum_of(column: usize, text: &str) -> u64 {
     text.lines().filter_map(interface).sum()
 }
 
-fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
+fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), NetworkError> {
     let other = format!("/proc/{}/fd/{}", std::process::id(), b.descriptor().as_raw_fd());
     let linked = a.run(|| {
         Command::new("ip")
@@ -180,13 +221,10 @@ fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
     match linked {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
-            return Err(format!(
-                "cannot join two namespaces by veth: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            ));
+            return Err(NetworkError::Join(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
         Err(error) => {
-            return Err(format!("cannot run `ip` ({error}); install it with `apt-get install iproute2`"));
+            return Err(NetworkError::NoIp(error));
         }
     }
     for (host, number) in [(a, 0), (b, 1)] {
@@ -195,11 +233,13 @@ fn join(a: &NetworkNamespace, b: &NetworkNamespace) -> Result<(), String> {
             interface::set_up(INTERFACES[number], true)?;
             interface::replace_multicast_route("lo", INTERFACES[number])
         };
-        host.run(configure).map_err(|e| format!("cannot configure {}: {e}", INTERFACES[number]))?;
+        let interface = INTERFACES[number];
+        host.run(configure).map_err(|source| NetworkError::Configure { interface, source })?;
     }
     for (host, number) in [(a, 0), (b, 1)] {
-        host.run(|| wait_until_running(INTERFACES[number]))
-            .map_err(|e| format!("{} does not come up: {e}", INTERFACES[number]))?;
+        let interface = INTERFACES[number];
+        host.run(|| wait_until_running(interface))
+            .map_err(|source| NetworkError::Down { interface, source })?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! fault becomes one sentence that names the node and its last words.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -44,6 +45,13 @@ pub(crate) enum NodeFault {
     /// Everything else, as a sentence.
     #[error("{0}")]
     Failed(String),
+}
+
+impl NodeFault {
+    /// The fault of what is around a node.
+    pub(crate) fn of(error: impl Display) -> Self {
+        Self::Failed(error.to_string())
+    }
 }
 
 /// A running peer process. Killed when dropped.

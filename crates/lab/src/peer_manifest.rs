@@ -159,28 +159,48 @@ fn examine(path: &Path) -> Found {
             let state = state(folder, &manifest);
             Found { name, manifest: Some(manifest), state }
         }
-        Err(why) => Found { name, manifest: None, state: State::Broken { why } },
+        Err(error) => {
+            let between = if matches!(error, ManifestError::TooLarge) { "" } else { ":" };
+            let why = format!("{}{between} {error}", path.display());
+            Found { name, manifest: None, state: State::Broken { why } }
+        }
     }
 }
 
-fn read(path: &Path, name: &str) -> Result<Manifest, String> {
-    let unreadable = |cause: io::Error| format!("{}: {cause}", path.display());
-    if path.metadata().map_err(unreadable)?.len() > BYTES_MAX {
-        return Err(format!("{} is larger than {BYTES_MAX} bytes", path.display()));
+/// Why a manifest is refused; its path stands before it.
+#[derive(Debug, thiserror::Error)]
+enum ManifestError {
+    #[error("{0}")]
+    Unreadable(io::Error),
+    #[error("is larger than {BYTES_MAX} bytes")]
+    TooLarge,
+    #[error("{}", .0.to_string().trim_end())]
+    Malformed(#[from] toml::de::Error),
+    #[error("name = \"{found}\" is not the folder's name, {folder}")]
+    Name { found: String, folder: String },
+    #[error("program = {0:?} is not a path inside the folder")]
+    Program(PathBuf),
+    #[error("{key}: \"{word}\" is unknown; known are {known}")]
+    Word { key: &'static str, word: String, known: String },
+}
+
+fn read(path: &Path, name: &str) -> Result<Manifest, ManifestError> {
+    if path.metadata().map_err(ManifestError::Unreadable)?.len() > BYTES_MAX {
+        return Err(ManifestError::TooLarge);
     }
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    parse(&text, name).map_err(|why| format!("{}: {why}", path.display()))
+    let text = std::fs::read_to_string(path).map_err(ManifestError::Unreadable)?;
+    parse(&text, name)
 }
 
 /// Parses a manifest of the folder `name`; the reason for a refusal points to the line.
-fn parse(text: &str, name: &str) -> Result<Manifest, String> {
-    let manifest: Manifest = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
+fn parse(text: &str, name: &str) -> Result<Manifest, ManifestError> {
+    let manifest: Manifest = toml::from_str(text)?;
     if manifest.name != name {
-        return Err(format!("name = \"{}\" is not the folder's name, {name}", manifest.name));
+        return Err(ManifestError::Name { found: manifest.name, folder: name.to_owned() });
     }
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
     if manifest.program.as_os_str().is_empty() || !manifest.program.components().all(inside) {
-        return Err(format!("program = {:?} is not a path inside the folder", manifest.program));
+        return Err(ManifestError::Program(manifest.program));
     }
     for (key, words, known) in [
         ("links", &manifest.links, LINKS),
@@ -188,7 +208,7 @@ fn parse(text: &str, name: &str) -> Result<Manifest, String> {
         ("modes", &manifest.modes, MODES),
     ] {
         if let Some(word) = words.iter().find(|word| !known.contains(&word.as_str())) {
-            return Err(format!("{key}: \"{word}\" is unknown; known are {}", known.join(", ")));
+            return Err(ManifestError::Word { key, word: word.clone(), known: known.join(", ") });
         }
     }
     Ok(manifest)
@@ -271,7 +291,7 @@ mod tests {
             ("summary", "summery", "unknown field `summery`"),
             ("[\"spin\"]", "\"spin\"", "line 8"),
         ] {
-            let refused = parse(&GOOD.replace(from, to), "mine").unwrap_err();
+            let refused = parse(&GOOD.replace(from, to), "mine").unwrap_err().to_string();
             assert!(refused.contains(reason), "{to}: {refused}");
         }
     }

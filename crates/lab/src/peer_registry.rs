@@ -9,6 +9,7 @@ use std::time::Duration;
 use noctule_peer::{Description, Line, Need, Peer, Support};
 use serde::Serialize;
 
+use crate::dimensions::Link;
 use crate::node_process::{NodeFault, NodeProcess, Program};
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,7 +31,7 @@ pub struct Offer {
     /// The middleware's own version.
     pub version: String,
     /// Links, the default first.
-    pub links: Vec<String>,
+    pub links: Vec<Link>,
     /// Waits.
     pub waits: Vec<String>,
     /// Modes.
@@ -125,7 +126,7 @@ impl Offer {
         let values = |(name, words): (String, String)| (name, words.split(',').map(str::to_owned).collect());
         Self {
             version: hello.word("version").unwrap_or("unknown").to_owned(),
-            links: hello.list("links"),
+            links: links(&hello.list("links")),
             waits: hello.list("waits"),
             modes: hello.list("modes"),
             formats: hello.list("formats"),
@@ -140,7 +141,7 @@ impl Offer {
     fn built_in(description: Description, support: Support) -> Self {
         Self {
             version: description.version,
-            links: description.links,
+            links: links(&description.links),
             waits: description.waits.iter().map(ToString::to_string).collect(),
             modes: description.modes,
             formats: description.formats,
@@ -152,4 +153,8 @@ impl Offer {
             is_alone: support.is_alone,
         }
     }
+}
+
+fn links(words: &[String]) -> Vec<Link> {
+    words.iter().map(|word| Link::from(word.as_str())).collect()
 }

@@ -10,8 +10,10 @@ use std::time::Duration;
 use noctule_local_clock::LocalClock;
 use noctule_peer::{Line, Table};
 
+use crate::dimensions::Mode;
+use crate::machine::{Machine, Node};
 use crate::network::Network;
-use crate::node_process::{NodeFault, NodeProcess, Program};
+use crate::node_process::{NodeFault, Program};
 use crate::plan::CellPlan;
 use crate::serial_line::SerialLine;
 use crate::trace::read_csv;
@@ -23,13 +25,15 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Beyond the time it was given, a node may need this long to finish and write its record …
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// … and across an emulated link, where megabytes in a sender's buffers take their time.
-/// Across a link that may lose, so long a silence ends a receiver: TCP's fourth time-out in a row comes 3 s after what it last heard.
-const QUIET_ACROSS_MS: u64 = 3_000;
 const FINISH_TIMEOUT_ACROSS: Duration = Duration::from_secs(30);
+/// Across a link that may lose, so long a silence ends a receiver: TCP's fourth time-out in a row comes 3 s after what it last
+/// received.
+const QUIET_ACROSS_MS: u64 = 3_000;
 
-/// What the conversations of a trial have in common.
+/// What the sessions of a trial have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct TrialContext<'a> {
+    pub(crate) machine: &'a dyn Machine,
     pub(crate) network: &'a Network,
     pub(crate) settings: &'a Settings,
     /// Where nodes write their records.
@@ -46,7 +50,7 @@ pub(crate) struct PeerSession<'a> {
     clocks: &'a [LocalClock],
     around: TrialContext<'a>,
     session: String,
-    nodes: Vec<NodeProcess>,
+    nodes: Vec<Box<dyn Node>>,
     settings: Vec<NodeSettings>,
 }
 
@@ -61,7 +65,7 @@ impl<'a> PeerSession<'a> {
         let mut nodes = Vec::new();
         for node in 0..cell.nodes {
             let label = format!("node {node} ({})", cell.peer);
-            nodes.push(NodeProcess::start(program, label, around.network.host(node))?);
+            nodes.push(around.machine.start(program, label, around.network.host(node))?);
         }
         let mut peer_session = Self { cell, clocks, around, session, nodes, settings: Vec::new() };
         peer_session.hello()?;
@@ -110,20 +114,20 @@ impl<'a> PeerSession<'a> {
     fn open_line(&self, node: u32) -> Line {
         let cell = self.cell;
         let role = role(cell, node);
-        let publishes = match (cell.mode.as_str(), node) {
-            ("round_trip", _) => Some(format!("t{node}")),
+        let publishes = match (cell.mode, node) {
+            (Mode::RoundTrip, _) => Some(format!("t{node}")),
             (_, 0) => Some("t0".to_owned()),
-            ("chain", _) if node + 1 < cell.nodes => Some(format!("t{node}")),
+            (Mode::Chain, _) if node + 1 < cell.nodes => Some(format!("t{node}")),
             _ => None,
         };
-        let subscribes = match (cell.mode.as_str(), node) {
+        let subscribes = match (cell.mode, node) {
             (_, 0) if cell.nodes == 1 => Some("t0".to_owned()),
-            ("round_trip", _) => Some(format!("t{}", 1 - node.min(1))),
+            (Mode::RoundTrip, _) => Some(format!("t{}", 1 - node.min(1))),
             (_, 0) => None,
-            ("chain", _) => Some(format!("t{}", node - 1)),
+            (Mode::Chain, _) => Some(format!("t{}", node - 1)),
             _ => Some("t0".to_owned()),
         };
-        let readers = publishes.as_ref().map(|_| if cell.mode == "fan_out" { cell.nodes - 1 } else { 1 });
+        let readers = publishes.as_ref().map(|_| if cell.mode == Mode::FanOut { cell.nodes - 1 } else { 1 });
         let line = Line::new("open")
             .with("role", role)
             .with("node", node)
@@ -132,7 +136,7 @@ impl<'a> PeerSession<'a> {
             .with_some("readers", readers)
             .with_some("subscribe", subscribes)
             .with("link", &cell.link)
-            .with("wait", &cell.wait)
+            .with("wait", cell.wait)
             .with("format", &cell.format)
             .with("payload_bytes", cell.payload_bytes)
             .with("window", cell.window)
@@ -146,11 +150,11 @@ impl<'a> PeerSession<'a> {
     fn connect(&mut self, addresses: &[Option<String>]) -> Result<(), NodeFault> {
         let cell = self.cell;
         for (number, node) in (0..).zip(&mut self.nodes) {
-            let readers: Vec<u32> = match (cell.mode.as_str(), number) {
+            let readers: Vec<u32> = match (cell.mode, number) {
                 (_, 0) if cell.nodes == 1 => vec![],
-                ("round_trip", _) => vec![1 - number],
-                ("fan_out", 0) => (1..cell.nodes).collect(),
-                ("one_way" | "chain", _) if number + 1 < cell.nodes => vec![number + 1],
+                (Mode::RoundTrip, _) => vec![1 - number],
+                (Mode::FanOut, 0) => (1..cell.nodes).collect(),
+                (Mode::OneWay | Mode::Chain, _) if number + 1 < cell.nodes => vec![number + 1],
                 _ => vec![],
             };
             let readers: Vec<&str> =
@@ -206,7 +210,7 @@ impl<'a> PeerSession<'a> {
             };
             results.push(NodeResult { done, table, settings, exchanges });
         }
-        self.nodes.into_iter().try_for_each(NodeProcess::close)?;
+        self.nodes.into_iter().try_for_each(Node::close)?;
         Ok(results)
     }
 
@@ -228,19 +232,19 @@ impl<'a> PeerSession<'a> {
             .with("warmup_ms", cell.warm_up_ms)
             .with("reply_timeout_ms", self.around.settings.reply_timeout_ms)
             .with_some("quiet_ms", cell.across.is_some().then_some(QUIET_ACROSS_MS))
-            .with("touch", &cell.touch)
+            .with("touch", cell.touch)
             .with("record", record.display())
             .with_some("exchanges", (!self.clocks.is_empty()).then(|| exchanges.display()))
     }
 }
 
 fn role(cell: &CellPlan, node: u32) -> &'static str {
-    match (cell.mode.as_str(), node) {
-        ("round_trip", 0) => "initiator",
+    match (cell.mode, node) {
+        (Mode::RoundTrip, 0) => "initiator",
         (_, 0) if cell.nodes == 1 => "initiator",
-        ("round_trip", _) => "echo",
+        (Mode::RoundTrip, _) => "echo",
         (_, 0) => "source",
-        ("chain", _) if node + 1 < cell.nodes => "forwarder",
+        (Mode::Chain, _) if node + 1 < cell.nodes => "forwarder",
         _ => "sink",
     }
 }

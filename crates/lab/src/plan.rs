@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use noctule_peer::Touch;
+
+use crate::busy_cores::LoadError;
+use crate::dimensions::{Link, Mode, Placement, PlacementWish, Wait};
 use crate::peer_registry::{Entry, PeerRegistry};
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
+use crate::serial_line::SerialLineError;
 use crate::{busy_cores, network, serial_line};
 
 /// Warm-up messages of a closed loop, at most.
@@ -18,29 +23,40 @@ const SENDING_LIMIT: (f64, f64) = (1.05, 2.0);
 /// Messages of traffic beside a cell, at most, where it flows back to back.
 const BESIDE_MESSAGES_MAX: u64 = 4_000_000;
 
+/// What is wrong with an option that is the lab's and not the peer's.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OptionError {
+    #[error(transparent)]
+    Line(#[from] SerialLineError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("priority = \"{0}\" is no list of numbers from 0 to 99 such as \"30,0\"")]
+    Priority(String),
+}
+
 /// One cell, fully determined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CellPlan {
     /// Peer name.
     pub peer: String,
-    /// Link word.
-    pub link: String,
-    /// Mode word.
-    pub mode: String,
+    /// What the peer uses: on an emulated link, UDP or TCP.
+    pub link: Link,
+    /// Who sends to whom.
+    pub mode: Mode,
     /// Number of processes.
     pub nodes: u32,
     /// Bytes per message.
     pub payload_bytes: u64,
     /// Open loop at this rate; `None` = closed loop or back to back.
     pub rate_hz: Option<f64>,
-    /// Wait word.
-    pub wait: String,
+    /// How nodes wait.
+    pub wait: Wait,
     /// Cores used in turn; empty = free.
     pub cores: Vec<u32>,
     /// Format word.
     pub format: String,
-    /// Touch word.
-    pub touch: String,
+    /// How much of a payload is written and read.
+    pub touch: Touch,
     /// 1 or 2.
     pub hosts: u32,
     /// The clock of each host, as text; empty: all on the machine's.
@@ -73,11 +89,8 @@ pub struct CellPlan {
 
 impl CellPlan {
     /// The placement as `run.json` says it: cores used in turn, or `free`.
-    pub fn placement(&self) -> String {
-        if self.cores.is_empty() {
-            return "free".into();
-        }
-        self.cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    pub fn placement(&self) -> Placement {
+        Placement::on(&self.cores)
     }
 
     /// Core of a node; `None` = free.
@@ -87,28 +100,27 @@ impl CellPlan {
     }
 
     /// The option `priority`: SCHED_FIFO priorities of the nodes, in turn; `None` if it is not there.
-    pub(crate) fn priorities(&self) -> Result<Option<Vec<u32>>, String> {
+    pub(crate) fn priorities(&self) -> Result<Option<Vec<u32>>, OptionError> {
         let Some(listed) = self.options.get("priority") else { return Ok(None) };
         let each = listed.split(',').map(|one| one.trim().parse().ok().filter(|one| *one <= 99));
         let priorities: Option<Vec<u32>> = each.collect();
-        let wrong = || format!("priority = \"{listed}\" is no list of numbers from 0 to 99 such as \"30,0\"");
-        priorities.map(Some).ok_or_else(wrong)
+        priorities.map(Some).ok_or_else(|| OptionError::Priority(listed.clone()))
     }
 
     /// The link as `run.json` says it.
-    pub fn link_word(&self) -> String {
+    pub fn run_link(&self) -> Link {
         match &self.across {
-            Some(spec) => format!("link:{spec}"),
-            None if self.hosts > 1 => "link:veth".into(),
+            Some(spec) => Link::Between(spec.clone()),
+            None if self.hosts > 1 => Link::veth(),
             None => self.link.clone(),
         }
     }
 
     /// Of a peer's links the one this cell would use: between hosts one that a network carries, else the first.
-    fn link_by(&self, links: &[String]) -> String {
-        let networked = links.iter().find(|link| matches!(link.as_str(), "udp" | "tcp"));
+    fn link_by(&self, links: &[Link]) -> Link {
+        let networked = links.iter().find(|link| matches!(link, Link::Udp | Link::Tcp));
         let first = if self.across.is_some() || self.hosts > 1 { networked } else { links.first() };
-        first.cloned().unwrap_or_else(|| "udp".into())
+        first.cloned().unwrap_or(Link::Udp)
     }
 
     /// Messages of the warm-up; `None` without a rate, where it depends on the peer.
@@ -206,7 +218,8 @@ impl Plan {
                         return Err(file.fault(group.span().start, what));
                     }
                 };
-                expander.expand(&mut plan).map_err(|what| file.fault(group.span().start, what))?;
+                let wrong = |error: OptionError| file.fault(group.span().start, error.to_string());
+                expander.expand(&mut plan).map_err(wrong)?;
             }
         }
         Ok(plan)
@@ -233,14 +246,15 @@ struct Expander<'a> {
 
 impl Expander<'_> {
     /// Adds the cells of a group; or says what is wrong with its options.
-    fn expand(&self, plan: &mut Plan) -> Result<(), String> {
+    fn expand(&self, plan: &mut Plan) -> Result<(), OptionError> {
         let group = self.group;
         let default_link = self.entry.description.links.get(..1).unwrap_or_default();
-        let links = group.link.as_ref().map_or(default_link, |links| links.values());
+        let dimensions = &group.dimensions;
+        let links = dimensions.links.as_deref().unwrap_or(default_link);
         let limits = self.limits;
         let mut cells = vec![self.template()];
         vary(&mut cells, links, |cell, link| cell.link = link.clone());
-        vary(&mut cells, group.mode.values(), |cell, mode| cell.mode = mode.clone());
+        vary(&mut cells, &dimensions.modes, |cell, &mode| cell.mode = mode);
         vary(&mut cells, &kept(group.nodes.values(), &limits.nodes), |cell, &nodes| cell.nodes = nodes);
         vary(&mut cells, &kept(group.payload_bytes.values(), &limits.payload_bytes), |cell, &bytes| {
             cell.payload_bytes = bytes;
@@ -248,9 +262,11 @@ impl Expander<'_> {
         vary(&mut cells, &kept(group.rate_hz.values(), &limits.rate_hz), |cell, &rate_hz| {
             cell.rate_hz = (rate_hz > 0.0).then_some(rate_hz);
         });
-        vary(&mut cells, group.wait.values(), |cell, wait| cell.wait = wait.clone());
+        vary(&mut cells, &dimensions.waits, |cell, &wait| cell.wait = wait);
         vary(&mut cells, group.format.values(), |cell, format| cell.format = format.clone());
-        vary(&mut cells, group.placement.values(), |cell, placement| cell.cores = self.cores_of(placement));
+        vary(&mut cells, &dimensions.placements, |cell, wish: &PlacementWish| {
+            cell.cores = wish.cores(self.cores);
+        });
         for (name, values) in &group.options {
             let values = values.values().to_vec();
             let limit = limits.options.get(name).map(|values| values.values().to_vec());
@@ -282,15 +298,15 @@ impl Expander<'_> {
         let (group, scenario, limits) = (self.group, self.scenario, self.limits);
         CellPlan {
             peer: self.peer.to_owned(),
-            link: String::new(),
-            mode: String::new(),
+            link: Link::Udp,
+            mode: Mode::RoundTrip,
             nodes: 2,
             payload_bytes: 0,
             rate_hz: None,
-            wait: String::new(),
+            wait: Wait::Block,
             cores: Vec::new(),
             format: String::new(),
-            touch: group.touch.clone(),
+            touch: group.dimensions.touch,
             hosts: group.hosts,
             clocks: group.clocks.clone(),
             beside: None,
@@ -308,15 +324,6 @@ impl Expander<'_> {
         }
     }
 
-    fn cores_of(&self, placement: &str) -> Vec<u32> {
-        match placement {
-            "split" => self.cores.to_vec(),
-            "same" => self.cores.last().copied().into_iter().collect(),
-            "free" => Vec::new(),
-            listed => listed.split(',').filter_map(|core| core.trim().parse().ok()).collect(),
-        }
-    }
-
     /// What flows while the cell is measured: from before its warm-up until after its last message. Or why it cannot.
     fn beside(&self, cell: &CellPlan) -> Result<Option<CellPlan>, String> {
         let Some(traffic) = &self.group.beside else { return Ok(None) };
@@ -330,13 +337,13 @@ impl Expander<'_> {
         let expander = Expander { peer, entry, ..*self };
         let mut other = CellPlan {
             peer: peer.to_owned(),
-            mode: "one_way".into(),
+            mode: Mode::OneWay,
             nodes: 2,
             payload_bytes: traffic.payload_bytes,
             rate_hz,
             seconds,
             messages: rate_hz.map_or(BESIDE_MESSAGES_MAX, |rate_hz| (rate_hz * seconds).ceil() as u64),
-            touch: "header".into(),
+            touch: Touch::Header,
             is_floor: entry.is_floor,
             ..cell.clone()
         };
@@ -356,15 +363,15 @@ impl Expander<'_> {
 
     /// Fills in what follows from the varied values.
     fn settle(&self, cell: &mut CellPlan) {
-        if let Some(spec) = cell.link.strip_prefix("link:") {
-            cell.across = Some(spec.to_owned());
+        if let Link::Between(spec) = &cell.link {
+            cell.across = Some(spec.clone());
             cell.link = cell.link_by(&self.entry.description.links);
-            cell.hosts = if cell.mode == "fan_out" { cell.nodes } else { 2 };
+            cell.hosts = if cell.mode == Mode::FanOut { cell.nodes } else { 2 };
         }
         if self.entry.description.is_alone {
             cell.nodes = 1;
             cell.cores.truncate(1);
-        } else if matches!(cell.mode.as_str(), "round_trip" | "one_way") {
+        } else if matches!(cell.mode, Mode::RoundTrip | Mode::OneWay) {
             cell.nodes = 2;
         }
         // More cores than nodes: name only those in use.
@@ -375,7 +382,7 @@ impl Expander<'_> {
                 ((rate_hz * self.scenario.warm_up_seconds).ceil() as u64).clamp(1, WARM_UP_MESSAGES);
             cell.window =
                 ((rate_hz / 10.0) as u64).clamp(16, 1024).min(WINDOW_BYTES / cell.payload_bytes).max(4);
-        } else if cell.mode != "round_trip" {
+        } else if cell.mode != Mode::RoundTrip {
             cell.window = (WINDOW_BYTES / 8 / cell.payload_bytes).clamp(4, 1024);
         }
         let period_ns = cell.rate_hz.map(|rate_hz| 1e9 / rate_hz);
@@ -386,13 +393,15 @@ impl Expander<'_> {
     /// Why a cell cannot be measured on this machine or by this peer.
     fn unsupported(&self, cell: &CellPlan) -> Option<String> {
         let offer = &self.entry.description;
-        let offered = |what: &str, wanted: &String, offered: &[String]| {
+        let offered = |what: &str, wanted: &str, offered: &[String]| {
             let list = offered.join(", ");
-            (!offered.contains(wanted)).then(|| format!("does not offer {what} {wanted}; it offers {list}"))
+            let is_offered = offered.iter().any(|one| one == wanted);
+            (!is_offered).then(|| format!("does not offer {what} {wanted}; it offers {list}"))
         };
-        offered("link", &cell.link, &offer.links)
-            .or_else(|| offered("mode", &cell.mode, &offer.modes))
-            .or_else(|| offered("wait", &cell.wait, &offer.waits))
+        let links: Vec<String> = offer.links.iter().map(Link::to_string).collect();
+        offered("link", &cell.link.to_string(), &links)
+            .or_else(|| offered("mode", &cell.mode.to_string(), &offer.modes))
+            .or_else(|| offered("wait", &cell.wait.to_string(), &offer.waits))
             .or_else(|| offered("format", &cell.format, &offer.formats))
             .or_else(|| {
                 let (largest, wanted) = (offer.payload_bytes_max, cell.payload_bytes);
@@ -421,7 +430,7 @@ impl Expander<'_> {
             })
             .or_else(|| {
                 let crowded = !cell.cores.is_empty() && cell.cores.len() < cell.nodes as usize;
-                (crowded && cell.wait == "spin").then(|| {
+                (crowded && cell.wait == Wait::Spin).then(|| {
                     "spinning nodes that share a core would measure the scheduler's time slice; use block or hybrid"
                         .to_owned()
                 })
@@ -430,8 +439,8 @@ impl Expander<'_> {
 }
 
 /// The options that are the lab's and not the peer's.
-fn check_options(cell: &CellPlan, cores: &[u32]) -> Result<(), String> {
-    if cell.link == "serial" {
+fn check_options(cell: &CellPlan, cores: &[u32]) -> Result<(), OptionError> {
+    if cell.link == Link::Serial {
         serial_line::spec(&cell.options)?;
     }
     busy_cores::cores(cell.options.get("load").map(String::as_str), cores)?;

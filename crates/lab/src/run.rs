@@ -9,8 +9,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dimensions::{Link, Mode, Placement, Wait};
 use crate::link_record::LinkRecord;
 use crate::statistics::LatencySummary;
+use crate::validity::Invalid;
 
 /// Version of the `run.json` layout written by this crate.
 pub const SCHEMA: u32 = 1;
@@ -110,17 +112,17 @@ pub struct Cell {
     /// Middleware under test, e.g. `udp`, `cyclonedds`.
     pub peer: String,
     /// `shm`, `udp`, `tcp`, `unix`, `pty`, `serial`, `link:NAME` or `memory`.
-    pub link: String,
+    pub link: Link,
     /// `round_trip`, `one_way`, `chain` or `fan_out`.
-    pub mode: String,
+    pub mode: Mode,
     /// Number of processes.
     pub nodes: u32,
     /// Chain: per hop, receive to receive, the first from the scheduled send. Fan-out: per receiver. Else empty.
     pub hops: Vec<Hop>,
     /// `spin`, `block` or `hybrid`.
-    pub wait: String,
+    pub wait: Wait,
     /// Cores of the nodes, e.g. `0,1`, or `free`.
-    pub placement: String,
+    pub placement: Placement,
     /// Serialization format, `raw` if none.
     pub format: String,
     /// Size of one message.
@@ -160,7 +162,7 @@ pub struct Cell {
     /// False if any validity check failed; then there is no summary.
     pub valid: bool,
     /// The failed checks, one sentence each; empty if valid.
-    pub why_invalid: Vec<String>,
+    pub why_invalid: Vec<Invalid>,
 
     /// `may_saturate`: the cell may be invalid without failing the run.
     #[serde(default)]
@@ -372,15 +374,15 @@ impl Run {
 impl Cell {
     /// Nothing was measured yet, so it is not valid: one trial in closed loop, of raw bytes of no length, between two nodes
     /// that block, on one host and clock and on any core.
-    pub fn unmeasured(peer: &str, link: &str, mode: &str) -> Cell {
+    pub fn unmeasured(peer: &str, link: Link, mode: Mode) -> Cell {
         Cell {
             peer: peer.to_owned(),
-            link: link.to_owned(),
-            mode: mode.to_owned(),
+            link,
+            mode,
             nodes: 2,
             hops: vec![],
-            wait: "block".to_owned(),
-            placement: "free".to_owned(),
+            wait: Wait::Block,
+            placement: Placement::Free,
             format: "raw".to_owned(),
             payload_bytes: 0,
             rate_hz: None,
@@ -424,8 +426,8 @@ impl Cell {
     /// Number of nodes up to the last one whose stamps share the source's clock: all of them on one
     /// host, or if their clocks were compared; with two hosts in turn, up to the last on the source's.
     pub fn measured_nodes(&self) -> u32 {
-        match (self.hosts, self.mode.as_str()) {
-            (2, "chain") if self.clocks.is_empty() && self.link == "link:veth" => {
+        match (self.hosts, self.mode) {
+            (2, Mode::Chain) if self.clocks.is_empty() && self.link == Link::veth() => {
                 self.nodes.saturating_sub(1) / 2 * 2 + 1
             }
             _ => self.nodes,
@@ -434,7 +436,11 @@ impl Cell {
 
     /// The cell is valid but for a sender that did not keep its schedule.
     pub fn is_only_slow(&self) -> bool {
-        !self.valid && self.rate_held == Some(false) && self.why_invalid.len() == 1
+        // A reason that was read back from a file is only a sentence; `rate_held` says then that the rate is one of them.
+        let [only] = self.why_invalid.as_slice() else { return false };
+        !self.valid
+            && self.rate_held == Some(false)
+            && (only.is_rate() || matches!(only, Invalid::Recorded(_)))
     }
 
     /// What makes two cells the same experiment: everything but trial and results.
@@ -445,9 +451,9 @@ impl Cell {
         CellKey {
             peer: self.peer.clone(),
             link: self.link.clone(),
-            mode: self.mode.clone(),
+            mode: self.mode,
             nodes: self.nodes,
-            wait: self.wait.clone(),
+            wait: self.wait,
             placement: self.placement.clone(),
             format: self.format.clone(),
             payload_bytes: self.payload_bytes,
@@ -469,15 +475,15 @@ pub struct CellKey {
     /// [`Cell::peer`].
     pub peer: String,
     /// [`Cell::link`].
-    pub link: String,
+    pub link: Link,
     /// [`Cell::mode`].
-    pub mode: String,
+    pub mode: Mode,
     /// [`Cell::nodes`].
     pub nodes: u32,
     /// [`Cell::wait`].
-    pub wait: String,
+    pub wait: Wait,
     /// [`Cell::placement`].
-    pub placement: String,
+    pub placement: Placement,
     /// [`Cell::format`].
     pub format: String,
     /// [`Cell::payload_bytes`].

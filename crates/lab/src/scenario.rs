@@ -10,9 +10,11 @@ use std::path::Path;
 
 use noctule_link_emulator::source;
 use noctule_local_clock::LocalClock;
+use noctule_peer::Touch;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::dimensions::{Link, Mode, PlacementWish, UnknownWord, Wait};
 use crate::run::Published;
 
 /// A scenario file.
@@ -69,10 +71,10 @@ pub struct Group {
     pub peer: Many<String>,
     /// Links; default: the first the peer offers. `link:SPEC`: by UDP or TCP across an emulated link
     /// between hosts, in a fan-out one for each node.
-    pub link: Option<Many<String>>,
+    link: Option<Many<String>>,
     /// `round_trip`, `one_way`, `chain`, `fan_out`.
     #[serde(default = "round_trip")]
-    pub mode: Many<String>,
+    mode: Many<String>,
     /// Number of processes; default 2.
     #[serde(default = "two")]
     pub nodes: Many<u32>,
@@ -84,17 +86,17 @@ pub struct Group {
     pub rate_hz: Many<f64>,
     /// `spin`, `block`, `hybrid`.
     #[serde(default = "block")]
-    pub wait: Many<String>,
+    wait: Many<String>,
     /// `split` (neighbouring nodes on different cores), `same` (all on the last core), `free`, or a
     /// list of cores such as `"0,1"`, used in turn.
     #[serde(default = "split")]
-    pub placement: Many<String>,
+    placement: Many<String>,
     /// Serialization format.
     #[serde(default = "raw")]
     pub format: Many<String>,
     /// `header` or `full`: how much of a payload is written and read.
     #[serde(default = "header")]
-    pub touch: String,
+    touch: String,
     /// 1, or 2: nodes alternate between two network namespaces joined by a veth pair.
     #[serde(default = "one")]
     pub hosts: u32,
@@ -118,6 +120,24 @@ pub struct Group {
     pub messages: Option<u64>,
     /// Overrides [`Scenario::trials`].
     pub trials: Option<u32>,
+    /// The words of the group, parsed.
+    #[serde(skip)]
+    pub dimensions: Dimensions,
+}
+
+/// What the words of a group mean.
+#[derive(Debug, Clone, Default)]
+pub struct Dimensions {
+    /// Of `mode`.
+    pub modes: Vec<Mode>,
+    /// Of `link`; `None`: the first the peer offers.
+    pub links: Option<Vec<Link>>,
+    /// Of `wait`.
+    pub waits: Vec<Wait>,
+    /// Of `placement`.
+    pub placements: Vec<PlacementWish>,
+    /// Of `touch`.
+    pub touch: Touch,
 }
 
 /// Messages from one process to another, with the link, wait and placement of their group.
@@ -277,12 +297,15 @@ impl ScenarioFile {
 
     /// Checks the text of a scenario; `path` is for messages only.
     pub fn parse(path: &str, source: String) -> Result<Self, ScenarioError> {
-        let scenario = toml::from_str(&source).map_err(|error: toml::de::Error| {
+        let scenario: Scenario = toml::from_str(&source).map_err(|error: toml::de::Error| {
             let offset = error.span().map_or(0, |span| span.start);
             invalid(path, &source, offset, error.message().replace('\n', " "))
         })?;
-        let file = Self { scenario, source, path: path.to_owned() };
-        file.check()?;
+        let mut file = Self { scenario, source, path: path.to_owned() };
+        let dimensions = file.check()?;
+        for (group, dimensions) in file.scenario.cells.iter_mut().zip(dimensions) {
+            group.get_mut().dimensions = dimensions;
+        }
         Ok(file)
     }
 
@@ -297,7 +320,8 @@ impl ScenarioFile {
         invalid(&self.path, &self.source, offset, what.into())
     }
 
-    fn check(&self) -> Result<(), ScenarioError> {
+    /// What the words of each group mean; or what is wrong with the scenario.
+    fn check(&self) -> Result<Vec<Dimensions>, ScenarioError> {
         let scenario = &self.scenario;
         let positive = |what: &str, value: f64| match value > 0.0 && value <= 86_400.0 {
             true => Ok(()),
@@ -320,6 +344,7 @@ impl ScenarioFile {
         if scenario.cells.is_empty() {
             return Err(self.fault(0, "there is no [[cells]] section; a scenario needs at least one"));
         }
+        let mut dimensions = Vec::new();
         for group in &scenario.cells {
             let modes = &group.get_ref().mode;
             if scenario.arm && modes.values().iter().any(|mode| mode != "one_way") {
@@ -328,7 +353,7 @@ impl ScenarioFile {
                     self.fault(start, "arm = true needs mode = \"one_way\" in every cell: poses go one way")
                 );
             }
-            self.check_group(group)?;
+            dimensions.push(self.check_group(group)?);
         }
         for threshold in &scenario.thresholds {
             let statistic = &threshold.get_ref().statistic;
@@ -337,10 +362,10 @@ impl ScenarioFile {
                 return Err(self.fault(threshold.span().start, what));
             }
         }
-        Ok(())
+        Ok(dimensions)
     }
 
-    fn check_group(&self, group: &Spanned<Group>) -> Result<(), ScenarioError> {
+    fn check_group(&self, group: &Spanned<Group>) -> Result<Dimensions, ScenarioError> {
         let start = group.span().start;
         let group = group.get_ref();
         let one_of = |key: &str, values: &[String], known: &[&str]| match values
@@ -357,9 +382,12 @@ impl ScenarioFile {
             true => Ok(()),
             false => Err(self.fault(start, format!("{key} = {value} is not between {low} and {high}"))),
         };
-        one_of("mode", group.mode.values(), &["round_trip", "one_way", "chain", "fan_out"])?;
-        one_of("wait", group.wait.values(), &["spin", "block", "hybrid"])?;
-        one_of("touch", std::slice::from_ref(&group.touch), &["header", "full"])?;
+        let unknown = |error: UnknownWord| self.fault(start, error.to_string());
+        let modes = parsed(&group.mode, |word| word.parse()).map_err(unknown)?;
+        let waits = parsed(&group.wait, Wait::wanted).map_err(unknown)?;
+        let touch = group.touch.parse().map_err(|()| {
+            self.fault(start, format!("touch = \"{}\" is none of header, full", group.touch))
+        })?;
         one_of("expect", group.expect.as_slice(), &["may_saturate"])?;
         for &payload_bytes in group.payload_bytes.values() {
             within("payload_bytes", payload_bytes as f64, 16.0, 4_194_304.0)?;
@@ -375,31 +403,27 @@ impl ScenarioFile {
             within("beside.rate_hz", beside.rate_hz, 0.0, 1_000_000.0)?;
         }
         within("hosts", group.hosts.into(), 1.0, 2.0)?;
-        let is_line =
-            group.link.as_ref().is_some_and(|links| links.values().iter().all(|link| link == "serial"));
+        let links: Option<Vec<Link>> = group
+            .link
+            .as_ref()
+            .map(|links| links.values().iter().map(|word| Link::from(word.as_str())).collect());
+        let is_line = links.as_ref().is_some_and(|links| links.iter().all(|link| *link == Link::Serial));
         if !group.clocks.is_empty() && (!(group.hosts == 2 || is_line) || group.clocks.len() != 2) {
             let what = "clocks needs hosts = 2, or link = \"serial\", and a clock for each side, such as clocks = [\"\", \"offset=3s,ppm=50\"]";
             return Err(self.fault(start, what));
         }
-        let links = group.link.as_ref().map_or(&[][..], Many::values);
-        for spec in links.iter().filter_map(|link| link.strip_prefix("link:")) {
-            self.check_emulated(start, group, spec)?;
+        for link in links.iter().flatten() {
+            if let Link::Between(spec) = link {
+                self.check_emulated(start, group, spec)?;
+            }
         }
         for clock in &group.clocks {
             if let Err(error) = clock.parse::<LocalClock>() {
                 return Err(self.fault(start, format!("clocks: {error}")));
             }
         }
-        for placement in group.placement.values() {
-            let cores = placement.split(',').all(|core| core.trim().parse::<u32>().is_ok());
-            if !(cores || ["split", "same", "free"].contains(&placement.as_str())) {
-                let what = format!(
-                    "placement = \"{placement}\" is none of split, same, free or a list of cores such as \"0,1\""
-                );
-                return Err(self.fault(start, what));
-            }
-        }
-        Ok(())
+        let placements = parsed(&group.placement, |word| word.parse()).map_err(unknown)?;
+        Ok(Dimensions { modes, links, waits, placements, touch })
     }
 
     fn check_emulated(&self, start: usize, group: &Group, spec: &str) -> Result<(), ScenarioError> {
@@ -412,6 +436,13 @@ impl ScenarioFile {
             Err(error) => Err(self.fault(start, format!("link = \"link:{spec}\": {error}"))),
         }
     }
+}
+
+fn parsed<T>(
+    words: &Many<String>,
+    parse: impl Fn(&str) -> Result<T, UnknownWord>,
+) -> Result<Vec<T>, UnknownWord> {
+    words.values().iter().map(|word| parse(word)).collect()
 }
 
 /// What a threshold may bound.
@@ -482,7 +513,7 @@ mod tests {
         let file = ScenarioFile::parse("s.toml", text.into()).unwrap();
         let group = file.scenario.cells[0].get_ref();
         assert_eq!(group.payload_bytes.values(), [64]);
-        assert_eq!(group.wait.values(), ["block"]);
+        assert_eq!(group.dimensions.waits, [Wait::Block]);
         assert_eq!((file.scenario.trials, file.scenario.messages), (3, 10_000));
     }
 

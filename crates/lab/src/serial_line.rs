@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use noctule_link_emulator::serial::{SerialPump, SerialReport};
+use noctule_link_emulator::serial::{SerialError, SerialPump, SerialReport};
 use noctule_netsim::link::{parse_share, parse_time};
 use noctule_netsim::serial::{Adapter, BAUD_RANGE, FIFO_16550, Noise, SerialSpec, SerialStatistics};
 use noctule_timebase::Span;
+
+use crate::validity::Invalid;
 
 /// USB frames of an adapter at full speed.
 const USB_FRAME: Span = Span::from_ms(1);
@@ -19,15 +21,30 @@ const NOISE_MAX: f64 = 0.3;
 /// An emulator later than this, one time in a hundred, measures itself. A wake-up on a busy machine costs tens of µs.
 const LATE_NS_MAX: u64 = 300_000;
 
+/// Why there is no serial line.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SerialLineError {
+    #[error("a serial line needs a speed; write options = {{ baud = 115200 }}")]
+    NoSpeed,
+    /// What is wrong with the value of an option.
+    #[error("{option} = \"{value}\" {fault}")]
+    Option { option: &'static str, value: String, fault: String },
+    #[error(transparent)]
+    Emulator(#[from] SerialError),
+}
+
 /// The line that the options describe.
 ///
 /// # Errors
-/// What is wrong with them, in a sentence.
-pub(crate) fn spec(options: &BTreeMap<String, String>) -> Result<SerialSpec, String> {
+/// There is no speed, or an option has a wrong value.
+pub(crate) fn spec(options: &BTreeMap<String, String>) -> Result<SerialSpec, SerialLineError> {
     let Some(baud) = options.get("baud") else {
-        return Err("a serial line needs a speed; write options = { baud = 115200 }".into());
+        return Err(SerialLineError::NoSpeed);
     };
-    let wrong = |name: &str, value: &str, say: String| format!("{name} = \"{value}\" {say}");
+    let wrong = |option: &'static str, value: &str, fault: String| {
+        let value = value.to_owned();
+        SerialLineError::Option { option, value, fault }
+    };
     let (slowest, fastest) = (BAUD_RANGE.start(), BAUD_RANGE.end());
     let speed = baud.parse().ok().filter(|speed| BAUD_RANGE.contains(speed));
     let speed =
@@ -36,7 +53,7 @@ pub(crate) fn spec(options: &BTreeMap<String, String>) -> Result<SerialSpec, Str
     let adapter = |text: &String| {
         let timer = parse_time(text).filter(|timer| *timer > Span::ZERO);
         let timer = timer.ok_or_else(|| wrong("ftdi", text, "is no time such as 16ms".into()))?;
-        Ok::<_, String>(Adapter { latency_timer: timer, frame: USB_FRAME })
+        Ok::<_, SerialLineError>(Adapter { latency_timer: timer, frame: USB_FRAME })
     };
     let noise = |text: &String| {
         let share = parse_share(text).filter(|share| share.as_f64() <= NOISE_MAX);
@@ -79,7 +96,7 @@ pub(crate) struct LineFigures {
     /// Bytes of both directions.
     pub(crate) wire_bytes: u64,
     /// Why the line was not what was asked for.
-    pub(crate) faults: Vec<String>,
+    pub(crate) faults: Vec<Invalid>,
 }
 
 impl SerialLine {
@@ -91,9 +108,9 @@ impl SerialLine {
         options: &BTreeMap<String, String>,
         seed: u64,
         (folder, session): (&Path, &str),
-    ) -> Result<SerialLine, String> {
+    ) -> Result<SerialLine, SerialLineError> {
         let paths = ["a", "b"].map(|end| folder.join(format!("{session}-{end}")));
-        let pump = SerialPump::start(spec(options)?, seed, paths).map_err(|error| error.to_string())?;
+        let pump = SerialPump::start(spec(options)?, seed, paths)?;
         Ok(SerialLine { pump })
     }
 
@@ -106,16 +123,16 @@ impl SerialLine {
     ///
     /// # Errors
     /// The line ended by itself.
-    pub(crate) fn sent_bytes(&self) -> Result<u64, String> {
-        Ok(sent_bytes(&self.pump.report().map_err(|error| error.to_string())?))
+    pub(crate) fn sent_bytes(&self) -> Result<u64, SerialLineError> {
+        Ok(sent_bytes(&self.pump.report()?))
     }
 
     /// Ends the line. `sent_before_bytes` were sent before what is measured.
     ///
     /// # Errors
     /// The line ended by itself.
-    pub(crate) fn stop(self, sent_before_bytes: u64) -> Result<LineFigures, String> {
-        let report = self.pump.stop().map_err(|error| error.to_string())?;
+    pub(crate) fn stop(self, sent_before_bytes: u64) -> Result<LineFigures, SerialLineError> {
+        let report = self.pump.stop()?;
         Ok(LineFigures::of(&report, sent_before_bytes))
     }
 }
@@ -133,11 +150,7 @@ impl LineFigures {
         let late_ns = report.lateness_ns.p99.unwrap_or(0);
         figures.facts.insert("line_late_p99_ns".into(), late_ns as f64);
         if late_ns > LATE_NS_MAX {
-            let real_time = if report.real_time { "" } else { "; run as root, so that it has priority" };
-            figures.faults.push(format!(
-                "the emulated line was late itself: one byte in a hundred by more than {} µs{real_time}",
-                late_ns / 1000
-            ));
+            figures.faults.push(Invalid::LineLate { late_ns, real_time: report.real_time });
         }
         let of_both = |count: fn(&SerialStatistics) -> u64| report.directions.iter().map(count).sum::<u64>();
         let hit = of_both(|direction| direction.flipped + direction.dropped + direction.inserted);
@@ -179,7 +192,7 @@ mod tests {
             (vec![("baud", "9600"), ("fifo", "16")], "fifo = \"16\" is not known; say 16550 or none"),
             (vec![("baud", "9600"), ("noise", "50%")], "noise = \"50%\" is not between 0% and 30%"),
         ] {
-            assert_eq!(spec(&options(&words)).unwrap_err(), wanted);
+            assert_eq!(spec(&options(&words)).unwrap_err().to_string(), wanted);
         }
     }
 }

@@ -123,8 +123,9 @@ fn conclude(
 fn judge(threshold: &Threshold, run: &Run, merged: &[MergedCell]) -> ThresholdResult {
     let matches = |row: &&MergedCell| {
         let key = &row.key;
-        let is =
-            |wanted: &Option<String>, found: &String| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        let is = |wanted: &Option<String>, found: &dyn ToString| {
+            wanted.as_ref().is_none_or(|wanted| *wanted == found.to_string())
+        };
         is(&threshold.peer, &key.peer)
             && is(&threshold.mode, &key.mode)
             && is(&threshold.wait, &key.wait)

@@ -9,9 +9,10 @@ pub const WARM_UP: u64 = 1 << 63;
 const TRAILER_BYTES: usize = 8;
 
 /// How much of a payload is written and read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Touch {
     /// Header and trailer.
+    #[default]
     Header,
     /// Every byte.
     Full,

@@ -143,7 +143,7 @@ pub(super) fn settings(run: &Run) -> Vec<(String, String)> {
     type Values<'a> = BTreeMap<&'a str, Vec<&'a str>>;
     let mut rows: BTreeMap<String, Values> = BTreeMap::new();
     for cell in &run.cells {
-        let name = match cell.link == cell.peer {
+        let name = match cell.link.to_string() == cell.peer {
             true => cell.peer.clone(),
             false => format!("{} on {}", cell.peer, cell.link),
         };

@@ -53,7 +53,7 @@ fn an_invalid_experiment_fails_the_page_and_shows_its_reason_instead_of_figures(
     let (mut run, samples) = fixture::chain_and_round_trips();
     run.cells[1].valid = false;
     run.cells[1].latency_ns = None;
-    run.cells[1].why_invalid = vec!["the rate was not held".to_owned()];
+    run.cells[1].why_invalid = vec!["the rate was not held".into()];
     let text = page(&run, &samples);
     assert!(text.contains("class=\"verdict fail\""));
     assert!(text.contains("the rate was not held (1 of 2 trials)"));

@@ -9,6 +9,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 
 use crate::panel::{MarkKind, Panel, PanelAxis, Spacing, Unit};
 use crate::series::{BINS_PER_DECADE, COLOURS, CellSeries, Charts, Sweep};
+use noctule_lab::labels;
 use noctule_lab::notation::{self, duration, three_digits};
 
 /// Groups of experiments that get pictures.
@@ -181,7 +182,7 @@ fn labels(cells: &[&CellSeries]) -> Vec<String> {
         let of = |cell: &&CellSeries| cell.properties[property].clone();
         cells.iter().any(|cell| of(cell) != of(&cells[0]))
     };
-    let differing: Vec<usize> = (0..notation::PROPERTIES).filter(|&p| differs(p)).collect();
+    let differing: Vec<usize> = (0..labels::PROPERTIES).filter(|&p| differs(p)).collect();
     cells
         .iter()
         .map(|cell| {

@@ -98,7 +98,7 @@ fn what_cannot_be_compared_says_why_and_what_to_do() {
     b.cells.retain(|cell| cell.peer != "pty");
     let tcp = b.cells.iter_mut().find(|cell| cell.peer == "tcp").unwrap();
     tcp.valid = false;
-    tcp.why_invalid = vec!["the rate was not held".to_owned()];
+    tcp.why_invalid = vec!["the rate was not held".into()];
     for cell in b.cells.iter_mut().filter(|cell| cell.peer == "udp") {
         cell.blocks.truncate(4);
     }

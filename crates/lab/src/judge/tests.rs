@@ -1,23 +1,24 @@
 //! Every check must be able to fail.
 
-use noctule_peer::Table;
+use noctule_peer::{Table, Touch};
 
 use super::*;
 use crate::clock_translation::ClockTranslation;
+use crate::dimensions::{Link, Wait};
 use crate::serial_line::LineFigures;
 
-fn plan(mode: &str, nodes: u32, rate_hz: Option<f64>) -> CellPlan {
+fn plan(mode: Mode, nodes: u32, rate_hz: Option<f64>) -> CellPlan {
     CellPlan {
         peer: "x".into(),
-        link: "udp".into(),
-        mode: mode.into(),
+        link: Link::Udp,
+        mode,
         nodes,
         payload_bytes: 64,
         rate_hz,
-        wait: "block".into(),
+        wait: Wait::Block,
         cores: vec![0, 1],
         format: "raw".into(),
-        touch: "header".into(),
+        touch: Touch::Header,
         hosts: 1,
         clocks: vec![],
         beside: None,
@@ -80,7 +81,12 @@ fn reasons(plan: &CellPlan, nodes: Vec<NodeResult>) -> Vec<String> {
     let (cell, _) = judge(plan, 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!(cell.valid, cell.why_invalid.is_empty());
     assert_eq!(cell.valid, cell.latency_ns.is_some(), "a summary exactly if valid");
-    cell.why_invalid
+    said(&cell)
+}
+
+/// The reasons as `run.json` has them.
+fn said(cell: &Cell) -> Vec<String> {
+    cell.why_invalid.iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -98,8 +104,8 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
     });
     let nodes = vec![honest(node(true, None)), honest(lossy)];
     let (cell, samples) =
-        judge(&plan("one_way", 2, Some(1000.0)), 4, Ok(Trial { nodes, ..Trial::default() }));
-    assert_eq!(cell.why_invalid, Vec::<String>::new());
+        judge(&plan(Mode::OneWay, 2, Some(1000.0)), 4, Ok(Trial { nodes, ..Trial::default() }));
+    assert_eq!(said(&cell), Vec::<String>::new());
     assert_eq!((cell.sent, cell.received, cell.lost, cell.late, cell.duplicated), (100, 99, 1, 1, 2));
     assert_eq!((cell.trial, samples.len()), (4, 99));
     assert_eq!((cell.scheduled, cell.rate_held, cell.is_only_slow()), (Some(100), Some(true), false));
@@ -111,7 +117,7 @@ fn honest_trial_is_valid_and_every_message_accounted_for() {
 #[test]
 fn fan_out_counts_deliveries() {
     let nodes = vec![honest(node(true, None)), honest(node(false, Some(10))), honest(node(false, Some(30)))];
-    let (cell, _) = judge(&plan("fan_out", 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
+    let (cell, _) = judge(&plan(Mode::FanOut, 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert_eq!((cell.sent, cell.received, cell.hops.len()), (200, 200, 2));
 }
 
@@ -120,7 +126,7 @@ fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
     // The forwarder sends a little after it has received.
     let forwarder = edit(node(true, Some(10_000)), |_, slot| slot.sent_ns = slot.received_ns + 5);
     let nodes = vec![honest(node(true, None)), honest(forwarder), honest(node(false, Some(35_000)))];
-    let (cell, _) = judge(&plan("chain", 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
+    let (cell, _) = judge(&plan(Mode::Chain, 3, None), 0, Ok(Trial { nodes, ..Trial::default() }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
     let hops: Vec<_> = cell.hops.iter().map(|hop| hop.latency_ns.unwrap().max).collect();
     assert_eq!(hops, [10_000, 25_000]);
@@ -129,14 +135,14 @@ fn chain_latency_ends_at_the_last_node_and_hops_add_up() {
 
 #[test]
 fn two_hosts_are_measured_by_stamps_of_one() {
-    let mut plan = plan("chain", 5, None);
+    let mut plan = plan(Mode::Chain, 5, None);
     plan.hosts = 2;
     let forward = |after| honest(edit(node(true, Some(after)), |_, slot| slot.sent_ns = slot.received_ns));
     let nodes =
         vec![honest(node(true, None)), forward(10), forward(20), forward(30), honest(node(false, Some(44)))];
     let (cell, samples) = judge(&plan, 0, Ok(Trial { nodes, ..Trial::default() }));
     assert!(cell.valid, "{:?}", cell.why_invalid);
-    assert_eq!(cell.link, "link:veth");
+    assert_eq!(cell.link, Link::veth());
     assert!(samples.iter().all(|sample| sample.node % 2 == 0));
     let hops: Vec<_> = cell.hops.iter().map(|hop| (hop.from, hop.to, hop.latency_ns.unwrap().max)).collect();
     assert_eq!(hops, [(0, 2, 20), (2, 4, 24)]);
@@ -144,23 +150,24 @@ fn two_hosts_are_measured_by_stamps_of_one() {
 
 #[test]
 fn failed_trial_is_a_cell_with_its_reason() {
-    let mut planned = plan("one_way", 2, None);
-    planned.beside = Some(Box::new(plan("one_way", 2, Some(50.0))));
-    let (cell, samples) = judge(&planned, 0, Err("node 1 (x) exited with code 3 while sending".into()));
+    let mut planned = plan(Mode::OneWay, 2, None);
+    planned.beside = Some(Box::new(plan(Mode::OneWay, 2, Some(50.0))));
+    let (cell, samples) =
+        judge(&planned, 0, Err(Invalid::Failed("node 1 (x) exited with code 3 while sending".into())));
     assert_eq!(
         cell.key().beside.map(|beside| beside.rate_mhz),
         Some(Some(50_000)),
         "still its own experiment"
     );
     assert!(!cell.valid && samples.is_empty() && cell.latency_ns.is_none());
-    assert_eq!(cell.why_invalid, ["node 1 (x) exited with code 3 while sending"]);
+    assert_eq!(said(&cell), ["node 1 (x) exited with code 3 while sending"]);
 }
 
 #[test]
 fn a_node_that_lies_about_its_counts_is_found_out() {
     let mut liar = honest(node(false, Some(5)));
     liar.done = liar.done.with("received", 101);
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), liar]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), liar]);
     assert_eq!(why, ["node 1 says received=101, its record holds 100"]);
 }
 
@@ -171,7 +178,7 @@ fn messages_that_nobody_sent_are_a_disagreement() {
             slot.sent_ns = 0;
         }
     }));
-    let why = reasons(&plan("one_way", 2, None), vec![source, honest(node(false, Some(5)))]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![source, honest(node(false, Some(5)))]);
     assert!(
         why.contains(&"peers disagree: node 1 received 10 messages that node 0 never sent".to_owned()),
         "{why:?}"
@@ -182,7 +189,7 @@ fn messages_that_nobody_sent_are_a_disagreement() {
 fn dropped_samples_and_torn_messages_are_named() {
     let mut sink = honest(node(false, Some(5)));
     sink.done = sink.done.with("overrun", 4).with("unexpected", 2);
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), sink]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), sink]);
     assert_eq!(
         why,
         [
@@ -199,7 +206,7 @@ fn negative_latency_is_an_error_and_not_hidden() {
             slot.received_ns -= 1000;
         }
     }));
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), sink]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), sink]);
     assert_eq!(why, ["1 of 100 latencies are negative (down to -995 ns): a clock or a stamp of x is wrong"]);
 }
 
@@ -207,7 +214,7 @@ fn negative_latency_is_an_error_and_not_hidden() {
 fn a_rate_that_was_not_held_is_named_with_what_was_achieved() {
     let behind = honest(edit(node(true, None), |index, slot| slot.sent_ns += index as i64 * 1_000_000));
     let why =
-        reasons(&plan("one_way", 2, Some(1000.0)), vec![behind, honest(node(false, Some(200_000_000)))]);
+        reasons(&plan(Mode::OneWay, 2, Some(1000.0)), vec![behind, honest(node(false, Some(200_000_000)))]);
     assert_eq!(
         why,
         [
@@ -225,11 +232,11 @@ fn a_rate_that_was_not_held_is_named_with_what_was_achieved() {
         }
     }));
     let (cell, _) = judge(
-        &plan("one_way", 2, Some(1000.0)),
+        &plan(Mode::OneWay, 2, Some(1000.0)),
         0,
         Ok(Trial { nodes: vec![short, sink], ..Trial::default() }),
     );
-    assert_eq!(cell.why_invalid, ["the rate was not held: 60 of 100 messages were sent"]);
+    assert_eq!(said(&cell), ["the rate was not held: 60 of 100 messages were sent"]);
     assert_eq!((cell.sent, cell.scheduled, cell.is_only_slow()), (60, Some(100), true));
 }
 
@@ -242,7 +249,7 @@ fn a_hiccup_that_was_caught_up_with_is_late_not_invalid() {
     }));
     let sink = honest(node(false, Some(5_900_000)));
     let (cell, _) = judge(
-        &plan("one_way", 2, Some(1000.0)),
+        &plan(Mode::OneWay, 2, Some(1000.0)),
         0,
         Ok(Trial { nodes: vec![hiccup, sink], ..Trial::default() }),
     );
@@ -254,13 +261,13 @@ fn a_hiccup_that_was_caught_up_with_is_late_not_invalid() {
 #[test]
 fn silence_is_not_a_result() {
     let deaf = honest(node(false, None));
-    let why = reasons(&plan("one_way", 2, None), vec![honest(node(true, None)), deaf]);
+    let why = reasons(&plan(Mode::OneWay, 2, None), vec![honest(node(true, None)), deaf]);
     assert_eq!(why, ["nothing arrived: 100 messages were sent, none received"]);
 }
 
 #[test]
 fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
-    let mut plan = plan("one_way", 2, Some(1000.0));
+    let mut plan = plan(Mode::OneWay, 2, Some(1000.0));
     plan.hosts = 2;
     plan.clocks = vec![String::new(), "offset=1s".into()];
     // The receiver's clock is a second ahead; 40 µs each way, and 70 µs for a message.
@@ -289,14 +296,14 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
         judge(&plan, 0, Ok(Trial { nodes, clocks: Some(clocks), ..Trial::default() })).0
     };
     let cell = judged("since=0");
-    assert_eq!(cell.why_invalid, Vec::<String>::new());
+    assert_eq!(said(&cell), Vec::<String>::new());
     assert_eq!(cell.received, 100, "a receiver on the other host is measured");
     let latency = cell.latency_ns.unwrap();
     assert!((69_000..71_000).contains(&latency.p50.unwrap()), "{latency:?}");
     assert!((40_000..60_000).contains(&cell.clock_bound_ns), "{}", cell.clock_bound_ns);
 
     let cell = judged("offset=1ms,since=0");
-    assert!(cell.why_invalid[0].starts_with("100 of 100 latencies are wrong by more than their clock bound"));
+    assert!(said(&cell)[0].starts_with("100 of 100 latencies are wrong by more than their clock bound"));
     assert_eq!(cell.latency_ns, None);
 }
 
@@ -307,14 +314,14 @@ fn facts_are_those_of_the_first_node_and_only_numbers() {
         initiator.done.with("fact.encode_ns", 12.5).with("fact.note", "fast").with("fact.rate", "inf");
     echo.done = echo.done.with("fact.encode_ns", 99);
     let nodes = vec![initiator, echo];
-    let (cell, _) = judge(&plan("round_trip", 2, None), 0, Ok(Trial { nodes, ..Trial::default() }));
-    assert_eq!(cell.why_invalid, [""; 0]);
+    let (cell, _) = judge(&plan(Mode::RoundTrip, 2, None), 0, Ok(Trial { nodes, ..Trial::default() }));
+    assert_eq!(said(&cell), [""; 0]);
     assert_eq!(cell.facts.into_iter().collect::<Vec<_>>(), [("encode_ns".to_owned(), 12.5)]);
 }
 
 #[test]
 fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
-    let mut measured = plan("one_way", 2, Some(1000.0));
+    let mut measured = plan(Mode::OneWay, 2, Some(1000.0));
     measured.beside = Some(Box::new(CellPlan { payload_bytes: 1000, ..measured.clone() }));
     let nodes = || vec![honest(node(true, None)), honest(node(false, Some(10)))];
     let judged = |other: Vec<NodeResult>| {
@@ -322,7 +329,7 @@ fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
         judge(&measured, 0, Ok(trial)).0
     };
     let cell = judged(nodes());
-    assert_eq!(cell.why_invalid, Vec::<String>::new());
+    assert_eq!(said(&cell), Vec::<String>::new());
     let beside = cell.beside.unwrap();
     assert_eq!((beside.payload_bytes, beside.sent, beside.received), (1000, 100, 100));
     let stopped = edit(node(true, None), |index, slot| {
@@ -336,35 +343,38 @@ fn what_flows_beside_is_judged_too_and_its_fault_is_the_cells() {
         }
     });
     let cell = judged(vec![honest(stopped), honest(heard)]);
-    assert_eq!(cell.why_invalid, ["beside it: the rate was not held: 40 of 100 messages were sent"]);
+    assert_eq!(said(&cell), ["beside it: the rate was not held: 40 of 100 messages were sent"]);
     assert_eq!(cell.latency_ns, None);
 }
 
 #[test]
 fn across_an_emulated_link_all_stamps_are_of_one_clock() {
-    let mut plan = plan("one_way", 2, None);
+    let mut plan = plan(Mode::OneWay, 2, None);
     (plan.hosts, plan.across) = (2, Some("wifi".into()));
     let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
     let trial = Trial { nodes, wire_bytes: Some(12_800), ..Trial::default() };
     let (cell, _) = judge(&plan, 0, Ok(trial));
-    assert_eq!((cell.link.as_str(), cell.received, cell.wire_bytes), ("link:wifi", 100, Some(12_800)));
+    assert_eq!(
+        (cell.link.to_string().as_str(), cell.received, cell.wire_bytes),
+        ("link:wifi", 100, Some(12_800))
+    );
 }
 
 #[test]
 fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
-    let mut plan = plan("one_way", 2, None);
+    let mut plan = plan(Mode::OneWay, 2, None);
     (plan.hosts, plan.across, plan.expect) = (2, Some("wifi".into()), Some("may_saturate".into()));
     let judged = |wire_bytes, refused| {
         let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
         let link = Some(LinkRecord { refused, ..LinkRecord::default() });
         judge(&plan, 0, Ok(Trial { nodes, wire_bytes: Some(wire_bytes), link, ..Trial::default() })).0
     };
-    assert_eq!(judged(6_400, 0).why_invalid, Vec::<String>::new());
+    assert_eq!(said(&judged(6_400, 0)), Vec::<String>::new());
     assert_eq!(judged(6_400, 0).emulated_link, Some(LinkRecord::default()));
     let round = judged(6_399, 0);
-    assert!(round.why_invalid[0].starts_with("the messages took another way than the link"), "{round:?}");
+    assert!(said(&round)[0].starts_with("the messages took another way than the link"), "{round:?}");
     let faulty = judged(6_400, 3);
-    assert!(faulty.why_invalid[0].contains("overflowed: 3 packets"), "{faulty:?}");
+    assert!(said(&faulty)[0].contains("overflowed: 3 packets"), "{faulty:?}");
     assert_eq!((faulty.valid, faulty.latency_ns), (false, None));
     assert_eq!(
         (round.expect.is_some(), faulty.expect),
@@ -375,17 +385,15 @@ fn a_way_round_the_link_and_a_faulty_emulator_make_the_cell_invalid() {
 
 #[test]
 fn a_line_that_was_late_itself_is_not_excused_by_what_its_peer_may_do() {
-    let mut plan = plan("one_way", 2, None);
+    let mut plan = plan(Mode::OneWay, 2, None);
     plan.expect = Some("may_saturate".into());
-    let judged = |faults: &[&str]| {
+    let judged = |faults: &[Invalid]| {
         let nodes = vec![honest(node(true, None)), honest(node(false, Some(10)))];
-        let line = LineFigures {
-            faults: faults.iter().map(|fault| (*fault).into()).collect(),
-            ..LineFigures::default()
-        };
+        let line = LineFigures { faults: faults.to_vec(), ..LineFigures::default() };
         judge(&plan, 0, Ok(Trial { nodes, line, ..Trial::default() })).0
     };
     assert_eq!((judged(&[]).valid, judged(&[]).expect.as_deref()), (true, Some("may_saturate")));
-    let late = judged(&["late"]);
-    assert_eq!((late.valid, late.expect, late.why_invalid), (false, None, vec!["late".to_owned()]));
+    let fault = Invalid::LineLate { late_ns: 250_000, real_time: true };
+    let late = judged(std::slice::from_ref(&fault));
+    assert_eq!((late.valid, late.expect, late.why_invalid), (false, None, vec![fault]));
 }

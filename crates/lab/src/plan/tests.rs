@@ -71,7 +71,7 @@ fn lists_stand_for_all_combinations() {
     let cells = "[[cells]]\npeer = [\"udp\", \"tcp\"]\npayload_bytes = [64, 1024, 4096]\nwait = [\"spin\", \"block\"]\n";
     let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
     assert_eq!(plan.cells.len(), 12);
-    assert_eq!(plan.cells[0].placement(), "0,1");
+    assert_eq!(plan.cells[0].placement().to_string(), "0,1");
     assert_eq!(plan.skipped, []);
 }
 
@@ -149,7 +149,7 @@ fn what_flows_beside_lasts_longer_than_the_cell_and_may_be_another_peers() {
     let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
     let cell = &plan.cells[0];
     let beside = cell.beside.as_deref().unwrap();
-    assert_eq!((beside.peer.as_str(), beside.link.as_str(), beside.payload_bytes), ("tcp", "tcp", 1000));
+    assert_eq!((beside.peer.as_str(), &beside.link, beside.payload_bytes), ("tcp", &Link::Tcp, 1000));
     assert!(beside.sending_seconds() > cell.sending_seconds() + 0.9, "{beside:?}");
     assert_eq!(beside.options, BTreeMap::from([("y".to_owned(), "2".to_owned())]));
     assert!(beside.beside.is_none());
@@ -165,7 +165,8 @@ fn an_emulated_link_joins_every_node_of_a_fan_out_up_to_its_limit() {
         "[[cells]]\npeer = \"noctule\"\nlink = \"link:delay=2ms\"\nmode = \"fan_out\"\nnodes = [5, 27]\n";
     let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
     let cell = &plan.cells[0];
-    assert_eq!((cell.link.as_str(), cell.hosts, cell.link_word().as_str()), ("udp", 5, "link:delay=2ms"));
+    assert_eq!((&cell.link, cell.hosts), (&Link::Udp, 5));
+    assert_eq!(cell.run_link().to_string(), "link:delay=2ms");
     assert_eq!(plan.skipped[0].why, "an emulated link joins at most 26 nodes, not 27");
 }
 
