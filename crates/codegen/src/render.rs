@@ -173,7 +173,7 @@ fn added(folder: Option<&Path>) -> Result<Vec<Template>, Fault> {
     let Some(text) = replacement(folder, LIST)? else { return Ok(Vec::new()) };
     let wrong = |what: String| {
         Fault::new(format!("{LIST} of the folder of templates is wrong: {what}")).help(
-            "write [[template]] with name, scope (project, package, program) and path, e.g. \"ada/{}.ads\"",
+            "write [[template]] with name, scope (project, package, program, block) and path, e.g. \"ada/{}.ads\"",
         )
     };
     let list: List = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;

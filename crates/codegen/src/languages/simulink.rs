@@ -10,9 +10,11 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{C_KEYWORDS, c, escaped};
+use crate::diagnostic::{Fault, Faults};
 use crate::library::Library;
 use crate::model::{Element, Field, Primitive, Shape, TypeName};
 use crate::topics::check::Limits;
+use crate::topics::{Language, System};
 
 /// Elements of a sequence of primitives, and bytes of a text, that have neither a bound nor a limit.
 const PRIMITIVES: u32 = 128;
@@ -21,12 +23,12 @@ const MESSAGES: u32 = 16;
 /// A bound up to this is a capacity; a greater one says nothing about usual lengths.
 const BOUND_MAX: u32 = 1024;
 /// Most ports of a block.
-pub(crate) const PORTS_MAX: u64 = 1_000;
+const PORTS_MAX: u64 = 1_000;
 /// Most bytes that all ports of a block may hold.
-pub(crate) const BYTES_MAX: u64 = 16 << 20;
+const BYTES_MAX: u64 = 16 << 20;
 
 /// Longest name of a function in MATLAB (`namelengthmax`), in bytes.
-pub(crate) const NAME_BYTES_MAX: usize = 63;
+const NAME_BYTES_MAX: usize = 63;
 
 /// The name of the block of a program that writes or reads a topic.
 pub(crate) fn block_name(program: &str, direction: &str, topic: &str) -> String {
@@ -102,7 +104,7 @@ impl<'l> Ports<'l> {
     }
 
     /// True if a block can have the ports of a type.
-    pub(crate) fn fit(&mut self, name: &TypeName) -> bool {
+    fn fit(&mut self, name: &TypeName) -> bool {
         self.leaves(name).is_some()
     }
 
@@ -231,6 +233,42 @@ impl<'l> Ports<'l> {
             "text_capacity": capacity.text,
             "ports": ports,
         })
+    }
+}
+
+/// Refuses topics of a model that cannot be blocks.
+pub(crate) fn check(system: &System, library: &Library, limits: &Limits, faults: &mut Faults) {
+    let mut ports = Ports::new(library, limits);
+    for topic in &system.topics {
+        let ends = [("writes", &topic.from), ("reads", &topic.to)];
+        let all =
+            ends.iter().flat_map(|(direction, ends)| ends.iter().map(move |index| (*direction, *index)));
+        for (direction, index) in all {
+            let program = &system.programs[index];
+            if program.language != Language::Simulink {
+                continue;
+            }
+            if !ports.fit(&topic.type_name) {
+                let what = format!(
+                    "{} has more than {PORTS_MAX} ports or {} MiB as signals of a fixed size, and {} is a block of Simulink",
+                    topic.type_name,
+                    BYTES_MAX >> 20,
+                    program.name
+                );
+                let help = "write limits for its sequences and texts, or use a smaller type";
+                faults.push(Fault::at(topic.type_place.clone(), what).help(help));
+            }
+            let name = block_name(&program.name, direction, &topic.ident());
+            if name.len() > NAME_BYTES_MAX {
+                let what = format!(
+                    "the block {name} would have a name of {} letters, and MATLAB's have {NAME_BYTES_MAX} at most",
+                    name.len()
+                );
+                faults.push(
+                    Fault::at(topic.place.clone(), what).help("shorten the topic's or the program's name"),
+                );
+            }
+        }
     }
 }
 

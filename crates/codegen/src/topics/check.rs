@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Language, Qos, System, Topic};
 use crate::diagnostic::{Fault, Faults};
-use crate::languages::simulink::{BYTES_MAX, NAME_BYTES_MAX, PORTS_MAX, Ports, block_name};
 use crate::library::Library;
 use crate::model::{Element, Field, Named, Shape, TypeName};
 use crate::size::Span;
@@ -42,7 +41,6 @@ pub fn check(system: &System, library: &Library, faults: &mut Faults) -> Limits 
     for topic in &system.topics {
         heap(system, topic, (library, &limits), faults);
     }
-    blocks(system, &mut Ports::new(library, &limits), faults);
     lines(system, (library, &limits), faults);
     numbers(system, faults);
     limits
@@ -210,41 +208,6 @@ fn heap(system: &System, topic: &Topic, (library, limits): (&Library, &Limits), 
     );
     let help = format!("write limits = {{ \"{}\" = 16 }} for the topic", open[0]);
     faults.push(Fault::at(topic.type_place.clone(), what).help(help));
-}
-
-/// What a block of Simulink can be.
-fn blocks(system: &System, ports: &mut Ports<'_>, faults: &mut Faults) {
-    for topic in &system.topics {
-        let ends = [("writes", &topic.from), ("reads", &topic.to)];
-        let all =
-            ends.iter().flat_map(|(direction, ends)| ends.iter().map(move |index| (*direction, *index)));
-        for (direction, index) in all {
-            let program = &system.programs[index];
-            if program.language != Language::Simulink {
-                continue;
-            }
-            if !ports.fit(&topic.type_name) {
-                let what = format!(
-                    "{} has more than {PORTS_MAX} ports or {} MiB as signals of a fixed size, and {} is a block of Simulink",
-                    topic.type_name,
-                    BYTES_MAX >> 20,
-                    program.name
-                );
-                let help = "write limits for its sequences and texts, or use a smaller type";
-                faults.push(Fault::at(topic.type_place.clone(), what).help(help));
-            }
-            let name = block_name(&program.name, direction, &topic.ident());
-            if name.len() > NAME_BYTES_MAX {
-                let what = format!(
-                    "the block {name} would have a name of {} letters, and MATLAB's have {NAME_BYTES_MAX} at most",
-                    name.len()
-                );
-                faults.push(
-                    Fault::at(topic.place.clone(), what).help("shorten the topic's or the program's name"),
-                );
-            }
-        }
-    }
 }
 
 /// The greatest size of a message as CDR without its header, limits counted in; `None` without bound.
