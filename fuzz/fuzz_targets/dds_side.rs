@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use noctule::{Durability, Endpoint, EndpointKind, Format, Qos, Reliability};
+use noctule_dds::discovery_info::{GidWidth, decode, encode};
 use noctule_dds::payload::{pad, without_padding};
 use noctule_dds::plan::{DdsEndpoint, Direction, Plan, ROUTES_MAX, dds_names, plan};
 use noctule_dds::rules::Rules;
@@ -98,6 +99,12 @@ fuzz_target!(|bytes: &[u8]| {
     dds.reverse();
     bus.reverse();
     assert_eq!(planned.routes, plan(&dds, &bus, &rules, &hashes).routes);
+
+    if let Some((participant, nodes)) = decode(bytes) {
+        let again = encode(&participant, &nodes, GidWidth::Bytes16);
+        // A list without nodes may be read in either width.
+        assert_eq!(decode(&again), Some((participant, nodes)));
+    }
 
     let (mut payload, mut again) = (Vec::new(), Vec::new());
     if without_padding(input.0, &mut payload) {

@@ -21,7 +21,6 @@ const TESTS: &str = "tests";
 /// Circles that are not broken yet: crate, and the modules in the order of the alphabet. An entry without its circle is a
 /// fault, so that the list only shrinks.
 const KNOWN: &[(&str, &[&str])] = &[
-    ("dds", &["bridge", "route"]),
     ("noctule", &["node", "publisher", "subscriber"]),
     (
         "noctule",

@@ -1,21 +1,22 @@
 //! A bus and a DDS domain, joined.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use noctule::{Endpoint, Node, NodeError};
+use noctule::{EndpointKind, KnownEndpoint, KnownNode, Node, NodeError};
 
-use crate::cyclone::{DdsError, Participant};
-use crate::plan::{DdsEndpoint, Plan, plan};
-use crate::route::OpenRoute;
-pub use crate::route::RouteStatus;
+pub use crate::counters::RouteStatus;
+use crate::cyclone::{DdsError, Neighbour, Participant};
+use crate::discovery_info::RosNode;
+use crate::plan::{DdsEndpoint, Direction, Plan, plan};
+use crate::ros_graph::{BusNodes, RosGraph};
+use crate::route::{Routes, statuses};
 use crate::rules::Rules;
-use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name};
+use crate::shared::{RouteError, Shared};
+use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
 use crate::type_hashes::TypeHashes;
 
 /// Both sides' discovery is looked at this often.
@@ -24,10 +25,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const SETTLE: Duration = Duration::from_millis(1200);
 /// DDS domains, by the ports that they have (DDSI-RTPS 2.3, 9.6.1).
 pub const DOMAIN_MAX: u32 = 232;
-/// Notices that wait to be read.
-const NOTICES_MAX: usize = 64;
-/// Different notices that are told once.
-const TOLD_MAX: usize = 1024;
 
 /// Why a bridge cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +56,16 @@ pub struct BridgeConfig {
     pub rules: Rules,
 }
 
+impl From<RouteError> for BridgeError {
+    fn from(error: RouteError) -> BridgeError {
+        match error {
+            RouteError::Dds(error) => BridgeError::Dds(error),
+            RouteError::Node(error) => BridgeError::Node(error),
+            RouteError::System(error) => BridgeError::System(error),
+        }
+    }
+}
+
 /// What there is to say about a bridge.
 #[derive(Clone, Debug, Default)]
 pub struct BridgeStatus {
@@ -68,6 +75,8 @@ pub struct BridgeStatus {
     pub is_standby: bool,
     /// By topic.
     pub routes: Vec<RouteStatus>,
+    /// Nodes of ROS 2 by their full names, in the order of the alphabet.
+    pub ros_nodes: Vec<String>,
 }
 
 /// A bridge at work. Dropping it takes its topics off both sides, and tells both.
@@ -75,32 +84,6 @@ pub struct BridgeStatus {
 pub struct Bridge {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What routes and the planning thread share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) node: Node,
-    pub(crate) participant: Participant,
-    stop: AtomicBool,
-    inside: Mutex<Inside>,
-}
-
-#[derive(Debug, Default)]
-struct Inside {
-    siblings: SiblingBridges,
-    /// Participants of this host.
-    here: HashSet<ParticipantId>,
-    notices: VecDeque<String>,
-    told: BTreeSet<String>,
-    status: BridgeStatus,
-}
-
-/// What there is to plan from.
-struct Sides {
-    dds: Vec<DdsEndpoint>,
-    bus: Vec<Endpoint>,
-    is_standby: bool,
 }
 
 impl Bridge {
@@ -116,17 +99,19 @@ impl Bridge {
         let mut id = [0; 12];
         id.copy_from_slice(participant.guid());
         let node = Node::builder(&node_name(config.domain, &id)).domain(config.bus_domain).open()?;
-        let (stop, inside) = (AtomicBool::new(false), Mutex::default());
-        let shared = Arc::new(Shared { node, participant, stop, inside });
-        let theirs = Arc::clone(&shared);
+        let shared = Arc::new(Shared::new(node, participant));
+        let mut planner = Planner::new(&shared, config.rules)?;
         let thread = thread::Builder::new().name("noctule-dds".to_owned());
-        let thread = thread.spawn(move || work(&theirs, &config.rules)).map_err(BridgeError::System)?;
+        let thread = thread.spawn(move || planner.work()).map_err(BridgeError::System)?;
         Ok(Bridge { shared, thread: Some(thread) })
     }
 
     /// What goes on.
     pub fn status(&self) -> BridgeStatus {
-        self.shared.lock().status.clone()
+        let inside = self.shared.lock();
+        let (participants, is_standby) = (inside.participants, inside.is_standby);
+        let (routes, ros_nodes) = (statuses(&inside.routes), inside.ros_nodes.clone());
+        BridgeStatus { participants, is_standby, routes, ros_nodes }
     }
 
     /// What the user should know, each once.
@@ -137,7 +122,7 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.end();
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // It panics only by a bug, which has been printed then.
@@ -146,102 +131,148 @@ impl Drop for Bridge {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+/// Looks at both sides and keeps the routes as they should be.
+struct Planner {
+    shared: Arc<Shared>,
+    rules: Rules,
+    routes: Routes,
+    graph: RosGraph,
+    hashes: TypeHashes,
+    start: Instant,
+    seen: Seen,
+    /// Whether the routes are as the plan wants them.
+    is_complete: bool,
+}
+
+/// What there was to plan from.
+#[derive(Default)]
+struct Seen {
+    dds: Vec<DdsEndpoint>,
+    neighbours: Vec<Neighbour>,
+    bus: Vec<KnownEndpoint>,
+    nodes: Vec<KnownNode>,
+    /// Types of the bus whose hash of ROS 2 is known.
+    types: usize,
+    has_settled: bool,
+}
+
+impl Planner {
+    fn new(shared: &Arc<Shared>, rules: Rules) -> Result<Planner, RouteError> {
+        let (shared, routes) = (Arc::clone(shared), Routes::start(shared)?);
+        let graph = RosGraph::open(&shared.participant)?;
+        let (hashes, start, seen) = (TypeHashes::default(), Instant::now(), Seen::default());
+        Ok(Planner { shared, rules, routes, graph, hashes, start, seen, is_complete: false })
     }
 
-    /// Whether a participant is a bridge's that is also on the bus.
-    pub(crate) fn is_sibling_participant(&self, participant: &ParticipantId) -> bool {
-        self.lock().siblings.has_participant(participant)
-    }
-
-    /// Whether a node is a bridge's that is also in DDS.
-    pub(crate) fn is_sibling_node(&self, node: noctule::NodeId) -> bool {
-        self.lock().siblings.has_node(node)
-    }
-
-    /// Whether a participant is a process of this host.
-    pub(crate) fn is_here(&self, participant: &ParticipantId) -> bool {
-        self.lock().here.contains(participant)
-    }
-
-    pub(crate) fn notice_once(&self, text: &str) {
-        let mut inside = self.lock();
-        if inside.told.len() == TOLD_MAX {
-            inside.told.clear();
+    /// Until it is to end.
+    fn work(&mut self) {
+        while !self.shared.is_over() {
+            match self.look() {
+                Ok(true) => self.plan(),
+                Ok(false) => {}
+                Err(error) => self.shared.notice_once(&error.to_string()),
+            }
+            if let Err(error) = self.learn_ros_nodes() {
+                self.shared.notice_once(&format!("ROS 2's list of nodes: {error}"));
+            }
+            thread::park_timeout(LOOK);
         }
-        if inside.told.insert(text.to_owned()) && inside.notices.len() < NOTICES_MAX {
-            inside.notices.push_back(text.to_owned());
-        }
     }
 
-    /// Learns who is there; the endpoints that are neither ours nor a sibling's.
-    fn look(&self, hashes: &mut TypeHashes) -> Result<Sides, DdsError> {
-        let neighbours = self.participant.neighbours()?;
-        let ids: Vec<ParticipantId> = neighbours.iter().map(|neighbour| neighbour.participant).collect();
-        let nodes = self.node.nodes();
-        let siblings = SiblingBridges::among(nodes.iter().map(|node| (node.id, node.name.as_str())), &ids);
-        let standby = siblings.stands_by(self.node.id());
-        let mut dds = self.participant.endpoints()?;
-        dds.retain(|endpoint| !siblings.has_participant(endpoint.participant()));
-        let mut bus = self.node.endpoints();
-        bus.retain(|known| !siblings.has_node(known.node));
-        hashes.learn(&self.node, &bus, Instant::now());
-        let bus = bus.into_iter().map(|known| known.endpoint).collect();
-        let mut inside = self.lock();
-        inside.status.participants = ids.len();
-        inside.status.is_standby = standby.is_some();
-        inside.here = neighbours
-            .iter()
-            .filter(|neighbour| neighbour.is_here)
-            .map(|neighbour| neighbour.participant)
-            .collect();
+    /// Learns who is there; whether that may change the plan.
+    fn look(&mut self) -> Result<bool, DdsError> {
+        let (shared, seen) = (&self.shared, &mut self.seen);
+        let mut is_new = !self.is_complete;
+        if shared.participant.has_news() {
+            // Before they are read: what comes meanwhile is news again.
+            seen.neighbours = shared.participant.neighbours()?;
+            seen.dds = shared.participant.endpoints()?;
+            is_new = true;
+        }
+        let (bus, nodes) = (shared.node.endpoints(), shared.node.nodes());
+        if bus != seen.bus || nodes != seen.nodes {
+            (seen.bus, seen.nodes) = (bus, nodes);
+            is_new = true;
+        }
+        self.hashes.learn(&shared.node, &seen.bus, Instant::now());
+        let (types, has_settled) = (self.hashes.known().len(), self.start.elapsed() >= SETTLE);
+        is_new |= (types, has_settled) != (seen.types, seen.has_settled);
+        (seen.types, seen.has_settled) = (types, has_settled);
+        Ok(is_new)
+    }
+
+    /// Plans anew, and opens, closes and reads what that asks for.
+    fn plan(&mut self) {
+        let Planner { shared, seen, .. } = self;
+        let ids: Vec<ParticipantId> = seen.neighbours.iter().map(|known| known.participant).collect();
+        let named = seen.nodes.iter().map(|node| (node.id, node.name.as_str()));
+        let siblings = SiblingBridges::among(named, &ids);
+        let standby = siblings.stands_by(shared.node.id());
+        let dds = seen.dds.iter().filter(|endpoint| !siblings.has_participant(endpoint.participant()));
+        let bus = seen.bus.iter().filter(|known| !siblings.has_node(known.node));
+        let wanted = match standby.is_some() || !seen.has_settled {
+            true => Plan::default(),
+            false => {
+                let (dds, bus): (Vec<_>, Vec<_>) =
+                    (dds.cloned().collect(), bus.map(|known| known.endpoint.clone()).collect());
+                plan(&dds, &bus, &self.rules, self.hashes.known())
+            }
+        };
+        let mut inside = shared.lock();
+        inside.participants = ids.len();
+        inside.is_standby = standby.is_some();
+        let here = seen.neighbours.iter().filter(|known| known.is_here);
+        inside.here = here.map(|known| known.participant).collect();
         inside.siblings = siblings;
         drop(inside);
         if let Some(other) = standby {
-            self.notice_once(&format!(
+            shared.notice_once(&format!(
                 "node {other} joins the same networks; this bridge stands by and works when it goes"
             ));
         }
-        Ok(Sides { dds, bus, is_standby: standby.is_some() })
+        wanted.faults.iter().for_each(|fault| shared.notice_once(fault));
+        self.is_complete = self.routes.follow(&wanted);
+        shared.lock().routes = self.routes.listed();
+        let nodes = if standby.is_none() && seen.has_settled { self.bus_nodes() } else { Vec::new() };
+        if let Err(error) = self.graph.write(&self.shared, &nodes) {
+            self.is_complete = false;
+            self.shared.notice_once(&format!("nodes of the bus are not shown in ROS 2: {error}"));
+        }
     }
-}
 
-/// Plans, opens and closes routes until told to stop.
-fn work(shared: &Arc<Shared>, rules: &Rules) {
-    let start = Instant::now();
-    let (mut open, mut hashes) = (Vec::<OpenRoute>::new(), TypeHashes::default());
-    while !shared.stop.load(Ordering::Relaxed) {
-        match shared.look(&mut hashes) {
-            Ok(Sides { dds, bus, is_standby }) => {
-                let wanted = match is_standby || start.elapsed() < SETTLE {
-                    true => Plan::default(),
-                    false => plan(&dds, &bus, rules, hashes.known()),
-                };
-                follow(shared, &wanted, &mut open);
+    /// Nodes of the bus with the bridge's endpoints that stand for theirs; bridges are none.
+    fn bus_nodes(&self) -> Vec<RosNode> {
+        let mut nodes = BusNodes::default();
+        let is_bridge = |name: &str| participant_of(name).is_some();
+        for node in self.seen.nodes.iter().filter(|node| !is_bridge(&node.name)) {
+            nodes.add(node.id, &node.name);
+        }
+        for known in self.seen.bus.iter().filter(|known| !is_bridge(&known.node_name)) {
+            let topic = &known.endpoint.topic;
+            match known.endpoint.kind {
+                EndpointKind::Writer => {
+                    let guid = self.routes.guid(topic, Direction::ToDds);
+                    guid.into_iter().for_each(|guid| nodes.writes(known.node, guid));
+                }
+                EndpointKind::Reader => {
+                    let guid = self.routes.guid(topic, Direction::FromDds);
+                    guid.into_iter().for_each(|guid| nodes.reads(known.node, guid));
+                }
             }
-            Err(error) => shared.notice_once(&error.to_string()),
         }
-        shared.lock().status.routes = open.iter().map(OpenRoute::status).collect();
-        thread::park_timeout(LOOK);
+        nodes.listed()
     }
-    open.iter().for_each(OpenRoute::end);
-}
 
-/// Closes what is not wanted any more and opens what is.
-fn follow(shared: &Arc<Shared>, wanted: &Plan, open: &mut Vec<OpenRoute>) {
-    wanted.faults.iter().for_each(|fault| shared.notice_once(fault));
-    let is_wanted = |route: &OpenRoute| wanted.routes.contains(route.route());
-    open.iter().filter(|route| !is_wanted(route)).for_each(OpenRoute::end);
-    open.retain(is_wanted);
-    for route in &wanted.routes {
-        if open.iter().any(|known| known.route() == route) {
-            continue;
+    /// Learns the nodes of others in DDS, but for those that other bridges have written.
+    fn learn_ros_nodes(&mut self) -> Result<(), DdsError> {
+        let there = &self.seen.neighbours;
+        let is_there =
+            |participant: &ParticipantId| there.iter().any(|known| known.participant == *participant);
+        if self.graph.read(is_there)? {
+            let shared = &self.shared;
+            let names = self.graph.names(|participant| !shared.is_sibling_participant(participant));
+            shared.lock().ros_nodes = names;
         }
-        match OpenRoute::open(route, shared) {
-            Ok(opened) => open.push(opened),
-            Err(error) => shared.notice_once(&format!("topic {} is not exchanged: {error}", route.topic)),
-        }
+        Ok(())
     }
 }

@@ -7,38 +7,30 @@
 //! pointer; calls may be made from any thread.
 #![allow(unsafe_code)] // FFI to a C library.
 
+mod reader;
 mod said;
+mod settings;
 
-use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::ptr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use cyclors as c;
 use noctule::{Durability, EndpointKind, Qos, Reliability};
 use noctule_timebase::Span;
 
 use crate::plan::DdsEndpoint;
+pub use reader::{Reader, ReaderSet, Taken};
 use said::{is_of_this_host, type_hash};
+use settings::settings;
 
 /// Longest sample from the network, in bytes; Cyclone drops longer ones before it has gathered them.
 pub const SAMPLE_BYTES_MAX: usize = 16 << 20;
 /// Endpoints of others that are looked at.
-pub const ENDPOINTS_MAX: usize = 2048;
-/// Participants on one loopback address, whose ports discovery asks.
-const LOOPBACK_PARTICIPANTS_MAX: u32 = 40;
-/// Samples taken from a reader at once.
-const TAKE_AT_ONCE: usize = 16;
-/// Samples that wait in a reader to be taken; older ones are overwritten. More than a burst of any history that ROS 2
-/// programs use.
-const READER_DEPTH: u32 = 128;
-/// Writers that a reader remembers where they are.
-const ORIGINS_MAX: usize = 1024;
-/// How long a reliable writer may hold its caller while a reader does not keep up.
-const BLOCKING_MAX_NS: i64 = 100_000_000;
+pub const ENDPOINTS_MAX: usize = 16_384;
+/// How long a reliable writer may hold its caller while a reader does not keep up: as long as an acknowledgement takes on a
+/// wire, for other topics wait meanwhile. Whoever writes tries again.
+const BLOCKING_MAX_NS: i64 = 1_000_000;
 
 /// Why the engine refuses.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -86,6 +78,15 @@ struct Entity(c::dds_entity_t);
 impl Entity {
     fn new(what: &'static str, code: c::dds_entity_t) -> Result<Entity, DdsError> {
         checked(what, code).map(Entity)
+    }
+}
+
+impl Entity {
+    fn guid(&self) -> Result<[u8; 16], DdsError> {
+        let mut guid = c::dds_guid_t { v: [0; 16] };
+        // SAFETY: a number and a place for the answer.
+        checked("its number", unsafe { c::dds_get_guid(self.0, &mut guid) })?;
+        Ok(guid.v)
     }
 }
 
@@ -163,6 +164,8 @@ pub struct Participant {
     publications: c::dds_entity_t,
     subscriptions: c::dds_entity_t,
     participants: c::dds_entity_t,
+    /// Of the three: something that was not looked at yet.
+    news: [c::dds_entity_t; 3],
     guid: [u8; 16],
 }
 
@@ -182,21 +185,26 @@ impl Participant {
         unsafe {
             let domain_entity = c::dds_create_domain(domain, settings.as_ptr());
             let domain_entity = Entity::new("the domain", domain_entity)?;
-            let entity = c::dds_create_participant(domain, ptr::null(), ptr::null());
+            // What ROS 2 looks for in a participant that has nodes.
+            let ros = QosObject(c::dds_create_qos()).with_user_data("enclave=/;");
+            let entity = c::dds_create_participant(domain, ros.0, ptr::null());
             let entity = Entity::new("a participant", entity)?;
             let builtin = |topic| c::dds_create_reader(entity.0, topic, ptr::null(), ptr::null());
             let publications = checked("discovery", builtin(c::DDS_BUILTIN_TOPIC_DCPSPUBLICATION))?;
             let subscriptions = checked("discovery", builtin(c::DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION))?;
             let participants = checked("discovery", builtin(c::DDS_BUILTIN_TOPIC_DCPSPARTICIPANT))?;
-            let mut guid = c::dds_guid_t { v: [0; 16] };
-            checked("its number", c::dds_get_guid(entity.0, &mut guid))?;
+            let unread = c::DDS_NOT_READ_SAMPLE_STATE | c::DDS_ANY_VIEW_STATE | c::DDS_ANY_INSTANCE_STATE;
+            let of = |reader| checked("discovery", c::dds_create_readcondition(reader, unread));
+            let news = [of(publications)?, of(subscriptions)?, of(participants)?];
+            let guid = entity.guid()?;
             Ok(Participant {
                 entity,
                 _domain: domain_entity,
                 publications,
                 subscriptions,
                 participants,
-                guid: guid.v,
+                news,
+                guid,
             })
         }
     }
@@ -204,6 +212,18 @@ impl Participant {
     /// Its number: 12 bytes that all its endpoints have.
     pub fn guid(&self) -> &[u8] {
         &self.guid[..12]
+    }
+
+    /// Its number as an endpoint would have it.
+    pub fn whole_guid(&self) -> &[u8; 16] {
+        &self.guid
+    }
+
+    /// Whether discovery has found anything since [`endpoints`](Self::endpoints) and [`neighbours`](Self::neighbours) were asked
+    /// last.
+    pub fn has_news(&self) -> bool {
+        // SAFETY: numbers; an error is a negative one.
+        self.news.iter().any(|condition| unsafe { c::dds_triggered(*condition) } > 0)
     }
 
     /// Endpoints of others, as far as discovery knows; at most [`ENDPOINTS_MAX`] of either kind.
@@ -261,35 +281,6 @@ impl Participant {
         Ok(Writer { entity: Entity::new("a writer", writer)?, _topic: topic })
     }
 
-    /// A reader of samples of any type.
-    ///
-    /// # Errors
-    /// What Cyclone says.
-    pub fn reader(
-        &self,
-        (topic, type_name): (&str, &str),
-        qos: &Qos,
-        user_data: &str,
-    ) -> Result<Reader, DdsError> {
-        let topic = self.topic(topic, type_name)?;
-        let arrived = Arc::<AtomicU64>::default();
-        count_arrivals(&topic, &arrived)?;
-        // What is requested need not be what is offered on the bus: a deadline is watched there.
-        let qos =
-            QosObject::of(&Qos { deadline: None, depth: READER_DEPTH, ..*qos }).with_user_data(user_data);
-        // SAFETY: numbers, and a QoS object that lives through the call; all but the reader's own entities
-        // are contained in it and go with it.
-        unsafe {
-            let reader = c::dds_create_reader(self.entity.0, topic.0, qos.0, ptr::null());
-            let entity = Entity::new("a reader", reader)?;
-            let condition = checked("a condition", c::dds_create_readcondition(entity.0, c::DDS_ANY_STATE))?;
-            let set = Entity::new("a waitset", c::dds_create_waitset(self.entity.0))?;
-            checked("a condition", c::dds_waitset_attach(set.0, condition, 0))?;
-            let (taken, overwritten) = (0, 0);
-            Ok(Reader { set, entity, _topic: topic, origins: HashMap::new(), arrived, taken, overwritten })
-        }
-    }
-
     fn topic(&self, topic: &str, type_name: &str) -> Result<Entity, DdsError> {
         let (topic, type_name) = (name(topic)?, name(type_name)?);
         // SAFETY: Cyclone copies both strings, which it takes as mutable and does not change.
@@ -323,6 +314,14 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// Its number.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn guid(&self) -> Result<[u8; 16], DdsError> {
+        self.entity.guid()
+    }
+
     /// Writes a sample: CDR with its encapsulation header, as long as a multiple of 4 bytes, with the time of day
     /// at which it was true.
     ///
@@ -348,153 +347,6 @@ impl Writer {
             (*object).statusinfo = 0;
             checked("a sample", c::dds_forwardcdr(self.entity.0, object)).map(|_| ())
         }
-    }
-}
-
-/// A sample that came.
-#[derive(Debug)]
-pub struct Taken<'a> {
-    /// CDR with its encapsulation header, if it is at least that long.
-    pub bytes: &'a [u8],
-    /// The time of day at its writer.
-    pub stamp_ns: i64,
-    /// The participant that wrote it, unless it is gone already.
-    pub participant: Option<[u8; 12]>,
-}
-
-/// Reads samples of one topic.
-#[derive(Debug)]
-pub struct Reader {
-    // In the order in which they go: Cyclone counts in `arrived` as long as the reader is there.
-    set: Entity,
-    entity: Entity,
-    _topic: Entity,
-    origins: HashMap<u64, [u8; 12]>,
-    arrived: Arc<AtomicU64>,
-    taken: u64,
-    overwritten: u64,
-}
-
-impl Reader {
-    /// Waits until there is something to take, or the time is over.
-    pub fn wait(&self, timeout: Duration) {
-        let timeout_ns = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
-        // SAFETY: numbers; no room for what is ready is asked for.
-        unsafe { c::dds_waitset_wait(self.set.0, ptr::null_mut(), 0, timeout_ns) };
-    }
-
-    /// Takes what is there, and hands each sample on.
-    ///
-    /// # Errors
-    /// What Cyclone says.
-    pub fn take(&mut self, mut each: impl FnMut(Taken<'_>)) -> Result<usize, DdsError> {
-        let mut objects = [ptr::null_mut::<c::ddsi_serdata>(); TAKE_AT_ONCE];
-        // SAFETY: an array of plain numbers, for which zeros are valid.
-        let mut infos: [c::dds_sample_info_t; TAKE_AT_ONCE] = unsafe { std::mem::zeroed() };
-        let most = TAKE_AT_ONCE as u32;
-        // Before taking: what is counted by now has been stored by then, for Cyclone does both under one lock.
-        let arrived = self.arrived.load(Ordering::Relaxed);
-        // SAFETY: both arrays have room for as many as are asked for.
-        let taken = unsafe {
-            c::dds_takecdr(self.entity.0, objects.as_mut_ptr(), most, infos.as_mut_ptr(), c::DDS_ANY_STATE)
-        };
-        let taken = checked("to take", taken)? as usize;
-        let mut valid = 0;
-        for (object, info) in objects.iter().zip(&infos).take(taken) {
-            if info.valid_data {
-                valid += 1;
-                let participant = self.origin(info.publication_handle);
-                // SAFETY: the object is ours until released below. Its bytes are borrowed for the call alone.
-                unsafe {
-                    let size = c::ddsi_serdata_size(*object) as usize;
-                    let mut part = c::ddsrt_iovec_t { iov_base: ptr::null_mut(), iov_len: 0 };
-                    let held = c::ddsi_serdata_to_ser_ref(*object, 0, size, &mut part);
-                    let bytes = match part.iov_base.is_null() {
-                        true => &[][..],
-                        false => {
-                            std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len as usize)
-                        }
-                    };
-                    each(Taken { bytes, stamp_ns: info.source_timestamp, participant });
-                    c::ddsi_serdata_to_ser_unref(held, &part);
-                }
-            }
-            // SAFETY: taken above, released once.
-            unsafe { c::ddsi_serdata_unref(*object) };
-        }
-        self.taken += valid as u64;
-        let waiting = if taken < TAKE_AT_ONCE { 0 } else { u64::from(READER_DEPTH) };
-        // What has arrived since may be among the taken: then a later call counts the rest.
-        self.overwritten = self.overwritten.max(arrived.saturating_sub(self.taken + waiting));
-        Ok(valid)
-    }
-
-    /// Samples that newer ones have replaced, or that have expired, before they were taken. Exact when all was taken.
-    pub fn overwritten(&self) -> u64 {
-        self.overwritten
-    }
-
-    /// The participant behind a writer's handle; asked once.
-    fn origin(&mut self, handle: u64) -> Option<[u8; 12]> {
-        if let Some(known) = self.origins.get(&handle) {
-            return Some(*known);
-        }
-        // SAFETY: numbers; the description is ours, and freed after it was read.
-        let participant = unsafe {
-            let description = c::dds_get_matched_publication_data(self.entity.0, handle);
-            if description.is_null() {
-                return None;
-            }
-            let mut participant = [0; 12];
-            let found = &*description;
-            participant.copy_from_slice(&found.key.v[..12]);
-            c::dds_builtintopic_free_endpoint(description);
-            participant
-        };
-        if self.origins.len() == ORIGINS_MAX {
-            self.origins.clear();
-        }
-        self.origins.insert(handle, participant);
-        Some(participant)
-    }
-}
-
-/// Counts in `arrived` each sample that is about to be stored for a reader of this topic, and lets it pass: Cyclone
-/// itself tells nobody what KEEP_LAST overwrites. `arrived` must live as long as the topic has a reader.
-fn count_arrivals(topic: &Entity, arrived: &Arc<AtomicU64>) -> Result<(), DdsError> {
-    unsafe extern "C" fn count(_: *const c::dds_sample_info_t, arrived: *mut c_void) -> bool {
-        // SAFETY: the counter that is given below, which outlives the reader.
-        unsafe { &*arrived.cast::<AtomicU64>() }.fetch_add(1, Ordering::Relaxed);
-        true
-    }
-    let filter = c::dds_topic_filter {
-        mode: c::dds_topic_filter_mode_DDS_TOPIC_FILTER_SAMPLEINFO_ARG,
-        f: c::dds_topic_filter_function_union { sampleinfo_arg: Some(count) },
-        arg: Arc::as_ptr(arrived).cast_mut().cast::<c_void>(),
-    };
-    // SAFETY: a topic entity of our own that has no reader yet; Cyclone copies the filter.
-    let code = unsafe { c::dds_set_topic_filter_extended(topic.0, &filter) };
-    checked("to count arrivals", code).map(|_| ())
-}
-
-/// Cyclone's own settings, as XML.
-fn settings(interface: Option<Ipv4Addr>) -> String {
-    let ours = format!("<Internal><MaxSampleSize>{SAMPLE_BYTES_MAX}B</MaxSampleSize></Internal>");
-    match interface {
-        Some(address) if address.is_loopback() => format!(
-            "<General><Interfaces><NetworkInterface address=\"{address}\"/></Interfaces>\
-             <AllowMulticast>false</AllowMulticast></General>\
-             <Discovery><ParticipantIndex>auto</ParticipantIndex>\
-             <MaxAutoParticipantIndex>{LOOPBACK_PARTICIPANTS_MAX}</MaxAutoParticipantIndex>\
-             <Peers><Peer address=\"{address}\"/></Peers></Discovery>{ours}"
-        ),
-        Some(address) => format!(
-            "<General><Interfaces><NetworkInterface address=\"{address}\"/></Interfaces></General>{ours}"
-        ),
-        None => match std::env::var("CYCLONEDDS_URI") {
-            Ok(theirs) if !theirs.trim().is_empty() => format!("{theirs},{ours}"),
-            _ => ours,
-        },
     }
 }
 

@@ -13,7 +13,10 @@
 //! - [`plan`](plan::plan): from both sides' discovery, which topics to exchange, with which quality of service, and
 //!   what does not fit. A pure function.
 //! - `cyclone`: the engine, Eclipse Cyclone DDS, without pointers.
-//! - `bridge`: the thread that plans, and one for each topic and way. Who receives a sample also sends it.
+//! - `bridge`: the thread that plans. A topic with a writer is announced on the other side at once, and read only while somebody
+//!   there reads it (`route`).
+//! - `ros_graph`: ROS 2's list of nodes, both ways.
+//! - `from_dds`, `to_dds`: the threads that pass samples, each for many topics. Who receives a sample also sends it.
 //!
 //! No loops: samples of one's own are not taken from either side. Bridges that see each other on both sides
 //! (they name their DDS participants in their node's name) exchange nothing of each other's, and all but one stand by.
@@ -27,14 +30,27 @@ pub mod ages;
 #[cfg(feature = "cyclone")]
 pub mod bridge;
 #[cfg(feature = "cyclone")]
+mod counters;
+#[cfg(feature = "cyclone")]
 pub mod cyclone;
+pub mod discovery_info;
+#[cfg(feature = "cyclone")]
+mod from_dds;
+#[cfg(feature = "cyclone")]
+mod orders;
 pub mod payload;
 pub mod plan;
 #[cfg(feature = "cyclone")]
+mod ros_graph;
+#[cfg(feature = "cyclone")]
 mod route;
 pub mod rules;
+#[cfg(feature = "cyclone")]
+mod shared;
 #[cfg(any(feature = "cyclone", test))]
 mod sibling_bridges;
+#[cfg(feature = "cyclone")]
+mod to_dds;
 #[cfg(feature = "cyclone")]
 mod type_hashes;
 pub mod user_data;

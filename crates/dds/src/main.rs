@@ -136,21 +136,25 @@ fn report(arguments: &Arguments, status: &BridgeStatus) {
         let routes = status.routes.iter().map(route_json).collect::<Vec<Value>>();
         return say(&json!({
             "dds": arguments.domain, "participants": status.participants, "standby": status.is_standby,
-            "routes": routes,
+            "routes": routes, "ros_nodes": status.ros_nodes,
         })
         .to_string());
     }
     let standby = if status.is_standby { ", standing by" } else { "" };
     say(&format!("DDS domain {}: {} other participants{standby}", arguments.domain, status.participants));
+    if !status.ros_nodes.is_empty() {
+        say(&format!("  nodes of ROS 2: {}", status.ros_nodes.join(", ")));
+    }
     for route in &status.routes {
         let RouteStatus { samples, unreadable, refused, too_large, missed, ignored, .. } = route;
+        let unread = if route.route.is_read { "" } else { ", not read there" };
         let (way, stamped) = match route.route.direction {
             Direction::FromDds => ("from DDS", format!(", {}", route.stamping.describe())),
             Direction::ToDds => ("to DDS", String::new()),
         };
         say(&format!(
             "  {} {} {way}: {samples} samples, {unreadable} unreadable, {refused} refused, {too_large} too large, \
-             {missed} missed, {ignored} of other bridges{stamped}",
+             {missed} missed, {ignored} of other bridges{stamped}{unread}",
             route.route.topic, route.route.type_name
         ));
     }
@@ -163,6 +167,7 @@ fn route_json(route: &RouteStatus) -> Value {
         "type": route.route.type_name,
         "way": match route.route.direction { Direction::FromDds => "from_dds", Direction::ToDds => "to_dds" },
         "reliability": qos.reliability.to_string(), "durability": qos.durability.to_string(),
+        "is_read": route.route.is_read,
         "keep_last": qos.depth,
         "deadline_ns": qos.deadline.map(|span| span.ns()), "lifespan_ns": qos.lifespan.map(|span| span.ns()),
         "samples": route.samples, "bytes": route.bytes, "unreadable": route.unreadable,

@@ -2,7 +2,10 @@
 //!
 //! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. What is
 //! received is asked for by the weakest of its writers, so that all of them match; and it is offered on the
-//! other side as it was asked for, so that no promise is made that nobody keeps.
+//! other side as it was asked for, so that no promise is made that nobody keeps. Only DDS is always offered RELIABLE: readers
+//! of ROS 2 ask for it by default, and a reliable writer suits both kinds.
+//!
+//! A topic with a writer is announced on the other side at once, and read only if somebody there can read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +16,7 @@ use noctule_gateway::names::{bus_topic, bus_type, dds_topic, dds_type};
 use crate::rules::Rules;
 
 /// Routes of one bridge; topics beyond are named as not exchanged.
-pub const ROUTES_MAX: usize = 256;
+pub const ROUTES_MAX: usize = 4096;
 /// HISTORY on the bus of what comes from DDS, which does not tell its writers' depth.
 const DEPTH_FROM_DDS: u32 = 32;
 /// Longest history kept for late readers in DDS.
@@ -70,8 +73,20 @@ pub struct Route {
     pub rihs01: Option<String>,
     /// Which way.
     pub direction: Direction,
-    /// Requested on one side and offered on the other.
+    /// Requested on the side that has it.
     pub qos: Qos,
+    /// Whether it is read: a reader of the other side suits it, or its samples are kept for late readers.
+    pub is_read: bool,
+}
+
+impl Route {
+    /// Offered on the other side.
+    pub fn offered(&self) -> Qos {
+        match self.direction {
+            Direction::FromDds => self.qos,
+            Direction::ToDds => Qos { reliability: Reliability::Reliable, ..self.qos },
+        }
+    }
 }
 
 /// What to exchange, and why not the rest.
@@ -152,18 +167,35 @@ impl Topic<'_> {
                 Direction::ToDds => qos.depth.min(DEPTH_TO_DDS_MAX),
             };
             let (topic, type_name, rihs01) = (name.to_owned(), type_name.clone(), rihs01.clone());
-            Route { topic, type_name, type_hash, rihs01, direction, qos }
+            let mut route = Route { topic, type_name, type_hash, rihs01, direction, qos, is_read: false };
+            route.is_read = qos.durability == Durability::TransientLocal || self.is_wanted(&route);
+            route
         };
         let from = weakest(&from).map(|qos| route(Direction::FromDds, qos));
         let to = weakest(&to).map(|qos| route(Direction::ToDds, qos));
         Ok(from.into_iter().chain(to).collect())
     }
 
+    /// Whether the other side has a reader that what the route offers suits.
+    fn is_wanted(&self, route: &Route) -> bool {
+        let offer = endpoint(route, route.offered());
+        match route.direction {
+            Direction::FromDds => {
+                let mut readers = self.bus.iter().filter(|known| known.kind == EndpointKind::Reader);
+                readers.any(|reader| incompatible(&offer, reader).is_none())
+            }
+            Direction::ToDds => {
+                let mut readers = self.dds_of(EndpointKind::Reader);
+                readers.any(|reader| incompatible(&offer, &endpoint(route, reader.qos)).is_none())
+            }
+        }
+    }
+
     /// Readers in DDS that what goes there does not suffice; the bus tells of its own.
     fn mismatches(&self, route: &Route) -> BTreeSet<String> {
         let readers = self.dds_of(EndpointKind::Reader).filter(|_| route.direction == Direction::ToDds);
         let found = readers.filter_map(|reader| {
-            let why = incompatible(&endpoint(route, route.qos), &endpoint(route, reader.qos))?;
+            let why = incompatible(&endpoint(route, route.offered()), &endpoint(route, reader.qos))?;
             Some(format!("topic {}: what the bus offers does not suit a reader in DDS: {why}", route.topic))
         });
         found.collect()
@@ -233,7 +265,7 @@ fn endpoint(route: &Route, qos: Qos) -> Endpoint {
         kind: EndpointKind::Writer,
         topic: route.topic.clone(),
         type_name: route.type_name.clone(),
-        type_hash: 0,
+        type_hash: route.type_hash,
         formats: Format::Cdr.bit(),
         payload_bytes_max: 0,
         relayed: false,

@@ -2,7 +2,9 @@
 
 /// Topics of DDS that are never exchanged: ROS 2's own list of who is there, which names endpoints that the other
 /// side does not have, and services and actions' requests and replies, which are answers to one asker.
-const NEVER: [&str; 3] = ["ros_discovery_info", "rq/*", "rr/*"];
+/// Neither are the topics on which ROS 2 Lyrical passes buffers between its own processes: while a topic has a reader that
+/// knows nothing of them, its samples come on the topic itself.
+const NEVER: [&str; 5] = ["ros_discovery_info", "rq/*", "rr/*", "*/_buf_cpu", "*/_buf/*"];
 
 /// Names that are exchanged, and names that are not. `*` stands for any number of characters, `/` too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +67,9 @@ mod tests {
         assert!(!rules.allow("/camera/raw"));
         assert!(!rules.allow("/imu"));
         assert!(Rules::default().allow("/imu") && Rules::default().allow("Square"));
-        for never in ["rq/addRequest", "rr/addReply", "ros_discovery_info"] {
+        for never in
+            ["rq/addRequest", "rr/addReply", "ros_discovery_info", "/image/_buf_cpu", "/image/_buf/0f"]
+        {
             assert!(!Rules::default().allow(never));
         }
     }

@@ -11,8 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use noctule::formats::uav_state::UavState;
-use noctule::{Format, Node, Publisher, Reliability, Route, Sample, Subscriber};
+use noctule::{Format, Message, Node, Publisher, Reliability, Route, Sample, Subscriber};
 use serde_json::Value;
+
+#[path = "foreign/on_demand.rs"]
+mod on_demand;
+#[path = "foreign/ros_graph.rs"]
+mod ros_graph;
 
 /// Nothing takes so long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -36,8 +41,11 @@ fn foreign() -> &'static [(&'static str, PathBuf)] {
         let mut built = Vec::new();
         let (to, from) = (out.display(), source.display());
         if has("/usr/include/dds/dds.h") && has("/usr/bin/idlc") {
-            run(&source, &format!("idlc -l c -o {to} ros_string.idl"));
-            run(&out, &format!("cc -std=c99 -O2 -I. {from}/cyclone.c ros_string.c -lddsc -o cyclone"));
+            run(&source, &format!("idlc -l c -o {to} ros_string.idl && idlc -l c -o {to} ros_graph.idl"));
+            run(
+                &out,
+                &format!("cc -std=c99 -O2 -I. {from}/cyclone.c ros_string.c ros_graph.c -lddsc -o cyclone"),
+            );
             built.push(("cyclone", out.join("cyclone")));
         } else {
             eprintln!("skipped: Cyclone DDS; apt-get install cyclonedds-dev cyclonedds-tools");
@@ -111,7 +119,7 @@ struct Place {
 impl Place {
     fn new(number: u32) -> Place {
         let process = std::process::id();
-        Place { dds: 20 + process % 6 * 12 + number, bus: 500 + process % 150 * 12 + number }
+        Place { dds: 20 + process % 3 * 24 + number, bus: 500 + process % 75 * 24 + number }
     }
 
     fn node(&self) -> Node {
@@ -318,9 +326,12 @@ fn types_that_differ_are_told_by_name() {
 
 #[test]
 fn a_publisher_that_leaves_its_values_as_they_lie_is_told_what_to_choose() {
+    let Some((_, program)) = foreign().iter().find(|(name, _)| *name == "cyclone") else { return };
     let place = Place::new(11);
     let (node, bridge) = (place.node(), place.bridge(&[]));
-    let mut publisher = node.publisher("/uav").typed::<UavState>().open().unwrap();
+    let mut publisher = node.publisher("/chatter").typed::<UavState>().open().unwrap();
+    let reader = place.program(program, "read", LIVE, &["1", UavState::TYPE_NAME]);
+    assert_eq!(reader.line(), "matched");
     let end = Instant::now() + PATIENCE;
     while publisher.publisher().readers() == 0 && Instant::now() < end {
         thread::park_timeout(Duration::from_millis(10));
@@ -329,7 +340,7 @@ fn a_publisher_that_leaves_its_values_as_they_lie_is_told_what_to_choose() {
         publisher.publish(&UavState::realistic(10, 1)).unwrap();
     }
     let notice = report_until(&bridge, "what is wrong", |report| report["notice"].is_string());
-    let expected = "topic /uav: it does not reach DDS: its publisher on this host leaves its samples as they lie in \
+    let expected = "topic /chatter: it does not reach DDS: its publisher on this host leaves its samples as they lie in \
                     memory (plain), which DDS cannot read; choose the format cdr where it is published (format = cdr)";
     assert_eq!(notice["notice"], expected);
     report_until(&bridge, "what it could not read, and no second notice", |report| {
@@ -338,12 +349,13 @@ fn a_publisher_that_leaves_its_values_as_they_lie_is_told_what_to_choose() {
     });
     // As the notice says.
     drop(publisher);
-    let builder = node.publisher("/uav").format(Format::Cdr);
+    let builder = node.publisher("/chatter").format(Format::Cdr);
     let mut publisher = builder.typed::<UavState>().open().unwrap();
     report_until(&bridge, "one in DDS", |report| {
         publisher.publish(&UavState::realistic(10, 1)).unwrap();
         report["routes"][0]["samples"].as_u64() > Some(0)
     });
+    drop(reader);
     assert!(bridge.end());
 }
 
@@ -353,6 +365,7 @@ fn a_flood_costs_other_topics_nothing_and_memory_stays_bounded() {
         let place = Place::new(8);
         let (node, bridge) = (place.node(), place.bridge(&[]));
         let domain = place.dds.to_string();
+        let _wanted = node.subscriber("/flood").open().unwrap();
         let long = "x".repeat(200);
         let flood = Process::start(Command::new(program).args([
             "write",

@@ -42,6 +42,7 @@ const ROWS: &[[&str; 5]] = &[
     ],
     ["other nodes", "nodes", "noctule_nodes", "nodes", "nodes"],
     ["their endpoints", "endpoints", "noctule_endpoints", "endpoints", "endpoints"],
+    ["describe a type to them", "describe", "noctule_node_describe", "description", "describe"],
     ["round trip to a node", "ping", "-", "-", "-"],
     ["counters of a node", "counters", "noctule_node_counters", "counters", "counters"],
     ["counters of a link, of a deadline", "link_counters", "-", "-", "-"],

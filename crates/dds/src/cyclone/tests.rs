@@ -1,3 +1,4 @@
+use super::reader::READER_DEPTH;
 use super::*;
 
 const TOPIC: (&str, &str) = ("rt/count", "std_msgs::msg::dds_::String_");
@@ -13,8 +14,8 @@ impl Participant {
         };
         let entity = Entity::new("a participant", other).unwrap();
         let nothing = Entity(c::DDS_RETCODE_BAD_PARAMETER);
-        let Participant { publications, subscriptions, participants, guid, .. } = *self;
-        Participant { entity, _domain: nothing, publications, subscriptions, participants, guid }
+        let Participant { publications, subscriptions, participants, news, guid, .. } = *self;
+        Participant { entity, _domain: nothing, publications, subscriptions, participants, news, guid }
     }
 }
 
@@ -22,8 +23,8 @@ impl Participant {
 fn what_keep_last_overwrites_before_it_is_taken_is_counted_exactly() {
     let here = Participant::join(199, Some(Ipv4Addr::LOCALHOST)).unwrap();
     let (there, qos) = (here.beside(), Qos { reliability: Reliability::Reliable, ..Qos::default() });
-    let mut reader = here.reader(TOPIC, &qos).unwrap();
-    let writer = there.writer(TOPIC, &qos).unwrap();
+    let mut reader = here.reader(TOPIC, &qos, "").unwrap();
+    let writer = there.writer(TOPIC, &qos, "").unwrap();
     let mut taken = 0;
     // Within a process Cyclone stores a sample before the call that writes it returns.
     for (written, lost) in [(100, 0), (READER_DEPTH + 172, 172), (READER_DEPTH, 172), (1, 172)] {

@@ -130,12 +130,13 @@ fn a_history_is_kept_for_dds_as_deep_as_the_buss_up_to_a_limit() {
 #[test]
 fn a_reader_in_dds_that_wants_more_is_named_and_the_others_are_served() {
     let mut wants = dds(EndpointKind::Reader, "rt/a", STRING);
-    wants.qos.reliability = Reliability::Reliable;
+    wants.qos.durability = Durability::TransientLocal;
     let plan = plan_all(&[wants], &[bus(EndpointKind::Writer, "/a", "std_msgs/msg/String")]);
     assert_eq!(plan.routes.len(), 1);
     let fault = plan.faults.first().unwrap();
     assert!(fault.starts_with("topic /a: what the bus offers does not suit a reader in DDS"), "{fault}");
-    assert!(fault.contains("reliable") && fault.contains("best_effort"), "{fault}");
+    assert!(fault.contains("transient_local") && fault.contains("volatile"), "{fault}");
+    assert!(!plan.routes[0].is_read, "nobody is served by it");
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn beyond_the_limit_topics_are_named_and_nothing_is_opened() {
         .collect();
     let plan = plan_all(&writers, &[]);
     assert_eq!((plan.routes.len(), plan.faults.len()), (ROUTES_MAX, 2));
-    assert!(plan.faults.iter().all(|fault| fault.contains("256")), "{:?}", plan.faults);
+    assert!(plan.faults.iter().all(|fault| fault.contains("4096")), "{:?}", plan.faults);
 }
 
 #[test]
@@ -196,4 +197,37 @@ fn the_bus_hash_is_carried_else_that_of_dds_and_another_is_named_with_both() {
     for part in ["RIHS01_aaa", "in DDS and RIHS01_bbb", "std_msgs/msg/String", "the same definition"] {
         assert!(fault.contains(part), "{fault}");
     }
+}
+
+#[test]
+fn a_publisher_with_defaults_reaches_a_subscriber_of_ros_with_defaults() {
+    let mut default_of_ros = dds(EndpointKind::Reader, "rt/a", STRING);
+    default_of_ros.qos.reliability = Reliability::Reliable;
+    let plan = plan_all(&[default_of_ros], &[bus(EndpointKind::Writer, "/a", "std_msgs/msg/String")]);
+    let route = &plan.routes[0];
+    assert_eq!(route.qos.reliability, Reliability::BestEffort, "as the bus offers it");
+    assert_eq!(route.offered().reliability, Reliability::Reliable);
+    assert!(route.is_read && plan.faults.is_empty(), "{plan:?}");
+}
+
+#[test]
+fn only_what_has_a_reader_on_the_other_side_is_read() {
+    let writer = dds(EndpointKind::Writer, "rt/a", STRING);
+    let reader = bus(EndpointKind::Reader, "/a", "std_msgs/msg/String");
+    let is_read = |dds: &[DdsEndpoint], bus: &[Endpoint]| plan_all(dds, bus).routes[0].is_read;
+    let from_dds = std::slice::from_ref(&writer);
+    assert!(!is_read(from_dds, &[]));
+    assert!(is_read(from_dds, std::slice::from_ref(&reader)));
+    assert!(is_read(from_dds, &[bus(EndpointKind::Reader, "/a", "")]), "of any type");
+    let wants = Qos { reliability: Reliability::Reliable, ..Qos::default() };
+    assert!(!is_read(from_dds, &[Endpoint { qos: wants, ..reader.clone() }]), "what it cannot get");
+    assert!(!is_read(from_dds, &[Endpoint { formats: 1, ..reader.clone() }]), "what it cannot decode");
+    let kept = Qos { durability: Durability::TransientLocal, ..Qos::default() };
+    assert!(is_read(&[DdsEndpoint { qos: kept, ..writer }], &[]), "for late readers");
+
+    let to_dds = [bus(EndpointKind::Writer, "/a", "std_msgs/msg/String")];
+    assert!(!is_read(&[], &to_dds));
+    assert!(is_read(&[dds(EndpointKind::Reader, "rt/a", STRING)], &to_dds));
+    // A reader of the same side needs no bridge.
+    assert!(!is_read(&[], &[to_dds[0].clone(), reader]));
 }

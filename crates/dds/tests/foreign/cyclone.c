@@ -1,28 +1,36 @@
 /* A program of somebody else's: Cyclone DDS, one topic of std_msgs/msg/String, told what to do by its arguments.
  *
  *   cyclone write DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
- *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
+ *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT [TYPE]
+ *   cyclone stream DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
  *   cyclone types DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT USER_DATA
+ *   cyclone nodes DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT NAME
  *   cyclone ping  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
  *
  * write: waits for a reader unless its samples are kept for late ones, writes "TEXT 0", "TEXT 1", …, then each line
- * of its input until that ends. read: prints COUNT samples, one per line, and ends.
- * types: a reader with that USER_DATA; prints the USER_DATA of the writer that it matches, COUNT times at most until its input ends. ping: COUNT round trips from TOPICping to TOPICpong,
+ * of its input until that ends. stream: waits for nobody, writes COUNT copies of TEXT as one sample every 10 ms until its input
+ * ends, and prints "readers N" when the number of its readers changes. read: prints COUNT samples, one per line, and ends.
+ * types: a reader with that USER_DATA; prints the USER_DATA of the writer that it matches, COUNT times at most until its input ends. nodes: writes ROS 2's list of nodes with
+ * one node, NAME, and prints each list that comes as "node NAMESPACE NAME READERS WRITERS [GID of the first writer]" until COUNT nodes were
+ * printed; then waits for its input's end. ping: COUNT round trips from TOPICping to TOPICpong,
  * then "rtt_ns MIN P50 P99". Whatever takes longer than 30 s fails. */
 #define _POSIX_C_SOURCE 200809L
 #include <dds/dds.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ros_graph.h"
 #include "ros_string.h"
 
 #define PATIENCE DDS_SECS(30)
 
 static dds_entity_t participant;
 static dds_qos_t *qos;
+static const char *type_name; /* instead of the string's, if any */
 
 static void fail(const char *what, dds_return_t code) {
     fprintf(stderr, "%s: %s\n", what, dds_strretcode(code));
@@ -32,7 +40,9 @@ static void fail(const char *what, dds_return_t code) {
 static dds_entity_t topic(const char *name, const char *suffix) {
     char full[256];
     snprintf(full, sizeof full, "%s%s", name, suffix);
-    dds_entity_t made = dds_create_topic(participant, &std_msgs_msg_dds__String__desc, full, NULL, NULL);
+    dds_topic_descriptor_t named = std_msgs_msg_dds__String__desc;
+    if (type_name) named.m_typename = type_name;
+    dds_entity_t made = dds_create_topic(participant, &named, full, NULL, NULL);
     if (made < 0) fail("topic", made);
     return made;
 }
@@ -81,6 +91,27 @@ static void write_all(const char *name, int count, const char *text, bool keeps)
         line[strcspn(line, "\n")] = 0;
         write_one(writer, line);
     }
+}
+
+static void stream(const char *name, int count, const char *text) {
+    dds_entity_t writer = dds_create_writer(participant, topic(name, ""), qos, NULL);
+    if (writer < 0) fail("writer", writer);
+    size_t length = strlen(text);
+    char *copies = malloc(length * (size_t)count + 1);
+    for (int i = 0; i < count; i++) memcpy(copies + length * (size_t)i, text, length);
+    copies[length * (size_t)count] = 0;
+    struct pollfd input = { .fd = 0, .events = POLLIN };
+    for (int before = -1; poll(&input, 1, 10) == 0;) {
+        dds_publication_matched_status_t matched;
+        dds_get_publication_matched_status(writer, &matched);
+        if ((int)matched.current_count != before) {
+            before = (int)matched.current_count;
+            printf("readers %d\n", before);
+            fflush(stdout);
+        }
+        write_one(writer, copies);
+    }
+    free(copies);
 }
 
 static int take(dds_entity_t reader, bool print) {
@@ -133,6 +164,39 @@ static void types(const char *name, int count, const char *user_data) {
     while (getchar() != EOF) {}
 }
 
+static void nodes(int count, char *name) {
+    dds_entity_t list = dds_create_topic(participant, &rmw_dds_common_msg_dds__ParticipantEntitiesInfo__desc,
+                                         "ros_discovery_info", NULL, NULL);
+    if (list < 0) fail("topic", list);
+    dds_entity_t writer = dds_create_writer(participant, list, qos, NULL);
+    dds_qset_ignorelocal(qos, DDS_IGNORELOCAL_PARTICIPANT);
+    dds_entity_t reader = dds_create_reader(participant, list, qos, NULL);
+    if (writer < 0 || reader < 0) fail("list", writer < 0 ? writer : reader);
+    rmw_dds_common_msg_dds__NodeEntitiesInfo_ node = { .node_namespace = "/far", .node_name = name };
+    rmw_dds_common_msg_dds__ParticipantEntitiesInfo_ sample = { 0 };
+    sample.node_entities_info_seq._buffer = &node;
+    sample.node_entities_info_seq._length = sample.node_entities_info_seq._maximum = 1;
+    dds_return_t result = dds_write(writer, &sample);
+    if (result < 0) fail("write", result);
+    for (int got = 0; got < count;) {
+        void *samples[1] = { NULL };
+        dds_sample_info_t info;
+        int taken = dds_take(reader, samples, &info, 1, 1);
+        if (taken <= 0) { wait_for(reader, DDS_DATA_AVAILABLE_STATUS); continue; }
+        rmw_dds_common_msg_dds__ParticipantEntitiesInfo_ *came = samples[0];
+        for (uint32_t i = 0; info.valid_data && i < came->node_entities_info_seq._length; i++, got++) {
+            rmw_dds_common_msg_dds__NodeEntitiesInfo_ *of = &came->node_entities_info_seq._buffer[i];
+            printf("node %s %s %u %u ", of->node_namespace, of->node_name, of->reader_gid_seq._length,
+                   of->writer_gid_seq._length);
+            for (int k = 0; of->writer_gid_seq._length > 0 && k < 16; k++) printf("%02x", of->writer_gid_seq._buffer[0].data[k]);
+            printf("\n");
+        }
+        fflush(stdout);
+        dds_return_loan(reader, samples, taken);
+    }
+    while (getchar() != EOF) {}
+}
+
 static void ping(const char *name, int count) {
     dds_entity_t writer = dds_create_writer(participant, topic(name, "ping"), qos, NULL);
     dds_entity_t reader = dds_create_reader(participant, topic(name, "pong"), qos, NULL);
@@ -177,7 +241,9 @@ int main(int argc, char **argv) {
                                 DDS_LENGTH_UNLIMITED); /* as ROS 2 does: late readers get all of the history */
     if (strcmp(argv[1], "write") == 0) write_all(argv[3], count, argc > 7 ? argv[7] : "", keeps);
     else if (strcmp(argv[1], "types") == 0) types(argv[3], count, argc > 7 ? argv[7] : "");
-    else if (strcmp(argv[1], "read") == 0) read_all(argv[3], count);
+    else if (strcmp(argv[1], "nodes") == 0) nodes(count, argc > 7 ? argv[7] : "node");
+    else if (strcmp(argv[1], "stream") == 0) stream(argv[3], count, argc > 7 ? argv[7] : "");
+    else if (strcmp(argv[1], "read") == 0) type_name = argc > 7 ? argv[7] : NULL, read_all(argv[3], count);
     else ping(argv[3], count);
     dds_delete_qos(qos);
     dds_delete(participant);

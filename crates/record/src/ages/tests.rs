@@ -277,8 +277,7 @@ proptest! {
         prop_assert_eq!(found.ages_ns(), ages_ns);
         let cut = cut.index(bytes.len());
         let (part, result) = read(&bytes[..cut]);
-        // Of the footer only its head matters: whoever finds it has read all messages.
-        prop_assert_eq!(result.is_err(), cut < bytes.len() - 20);
+        prop_assert!(result.is_err());
         check(&part);
         let fewer = part.topics.get("t").map_or(0, |topic| topic.messages);
         prop_assert!(fewer <= found.messages);

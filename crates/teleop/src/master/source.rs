@@ -163,13 +163,12 @@ impl Device {
     }
 
     fn feed(&mut self, now_ns: i64, estimator: &mut HandEstimator) -> Result<(), DeviceError> {
-        loop {
+        let end = loop {
             match self.reads.try_recv() {
                 Ok(bytes) => self.decoder.handle_bytes(&bytes),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Err(DeviceError::Gone { path: self.path.clone() }),
+                Err(end) => break end,
             }
-        }
+        };
         let wall_ns = realtime_ns();
         self.decoder.handle_time(wall_ns);
         while let Some(report) = self.decoder.poll_report() {
@@ -177,7 +176,11 @@ impl Device {
             let age_ns = wall_ns.saturating_sub(report.at_ns).clamp(0, EVENT_AGE_MAX_NS);
             estimator.handle_input(now_ns - age_ns, input(report.position_m, report.clutch));
         }
-        Ok(())
+        // What the device said last counts, too.
+        match end {
+            TryRecvError::Empty => Ok(()),
+            TryRecvError::Disconnected => Err(DeviceError::Gone { path: self.path.clone() }),
+        }
     }
 }
 

@@ -1,0 +1,29 @@
+//! What Cyclone is set to.
+
+use std::net::Ipv4Addr;
+
+use super::SAMPLE_BYTES_MAX;
+
+/// Participants on one loopback address, whose ports discovery asks.
+const LOOPBACK_PARTICIPANTS_MAX: u32 = 40;
+
+/// Cyclone's own settings, as XML.
+pub(super) fn settings(interface: Option<Ipv4Addr>) -> String {
+    let ours = format!("<Internal><MaxSampleSize>{SAMPLE_BYTES_MAX}B</MaxSampleSize></Internal>");
+    match interface {
+        Some(address) if address.is_loopback() => format!(
+            "<General><Interfaces><NetworkInterface address=\"{address}\"/></Interfaces>\
+             <AllowMulticast>false</AllowMulticast></General>\
+             <Discovery><ParticipantIndex>auto</ParticipantIndex>\
+             <MaxAutoParticipantIndex>{LOOPBACK_PARTICIPANTS_MAX}</MaxAutoParticipantIndex>\
+             <Peers><Peer address=\"{address}\"/></Peers></Discovery>{ours}"
+        ),
+        Some(address) => format!(
+            "<General><Interfaces><NetworkInterface address=\"{address}\"/></Interfaces></General>{ours}"
+        ),
+        None => match std::env::var("CYCLONEDDS_URI") {
+            Ok(theirs) if !theirs.trim().is_empty() => format!("{theirs},{ours}"),
+            _ => ours,
+        },
+    }
+}

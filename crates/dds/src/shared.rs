@@ -1,0 +1,100 @@
+//! What the bridge's threads share: both sides' handles, who is there, and what the user should know.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use noctule::{Node, NodeError};
+
+use crate::counters::Counted;
+use crate::cyclone::{DdsError, Participant};
+use crate::sibling_bridges::{ParticipantId, SiblingBridges};
+
+/// Notices that wait to be read.
+const NOTICES_MAX: usize = 64;
+/// Different notices that are told once.
+const TOLD_MAX: usize = 8192;
+
+/// Why a topic cannot be exchanged.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RouteError {
+    /// The DDS side.
+    #[error(transparent)]
+    Dds(#[from] DdsError),
+    /// The bus.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// No thread.
+    #[error("the system gives no more threads: {0}")]
+    System(io::Error),
+}
+
+/// What routes and the planning thread share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) node: Node,
+    pub(crate) participant: Participant,
+    stop: AtomicBool,
+    inside: Mutex<Inside>,
+}
+
+/// Others, and what is reported.
+#[derive(Debug, Default)]
+pub(crate) struct Inside {
+    pub(crate) siblings: SiblingBridges,
+    /// Participants of this host.
+    pub(crate) here: HashSet<ParticipantId>,
+    pub(crate) notices: VecDeque<String>,
+    told: BTreeSet<String>,
+    /// Other participants in DDS.
+    pub(crate) participants: usize,
+    /// Another bridge does the work.
+    pub(crate) is_standby: bool,
+    pub(crate) routes: Vec<Counted>,
+    /// Names of ROS 2's nodes.
+    pub(crate) ros_nodes: Vec<String>,
+}
+
+impl Shared {
+    pub(crate) fn new(node: Node, participant: Participant) -> Shared {
+        Shared { node, participant, stop: AtomicBool::new(false), inside: Mutex::default() }
+    }
+
+    pub(crate) fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a participant is a bridge's that is also on the bus.
+    pub(crate) fn is_sibling_participant(&self, participant: &ParticipantId) -> bool {
+        self.lock().siblings.has_participant(participant)
+    }
+
+    /// Whether a node is a bridge's that is also in DDS.
+    pub(crate) fn is_sibling_node(&self, node: noctule::NodeId) -> bool {
+        self.lock().siblings.has_node(node)
+    }
+
+    /// Whether a participant is a process of this host.
+    pub(crate) fn is_here(&self, participant: &ParticipantId) -> bool {
+        self.lock().here.contains(participant)
+    }
+
+    pub(crate) fn notice_once(&self, text: &str) {
+        let mut inside = self.lock();
+        if inside.told.len() == TOLD_MAX {
+            inside.told.clear();
+        }
+        if inside.told.insert(text.to_owned()) && inside.notices.len() < NOTICES_MAX {
+            inside.notices.push_back(text.to_owned());
+        }
+    }
+}
