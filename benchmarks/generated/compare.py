@@ -40,11 +40,12 @@ with tempfile.TemporaryDirectory() as folder:
     def ours(languages):
         text = f'[project]\nname = "sets"\nsearch = ["."]\ntypes = ["{NAME}/*"]\nlanguages = {languages}\n'
         (folder / "topics.toml").write_text(text)
-        return lambda: print(run(PROGRAM, folder / "topics.toml", "--out", folder / "out").strip().splitlines()[-1])
+        return lambda: print(run(PROGRAM, folder / "topics.toml", "--out", folder / "out").strip().splitlines()[-1].split(" written to")[0] + " written")
 
     timed("noctule-gen, C", ours('["c"]'))
-    timed("noctule-gen, Rust, C, C++, Python, catalogue", ours('["rust", "c", "cpp", "python"]'))
-    timed("noctule-gen again, nothing changed", ours('["rust", "c", "cpp", "python"]'))
+    every = '["rust", "c", "cpp", "python", "simulink"]'
+    timed("noctule-gen, Rust, C, C++, Python, Simulink, catalogue", ours(every))
+    timed("noctule-gen again, nothing changed", ours(every))
 
     out, include = folder / "out", [f"-I{ROOT / 'c'}", f"-I{ROOT / 'c/include'}"]
     timed("gcc -O1 of the C", lambda: run("gcc", "-std=c99", "-O1", "-c", *include, out / "c" / f"{NAME}.c", "-o", folder / "c.o"))

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use crate::{c_library, python, shell};
 
 pub mod robot;
+pub mod simulink;
 mod values;
 
 /// As they sign their samples.

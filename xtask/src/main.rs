@@ -70,6 +70,9 @@ enum Command {
         /// Instead, let the 240 topics of examples/surgical_robot flow
         #[arg(long, conflicts_with = "sets")]
         robot: bool,
+        /// Instead, run blocks of Simulink in Octave, and their C as its code generator would call it
+        #[arg(long, conflicts_with_all = ["sets", "robot"])]
+        simulink: bool,
         /// Only meet: what is built, in this network namespace
         #[arg(long, hide = true)]
         meet: bool,
@@ -180,6 +183,8 @@ fn main() -> ExitCode {
         Command::Examples { .. } => examples::run(),
         Command::Generated { robot: true, meet: true, .. } => generated::robot::meet(),
         Command::Generated { robot: true, .. } => generated::robot::run(),
+        Command::Generated { simulink: true, meet: true, .. } => generated::simulink::meet(),
+        Command::Generated { simulink: true, .. } => generated::simulink::run(),
         Command::Generated { meet: true, .. } => generated::meet(),
         Command::Generated { sets, .. } if !sets.is_empty() => generated::sets(&sets),
         Command::Generated { .. } => generated::run(),

@@ -3,12 +3,13 @@
 use crate::{python, shell};
 
 /// A Debian package and a file that tells whether it is there.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 7] = [
     ("iproute2", "ip"),
     ("chromium", "chromium"),
     ("cmake", "cmake"),
     ("g++", "g++"),
     ("make", "make"),
+    ("octave-dev", "mkoctfile"),
     ("pkg-config", "pkg-config"),
 ];
 

@@ -26,6 +26,7 @@ const TEST: &[Step] = &[
     ("python", python::test),
     ("examples", examples::run),
     ("generated endpoints", generated::run),
+    ("simulink", generated::simulink::run),
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("release build", || shell::run("cargo build --release")),

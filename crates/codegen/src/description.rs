@@ -7,9 +7,13 @@ use serde_json::{Map, Value, json};
 
 use crate::described::description;
 use crate::hash::{Hashes, rihs01};
-use crate::languages::{c, cpp, python, rust};
+use crate::languages::{
+    c, cpp, python, rust,
+    simulink::{Ports, block_name},
+};
 use crate::library::Library;
 use crate::model::{Constant, Element, Field, Literal, Primitive, Shape, Struct, TypeName};
+use crate::topics::Language;
 use crate::topics::check::{Limits, bytes_per_s, size_bytes_max};
 use crate::topics::{Program, Qos, System, Topic};
 
@@ -38,11 +42,11 @@ pub fn describe(
     }
     let wide: BTreeSet<TypeName> = all.iter().filter(|name| is_wide(library, name)).cloned().collect();
     let (left_out, order) = (wide.iter().cloned().collect(), ordered(library, all.difference(&wide)));
-    let mut hashes = Hashes::new(library);
+    let (mut hashes, mut ports) = (Hashes::new(library), Ports::new(library, limits));
     let mut described = Map::new();
     for name in &order {
         let Some(defined) = library.structure(name) else { continue };
-        let value = structure(defined, (library, limits), &mut hashes);
+        let value = structure(defined, (library, limits), &mut hashes, &mut ports);
         described.insert(name.to_string(), value);
     }
     let types: Vec<&Value> = order.iter().filter_map(|name| described.get(name.as_str())).collect();
@@ -108,11 +112,16 @@ fn packages(types: &[&Value]) -> Value {
     Value::Array(list.collect())
 }
 
-fn structure(defined: &Struct, (library, limits): (&Library, &Limits), hashes: &mut Hashes<'_>) -> Value {
+fn structure(
+    defined: &Struct,
+    (library, limits): (&Library, &Limits),
+    hashes: &mut Hashes<'_>,
+    ports: &mut Ports<'_>,
+) -> Value {
     let name = &defined.name;
     let parts: Vec<&str> = name.parts().collect();
     let kind = if parts.len() == 3 { parts[1] } else { "msg" };
-    let fields: Vec<Value> = defined.fields.iter().map(|of| field(name, of, limits)).collect();
+    let fields: Vec<Value> = defined.fields.iter().map(|of| field(name, of, limits, ports)).collect();
     let depends: BTreeSet<&str> = defined
         .fields
         .iter()
@@ -141,10 +150,11 @@ fn structure(defined: &Struct, (library, limits): (&Library, &Limits), hashes: &
         "c": c::type_name(name),
         "cpp": { "full": cpp::type_name(name), "namespace": format!("{}::{kind}", cpp::ident(name.package())) },
         "python": python::type_name(name),
+        "simulink": ports.described(name),
     })
 }
 
-fn field(owner: &TypeName, field: &Field, limits: &Limits) -> Value {
+fn field(owner: &TypeName, field: &Field, limits: &Limits, ports: &mut Ports<'_>) -> Value {
     let limit = limits.get(&(owner.clone(), field.name.clone())).copied();
     let (shape, count, bound) = match field.kind.shape {
         Shape::One => ("one", None, None),
@@ -176,6 +186,7 @@ fn field(owner: &TypeName, field: &Field, limits: &Limits) -> Value {
         "c": c::field(field, limit),
         "cpp": cpp::field(field),
         "python": python::field(field),
+        "simulink": ports.field(owner, field),
     })
 }
 
@@ -263,6 +274,7 @@ fn topic(
         "type_cpp": part("cpp"),
         "type_rust": part("rust"),
         "type_python": part("python"),
+        "simulink": part("simulink"),
         "package_rust": rust::ident(of.type_name.package()),
         "hash": part("hash"),
         "rihs01": part("rihs01"),
@@ -288,6 +300,9 @@ fn program(of: &Program, index: usize, system: &System, topics: &[Value]) -> Val
     });
     let used = system.topics.iter().filter(|topic| topic.from.contains(&index) || topic.to.contains(&index));
     let includes: BTreeSet<&str> = used.map(|topic| topic.type_name.package()).collect();
+    let (writes, reads) = (of_ends(|topic| &topic.from), of_ends(|topic| &topic.to));
+    let is_model = of.language == Language::Simulink;
+    let blocks = if is_model { blocks(of, &writes, &reads) } else { Vec::new() };
     json!({
         "name": of.name,
         "includes": includes,
@@ -298,7 +313,25 @@ fn program(of: &Program, index: usize, system: &System, topics: &[Value]) -> Val
         "language": of.language.word(),
         "baud": of.baud,
         "budget_bytes_per_s": of.budget_bytes_per_s,
-        "writes": of_ends(|topic| &topic.from),
-        "reads": of_ends(|topic| &topic.to),
+        "writes": writes,
+        "reads": reads,
+        "blocks": blocks,
     })
+}
+
+/// A block of Simulink for each topic of a program.
+fn blocks(of: &Program, writes: &[&Value], reads: &[&Value]) -> Vec<Value> {
+    let writes = writes.iter().map(|topic| ("writes", topic));
+    let all = writes.chain(reads.iter().map(|topic| ("reads", topic)));
+    let described = all.enumerate().map(|(index, (direction, topic))| {
+        let ident = topic["ident"].as_str().unwrap_or_default();
+        json!({
+            "name": block_name(&of.name, direction, ident),
+            "index": index,
+            "program": of.name,
+            "direction": direction,
+            "topic": topic,
+        })
+    });
+    described.collect()
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::description::{Description, describe};
 use crate::diagnostic::{Fault, Faults, Place};
+use crate::languages::simulink;
 use crate::library::{Library, read_source};
 use crate::model::TypeName;
 use crate::render::render;
@@ -49,6 +50,7 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
         return Err(faults);
     }
     let limits = check(&system, &library, &mut faults);
+    simulink::check(&system, &library, &limits, &mut faults);
     if faults.refuse() {
         return Err(faults);
     }

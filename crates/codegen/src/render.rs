@@ -25,6 +25,8 @@ enum Scope {
     Package,
     /// Once for each program in this language.
     Program,
+    /// Once for each block of a program in Simulink.
+    Block,
 }
 
 /// A template, and where its result goes; `{}` is the package's or program's name, `{project}` the project's.
@@ -75,6 +77,16 @@ const TEMPLATES: &[Template] = &[
     template!("python_definitions.pyi.j2", "python", Project, "python/{project}/definitions.pyi"),
     template!("python_package.py.j2", "python", Package, "python/{project}/{}.py"),
     template!("python_program.py.j2", "python", Program, "python/{project}/program_{}.py"),
+    template!("simulink_buses.m.j2", "simulink", Project, "simulink/{project}_buses.m"),
+    template!("simulink_slblocks.m.j2", "simulink", Project, "simulink/slblocks.m"),
+    template!("simulink_ports.h.j2", "simulink", Package, "simulink/{}_ports.h"),
+    template!("simulink_ports.c.j2", "simulink", Package, "simulink/{}_ports.c"),
+    template!("simulink_runtime.h.j2", "simulink", Program, "simulink/{}_runtime.h"),
+    template!("simulink_runtime.c.j2", "simulink", Program, "simulink/{}_runtime.c"),
+    template!("simulink_mex.c.j2", "simulink", Program, "simulink/{}_mex.c"),
+    template!("simulink_library.m.j2", "simulink", Program, "simulink/{}_library.m"),
+    template!("simulink_block.m.j2", "simulink", Block, "simulink/{}.m"),
+    template!("simulink_block.tlc.j2", "simulink", Block, "simulink/{}.tlc"),
     template!("catalogue.html.j2", "", Project, "catalogue.html"),
     template!("catalogue.md.j2", "", Project, "catalogue.md"),
 ];
@@ -95,6 +107,7 @@ pub fn render(model: &serde_json::Value, folder: Option<&Path>) -> Result<BTreeM
         if name.ends_with(".html.j2") { minijinja::AutoEscape::Html } else { minijinja::AutoEscape::None }
     });
     environment.add_filter("c_comment", |text: String| c_comment(&text));
+    environment.add_filter("matlab", |text: String| matlab(&text));
     let added = added(folder)?;
     for template in TEMPLATES.iter().chain(&added) {
         let text = match replacement(folder, &template.name)? {
@@ -133,6 +146,12 @@ fn c_comment(text: &str) -> String {
     text.trim_end_matches(['\\', ' ']).to_owned()
 }
 
+/// A text as MATLAB has it between single quotes, on one line.
+fn matlab(text: &str) -> String {
+    let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    format!("'{}'", line.replace('\'', "''"))
+}
+
 fn sentence(error: &minijinja::Error) -> String {
     let line = error.line().map_or(String::new(), |line| format!(" (line {line})"));
     format!("{error}{line}").replace('\n', " ")
@@ -154,7 +173,7 @@ fn added(folder: Option<&Path>) -> Result<Vec<Template>, Fault> {
     let Some(text) = replacement(folder, LIST)? else { return Ok(Vec::new()) };
     let wrong = |what: String| {
         Fault::new(format!("{LIST} of the folder of templates is wrong: {what}")).help(
-            "write [[template]] with name, scope (project, package, program) and path, e.g. \"ada/{}.ads\"",
+            "write [[template]] with name, scope (project, package, program, block) and path, e.g. \"ada/{}.ads\"",
         )
     };
     let list: List = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
@@ -199,5 +218,9 @@ fn targets<'m>(template: &Template, model: &'m serde_json::Value) -> Vec<(String
             .filter(|program| template.language.is_empty() || program["language"] == *template.language)
             .map(named)
             .collect(),
+        Scope::Block => {
+            let blocks = list("programs").iter().filter_map(|program| program["blocks"].as_array());
+            blocks.flatten().map(named).collect()
+        }
     }
 }

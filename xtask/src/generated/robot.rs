@@ -1,4 +1,5 @@
-//! `examples/surgical_robot`: 240 topics between five generated programs in Rust, C, C++ and Python. Every topic must flow, and
+//! `examples/surgical_robot`: 240 topics between six generated programs in Rust, C, C++, Python and blocks of Simulink, which run in
+//! Octave with an object in place of Simulink's. Every topic must flow, and
 //! `noctule top` must show all with their ages.
 
 use std::fs;
@@ -8,13 +9,14 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use super::simulink::{OCTAVE, has_octave, mex};
 use crate::{c_library, python, shell};
 
 const TOPICS: usize = 240;
 /// Those that read something, and how many topics each.
-const READERS: [(&str, usize); 4] =
-    [("drives", 48), ("controller", 54), ("supervisor", 122), ("console", 42)];
-const PROGRAMS: [&str; 5] = ["drives", "controller", "supervisor", "facility", "console"];
+const READERS: [(&str, usize); 5] =
+    [("drives", 48), ("controller", 54), ("supervisor", 122), ("console", 42), ("cart", 4)];
+const PROGRAMS: [&str; 6] = ["drives", "controller", "supervisor", "facility", "console", "cart"];
 /// For all of it; discovery takes a second.
 const TIME_LIMIT_S: u32 = 180;
 /// How long `noctule top` watches.
@@ -22,6 +24,9 @@ const WATCH_S: u32 = 10;
 
 /// Builds the programs and lets them run where nobody else is.
 pub fn run() -> Result<(), String> {
+    if !has_octave() {
+        return Ok(());
+    }
     shell::run("cargo build --release --locked --package noctule-surgical-robot --package noctule-cli")?;
     python::install()?;
     c_library::install(&c_library::prefix())?;
@@ -39,6 +44,8 @@ pub fn run() -> Result<(), String> {
     run(&format!(
         "g++ -std=c++17 {warnings} -I{prefix}/include -Icpp cpp/main_supervisor.cpp {library} -o supervisor"
     ))?;
+    let c = "simulink/cart_mex.c simulink/cart_runtime.c simulink/surgical_msgs_ports.c";
+    run(&mex(c, "cart_mex"))?;
     let me = std::env::current_exe().map_err(|e| format!("xtask does not find itself: {e}"))?;
     shell::run(&format!(
         "timeout {TIME_LIMIT_S} unshare --net bash -c 'ip link set lo up && exec {} generated --robot --meet'",
@@ -111,6 +118,17 @@ impl Running {
             "facility" | "console" => {
                 let mut command = Command::new(root.join(".venv/bin/python"));
                 command.arg(format!("python/main_{program}.py")).env("PYTHONPATH", "python");
+                command
+            }
+            "cart" => {
+                let objects = root.join("crates/codegen/harness/simulink/octave");
+                // Octave does not see the end of its input while it computes: a file says it.
+                let line = format!(
+                    "rm -f cart.ended; {OCTAVE} --path {} --path simulink --path . simulink/main_cart.m & cat > cart.ended.new; mv cart.ended.new cart.ended; wait $!",
+                    objects.display()
+                );
+                let mut command = Command::new("bash");
+                command.args(["-c", &line]);
                 command
             }
             _ => Command::new(folder().join(program)),

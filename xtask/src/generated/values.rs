@@ -1,10 +1,12 @@
-//! Seeded values of generated types: Rust, C, C++ and Python must make the same bytes of them, and rosbags must read those and
+//! Seeded values of generated types: Rust, C, C++, Python and Octave must make the same bytes of them, and rosbags must read those and
 //! write them again. A small set of types in `cargo xtask test`; whole sets of packages by `cargo xtask generated --sets DIR`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::simulink::{OCTAVE, has_octave, mex};
 use crate::{c_library, shell};
 
 const HARNESS: &str = "crates/codegen/harness";
@@ -40,7 +42,7 @@ pub(super) fn of_sets(folders: &[PathBuf]) -> Result<(), String> {
     }
     let types: Vec<String> = packages.iter().map(|(name, _)| format!("\"{name}/*\"")).collect();
     let text = format!(
-        "[project]\nname = \"sets\"\nsearch = [\"search\"]\ntypes = [{}]\nlanguages = [\"rust\", \"c\", \"cpp\", \"python\"]\n",
+        "[project]\nname = \"sets\"\nsearch = [\"search\"]\ntypes = [{}]\nlanguages = [\"rust\", \"c\", \"cpp\", \"python\", \"simulink\"]\n",
         types.join(", ")
     );
     let topics = target.join("topics.toml");
@@ -108,8 +110,29 @@ fn compare(topics: &Path, definitions: &Path) -> Result<(), String> {
     }
     let lines = expected.lines().count();
     println!("{} types, {lines} values: the same bytes in Rust, C, C++ and Python", lines / 20);
+    in_octave(&folder, &expected)?;
     let definitions = definitions.display();
     step("rosbags", &format!("{python} {root}/xtask/src/generated/read_by_rosbags.py {definitions} rust.txt"))
+}
+
+/// The same of Octave, where it is installed: of all types that a block of Simulink can have.
+fn in_octave(folder: &Path, expected: &str) -> Result<(), String> {
+    if !has_octave() {
+        return Ok(());
+    }
+    let begin = Instant::now();
+    let folder = folder.join("out/simulink");
+    shell::run_in(&folder, &mex("values_mex.c *_ports.c", "values_mex"))?;
+    shell::run_in(&folder, &format!("{OCTAVE} values_main.m > values.txt"))?;
+    let printed = fs::read_to_string(folder.join("values.txt")).map_err(|e| format!("values.txt: {e}"))?;
+    let name = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+    let known: BTreeSet<String> = printed.lines().map(name).collect();
+    let of_blocks: Vec<&str> = expected.lines().filter(|line| known.contains(&name(line))).collect();
+    same("octave", &of_blocks.join("\n"), &printed)?;
+    let left_out = expected.lines().count() / 20 - known.len();
+    println!("octave: {:.1} s", begin.elapsed().as_secs_f64());
+    println!("{} types: the same bytes in Octave; {left_out} are more than a block can be", known.len());
+    Ok(())
 }
 
 /// The first line in which two programs differ.

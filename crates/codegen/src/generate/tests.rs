@@ -40,10 +40,11 @@ control = { language = \"rust\" }
 viewer = { language = \"cpp\" }
 logger = { language = \"c\" }
 drive = { language = \"mcu\", line = \"serial:921600\" }
+plant = { language = \"simulink\" }
 [topics.\"/odd\"]
 type = \"odd_msgs/Odd\"
 from = [\"console\"]
-to = [\"control\", \"viewer\", \"logger\"]
+to = [\"control\", \"viewer\", \"logger\", \"plant\"]
 reliability = \"deadline_bound\"
 deadline = \"20ms\"
 doc = \"Everything <odd> & rare.\"
@@ -53,6 +54,10 @@ from = [\"drive\"]
 to = [\"control\", \"console\", \"viewer\", \"logger\"]
 rate_hz = 100
 limits = { label = 8, values = 4 }
+[topics.\"/plant/state\"]
+type = \"odd_msgs/Inner\"
+from = [\"plant\"]
+to = [\"control\"]
 ";
 
 /// A folder with the system.
@@ -179,13 +184,31 @@ fn people_and_type_checkers_get_their_files() {
 }
 
 #[test]
+fn a_block_that_simulink_cannot_have_is_refused() {
+    let folder = system();
+    fs::write(folder.path().join("packages/odd_msgs/msg/Far.msg"), "Odd[100000] far\n").unwrap();
+    let with = |text: String| {
+        fs::write(folder.path().join("topics.toml"), text).unwrap();
+        run(folder.path()).unwrap_err()
+    };
+    let far = "\n[topics.\"/far\"]\ntype = \"odd_msgs/Far\"\nfrom = [\"plant\"]\nto = [\"control\"]\n";
+    let refused = with(format!("{TOPICS}{far}"));
+    assert!(
+        refused.contains("more than 1000 ports or 16 MiB") && refused.contains("plant is a block"),
+        "{refused}"
+    );
+    let refused = with(TOPICS.replace("/plant/state", &format!("/plant/{}", "s".repeat(50))));
+    assert!(refused.contains("would have a name of 69 letters"), "{refused}");
+}
+
+#[test]
 fn a_type_that_is_missing_is_shown_in_topics_toml() {
     let folder = system();
     let text = TOPICS.replace("odd_msgs/Odd", "odd_msgs/Even");
     fs::write(folder.path().join("topics.toml"), text).unwrap();
     let refused = run(folder.path()).unwrap_err();
     assert!(
-        refused.contains("odd_msgs/msg/Even is found nowhere") && refused.contains("topics.toml:13:8"),
+        refused.contains("odd_msgs/msg/Even is found nowhere") && refused.contains("topics.toml:14:8"),
         "{refused}"
     );
     assert!(generate(Path::new("/nowhere/topics.toml"), &[], None).is_err());
@@ -205,6 +228,8 @@ fn generated_c_and_cpp_compile_without_a_warning() {
     };
     for (compiler, standard, file) in [
         ("gcc", "-std=c99", "c/odd_msgs.c"),
+        ("gcc", "-std=c99", "simulink/odd_msgs_ports.c"),
+        ("gcc", "-std=c99", "simulink/plant_runtime.c"),
         ("gcc", "-std=c99", "c/program_drive.h"),
         ("gcc", "-std=c99", "c/program_logger.h"),
         ("g++", "-std=c++17", "c/odd_msgs.h"),

@@ -7,6 +7,7 @@ pub(crate) mod c;
 pub(crate) mod cpp;
 pub(crate) mod python;
 pub(crate) mod rust;
+pub(crate) mod simulink;
 
 /// A name of a definition that is no keyword of these languages: with an underscore behind it if it is one.
 fn escaped(name: &str, keywords: &[&str]) -> String {

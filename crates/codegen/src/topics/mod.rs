@@ -32,13 +32,16 @@ pub enum Language {
     Python,
     /// C99 on a microcontroller, without a heap.
     Mcu,
+    /// Blocks of a Simulink model.
+    Simulink,
     /// A program that is there, and not generated: a ROS 2 node, a foreign device.
     External,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Rust, Self::C, Self::Cpp, Self::Python, Self::Mcu, Self::External];
+    pub const ALL: [Self; 7] =
+        [Self::Rust, Self::C, Self::Cpp, Self::Python, Self::Mcu, Self::Simulink, Self::External];
 
     /// Its word in `topics.toml`.
     pub const fn word(self) -> &'static str {
@@ -48,6 +51,7 @@ impl Language {
             Self::Cpp => "cpp",
             Self::Python => "python",
             Self::Mcu => "mcu",
+            Self::Simulink => "simulink",
             Self::External => "external",
         }
     }

@@ -72,7 +72,7 @@ impl Publisher {
                 self.buffer = buffer;
                 published
             }
-            _ => self.publish_ring_loan(length_bytes, origin),
+            _ => self.publish_ring_loan((length_bytes, lent_bytes), origin),
         };
         if published.is_err() {
             self.lent = lent;
@@ -87,14 +87,14 @@ impl Publisher {
 
     fn publish_ring_loan(
         &mut self,
-        length_bytes: usize,
+        (length_bytes, lent_bytes): (usize, usize),
         origin: noctule_shm_ring::Origin,
     ) -> Result<(), PublishError> {
         if self.topic.remote_readers.load(std::sync::atomic::Ordering::Relaxed) > 0 {
             // One has come meanwhile: the bytes are needed twice.
             let mut bytes = vec![0; length_bytes];
             if let Some(writer) = &mut self.writer
-                && let Ok(loan) = writer.loan(length_bytes)
+                && let Ok(loan) = writer.loan(lent_bytes)
             {
                 loan.copy_to(&mut bytes);
             }
@@ -107,6 +107,9 @@ impl Publisher {
             return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
         }
         self.count();
+        if let Some(writer) = &mut self.writer {
+            moved(writer, length_bytes, lent_bytes);
+        }
         // Its length was checked when it was lent, so this does not fail.
         if let Some(writer) = &mut self.writer
             && let Ok(loan) = writer.loan(length_bytes)
@@ -115,5 +118,24 @@ impl Publisher {
             writer.wake(wake);
         }
         Ok(())
+    }
+}
+
+/// A short sample lies nearer to the start of its slot than a longer one: what was written to a long loan goes where a reader
+/// looks for the short sample that it became.
+fn moved(writer: &mut noctule_shm_ring::Writer, length_bytes: usize, lent_bytes: usize) {
+    let place =
+        |writer: &mut noctule_shm_ring::Writer, bytes| writer.loan(bytes).map(|mut loan| loan.as_mut_ptr());
+    if place(writer, length_bytes) == place(writer, lent_bytes) {
+        return;
+    }
+    // Samples up to the alignment: none longer is short.
+    let mut bytes = [0; ALIGNMENT];
+    let Some(bytes) = bytes.get_mut(..length_bytes) else { return };
+    if let Ok(loan) = writer.loan(lent_bytes) {
+        loan.copy_to(bytes);
+    }
+    if let Ok(mut loan) = writer.loan(length_bytes) {
+        loan.copy_from(bytes);
     }
 }

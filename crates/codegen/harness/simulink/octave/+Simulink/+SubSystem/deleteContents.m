@@ -1,0 +1,2 @@
+function deleteContents(system)
+end

@@ -1,0 +1,3 @@
+function bus = Bus()
+bus = struct('Elements', []);
+end

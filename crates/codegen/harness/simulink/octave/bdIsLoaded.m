@@ -1,0 +1,3 @@
+function is = bdIsLoaded(name)
+is = false;
+end
