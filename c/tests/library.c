@@ -480,6 +480,54 @@ static void stamps_of_other_clocks_become_source_times(void) {
     noctule_node_close(node);
 }
 
+static void a_request_is_answered_once_and_what_has_no_answer_says_why(void) {
+    noctule_node_t *node = open_node("requests");
+    noctule_client_t *client = NULL;
+    noctule_server_t *server = NULL;
+    noctule_service_options_t options = {.request_type = "demo/Q", .request_hash = 1, .response_type = "demo/R", .response_hash = 2,
+                                         .deadline_ns = 100000000};
+    noctule_sample_info_t info;
+    noctule_reply_t *reply = NULL;
+    noctule_request_t *request = NULL;
+    int64_t call = 0, other = 0, deadline_ns = 0;
+    CHECK(noctule_client_open(node, "/add", &options, &client) == NOCTULE_OK);
+    CHECK_FAILS(noctule_call(client, "ask", 3, &reply, &info), NOCTULE_ERROR_NO_REPLY, "no server was found within 100 ms");
+    noctule_client_t *none = client;
+    CHECK_FAILS(noctule_client_open(node, "/", &options, &none), NOCTULE_ERROR_ARGUMENT, "1 to 243 bytes");
+    CHECK(none == NULL);
+    CHECK(noctule_server_open(node, "/add", &options, &server) == NOCTULE_OK);
+    for (int failing = 0; failing < 2; failing++) {
+        CHECK(noctule_call_start(client, "ask", 3, 60000000000, &call) == NOCTULE_OK);
+        int found = NOCTULE_NOTHING;
+        while (found == NOCTULE_NOTHING) {
+            CHECK(noctule_call_next(client, 5000000, &other, &reply, &info) == NOCTULE_NOTHING);
+            found = noctule_server_receive(server, 5000000, &request, &info, &deadline_ns);
+        }
+        CHECK(found == NOCTULE_OK && info.length_bytes == 3 && memcmp(info.bytes, "ask", 3) == 0);
+        CHECK(info.age_ns > 0 && info.bound_ns == 0 && deadline_ns == 60000000000);
+        CHECK(noctule_server_is_cancelled(server, request) == 0);
+        if (failing) {
+            CHECK(noctule_server_fail(server, request, "on purpose") == NOCTULE_OK);
+            CHECK_FAILS(noctule_call_next(client, -1, &other, &reply, &info), NOCTULE_ERROR_NO_REPLY, "failed: on purpose");
+        } else {
+            CHECK(noctule_server_reply(server, request, "answer", 6) == NOCTULE_OK);
+            CHECK(noctule_call_next(client, -1, &other, &reply, &info) == NOCTULE_OK);
+            CHECK(info.length_bytes == 6 && memcmp(info.bytes, "answer", 6) == 0 && info.age_ns > 0);
+            noctule_reply_release(reply);
+        }
+        CHECK(other == call);
+        CHECK_FAILS(noctule_server_reply(server, request, "answer", 6), NOCTULE_ERROR_ARGUMENT, "answered before");
+        noctule_request_release(request);
+    }
+    CHECK(noctule_call_start(client, NULL, 0, 0, &call) == NOCTULE_OK);
+    CHECK(noctule_call_cancel(client, call) == NOCTULE_OK && noctule_call_cancel(client, call) == NOCTULE_NOTHING);
+    CHECK_FAILS(noctule_call_next(client, 0, &other, &reply, &info), NOCTULE_ERROR_NO_REPLY, "was cancelled");
+    CHECK_FAILS(noctule_call(NULL, "ask", 3, &reply, &info), NOCTULE_ERROR_ARGUMENT, "client is NULL");
+    noctule_server_close(server);
+    noctule_client_close(client);
+    noctule_node_close(node);
+}
+
 int main(int count, char **arguments) {
     domain = count > 1 ? (uint32_t)atoi(arguments[1]) : 0;
     CHECK(strcmp(noctule_last_error(), "") == 0);
@@ -492,6 +540,7 @@ int main(int count, char **arguments) {
     a_dispatcher_calls_until_it_is_stopped();
     a_descriptor_is_readable_when_a_sample_has_come_and_a_sample_is_lent();
     stamps_of_other_clocks_become_source_times();
+    a_request_is_answered_once_and_what_has_no_answer_says_why();
     if (failures == 0) printf("c library: all tests passed\n");
     return failures != 0;
 }

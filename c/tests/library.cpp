@@ -238,6 +238,43 @@ static void a_second_thread_is_an_error_and_loses_nothing(std::uint32_t domain) 
     CHECK(taken == published);
 }
 
+// A server on a thread of its own answers, fails with what it throws, and a client learns each.
+static void a_call_ends_with_a_response_or_with_its_reason(std::uint32_t domain) {
+    using namespace std::chrono_literals;
+    noctule::Node node("n", in(domain));
+    noctule::ServiceOptions options;
+    options.deadline = 60s;
+    noctule::Client client = node.client("/reverse", options);
+    std::atomic<bool> is_over{false};
+    std::thread thread([&] {
+        noctule::Server server = node.server("/reverse");
+        while (!is_over) {
+            server.serve(20ms, [](const noctule::Request &request) {
+                if (request.bytes().empty()) throw std::runtime_error("nothing to reverse");
+                const auto text = request.bytes().text();
+                CHECK(request.deadline() == 60s && request.age());
+                return std::string(text.rbegin(), text.rend());
+            });
+        }
+    });
+    const noctule::Reply reply = client.call("abc", 3);
+    CHECK(reply.bytes().text() == "cba" && reply.publisher() == node.id() && reply.age()->bound == 0ns);
+    try {
+        client.call("", 0);
+        CHECK(false);
+    } catch (const noctule::Error &error) {
+        CHECK(error.status() == NOCTULE_ERROR_NO_REPLY && std::string(error.what()).find("nothing to reverse") != std::string::npos);
+    }
+    const std::int64_t call = client.start("xy", 2);
+    bool is_answered = false;
+    CHECK(client.next(std::nullopt, [&](std::int64_t ended, const noctule::Reply *answer, const noctule::Error *error) {
+        is_answered = ended == call && error == nullptr && answer->bytes().text() == "yx";
+    }));
+    CHECK(is_answered && !client.cancel(call) && !client.next(0ns, [](auto, auto, auto) {}));
+    is_over = true;
+    thread.join();
+}
+
 int main(int count, char **arguments) {
     const auto domain = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 0);
     a_sample_is_borrowed_moved_and_given_back(domain);
@@ -247,6 +284,7 @@ int main(int count, char **arguments) {
     an_exception_of_a_callback_leaves_spin_and_stop_ends_it(domain);
     a_loan_a_descriptor_and_what_is_known_of_others(domain);
     a_second_thread_is_an_error_and_loses_nothing(domain);
+    a_call_ends_with_a_response_or_with_its_reason(domain);
     if (failures == 0) std::cout << "c++ library: all tests passed\n";
     return failures != 0;
 }

@@ -9,7 +9,7 @@ its :class:`Age` in the reader's own clock and a bound for it::
 
 :func:`wait` waits for several subscribers at once, a :class:`Dispatcher` calls back, and in :mod:`asyncio` programs there is ``async for
 sample in subscriber`` (:mod:`noctule.aio`). :class:`TypedPublisher` and
-:class:`TypedSubscriber` carry dataclasses, see :mod:`noctule.message`.
+:class:`TypedSubscriber` carry dataclasses, see :mod:`noctule.message`. A :class:`TypedClient` asks a :class:`TypedServer`.
 
 A sample is borrowed from shared memory: while it or an array of it lives, its memory is not used again, and only
 ``borrows`` samples of a publisher may be held at once. Keep ``sample.copy()``. Python allocates and waits for its lock on the
@@ -21,14 +21,19 @@ way of every sample: what must be quick or even is for Rust, C and C++. A proces
 from noctule import aio, sync
 from noctule._native import (
     Age,
+    Client,
     KnownEndpoint,
     KnownNode,
     Loan,
     Node,
     NoctuleError,
+    NoReplyError,
     Publisher,
+    Reply,
+    Request,
     Sample,
     SampleInfo,
+    Server,
     Statistics,
     Subscriber,
     WaitSet,
@@ -36,26 +41,34 @@ from noctule._native import (
 from noctule.dispatch import Dispatcher, Waiting, wait
 from noctule.message import TypedPublisher, TypedSample, TypedSubscriber, f32, f64, i8, i16, i32, i64, message
 from noctule.message import bound, description, name, type_hash, u8, u16, u32, u64
+from noctule.request import TypedClient, TypedServer
 from noctule.sync import UNKNOWN_OFFSET_NS, Estimates, Pieces, State, Verdict, align, replay
 
 __all__ = [
     "UNKNOWN_OFFSET_NS",
     "Age",
+    "Client",
     "Dispatcher",
     "Estimates",
     "KnownEndpoint",
     "KnownNode",
     "Loan",
+    "NoReplyError",
     "NoctuleError",
     "Node",
     "Pieces",
     "Publisher",
+    "Reply",
+    "Request",
     "Sample",
     "SampleInfo",
+    "Server",
     "State",
     "Statistics",
     "Subscriber",
+    "TypedClient",
     "TypedPublisher",
+    "TypedServer",
     "TypedSample",
     "TypedSubscriber",
     "Verdict",

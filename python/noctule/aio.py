@@ -1,7 +1,8 @@
-"""Subscribers in :mod:`asyncio` programs.
+"""Subscribers and clients in :mod:`asyncio` programs.
 
 ``async for sample in subscriber`` and :func:`receive` let other tasks run while nothing comes: the event loop waits for the file
-descriptor of the subscriber (:meth:`noctule.Subscriber.fileno`). One task at a time may wait for a subscriber.
+descriptor of the subscriber (:meth:`noctule.Subscriber.fileno`). One task at a time may wait for a subscriber. :func:`call` waits for a
+response on a thread of the loop's executor; one task at a time may use a client.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from noctule._native import Sample, Subscriber
+    from noctule._native import Client, Reply, Sample, Subscriber
 
 
 # What is set when a descriptor is readable: of the task that began to wait last.
@@ -33,6 +34,12 @@ async def receive(subscriber: Subscriber) -> Sample:
                 del _waiting[descriptor]
                 loop.remove_reader(descriptor)
     return sample
+
+
+async def call(client: Client, request: bytes, *, deadline: float | None = None) -> Reply:
+    """The response of a service. Raises as ``Client.call``."""
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, lambda: client.call(request, deadline=deadline))
 
 
 def _set(ready: asyncio.Future[None]) -> None:

@@ -377,6 +377,11 @@ def message(type_name: str) -> Callable[[type[T]], type[T]]:
     return define
 
 
+def type_name(cls: type) -> str:
+    """Name of a message's type: ``package/Type``."""
+    return _definition(cls).type_name
+
+
 def type_hash(cls: type) -> int:
     """Hash of a message's definition, as discovery compares it."""
     return _definition(cls).hash

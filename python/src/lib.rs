@@ -7,6 +7,7 @@ mod known;
 mod loan;
 mod node;
 mod publisher;
+mod request;
 mod sample;
 mod statistics;
 mod subscriber;
@@ -30,6 +31,8 @@ mod native {
     use super::node::Node;
     #[pymodule_export]
     use super::publisher::Publisher;
+    #[pymodule_export]
+    use super::request::{Client, NoReplyError, Reply, Request, Server};
     #[pymodule_export]
     use super::sample::{Age, Sample, SampleInfo};
     #[pymodule_export]

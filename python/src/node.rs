@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use noctule::request::{ServiceTypes, TypeRef};
 use noctule_timebase::Span;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,6 +13,7 @@ use pyo3::types::PyTuple;
 use crate::argument::{self, closed, not_opened};
 use crate::known::{KnownEndpoint, KnownNode};
 use crate::publisher::Publisher;
+use crate::request::{Client, Server, not_served};
 use crate::subscriber::Subscriber;
 
 /// A participant of the swarm, with one thread of its own.
@@ -191,6 +193,51 @@ impl Node {
         Ok(Subscriber::new(subscriber, node))
     }
 
+    /// Call a service, with messages as bytes of CDR.
+    ///
+    /// ``request_type``, ``response_type``: name and hash, the same on both sides. ``deadline``: how long a call waits, seconds. ``idempotent``:
+    /// another server is asked if the first one ends, so a request may be executed twice. ``payload_bytes_max``: of a request.
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
+    #[pyo3(signature = (service, *, request_type=("bytes".into(), 0), response_type=("bytes".into(), 0), deadline=5.0,
+        idempotent=false, payload_bytes_max=65536))]
+    fn client(
+        &self,
+        service: &str,
+        request_type: (String, u64),
+        response_type: (String, u64),
+        deadline: f64,
+        idempotent: bool,
+        payload_bytes_max: i64,
+    ) -> PyResult<Client> {
+        let node = self.node()?;
+        let client = node
+            .raw_client(service, types(request_type, response_type))
+            .deadline(argument::timeout(Some(deadline))?.unwrap_or_default())
+            .idempotent(idempotent)
+            .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 1..=u32::MAX)?)
+            .open()
+            .map_err(|error| not_served(&error))?;
+        Ok(Client::new(client, node))
+    }
+
+    /// Serve a service, with messages as bytes of CDR; see ``client``. ``payload_bytes_max``: of a response.
+    #[pyo3(signature = (service, *, request_type=("bytes".into(), 0), response_type=("bytes".into(), 0), payload_bytes_max=65536))]
+    fn server(
+        &self,
+        service: &str,
+        request_type: (String, u64),
+        response_type: (String, u64),
+        payload_bytes_max: i64,
+    ) -> PyResult<Server> {
+        let node = self.node()?;
+        let server = node
+            .raw_server(service, types(request_type, response_type))
+            .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 1..=u32::MAX)?)
+            .open()
+            .map_err(|error| not_served(&error))?;
+        Ok(Server::new(server, node))
+    }
+
     /// Tell other nodes that ask what a type is made of, so that their tools show samples as fields; typed publishers and subscribers do it.
     ///
     /// Returns whether it was kept: not if ``description`` is longer than 64 KiB or the node describes thousands of types already. Raises ``ValueError`` for a
@@ -285,4 +332,9 @@ impl Node {
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
         node.clone().ok_or_else(|| closed("node"))
     }
+}
+
+fn types(request: (String, u64), response: (String, u64)) -> ServiceTypes {
+    let type_ref = |(name, hash)| TypeRef { name, hash };
+    ServiceTypes { request: type_ref(request), response: type_ref(response) }
 }

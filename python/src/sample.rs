@@ -91,13 +91,13 @@ impl Sample {
 pub(crate) struct Age {
     /// Nanoseconds.
     #[pyo3(get)]
-    ns: i64,
+    pub(crate) ns: i64,
     /// Proven: the true age is within plus or minus this; 0 on one clock, ``None`` where nothing is proven.
     #[pyo3(get)]
-    bound_ns: Option<i64>,
+    pub(crate) bound_ns: Option<i64>,
     /// Standard error if least delays are equal both ways; 0 on one clock, ``None`` if unknown.
     #[pyo3(get)]
-    sigma_ns: Option<i64>,
+    pub(crate) sigma_ns: Option<i64>,
 }
 
 #[pymethods]

@@ -37,6 +37,10 @@ typedef struct noctule_subscriber noctule_subscriber_t;
 typedef struct noctule_sample noctule_sample_t;
 typedef struct noctule_wait_set noctule_wait_set_t;
 typedef struct noctule_dispatcher noctule_dispatcher_t;
+typedef struct noctule_client noctule_client_t;
+typedef struct noctule_server noctule_server_t;
+typedef struct noctule_request noctule_request_t;
+typedef struct noctule_reply noctule_reply_t;
 
 /* What became of a call. */
 typedef enum {
@@ -51,7 +55,8 @@ typedef enum {
     NOCTULE_ERROR_BROKEN = -6,   /* A publisher wrote what cannot be; its sample is passed over. */
     NOCTULE_ERROR_BUG = -7,      /* A bug in the library; close the handle. */
     NOCTULE_ERROR_WOULD_BLOCK = -8, /* keep_all, and a reader is behind; the sample was not published. */
-    NOCTULE_ERROR_BUSY = -9      /* Another thread is in a call with this publisher; nothing was published. */
+    NOCTULE_ERROR_BUSY = -9,     /* Another thread is in a call with this publisher; nothing was published. */
+    NOCTULE_ERROR_NO_REPLY = -10 /* A call has no response, or a reply came too late; the sentence says why. */
 } noctule_status_t;
 
 /* One sentence about the last failure on the calling thread; "" if there was none. Never NULL. It stays until the next
@@ -400,6 +405,73 @@ void noctule_stop(const noctule_dispatcher_t *dispatcher);
 
 /* Closes its subscribers, too. NULL is allowed. */
 void noctule_dispatcher_close(noctule_dispatcher_t *dispatcher);
+
+/* ---- Requests ---- */
+
+/* Messages are bytes of CDR with their encapsulation header (noctule_cdr.h). As with subscribers, one thread at a time uses a client or a
+ * server. What a call may end with: docs/guide/requests.md. */
+
+/* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
+typedef struct {
+    const char *request_type;   /* Both sides must name the same types. Default "bytes". */
+    uint64_t request_hash;      /* Used if request_type is given. */
+    const char *response_type;
+    uint64_t response_hash;
+    uint32_t payload_bytes_max; /* Longest request of a client, longest response of a server. Default 65536. */
+    int64_t deadline_ns;        /* Of a client: how long a call waits. Default 5 s. */
+    bool idempotent;            /* Of a client: another server is asked if the first one ends; it may be executed twice. */
+} noctule_service_options_t;
+
+/* Opens a client of a service (1 to 243 bytes, with or without a leading '/'). Errors: ARGUMENT, SYSTEM. */
+int noctule_client_open(const noctule_node_t *node, const char *service, const noctule_service_options_t *options,
+                        noctule_client_t **client);
+
+/* Sends a request and waits for its response: info->bytes until noctule_reply_release, with its age and the server's node.
+ * Errors: ARGUMENT, SYSTEM (1,024 calls are under way), TOO_LONG, NO_REPLY. */
+int noctule_call(noctule_client_t *client, const void *bytes, size_t length_bytes, noctule_reply_t **reply,
+                 noctule_sample_info_t *info);
+
+/* Begins a call with a deadline of its own (0: the client's) and sets *call to its number. It goes on only in calls with this client. Errors: as noctule_call. */
+int noctule_call_start(noctule_client_t *client, const void *bytes, size_t length_bytes, int64_t deadline_ns, int64_t *call);
+
+/* Waits up to timeout_ns, or for ever if it is negative, until a call has ended, and sets *call to its number, or to 0. NOCTULE_NOTHING when the time
+ * is over or no call is under way. Errors: NO_REPLY (of the call *call), ARGUMENT, BROKEN. */
+int noctule_call_next(noctule_client_t *client, int64_t timeout_ns, int64_t *call, noctule_reply_t **reply,
+                      noctule_sample_info_t *info);
+
+/* Ends a call; its server learns it. NOCTULE_NOTHING if it has ended. Errors: ARGUMENT. */
+int noctule_call_cancel(noctule_client_t *client, int64_t call);
+
+/* NULL is allowed. */
+void noctule_reply_release(noctule_reply_t *reply);
+
+/* Calls under way end without a reply. NULL is allowed. */
+void noctule_client_close(noctule_client_t *client);
+
+/* Opens a server of a service. Errors: ARGUMENT, SYSTEM. */
+int noctule_server_open(const noctule_node_t *node, const char *service, const noctule_service_options_t *options,
+                        noctule_server_t **server);
+
+/* Waits up to timeout_ns, or for ever if it is negative, for a request: info->bytes until noctule_request_release, with its age and the node that
+ * asks. *deadline_ns, if not NULL: the age at which the caller waits no longer. NOCTULE_NOTHING when the time is over. Errors: ARGUMENT, BROKEN. */
+int noctule_server_receive(noctule_server_t *server, int64_t timeout_ns, noctule_request_t **request,
+                           noctule_sample_info_t *info, int64_t *deadline_ns);
+
+/* Answers a request, once, in any order. Errors: ARGUMENT (answered before), TOO_LONG, NO_REPLY (too late, or cancelled). */
+int noctule_server_reply(noctule_server_t *server, const noctule_request_t *request, const void *bytes, size_t length_bytes);
+
+/* The same with the reason why there is no response. */
+int noctule_server_fail(noctule_server_t *server, const noctule_request_t *request, const char *why);
+
+/* 1 if nobody waits for the answer any more: it was cancelled, or its deadline is over; else 0. A cancellation is seen by
+ * noctule_server_receive. Errors: ARGUMENT. */
+int noctule_server_is_cancelled(noctule_server_t *server, const noctule_request_t *request);
+
+/* Does not answer it. NULL is allowed. */
+void noctule_request_release(noctule_request_t *request);
+
+/* NULL is allowed. */
+void noctule_server_close(noctule_server_t *server);
 
 #ifdef __cplusplus
 }

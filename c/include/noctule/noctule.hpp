@@ -9,6 +9,7 @@
 #define NOCTULE_HPP
 
 #include <noctule/noctule.h>
+#include <noctule/request.hpp>
 #include <noctule/sample.hpp>
 
 #include <algorithm>
@@ -423,6 +424,22 @@ public:
         noctule_subscriber_t *subscriber = nullptr;
         detail::check(noctule_subscriber_open(node_.get(), topic.c_str(), &given, &subscriber));
         return Subscriber(subscriber);
+    }
+
+    // Opens a client of a service.
+    Client client(const std::string &service, const ServiceOptions &options = {}) const {
+        const noctule_service_options_t given = options.given();
+        noctule_client_t *client = nullptr;
+        detail::check(noctule_client_open(node_.get(), service.c_str(), &given, &client));
+        return Client(client);
+    }
+
+    // Opens a server of a service.
+    Server server(const std::string &service, const ServiceOptions &options = {}) const {
+        const noctule_service_options_t given = options.given();
+        noctule_server_t *server = nullptr;
+        detail::check(noctule_server_open(node_.get(), service.c_str(), &given, &server));
+        return Server(server);
     }
 
     // Now on the node's clock.

@@ -6,6 +6,7 @@
 // The command's work is to print; its libraries must not.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod call;
 mod echo;
 mod fcu;
 mod gateway;
@@ -21,6 +22,7 @@ mod play;
 mod progress;
 mod publish;
 mod record;
+mod services;
 mod stop;
 mod swarm;
 mod swarm_flight;
@@ -73,6 +75,12 @@ enum Command {
     Echo(echo::EchoArguments),
     /// List topics with their writers, readers and quality of service, and what does not fit
     Topics(topics::TopicsArguments),
+    /// Call a service and show its response
+    ///
+    /// Exit code 1 if no response came: no server, no reply within the time, or a server that failed.
+    Call(call::CallArguments),
+    /// List services with their types, servers and clients
+    Services(services::ServicesArguments),
     /// Ask nodes for a reply: the whole trip, and each way with the bound of the clocks
     ///
     /// A ping goes by UDP from this node's thread to the other's, not through the shared memory of a topic.
@@ -129,6 +137,8 @@ fn main() -> ExitCode {
         Command::Pub(arguments) => publish::run(&arguments),
         Command::Echo(arguments) => echo::run(&arguments),
         Command::Topics(arguments) => topics::run(&arguments),
+        Command::Call(arguments) => call::run(&arguments),
+        Command::Services(arguments) => services::run(&arguments),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
         Command::Gen(arguments) => generate::run(&arguments),

@@ -8,9 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use noctule::{Format, Node, PAYLOAD_BYTES_DEFAULT, Publisher, Reliability};
-use noctule_codegen::cdr::{WideStrings, encode};
-use noctule_codegen::described::Described;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::Outcome;
 use crate::stop::{Stop, TICK};
@@ -160,20 +158,6 @@ fn value_type(
     Ok(None)
 }
 
-/// A value of YAML or JSON as a sample.
-fn encoded(value_type: &TopicType, text: &[u8]) -> Result<Vec<u8>, String> {
-    let text =
-        std::str::from_utf8(text).map_err(|_| "the value is not UTF-8; write YAML or JSON".to_owned())?;
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(_) => serde_saphyr::from_str(text).map_err(|error| {
-            format!("the value is neither JSON nor YAML: {error}; write e.g. '{{x: 1.5}}'")
-        })?,
-    };
-    let Described { library, name } = &value_type.described;
-    encode(library, name, &value, WideStrings::Utf16).map_err(|error| error.to_string())
-}
-
 impl Content {
     fn of(arguments: &PubArguments) -> Result<Content, String> {
         let PubArguments { text, file, hex, payload_bytes, .. } = arguments;
@@ -212,7 +196,7 @@ impl Content {
     /// The same as values of a type.
     fn of_type(self, value_type: Option<Arc<TopicType>>) -> Result<Content, String> {
         let samples = match (self.samples, &value_type) {
-            (Samples::Same(text), Some(value_type)) => Samples::Same(encoded(value_type, &text)?),
+            (Samples::Same(text), Some(value_type)) => Samples::Same(value_type.encoded(&text)?),
             (samples, _) => samples,
         };
         Ok(Content { samples, value_type })
@@ -292,7 +276,7 @@ fn publish_all(
             None => publisher.publish(&bytes)?,
             Some(lines) => match next_line(lines, stop)? {
                 Some(line) => match &content.value_type {
-                    Some(value_type) => publisher.publish(&encoded(value_type, &line)?)?,
+                    Some(value_type) => publisher.publish(&value_type.encoded(&line)?)?,
                     None => publisher.publish(&line)?,
                 },
                 None => break,

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use noctule::{Endpoint, Format, KnownEndpoint, Node, NodeId, TypeDescription};
-use noctule_codegen::cdr::{Tree, WideStrings, decode_some};
+use noctule_codegen::cdr::{Tree, WideStrings, decode_some, encode};
 use noctule_codegen::described::{Described, ros2msg};
 use noctule_codegen::generate::installed;
 use noctule_codegen::given::Given;
 use noctule_record::recorder::Definitions;
+use serde_json::Value;
 
 /// A node that describes its types does so within this time.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
@@ -203,6 +204,23 @@ impl Types {
 }
 
 impl TopicType {
+    /// A value of YAML or JSON as the bytes of a sample, CDR.
+    ///
+    /// # Errors
+    /// Why it is no value of this type.
+    pub(crate) fn encoded(&self, text: &[u8]) -> Result<Vec<u8>, String> {
+        let text =
+            std::str::from_utf8(text).map_err(|_| "the value is not UTF-8; write YAML or JSON".to_owned())?;
+        let value: Value = match serde_json::from_str(text) {
+            Ok(value) => value,
+            Err(_) => serde_saphyr::from_str(text).map_err(|error| {
+                format!("the value is neither JSON nor YAML: {error}; write e.g. '{{x: 1.5}}'")
+            })?,
+        };
+        let Described { library, name } = &self.described;
+        encode(library, name, &value, WideStrings::Utf16).map_err(|error| error.to_string())
+    }
+
     /// The value of a sample's bytes, with so many elements of each list at most.
     ///
     /// # Errors

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use noctule::{NodeError, PublishError, ReadError, TakeError};
+use noctule::request::{ReplyError, ServiceError};
+use noctule::{CallError, NodeError, PublishError, ReadError, TakeError};
 
 /// Done.
 pub(crate) const OK: c_int = 0;
@@ -23,6 +24,9 @@ const BUG: c_int = -7;
 const WOULD_BLOCK: c_int = -8;
 /// Another thread uses the handle.
 const BUSY: c_int = -9;
+
+/// A call has no response.
+const NO_REPLY: c_int = -10;
 
 thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
@@ -86,6 +90,37 @@ impl From<TakeError> for Failure {
             ReadError::Forked => ARGUMENT,
         };
         Failure { code, sentence: error.to_string() }
+    }
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Failure {
+        match error {
+            ServiceError::Node(error) => error.into(),
+            ServiceError::Name { .. } => Failure::argument(error.to_string()),
+        }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        match error {
+            CallError::Publish(error) => error.into(),
+            CallError::Take(error) => error.into(),
+            CallError::Full { .. } => Failure::system(error.to_string()),
+            CallError::NoTime { .. } | CallError::Unknown { .. } => Failure::argument(error.to_string()),
+            _ => Failure { code: NO_REPLY, sentence: error.to_string() },
+        }
+    }
+}
+
+impl From<ReplyError> for Failure {
+    fn from(error: ReplyError) -> Failure {
+        match error {
+            ReplyError::Publish(error) => error.into(),
+            ReplyError::Twice { .. } => Failure::argument(error.to_string()),
+            _ => Failure { code: NO_REPLY, sentence: error.to_string() },
+        }
     }
 }
 

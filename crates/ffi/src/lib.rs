@@ -16,6 +16,7 @@ pub mod failure;
 pub mod known;
 pub mod node;
 pub mod publisher;
+pub mod request;
 pub mod source_time;
 pub mod subscriber;
 pub mod wait_set;

@@ -105,6 +105,22 @@ const ROWS: &[[&str; 5]] = &[
     ["… once", "spin_once", "noctule_spin_once", "spin_once", "spin_once"],
     ["… stop", "stop", "noctule_stop", "stop", "stop"],
     ["… and be done", "Drop", "noctule_dispatcher_close", "~Dispatcher", "Dispatcher"],
+    ["call a service", "client", "noctule_client_open", "client", "client"],
+    ["… and wait for its response", "call", "noctule_call", "call", "call"],
+    ["… or begin the call", "start", "noctule_call_start", "start", "call_async"],
+    ["… and wait for any", "next", "noctule_call_next", "next", "call_async"],
+    ["… or cancel it", "cancel", "noctule_call_cancel", "cancel", "-"],
+    ["… release the reply", "Drop", "noctule_reply_release", "Received", "Reply"],
+    ["… and be done", "Drop", "noctule_client_close", "Owner", "close"],
+    ["serve a service", "server", "noctule_server_open", "server", "server"],
+    ["… wait for a request", "receive", "noctule_server_receive", "receive", "receive"],
+    ["… answer it", "reply", "noctule_server_reply", "reply", "reply"],
+    ["… or say why not", "fail", "noctule_server_fail", "fail", "fail"],
+    ["… with a function", "serve", "-", "serve", "serve"],
+    ["… if somebody waits", "is_cancelled", "noctule_server_is_cancelled", "is_cancelled", "is_cancelled"],
+    ["… release the request", "Drop", "noctule_request_release", "Received", "Request"],
+    ["… and be done", "Drop", "noctule_server_close", "Owner", "close"],
+    ["typed requests", "TypedClientBuilder", "-", "-", "TypedClient"],
     ["why a call failed", "Error", "noctule_last_error", "Error", "NoctuleError"],
     ["typed topics", "typed", "-", "-", "TypedPublisher"],
 ];
@@ -113,7 +129,7 @@ const ROWS: &[[&str; 5]] = &[
 const SOURCES: [&[&str]; 4] = [
     &["crates/noctule/src"],
     &["c/include/noctule/noctule.h"],
-    &["c/include/noctule/noctule.hpp"],
+    &["c/include/noctule/noctule.hpp", "c/include/noctule/request.hpp"],
     &["python/noctule", "python/src"],
 ];
 

@@ -29,7 +29,7 @@ pub struct ClientBuilder<'a> {
 
 /// One call of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CallId(pub(crate) i64);
+pub struct CallId(i64);
 
 /// Calls one service, with messages as bytes of CDR; [`Client`](super::Client) has them as values.
 #[derive(Debug)]
@@ -120,6 +120,18 @@ impl<'a> ClientBuilder<'a> {
             core: Outstanding::new(number(node, writer)),
             results: VecDeque::new(),
         })
+    }
+}
+
+impl CallId {
+    /// The call of this number, for other languages.
+    pub fn of(number: i64) -> CallId {
+        CallId(number)
+    }
+
+    /// Counts the calls of a client from 1.
+    pub fn number(self) -> i64 {
+        self.0
     }
 }
 
