@@ -16,6 +16,7 @@ use crate::ros_graph::{BusNodes, RosGraph};
 use crate::ros_variables::{self, RosVariableError};
 use crate::route::{Routes, statuses};
 use crate::rules::Rules;
+use crate::services::not_carried;
 use crate::shared::{RouteError, Shared};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
 use crate::type_hashes::TypeHashes;
@@ -226,7 +227,9 @@ impl Planner {
             false => {
                 let (dds, bus): (Vec<_>, Vec<_>) =
                     (dds.cloned().collect(), bus.map(|known| known.endpoint.clone()).collect());
-                plan(&dds, &bus, &self.rules, self.hashes.known())
+                let mut plan = plan(&dds, &bus, &self.rules, self.hashes.known());
+                plan.faults.extend(not_carried(&dds, &self.rules));
+                plan
             }
         };
         let mut inside = shared.lock();

@@ -47,6 +47,7 @@ pub mod ros_variables;
 #[cfg(feature = "cyclone")]
 mod route;
 pub mod rules;
+pub mod services;
 #[cfg(feature = "cyclone")]
 mod shared;
 #[cfg(any(feature = "cyclone", test))]

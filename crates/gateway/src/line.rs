@@ -376,6 +376,15 @@ impl State {
                     self.too_large += 1;
                 }
             }
+            Event::Undeliverable { client, object, bytes } => {
+                if let Some(topic) = self.bus.first_undeliverable(client, object) {
+                    let name = self.clients.get(&client).map_or("", |client| client.name.as_str());
+                    self.notice(&line.name, &format!(
+                        "client {client} {name}: a sample of topic {topic} with {bytes} bytes does not reach it: that is longer than \
+                         its messages (best effort), or more pieces than its history or 16 (reliable); raise its MTU or history"
+                    ));
+                }
+            }
             Event::Exchanged { client, exchange } => {
                 if let Some(client) = self.clients.get_mut(&client) {
                     client.time.handle_exchange(&exchange);
