@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use noctule_lab::report::mcap;
+use noctule_lab_report::mcap;
 
 fuzz_target!(|bytes: &[u8]| {
     let file = tempfile::NamedTempFile::new_in("/dev/shm").expect("room for a small file");

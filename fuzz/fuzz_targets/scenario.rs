@@ -4,13 +4,12 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use noctule_lab::peer_registry::PeerRegistry;
 use noctule_lab::plan::{Choice, Plan};
 use noctule_lab::scenario::ScenarioFile;
 
 fuzz_target!(|text: &str| {
     if let Ok(file) = ScenarioFile::parse("fuzz", text.to_owned()) {
-        let directory = PeerRegistry::built_in(Path::new("noctule"));
+        let directory = noctule_lab_peers::registry(Path::new("noctule"));
         let _ = Plan::expand(&file, &directory, &[0, 1], &Choice::default());
     }
 });

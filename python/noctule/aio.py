@@ -13,17 +13,25 @@ if TYPE_CHECKING:
     from noctule._native import Sample, Subscriber
 
 
+# What is set when a descriptor is readable: of the task that began to wait last.
+_waiting: dict[int, asyncio.Future[None]] = {}
+
+
 async def receive(subscriber: Subscriber) -> Sample:
     """The next sample of a subscriber. Cancelling it loses nothing."""
     loop = asyncio.get_running_loop()
     while (sample := subscriber.take()) is None:
         ready = loop.create_future()
         descriptor = subscriber.fileno()
+        _waiting[descriptor] = ready
         loop.add_reader(descriptor, _set, ready)
         try:
             await ready
         finally:
-            loop.remove_reader(descriptor)
+            # A task that was cancelled ends after the next one may have begun to wait.
+            if _waiting.get(descriptor) is ready:
+                del _waiting[descriptor]
+                loop.remove_reader(descriptor)
     return sample
 
 

@@ -42,11 +42,12 @@ impl Loan {
     /// Give it back unpublished. Raises ``BufferError`` while a view of it lives.
     fn drop(&self) -> PyResult<()> {
         self.check()?;
-        self.is_over.store(true, Ordering::Release);
         self.publisher.get().end_loan(|publisher| {
             publisher.drop_loan();
             Ok(())
-        })
+        })?;
+        self.is_over.store(true, Ordering::Release);
+        Ok(())
     }
 
     fn __len__(&self) -> usize {

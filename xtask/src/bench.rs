@@ -58,7 +58,7 @@ pub fn run(name: &str) -> Result<(), String> {
 pub fn sync(seconds: u32, out: &str) -> Result<(), String> {
     shell::run("cargo build --release --quiet")?;
     shell::run(&format!(
-        "cargo run --release --quiet -p noctule-lab --example bench_sync -- target/release/noctule {seconds} {out}"
+        "cargo run --release --quiet -p noctule-clock-lab --example bench_sync -- target/release/noctule {seconds} {out}"
     ))
 }
 

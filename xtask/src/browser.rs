@@ -49,7 +49,9 @@ struct Chart {
 pub fn run() -> Result<(), String> {
     let directory = scratch("report")?;
     let shown = directory.display();
-    shell::run(&format!("cargo run --quiet -p noctule-lab --example synthetic_report -- {shown} 1 2000"))?;
+    shell::run(&format!(
+        "cargo run --quiet -p noctule-lab-report --example synthetic_report -- {shown} 1 2000"
+    ))?;
     let report = directory.join("report.html");
     test(&report)?;
     let page = read(&report)?;
@@ -66,7 +68,9 @@ pub fn run() -> Result<(), String> {
 fn clock_report() -> Result<(), String> {
     let report = scratch("clock")?.join("report.html");
     let shown = report.display();
-    shell::run(&format!("cargo run --quiet -p noctule-lab --example synthetic_clock_report -- {shown}"))?;
+    shell::run(&format!(
+        "cargo run --quiet -p noctule-clock-lab --example synthetic_clock_report -- {shown}"
+    ))?;
     test(&report)?;
     let page = read(&report)?;
     let line = "\"kind\":\"line\",\"xs\":[";

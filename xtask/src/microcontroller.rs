@@ -229,7 +229,7 @@ fn board_on_pty() -> Result<(), String> {
 
 /// The board through `noctule gateway` at 100 Hz for so many seconds, on a line that garbles one byte in a hundred and is
 /// unplugged now and then; on this machine and in QEMU, at the same time. Every sample is accounted for by
-/// `crates/lab/examples/soak_boards.rs`, whose line of JSON each leaves in the folder.
+/// `crates/lab-peers/examples/soak_boards.rs`, whose line of JSON each leaves in the folder.
 pub fn soak(seconds: u32, unplugs: u32, is_release: bool) -> Result<(), String> {
     fs::create_dir_all(shell::root().join(FOLDER)).map_err(|e| format!("cannot make {FOLDER}: {e}"))?;
     // So long after this program's last sample the board goes on.
@@ -245,7 +245,7 @@ pub fn soak(seconds: u32, unplugs: u32, is_release: bool) -> Result<(), String> 
     require(heap.as_deref() == Some("0"), "the board in QEMU has no heap")?;
     let (profile, folder) = if is_release { ("--release", "release") } else { ("", "debug") };
     shell::run(&format!(
-        "cargo build --quiet {profile} -p noctule-cli -p noctule-lab --bin noctule --example soak_boards"
+        "cargo build --quiet {profile} -p noctule-cli -p noctule-lab-peers --bin noctule --example soak_boards"
     ))?;
     let soak = format!("target/{folder}/examples/soak_boards target/{folder}/noctule {seconds} {unplugs}");
     let seed = std::process::id();

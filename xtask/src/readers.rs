@@ -22,7 +22,9 @@ pub fn run() -> Result<(), String> {
         shell::run(&format!("{pip} install --quiet {PACKAGES}"))?;
     }
     let report = "target/readers/report";
-    shell::run(&format!("cargo run --quiet -p noctule-lab --example synthetic_report -- {report} 2 2000"))?;
+    shell::run(&format!(
+        "cargo run --quiet -p noctule-lab-report --example synthetic_report -- {report} 2 2000"
+    ))?;
     shell::run(&format!("{python} xtask/src/readers/check.py {report}"))?;
     recording(&python)?;
     killed(&python)?;

@@ -88,7 +88,7 @@ pub fn sim(core: &str, first: u64, count: u64) -> Result<(), String> {
         "xrce" => "-p noctule-xrce --test simulation",
         "time-sync" => {
             return shell::run(&format!(
-                "cargo run --release --quiet -p noctule-lab --example soak_time_sync {first} {count}"
+                "cargo run --release --quiet -p noctule-clock-lab --example soak_time_sync {first} {count}"
             ));
         }
         other => {
@@ -106,7 +106,7 @@ pub fn sim(core: &str, first: u64, count: u64) -> Result<(), String> {
 pub fn sweep(core: &str) -> Result<(), String> {
     match core {
         "time-sync" => shell::run(
-            "cargo run --release --quiet -p noctule-lab --example sweep_time_sync > target/sweep.md \
+            "cargo run --release --quiet -p noctule-clock-lab --example sweep_time_sync > target/sweep.md \
              && mv target/sweep.md crates/time-sync/sweep.md",
         ),
         "discovery" => shell::run(
@@ -130,7 +130,7 @@ pub fn soak_robot(minutes: u32) -> Result<(), String> {
 
 /// The long runs; what they found last stands in benchmarks/soak.md.
 pub fn soak() -> Result<(), String> {
-    shell::run("cargo run --release --quiet -p noctule-lab --example soak_time_sync")?;
+    shell::run("cargo run --release --quiet -p noctule-clock-lab --example soak_time_sync")?;
     shell::run("NOCTULE_SEEDS=10000 cargo test --release -p noctule-discovery --test random_swarms")?;
     shell::run("NOCTULE_SEEDS=1000 cargo test --release -p noctule-prrt --test group random_groups")?;
     shell::run(

@@ -51,24 +51,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("local-clock", &["timebase", "sys"]),
     ("link-emulator", &["timebase", "netsim", "sys"]),
     ("peer", &["timebase", "local-clock", "sys"]),
+    // For the air time of a broadcast, and the kernel's view of its clock.
+    ("doctor", &["netsim", "sys"]),
+    // The instrument links nothing that it measures; `doctor` is for the machine's fingerprint in `run.json`.
+    ("lab", &["timebase", "time-sync", "netsim", "sys", "local-clock", "peer", "link-emulator", "doctor"]),
+    // What the lab measures without another program; `board` and `gateway` are the peers that are a board and its companion.
     (
-        "lab",
-        &[
-            "timebase",
-            "time-sync",
-            "netsim",
-            "formats",
-            "sys",
-            "noctule",
-            "peer",
-            "link-emulator",
-            // For the one reader of MCAP.
-            "record",
-            // For the peers that are a board and its companion.
-            "board",
-            "gateway",
-        ],
+        "lab-peers",
+        &["timebase", "time-sync", "netsim", "formats", "sys", "noctule", "peer", "board", "gateway", "lab"],
     ),
+    // `record` for the one reader of MCAP.
+    ("lab-report", &["lab", "record"]),
+    ("clock-lab", &["timebase", "time-sync", "netsim", "sys", "local-clock", "lab", "lab-report"]),
     ("record", &["timebase", "time-sync", "sys", "noctule"]),
     // For MCAP's words, which are Foxglove's.
     ("foxglove", &["sys", "noctule", "record", "web"]),
@@ -90,6 +84,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "teleop",
             "peer",
             "lab",
+            "lab-peers",
+            "lab-report",
+            "clock-lab",
+            "doctor",
             "link-emulator",
             "gateway",
             "codegen",

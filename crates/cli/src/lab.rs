@@ -13,7 +13,9 @@ use noctule_lab::peers::{self, manifest};
 use noctule_lab::plan::Choice;
 use noctule_lab::scenario::ScenarioFile;
 use noctule_lab::session::Request;
-use noctule_lab::{DDS_BRIDGE, built_in, engine, report, session, text_table};
+use noctule_lab::{engine, session};
+use noctule_lab_peers::{self as built_in, DDS_BRIDGE};
+use noctule_lab_report::{self as report, text_table};
 
 use crate::Outcome;
 use crate::gateway::bridge;
@@ -130,7 +132,7 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
     folders.iter().try_for_each(|folder| prepare(folder))?;
     let mut directory = directory()?;
     let wants_dds = requests.iter().any(|request| request.file.has_option("gateway", "dds"));
-    if wants_dds && directory.missing_for_dds().is_none() {
+    if wants_dds && directory.missing_for(&built_in::dds_need()).is_none() {
         // Now, for it takes longer than a node may take to open.
         if let Err(why) = bridge::program() {
             directory.add_missing(DDS_BRIDGE, format!("is not there: {why}"));
@@ -171,7 +173,7 @@ fn run_scenarios(requests: &[Request], output: &OutputArguments) -> Result<Outco
 
 /// All peers: the floors, and the programs of the nearest `peers/` (or of `NOCTULE_PEERS`).
 fn directory() -> Result<PeerRegistry, Box<dyn Error>> {
-    let mut directory = PeerRegistry::built_in(&std::env::current_exe()?);
+    let mut directory = built_in::registry(&std::env::current_exe()?);
     let wanted = std::env::var_os("NOCTULE_PEERS");
     match manifest::find_folder(wanted.as_deref(), &std::env::current_dir()?) {
         Some(folder) => peers::add_all(&mut directory, &folder)?,

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use noctule_arm::controller::CommandMode;
 use noctule_arm::hand::Hand;
-use noctule_lab::report::panel::{MarkKind, Panel, PanelAxis, PanelMark, Spacing, Unit};
-use noctule_lab::report::pictures;
 use noctule_lab::run::{Cell, Run};
 use noctule_lab::samples::CellSamples;
+use noctule_lab_report::panel::{MarkKind, Panel, PanelAxis, PanelMark, Spacing, Unit};
+use noctule_lab_report::pictures;
 use noctule_netsim::link::LinkSpec;
 use noctule_teleop::experiment::arrivals::{self, Arrival};
 use noctule_teleop::experiment::commands::{self, CommandCost, CommandExperiment};

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use noctule_lab::compare::{Change, compare};
-use noctule_lab::report::{PAGE_FILE, RUN_FILE};
+use noctule_lab::import;
 use noctule_lab::run::Run;
-use noctule_lab::{import, report, text_table};
+use noctule_lab_report::{self as report, PAGE_FILE, RUN_FILE, text_table};
 
 use crate::Outcome;
 use crate::lab_arm;

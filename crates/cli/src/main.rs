@@ -149,10 +149,10 @@ fn main() -> ExitCode {
 }
 
 fn examine(json: bool) -> Result<Outcome, Box<dyn std::error::Error>> {
-    let findings = noctule_lab::doctor::examine();
+    let findings = noctule_doctor::examine();
     match json {
         true => anstream::println!("{}", serde_json::to_string_pretty(&findings)?),
-        false => anstream::print!("{}", noctule_lab::doctor::render(&findings)),
+        false => anstream::print!("{}", noctule_doctor::render(&findings)),
     }
     Ok(Outcome::Done)
 }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Subcommand;
 use noctule::clock::{ClockError, LocalClock};
 use noctule::sync::StampSource;
-use noctule_lab::sync::page::Heading;
-use noctule_lab::sync::{self, Accuracy, Replayed, TraceRow};
+use noctule_clock_lab::page::Heading;
+use noctule_clock_lab::{self as clock_lab, Accuracy, Replayed, TraceRow};
 use noctule_time_sync::{BoundedConfig, EstimatorKind};
 use noctule_timebase::Span;
 
@@ -86,12 +86,12 @@ fn replay(arguments: &ReplayArguments) -> Result<Outcome, Box<dyn Error>> {
         distrust_past: arguments.distrust_past,
         ..BoundedConfig::default()
     });
-    let replayed = sync::replay(&rows, &mut estimator);
-    let accuracy = sync::judge(&rows, &replayed);
+    let replayed = clock_lab::replay(&rows, &mut estimator);
+    let accuracy = clock_lab::judge(&rows, &replayed);
     if let Some(path) = &arguments.estimates {
         let cannot = |error| format!("{} cannot be written: {error}; name another file", path.display());
         let mut output = BufWriter::new(File::create(path).map_err(cannot)?);
-        sync::write_estimates(&rows, &replayed.estimates, &mut output).map_err(cannot)?;
+        clock_lab::write_estimates(&rows, &replayed.estimates, &mut output).map_err(cannot)?;
     }
     draw(arguments, kind, (&rows, &replayed, &accuracy))?;
     if arguments.json {
@@ -111,7 +111,7 @@ fn draw(
     if arguments.report.is_none() && arguments.picture.is_none() {
         return Ok(());
     }
-    let panels = sync::panels::panels(rows, replayed);
+    let panels = clock_lab::panels::panels(rows, replayed);
     if panels.is_empty() {
         return Err("nothing can be drawn: causality forbids every exchange of the trace; \
                     check the order of its columns"
@@ -125,10 +125,10 @@ fn draw(
         move |error| format!("{path} cannot be written: {error}; name another file")
     };
     if let Some(path) = &arguments.report {
-        sync::page::write_page(path, &heading, accuracy, &panels).map_err(cannot(path))?;
+        clock_lab::page::write_page(path, &heading, accuracy, &panels).map_err(cannot(path))?;
     }
     if let Some(path) = &arguments.picture {
-        sync::page::write_picture(path, &heading, &panels).map_err(cannot(path))?;
+        clock_lab::page::write_picture(path, &heading, &panels).map_err(cannot(path))?;
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ pub(crate) fn picture_path(text: &str) -> Result<PathBuf, String> {
 fn read(path: &Path) -> Result<Vec<TraceRow>, String> {
     let file = File::open(path)
         .map_err(|error| format!("{} cannot be read: {error}; name a CSV trace", path.display()))?;
-    sync::trace::read_csv(file).map_err(|error| format!("{}: {error}", path.display()))
+    clock_lab::trace::read_csv(file).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn wire_times(text: &str) -> Result<(Span, Span), String> {

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use noctule::clock::{LocalClock, now};
+use noctule_local_clock::{LocalClock, now};
 use noctule_sys::clock;
 use noctule_timebase::Span;
 use serde_json::Value;
@@ -21,43 +21,46 @@ const READY_EXCHANGES: usize = 8;
 const READY_TIMEOUT: Span = Span::from_s(10);
 
 /// What to exchange between which hosts.
-pub(crate) struct PairPlan<'a> {
+pub struct PairPlan<'a> {
     /// The `noctule` command.
-    pub(crate) noctule: &'a Path,
+    pub noctule: &'a Path,
     /// The server's clock, with the moment from which it counts.
-    pub(crate) server: Side<'a>,
+    pub server: Side<'a>,
     /// The prober's clock, with the moment from which it counts.
-    pub(crate) prober: Side<'a>,
-    /// Further arguments for the prober, and for both.
-    pub(crate) prober_arguments: &'a [String],
-    pub(crate) both_arguments: &'a [String],
+    pub prober: Side<'a>,
+    /// Further arguments for the prober.
+    pub prober_arguments: &'a [String],
+    /// Further arguments for both.
+    pub both_arguments: &'a [String],
     /// Where the exchanges are written.
-    pub(crate) trace: PathBuf,
+    pub trace: PathBuf,
 }
 
 /// One end: a node of the network and its clock.
 #[derive(Clone, Copy)]
-pub(crate) struct Side<'a> {
-    pub(crate) node: u32,
-    pub(crate) clock: &'a LocalClock,
+pub struct Side<'a> {
+    /// Number of the node in the network, from 0.
+    pub node: u32,
+    /// What it stamps with.
+    pub clock: &'a LocalClock,
 }
 
 /// A server and a prober at work. Both are killed when dropped.
 #[derive(Debug)]
-pub(crate) struct ClockPair {
+pub struct ClockPair {
     server: Process,
     prober: Process,
     trace: PathBuf,
 }
 
 /// What both said at the end.
-pub(crate) struct Ended {
+pub struct Ended {
     /// All exchanges, with the truth.
-    pub(crate) rows: Vec<TraceRow>,
+    pub rows: Vec<TraceRow>,
     /// The JSON of `sync probe`.
-    pub(crate) prober: Value,
+    pub prober: Value,
     /// The counters of `sync serve`.
-    pub(crate) server: Value,
+    pub server: Value,
 }
 
 impl ClockPair {
@@ -65,7 +68,7 @@ impl ClockPair {
     ///
     /// # Errors
     /// One of them cannot be started, or they do not hear each other.
-    pub(crate) fn start(network: &Network, plan: PairPlan<'_>) -> Result<ClockPair, String> {
+    pub fn start(network: &Network, plan: PairPlan<'_>) -> Result<ClockPair, String> {
         let (server_clock, prober_clock) = (plan.server.clock.to_string(), plan.prober.clock.to_string());
         let listen = format!("{}:0", network.address(plan.server.node));
         let serve = ["sync", "serve", &listen, "--clock", &server_clock, "--json", "--until-input-ends"];
@@ -94,7 +97,7 @@ impl ClockPair {
     ///
     /// # Errors
     /// The trace cannot be read.
-    pub(crate) fn rows(&self) -> Result<Vec<TraceRow>, String> {
+    pub fn rows(&self) -> Result<Vec<TraceRow>, String> {
         let text = std::fs::read_to_string(&self.trace).unwrap_or_default();
         // The last line may be half written.
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
@@ -108,7 +111,7 @@ impl ClockPair {
     ///
     /// # Errors
     /// One of them fails, or its figures cannot be read.
-    pub(crate) fn stop(self) -> Result<Ended, String> {
+    pub fn stop(self) -> Result<Ended, String> {
         let ClockPair { server, prober, trace } = self;
         let prober = prober.stop()?;
         let server = server.stop()?;

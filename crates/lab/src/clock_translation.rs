@@ -15,13 +15,13 @@
 //! Both clocks are artificial, over one crystal, so the truth is known as well, and the bound is put to
 //! the test with every message.
 
-use noctule::clock::LocalClock;
+use noctule_local_clock::LocalClock;
 use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Exchange, Local, Remote};
 use noctule_timebase::{Instant, Span};
 
 use crate::notation::duration;
 use crate::samples::Sample;
-use crate::sync::TraceRow;
+use crate::trace::TraceRow;
 
 /// The sender's clock as the receiver's host knows it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use noctule::clock::{LocalClock, now};
+use noctule_local_clock::{LocalClock, now};
 use noctule_sys::{clock, scheduling};
 use noctule_timebase::Span;
 
@@ -259,7 +259,7 @@ struct TrialClocks {
     /// One per host.
     each: Vec<LocalClock>,
     /// When their rates and steps begin to count.
-    start: noctule_timebase::Instant<noctule::clock::Raw>,
+    start: noctule_timebase::Instant<noctule_local_clock::Raw>,
     /// What an exchange spends on the wire at least, each way.
     wire: Span,
 }

@@ -1,4 +1,4 @@
-//! Made-up runs for the tests of everything that reads a run.
+//! Made-up runs for the tests of everything that reads a run, here and in other crates.
 
 use crate::cell_statistics;
 use crate::run::{Cell, Floor, Host, Run, SCHEMA, ScenarioRecord};
@@ -6,7 +6,7 @@ use crate::samples::{CellSamples, Sample};
 use crate::statistics::LatencySummary;
 
 /// A valid closed-loop round trip of 64 bytes whose latencies are given.
-pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, CellSamples) {
+pub fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, CellSamples) {
     let received = latencies.len() as u64;
     let cell = Cell {
         wait: "spin".to_owned(),
@@ -33,7 +33,7 @@ pub(crate) fn round_trip(peer: &str, trial: u32, latencies: &[i64]) -> (Cell, Ce
 }
 
 /// A run of the given cells.
-pub(crate) fn run(cells: Vec<(Cell, CellSamples)>) -> (Run, Vec<CellSamples>) {
+pub fn run(cells: Vec<(Cell, CellSamples)>) -> (Run, Vec<CellSamples>) {
     let (cells, samples) = cells.into_iter().unzip();
     let run = Run {
         schema: SCHEMA,
@@ -49,7 +49,7 @@ pub(crate) fn run(cells: Vec<(Cell, CellSamples)>) -> (Run, Vec<CellSamples>) {
 }
 
 /// Two trials of one round trip and a chain of four at 100 Hz, 2,000 messages each.
-pub(crate) fn chain_and_round_trips() -> (Run, Vec<CellSamples>) {
+pub fn chain_and_round_trips() -> (Run, Vec<CellSamples>) {
     // A multiplicative walk visits every residue once: spread-out values without a generator.
     let latencies: Vec<i64> = (0..2000).map(|i| 40_000 + i * 7919 % 2000).collect();
     let mut chain = round_trip("udp", 0, &latencies);
@@ -69,22 +69,4 @@ pub(crate) fn chain_and_round_trips() -> (Run, Vec<CellSamples>) {
     }
     chain.0.hops = cell_statistics::chain_hops(&chain.1, &[1, 2, 3]);
     run(vec![round_trip("udp", 0, &latencies), round_trip("udp", 1, &latencies), chain])
-}
-
-/// Base64 of RFC 4648 with padding; panics on anything else.
-pub(crate) fn decode_base64(text: &str) -> Vec<u8> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bits = 0u32;
-    let mut held = 0;
-    let mut bytes = Vec::new();
-    for letter in text.trim_end_matches('=').bytes() {
-        let value = ALPHABET.iter().position(|&x| x == letter).unwrap();
-        bits = bits << 6 | value as u32;
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            bytes.push((bits >> held) as u8);
-        }
-    }
-    bytes
 }

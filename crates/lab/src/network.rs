@@ -32,7 +32,7 @@ const SENT_DROPPED: usize = 11;
 
 /// Where the nodes of a cell run.
 #[derive(Debug)]
-pub(crate) struct Network {
+pub struct Network {
     // Ends before the namespaces it joins.
     link: Option<EmulatedLink>,
     hosts: Vec<NetworkNamespace>,
@@ -40,14 +40,15 @@ pub(crate) struct Network {
 
 /// An emulated link for one trial.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Emulation<'a> {
-    /// docs/spec/link-text.md
-    pub(crate) spec: &'a str,
-    pub(crate) seed: u64,
+pub struct Emulation<'a> {
+    /// What the link does, as text: docs/spec/link-text.md.
+    pub spec: &'a str,
+    /// Of the link's random choices.
+    pub seed: u64,
     /// How far recordings have come.
-    pub(crate) elapsed: Span,
+    pub elapsed: Span,
     /// For the forwarder alone, if any.
-    pub(crate) core: Option<u32>,
+    pub core: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl Network {
     ///
     /// # Errors
     /// Missing privileges, or for two hosts a missing `ip` command.
-    pub(crate) fn create(hosts: u32) -> Result<Self, String> {
+    pub fn create(hosts: u32) -> Result<Self, String> {
         let network = Self { link: None, hosts: namespaces(hosts)? };
         if let [a, b] = network.hosts.as_slice() {
             join(a, b)?;
@@ -73,7 +74,7 @@ impl Network {
     ///
     /// # Errors
     /// Missing privileges, no TUN devices, a specification that cannot be read.
-    pub(crate) fn emulated(hosts: u32, emulation: Emulation<'_>) -> Result<Self, String> {
+    pub fn emulated(hosts: u32, emulation: Emulation<'_>) -> Result<Self, String> {
         let spec = source::read(emulation.spec).map_err(|error| error.to_string())?;
         let hosts = namespaces(hosts)?;
         let settings = ForwarderSettings {
@@ -87,12 +88,12 @@ impl Network {
     }
 
     /// The namespace of a node: nodes take turns.
-    pub(crate) fn host(&self, node: u32) -> Option<&NetworkNamespace> {
+    pub fn host(&self, node: u32) -> Option<&NetworkNamespace> {
         self.hosts.get(node as usize % self.hosts.len().max(1))
     }
 
     /// Bytes that all hosts have given to the links between them; `None` on one host.
-    pub(crate) fn sent_bytes(&self) -> Option<u64> {
+    pub fn sent_bytes(&self) -> Option<u64> {
         self.sum_of_devices(SENT_BYTES).filter(|_| self.hosts.len() > 1)
     }
 
@@ -100,7 +101,7 @@ impl Network {
     ///
     /// # Errors
     /// It has ended by itself.
-    pub(crate) fn link_record(&self) -> Result<Option<LinkRecord>, String> {
+    pub fn link_record(&self) -> Result<Option<LinkRecord>, String> {
         let Some(EmulatedLink { forwarder, seed }) = &self.link else { return Ok(None) };
         let report = forwarder.report().map_err(|error| error.to_string())?;
         let control =
@@ -119,7 +120,7 @@ impl Network {
     }
 
     /// The address a node binds to and announces.
-    pub(crate) fn address(&self, node: u32) -> String {
+    pub fn address(&self, node: u32) -> String {
         if let Some(link) = &self.link {
             let addresses = link.forwarder.addresses();
             return addresses[node as usize % addresses.len()].to_string();

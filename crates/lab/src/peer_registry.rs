@@ -1,16 +1,15 @@
-//! The peers that can be put under test: the built-in floors and the programs of `peers/`.
+//! The peers that can be put under test: those inside the command and the programs of `peers/`. Each says itself what it
+//! supports; the lab links none of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use noctule_peer::{Description, Line};
+use noctule_peer::{Description, Line, Need, Peer, Support};
 use serde::Serialize;
 
-use crate::board_peers::{DDS_BRIDGE, DDS_PEER};
 use crate::node_process::{NodeFault, NodeProcess, Program};
-use crate::{built_in, floors};
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -42,6 +41,15 @@ pub struct Offer {
     pub payload_bytes_max: u64,
     /// Whether it can stamp with an artificial clock.
     pub artificial_clock: bool,
+    /// Options of which it offers only these values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, Vec<String>>,
+    /// What values of options need beside it.
+    #[serde(skip)]
+    pub needs: Vec<Need>,
+    /// Whether one node is all there is, because it sends to itself.
+    #[serde(skip)]
+    pub is_alone: bool,
 }
 
 /// All peers by name, and why the others are not there.
@@ -57,21 +65,21 @@ pub struct PeerRegistry {
 }
 
 impl PeerRegistry {
-    /// The floors and the other [built-in](built_in) peers.
-    pub fn built_in(noctule: &Path) -> Self {
-        let mut registry = Self { noctule: noctule.to_owned(), ..Self::default() };
-        let floors = floors::all().into_iter().map(|floor| (floor, true));
-        let others = built_in::all().into_iter().map(|peer| (peer, false));
-        for (peer, is_floor) in floors.chain(others) {
-            let description = peer.describe();
-            let name = description.name.clone();
-            let program = Program {
-                path: noctule.to_owned(),
-                arguments: vec!["lab".into(), "node".into(), name.clone()],
-            };
-            registry.entries.insert(name, Entry { program, description: description.into(), is_floor });
-        }
-        registry
+    /// No peers yet; `noctule` is the command itself.
+    pub fn new(noctule: &Path) -> Self {
+        Self { noctule: noctule.to_owned(), ..Self::default() }
+    }
+
+    /// Adds a peer that the command itself is when called as `noctule lab node NAME`.
+    pub fn add_built_in(&mut self, peer: &dyn Peer, is_floor: bool) {
+        let description = peer.describe();
+        let name = description.name.clone();
+        let program = Program {
+            path: self.noctule.clone(),
+            arguments: vec!["lab".into(), "node".into(), name.clone()],
+        };
+        let description = Offer::built_in(description, peer.support());
+        self.entries.insert(name, Entry { program, description, is_floor });
     }
 
     /// Adds a program by asking it who it is; if it cannot answer it counts as missing.
@@ -87,12 +95,13 @@ impl PeerRegistry {
         }
     }
 
-    /// What is missing of the way through DDS (a board's option `gateway = "dds"`), in a sentence.
-    pub fn missing_for_dds(&self) -> Option<String> {
-        let is_there = self.entries.contains_key(DDS_PEER) && !self.missing.contains_key(DDS_BRIDGE);
-        let names = [DDS_PEER, DDS_BRIDGE].into_iter();
+    /// What is missing of a need, in a sentence.
+    pub fn missing_for(&self, need: &Need) -> Option<String> {
+        let is_there = self.entries.contains_key(&need.peer) && !self.missing.contains_key(&need.program);
+        let names = [&need.peer, &need.program].into_iter();
         let mut known = names.filter_map(|name| Some(format!("{name} {}", self.missing.get(name)?)));
-        let unknown = || format!("no peer is called {DDS_PEER}; set NOCTULE_PEERS to a folder that has it");
+        let unknown =
+            || format!("no peer is called {}; set NOCTULE_PEERS to a folder that has it", need.peer);
         (!is_there).then(|| known.next().unwrap_or_else(unknown))
     }
 
@@ -113,6 +122,7 @@ fn greet(name: &str, program: &Program) -> Result<Offer, NodeFault> {
 
 impl Offer {
     fn of(hello: &Line) -> Self {
+        let values = |(name, words): (String, String)| (name, words.split(',').map(str::to_owned).collect());
         Self {
             version: hello.word("version").unwrap_or("unknown").to_owned(),
             links: hello.list("links"),
@@ -121,12 +131,13 @@ impl Offer {
             formats: hello.list("formats"),
             payload_bytes_max: hello.word("max_payload_bytes").and_then(|n| n.parse().ok()).unwrap_or(0),
             artificial_clock: hello.word("artificial_clock") == Some("1"),
+            options: hello.with_prefix("option.").into_iter().map(values).collect(),
+            needs: Vec::new(),
+            is_alone: hello.word("nodes") == Some("1"),
         }
     }
-}
 
-impl From<Description> for Offer {
-    fn from(description: Description) -> Self {
+    fn built_in(description: Description, support: Support) -> Self {
         Self {
             version: description.version,
             links: description.links,
@@ -136,6 +147,9 @@ impl From<Description> for Offer {
             payload_bytes_max: description.payload_bytes_max,
             // Built in, so behind our own harness, which takes the stamps.
             artificial_clock: true,
+            options: support.options,
+            needs: support.needs,
+            is_alone: support.is_alone,
         }
     }
 }

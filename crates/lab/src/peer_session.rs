@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use noctule::clock::LocalClock;
+use noctule_local_clock::LocalClock;
 use noctule_peer::{Line, Table};
 
 use crate::network::Network;
 use crate::node_process::{NodeFault, NodeProcess, Program};
 use crate::plan::CellPlan;
 use crate::serial_line::SerialLine;
-use crate::sync::trace::read_csv;
+use crate::trace::read_csv;
 use crate::trial::{NodeResult, NodeSettings, Settings};
 
 /// Discovery of a foreign middleware may take seconds; nothing healthy takes this long.

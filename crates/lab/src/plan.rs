@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::peer_registry::{Entry, PeerRegistry};
 use crate::run::Skipped;
 use crate::scenario::{Group, Scenario, ScenarioError, ScenarioFile, Smoke};
-use crate::{board_peers, busy_cores, library_peer, network, serial_line};
+use crate::{busy_cores, network, serial_line};
 
 /// Warm-up messages of a closed loop, at most.
 const WARM_UP_MESSAGES: u64 = 2_000;
@@ -361,8 +361,7 @@ impl Expander<'_> {
             cell.link = cell.link_by(&self.entry.description.links);
             cell.hosts = if cell.mode == "fan_out" { cell.nodes } else { 2 };
         }
-        if cell.peer == "memcpy" {
-            // One process copies for itself; there is nobody to send to.
+        if self.entry.description.is_alone {
             cell.nodes = 1;
             cell.cores.truncate(1);
         } else if matches!(cell.mode.as_str(), "round_trip" | "one_way") {
@@ -405,12 +404,16 @@ impl Expander<'_> {
             })
             .or_else(|| cell.across.as_ref().and_then(|_| network::emulator_unsupported(cell.hosts)))
             .or_else(|| {
-                let wanted = cell.options.get("reliability").filter(|_| cell.peer == library_peer::NAME)?;
-                offered("reliability", wanted, &library_peer::RELIABILITIES.map(String::from))
+                let mut limited = offer.options.iter();
+                limited.find_map(|(name, values)| offered(name, cell.options.get(name)?, values))
             })
             .or_else(|| {
-                let missing = board_peers::is_through_dds(&cell.options).then(|| self.registry.missing_for_dds())??;
-                Some(format!("gateway = \"dds\": {missing}"))
+                let mut needs = offer.needs.iter();
+                let needs = &mut needs.by_ref().filter(|need| cell.options.get(&need.option) == Some(&need.value));
+                needs.find_map(|need| {
+                    let missing = self.registry.missing_for(need)?;
+                    Some(format!("{} = \"{}\": {missing}", need.option, need.value))
+                })
             })
             .or_else(|| {
                 let absent = cell.cores.iter().find(|core| !self.cores.contains(core))?;
@@ -452,149 +455,4 @@ fn kept<T: Copy + PartialEq>(values: &[T], limit: &Option<Vec<T>>) -> Vec<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn expand(cells: &str, cores: &[u32], choice: &Choice) -> Result<Plan, ScenarioError> {
-        let text = format!("name = \"x\"\n{cells}");
-        let file = ScenarioFile::parse("s.toml", text)?;
-        let mut registry = PeerRegistry::built_in(Path::new("noctule"));
-        registry.add_missing("lcm", "lcm is not built; build it with `cargo xtask peers lcm`".into());
-        Plan::expand(&file, &registry, cores, choice)
-    }
-
-    #[test]
-    fn lists_stand_for_all_combinations() {
-        let cells = "[[cells]]\npeer = [\"udp\", \"tcp\"]\npayload_bytes = [64, 1024, 4096]\nwait = [\"spin\", \"block\"]\n";
-        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        assert_eq!(plan.cells.len(), 12);
-        assert_eq!(plan.cells[0].placement(), "0,1");
-        assert_eq!(plan.skipped, []);
-    }
-
-    #[test]
-    fn a_choice_of_peers_and_the_short_form_leave_cells_out() {
-        let cells = "[[cells]]\npeer = [\"udp\", \"tcp\"]\npayload_bytes = [64, 1024]\n[smoke]\npayload_bytes = [1024]\ntrials = 1\n";
-        let choice = Choice { peers: vec!["tcp".into()], smoke: true };
-        let plan = expand(cells, &[0, 1], &choice).unwrap();
-        assert_eq!(plan.cells.len(), 1);
-        let cell = &plan.cells[0];
-        assert_eq!((cell.peer.as_str(), cell.payload_bytes, cell.trials), ("tcp", 1024, 1));
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_skipped_by_name_and_once() {
-        let cells = "[[cells]]\npeer = [\"lcm\", \"udp\", \"cache_line\"]\npayload_bytes = [64, 100000]\nwait = \"spin\"\nplacement = \"same\"\n";
-        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        assert_eq!(plan.cells, []);
-        let reasons: Vec<String> = plan.skipped.iter().map(|s| format!("{}: {}", s.peer, s.why)).collect();
-        assert_eq!(
-            reasons,
-            [
-                "lcm: lcm is not built; build it with `cargo xtask peers lcm`",
-                "udp: spinning nodes that share a core would measure the scheduler's time slice; use block or hybrid",
-                "udp: carries at most 65507 B, not 100000 B",
-                "cache_line: carries at most 16 B, not 64 B",
-                "cache_line: carries at most 16 B, not 100000 B",
-            ]
-        );
-    }
-
-    #[test]
-    fn an_option_may_be_a_list_of_texts_and_numbers_of_which_the_short_form_keeps_some() {
-        let cells = "[[cells]]\npeer = \"serial_pump\"\noptions = { baud = [9600, \"19200\"], load = [\"none\", \"all\"] }\n\
-                     [smoke]\noptions = { baud = 9600 }\n";
-        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        let said = |cell: &CellPlan| format!("{} {}", cell.options["baud"], cell.options["load"]);
-        let all: Vec<String> = plan.cells.iter().map(said).collect();
-        assert_eq!(all, ["9600 none", "9600 all", "19200 none", "19200 all"]);
-        let short = expand(cells, &[0, 1], &Choice { smoke: true, ..Choice::default() }).unwrap();
-        assert_eq!(short.cells.iter().map(said).collect::<Vec<_>>(), ["9600 none", "9600 all"]);
-    }
-
-    #[test]
-    fn a_wrong_option_of_a_line_is_a_fault_of_its_group_and_not_a_cell_less() {
-        let fault = |options: &str| {
-            let cells = format!("[[cells]]\npeer = \"xrce\"\noptions = {{ {options} }}\n");
-            expand(&cells, &[0, 1], &Choice::default()).unwrap_err().to_string()
-        };
-        assert!(fault("board = 1").starts_with("s.toml:2:1: a serial line needs a speed"));
-        assert!(fault("baud = [9600, 1]").contains("baud = \"1\" is not between 50 and 12000000"));
-        assert!(fault("baud = 9600, load = \"7\"").contains("load: core 7 is not one this process may use"));
-        assert!(fault("baud = 9600, priority = \"30,100\"").contains("no list of numbers from 0 to 99"));
-    }
-
-    #[test]
-    fn unknown_peer_is_an_error_that_points_to_its_group() {
-        let error = expand("\n[[cells]]\npeer = \"ucp\"\n", &[0], &Choice::default()).unwrap_err();
-        assert!(
-            error.to_string().starts_with("s.toml:3:1: no peer is called \"ucp\"; there are cache_line, ")
-        );
-    }
-
-    #[test]
-    fn an_open_loop_sends_what_fits_its_time_and_is_late_after_a_period() {
-        let cells = "[[cells]]\npeer = \"udp\"\nrate_hz = [1, 1000]\nseconds = 2.5\n";
-        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        assert_eq!((plan.cells[0].messages, plan.cells[0].deadline_ns), (3, Some(1_000_000_000)));
-        assert_eq!((plan.cells[1].messages, plan.cells[1].deadline_ns), (2500, Some(1_000_000)));
-        assert_eq!(plan.cells[0].warm_up_messages, 1);
-    }
-
-    #[test]
-    fn what_flows_beside_lasts_longer_than_the_cell_and_may_be_another_peers() {
-        let cells = "[[cells]]\npeer = \"udp\"\nmode = \"one_way\"\nrate_hz = 1000\nseconds = 2\n\
-                     beside = { peer = \"tcp\", payload_bytes = 1000, rate_hz = 50, options = { y = \"2\" } }\noptions = { x = \"1\" }\n";
-        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        let cell = &plan.cells[0];
-        let beside = cell.beside.as_deref().unwrap();
-        assert_eq!((beside.peer.as_str(), beside.link.as_str(), beside.payload_bytes), ("tcp", "tcp", 1000));
-        assert!(beside.sending_seconds() > cell.sending_seconds() + 0.9, "{beside:?}");
-        assert_eq!(beside.options, BTreeMap::from([("y".to_owned(), "2".to_owned())]));
-        assert!(beside.beside.is_none());
-        let crowded =
-            cells.replace("payload_bytes = 1000", "payload_bytes = 70000").replace("\"tcp\"", "\"udp\"");
-        let plan = expand(&crowded, &[0, 1], &Choice::default()).unwrap();
-        assert_eq!(plan.skipped[0].why, "beside: carries at most 65507 B, not 70000 B");
-    }
-
-    #[test]
-    fn an_emulated_link_joins_every_node_of_a_fan_out_up_to_its_limit() {
-        let cells =
-            "[[cells]]\npeer = \"noctule\"\nlink = \"link:delay=2ms\"\nmode = \"fan_out\"\nnodes = [5, 27]\n";
-        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        let cell = &plan.cells[0];
-        assert_eq!((cell.link.as_str(), cell.hosts, cell.link_word().as_str()), ("udp", 5, "link:delay=2ms"));
-        assert_eq!(plan.skipped[0].why, "an emulated link joins at most 26 nodes, not 27");
-    }
-
-    #[test]
-    fn a_reliability_the_library_lacks_is_skipped_by_name() {
-        let cells = "[[cells]]\npeer = [\"noctule\", \"udp\"]\nlink = \"udp\"\noptions = { reliability = \"telepathic\" }\n";
-        let plan = expand(cells, &[0, 1], &Choice::default()).unwrap();
-        let offered = library_peer::RELIABILITIES.join(", ");
-        let why = format!("does not offer reliability telepathic; it offers {offered}");
-        assert_eq!(plan.skipped, [Skipped { peer: "noctule".into(), why }]);
-        assert_eq!(plan.cells.len(), 1, "others give the word a meaning of their own");
-    }
-
-    #[test]
-    fn the_warm_up_ends_by_number_or_by_time() {
-        let cells = "[[cells]]\npeer = \"udp\"\nrate_hz = [200, 100_000, 0]\n";
-        let text = format!("name = \"x\"\nwarm_up_seconds = 0.5\n{cells}");
-        let file = ScenarioFile::parse("s.toml", text).unwrap();
-        let registry = PeerRegistry::built_in(Path::new("noctule"));
-        let plan = Plan::expand(&file, &registry, &[0, 1], &Choice::default()).unwrap();
-        let sent: Vec<Option<u64>> = plan.cells.iter().map(CellPlan::warm_up_sent).collect();
-        assert_eq!(sent, [Some(100), Some(WARM_UP_MESSAGES), None]);
-    }
-
-    #[test]
-    fn a_core_this_process_may_not_use_is_named() {
-        let plan =
-            expand("[[cells]]\npeer = \"udp\"\nplacement = \"0,7\"\n", &[0, 1], &Choice::default()).unwrap();
-        assert_eq!(plan.skipped[0].why, "core 7 is not one this process may use ([0, 1])");
-    }
-}
+mod tests;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::path::Path;
 
-use noctule::clock::LocalClock;
 use noctule_link_emulator::source;
+use noctule_local_clock::LocalClock;
 use serde::Deserialize;
 use toml::Spanned;
 

@@ -10,7 +10,7 @@ use crate::plan::{Choice, Plan};
 use crate::run::{Host, Run, SCHEMA, ScenarioRecord, Skipped, ThresholdResult};
 use crate::samples::CellSamples;
 use crate::scenario::{ScenarioError, ScenarioFile, Threshold};
-use crate::{comparison_floor, doctor, host};
+use crate::{comparison_floor, host};
 
 /// Why a scenario could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub fn run(
         reply_timeout_ms: request.file.scenario.reply_timeout_ms,
     });
     let mut host = host::describe();
-    host.fingerprint = doctor::fingerprint(&doctor::examine());
+    host.fingerprint = noctule_doctor::fingerprint(&noctule_doctor::examine());
     let measured = Engine::new(registry, settings, interrupted)?.measure(&plans, observer)?;
     // Which runs were measured in turns with each other: a word no other run has.
     let interleaving = (requests.len() > 1).then(|| format!("{}-{}", host.started_at, std::process::id()));

@@ -65,6 +65,7 @@ mod key_file;
 mod node;
 mod notice;
 mod publisher;
+pub mod request;
 mod sample;
 mod stamp;
 mod statistics;
@@ -100,6 +101,7 @@ pub use publisher::{
     LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
     TypedPublisherBuilder,
 };
+pub use request::{CallError, Client, Failure, Reply, Request, RequestId, Server};
 pub use sample::{Age, Route, Sample, SampleInfo};
 pub use stamp::{StampClock, StampError};
 pub use statistics::{SubscriberCounters, SubscriberStatistics, TopicStatistics, WindowStatistics};
@@ -119,6 +121,12 @@ pub fn local_packet(name: &[u8], bytes: &mut [u8]) -> bool {
 #[doc(hidden)]
 pub fn by_udp_again(bytes: &[u8]) -> Option<Vec<u8>> {
     node::by_udp_again(bytes)
+}
+
+/// Reads the headers of a request and of a reply and writes them again; for the fuzzer.
+#[doc(hidden)]
+pub fn request_again(bytes: &[u8]) -> [Option<Vec<u8>>; 2] {
+    request::wire::again(bytes)
 }
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.

@@ -524,7 +524,11 @@ impl Shared {
         self.guard.is_in_child()
     }
 
-    fn note(&self, notice: Notice) {
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    pub(crate) fn note(&self, notice: Notice) {
         self.lock().note(notice);
     }
 

@@ -176,6 +176,15 @@ pub enum Notice {
         /// [`Refused`](Notice::Refused) or [`Unreadable`](Notice::Unreadable).
         refusal: Box<Notice>,
     },
+    /// A reply came to a call that had ended without it.
+    LateReply {
+        /// The service.
+        service: String,
+        /// The server's node.
+        node: NodeId,
+        /// How long after the call began.
+        since: Span,
+    },
     /// A publisher of this host did not let a subscriber read, and its samples cannot come by UDP either.
     Refused {
         /// The topic.
@@ -246,6 +255,7 @@ impl Notice {
             Notice::DeadlineMissed { .. } => "deadline_missed",
             Notice::Unreadable { .. } => "unreadable",
             Notice::ByUdp { .. } => "by_udp",
+            Notice::LateReply { .. } => "late_reply",
             Notice::Refused { .. } => "refused",
         }
     }
@@ -301,6 +311,11 @@ impl Notice {
                 f.write_str("; samples come by UDP instead")
             }
             Notice::Refused { topic, why } => write!(f, "topic {topic}: the publisher refuses: {why}"),
+            Notice::LateReply { service, node, since } => write!(
+                f,
+                "service {service}: a reply of node {node} came {:.0} ms after its request, when the call had ended; raise the deadline",
+                since.ns() as f64 / 1e6
+            ),
             notice => notice.describe_path(f),
         }
     }

@@ -471,6 +471,24 @@ impl Publisher {
         &self.topic.name
     }
 
+    /// Now on the node's clock.
+    pub(crate) fn now(&self) -> Instant<Local> {
+        self.shared.clock.now()
+    }
+
+    /// What its number is made of.
+    pub(crate) fn endpoint(&self) -> (NodeId, EndpointId) {
+        (self.shared.id(), self.topic.id)
+    }
+
+    /// Whether a sample of so many bytes would be published to the readers there are.
+    ///
+    /// # Errors
+    /// It is too long; this counts as refused.
+    pub(crate) fn check_bytes(&self, bytes: usize) -> Result<(), PublishError> {
+        self.check_length(bytes, self.topic.remote_readers.load(Ordering::Relaxed) > 0)
+    }
+
     /// Samples published so far.
     pub fn published(&self) -> u64 {
         self.sequence

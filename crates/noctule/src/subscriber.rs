@@ -35,6 +35,7 @@ use crate::age_histogram::AgeHistogram;
 use crate::deadline::DeadlineMissed;
 use crate::error::{NodeError, ReceiveError, TakeError};
 use crate::node::Shared;
+use crate::notice::Notice;
 use crate::publisher::span;
 use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
 use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
@@ -274,6 +275,21 @@ impl Subscriber {
     pub fn publishers(&mut self) -> usize {
         self.take_changes();
         self.sources.publishers()
+    }
+
+    /// Counts how often publishers came or went, as far as was noticed by taking samples.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The publishers matched, each once.
+    pub(crate) fn writers(&self) -> Vec<(NodeId, EndpointId)> {
+        self.sources.writers()
+    }
+
+    /// Reports something about the system, as the node's own notices are.
+    pub(crate) fn note(&self, notice: Notice) {
+        self.shared.note(notice);
     }
 
     /// How often the DEADLINE requested was missed: nothing came in time, from any publisher.

@@ -35,4 +35,6 @@ pub use line::{Line, LineError};
 pub use message::{HEADER_BYTES, Header, Outgoing, Touch, WARM_UP, parse};
 pub use serve::serve;
 pub use table::{SLOTS_MAX, Slot, Table, TableError};
-pub use transport::{Delegate, Deliver, Description, Open, Peer, PeerError, Role, Transport, Wait};
+pub use transport::{
+    Delegate, Deliver, Description, Need, Open, Peer, PeerError, Role, Support, Transport, Wait,
+};

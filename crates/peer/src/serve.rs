@@ -89,8 +89,9 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
         return Err(PeerError(format!("this peer speaks protocol {PROTOCOL}, not {protocol}")));
     }
     let description = peer.describe();
+    let support = peer.support();
     let waits: Vec<String> = description.waits.iter().map(ToString::to_string).collect();
-    Ok(Line::new("hello")
+    let hello = Line::new("hello")
         .with("name", description.name)
         .with("version", description.version)
         .with("links", description.links.join(","))
@@ -99,7 +100,12 @@ fn hello(peer: &dyn Peer, line: &Line) -> Result<Line, PeerError> {
         .with("formats", description.formats.join(","))
         .with("max_payload_bytes", description.payload_bytes_max)
         // This harness takes all stamps itself, so every peer that links it can.
-        .with("artificial_clock", 1))
+        .with("artificial_clock", 1)
+        .with_some("nodes", support.is_alone.then_some(1));
+    let values = |line: Line, (name, values): (&String, &Vec<String>)| {
+        line.with(&format!("option.{name}"), values.join(","))
+    };
+    Ok(support.options.iter().fold(hello, values))
 }
 
 /// The node that the lab wants, and the program that is it in the peer's place, if one is.

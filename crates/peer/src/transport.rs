@@ -21,6 +21,11 @@ pub trait Peer {
     /// Who it is and what it offers.
     fn describe(&self) -> Description;
 
+    /// What its options may be; by default the lab passes every option on and leaves the judgement to [`Peer::open`].
+    fn support(&self) -> Support {
+        Support::default()
+    }
+
     /// Creates everything one node needs, so that it can be found; connects nothing.
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError>;
 
@@ -91,6 +96,30 @@ pub struct Description {
     pub formats: Vec<String>,
     /// Largest message it carries.
     pub payload_bytes_max: u64,
+}
+
+/// What a peer supports beyond its [`Description`], so that the lab skips a cell by name instead of seeing it fail.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Support {
+    /// Options of which only these values are offered.
+    pub options: BTreeMap<String, Vec<String>>,
+    /// What values of options need beside the peer. Not part of `hello`: only a peer inside the command has needs.
+    pub needs: Vec<Need>,
+    /// Whether one node is all there is, because it sends to itself.
+    pub is_alone: bool,
+}
+
+/// What a value of an option needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Name of the option.
+    pub option: String,
+    /// Its value.
+    pub value: String,
+    /// The peer that must be built.
+    pub peer: String,
+    /// The program that the command builds when it is wanted first.
+    pub program: String,
 }
 
 /// Why a middleware call failed: a sentence that names the call and the way out.

@@ -68,6 +68,8 @@ pub(crate) struct Pending {
     pub(crate) sent_at: Instant<Local>,
     /// The receiver waits for it, and says so if it does not come.
     pub(crate) is_expected: bool,
+    /// Its acknowledgement may leave so much later.
+    pub(crate) ack_delay: Span,
 }
 
 /// How the path is at the moment.
@@ -109,12 +111,20 @@ const LOSSY_BLOCKS: u64 = 2;
 const ACK_DELAY_LOSS_MAX: f64 = 0.01;
 
 impl Path {
-    /// Whether the acknowledgement of a block must not be held back: where the deadline leaves no time to wait for it, and of some
-    /// blocks where it tells of losses or of a queue. What is missing is acknowledged at once, whatever is asked for.
-    pub(crate) fn needs_ack_soon(&self, deadline: Span, block: u64) -> bool {
+    /// How long the acknowledgement of a block may be held back: not at all where the deadline leaves no time to wait for it; where it tells
+    /// of losses or of a queue, until that of the next block that may not be held back. What is missing is acknowledged at once, whatever is asked for.
+    pub(crate) fn ack_delay(&self, deadline: Span, interval: Span, block: u64) -> Span {
+        let most = deadline / ACK_DELAY_PARTS;
         let slack = deadline - self.one_way - self.round;
-        let is_clean = self.channel.loss < ACK_DELAY_LOSS_MAX && !self.is_limited && !self.is_doubtful;
-        slack < deadline / ACK_DELAY_PARTS || !is_clean && block.is_multiple_of(LOSSY_BLOCKS)
+        let may_be_full = self.is_limited || self.is_doubtful;
+        if slack < most || may_be_full {
+            Span::ZERO
+        } else if self.channel.loss < ACK_DELAY_LOSS_MAX {
+            most
+        } else {
+            let later = (LOSSY_BLOCKS - block % LOSSY_BLOCKS) % LOSSY_BLOCKS;
+            most.min(interval * later as i64)
+        }
     }
 }
 
@@ -248,7 +258,7 @@ impl Block {
     }
 
     /// A symbol is sent in the datagram `packet`. Gives how often extra ones were before, if it is one.
-    pub(crate) fn sent(&mut self, symbol: u8, packet: u64, now: Instant<Local>) -> u8 {
+    pub(crate) fn sent(&mut self, symbol: u8, packet: u64, (now, ack_delay): (Instant<Local>, Span)) -> u8 {
         let is_first = usize::from(symbol) == self.unsent;
         // It knows when samples come, not of how many pieces they are nor what is sent again.
         let is_expected = is_first && self.samples as usize == self.symbols.len();
@@ -257,7 +267,9 @@ impl Block {
         } else {
             self.extras = self.extras.saturating_add(1);
         }
-        self.pending.push(Pending { packet, sent_at: now, is_expected });
+        // Whatever is sent again is acknowledged at once.
+        let ack_delay = if is_first { ack_delay } else { Span::ZERO };
+        self.pending.push(Pending { packet, sent_at: now, is_expected, ack_delay });
         (self.last_sent, self.due) = (now, now);
         self.extras
     }

@@ -15,6 +15,7 @@ use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::repair::{Price, Step, share_of_target};
+use crate::sent_counters::SentCounters;
 use crate::stream::{Bound, Local, Outgoing, StreamId};
 use crate::wire::{
     FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, block_number, symbol_of,
@@ -47,6 +48,10 @@ const STAMP_ERROR: Span = Span::from_us(10);
 pub(crate) const HEADER_BYTES: usize = 28;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
+/// No time between samples is taken to be shorter; and one sample may prove it to be as long as this, or twice what it was: a stream
+/// may begin with samples of one moment.
+const INTERVAL_LEAST: Span = Span::from_us(10);
+const INTERVAL_MOST_LEAST: Span = Span::from_ms(1);
 /// Bursts that last for all but this part of the time until the deadline are not outlived.
 const OUTAGE_PARTS: i64 = 8;
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
@@ -98,43 +103,6 @@ struct BoundStream {
     budget: RepairBudget,
     feasibility: Feasibility,
     counters: SentCounters,
-}
-
-/// What was sent of a stream with a deadline, to one other node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentCounters {
-    /// Samples.
-    pub samples: u64,
-    /// Datagrams that carried them, each counted once.
-    pub datagrams: u64,
-    /// Datagrams sent again.
-    pub repeats: u64,
-    /// Parity datagrams.
-    pub parity: u64,
-    /// Samples not known to have arrived in time.
-    pub failed: u64,
-    /// Samples not sent because their deadline had passed before.
-    pub expired: u64,
-}
-
-impl SentCounters {
-    /// Both together.
-    #[must_use]
-    pub fn plus(self, other: SentCounters) -> SentCounters {
-        SentCounters {
-            samples: self.samples + other.samples,
-            datagrams: self.datagrams + other.datagrams,
-            repeats: self.repeats + other.repeats,
-            parity: self.parity + other.parity,
-            failed: self.failed + other.failed,
-            expired: self.expired + other.expired,
-        }
-    }
-
-    /// Datagrams sent beyond those that carry each sample once, per one of those; 0 before the first.
-    pub fn redundancy(&self) -> f64 {
-        if self.datagrams == 0 { 0.0 } else { (self.repeats + self.parity) as f64 / self.datagrams as f64 }
-    }
 }
 
 /// A datagram to send.
@@ -260,7 +228,7 @@ impl BoundSending {
         counters: &mut LinkCounters,
     ) -> Option<Next> {
         self.note_wake(now);
-        let path = path(flight, self.lateness);
+        let path = path(flight, self.lateness, now);
         self.ready_at = flight.pace().ready_at();
         let turn = self.turn;
         for after in [true, false] {
@@ -273,11 +241,13 @@ impl BoundSending {
                 let carried = Carried { writer: *writer, position, index: symbol.into(), kind: Kind::Symbol };
                 let block = &mut stream.blocks[(position - stream.first) as usize];
                 let packet = flight.next_number();
-                let attempt = block.sent(symbol, packet, now);
                 let symbols = if block.is_closed() { block.symbols() } else { 0 };
-                let ack_soon = path.needs_ack_soon(stream.bound.deadline, position);
+                let deadline = stream.bound.deadline;
+                let ack_delay = path.ack_delay(deadline, stream.interval.unwrap_or(deadline), position);
+                let attempt = block.sent(symbol, packet, (now, ack_delay));
                 let block = block_number(position, symbols);
-                let place = Place { packet, block, symbol, symbols, attempt, ack_soon };
+                let place =
+                    Place { packet, block, symbol, symbols, attempt, ack_soon: ack_delay == Span::ZERO };
                 self.turn = *writer;
                 return Some(Next { carried, place });
             }
@@ -416,7 +386,8 @@ impl BoundStream {
             let latest = now - last;
             // Who stood still writes late what it should have, all at once.
             self.interval = Some(self.interval.map_or(latest, |smoothed| {
-                smoothed + (latest.clamp(smoothed / 2, smoothed * 2) - smoothed) / 8
+                let most = (smoothed * 2).max(INTERVAL_MOST_LEAST);
+                (smoothed + (latest.clamp(smoothed / 2, most) - smoothed) / 8).max(INTERVAL_LEAST)
             }));
         }
     }
@@ -574,7 +545,7 @@ fn cost(block: &Block) -> usize {
 }
 
 /// How the path is, with what can be relied on. One way is half a round trip only if the other side's clock is not known.
-fn path(flight: &Flight, lateness: Span) -> Path {
+fn path(flight: &Flight, lateness: Span, now: Instant<Local>) -> Path {
     let rounds = flight.round_trips().copied().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
     let round = rounds.highest() + lateness + STAMP_ERROR;
     let one_way = flight.ways_there().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
@@ -591,7 +562,7 @@ fn path(flight: &Flight, lateness: Span) -> Path {
         channel: flight.channel(),
         is_limited: flight.pace().limit_bytes_per_s().is_some(),
         is_doubtful: flight.pace().is_doubtful(),
-        may_repair: flight.pace().allows_repair(),
+        may_repair: flight.pace().allows_repair(flight.capacity_bytes_per_s(), now),
         soonest: flight.floor() / 2,
         capacity_bytes_per_s: flight.capacity_bytes_per_s(),
         lateness,

@@ -122,6 +122,8 @@ struct Packet {
     /// What it counts against the window.
     cost_bytes: usize,
     sent_at: Instant<Local>,
+    /// Bytes with a deadline that had left before it.
+    sent_before: u64,
     state: State,
 }
 
@@ -206,7 +208,8 @@ impl Flight {
                 forgotten = Some(packet.carried);
             }
         }
-        let cost_bytes = if carried.is_piece() { Flight::cost(bytes) } else { 0 };
+        let (cost_bytes, sent_before) =
+            (if carried.is_piece() { Flight::cost(bytes) } else { 0 }, self.pace.total_bytes());
         match carried.kind {
             Kind::Piece { .. } => self.window.sent(cost_bytes, now),
             Kind::Symbol => self.pace.sent(bytes, now),
@@ -216,7 +219,8 @@ impl Flight {
             self.progress_at = now;
         }
         self.in_flight_bytes += cost_bytes;
-        self.packets.push_back(Packet { carried, bytes, cost_bytes, sent_at: now, state: State::InFlight });
+        let (sent_at, state) = (now, State::InFlight);
+        self.packets.push_back(Packet { carried, bytes, cost_bytes, sent_at, sent_before, state });
         forgotten
     }
 
@@ -277,9 +281,9 @@ impl Flight {
                 (true, true) => {}
             }
             if number == newest {
-                let sent_at = packet.sent_at;
+                let (sent_at, sent_before) = (packet.sent_at, packet.sent_before);
                 left = Some(sent_at);
-                self.measure(sent_at, feedback, (came, now));
+                self.measure((sent_at, sent_before), feedback, (came, now));
             }
             (self.progress_at, self.doublings) = (now, 0);
         }
@@ -303,7 +307,7 @@ impl Flight {
     /// The newest packet that feedback names has been there and back.
     fn measure(
         &mut self,
-        sent_at: Instant<Local>,
+        (sent_at, sent_before): (Instant<Local>, u64),
         feedback: &Feedback,
         (came, now): (Instant<Local>, Instant<Local>),
     ) {
@@ -312,10 +316,11 @@ impl Flight {
         self.round_trips.measure(sample);
         self.reordering = self.reordering - self.reordering / REORDERING_FADES;
         self.path_delay.measure(sample, self.pace.queue_loses(), now);
-        self.pace.measure(sample, sent_at, &self.path_delay);
+        self.pace.measure(sample, (sent_at, sent_before), &self.path_delay);
         self.window.measure(trip, feedback.newest, &self.path_delay);
         let (packet, arrived_ns, arrived_bytes) = (feedback.newest, feedback.arrived_ns, self.arrived_bytes);
-        self.dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes });
+        let passage = Passage { packet, sent_at, arrived_ns, arrived_bytes };
+        self.dispersion.handle_arrival(passage, self.path_delay.noise());
     }
 
     /// Gives up what the time-out has passed for.

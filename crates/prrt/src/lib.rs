@@ -52,14 +52,15 @@ mod repaired;
 mod rhythm;
 mod round_trip;
 mod sending;
+mod sent_counters;
 mod stream;
 mod wire;
 
 pub use bound_receiving::ReceivedCounters;
-pub use bound_sending::SentCounters;
 pub use feasibility::Wish;
 pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
 pub use reach::{Feasible, Infeasible};
+pub use sent_counters::SentCounters;
 pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;
 

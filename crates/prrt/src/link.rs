@@ -8,13 +8,13 @@ use crate::arrivals::Arrivals;
 use crate::association::Association;
 use crate::block::ACK_DELAY_PARTS;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
-use crate::bound_sending::SentCounters;
 use crate::congestion::path_mtu::{PathMtu, Sizes};
 use crate::congestion::window::WindowLimits;
 use crate::feasibility::Wish;
 use crate::flight::Flight;
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, Sending};
+use crate::sent_counters::SentCounters;
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
 use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 

@@ -90,7 +90,8 @@ impl Prospect<'_> {
         if self.needed == 0 || self.now > self.hopeless {
             return Step::Rest;
         }
-        let answer = self.last_sent + self.path.round;
+        let answer =
+            self.last_sent + self.path.round + self.pending.last().map_or(Span::ZERO, |last| last.ack_delay);
         if self.needed > self.pending.len() {
             let is_answered_in_time = self.now + self.path.round <= self.latest;
             return match self.path.channel.memory() {
@@ -179,7 +180,7 @@ impl Prospect<'_> {
 
     /// Probability that the acknowledgement of a datagram that arrived would be here at this time, were it not lost.
     fn answered_by(&self, pending: &Pending, at: Instant<Local>) -> f64 {
-        self.path.rounds.share_within(at - pending.sent_at - self.path.lateness)
+        self.path.rounds.share_within(at - pending.sent_at - self.path.lateness - pending.ack_delay)
     }
 
     /// Probability that the acknowledgement of the datagram sent last comes before the last moment, if it arrived and none is lost.

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES, SentCounters};
+use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES};
 use crate::congestion::path_mtu::PathMtu;
 use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::history::{Queued, Stream, arrived};
 use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
 use crate::round_trip::RoundTrip;
+use crate::sent_counters::SentCounters;
 use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
 use crate::wire::{
     Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Head, Load, Numbers, PIECES_MAX, Probe, Service,

@@ -18,10 +18,7 @@ const STUDENT: f64 = 2.093;
 const KNOWN: &[(&str, &str)] = &[
     ("rate", "0.5 of the offer with a queue of 20ms"),
     ("rate", "0.5 of the offer with a policer"),
-    ("rate", "0.9 of the offer with a queue of 20ms"),
-    ("rate", "1.3 of the offer with a queue of 200ms"),
     ("drawn", "3"),
-    ("drawn", "11"),
 ];
 
 /// The cells that take milliseconds: the small load on each axis, and what the seed draws.

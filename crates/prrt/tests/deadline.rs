@@ -34,7 +34,8 @@ fn threads_that_are_held_up_now_and_then_cost_no_redundancy_all_the_time() {
     check(&outcome, 5);
     println!("residual {:.2e}, redundancy {:.4}", outcome.residual(), outcome.redundancy());
     assert!(outcome.residual() <= 2e-4, "{:.2e}", outcome.residual());
-    assert!(outcome.redundancy() <= 0.11, "{}", outcome.redundancy());
+    // 0.102 on average if every acknowledgement goes at once, which costs 1.93 bytes a payload byte instead of 1.79.
+    assert!(outcome.redundancy() <= 0.13, "{}", outcome.redundancy());
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn nobody_there_costs_the_data_and_the_extras_that_were_saved() {
 fn random_sessions_deliver_nothing_late_twice_or_damaged() {
     let seeds = seeds(0, 25);
     let (mut sent, mut on_time, mut held_bytes_max) = (0, 0, 0);
-    for seed in seeds.clone().chain([7_730]) {
+    for seed in seeds.clone().chain([7_730, 71_773]) {
         let outcome = session(seed);
         (sent, on_time) = (sent + outcome.sent, on_time + outcome.on_time);
         held_bytes_max = outcome.held_bytes_max.max(held_bytes_max);
@@ -179,21 +180,28 @@ fn session(seed: u64) -> Outcome {
 fn bursts_in_time_cost_no_more_misses_than_repeats_at_a_fixed_interval() {
     for burst_ms in [5, 10, 15, 30, 60] {
         let cell = Cell { burst_time: Span::from_ms(burst_ms), ..Cell::LOSSY };
-        let samples = 100_000;
-        let seed = 20 + burst_ms as u64;
-        let fixed = run_fixed(cell, samples, Span::from_ms(14), seed);
-        let outcome = run(cell, samples, seed);
-        check(&outcome, seed);
-        println!(
-            "burst {burst_ms} ms, seed {seed}: residual {:.2e} ({:.2e}), redundancy {:.3} ({:.3})",
-            outcome.residual(),
-            fixed.residual,
-            outcome.redundancy(),
-            fixed.redundancy
+        let seeds = 20 + burst_ms as u64..23 + burst_ms as u64;
+        let mean = |of: &dyn Fn(u64) -> (f64, f64)| {
+            let sum = seeds.clone().map(of).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            (sum.0 / 3.0, sum.1 / 3.0)
+        };
+        let (residual, redundancy) = mean(&|seed| {
+            let outcome = run(cell, 50_000, seed);
+            check(&outcome, seed);
+            (outcome.residual(), outcome.redundancy())
+        });
+        let fixed = mean(&|seed| {
+            let fixed = run_fixed(cell, 50_000, Span::from_ms(14), seed);
+            (fixed.residual, fixed.redundancy)
+        });
+        let what = format!(
+            "burst {burst_ms} ms, seeds {seeds:?}: residual {residual:.2e} ({:.2e}), redundancy {redundancy:.3} ({:.3})",
+            fixed.0, fixed.1
         );
+        println!("{what}");
         // By chance one in ten thousand more or less.
-        assert!(outcome.residual() <= 1.5 * fixed.residual + 1e-4, "burst {burst_ms} ms, seed {seed}");
-        assert!(outcome.redundancy() <= 2.0 * fixed.redundancy, "burst {burst_ms} ms, seed {seed}");
+        assert!(residual <= 1.5 * fixed.0 + 1e-4, "{what}");
+        assert!(redundancy <= 2.0 * fixed.1, "{what}");
     }
 }
 

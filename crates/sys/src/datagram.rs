@@ -30,9 +30,9 @@ struct ControlBuffer([u8; 64]);
 /// Of `linux/in6.h`.
 const IPV6_MULTICAST_ALL: libc::c_int = 29;
 
-/// Asks the kernel to stamp what arrives from now on.
+/// Asks the kernel to stamp what arrives from now on. One that cannot (an emulator of Linux) leaves the stamps out.
 pub fn stamp_arrivals(socket: &UdpSocket) -> io::Result<()> {
-    set_option(socket, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), 1)
+    known_option(socket, (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS), 1)
 }
 
 /// Datagrams are not fragmented from now on, whatever path MTU the kernel has cached (ip(7), `IP_PMTUDISC_PROBE`): the
@@ -68,13 +68,25 @@ fn set_option(
     if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// As [`set_option`], but one that this kernel does not know stays as it is.
+fn known_option(
+    socket: &UdpSocket,
+    option: (libc::c_int, libc::c_int),
+    value: libc::c_int,
+) -> io::Result<()> {
+    match set_option(socket, option, value) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
+        done => done,
+    }
+}
+
 /// Lets in datagrams of those groups only that this socket itself has joined (`IP_MULTICAST_ALL`, ip(7)); by default those
-/// come, too, that any other socket of the host has joined.
+/// come, too, that any other socket of the host has joined. Where the kernel lacks the option (IPv6 before Linux 4.20) they all come.
 pub fn only_joined_groups(socket: &UdpSocket) -> io::Result<()> {
     if socket.local_addr()?.is_ipv6() {
-        set_option(socket, (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL), 0)?;
+        known_option(socket, (libc::IPPROTO_IPV6, IPV6_MULTICAST_ALL), 0)?;
     }
-    set_option(socket, (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), 0)
+    known_option(socket, (libc::IPPROTO_IP, libc::IP_MULTICAST_ALL), 0)
 }
 
 /// Waits until a datagram (or an error) is there; false after `timeout_ns`, or when a signal came.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use noctule::clock::LocalClock;
-use noctule_lab::text_table;
+use noctule_lab_report::text_table;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use noctule_lab::report::panel::{MarkKind, Panel, PanelAxis, PanelMark, Spacing, Unit};
-use noctule_lab::report::pictures::write_sheet;
+use noctule_lab_report::panel::{MarkKind, Panel, PanelAxis, PanelMark, Spacing, Unit};
+use noctule_lab_report::pictures::write_sheet;
 use noctule_swarm::measures::Measures;
 use noctule_swarm::neighbours::Knowledge;
 use noctule_swarm::{Scenario, Simulation};

@@ -267,7 +267,7 @@ fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
     let exchange = |number: i64| {
         let at_ns = 900_000_000 + number * 10_000_000;
         let local_ns = at_ns + 1_000_000_000;
-        crate::sync::TraceRow {
+        crate::trace::TraceRow {
             exchange: noctule_time_sync::Exchange::from_ns(
                 local_ns,
                 at_ns + 40_000,

@@ -69,6 +69,11 @@ pub enum DescribeError {
 }
 
 impl Node {
+    /// Describes a type, see [`Shared::describe`].
+    pub(crate) fn describe_type<T: Message>(&self) {
+        self.shared.describe::<T>();
+    }
+
     /// Tells other nodes that ask what a type is made of; typed endpoints do it by themselves. Gives the type's hash,
     /// the one to open publishers and subscribers with.
     ///

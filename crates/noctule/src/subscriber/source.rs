@@ -130,6 +130,15 @@ impl Sources {
         self.list.iter().filter(|source| !source.has_ended).count()
     }
 
+    /// The same by node and number, each once.
+    pub(super) fn writers(&self) -> Vec<(NodeId, EndpointId)> {
+        let there = self.list.iter().filter(|source| !source.has_ended);
+        let mut writers: Vec<_> = there.map(|source| (source.node, source.writer)).collect();
+        writers.sort_unstable();
+        writers.dedup();
+        writers
+    }
+
     /// A new source follows the one there is, or was, of the same publisher.
     fn add(&mut self, mut source: Source) {
         let partner = (source.node, source.writer);

@@ -14,7 +14,7 @@ const TRAIN_PACKETS: u64 = 32;
 const TRAIN_LEAST: Span = Span::from_ms(30);
 /// What was sent more slowly than this is no train.
 const TRAIN_MAX: Span = Span::from_ms(100);
-/// Arrivals must be farther apart than this times what was sent, and this much longer.
+/// Arrivals must be farther apart than this times what was sent, and longer by this and by more than jitter explains.
 const STRETCH: f64 = 1.01;
 const STRETCH_LEAST: Span = Span::from_us(300);
 /// Trains of which the fastest is believed: a stall makes one slow.
@@ -48,8 +48,8 @@ impl Bandwidth {
         Some(self.trains.iter().fold(0.0, |most, &rate| rate.max(most))).filter(|rate| *rate > 0.0)
     }
 
-    /// The newest packet that feedback names, once.
-    pub(crate) fn handle_arrival(&mut self, last: Passage) {
+    /// The newest packet that feedback names, once; and by how much a delay may differ from another without a queue.
+    pub(crate) fn handle_arrival(&mut self, last: Passage, noise: Span) {
         let first = *self.first.get_or_insert(last);
         let sent = last.sent_at - first.sent_at;
         let arrived = Span::from_ns(last.arrived_ns.saturating_sub(first.arrived_ns));
@@ -63,7 +63,8 @@ impl Bandwidth {
             return;
         }
         let bytes = (last.arrived_bytes - first.arrived_bytes) as f64;
-        let stretched = arrived - sent > STRETCH_LEAST && arrived.as_s_f64() > sent.as_s_f64() * STRETCH;
+        let stretched =
+            arrived - sent > STRETCH_LEAST.max(noise) && arrived.as_s_f64() > sent.as_s_f64() * STRETCH;
         let known = self.bytes_per_s();
         let rate = if stretched {
             Some(bytes / arrived.as_s_f64())
@@ -84,11 +85,12 @@ mod tests {
 
     /// Packets of 1,000 bytes sent `sent_us` apart, that arrive `arrived_us` apart.
     fn train(dispersion: &mut Bandwidth, from: u64, packets: u64, (sent_us, arrived_us): (i64, i64)) {
+        let noise = Span::from_ms(1);
         for packet in from..from + packets {
             let number = packet as i64;
             let sent_at = Instant::from_ns(number * sent_us * 1_000);
             let (arrived_ns, arrived_bytes) = (number * arrived_us * 1_000, packet * 1_000);
-            dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes });
+            dispersion.handle_arrival(Passage { packet, sent_at, arrived_ns, arrived_bytes }, noise);
         }
     }
 
@@ -115,7 +117,7 @@ mod tests {
             arrived_ns: 400_000_000,
             arrived_bytes: 1_040_000,
         };
-        dispersion.handle_arrival(stall);
+        dispersion.handle_arrival(stall, Span::ZERO);
         assert!(dispersion.bytes_per_s().unwrap() > 9.9e6);
         train(&mut dispersion, 2_000, 9_000, (80, 80));
         assert!(dispersion.bytes_per_s().unwrap() > 12e6);

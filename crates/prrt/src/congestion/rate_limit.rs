@@ -77,6 +77,12 @@ const NEAR_CEILING: f64 = 0.9;
 /// What is offered is averaged over this, and fits if so much times it is less than what the path carries.
 const OFFERED_OVER: Span = Span::from_ms(500);
 const OFFERED_MARGIN: f64 = 1.05;
+/// Repairs may make a queue that lasts for this part of the deadline, for so long after there was doubt that the path is full. (Without
+/// doubt what the path carries is not known well: jitter and stalls stretch a train of datagrams, too.)
+const OWN_QUEUE_PARTS: i64 = 8;
+const DOUBT_MEMORY: Span = Span::from_s(20);
+/// Only round trips that are so many times longer than jitter explains count as such doubt.
+const CLEARLY: i64 = 2;
 /// No limit is lower: a datagram a second shows whether the path has recovered.
 const LIMIT_LEAST_BYTES_PER_S: f64 = 1_500.0;
 
@@ -107,6 +113,13 @@ pub(crate) struct RateLimit {
     retry_at: Instant<Local>,
     retry_after: Span,
     repairs: RepairBreaker,
+    /// Bytes sent so far; and the departure of the newest packet that met no queue, with the bytes sent before it.
+    total_bytes: u64,
+    unqueued: Option<(Instant<Local>, u64)>,
+    /// When there was doubt last.
+    doubted_at: Option<Instant<Local>>,
+    /// Round trips in a row that were clearly long.
+    clear_in_a_row: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -241,6 +254,10 @@ impl RateLimit {
             retry_at: now,
             retry_after: RETRY_FIRST,
             repairs: RepairBreaker::new(now),
+            total_bytes: 0,
+            unqueued: None,
+            doubted_at: None,
+            clear_in_a_row: 0,
         }
     }
 
@@ -264,9 +281,24 @@ impl RateLimit {
         self.pacer.ready_at(self.limit_bytes_per_s)
     }
 
-    /// Whether a repair may leave now.
-    pub(crate) fn allows_repair(&self) -> bool {
-        self.repairs.allows()
+    /// Whether a repair may leave now: not if repairs are what is lost, nor if it would stand in a queue of our own. All that left
+    /// since the last packet that met no queue must fit through the path in the time since, and a little.
+    pub(crate) fn allows_repair(&self, capacity_bytes_per_s: Option<f64>, now: Instant<Local>) -> bool {
+        let doubted = self.doubted_at.filter(|at| now - *at <= DOUBT_MEMORY);
+        let (Some(capacity), Some((left_at, before)), Some(_)) =
+            (capacity_bytes_per_s, self.unqueued, doubted)
+        else {
+            return self.repairs.allows();
+        };
+        let time = (now - left_at) + self.deadline / OWN_QUEUE_PARTS;
+        // A capacity below what is offered is no bound: either it is wrong, or there will be a limit.
+        let fits = capacity.max(self.offered.bytes_per_s) * time.as_s_f64();
+        self.repairs.allows() && (self.total_bytes - before) as f64 <= fits
+    }
+
+    /// Bytes of datagrams with a deadline sent so far.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 
     /// The application has so many bytes to send, which are worthless after the deadline.
@@ -279,6 +311,7 @@ impl RateLimit {
     /// A datagram with a deadline leaves.
     pub(crate) fn sent(&mut self, bytes: usize, now: Instant<Local>) {
         self.epoch.sent_bytes += bytes;
+        self.total_bytes += bytes as u64;
         self.sent.add(bytes, now);
         self.repairs.sent(bytes);
         self.pacer.count(self.limit_bytes_per_s, now);
@@ -299,9 +332,23 @@ impl RateLimit {
     }
 
     /// The round trip of what left at `sent_at`, already part of `path`.
-    pub(crate) fn measure(&mut self, round_trip: Span, sent_at: Instant<Local>, path: &PathDelay) {
-        self.long_in_a_row =
-            if is_long(round_trip - path.floor(), path) { self.long_in_a_row.saturating_add(1) } else { 0 };
+    pub(crate) fn measure(
+        &mut self,
+        round_trip: Span,
+        (sent_at, sent_before): (Instant<Local>, u64),
+        path: &PathDelay,
+    ) {
+        let queue = round_trip - path.floor();
+        if is_long(queue, path) {
+            self.long_in_a_row = self.long_in_a_row.saturating_add(1);
+        } else {
+            (self.long_in_a_row, self.unqueued) = (0, Some((sent_at, sent_before)));
+        }
+        let is_clear = queue > path.noise() * CLEARLY;
+        self.clear_in_a_row = if is_clear { self.clear_in_a_row.saturating_add(1) } else { 0 };
+        if self.is_doubtful() && self.clear_in_a_row >= LONG_IN_A_ROW {
+            self.doubted_at = Some(sent_at + round_trip);
+        }
         if let State::Testing(test) = &mut self.state
             && sent_at >= test.began
         {
@@ -478,7 +525,7 @@ mod tests {
         let (mut limit, mut path) = (RateLimit::new(Instant::MIN), PathDelay::new(Instant::MIN));
         for trip_ms in trips_ms {
             path.measure(Span::from_ms(*trip_ms), false, Instant::MIN);
-            limit.measure(Span::from_ms(*trip_ms), Instant::MIN, &path);
+            limit.measure(Span::from_ms(*trip_ms), (Instant::MIN, 0), &path);
         }
         limit
     }
@@ -507,7 +554,7 @@ mod tests {
             while let Some((when, n)) = heard.next_if(|(when, _)| *when == now) {
                 limit.arrived(115);
                 path.measure(Span::from_ms(when - 5 * n), false, at(now));
-                limit.measure(Span::from_ms(when - 5 * n), at(5 * n), &path);
+                limit.measure(Span::from_ms(when - 5 * n), (at(5 * n), 115 * n as u64), &path);
                 limit.handle_feedback(&path, None, at(now));
                 was_limited |= limit.limit_bytes_per_s().is_some();
             }

@@ -54,22 +54,28 @@ fn what_is_known_to_be_lost_is_sent_again_at_once_and_never_after_the_last_usefu
 #[test]
 fn nothing_is_sent_while_news_can_still_be_acted_on() {
     let path = path();
-    let first = [Pending { packet: 10, sent_at: at(0), is_expected: false }];
+    let first = [Pending { packet: 10, sent_at: at(0), is_expected: false, ack_delay: Span::ZERO }];
     assert_eq!(prospect(&path, &first, at(1)).step(), Step::Wait(at(20)));
     assert_eq!(prospect(&path, &first, at(22)).step(), Step::Wait(at(27)));
-    let again = [Pending { packet: 10, sent_at: at(28), is_expected: false }];
+    let again = [Pending { packet: 10, sent_at: at(28), is_expected: false, ack_delay: Span::ZERO }];
     assert_eq!(prospect(&path, &again, at(29)).step(), Step::Wait(at(48)));
 }
 
 #[test]
 fn without_hope_of_news_copies_are_spread_until_one_more_is_not_worth_its_price() {
     let path = path();
-    let mut pending = vec![Pending { packet: 10, sent_at: at(35), is_expected: false }];
+    let mut pending =
+        vec![Pending { packet: 10, sent_at: at(35), is_expected: false, ack_delay: Span::ZERO }];
     assert_eq!(prospect(&path, &pending, at(36)).step(), Step::Wait(at(40)));
     let mut sent = 0;
     while matches!(prospect(&path, &pending, at(50)).step(), Step::Send(_)) {
         sent += 1;
-        pending.push(Pending { packet: 14 + sent, sent_at: at(50), is_expected: false });
+        pending.push(Pending {
+            packet: 14 + sent,
+            sent_at: at(50),
+            is_expected: false,
+            ack_delay: Span::ZERO,
+        });
     }
     assert!((1..10).contains(&sent), "{sent}");
     let Step::Risk(risk, _) = prospect(&path, &pending, at(50)).step() else { panic!("it is enough") };
@@ -81,9 +87,9 @@ fn without_hope_of_news_copies_are_spread_until_one_more_is_not_worth_its_price(
 #[test]
 fn who_wakes_late_still_sends_what_may_be_in_time_and_without_a_pause() {
     let path = path();
-    let pending = [Pending { packet: 10, sent_at: at(49), is_expected: false }];
+    let pending = [Pending { packet: 10, sent_at: at(49), is_expected: false, ack_delay: Span::ZERO }];
     assert!(matches!(prospect(&path, &pending, at(51)).step(), Step::Send(_)));
-    let just_sent = [Pending { packet: 10, sent_at: at(50), is_expected: false }];
+    let just_sent = [Pending { packet: 10, sent_at: at(50), is_expected: false, ack_delay: Span::ZERO }];
     assert!(matches!(prospect(&path, &just_sent, at(50)).step(), Step::Send(_)));
 }
 
