@@ -328,6 +328,10 @@ impl State {
             }
         }
         self.message = message;
+        // What was found while sending: samples that do not reach their clients.
+        while let Some(event) = self.agent.poll_event() {
+            self.handle_event(event, line);
+        }
         is_blocked
     }
 

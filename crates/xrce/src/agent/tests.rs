@@ -442,10 +442,10 @@ fn a_client_that_starts_again_within_milliseconds_is_served_where_nothing_arrive
 fn a_sample_that_does_not_reach_its_client_is_an_event_with_its_size() {
     let mut bench = play(include_str!("../../../../vectors/xrce/subscribe.txt"));
     let object = bench.readers[0].object;
-    bench.client_says(HERE, &bytes(CREATE_CLIENT));
     bench
         .client_says(HERE, &bytes("81 01 00 00 08 01 10 00 00 0F 00 16 01 00 00 01 FF FF 00 00 00 00 00 00"));
     assert!(bench.sample(object, &[0; 9000]).iter().all(|message| message[4] != 9));
+    bench.drain();
     let told = bench.events.iter().filter_map(|event| match event {
         Event::Undeliverable { object, bytes, .. } => Some((*object, *bytes)),
         _ => None,
