@@ -24,7 +24,7 @@ fn main() -> Result<(), Failure> {
     let (dds, bus, count): (u32, u32, usize) = (dds.parse()?, bus.parse()?, count.parse()?);
     let is_read = rest.first().is_some_and(|word| word == "read");
     let node = Node::builder("many topics").domain(bus).open()?;
-    let participant = Participant::join(dds, Some(Ipv4Addr::LOCALHOST))?;
+    let participant = Participant::join(dds, Some(Ipv4Addr::LOCALHOST), "")?;
     let qos = noctule::Qos::default();
     let (mut writers, mut readers, mut publishers, mut subscribers) = (vec![], vec![], vec![], vec![]);
     for number in 0..count.div_ceil(2) {

@@ -13,8 +13,10 @@ use crate::cyclone::{DdsError, Neighbour, Participant};
 use crate::discovery_info::RosNode;
 use crate::plan::{DdsEndpoint, Direction, Plan, plan};
 use crate::ros_graph::{BusNodes, RosGraph};
+use crate::ros_variables::{self, RosVariableError};
 use crate::route::{Routes, statuses};
 use crate::rules::Rules;
+use crate::services::not_carried;
 use crate::shared::{RouteError, Shared};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
 use crate::type_hashes::TypeHashes;
@@ -32,6 +34,9 @@ pub enum BridgeError {
     /// A number that DDS has no ports for.
     #[error("DDS has no domain {0}; domains are 0 to 232")]
     Domain(u32),
+    /// A variable of ROS 2's.
+    #[error(transparent)]
+    Variable(#[from] RosVariableError),
     /// The DDS side.
     #[error(transparent)]
     Dds(#[from] DdsError),
@@ -50,7 +55,7 @@ pub struct BridgeConfig {
     pub domain: u32,
     /// Domain of the bus.
     pub bus_domain: u32,
-    /// DDS only over the interface with this address; else as Cyclone chooses, or `CYCLONEDDS_URI` says.
+    /// DDS only over the interface with this address; else as ROS 2's variables and `CYCLONEDDS_URI` say, or as Cyclone chooses.
     pub interface: Option<Ipv4Addr>,
     /// Which topics.
     pub rules: Rules,
@@ -95,11 +100,18 @@ impl Bridge {
         if config.domain > DOMAIN_MAX {
             return Err(BridgeError::Domain(config.domain));
         }
-        let participant = Participant::join(config.domain, config.interface)?;
+        let variable = |name: &str| std::env::var(name);
+        let ros = match config.interface {
+            Some(_) => String::new(),
+            None => ros_variables::discovery(variable)?,
+        };
+        let other_domain = ros_variables::other_domain(config.domain, variable)?;
+        let participant = Participant::join(config.domain, config.interface, &ros)?;
         let mut id = [0; 12];
         id.copy_from_slice(participant.guid());
         let node = Node::builder(&node_name(config.domain, &id)).domain(config.bus_domain).open()?;
         let shared = Arc::new(Shared::new(node, participant));
+        other_domain.iter().for_each(|notice| shared.notice_once(notice));
         let mut planner = Planner::new(&shared, config.rules)?;
         let thread = thread::Builder::new().name("noctule-dds".to_owned());
         let thread = thread.spawn(move || planner.work()).map_err(BridgeError::System)?;
@@ -215,7 +227,9 @@ impl Planner {
             false => {
                 let (dds, bus): (Vec<_>, Vec<_>) =
                     (dds.cloned().collect(), bus.map(|known| known.endpoint.clone()).collect());
-                plan(&dds, &bus, &self.rules, self.hashes.known())
+                let mut plan = plan(&dds, &bus, &self.rules, self.hashes.known());
+                plan.faults.extend(not_carried(&dds, &self.rules));
+                plan
             }
         };
         let mut inside = shared.lock();

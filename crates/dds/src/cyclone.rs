@@ -171,16 +171,16 @@ pub struct Participant {
 
 impl Participant {
     /// Joins a domain, over all interfaces or the one with this address. A loopback address is for tests: discovery
-    /// is unicast there. With `CYCLONEDDS_URI` set, what it says holds where no interface is named.
+    /// is unicast there. Where no interface is named `ros`, settings as XML, holds, and what `CYCLONEDDS_URI` says.
     ///
     /// # Errors
     /// What Cyclone says: a domain this process is in already, an interface that is not there, no socket.
-    pub fn join(domain: u32, interface: Option<Ipv4Addr>) -> Result<Participant, DdsError> {
+    pub fn join(domain: u32, interface: Option<Ipv4Addr>, ros: &str) -> Result<Participant, DdsError> {
         // Cyclone would only say "error".
         if let Some(address) = interface.filter(|address| UdpSocket::bind((*address, 0)).is_err()) {
             return Err(DdsError::Interface(address));
         }
-        let settings = name(&settings(interface))?;
+        let settings = name(&settings(interface, ros))?;
         // SAFETY: the string lives through the call; the rest are numbers and null for "default".
         unsafe {
             let domain_entity = c::dds_create_domain(domain, settings.as_ptr());

@@ -12,7 +12,7 @@ use crate::cyclone::{DdsError, Participant};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges};
 
 /// Notices that wait to be read.
-const NOTICES_MAX: usize = 64;
+const NOTICES_MAX: usize = 1024;
 /// Different notices that are told once.
 const TOLD_MAX: usize = 8192;
 

@@ -69,7 +69,10 @@ struct Process {
 
 impl Process {
     fn start(command: &mut Command) -> Process {
-        command.env("CYCLONEDDS_URI", LOOPBACK).stdin(Stdio::piped()).stdout(Stdio::piped());
+        if command.get_envs().all(|(name, _)| name != "CYCLONEDDS_URI") {
+            command.env("CYCLONEDDS_URI", LOOPBACK);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take(), child.stdout.take().unwrap());
         let (sender, lines) = channel();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use noctule::{Format, Node, NodeError, Publisher, Reliability, Subscriber, TypeDescription};
 use noctule_sys::clock::raw_ns;
 use noctule_timebase::Instant;
-use noctule_xrce::{Direction, Endpoint, EndpointId, Sample};
+use noctule_xrce::{ClientKey, Direction, Endpoint, EndpointId, ObjectId, Sample};
 
 use crate::ages::{Source, Stamped};
 use crate::names::{bus_topic, bus_type};
@@ -96,8 +96,17 @@ pub(crate) trait Inlet: Send + Sync {
 pub(crate) struct Bus {
     nodes: Arc<Nodes>,
     outlets: HashMap<EndpointId, Outlet>,
+    inlets: HashMap<EndpointId, Inward>,
+}
+
+/// A client's reader on the bus.
+#[derive(Debug)]
+struct Inward {
+    topic: String,
     /// Set to end the thread that waits for samples.
-    inlets: HashMap<EndpointId, Arc<AtomicBool>>,
+    ended: Arc<AtomicBool>,
+    /// The user knows that samples do not reach it.
+    is_told: bool,
 }
 
 /// A client's writer on the bus.
@@ -139,7 +148,8 @@ impl Bus {
             Direction::Read => {
                 let subscriber = subscriber(&node, names, endpoint).map_err(|error| fault(&error))?;
                 let ended = Arc::new(AtomicBool::new(false));
-                self.inlets.insert(endpoint.id, Arc::clone(&ended));
+                let inward = Inward { topic: topic.clone(), ended: Arc::clone(&ended), is_told: false };
+                self.inlets.insert(endpoint.id, inward);
                 let id = endpoint.id;
                 let spawned = thread::Builder::new()
                     .name(format!("reads {topic}").chars().take(15).collect())
@@ -155,8 +165,8 @@ impl Bus {
         match direction {
             Direction::Write => drop(self.outlets.remove(&endpoint)),
             Direction::Read => {
-                if let Some(ended) = self.inlets.remove(&endpoint) {
-                    ended.store(true, Ordering::Relaxed);
+                if let Some(inward) = self.inlets.remove(&endpoint) {
+                    inward.ended.store(true, Ordering::Relaxed);
                 }
             }
         }
@@ -165,7 +175,14 @@ impl Bus {
     /// Takes all endpoints off the bus.
     pub(crate) fn close_all(&mut self) {
         self.outlets.clear();
-        self.inlets.drain().for_each(|(_, ended)| ended.store(true, Ordering::Relaxed));
+        self.inlets.drain().for_each(|(_, inward)| inward.ended.store(true, Ordering::Relaxed));
+    }
+
+    /// The topic of a client's reader, when a sample does not reach it for the first time.
+    pub(crate) fn first_undeliverable(&mut self, client: ClientKey, object: ObjectId) -> Option<String> {
+        let is_it = |id: &EndpointId| id.client == client && id.object == object;
+        let (_, inward) = self.inlets.iter_mut().find(|(id, _)| is_it(id))?;
+        (!std::mem::replace(&mut inward.is_told, true)).then(|| inward.topic.clone())
     }
 
     /// How samples of this endpoint say when they were measured.

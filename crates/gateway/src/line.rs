@@ -328,6 +328,10 @@ impl State {
             }
         }
         self.message = message;
+        // What was found while sending: samples that do not reach their clients.
+        while let Some(event) = self.agent.poll_event() {
+            self.handle_event(event, line);
+        }
         is_blocked
     }
 
@@ -374,6 +378,15 @@ impl State {
                 let source = client.time.source(stamped, &sample, measured, arrived.local);
                 if !self.bus.publish(endpoint, &sample, source) {
                     self.too_large += 1;
+                }
+            }
+            Event::Undeliverable { client, object, bytes } => {
+                if let Some(topic) = self.bus.first_undeliverable(client, object) {
+                    let name = self.clients.get(&client).map_or("", |client| client.name.as_str());
+                    self.notice(&line.name, &format!(
+                        "client {client} {name}: a sample of topic {topic} with {bytes} bytes does not reach it: that is longer than \
+                         its messages (best effort), or more pieces than its history or 16 (reliable); raise its MTU or history"
+                    ));
                 }
             }
             Event::Exchanged { client, exchange } => {

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use noctule_xrce::ClientAddress;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt;
 
 use crate::line::{Line, Port, Sent, now};
 
@@ -93,7 +95,12 @@ impl Port for SharedTcpPort {
 impl TcpDriver {
     /// Listens on a port of all interfaces; 0 takes a free one.
     pub(crate) fn open(port: u16) -> io::Result<TcpDriver> {
-        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
+        // With SO_REUSEADDR, so that connections of a gateway before do not keep the port; IPv6, too, where the host has it.
+        let listener =
+            TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).or_else(|error| match error.kind() {
+                io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+                _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)),
+            })?;
         listener.set_nonblocking(true)?;
         Ok(TcpDriver { listener, connections: HashMap::new(), next: 1 })
     }
@@ -156,7 +163,10 @@ impl TcpDriver {
     }
 
     fn accept(&mut self, stream: TcpStream, port: &SharedTcpPort) {
-        let is_usable = stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
+        // However this process ends, the client is told by a reset: what it sends next fails, instead of going nowhere, and it connects
+        // again at once.
+        let has_reset = sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).is_ok();
+        let is_usable = has_reset && stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
         if !is_usable || self.connections.len() == CONNECTIONS_MAX {
             return;
         }

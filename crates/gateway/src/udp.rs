@@ -1,7 +1,7 @@
 //! A UDP port: any number of clients, each known by where its datagrams come from.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use noctule::sync::Arrivals;
@@ -21,13 +21,20 @@ const BATCH: usize = 64;
 
 /// The sending side of the socket.
 #[derive(Debug)]
-pub(crate) struct UdpPort(Arc<UdpSocket>);
+pub(crate) struct UdpPort {
+    socket: Arc<UdpSocket>,
+    is_ipv6: bool,
+}
 
 impl Port for UdpPort {
     fn send(&mut self, to: ClientAddress, message: &[u8]) -> Sent {
         if let ClientAddress::Socket(address) = to {
+            let address = match address {
+                SocketAddr::V4(four) if self.is_ipv6 => (four.ip().to_ipv6_mapped(), four.port()).into(),
+                as_it_is => as_it_is,
+            };
             // UDP may lose it here as anywhere; what matters is repeated.
-            let _ = self.0.send_to(message, address);
+            let _ = self.socket.send_to(message, address);
         }
         Sent::Done
     }
@@ -37,19 +44,22 @@ impl Port for UdpPort {
 #[derive(Debug)]
 pub(crate) struct UdpDriver {
     socket: Arc<UdpSocket>,
-    /// Hears who asks for agents; not there if another agent has the port for itself.
-    discovery: Option<UdpSocket>,
+    /// Whether addresses of IPv4 are written as ones of IPv6.
+    is_ipv6: bool,
+    /// Hear who asks for agents; not there if another program has the port for itself.
+    discovery: Vec<UdpSocket>,
     port: u16,
 }
 
 impl UdpDriver {
     /// Opens a port of all interfaces; 0 takes a free one.
     pub(crate) fn open(port: u16) -> io::Result<UdpDriver> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
+        let socket = any_socket(port)?;
+        let is_ipv6 = socket.local_addr()?.is_ipv6();
         socket.set_nonblocking(true)?;
         datagram::stamp_arrivals(&socket)?;
         let port = socket.local_addr()?.port();
-        Ok(UdpDriver { socket: Arc::new(socket), discovery: discovery_socket().ok(), port })
+        Ok(UdpDriver { socket: Arc::new(socket), is_ipv6, discovery: discovery_sockets(), port })
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -57,7 +67,7 @@ impl UdpDriver {
     }
 
     pub(crate) fn sender(&self) -> Box<UdpPort> {
-        Box::new(UdpPort(Arc::clone(&self.socket)))
+        Box::new(UdpPort { socket: Arc::clone(&self.socket), is_ipv6: self.is_ipv6 })
     }
 
     /// Reads until the line is stopped.
@@ -80,9 +90,9 @@ impl UdpDriver {
                 let Ok(Some(arrival)) = datagram::receive(&self.socket, &mut buffer) else { break };
                 let arrived = stamp_at(arrivals.handle(arrival.realtime_ns).ns());
                 let message = &buffer[..arrival.length_bytes.min(DATAGRAM_BYTES_MAX)];
-                line.handle_message(message, ClientAddress::Socket(arrival.from), arrived);
+                line.handle_message(message, ClientAddress::Socket(plain(arrival.from)), arrived);
             }
-            if let Some(discovery) = &self.discovery {
+            for discovery in &self.discovery {
                 self.answer_discovery(discovery, &mut buffer, line);
             }
         }
@@ -104,16 +114,58 @@ impl UdpDriver {
     }
 }
 
-fn discovery_socket() -> io::Result<UdpSocket> {
+/// An address of IPv4 as such, however the socket writes it: so clients are known and shown by it.
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(six) => match six.ip().to_ipv4_mapped() {
+            Some(four) => (four, six.port()).into(),
+            None => address,
+        },
+        SocketAddr::V4(_) => address,
+    }
+}
+
+/// The port of discovery: the group's, and this host's addresses', each with a socket of its own, so that nothing of the other
+/// groups on that port, which is one of DDS, arrives here. Those that cannot be had are left out.
+fn discovery_sockets() -> Vec<UdpSocket> {
+    let (group, port) = DISCOVERY;
+    let ours = interface::ipv4_addresses().unwrap_or_default();
+    let addresses: Vec<Ipv4Addr> = ours.into_iter().chain([Ipv4Addr::LOCALHOST]).collect();
+    let mut sockets: Vec<UdpSocket> = addresses
+        .iter()
+        .filter_map(|address| shared_socket(SocketAddr::from((*address, port))).ok())
+        .collect();
+    if let Ok(socket) = shared_socket(SocketAddr::from((group, port))) {
+        for address in &addresses {
+            // One that cannot do multicast is left out.
+            let _ = socket.join_multicast_v4(&group, address);
+        }
+        sockets.push(socket);
+    }
+    sockets
+}
+
+/// A socket on an address that other programs may have as well.
+fn shared_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    let (group, port) = DISCOVERY;
-    rustix::net::bind(&socket, &SocketAddr::from((group, port)))?;
+    rustix::net::bind(&socket, &address)?;
     let socket = UdpSocket::from(socket);
     socket.set_nonblocking(true)?;
-    for address in interface::ipv4_addresses()?.into_iter().chain([Ipv4Addr::LOCALHOST]) {
-        // One that cannot do multicast is left out.
-        let _ = socket.join_multicast_v4(&group, &address);
-    }
     Ok(socket)
+}
+
+/// A socket of all addresses, IPv6's too where the host has it.
+fn any_socket(port: u16) -> io::Result<UdpSocket> {
+    let both = || -> io::Result<UdpSocket> {
+        let socket = rustix::net::socket(AddressFamily::INET6, SocketType::DGRAM, None)?;
+        sockopt::set_ipv6_v6only(&socket, false)?;
+        rustix::net::bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))?;
+        Ok(UdpSocket::from(socket))
+    };
+    both().or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+        // A host without IPv6.
+        _ => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)),
+    })
 }

@@ -1,6 +1,6 @@
 //! A gateway and a client that is nothing but the bytes of `vectors/xrce/publish.txt`, over each kind of
 //! line.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -289,4 +289,92 @@ fn garbage_and_a_flood_do_not_keep_another_client_from_the_bus() {
         let _ = noisy.0.send(&[&garbage[..], &[number as u8; 20][..(number % 20) as usize]].concat());
     }
     speaks_over(&mut Persistent::to(port), &node);
+}
+
+#[test]
+fn clients_of_ipv6_are_on_the_bus() {
+    if UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this host has no IPv6");
+        return;
+    }
+    let node = node(4107);
+    let gateway = Gateway::builder().udp(0).tcp(0).attach(&node).unwrap();
+    let port = |kind: &str| gateway.ports().iter().find(|(of, _)| *of == kind).unwrap().1;
+    let socket = UdpSocket::bind("[::1]:0").unwrap();
+    socket.connect(("::1", port("udp"))).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    speaks_over(&mut Udp(socket), &node);
+    let stream = TcpStream::connect(("::1", port("tcp"))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    speaks_over(&mut Tcp(stream), &node);
+}
+
+#[test]
+fn a_tcp_client_knows_at_once_that_the_gateway_went_and_is_served_by_the_next() {
+    let node = node(4108);
+    let mut port = 0;
+    let mut before: Option<TcpStream> = None;
+    for _ in 0..3 {
+        // The same port each time, while connections of the gateway before are not forgotten yet.
+        let gateway = Gateway::builder().tcp(port).attach(&node).unwrap();
+        port = gateway.ports()[0].1;
+        if let Some(mut old) = before.take() {
+            let error = old.read(&mut [0; 8]).expect_err("a reset");
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        }
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        before = Some(stream.try_clone().unwrap());
+        speaks_over(&mut Tcp(stream), &node);
+    }
+}
+
+#[test]
+fn who_asks_one_host_for_agents_is_answered() {
+    let node = node(4109);
+    let _gateway = Gateway::builder().udp(0).attach(&node).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.send_to(&bytes("80 00 00 00 02 01 08 00 00 0B FF FD 02 00 00 00"), "127.0.0.1:7400").unwrap();
+    let mut answer = [0; 128];
+    let length = socket.recv(&mut answer).expect("an answer");
+    // INFO for that request, and at its end one address: this host's.
+    assert_eq!((answer[4], &answer[8..10]), (6, &[0, 0x0B][..]));
+    assert!(answer[length - 8..length].windows(5).any(|part| part == [1, 127, 0, 0, 1]), "{answer:02x?}");
+}
+
+#[test]
+fn a_sample_that_no_message_of_the_client_holds_is_named_with_topic_and_size() {
+    let (boards, node) = (node(4110), node(4110));
+    let gateway = Gateway::builder().udp(0).attach(&boards).unwrap();
+    let mut wire = Udp::to(gateway.ports()[0].1);
+    let conversation = include_str!("../../../vectors/xrce/subscribe.txt");
+    let messages = conversation.lines().filter_map(|line| line.strip_prefix("> "));
+    messages.take(8).for_each(|message| wire.send(&bytes(message)));
+    let end = std::time::Instant::now() + PATIENCE;
+    let reader = loop {
+        if let Some(known) = node.endpoints().into_iter().next() {
+            break known.endpoint;
+        }
+        assert!(std::time::Instant::now() < end, "no reader");
+        std::thread::park_timeout(Duration::from_millis(10));
+    };
+    let publisher = node.publisher(&reader.topic).type_name(&reader.type_name, 0);
+    let publisher = publisher.format(noctule::Format::Cdr).reliability(noctule::Reliability::Reliable);
+    let mut publisher = publisher.open().unwrap();
+    let end = std::time::Instant::now() + PATIENCE;
+    let mut sample = vec![0; 12_000];
+    sample[1] = 1;
+    let notice = loop {
+        publisher.publish(&sample).unwrap();
+        match gateway.poll_notice() {
+            Some(notice) if notice.contains("does not reach it") => break notice,
+            _ => std::thread::park_timeout(Duration::from_millis(10)),
+        }
+        assert!(std::time::Instant::now() < end, "no notice");
+    };
+    assert!(notice.contains(&format!("a sample of topic {} with 12004 bytes", reader.topic)), "{notice}");
+    // Once.
+    (0..20).for_each(|_| publisher.publish(&sample).unwrap());
+    assert!(std::iter::from_fn(|| gateway.poll_notice()).all(|notice| !notice.contains("does not reach")));
 }

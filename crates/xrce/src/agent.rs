@@ -192,7 +192,7 @@ impl Agent {
         }
         while let Some(key) = self.ready.pop_front() {
             let Some(client) = self.clients.get_mut(&key) else { continue };
-            if let Some(transmit) = client.session.poll_message(now, out, &mut self.agent.counters) {
+            if let Some(transmit) = client.session.poll_message(now, out, &mut self.agent) {
                 self.ready.push_back(key);
                 return Some(transmit);
             }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::description::SAMPLES_MAX;
+use crate::description::{SAMPLES_MAX, SERVICE_SAMPLES_MAX};
 use crate::event::{Local, Sample};
 use crate::wire::{Reader, RequestId, Truncated};
 
@@ -67,6 +67,11 @@ impl DataReader {
     pub(crate) fn new(depth: Option<u16>) -> DataReader {
         let samples_max = depth.map_or(SAMPLES_DEFAULT, |depth| usize::from(depth).clamp(1, SAMPLES_MAX));
         DataReader { samples: VecDeque::new(), samples_max, request: None }
+    }
+
+    /// Of a service: for requests or replies, of which none may be replaced.
+    pub(crate) fn of_service() -> DataReader {
+        DataReader { samples_max: usize::from(SERVICE_SAMPLES_MAX), ..DataReader::new(None) }
     }
 
     /// What the client asks for from now on.

@@ -11,6 +11,10 @@ pub const SAMPLES_MAX: usize = 32;
 /// Samples kept for who wants all of them: as many as a reader may have.
 pub const KEEP_ALL: u16 = SAMPLES_MAX as u16;
 
+/// Requests or replies kept for a replier or requester: as many clients may ask at once as an agent has. A request that a newer one
+/// replaced would never be answered.
+pub const SERVICE_SAMPLES_MAX: u16 = 256;
+
 /// Quality of service of a writer or reader, in the words of DDS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Qos {
@@ -32,8 +36,13 @@ impl Qos {
         Qos { reliable: writer, transient_local: writer, depth: None, deadline_ms: None, lifespan_ms: None }
     }
 
-    const SERVICE: Qos =
-        Qos { reliable: true, transient_local: false, depth: None, deadline_ms: None, lifespan_ms: None };
+    const SERVICE: Qos = Qos {
+        reliable: true,
+        transient_local: false,
+        depth: Some(SERVICE_SAMPLES_MAX),
+        deadline_ms: None,
+        lifespan_ms: None,
+    };
 }
 
 /// A topic by its DDS names.

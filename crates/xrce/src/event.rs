@@ -139,6 +139,15 @@ pub enum Event {
         /// When it was measured, by the client's clock, if the client is ours and says so.
         measured: Option<Instant<ClientClock>>,
     },
+    /// A sample does not reach its client, which takes no messages that long, or cannot hold as many pieces.
+    Undeliverable {
+        /// Its key.
+        client: ClientKey,
+        /// The reader it was for.
+        object: ObjectId,
+        /// Its length with the submessage's header.
+        bytes: usize,
+    },
     /// A client of ours completed an exchange of stamps, which the agent has asked for.
     Exchanged {
         /// Its key.

@@ -44,7 +44,7 @@ pub use agent::{Agent, ClientFigures, MESSAGE_BYTES_LEAST, REPLIES_MAX};
 pub use config::AgentConfig;
 pub use creation::References;
 pub use data_reader::SAMPLES_DEFAULT;
-pub use description::{KEEP_ALL, NAME_BYTES_MAX, Qos, SAMPLES_MAX, Service, Topic};
+pub use description::{KEEP_ALL, NAME_BYTES_MAX, Qos, SAMPLES_MAX, SERVICE_SAMPLES_MAX, Service, Topic};
 pub use event::{
     ClientAddress, ClientClock, Counters, Departure, Direction, Endpoint, EndpointId, Event, Exchange, Gone,
     Local, Sample, Stamp, Transmit, Wall,

@@ -178,7 +178,10 @@ impl Objects {
             }
             Description::Participant { .. } | Description::Topic(_) | Description::Group => {}
         }
-        let reading = reads.as_ref().map(|(_, qos)| DataReader::new(qos.depth));
+        let reading = reads.as_ref().map(|(_, qos)| match creation.description {
+            Description::Service(_) => DataReader::of_service(),
+            _ => DataReader::new(qos.depth),
+        });
         Ok(Object { creation, domain, serial: 0, writes, reads, reading })
     }
 

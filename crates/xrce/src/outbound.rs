@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use noctule_timebase::{Instant, Span};
 
 use crate::Local;
+use crate::wire::ObjectId;
 
 /// Messages on the way to a client of which nothing is known.
 pub const WINDOW_DEFAULT: usize = 4;
@@ -52,6 +53,8 @@ pub(crate) struct Outbound {
     window: usize,
     /// The last piece of the flight is on its way alone, this often so far.
     probes: Option<u32>,
+    /// The reader of the sample whose last piece that is.
+    probed: ObjectId,
     heartbeat_at: Option<Instant<Local>>,
     heartbeat_after: Span,
     /// The last heartbeat.
@@ -75,14 +78,14 @@ struct Message {
 #[derive(Clone, Debug)]
 enum Waiting {
     Single(Vec<u8>),
-    Pieces(Vec<Vec<u8>>),
+    Pieces(ObjectId, Vec<Vec<u8>>),
 }
 
 /// What an ACKNACK brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// A sample was given up because the client cannot hold it.
-    pub(crate) given_up: bool,
+    /// A sample was given up because the client cannot hold it: its reader and how many bytes its pieces have.
+    pub(crate) given_up: Option<(ObjectId, usize)>,
 }
 
 impl Outbound {
@@ -94,6 +97,7 @@ impl Outbound {
             waiting: VecDeque::new(),
             window: WINDOW_DEFAULT,
             probes: None,
+            probed: ObjectId([0, 0]),
             heartbeat_at: None,
             heartbeat_after: HEARTBEAT_FIRST,
             asked_at: None,
@@ -130,12 +134,12 @@ impl Outbound {
 
     /// Takes a message that nothing may be put behind.
     pub(crate) fn push_alone(&mut self, body: Vec<u8>) {
-        self.waiting.push_back(Waiting::Pieces(vec![body]));
+        self.waiting.push_back(Waiting::Pieces(ObjectId([0, 0]), vec![body]));
     }
 
-    /// Takes the pieces of one submessage, at most [`WINDOW_MAX`].
-    pub(crate) fn push_pieces(&mut self, pieces: Vec<Vec<u8>>) {
-        self.waiting.push_back(Waiting::Pieces(pieces));
+    /// Takes the pieces of one submessage for a reader, at most [`WINDOW_MAX`].
+    pub(crate) fn push_pieces(&mut self, object: ObjectId, pieces: Vec<Vec<u8>>) {
+        self.waiting.push_back(Waiting::Pieces(object, pieces));
     }
 
     /// Length of the next message to send, in bytes.
@@ -236,7 +240,7 @@ impl Outbound {
         while let Some(next) = self.waiting.front() {
             let count = match next {
                 Waiting::Single(_) => 1,
-                Waiting::Pieces(pieces) => pieces.len(),
+                Waiting::Pieces(_, pieces) => pieces.len(),
             };
             let is_probe = count > self.window && self.flight.is_empty();
             if !is_probe && self.flight.len() + count > self.window {
@@ -244,7 +248,10 @@ impl Outbound {
             }
             let pieces = match self.waiting.pop_front() {
                 Some(Waiting::Single(body)) => vec![body],
-                Some(Waiting::Pieces(pieces)) => pieces,
+                Some(Waiting::Pieces(object, pieces)) => {
+                    self.probed = object;
+                    pieces
+                }
                 None => return,
             };
             let last = pieces.len() - 1;
@@ -281,9 +288,9 @@ impl Outbound {
         // Dropped by the client, or lost on the way: it cannot be told, so it is tried again.
         self.flight[last].is_missed = true;
         if self.probes.is_some_and(|probes| probes >= PROBES_MAX) {
-            self.flight.clear();
+            let bytes = self.flight.drain(..).map(|message| message.body.len()).sum();
             (self.probes, self.heartbeat_at, self.heartbeat_after) = (None, None, self.patience());
-            return Outcome { given_up: true };
+            return Outcome { given_up: Some((self.probed, bytes)) };
         }
         Outcome::default()
     }

@@ -55,6 +55,12 @@ pub(crate) struct AgentContext {
 }
 
 impl AgentContext {
+    /// A sample of this many bytes, with its submessage header, does not reach the client.
+    pub(crate) fn tell_undeliverable(&mut self, client: ClientKey, object: ObjectId, bytes: usize) {
+        count(&mut self.counters.undeliverable);
+        self.tell(Event::Undeliverable { client, object, bytes });
+    }
+
     pub(crate) fn tell(&mut self, event: Event) {
         if self.events.len() < EVENTS_MAX {
             self.events.push_back(event);
@@ -202,7 +208,9 @@ impl Session {
         now: Instant<Local>,
     ) -> bool {
         let (at, before, messages_in) = &self.began;
-        let is_same = before == introduction && self.address == address;
+        // Only a network delivers late: on a serial line or a connection it is a client that started again.
+        let can_be_late = matches!(address, ClientAddress::Socket(_));
+        let is_same = can_be_late && before == introduction && self.address == address;
         is_same && self.messages_in > *messages_in && now - *at < COPY_AGE_MAX && !self.is_silent
     }
 
@@ -321,14 +329,14 @@ impl Session {
         &mut self,
         now: Instant<Local>,
         out: &mut Vec<u8>,
-        counters: &mut Counters,
+        agent: &mut AgentContext,
     ) -> Option<Transmit> {
         if self.is_blocked || self.is_silent {
             return None;
         }
-        let stamp = self.write_next(now, out, counters)?;
+        let stamp = self.write_next(now, out, agent)?;
         self.messages_out += 1;
-        count(&mut counters.sent);
+        count(&mut agent.counters.sent);
         let stamp = stamp.map(|at| Departure { client: self.key, at });
         Some(Transmit { to: self.address, stamp })
     }
@@ -338,10 +346,10 @@ impl Session {
         &mut self,
         now: Instant<Local>,
         out: &mut Vec<u8>,
-        counters: &mut Counters,
+        agent: &mut AgentContext,
     ) -> Option<Option<usize>> {
         if let Some(stream) = self.poll_acknowledgement() {
-            match self.turn(now, counters) {
+            match self.turn(now, agent) {
                 Turn::Other => {}
                 Turn::Nobody => return None,
                 Turn::Acknowledgement => {
@@ -358,7 +366,7 @@ impl Session {
             self.header(0, 0).write(out);
             return Some(answer::control(out, &control));
         }
-        self.fill_streams(now, counters);
+        self.fill_streams(now, agent);
         let header = self.header(0, 0);
         for (stream, outbound) in &mut self.outbound {
             if let Some((sequence, body)) = outbound.poll_message(now) {
@@ -390,11 +398,11 @@ impl Session {
     }
 
     /// Whose turn it is beside an acknowledgement that is due.
-    fn turn(&mut self, now: Instant<Local>, counters: &mut Counters) -> Turn {
+    fn turn(&mut self, now: Instant<Local>, agent: &mut AgentContext) -> Turn {
         if self.hold() == Span::ZERO || !self.control.is_empty() {
             return Turn::Acknowledgement;
         }
-        self.fill_streams(now, counters);
+        self.fill_streams(now, agent);
         let reliable = self.outbound.values_mut().find_map(|outbound| outbound.next_bytes(now));
         let best_effort = || self.best_effort.values().find_map(|stream| Some(stream.waiting.front()?.len()));
         self.ack_holding.turn(self.hold(), reliable.or_else(best_effort), now)
@@ -405,7 +413,7 @@ impl Session {
     }
 
     /// Moves samples that are due into streams that have room, each reader in its turn.
-    fn fill_streams(&mut self, now: Instant<Local>, counters: &mut Counters) {
+    fn fill_streams(&mut self, now: Instant<Local>, agent: &mut AgentContext) {
         let body_bytes_max = self.body_bytes_max();
         for (object, reading) in self.objects.readings(self.served) {
             let Some(request) = reading.due(now) else { continue };
@@ -419,7 +427,7 @@ impl Session {
                 let Some(sample) = reading.take(now) else { continue };
                 let body = answer::sample(request.id, object, &sample);
                 if body.len() > body_bytes_max {
-                    count(&mut counters.undeliverable);
+                    agent.tell_undeliverable(self.key, object, body.len());
                     continue;
                 }
                 best_effort.waiting.push_back(body);
@@ -430,8 +438,9 @@ impl Session {
                 }
                 let Some(sample) = reading.take(now) else { continue };
                 let body = answer::sample(request.id, object, &sample);
-                if !answer::push_reliable(outbound, body, body_bytes_max) {
-                    count(&mut counters.undeliverable);
+                let bytes = body.len();
+                if !answer::push_reliable(outbound, object, body, body_bytes_max) {
+                    agent.tell_undeliverable(self.key, object, bytes);
                     continue;
                 }
             }

@@ -7,8 +7,8 @@ use super::SAMPLE_BYTES_MAX;
 /// Participants on one loopback address, whose ports discovery asks.
 const LOOPBACK_PARTICIPANTS_MAX: u32 = 40;
 
-/// Cyclone's own settings, as XML.
-pub(super) fn settings(interface: Option<Ipv4Addr>) -> String {
+/// Cyclone's own settings, as XML; `ros` are those that ROS 2's variables ask for, after which Cyclone's own variable counts.
+pub(super) fn settings(interface: Option<Ipv4Addr>, ros: &str) -> String {
     let ours = format!("<Internal><MaxSampleSize>{SAMPLE_BYTES_MAX}B</MaxSampleSize></Internal>");
     match interface {
         Some(address) if address.is_loopback() => format!(
@@ -21,9 +21,10 @@ pub(super) fn settings(interface: Option<Ipv4Addr>) -> String {
         Some(address) => format!(
             "<General><Interfaces><NetworkInterface address=\"{address}\"/></Interfaces></General>{ours}"
         ),
-        None => match std::env::var("CYCLONEDDS_URI") {
-            Ok(theirs) if !theirs.trim().is_empty() => format!("{theirs},{ours}"),
-            _ => ours,
-        },
+        None => {
+            let theirs = std::env::var("CYCLONEDDS_URI").unwrap_or_default();
+            let parts = [ros, theirs.trim(), &ours];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
+        }
     }
 }

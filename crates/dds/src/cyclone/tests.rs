@@ -21,7 +21,7 @@ impl Participant {
 
 #[test]
 fn what_keep_last_overwrites_before_it_is_taken_is_counted_exactly() {
-    let here = Participant::join(199, Some(Ipv4Addr::LOCALHOST)).unwrap();
+    let here = Participant::join(199, Some(Ipv4Addr::LOCALHOST), "").unwrap();
     let (there, qos) = (here.beside(), Qos { reliability: Reliability::Reliable, ..Qos::default() });
     let mut reader = here.reader(TOPIC, &qos, "").unwrap();
     let writer = there.writer(TOPIC, &qos, "").unwrap();

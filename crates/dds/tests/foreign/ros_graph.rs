@@ -1,8 +1,10 @@
-//! ROS 2's list of nodes, written and read by Cyclone DDS's own serializer.
+//! ROS 2's list of nodes, written and read by Cyclone DDS's own serializer, and its variables.
+
+use std::process::Command;
 
 use noctule::{Format, Node};
 
-use super::{KEPT, Place, STRING, foreign, report_until};
+use super::{KEPT, Place, Process, STRING, foreign, report_until};
 
 #[test]
 fn nodes_of_the_bus_are_in_the_list_of_ros_and_those_of_ros_are_known_here() {
@@ -29,4 +31,69 @@ fn nodes_of_the_bus_are_in_the_list_of_ros_and_those_of_ros_are_known_here() {
     let list = place.program(program, "nodes", KEPT, &["1", "planner"]);
     assert_eq!(list.line(), "node /arm joint_3 0 0 ");
     assert!(list.end() && bridge.end());
+}
+
+#[test]
+fn with_the_range_localhost_programs_of_this_host_are_found_and_bad_variables_are_named() {
+    let Some((_, program)) = foreign().iter().find(|(name, _)| *name == "cyclone") else { return };
+    let place = Place::new(19);
+    let bridge = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noctule-dds"));
+        command.arg(place.dds.to_string()).args(["--bus-domain", &place.bus.to_string()]);
+        command.args(["--json", "--with-input", "--every", "0.2"]).env("CYCLONEDDS_URI", "");
+        command
+    };
+    // As rmw_cyclonedds sets its own Cyclone.
+    let settings = "<General><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
+        <MaxAutoParticipantIndex>32</MaxAutoParticipantIndex><Peers><Peer address=\"localhost\"/></Peers></Discovery>";
+    let mut writer = Command::new(program);
+    writer.args(["write", &place.dds.to_string(), "rt/chatter"]).args(KEPT).args(["5", "here"]);
+    let writer = Process::start(writer.env("CYCLONEDDS_URI", settings));
+    assert_eq!(writer.line(), "written");
+    let other = (place.dds + 1).to_string();
+    let found = Process::start(
+        bridge().env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST").env("ROS_DOMAIN_ID", other),
+    );
+    assert!(found.line().contains("\"dds\""));
+    let mut notice = String::new();
+    report_until(&found, "five samples", |report| {
+        notice.push_str(report["notice"].as_str().unwrap_or_default());
+        report["routes"][0]["samples"] == 5
+    });
+    assert!(notice.contains("but this bridge was given DDS domain"), "{notice}");
+    assert!(found.end() && writer.end());
+
+    let ran = bridge().env("ROS_AUTOMATIC_DISCOVERY_RANGE", "here").output().unwrap();
+    let expected = "noctule-dds: ROS_AUTOMATIC_DISCOVERY_RANGE is \"here\"; it can be SUBNET, LOCALHOST, SYSTEM_DEFAULT or OFF\n";
+    assert_eq!((ran.status.code(), String::from_utf8(ran.stderr).unwrap().as_str()), (Some(2), expected));
+}
+
+#[test]
+fn a_service_that_is_seen_and_does_not_pass_is_named_once() {
+    let Some((_, program)) = foreign().iter().find(|(name, _)| *name == "cyclone") else { return };
+    let place = Place::new(20);
+    let bridge = place.bridge(&[]);
+    let client = |topic: &str| {
+        let mut command = Command::new(program);
+        Process::start(command.args(["write", &place.dds.to_string(), topic]).args(KEPT).args(["1", "x"]))
+    };
+    let (asks, other) = (client("rq/add_two_intsRequest"), client("rq/talker/get_parametersRequest"));
+    let expected = [
+        "parameters of node /talker: not carried between DDS and the bus, as only topics are; call it from a program of ROS 2",
+        "service /add_two_ints: not carried between DDS and the bus, as only topics are; call it from a program of ROS 2",
+    ];
+    let mut came = Vec::new();
+    report_until(&bridge, "both", |report| {
+        came.extend(report["notice"].as_str().map(str::to_owned));
+        came.len() == 2
+    });
+    came.sort();
+    assert_eq!(came, expected);
+    // Again, and not a third time.
+    let again = client("rq/add_two_intsRequest");
+    report_until(&bridge, "all three", |report| {
+        assert!(report["notice"].is_null(), "{report}");
+        report["participants"] == 3
+    });
+    assert!(asks.end() && other.end() && again.end() && bridge.end());
 }

@@ -397,6 +397,63 @@ fn a_service_is_asked_and_answered() {
     assert!(bench.sample(ObjectId([0, 0x17]), &others).is_empty());
 }
 
+#[test]
+fn of_requests_of_many_clients_at_once_none_is_replaced() {
+    let mut bench = Bench::new();
+    bench.client_says(HERE, &bytes(CREATE_CLIENT));
+    bench
+        .client_says(HERE, &bytes("81 80 00 00 01 07 10 00 00 0A 00 11 01 03 00 00 02 00 00 00 00 00 00 00"));
+    // Replier 0x001 of service "s".
+    let mut message = bytes("81 80 01 00 01 07 28 00 00 0B 00 18 08 03 00 00 1A 00 00 00");
+    message.extend(bytes("02 00 00 00 73 00 00 00 02 00 00 00 41 00 00 00 02 00 00 00 42 00 00 00"));
+    message.extend(bytes("00 00 00 11"));
+    bench.client_says(HERE, &message);
+    let replier = *bench.readers.last().unwrap();
+    let request = |number: u8| Sample { body: Arc::from([number; 28]), is_little_endian: true };
+    (0..50).for_each(|number| bench.agent.handle_sample(replier, request(number), bench.now));
+    assert_eq!(bench.agent.counters().replaced, 0);
+    // The client asks for all on its best-effort stream.
+    let sent = bench
+        .client_says(HERE, &bytes("81 80 02 00 08 01 10 00 00 21 00 18 01 00 00 01 FF FF 00 00 00 00 00 00"));
+    let came: Vec<u8> = sent.iter().filter(|message| message[4] == 9).map(|message| message[12]).collect();
+    assert_eq!(came, (0..50).collect::<Vec<u8>>());
+    // The limit, and that it is counted.
+    (0..60).for_each(|_| (0..5).for_each(|_| bench.agent.handle_sample(replier, request(1), bench.now)));
+    assert_eq!(bench.agent.counters().replaced, 300 - u64::from(crate::SERVICE_SAMPLES_MAX));
+}
+
+#[test]
+fn a_client_that_starts_again_within_milliseconds_is_served_where_nothing_arrives_late() {
+    let participant = bytes("81 80 00 00 01 07 10 00 00 0A 00 11 01 03 00 00 02 00 00 00 00 00 00 00");
+    let socket = ClientAddress::Socket(std::net::SocketAddr::from(([127, 0, 0, 1], 9)));
+    for (from, is_served) in [(HERE, true), (ClientAddress::Connection(1), true), (socket, false)] {
+        let mut bench = Bench::new();
+        let has_status = |sent: &[Vec<u8>]| sent.iter().any(|message| message[4] == 5);
+        bench.client_says(from, &bytes(CREATE_CLIENT));
+        assert!(has_status(&bench.client_says(from, &participant)), "{from}");
+        bench.now += Span::from_ms(2);
+        bench.client_says(from, &bytes(CREATE_CLIENT));
+        // Number 0 again. Over a network it is a late copy for 100 ms.
+        assert_eq!(has_status(&bench.client_says(from, &participant)), is_served, "{from}");
+    }
+}
+
+#[test]
+fn a_sample_that_does_not_reach_its_client_is_an_event_with_its_size() {
+    let mut bench = play(include_str!("../../../../vectors/xrce/subscribe.txt"));
+    let object = bench.readers[0].object;
+    bench
+        .client_says(HERE, &bytes("81 01 00 00 08 01 10 00 00 0F 00 16 01 00 00 01 FF FF 00 00 00 00 00 00"));
+    assert!(bench.sample(object, &[0; 9000]).iter().all(|message| message[4] != 9));
+    bench.drain();
+    let told = bench.events.iter().filter_map(|event| match event {
+        Event::Undeliverable { object, bytes, .. } => Some((*object, *bytes)),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [(object, 9008)]);
+    assert_eq!(bench.agent.counters().undeliverable, 1);
+}
+
 /// As in `answer`.
 const IDENTITY_BYTES: usize = 24;
 

@@ -87,7 +87,12 @@ pub(super) fn sample(request: RequestId, object: ObjectId, sample: &Sample) -> V
 }
 
 /// Puts DATA into a reliable stream, in pieces if it must; false if there would be too many.
-pub(super) fn push_reliable(outbound: &mut Outbound, body: Vec<u8>, bytes_max: usize) -> bool {
+pub(super) fn push_reliable(
+    outbound: &mut Outbound,
+    object: ObjectId,
+    body: Vec<u8>,
+    bytes_max: usize,
+) -> bool {
     if body.len() <= bytes_max {
         // Alone: clients go on behind a requester's DATA in the wrong place.
         outbound.push_alone(body);
@@ -105,7 +110,7 @@ pub(super) fn push_reliable(outbound: &mut Outbound, body: Vec<u8>, bytes_max: u
         SubmessageWriter::begin(&mut message, id::FRAGMENT, flags).octets(piece);
         message
     });
-    outbound.push_pieces(pieces.collect());
+    outbound.push_pieces(object, pieces.collect());
     true
 }
 

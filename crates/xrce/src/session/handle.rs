@@ -282,9 +282,10 @@ impl Session {
     ) -> Result<(), Truncated> {
         let (first, missed, stream) = (reader.u16()?, u16::from_be_bytes(reader.octets()?), reader.u8()?);
         if let Some(outbound) = self.outbound.get_mut(&stream)
-            && outbound.handle_acknack(first, missed, context.arrived.local).given_up
+            && let Some((object, bytes)) =
+                outbound.handle_acknack(first, missed, context.arrived.local).given_up
         {
-            count(&mut agent.counters.undeliverable);
+            agent.tell_undeliverable(self.key, object, bytes);
         }
         Ok(())
     }
