@@ -21,16 +21,19 @@ pyo3::create_exception!(
     "A call has no response, or a reply came too late: one sentence that says why."
 );
 
+/// With the node that it belongs to: the last of them ends the node's thread.
+type OfNode<T> = (T, Arc<noctule::Node>);
+
 /// Calls one service, with messages as bytes of CDR. Made by ``Node.client``. One thread at a time may use it.
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct Client {
-    open: Mutex<Option<(RawClient, Arc<noctule::Node>)>>,
+    open: Mutex<Option<OfNode<RawClient>>>,
 }
 
 /// Serves one service, with messages as bytes of CDR. Made by ``Node.server``. One thread at a time may use it.
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct Server {
-    open: Mutex<Option<(RawServer, Arc<noctule::Node>)>>,
+    open: Mutex<Option<OfNode<RawServer>>>,
 }
 
 /// A response. ``bytes(reply)`` is its CDR.

@@ -37,7 +37,9 @@ fn sentence(service: &str) -> String {
         None if PARAMETERS.contains(&last) && !owner.is_empty() => format!("parameters of node {owner}"),
         None => format!("service {service}"),
     };
-    format!("{what}: not carried between DDS and the bus, as only topics are; call it from a program of ROS 2")
+    format!(
+        "{what}: not carried between DDS and the bus, as only topics are; call it from a program of ROS 2"
+    )
 }
 
 #[cfg(test)]
