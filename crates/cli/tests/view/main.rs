@@ -58,15 +58,14 @@ fn browser(test: &str) -> Option<Browser> {
     browser
 }
 
-/// Coloured pixels of a canvas: axes and grids are grey.
-fn coloured(page: &mut Page<'_>, canvas: &str) -> u64 {
-    let script = format!(
+/// Waits for so many coloured pixels of a canvas: axes and grids are grey.
+fn until_coloured(page: &mut Page<'_>, canvas: &str, least: u64) {
+    page.until(&format!(
         "(() => {{ const canvas = document.querySelector('{canvas}'); \
          const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data; let count = 0; \
          for (let i = 0; i < data.length; i += 4) count += data[i + 3] > 60 && Math.max(data[i], data[i + 1], data[i + 2]) - Math.min(data[i], data[i + 1], data[i + 2]) > 40; \
-         return count; }})()"
-    );
-    page.value(&script).as_u64().unwrap()
+         return count > {least}; }})()"
+    ));
 }
 
 #[test]
@@ -95,7 +94,7 @@ fn topics(page: &mut Page<'_>) {
     let rows = page.value("document.querySelectorAll('#body tr:not(.space)').length").as_u64().unwrap();
     assert!((10..60).contains(&rows), "{rows}");
     page.until("Number(document.querySelector('#body canvas').dataset.points) > 10");
-    assert!(coloured(page, "#body canvas") > 20);
+    until_coloured(page, "#body canvas", 20);
     page.picture(&picture("topics"));
     // One clock: ages are exact, and the page says so.
     let bound =
@@ -126,7 +125,7 @@ fn samples_and_curves(page: &mut Page<'_>, robot: &Robot) {
     page.key("4");
     page.until("plotsView.points.get('/sensors/s000 data').xs.length > 20");
     page.until("Number(document.querySelector('.chart').dataset.points) > 60");
-    assert!(coloured(page, ".chart canvas") > 300);
+    until_coloured(page, ".chart canvas", 300);
     page.picture(&picture("plots"));
     let shown = page.value("(() => { const { xs, ys } = plotsView.points.get('/sensors/s000 data'); return xs.map((x, at) => [x, ys[at]]); })()");
     let shown: Vec<(f64, f64)> = serde_json::from_value(shown).unwrap();
@@ -186,7 +185,7 @@ fn space(page: &mut Page<'_>) {
     // All of them hang together by transforms.
     page.until("[...sceneView.things.values()].every((thing) => sceneView.toShown(thing.frame) !== null)");
     page.value("sceneView.fit(); sceneView.paint()");
-    assert!(coloured(page, "#space") > 2_000);
+    until_coloured(page, "#space", 2_000);
     // The scan lies where the robot is: 0.6 m up, within its reach.
     let lidar = page.value("apply(sceneView.toShown('lidar'), [0, 0, 0])");
     assert!((lidar[2].as_f64().unwrap() - 0.6).abs() < 1e-6, "{lidar}");
@@ -258,7 +257,7 @@ fn a_recording_is_shown_at_any_moment() {
     let begin = truth.iter().position(|value| *value == shown[0]).unwrap();
     assert_eq!(shown, truth[begin..begin + shown.len()]);
     page.until("Number(document.querySelector('.chart').dataset.points) > 10");
-    assert!(coloured(&mut page, ".chart canvas") > 100);
+    until_coloured(&mut page, ".chart canvas", 100);
     page.picture(&picture("recording"));
     // Another moment, another picture.
     page.key("5");
