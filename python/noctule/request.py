@@ -16,7 +16,7 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 
-def _types(node: Node, request: type, response: type) -> dict[str, tuple[str, int]]:
+def _types(node: Node, request: type, response: type) -> dict[str, Any]:
     for cls in (request, response):
         node.describe(description(cls))
     return {
