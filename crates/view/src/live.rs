@@ -1,5 +1,6 @@
 //! The running system: a reader of every topic, the nodes and their clocks.
 
+mod definitions;
 mod round_trips;
 mod watch;
 
@@ -14,6 +15,7 @@ use crate::figures::Figures;
 use crate::sample::{ShownSample, ms};
 use crate::types::Types;
 
+use self::definitions::Definitions;
 use self::round_trips::RoundTrips;
 use self::watch::Watch;
 
@@ -40,6 +42,7 @@ pub struct Live {
     endpoints: Vec<KnownEndpoint>,
     names: BTreeMap<NodeId, String>,
     round_trips: RoundTrips,
+    definitions: Definitions,
 }
 
 /// A topic keeps its place as long as the view runs, so that its number means the same for all pages.
@@ -55,6 +58,7 @@ impl Live {
     pub fn new(node: Node, wanted: Vec<String>, types: Arc<Types>) -> Live {
         let node = Arc::new(node);
         let round_trips = RoundTrips::start(&node);
+        let definitions = Definitions::start(&node, &types);
         Live {
             node,
             types,
@@ -65,6 +69,7 @@ impl Live {
             endpoints: Vec::new(),
             names: BTreeMap::new(),
             round_trips,
+            definitions,
         }
     }
 
@@ -84,6 +89,7 @@ impl Live {
             let is_wanted = self.wanted.is_empty() || self.wanted.contains(&endpoint.topic);
             if endpoint.kind == EndpointKind::Writer && is_wanted {
                 self.follow(endpoint);
+                self.definitions.want(known.node, &endpoint.type_name, endpoint.type_hash);
                 published.insert(endpoint.topic.clone());
             }
             self.endpoints.push(known);

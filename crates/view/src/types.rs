@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use noctule_codegen::cdr::{self, Tree, WideStrings};
+use noctule_codegen::described::Described;
 use noctule_codegen::diagnostic::{Faults, Source};
 use noctule_codegen::hash::Hashes;
 use noctule_codegen::library::Library;
@@ -78,6 +79,22 @@ impl Types {
         {
             self.texts.insert(type_name.to_owned(), text.to_owned());
         }
+    }
+
+    /// A definition that a node has sent, whose hash was computed again from it.
+    pub fn add_described(&self, type_name: &str, hash: u64, described: Described) {
+        let Described { library, name } = described;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (type_name.to_owned(), hash);
+        // What was not found before is found now.
+        if known.len() < TYPES_LIMIT || known.contains_key(&key) {
+            known.insert(key, Ok(Arc::new(Decoder { library, name })));
+        }
+    }
+
+    /// Whether a decoder of a type is here already.
+    pub fn has(&self, type_name: &str, hash: u64) -> bool {
+        self.decoder(type_name, hash).is_ok()
     }
 
     /// The decoder of a type; `hash` is what the publisher announces, 0 for none.

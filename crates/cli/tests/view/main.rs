@@ -15,7 +15,7 @@ use noctule::Node;
 use noctule_devtools::{Browser, Page};
 use serde_json::json;
 
-use robot::{FAR, NUMBERS, PICTURE, Robot, pixel};
+use robot::{FAR, PICTURE, Robot, TOPICS_IN_ALL, pixel};
 
 /// One robot of 240 topics at a time: two cores are enough for one.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -76,7 +76,7 @@ fn every_view_shows_what_the_robot_publishes() {
     let view = View::start(&["--domain", "4510"]);
     let mut page = browser.open(&view.url);
     page.resize(1440, 860);
-    page.until(&format!("catalog.topics.filter((topic) => topic.live).length === {}", NUMBERS + 9));
+    page.until(&format!("catalog.topics.filter((topic) => topic.live).length === {}", TOPICS_IN_ALL));
     topics(&mut page);
     samples_and_curves(&mut page, &robot);
     graph_and_nodes(&mut page);
@@ -110,7 +110,7 @@ fn topics(page: &mut Page<'_>) {
     let bytes = page.value("Number(document.body.dataset.bytesPerSecond)");
     let draw = "(() => { const begin = performance.now(); for (let i = 0; i < 20; i += 1) topicsView.draw(); return (performance.now() - begin) / 20; })()";
     println!("drawing the table takes {} ms", page.value(draw));
-    println!("bytes a second to a page with {} topics: {bytes}", NUMBERS + 9);
+    println!("bytes a second to a page with {} topics: {bytes}", TOPICS_IN_ALL);
     assert!(bytes.as_f64().unwrap() < 1_250_000.0, "10 Mbit/s: {bytes}");
 }
 
@@ -120,6 +120,11 @@ fn samples_and_curves(page: &mut Page<'_>, robot: &Robot) {
     page.until("inspector.sample && inspector.sample.tree.linear_acceleration.z > 9");
     page.until("document.querySelectorAll('#inspector .way i').length === 4");
     page.picture(&picture("sample"));
+    // Of a type that its node described when it was asked.
+    page.value("topicsView.choose('/battery')");
+    page.until("inspector.sample && inspector.sample.tree.voltage === 24.5 && inspector.sample.tree.cells.length === 2");
+    page.value("topicsView.choose('/imu')");
+    page.until("inspector.sample && inspector.sample.tree.linear_acceleration");
     page.value("document.querySelector('#inspector [data-path=\"linear_acceleration.z\"]').click()");
     page.value("plotsView.add('/imu', 'linear_acceleration.x', 0); plotsView.add('/sensors/s000', 'data'); plotsView.add('/imu', '@age_ms')");
     page.key("4");

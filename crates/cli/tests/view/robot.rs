@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use noctule::{Node, Publisher, Reliability, Subscriber};
+use noctule::{Node, Publisher, Reliability, Subscriber, TypedPublisher};
 use noctule_view::types::{Decoder, Types};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Topics of plain numbers, beside those that are named below.
 pub(crate) const NUMBERS: usize = 230;
+/// Topics in all.
+pub(crate) const TOPICS_IN_ALL: usize = NUMBERS + TOPICS.len() + 1;
 /// The node whose clock is 5 s ahead of all others.
 pub(crate) const FAR: &str = "lidar_driver";
 const PERIOD_NS: i64 = 20_000_000;
@@ -54,7 +57,17 @@ impl Drop for Robot {
     }
 }
 
+noctule::message! {
+    /// Of a type that only its node knows.
+    #[derive(Debug, Serialize, Deserialize)]
+    pub(crate) struct Battery: "field_robot/msg/Battery" {
+        pub(crate) voltage: f64,
+        pub(crate) cells: Vec<f32>,
+    }
+}
+
 struct Body {
+    battery: TypedPublisher<Battery>,
     nodes: BTreeMap<&'static str, Node>,
     decoders: BTreeMap<&'static str, Arc<Decoder>>,
     publishers: BTreeMap<&'static str, Publisher>,
@@ -125,7 +138,8 @@ impl Body {
         // Does not match what the driver offers.
         let base = &nodes["base"];
         readers.push(base.subscriber("/scan").reliability(Reliability::Reliable).open().unwrap());
-        Body { nodes, decoders, publishers, numbers, _readers: readers }
+        let battery = nodes["base"].publisher("/battery").typed().open().unwrap();
+        Body { battery, nodes, decoders, publishers, numbers, _readers: readers }
     }
 
     fn send(&mut self, topic: &'static str, value: &Value) {
@@ -194,6 +208,7 @@ impl Body {
             self.points();
         }
         if tick.is_multiple_of(25) {
+            self.battery.publish(&Battery { voltage: 24.5, cells: vec![4.0, 4.1] }).unwrap();
             self.map();
             let poses: Vec<Value> = (0..40).map(|step| {
                 let phase = 0.3 * t + f64::from(step) * 0.05;

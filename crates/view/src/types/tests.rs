@@ -29,6 +29,24 @@ fn a_field_is_found_by_its_path() {
 }
 
 #[test]
+fn a_definition_that_a_node_sends_replaces_that_there_was_none() {
+    let types = Types::default();
+    assert!(!types.has("demo/msg/Level", 7));
+    let mut other = Types::default();
+    other.add_text("demo/msg/Level", b"float64 level\n");
+    let Decoder { library, name } = Arc::into_inner({
+        let found = other.decoder("demo/msg/Level", 0).unwrap();
+        drop(other);
+        found
+    })
+    .unwrap();
+    types.add_described("demo/msg/Level", 7, Described { library, name });
+    let tree = types.decoder("demo/msg/Level", 7).unwrap().decode("cdr", &point()[..12]).unwrap();
+    assert_eq!(number_at(&tree, "level"), Some(1.5));
+    assert!(!types.has("demo/msg/Level", 8));
+}
+
+#[test]
 fn a_definition_of_a_recording_goes_before_the_built_in_one() {
     let mut types = Types::default();
     let text = "MyPart part\n================\nMSG: demo/MyPart\nfloat64 level\n";
