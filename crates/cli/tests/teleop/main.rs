@@ -188,12 +188,14 @@ impl Pointer {
         }
     }
 
-    /// Moves the tool by this; after a stop, by what is left of it.
+    /// Moves the tool by this; after a stop, or where the arm lagged behind when it was looked at, by what is left of it.
     fn drag(&mut self, page: &mut Page<'_>, by_m: [f64; 2]) {
         let begin = position(page);
         let goal = [begin[0] + by_m[0], begin[1] + by_m[1]];
         let away = format!("Math.hypot(state.position[0] - {}, state.position[1] - {})", goal[0], goal[1]);
-        loop {
+        let at_rest = "Math.hypot(state.hand.position[0] - hand.p[0], state.hand.position[1] - hand.p[1]) < 1e-6 \
+             && Math.hypot(state.position[0] - state.goal[0], state.position[1] - state.goal[1]) < 1e-4";
+        for _ in 0..50 {
             self.press_anew(page);
             let here = position(page);
             let to = (
@@ -206,11 +208,12 @@ impl Pointer {
                 page.mouse("mouseMoved", at.0, at.1);
             }
             self.at = to;
-            page.until(&format!("{away} < 0.003 || state.mode !== 'engaged'"));
+            page.until(&format!("{away} < 0.003 || state.mode !== 'engaged' || {at_rest}"));
             if page.value(&format!("{away} < 0.003")) == true {
                 return;
             }
         }
+        panic!("the arm does not come to {goal:?}");
     }
 }
 
