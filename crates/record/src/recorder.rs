@@ -25,6 +25,10 @@ use crate::writer::{Recording, Stored, Topic, WriteError};
 pub const TOPICS_LIMIT: usize = 2048;
 /// A thread that waits for samples looks this often whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(200);
+/// A publisher's node is asked for so long what its type is made of before its topic is read; one that does not answer is not asked again.
+const DESCRIBED_WITHIN: Duration = Duration::from_millis(50);
+/// Nodes that did not answer.
+const SILENT_MAX: usize = 256;
 /// A chunk is written when it has so many bytes, or after [`CHUNK_EVERY`].
 const CHUNK_BYTES: usize = 4 << 20;
 /// Half of the second that a power cut may cost.
@@ -84,6 +88,8 @@ pub struct Recorder {
     takers: BTreeMap<String, JoinHandle<()>>,
     /// Topics that could not be opened, each reported once.
     refused: BTreeSet<String>,
+    /// Nodes that do not say what their types are made of.
+    silent: BTreeSet<NodeId>,
     writer: Option<JoinHandle<Result<(), WriteError>>>,
 }
 
@@ -147,8 +153,8 @@ impl Recorder {
             topics: BTreeMap::new(),
         };
         let writer = start_thread("noctule-record", move || writing.run())?;
-        let (takers, refused) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Recorder { node, selection, shared, takers, refused, writer: Some(writer) })
+        let (takers, refused, silent) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Ok(Recorder { node, selection, shared, takers, refused, silent, writer: Some(writer) })
     }
 
     /// Opens the topics that have appeared. Call it a few times a second. Returns a sentence for each topic that cannot be recorded, once.
@@ -162,6 +168,7 @@ impl Recorder {
                 continue;
             }
             let topic = endpoint.topic.clone();
+            self.ask(known.node, endpoint.type_hash);
             let opened = if self.takers.len() < TOPICS_LIMIT {
                 self.open(endpoint).map_err(|error| error.to_string())
             } else {
@@ -173,6 +180,18 @@ impl Recorder {
             }
         }
         sentences
+    }
+
+    /// A publisher may go as soon as its sample has a reader: what its type is made of is asked before, and kept by the node.
+    fn ask(&mut self, owner: NodeId, type_hash: u64) {
+        if type_hash == 0 || self.silent.contains(&owner) {
+            return;
+        }
+        let started = Timer::now();
+        let answer = self.node.type_description(owner, type_hash, DESCRIBED_WITHIN);
+        if answer.is_err() && started.elapsed() >= DESCRIBED_WITHIN && self.silent.len() < SILENT_MAX {
+            self.silent.insert(owner);
+        }
     }
 
     /// The files written so far are kept, whatever the limit on their age.
