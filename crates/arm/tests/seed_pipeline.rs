@@ -11,7 +11,7 @@ use noctule_arm::dh::Geometry;
 use noctule_arm::forward::{flange, rotation_xyz};
 use noctule_arm::inverse::inverse;
 use noctule_arm::pid::Gains;
-use noctule_arm::profile::ProfileLimits;
+use noctule_arm::profile::{Motion, Profile, ProfileLimits};
 use noctule_arm::trapezoid::{Trapezoid, TrapezoidLimits};
 use noctule_arm::{Joints, Pose, Vector, wrapped};
 
@@ -173,6 +173,28 @@ fn its_step_overshoots_as_published_and_is_too_fast_for_the_arm() {
         assert!((found.peak_v - peak_v).abs() < 1e-3);
         // A UR5's joints do 180 °/s.
         assert!(found.peak_rad_s > 3.0 * ProfileLimits::default().velocity_rad_s);
+    }
+}
+
+/// How long the same move of the joints takes under limits that a UR5 can keep, ms.
+fn under_limits_ms(y: f64, z: f64) -> f64 {
+    let (from, to) = (selected(&goal(0.1, y, z)), selected(&goal(0.0, y, z)));
+    let mut profile = Profile::new(ProfileLimits::default(), STEP_S, from);
+    let mut steps = 0;
+    while steps < 2_000 && (profile.motion().position_rad - to).amax() > 0.02 * (from - to).amax() {
+        profile.track(&Motion::at_rest(to));
+        steps += 1;
+    }
+    f64::from(steps) * STEP_S * 1e3
+}
+
+#[test]
+fn its_step_takes_longer_under_limits_that_the_arm_has() {
+    for (y, z) in [(0.285, -0.2), (0.1, 0.0)] {
+        let took_ms = under_limits_ms(y, z);
+        println!("y {y}, z {z}: within 2 % after {took_ms} ms");
+        // Without a limit of jerk 15 rad/s² would take 2·√(0.32/15) s = 292 ms for the shorter of the two.
+        assert!((240.0..500.0).contains(&took_ms), "{took_ms}");
     }
 }
 
