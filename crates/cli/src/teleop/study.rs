@@ -42,7 +42,7 @@ const LIVE_JOINT_DELAYS_MS: [f64; 8] = [2.0, 4.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0];
 /// For E3.
 const HUMAN_DELAYS_MS: [f64; 8] = [0.0, 50.0, 70.0, 100.0, 150.0, 200.0, 300.0, 400.0];
 
-/// For E4: skin, a tendon, wood, in orders of magnitude.
+/// For E4: from soft to stiff.
 const STIFFNESSES_N_M: [f64; 4] = [100.0, 300.0, 1_000.0, 2_000.0];
 
 /// Which experiment.
