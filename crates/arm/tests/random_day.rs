@@ -68,12 +68,14 @@ struct Operator {
     /// Its clock is wrong by this, and it claims to know it to this.
     clock_error: Span,
     claimed: Option<Span>,
+    clock_right_again: Instant<Controlling>,
     offset_m: Vector,
+    leaves: Instant<Controlling>,
 }
 
 impl Operator {
     fn drawn(random: &mut Random, number: u64, now: Instant<Controlling>) -> Operator {
-        let size_m = if random.chance(0.2) { random.uniform(0.2, 1.5) } else { random.uniform(0.02, 0.15) };
+        let size_m = if random.chance(0.3) { random.uniform(0.2, 1.5) } else { random.uniform(0.02, 0.15) };
         let reach_s = random.uniform(0.25, 1.5);
         let hand = match random.bits() % 3 {
             0 => Hand::Square { side_m: size_m, reach_s, rest_s: 0.1 },
@@ -92,7 +94,9 @@ impl Operator {
             silent_until: now,
             clock_error: Span::ZERO,
             claimed: Some(Span::from_us(100)),
+            clock_right_again: now,
             offset_m: Vector::zeros(),
+            leaves: now + Span::from_us((random.uniform(1.0, 30.0) * 1e6) as i64),
         }
     }
 
@@ -111,15 +115,18 @@ impl Operator {
         if random.chance(5e-5) {
             self.offset_m = Vector::from_fn(|_, _| random.uniform(-2.0, 2.0));
         }
-        if random.chance(1e-4) {
-            // Right, within its bound, far beyond it, or not known at all.
+        if random.chance(5e-5) {
+            // Within its bound, far beyond it, or not known at all.
             (self.clock_error, self.claimed) = match random.bits() % 5 {
                 0 => (Span::from_ms(8), Some(Span::from_ms(10))),
-                1 => (Span::from_s(5), Some(Span::from_us(100))),
-                2 => (Span::from_s(-5), Some(Span::from_us(100))),
-                3 => (Span::ZERO, None),
-                _ => (Span::ZERO, Some(Span::from_us(100))),
+                1 => (Span::from_ms(-8), Some(Span::from_ms(10))),
+                2 => (Span::from_s(5), Some(Span::from_us(100))),
+                3 => (Span::from_s(-5), Some(Span::from_us(100))),
+                _ => (Span::ZERO, None),
             };
+            self.clock_right_again = now + seconds(random, 0.1, 2.0);
+        } else if now >= self.clock_right_again {
+            (self.clock_error, self.claimed) = (Span::ZERO, Some(Span::from_us(100)));
         }
     }
 
@@ -199,8 +206,8 @@ impl Judge {
     fn handle_period(&mut self, now: Instant<Controlling>, stalled: bool, controller: &Controller) {
         let (config, state) = (controller.config(), controller.state());
         let (mode, rules, motion) = self.before;
-        let what =
-            || format!("seed {}, {:.4} s: {mode:?} to {:?}", self.seed, (now - START).as_s_f64(), state.mode);
+        let seed = self.seed;
+        let what = || format!("seed {seed}, {:.4} s: {mode:?} to {:?}", (now - START).as_s_f64(), state.mode);
         let grew = || rules.all().iter().sum::<u64>() < state.rules.all().iter().sum::<u64>();
         let moved = matches!(mode, Mode::Engaged | Mode::Releasing);
         let moves = matches!(state.mode, Mode::Engaged | Mode::Releasing);
@@ -296,7 +303,9 @@ fn minute(seed: u64) -> [u64; Rule::ALL.len()] {
             if random.chance(5e-5) {
                 network = Network::drawn(&mut random);
             }
-            if random.chance(1e-4) {
+            operators.retain(|operator| now < operator.leaves);
+            // One comes soon after the last has gone, a second one while there is another now and then.
+            if random.chance(if operators.is_empty() { 2e-3 } else { 2e-5 }) {
                 let number = random.bits() % 3;
                 operators.retain(|operator| operator.number != number);
                 operators.push(Operator::drawn(&mut random, number, now));
@@ -340,7 +349,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
 
 #[test]
 fn random_minutes_pass_no_rule_in_silence() {
-    let (first, seeds) = (from_environment("NOCTULE_SEED", 1), from_environment("NOCTULE_SEEDS", 1));
+    let (first, seeds) = (from_environment("NOCTULE_SEED", 1), from_environment("NOCTULE_SEEDS", 4));
     let mut total = [0_u64; Rule::ALL.len()];
     for seed in first..first + seeds {
         let found = minute(seed);
