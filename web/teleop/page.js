@@ -33,11 +33,17 @@ const socket = new LiveSocket(heard, (isOpen) => {
 });
 
 function heard(message) {
-  if (message.t === 'hello') { hello = message; element('subtitle').textContent = message.subtitle; }
+  if (message.t === 'hello') { hello = message; showWhat(message); }
   else if (message.t === 'analysis') { analysis = message; drawAnalysis(); }
   else if (message.t === 'taken') { operating = true; element('operate').textContent = 'Let go'; }
   else if (message.t === 'refused') { notice(message.why); }
   else if (message.t === 'state') take(message);
+}
+
+// A recording cannot be operated.
+function showWhat({ subtitle, replay }) {
+  element('subtitle').textContent = subtitle;
+  for (const id of ['operate', 'scale-label', 'drag']) element(id).hidden = replay;
 }
 
 // How well the page itself kept up since it was opened, ms, and when it turned red, ms of the server's clock.
@@ -71,6 +77,9 @@ function alarm() {
   return null;
 }
 
+// A number that is rounded to zero has no sign.
+const fixed = (value, digits) => value.toFixed(digits).replace(/^-(0\.?0*)$/, '$1');
+
 function figures(id, pairs) {
   const list = element(id);
   if (list.children.length !== pairs.length * 2) {
@@ -96,9 +105,9 @@ function drawPanels() {
   const joints = element('joints');
   row(joints, 0, ['', '°', '°/s', 'V']);
   state.joints.forEach((angle, index) => row(joints, index + 1, [
-    JOINTS[index][0], (angle * 180 / Math.PI).toFixed(2),
-    (state.velocity[index] * 180 / Math.PI).toFixed(1), state.voltage[index].toFixed(3)]));
-  const mm = (p) => p.map((x) => (x * 1000).toFixed(1)).join(', ');
+    JOINTS[index][0], fixed(angle * 180 / Math.PI, 2),
+    fixed(state.velocity[index] * 180 / Math.PI, 1), fixed(state.voltage[index], 3)]));
+  const mm = (p) => p.map((x) => fixed(x * 1000, 1)).join(', ');
   const error = Math.hypot(...state.goal.map((x, axis) => x - state.position[axis])) * 1000;
   figures('pose', [['tool, mm', mm(state.position)], ['goal, mm', mm(state.goal)], ['distance, mm', error.toFixed(2)],
     ['hand, mm', state.hand ? mm(state.hand.position) : '–'], ['hand, mm/s', state.hand ? (Math.hypot(...state.hand.velocity) * 1000).toFixed(0) : '–'],

@@ -361,7 +361,7 @@ impl Browser {
         }
     }
 
-    fn send(&mut self, value: serde_json::Value) {
+    pub(crate) fn send(&mut self, value: serde_json::Value) {
         self.0.send(Message::text(value.to_string())).unwrap();
     }
 }

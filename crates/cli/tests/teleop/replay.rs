@@ -3,7 +3,7 @@
 use noctule_arm::validate::Rule;
 use noctule_teleop::messages::{ArmState, PoseCommand};
 use noctule_teleop::recording::{Recorder, SampleTimes};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bad_days::Browser;
 use crate::processes::{Process, alone};
@@ -36,6 +36,11 @@ fn a_recording_is_shown_with_its_stop_and_begins_anew() {
     let name = file.to_string_lossy().into_owned();
     let mut page = Process::start("page", 4_451, &["--no-open", "--replay", &name]);
     let mut browser = Browser::open(&page.line());
+    // There is nothing to operate.
+    assert_eq!(browser.until(|said| said["t"] == "hello")["replay"], true);
+    browser.send(json!({ "t": "take" }));
+    let refused = browser.until(|said| said["t"] == "refused");
+    assert!(refused["why"].as_str().unwrap().contains("a recording"), "{refused}");
     let is = |frame: &Value, mode: &str| frame["t"] == "state" && frame["mode"] == mode;
     let moving = browser.until(|frame| is(frame, "engaged"));
     assert_eq!(moving["age_ms"], 20.5);
