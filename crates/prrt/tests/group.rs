@@ -225,6 +225,37 @@ fn who_loses_far_more_than_the_others_is_set_apart_and_taken_back_when_it_recove
     }
 }
 
+/// Bytes a second that 1,200 B at 200 Hz are, headers counted.
+const OFFERED_BYTES_PER_S: f64 = 1_276.0 * 200.0;
+
+#[test]
+fn who_has_a_path_of_half_the_rate_is_not_sent_twice_as_much() {
+    for slow in [1, 2, 4] {
+        let terms = Terms::of(4, 19);
+        let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
+        for number in 1..=slow {
+            swarm.reader(number).policer = Some(swarm::Policer::new(OFFERED_BYTES_PER_S / 2.0));
+        }
+        swarm.run(Span::from_s(20));
+        let before = swarm.sender_counters();
+        let (wire_before, published) = (swarm.writer().bytes, swarm.writer().published.len());
+        swarm.run(Span::from_s(20));
+        let counters = swarm.sender_counters();
+        let sent =
+            |counters: noctule_prrt::group::SenderCounters| counters.parity_asked + counters.parity_unasked;
+        let parity = (sent(counters) - sent(before)) as f64 / (counters.datagrams - before.datagrams) as f64;
+        let payload = (swarm.writer().published.len() - published) * terms.payload_bytes;
+        let wire = (swarm.writer().bytes - wire_before) as f64 / payload as f64;
+        println!(
+            "{slow} slow: parity {parity:.3} of data, wire {wire:.3}, {:?} {counters:?}",
+            swarm.writer().changes
+        );
+        for number in 1..=4 {
+            println!("reader {number}: residual {:.4}", swarm.outcome(number, 4_000).residual);
+        }
+    }
+}
+
 #[test]
 fn a_picture_in_pieces_is_repaired_for_all_at_once() {
     let interval = Span::from_ms(50);

@@ -177,6 +177,12 @@ impl Members {
         self.served().map(Member::loss).collect()
     }
 
+    /// Who loses most of those served.
+    pub(super) fn slowest(&self) -> Option<MemberId> {
+        let served = self.members.iter().filter(|(_, member)| member.state == State::Hears);
+        served.max_by(|(_, a), (_, b)| a.loss().total_cmp(&b.loss())).map(|(id, _)| *id)
+    }
+
     /// The share that one loses.
     pub(super) fn loss(&self, id: MemberId) -> f64 {
         self.members.get(&id).map_or(0.0, Member::loss)
@@ -195,8 +201,10 @@ impl Members {
     /// Sets apart who costs the others too much, and takes back who no longer would.
     fn judge(&mut self, id: MemberId, block: usize, now: Instant<Local>) {
         let Some(member) = self.members.get(&id) else { return };
-        let others =
-            self.members.iter().filter(|(other, member)| **other != id && member.state == State::Hears);
+        // Two that lose much hide behind each other; whom it costs something are those that lose less.
+        let others = self.members.iter().filter(|(other, served)| {
+            **other != id && served.state == State::Hears && served.loss() < member.loss() / 2.0
+        });
         let mut losses: Vec<f64> = others.map(|(_, member)| member.loss()).collect();
         let without = expected(&losses, block);
         let (state, loss, packets) = (member.state, member.loss(), member.packets);
