@@ -47,7 +47,8 @@ const SAVED_MAX: f64 = 8.0;
 #[derive(Debug)]
 pub(super) struct GroupRate {
     state: State,
-    /// What the slowest had reported when the window began.
+    /// The slowest, and what it had reported when the window began.
+    slowest: Option<MemberId>,
     window: Option<Begin>,
     retry_at: Instant<Local>,
     retry_after: Span,
@@ -55,7 +56,6 @@ pub(super) struct GroupRate {
 
 #[derive(Clone, Copy, Debug)]
 struct Begin {
-    member: MemberId,
     newest: u32,
     received: u32,
     at: Instant<Local>,
@@ -86,7 +86,18 @@ enum State {
 
 impl GroupRate {
     pub(super) fn new(now: Instant<Local>) -> GroupRate {
-        GroupRate { state: State::Free, window: None, retry_at: now, retry_after: RETRY_FIRST }
+        GroupRate { state: State::Free, slowest: None, window: None, retry_at: now, retry_after: RETRY_FIRST }
+    }
+
+    /// Whose reports count.
+    pub(super) fn slowest(&self) -> Option<MemberId> {
+        self.slowest
+    }
+
+    /// It is not served any more: what is known of its path says nothing of the others'.
+    pub(super) fn forget(&mut self) {
+        self.slowest = None;
+        self.begin(State::Free);
     }
 
     /// Parity per datagram of data at most; `None` if the path is not known to be full.
@@ -121,13 +132,16 @@ impl GroupRate {
         offered_per_s: f64,
         now: Instant<Local>,
     ) {
-        let begin = *self.window.get_or_insert(Begin { member, newest, received, at: now });
+        if self.slowest.replace(member) != Some(member) {
+            self.window = None;
+        }
+        let begin = *self.window.get_or_insert(Begin { newest, received, at: now });
         let (packets, time) = (ahead(newest, begin.newest), now - begin.at);
-        // Another one is the slowest, or it counts anew.
-        if begin.member != member || packets < 0 {
+        // It counts anew.
+        if packets < 0 {
             self.window = None;
         } else if packets >= WINDOW_PACKETS && time >= WINDOW {
-            self.window = Some(Begin { member, newest, received, at: now });
+            self.window = Some(Begin { newest, received, at: now });
             let arrived = ahead(received, begin.received).clamp(0, packets);
             let [sent, arrived] = [packets, arrived].map(|count| f64::from(count) / time.as_s_f64());
             self.judge(Window { sent, arrived }, offered_per_s, now);

@@ -214,7 +214,11 @@ impl GroupSender {
             self.counters.impossible += 1;
             return;
         }
-        if self.members.slowest() == Some(member) {
+        let slowest = self.rate.slowest();
+        if slowest.is_some_and(|slowest| !self.members.hears(slowest)) {
+            self.rate.forget();
+        }
+        if self.members.slowest(slowest) == Some(member) {
             let offered_per_s =
                 self.offered.map_or(0.0, |(interval, datagrams)| datagrams / interval.as_s_f64().max(1e-6));
             self.rate.handle_report(member, (report.newest, report.received), offered_per_s, now);
@@ -258,7 +262,8 @@ impl GroupSender {
         let packet = self.members.sent(now);
         self.rate.sent();
         let decided = block.decided.max(block.unasked);
-        let symbol = Symbol { packet, block: number, kind, decided, round_trip, left, bytes };
+        let report_every_s = self.members.report_every_s();
+        let symbol = Symbol { packet, block: number, kind, decided, round_trip, left, report_every_s, bytes };
         let GroupConfig { session, writer, .. } = self.config;
         Datagram { session, writer, body: Body::Symbol(symbol) }.encode(out);
         self.counters.bytes += (out.len() - before) as u64;
@@ -306,6 +311,7 @@ impl GroupSender {
             decided: 0,
             round_trip: Span::ZERO,
             left: Span::ZERO,
+            report_every_s: self.members.report_every_s(),
             bytes: &[],
         };
         let GroupConfig { session, writer, .. } = self.config;
