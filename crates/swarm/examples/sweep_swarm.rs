@@ -70,7 +70,8 @@ fn main() {
         row(Cell { rate_hz, transport, ..USUAL }, "bound");
     }
     heading("Transports over range");
-    for (power_dbm, transport) in POWERS_DBM.into_iter().flat_map(|power| TRANSPORTS.map(|name| (power, name)))
+    for (power_dbm, transport) in
+        POWERS_DBM.into_iter().flat_map(|power| TRANSPORTS.map(|name| (power, name)))
     {
         WAYS[1..].iter().for_each(|way| row(Cell { power_dbm, transport, ..USUAL }, way));
     }
