@@ -82,6 +82,7 @@ pub fn ci() -> Result<(), String> {
 /// Runs a core's random simulation from `count` seeds, `first` the first.
 pub fn sim(core: &str, first: u64, count: u64) -> Result<(), String> {
     let test = match core {
+        "arm" => "-p noctule-arm --test random_day",
         "discovery" => "-p noctule-discovery --test random_swarms",
         "prrt" => "-p noctule-prrt --test deadline random_sessions",
         "relay" => "-p noctule --lib node::seats",
@@ -94,7 +95,7 @@ pub fn sim(core: &str, first: u64, count: u64) -> Result<(), String> {
         }
         other => {
             return Err(format!(
-                "no simulation is called \"{other}\"; there are discovery, group, prrt, relay, time-sync and xrce"
+                "no simulation is called \"{other}\"; there are arm, discovery, group, prrt, relay, time-sync and xrce"
             ));
         }
     };
@@ -143,6 +144,7 @@ pub fn soak() -> Result<(), String> {
     shell::run(
         "cargo run --release --quiet -p noctule-swarm --example soak_swarm scenarios/swarm_design_point.toml 1 1000 bound",
     )?;
+    shell::run("NOCTULE_SEEDS=1440 cargo test --release -p noctule-arm --test random_day -- --nocapture")?;
     loom()?;
     shell::run("NOCTULE_KILLS=1000 cargo test --release -p noctule --test killed")?;
     sanitizers(None)?;
