@@ -62,6 +62,7 @@ mod deadline;
 mod dispatcher;
 mod error;
 mod key_file;
+mod link_report;
 mod node;
 mod notice;
 mod publisher;
@@ -83,6 +84,7 @@ pub use age_histogram::{AGE_HISTOGRAM_BYTES, AgeHistogram};
 pub use deadline::DeadlineMissed;
 pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
 pub use error::{NodeError, PublishError, ReceiveError, TakeError};
+pub use link_report::LinkReport;
 pub use noctule_discovery::{
     Counters as DiscoveryCounters, Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason,
     Reliability, incompatible,

@@ -26,6 +26,8 @@ pub(crate) use self::watch::{AGE_PATH, BOUND_PATH};
 pub const TOPICS_LIMIT: usize = 512;
 /// Notices kept.
 const NOTICES_LIMIT: usize = 64;
+/// Links shown.
+const LINKS_LIMIT: usize = 1_024;
 /// Mismatches shown.
 const MISMATCHES_LIMIT: usize = 64;
 
@@ -258,7 +260,28 @@ impl Live {
                 "capacity_bytes_per_s": path.and_then(|path| path.capacity_bytes_per_s),
             })
         });
-        json!({ "t": "nodes", "nodes": nodes.collect::<Vec<_>>() })
+        json!({ "t": "nodes", "nodes": nodes.collect::<Vec<_>>(), "links": self.links() })
+    }
+
+    /// Links that nodes have to others, as they report them.
+    fn links(&self) -> Vec<Value> {
+        let name = |id: NodeId| match self.names.get(&id) {
+            Some(name) => name.clone(),
+            None if id == self.node.id() => "this view".to_owned(),
+            None => id.to_string(),
+        };
+        let links = self.round_trips.links().into_iter().take(LINKS_LIMIT).map(|(from, link)| {
+            json!({
+                "from": name(from), "from_id": from.to_string(), "to": name(link.to), "to_id": link.to.to_string(),
+                "rtt_ms": link.round_trip.map(|trip| ms(trip.ns())),
+                "loss": link.loss,
+                "capacity_bytes_per_s": link.capacity_bytes_per_s,
+                "sent": link.sent_datagrams,
+                "extras": link.extra_datagrams,
+                "received": link.received_datagrams,
+            })
+        });
+        links.collect()
     }
 }
 
