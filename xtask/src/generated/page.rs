@@ -20,6 +20,8 @@ const SHOWN: [(&str, &str); 5] = [
 ];
 /// Samples that only one of the two readers has may come so often.
 const TRIES: usize = 50;
+/// What a program prints.
+type Printed = Lines<BufReader<ChildStdout>>;
 
 /// Skips by name where Chromium is absent.
 pub(super) fn look(topics: usize) -> Result<(), String> {
@@ -79,7 +81,7 @@ fn same(page: &mut Page<'_>, topic: &str) -> Result<(u64, u64), String> {
 }
 
 /// The first line is there when the program works.
-fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> Result<String, String> {
+fn next(lines: &mut Printed) -> Result<String, String> {
     let line = lines.next().ok_or("a program ended before its line")?;
     line.map_err(|e| format!("a program cannot be read: {e}"))
 }
@@ -88,7 +90,7 @@ fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> Result<String, String> {
 struct Program(Child);
 
 impl Program {
-    fn start(arguments: &[&str]) -> Result<(Program, Lines<BufReader<ChildStdout>>), String> {
+    fn start(arguments: &[&str]) -> Result<(Program, Printed), String> {
         let mut command = Command::new(shell::root().join("target/release/noctule"));
         let child = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut program = Program(child.map_err(|e| format!("cannot start noctule: {e}"))?);

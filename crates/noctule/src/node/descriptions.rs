@@ -12,12 +12,12 @@ use noctule_formats::{Message, TypeDescription};
 use noctule_sys::random;
 use noctule_timebase::Instant;
 
-use super::path::links_from;
+use super::links::{links_from, report};
 use super::state::State;
 use super::{Node, Shared};
 use crate::clock::Raw;
 use crate::error::NodeError;
-use crate::link_report::LINKS_MAX;
+use crate::link_report::{self, LINKS_MAX, LinkReport};
 use crate::type_descriptions::wire::LINK_BYTES;
 use crate::type_descriptions::wire::{Request, Subject};
 use crate::type_descriptions::{DESCRIBED_BYTES_MAX, DESCRIBED_TYPES_MAX, Part, QUESTIONS_MAX};
@@ -125,6 +125,31 @@ impl Node {
         }
         shared.lock().descriptions.learn(Arc::clone(&description));
         Ok(description)
+    }
+
+    /// The links that another node has to nodes of other hosts, as it knows them now; its own for this node. A page can so show
+    /// links that it has no part in. Waits up to `timeout` for the answer.
+    ///
+    /// # Errors
+    /// The node is not known or does not answer; nodes older than this function do not.
+    pub fn links_of(&self, node: NodeId, timeout: Duration) -> Result<Vec<LinkReport>, DescribeError> {
+        let shared = &self.shared;
+        if shared.is_in_child() {
+            return Err(DescribeError::System(io::Error::other(NodeError::Forked)));
+        }
+        if node == shared.id {
+            return Ok(shared.lock().remotes.iter().map(|(to, remote)| report(*to, remote)).collect());
+        }
+        let nonce = u64::from_le_bytes(random::secret().map_err(DescribeError::System)?);
+        let answer = {
+            let mut state = shared.lock();
+            state.discovery.locator(node).ok_or(DescribeError::Unknown { node })?;
+            state.descriptions.begin(nonce, node, (Subject::Links, 0)).ok_or(DescribeError::Busy)?
+        };
+        let first = Request { about: Subject::Links, nonce, hash: 0, offset: 0 };
+        let links = shared.ask_parts(node, first, &answer, timeout);
+        shared.lock().descriptions.end(nonce);
+        Ok(links?.as_chunks::<LINK_BYTES>().0.iter().map(link_report::decode).collect())
     }
 }
 
