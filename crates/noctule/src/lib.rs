@@ -131,6 +131,12 @@ pub fn request_again(bytes: &[u8]) -> [Option<Vec<u8>>; 2] {
     request::wire::again(bytes)
 }
 
+/// Reads a question of another node, or an answer, about types or links, and writes it again; for the fuzzer.
+#[doc(hidden)]
+pub fn question_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    type_descriptions::wire::again(bytes)
+}
+
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.
 #[doc(hidden)]
 pub fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {

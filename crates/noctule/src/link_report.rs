@@ -3,8 +3,8 @@
 use noctule_discovery::NodeId;
 use noctule_timebase::Span;
 
-use crate::type_descriptions::wire::LINK_BYTES;
-
+/// Bytes of one link.
+pub(crate) const LINK_BYTES: usize = 64;
 /// Links that one node reports.
 pub(crate) const LINKS_MAX: usize = 4096;
 /// Stands for what is not known.

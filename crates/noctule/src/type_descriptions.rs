@@ -23,7 +23,8 @@ use noctule_formats::TypeDescription;
 use noctule_timebase::Instant;
 
 use crate::clock::Raw;
-use wire::{Datagram, LINK_BYTES, PART_BYTES_MAX, Reply, Request, Subject};
+use crate::link_report::LINK_BYTES;
+use wire::{Datagram, PART_BYTES_MAX, Reply, Request, Subject};
 
 /// Most types that one node describes.
 pub const DESCRIBED_TYPES_MAX: usize = 4096;

@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use noctule_board::{Client, ClientConfig, Endpoint, Line};
-use noctule_sys::clock::now_ns;
+use noctule_sys::clock::raw_ns;
 
 pub(crate) const TOPIC: &str = "/board/pressure";
 const PERIOD_NS: i64 = 20_000_000;
 
-/// Time by the board's clock, ns, and value of each sample.
+/// Time by the board's clock, which is that of the nodes, ns, and value of each sample.
 type Published = Arc<Mutex<Vec<(i64, f64)>>>;
 
 /// A board and its gateway, until it is dropped.
@@ -69,15 +69,15 @@ fn run(port: u16, stop: &AtomicBool, published: &Published) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(("127.0.0.1", port)).unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
-    let (mut due_ns, mut bytes) = (now_ns(), [0; 2048]);
+    let (mut due_ns, mut bytes) = (raw_ns(), [0; 2048]);
     while !stop.load(Ordering::Relaxed) {
-        while let Some(datagram) = client.poll_transmit(now_ns()) {
+        while let Some(datagram) = client.poll_transmit(raw_ns()) {
             socket.send(datagram).unwrap();
         }
         if let Ok(length) = socket.recv(&mut bytes) {
-            client.handle_datagram(&bytes[..length], now_ns());
+            client.handle_datagram(&bytes[..length], raw_ns());
         }
-        let at_ns = now_ns();
+        let at_ns = raw_ns();
         if at_ns >= due_ns {
             let mut published = published.lock().unwrap();
             let value = published.len() as f64 * 0.25 + 100.0;

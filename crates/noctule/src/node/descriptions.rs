@@ -17,8 +17,7 @@ use super::state::State;
 use super::{Node, Shared};
 use crate::clock::Raw;
 use crate::error::NodeError;
-use crate::link_report::{self, LINKS_MAX, LinkReport};
-use crate::type_descriptions::wire::LINK_BYTES;
+use crate::link_report::{self, LINK_BYTES, LINKS_MAX, LinkReport};
 use crate::type_descriptions::wire::{Request, Subject};
 use crate::type_descriptions::{DESCRIBED_BYTES_MAX, DESCRIBED_TYPES_MAX, Part, QUESTIONS_MAX};
 

@@ -3,8 +3,8 @@
 use noctule_discovery::NodeId;
 
 use super::remote::{Remote, Remotes};
-use crate::link_report::{LINKS_MAX, LinkReport, encode};
-use crate::type_descriptions::wire::{LINK_BYTES, PART_BYTES_MAX};
+use crate::link_report::{LINK_BYTES, LINKS_MAX, LinkReport, encode};
+use crate::type_descriptions::wire::PART_BYTES_MAX;
 
 /// Links from a number on, in the order of their nodes, as many as fit into a datagram; and how many there are.
 pub(super) fn links_from(remotes: &Remotes, from: usize) -> (Vec<u8>, usize) {
