@@ -18,7 +18,8 @@ const nodesView = {
     const head = document.createElement('thead');
     head.append(line(NODE_HEADS, 'th'));
     const body = document.createElement('tbody');
-    body.append(...nodes.map((node) => {
+    const sorted = [...nodes].sort((a, b) => a.name.localeCompare(b.name) || a.id.localeCompare(b.id));
+    body.append(...sorted.map((node) => {
       const clock = node.clock;
       const here = node.same_host ? 'this host’s' : '–';
       return line([

@@ -17,8 +17,8 @@ pub struct LinkReport {
     pub to: NodeId,
     /// Smoothed, the other side's waiting taken off; `None` before the first acknowledgement, so of links that carry only best effort.
     pub round_trip: Option<Span>,
-    /// Share of the datagrams to it that the path loses, 0 to 1.
-    pub loss: f64,
+    /// Share of the datagrams to it that the path loses, 0 to 1; `None` before the first acknowledgement.
+    pub loss: Option<f64>,
     /// Bytes of datagrams a second that the path to it carries; `None` until its queue was once not empty.
     pub capacity_bytes_per_s: Option<f64>,
     /// Datagrams sent to it.
@@ -33,11 +33,11 @@ pub(crate) fn encode(link: &LinkReport) -> [u8; LINK_BYTES] {
     let round_trip_ns = link.round_trip.and_then(|span| u64::try_from(span.ns()).ok());
     // A cast saturates; what is not known is the largest number.
     let capacity = link.capacity_bytes_per_s.map(|capacity| (capacity as u64).min(UNKNOWN - 1));
-    let loss_ppm = (link.loss.clamp(0.0, 1.0) * 1e6).round() as u64;
+    let loss_ppm = link.loss.map(|loss| (loss.clamp(0.0, 1.0) * 1e6).round() as u64);
     let numbers = [
         round_trip_ns.unwrap_or(UNKNOWN),
         capacity.unwrap_or(UNKNOWN),
-        loss_ppm,
+        loss_ppm.unwrap_or(UNKNOWN),
         link.sent_datagrams,
         link.extra_datagrams,
         link.received_datagrams,
@@ -59,7 +59,7 @@ pub(crate) fn decode(bytes: &[u8; LINK_BYTES]) -> LinkReport {
     LinkReport {
         to: NodeId(to),
         round_trip: known(0).and_then(|ns| i64::try_from(ns).ok()).map(Span::from_ns),
-        loss: number(2).min(1_000_000) as f64 / 1e6,
+        loss: known(2).map(|ppm| ppm.min(1_000_000) as f64 / 1e6),
         capacity_bytes_per_s: known(1).map(|capacity| capacity as f64),
         sent_datagrams: number(3),
         extra_datagrams: number(4),
@@ -78,7 +78,7 @@ mod tests {
         let link = LinkReport {
             to: NodeId([9; 16]),
             round_trip: Some(Span::from_us(2)),
-            loss: 0.25,
+            loss: Some(0.25),
             capacity_bytes_per_s: None,
             sent_datagrams: 3,
             extra_datagrams: 1,
@@ -98,7 +98,8 @@ mod tests {
             all[..32].copy_from_slice(&bytes);
             all[32..].copy_from_slice(&more);
             let link = decode(&all);
-            prop_assert!((0.0..=1.0).contains(&link.loss) && link.round_trip.is_none_or(|span| span.ns() >= 0));
+            prop_assert!(link.loss.is_none_or(|loss| (0.0..=1.0).contains(&loss)));
+            prop_assert!(link.round_trip.is_none_or(|span| span.ns() >= 0));
             prop_assert_eq!(decode(&encode(&link)).sent_datagrams, link.sent_datagrams);
         }
     }

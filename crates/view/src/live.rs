@@ -6,6 +6,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use noctule::{EndpointKind, KnownEndpoint, Node, NodeId, Qos, incompatible};
 use serde_json::{Value, json};
@@ -226,6 +227,8 @@ impl Live {
 
     /// Every node with its clock and the link to it.
     pub fn nodes(&self) -> Value {
+        // This node answers itself at once.
+        let own = self.node.links_of(self.node.id(), Duration::ZERO).unwrap_or_default();
         let nodes = self.node.nodes().into_iter().map(|known| {
             let trip = self.round_trips.of(known.id, self.node.now());
             // The library's own estimate is fed more often; on this host there is one clock.
@@ -239,9 +242,8 @@ impl Live {
                     "state": clock.state.to_string(),
                 })
             });
-            let path = self.node.path_to(known.id);
+            let link = own.iter().find(|link| link.to == known.id);
             let counted = self.node.link_counters(known.id).unwrap_or_default();
-            let extras = counted.bound_repeats + counted.bound_parity + counted.repeated;
             json!({
                 "id": known.id.to_string(),
                 "name": known.name,
@@ -255,9 +257,9 @@ impl Live {
                 "sent": counted.sent_datagrams,
                 "received": counted.received_datagrams,
                 "delivered": counted.delivered,
-                "extras": extras,
-                "loss": path.map(|path| path.loss),
-                "capacity_bytes_per_s": path.and_then(|path| path.capacity_bytes_per_s),
+                "extras": link.map_or(0, |link| link.extra_datagrams),
+                "loss": link.and_then(|link| link.loss),
+                "capacity_bytes_per_s": link.and_then(|link| link.capacity_bytes_per_s),
             })
         });
         json!({ "t": "nodes", "nodes": nodes.collect::<Vec<_>>(), "links": self.links() })

@@ -16,10 +16,12 @@ pub(super) fn links_from(remotes: &Remotes, from: usize) -> (Vec<u8>, usize) {
 
 pub(super) fn report(to: NodeId, remote: &Remote) -> LinkReport {
     let (path, counted) = (remote.path_figures(), remote.link_counters());
+    let round_trip = remote.round_trip();
     LinkReport {
         to,
-        round_trip: remote.round_trip(),
-        loss: path.loss,
+        round_trip,
+        // What is not acknowledged teaches nothing; the estimate is what it began with then.
+        loss: round_trip.map(|_| path.loss),
         capacity_bytes_per_s: path.capacity_bytes_per_s,
         sent_datagrams: counted.sent_datagrams,
         extra_datagrams: counted.bound_repeats + counted.bound_parity + counted.repeated,
