@@ -158,7 +158,10 @@ unsafe fn value_of(value: *const Value) -> Result<ParameterValue, Failure> {
     let value = unsafe { argument::shared(value, "value") }?;
     let kind = u8::try_from(value.kind).ok().and_then(ParameterType::of_number);
     let kind = kind.ok_or_else(|| {
-        Failure::argument(format!("value->type is {}; NOCTULE_PARAMETER_NOT_SET to NOCTULE_PARAMETER_STRING_ARRAY are possible", value.kind))
+        Failure::argument(format!(
+            "value->type is {}; NOCTULE_PARAMETER_NOT_SET to NOCTULE_PARAMETER_STRING_ARRAY are possible",
+            value.kind
+        ))
     })?;
     /// # Safety
     /// The header says what an array of this type has.
@@ -242,7 +245,10 @@ pub unsafe extern "C" fn noctule_parameters_declare(
         };
         // SAFETY: null or the caller's options.
         let descriptor = unsafe { descriptor(options, value.kind()) }?;
-        handle.parameters.declare_as(name, value, descriptor).map_err(|why| Failure::argument(why.to_string()))?;
+        handle
+            .parameters
+            .declare_as(name, value, descriptor)
+            .map_err(|why| Failure::argument(why.to_string()))?;
         Ok(OK)
     })
 }
@@ -341,7 +347,8 @@ pub unsafe extern "C" fn noctule_parameters_on_set(
                 let shown = kept.shown();
                 let mut why: [c_char; WHY_BYTES] = [0; WHY_BYTES];
                 // SAFETY: the caller's function, with texts and room that live through the call.
-                let refused = unsafe { call(context.get(), name.as_ptr(), &shown, why.as_mut_ptr(), WHY_BYTES) };
+                let refused =
+                    unsafe { call(context.get(), name.as_ptr(), &shown, why.as_mut_ptr(), WHY_BYTES) };
                 if refused != 0 {
                     why[WHY_BYTES - 1] = 0;
                     // SAFETY: ends with a zero.
@@ -420,7 +427,8 @@ pub unsafe extern "C" fn noctule_parameter_client_get(
         // SAFETY: where the caller wants the result.
         *unsafe { argument::exclusive(kept, "kept") }? = ptr::null_mut();
         // SAFETY: null or the caller's handle, which no other thread uses meanwhile, and its text.
-        let (handle, name) = unsafe { (argument::exclusive(client, "client")?, argument::text(name, "name")?) };
+        let (handle, name) =
+            unsafe { (argument::exclusive(client, "client")?, argument::text(name, "name")?) };
         match handle.client.get(&[name])?.pop() {
             None | Some(ParameterValue::NotSet) => Ok(NOTHING),
             // SAFETY: passed on.

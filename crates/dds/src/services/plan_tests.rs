@@ -132,3 +132,30 @@ fn rules_hold_for_services_by_their_names() {
     let plan = plan_services(&dds, &[], &rules, &BTreeMap::new(), is_bridge);
     assert_eq!(plan.routes.iter().map(|route| route.service.as_str()).collect::<Vec<_>>(), ["/arm/add"]);
 }
+
+#[test]
+fn the_services_of_an_action_pass_by_their_names_and_types() {
+    let ends = ["send_goal", "get_result", "cancel_goal"].map(|last| {
+        let mut ends = in_dds(CYCLONE, 1, &format!("/fibonacci/_action/{last}"));
+        for (end, kind) in ends.iter_mut().zip(["Request", "Response"]) {
+            end.type_name = match last {
+                "send_goal" => format!("demo::action::dds_::Fibonacci_SendGoal_{kind}_"),
+                "get_result" => format!("demo::action::dds_::Fibonacci_GetResult_{kind}_"),
+                _ => format!("action_msgs::srv::dds_::CancelGoal_{kind}_"),
+            };
+        }
+        ends
+    });
+    let plan = planned(&ends, &[]);
+    let named = plan.routes.iter().map(|route| (route.service.as_str(), route.types.request.name.as_str()));
+    let expected = [
+        ("/fibonacci/_action/cancel_goal", "action_msgs/srv/CancelGoal_Request"),
+        ("/fibonacci/_action/get_result", "demo/action/Fibonacci_GetResult_Request"),
+        ("/fibonacci/_action/send_goal", "demo/action/Fibonacci_SendGoal_Request"),
+    ];
+    assert_eq!(named.collect::<Vec<_>>(), expected);
+    // As rmw_cyclonedds_cpp names it.
+    let topics = ServiceTopics::of("/fibonacci/_action/send_goal").unwrap();
+    assert_eq!(topics.request, "rq/fibonacci/_action/send_goalRequest");
+    assert_eq!(topics.reply, "rr/fibonacci/_action/send_goalReply");
+}
