@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::block::{Block, Path};
+use crate::block::Block;
 use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::repair_budget::RepairBudget;
 use crate::delay_table::Quantiles;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
+use crate::path::Path;
 use crate::repair::{Price, Step, share_of_target};
 use crate::sent_counters::SentCounters;
 use crate::stream::{Bound, Local, Outgoing, StreamId};

@@ -48,6 +48,7 @@ mod gilbert;
 mod held;
 mod history;
 mod link;
+mod path;
 mod reach;
 mod receiving;
 mod repair;

@@ -6,7 +6,6 @@ use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
 use crate::association::Association;
-use crate::block::ACK_DELAY_PARTS;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
 use crate::config::{DATAGRAM_BYTES, LinkConfig};
 use crate::congestion::path_mtu::{PathMtu, Sizes};
@@ -14,6 +13,7 @@ use crate::congestion::window::WindowLimits;
 use crate::counters::LinkCounters;
 use crate::feasibility::Wish;
 use crate::flight::Flight;
+use crate::path::ACK_DELAY_PARTS;
 use crate::receiving::{Receiving, Sink};
 use crate::sending::{Aboard, SendError, Sending};
 use crate::sent_counters::SentCounters;
@@ -185,10 +185,10 @@ impl Link {
             self.handle_feedback(feedback, arrival);
         }
         let Some(load) = &datagram.load else { return Ok(()) };
-        let before = self.counters.is_tracing().then(|| *self.counters);
+        let before = self.counters.note_received(load);
         self.handle_load(load, arrival, deliver);
         if let Some(before) = before {
-            self.counters.note_arrival(load, &before);
+            self.counters.note_discarded(load, &before);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use noctule_timebase::Instant;
 use crate::arrivals::REACH;
 use crate::counters::LinkCounters;
 use crate::stream::{Local, StreamId};
-use crate::wire::{Feedback, Fragment, Load, Service};
+use crate::wire::{Feedback, Load, Service};
 
 /// Events kept at once; beyond that the oldest are dropped and counted.
 pub const EVENTS_LIMIT: usize = 4_096;
@@ -454,10 +454,6 @@ impl Record {
         self.trace.get_or_insert_default();
     }
 
-    pub(crate) fn is_tracing(&self) -> bool {
-        self.trace.is_some()
-    }
-
     /// What is noted from now on happens at `now`.
     #[inline]
     pub(crate) fn at(&mut self, now: Instant<Local>) {
@@ -483,26 +479,17 @@ impl Record {
         self.trace.as_mut().map_or(0, |trace| std::mem::take(&mut trace.dropped))
     }
 
-    /// Of a datagram that arrived: what it carries, and why it is not used, as the counters `before` and now say.
-    pub(crate) fn note_arrival(&mut self, load: &Load<'_>, before: &LinkCounters) {
-        let (part, packet, why) = match load {
-            Load::Probe(_) => return,
-            Load::Parity(parity) => {
-                let part = Part { writer: parity.writer, sequence: None, part: parity.place.symbol.into() };
-                (part, Some(parity.place.packet), Sending::Parity)
-            }
-            Load::Fragment(fragment) => {
-                let part = of_fragment(fragment);
-                match fragment.service {
-                    Service::BestEffort => (part, None, Sending::First),
-                    Service::Reliable(numbers) => (part, Some(numbers.packet), Sending::First),
-                    Service::Bound(place) if place.attempt > 0 => {
-                        (part, Some(place.packet), Sending::Retransmission)
-                    }
-                    Service::Bound(place) => (part, Some(place.packet), Sending::First),
-                }
-            }
-        };
+    /// A datagram with this load arrived. Gives the counters, for [`note_discarded`](Record::note_discarded), if events are wanted.
+    pub(crate) fn note_received(&mut self, load: &Load<'_>) -> Option<LinkCounters> {
+        self.trace.as_ref()?;
+        if let Some((part, packet, why)) = of_load(load) {
+            self.note(|| Event::Received { packet, part, why });
+        }
+        Some(self.counters)
+    }
+
+    /// It was not used, and why, if the counters `before` and now say so.
+    pub(crate) fn note_discarded(&mut self, load: &Load<'_>, before: &LinkCounters) {
         let now = self.counters;
         let reasons = [
             (now.duplicates > before.duplicates, Discarded::Duplicate),
@@ -513,8 +500,8 @@ impl Record {
             (now.held_full > before.held_full, Discarded::BufferFull),
             (now.inconsistent > before.inconsistent, Discarded::Inconsistent),
         ];
-        self.note(|| Event::Received { packet, part, why });
-        if let Some((_, why)) = reasons.into_iter().find(|(is_so, _)| *is_so) {
+        let why = reasons.into_iter().find(|(is_so, _)| *is_so);
+        if let (Some((part, ..)), Some((_, why))) = (of_load(load), why) {
             self.note(|| Event::Discarded { part, why });
         }
     }
@@ -532,12 +519,25 @@ impl Trace {
     }
 }
 
-pub(crate) fn of_fragment(fragment: &Fragment<'_>) -> Part {
-    let part = match fragment.service {
-        Service::Bound(place) => place.symbol.into(),
-        Service::BestEffort | Service::Reliable(_) => fragment.index,
+/// What a datagram carries, in which packet, what for; `None` of a probe.
+fn of_load(load: &Load<'_>) -> Option<(Part, Option<u64>, Sending)> {
+    let fragment = match load {
+        Load::Probe(_) => return None,
+        Load::Parity(parity) => {
+            let part = Part { writer: parity.writer, sequence: None, part: parity.place.symbol.into() };
+            return Some((part, Some(parity.place.packet), Sending::Parity));
+        }
+        Load::Fragment(fragment) => fragment,
     };
-    Part { writer: fragment.writer, sequence: Some(fragment.sequence), part }
+    let (part, packet, why) = match fragment.service {
+        Service::BestEffort => (fragment.index, None, Sending::First),
+        Service::Reliable(numbers) => (fragment.index, Some(numbers.packet), Sending::First),
+        Service::Bound(place) => {
+            let why = if place.attempt > 0 { Sending::Retransmission } else { Sending::First };
+            (place.symbol.into(), Some(place.packet), why)
+        }
+    };
+    Some((Part { writer: fragment.writer, sequence: Some(fragment.sequence), part }, packet, why))
 }
 
 /// A whole sample.

@@ -179,14 +179,13 @@ fn session(seed: u64) -> Outcome {
     };
     story::write_if_wanted(cell, 200, seed);
     let outcome = run(cell, 200, seed);
-    if let Some(sample) = outcome.failing.filter(|_| !cell.clock_steps || outcome.twice > 0) {
-        println!("seed {seed}: {}", story::of(cell, 200, seed).of_sample(sample));
-    }
+    let story =
+        || outcome.failing.map(|sample| story::of(cell, 200, seed).of_sample(sample)).unwrap_or_default();
     // A clock that steps makes late what is not, and the other way round, until it is known again.
     if !cell.clock_steps {
-        assert_eq!(outcome.late, 0, "seed {seed}: late, {cell:?}");
+        assert_eq!(outcome.late, 0, "seed {seed}: late, {cell:?}\n{}", story());
     }
-    assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}");
+    assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}\n{}", story());
     assert!(outcome.held_bytes_max < 64 << 20, "seed {seed}: {} bytes held", outcome.held_bytes_max);
     outcome
 }

@@ -1,4 +1,5 @@
 //! What happened to one sample of a simulation: a session that fails is run again from its seed, with traces.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // tests and what they share
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +13,13 @@ use super::{Cell, START, Simulation, WRITER};
 /// Names a file for all events of the first session of a process; `cargo xtask sim prrt --trace FILE` sets it.
 const VARIABLE: &str = "NOCTULE_TRACE";
 
+/// When, on which side (0: sender), what.
+type Entry = (Instant<Local>, usize, Event);
+
 /// Events of both links, in the order of time.
 #[derive(Default)]
 pub struct Story {
-    events: Vec<(Instant<Local>, usize, Event)>,
+    events: Vec<Entry>,
 }
 
 impl Story {
