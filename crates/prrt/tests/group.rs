@@ -101,6 +101,22 @@ fn without_loss_nothing_but_the_samples_and_a_report_a_second_is_sent() {
 }
 
 #[test]
+fn what_comes_back_does_not_grow_with_the_group() {
+    let reports_per_s = [8, 64, 128].map(|receivers| {
+        let terms = Terms { interval: Span::from_ms(100), ..Terms::of(receivers, 1) };
+        let mut swarm = Swarm::new(terms, &spec("delay=5ms"));
+        // The first reports are those of joining.
+        publish(&mut swarm, 300, terms.interval);
+        let before = swarm.sender_counters();
+        publish(&mut swarm, 640, terms.interval);
+        let after = swarm.sender_counters();
+        assert_eq!(after.left_to_links, before.left_to_links, "{receivers}");
+        (after.reports - before.reports) / 64
+    });
+    assert!(reports_per_s.iter().all(|reports| (6..=10).contains(reports)), "{reports_per_s:?}");
+}
+
+#[test]
 fn lost_feedback_is_made_up_for_by_the_next() {
     for seed in [4, 5] {
         let terms = Terms::of(8, seed);

@@ -9,8 +9,12 @@ use super::wire::{Report, ahead};
 use super::{DRAG_MAX, GUARD_LEAST, MEMBERS_LIMIT, MemberId, Membership, ROUND_TRIP_PRIOR};
 use crate::stream::Local;
 
-/// Reports come once a second; who has not answered for so long does not hear the group.
-const SILENCE: Span = Span::from_ms(3_500);
+/// Reports that all receivers together should send in a second (RFC 3550, section 6.2: what comes back must not grow with the group).
+const REPORTS_PER_S: usize = 8;
+/// The longest time between the reports of one receiver.
+const REPORT_EVERY_S_MAX: usize = 16;
+/// A receiver that has not reported for so many halves of that time does not hear the group.
+const SILENCE_HALVES: i64 = 7;
 /// Datagrams that a share of losses remembers.
 const MEMORY_PACKETS: f64 = 2_000.0;
 /// What is believed of the loss before anything is known, and how many datagrams that is worth.
@@ -117,9 +121,10 @@ impl Members {
             self.times.pop_front();
         }
         self.times.push_back(now);
+        let silence = Span::from_s(self.report_every_s().into()) * SILENCE_HALVES / 2;
         for member in self.members.values_mut() {
             let since = *member.unanswered_since.get_or_insert(now);
-            if now - since > SILENCE {
+            if now - since > silence {
                 member.state = State::Silent;
             }
         }
@@ -165,6 +170,11 @@ impl Members {
         }
         self.judge(id, block, now);
         true
+    }
+
+    /// Seconds between the reports of a receiver: longer with more of them.
+    pub(super) fn report_every_s(&self) -> u8 {
+        self.members.len().div_ceil(REPORTS_PER_S).clamp(1, REPORT_EVERY_S_MAX) as u8
     }
 
     /// The longest round trip to who is served, with its variation; `None` before any is known.

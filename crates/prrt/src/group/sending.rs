@@ -235,7 +235,8 @@ impl GroupSender {
         };
         let packet = self.members.sent(now);
         let decided = block.decided.max(block.unasked);
-        let symbol = Symbol { packet, block: number, kind, decided, round_trip, left, bytes };
+        let report_every_s = self.members.report_every_s();
+        let symbol = Symbol { packet, block: number, kind, decided, round_trip, left, report_every_s, bytes };
         let GroupConfig { session, writer, .. } = self.config;
         Datagram { session, writer, body: Body::Symbol(symbol) }.encode(out);
         self.counters.bytes += (out.len() - before) as u64;
@@ -283,6 +284,7 @@ impl GroupSender {
             decided: 0,
             round_trip: Span::ZERO,
             left: Span::ZERO,
+            report_every_s: self.members.report_every_s(),
             bytes: &[],
         };
         let GroupConfig { session, writer, .. } = self.config;
