@@ -87,7 +87,7 @@ enum Command {
     },
     /// Replay random simulated runs of a core from their seeds; a failure prints the seed to give here
     Sim {
-        /// `discovery`, `group`, `prrt`, `relay`, `time-sync` or `xrce`
+        /// `arm`, `discovery`, `group`, `prrt`, `relay`, `time-sync` or `xrce`
         core: String,
         /// The first seed
         #[arg(long)]

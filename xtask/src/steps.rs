@@ -96,6 +96,7 @@ pub fn sim(core: &str, first: u64, count: u64, trace: Option<&Path>) -> Result<(
         }
     };
     let test = match core {
+        "arm" => "-p noctule-arm --test random_day",
         "discovery" => "-p noctule-discovery --test random_swarms",
         "prrt" => "-p noctule-prrt --test deadline random_sessions",
         "relay" => "-p noctule --lib node::seats",
@@ -108,7 +109,7 @@ pub fn sim(core: &str, first: u64, count: u64, trace: Option<&Path>) -> Result<(
         }
         other => {
             return Err(format!(
-                "no simulation is called \"{other}\"; there are discovery, group, prrt, relay, time-sync and xrce"
+                "no simulation is called \"{other}\"; there are arm, discovery, group, prrt, relay, time-sync and xrce"
             ));
         }
     };
@@ -157,6 +158,7 @@ pub fn soak() -> Result<(), String> {
     shell::run(
         "cargo run --release --quiet -p noctule-swarm --example soak_swarm scenarios/swarm_design_point.toml 1 1000 bound",
     )?;
+    shell::run("NOCTULE_SEEDS=1440 cargo test --release -p noctule-arm --test random_day -- --nocapture")?;
     loom()?;
     shell::run("NOCTULE_KILLS=1000 cargo test --release -p noctule --test killed")?;
     sanitizers(None)?;

@@ -15,6 +15,7 @@ mod hand_over;
 mod kernel_queue;
 mod known;
 mod lead;
+mod links;
 mod local;
 mod marks;
 mod outbox;

@@ -579,7 +579,7 @@ fn path(flight: &Flight, lateness: Span, now: Instant<Local>) -> Path {
         channel: flight.channel(),
         is_limited: flight.pace().limit_bytes_per_s().is_some(),
         is_doubtful: flight.pace().is_doubtful(),
-        may_repair: flight.pace().allows_repair(flight.capacity_bytes_per_s(), now),
+        may_repair: flight.allows_repair(now),
         soonest: flight.floor() / 2,
         capacity_bytes_per_s: flight.capacity_bytes_per_s(),
         lateness,

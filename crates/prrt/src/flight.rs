@@ -426,7 +426,14 @@ impl Flight {
 
     /// Bytes of datagrams a second that the path carried while it was full; `None` if it never was.
     pub(crate) fn capacity_bytes_per_s(&self) -> Option<f64> {
-        self.window.capacity_bytes_per_s().into_iter().chain(self.dispersion.bytes_per_s()).reduce(f64::max)
+        let trains = self.dispersion.at_least_bytes_per_s();
+        self.window.capacity_bytes_per_s().into_iter().chain(trains).reduce(f64::max)
+    }
+
+    /// Whether one more repair may leave now.
+    pub(crate) fn allows_repair(&self, now: Instant<Local>) -> bool {
+        let known = [self.window.capacity_bytes_per_s(), self.dispersion.bytes_per_s()];
+        self.pace.allows_repair(known.into_iter().flatten().reduce(f64::max), now)
     }
 
     /// How the channel loses.

@@ -1,6 +1,6 @@
 //! `examples/surgical_robot`: 240 topics between six generated programs in Rust, C, C++, Python and blocks of Simulink, which run in
 //! Octave with an object in place of Simulink's. Every topic must flow, and
-//! `noctule top` must show all with their ages.
+//! `noctule top` and `noctule view` must show all with their ages.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use super::page;
 use super::simulink::{OCTAVE, has_octave, mex};
 use crate::{c_library, python, shell};
 
@@ -72,6 +73,7 @@ pub fn meet() -> Result<(), String> {
     let table = table(&json)?;
     let path = folder().join("top.txt");
     fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))?;
+    page::look(TOPICS)?;
     running.end()?;
     println!("{TOPICS} topics with their ages: {}", path.display());
     Ok(())

@@ -208,6 +208,11 @@ impl Remote {
         self.clock.estimator.estimate(now)
     }
 
+    /// Of reliable datagrams and their acknowledgements.
+    pub(super) fn round_trip(&self) -> Option<Span> {
+        self.link.round_trip()
+    }
+
     /// What is known of the path there.
     pub(super) fn path_figures(&self) -> PathFigures {
         let (loss, burst_packets) = self.link.loss();

@@ -14,8 +14,8 @@
 //!   explains, and clearly less arrived than was sent. (Jitter, a longer route and a TCP flow beside delay what is sent, but
 //!   nearly all of it arrives.)
 //! - *Test*: for some round trips less is sent than arrived. A queue of ours must become shorter by what is not sent (Little's
-//!   law). If not, the limit is withdrawn, and the next test waits, twice as long
-//!   each time.
+//!   law). If not, the limit is withdrawn, and the next test waits, twice as long each time; unless everything is late
+//!   either way: then two flows of ours each have to slow down before either sees the queue shorten.
 //! - *Limit*: what arrives is what the path carries (BBR's bandwidth, Cardwell et al. 2016). The limit falls while the queue
 //!   stays and grows without one, slowly near where it was too high before. It is withdrawn when it no longer binds, and
 //!   when four decreases have not shortened the queue.
@@ -322,18 +322,18 @@ impl RateLimit {
             (self.state, self.limit_bytes_per_s) = (FREE, None);
             return;
         }
+        // A limit costs nothing if all is late.
+        let all_late = is_long && least - path.floor() / 2 > self.deadline;
         match self.state {
             State::Free(_) if is_long => {
-                // A test costs nothing if all is late.
-                let all_late = least - path.floor() / 2 > self.deadline;
                 self.suspect(epoch, (queue, all_late), now);
             }
             State::Free(_) => self.state = FREE,
-            State::Testing(test) => self.judge(test, &epoch, path, now),
+            State::Testing(test) => self.judge(test, &epoch, (path, all_late), now),
             State::Limited { in_vain, queue: before } => {
                 self.effective_from = now;
                 if is_long {
-                    self.decrease(&epoch, queue, (in_vain, before), now);
+                    self.decrease(&epoch, (queue, all_late), (in_vain, before), now);
                 } else {
                     self.state = State::Limited { in_vain: 0, queue: before };
                     self.grow(&epoch);
@@ -375,7 +375,13 @@ impl RateLimit {
     }
 
     /// An epoch of a test is over.
-    fn judge(&mut self, test: Test, epoch: &Epoch, path: &PathDelay, now: Instant<Local>) {
+    fn judge(
+        &mut self,
+        test: Test,
+        epoch: &Epoch,
+        (path, all_late): (&PathDelay, bool),
+        now: Instant<Local>,
+    ) {
         let (Some(reference), Some(least)) = (test.reference, epoch.least) else { return };
         let share = 1.0 - test.limit_bytes_per_s / test.arrived_bytes_per_s;
         // The epoch's packets have left a round trip ago.
@@ -387,7 +393,7 @@ impl RateLimit {
             let is_ours = drained <= expected * 2.0 / DRAINED + noise;
             self.conclude(is_ours, queue, now);
         } else if expected >= 2.0 * noise {
-            self.conclude(drained >= DRAINED * expected, queue, now);
+            self.conclude(drained >= DRAINED * expected || all_late, queue, now);
         }
     }
 
@@ -408,7 +414,13 @@ impl RateLimit {
         self.retry_after = (self.retry_after * 2).min(RETRY_MOST);
     }
 
-    fn decrease(&mut self, epoch: &Epoch, queue: Span, (in_vain, before): (u32, Span), now: Instant<Local>) {
+    fn decrease(
+        &mut self,
+        epoch: &Epoch,
+        (queue, all_late): (Span, bool),
+        (in_vain, before): (u32, Span),
+        now: Instant<Local>,
+    ) {
         (self.growing, self.near_ceiling) = (0, 0);
         let [arrived, sent] =
             [epoch.arrived_bytes, epoch.sent_bytes].map(|bytes| bytes as f64 / epoch.length.as_s_f64());
@@ -418,7 +430,9 @@ impl RateLimit {
         if is_shorter {
             self.state = State::Limited { in_vain: 0, queue };
         } else if in_vain >= EPOCHS_IN_VAIN {
-            self.withdraw(now);
+            if !all_late {
+                self.withdraw(now);
+            }
         } else if let Some(limit) = self.limit_bytes_per_s {
             let bearable = if arrived < sent * STILL_TOO_MUCH { bearable } else { limit };
             self.limit_bytes_per_s = Some((limit * DECREASE).min(bearable).max(LIMIT_LEAST_BYTES_PER_S));
