@@ -482,8 +482,8 @@ impl Record {
     /// A datagram with this load arrived. Gives the counters, for [`note_discarded`](Record::note_discarded), if events are wanted.
     pub(crate) fn note_received(&mut self, load: &Load<'_>) -> Option<LinkCounters> {
         self.trace.as_ref()?;
-        if let Some((part, packet, why)) = of_load(load) {
-            self.note(|| Event::Received { packet, part, why });
+        if let Some(event) = received(load) {
+            self.note(|| event);
         }
         Some(self.counters)
     }
@@ -501,7 +501,7 @@ impl Record {
             (now.inconsistent > before.inconsistent, Discarded::Inconsistent),
         ];
         let why = reasons.into_iter().find(|(is_so, _)| *is_so);
-        if let (Some((part, ..)), Some((_, why))) = (of_load(load), why) {
+        if let (Some(part), Some((_, why))) = (received(load).and_then(|event| event.part()), why) {
             self.note(|| Event::Discarded { part, why });
         }
     }
@@ -519,13 +519,13 @@ impl Trace {
     }
 }
 
-/// What a datagram carries, in which packet, what for; `None` of a probe.
-fn of_load(load: &Load<'_>) -> Option<(Part, Option<u64>, Sending)> {
+/// That a datagram with this load arrived; `None` of a probe.
+fn received(load: &Load<'_>) -> Option<Event> {
     let fragment = match load {
         Load::Probe(_) => return None,
         Load::Parity(parity) => {
             let part = Part { writer: parity.writer, sequence: None, part: parity.place.symbol.into() };
-            return Some((part, Some(parity.place.packet), Sending::Parity));
+            return Some(Event::Received { packet: Some(parity.place.packet), part, why: Sending::Parity });
         }
         Load::Fragment(fragment) => fragment,
     };
@@ -537,7 +537,8 @@ fn of_load(load: &Load<'_>) -> Option<(Part, Option<u64>, Sending)> {
             (place.symbol.into(), Some(place.packet), why)
         }
     };
-    Some((Part { writer: fragment.writer, sequence: Some(fragment.sequence), part }, packet, why))
+    let part = Part { writer: fragment.writer, sequence: Some(fragment.sequence), part };
+    Some(Event::Received { packet, part, why })
 }
 
 /// A whole sample.
