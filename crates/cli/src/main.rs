@@ -31,6 +31,7 @@ mod sync;
 mod teleop;
 mod top;
 mod topics;
+mod trace;
 mod types;
 mod units;
 mod view;
@@ -117,6 +118,10 @@ enum Command {
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
     Top(top::TopArguments),
+    /// Follow a sample through the transport: datagrams sent, lost, retransmitted, delivered, and why
+    ///
+    /// A program writes FILE if it is started with NOCTULE_TRACE=FILE. Files of both sides together show both ends of the way.
+    Trace(trace::TraceArguments),
 }
 
 /// How a command ended, if it did not fail.
@@ -154,6 +159,7 @@ fn main() -> ExitCode {
         Command::Play(arguments) => play::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
