@@ -75,12 +75,17 @@ function ageColour(age) {
 
 function drawScale() {
   const { context: c, width } = prepared(element('scale'));
-  const left = 230, right = width - 40;
+  // A narrow page has its words above.
+  const isNarrow = width < 560, left = isNarrow ? 12 : 230, right = width - 40, step = isNarrow ? OLDEST_MS / 2 : OLDEST_MS / 4;
   for (let x = left; x < right; x += 2) { c.fillStyle = ageColour((x - left) / (right - left) * OLDEST_MS); c.fillRect(x, 8, 2, 8); }
   c.fillStyle = colour('--muted'); c.font = '12px system-ui, sans-serif'; c.textBaseline = 'top'; c.textAlign = 'left';
-  c.fillText(selected === null ? 'age at which others know a drone' : `age at which drone ${selected} knows it`, 2, 4);
+  const words = selected === null ? 'age at which others know a drone' : `age at which drone ${selected} knows it`;
+  element('scale').setAttribute('aria-label', `colours: ${words}`);
+  element('scale-words').textContent = words;
+  element('scale-words').hidden = !isNarrow;
+  if (!isNarrow) c.fillText(words, 2, 4);
   c.textAlign = 'center';
-  for (let age = 0; age <= OLDEST_MS; age += 250) c.fillText(age === OLDEST_MS ? `≥ ${age} ms` : `${age}`, left + (right - left) * age / OLDEST_MS, 19);
+  for (let age = 0; age <= OLDEST_MS; age += step) c.fillText(age === OLDEST_MS ? `≥ ${age} ms` : `${age}`, left + (right - left) * age / OLDEST_MS, 19);
 }
 
 // The map -----------------------------------------------------------------------------------------------------------
@@ -187,9 +192,9 @@ function drawPanels() {
   element('separation').textContent = metres(state.least_now_m);
   element('separation-note').textContent = `between two living drones now; ${metres(state.least_m)} since the start. Bodies touch below the dashed line.`;
   const x = [Math.max(0, state.s - HISTORY_S), Math.max(10, state.s)];
-  const line = (of, colourName) => ({ points: history.filter((one) => one[of] !== null).map((one) => [one.s, one[of]]), colour: colourName });
+  const line = (of, colourName, name) => ({ name, points: history.filter((one) => one[of] !== null).map((one) => [one.s, one[of]]), colour: colourName });
   const ages = history.flatMap((one) => [one.p99]).filter((value) => value !== null);
-  drawChart(element('ages'), [line('p50', '--c0'), line('p99', '--c1')], { x, y: [0, Math.max(100, ...ages) * 1.1], xLabel: 's' });
+  drawChart(element('ages'), [line('p50', '--c0', 'median'), line('p99', '--c1', '99 of 100')], { x, y: [0, Math.max(100, ...ages) * 1.1], xLabel: 's' });
   const least = history.map((one) => one.least).filter((value) => value !== null);
   drawChart(element('separations'), [line('least', '--c2')], { x, y: [0, Math.max(4, ...least) * 1.1], xLabel: 's', rules: [state.collision_m] });
   figures('figures', [

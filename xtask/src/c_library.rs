@@ -20,6 +20,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     for name in [
         "noctule.h",
         "noctule.hpp",
+        "parameter.hpp",
         "request.hpp",
         "sample.hpp",
         "cdr.hpp",

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::{c_library, python, shell};
 
+mod page;
 pub mod robot;
 pub mod simulink;
 mod values;

@@ -9,6 +9,7 @@
 #define NOCTULE_HPP
 
 #include <noctule/noctule.h>
+#include <noctule/parameter.hpp>
 #include <noctule/request.hpp>
 #include <noctule/sample.hpp>
 
@@ -442,6 +443,20 @@ public:
         noctule_server_t *server = nullptr;
         detail::check(noctule_server_open(node_.get(), service.c_str(), &given, &server));
         return Server(server);
+    }
+
+    // Has parameters under the name that ROS 2 knows a node by, such as "/arm": none at first.
+    Parameters parameters(const std::string &name) const {
+        noctule_parameters_t *parameters = nullptr;
+        detail::check(noctule_parameters_open(node_.get(), name.c_str(), &parameters));
+        return Parameters(parameters);
+    }
+
+    // Opens the asking end of another node's parameters; each call waits up to the deadline.
+    ParameterClient parameter_client(const std::string &name, nanoseconds deadline = std::chrono::seconds(5)) const {
+        noctule_parameter_client_t *client = nullptr;
+        detail::check(noctule_parameter_client_open(node_.get(), name.c_str(), deadline.count(), &client));
+        return ParameterClient(client);
     }
 
     // Now on the node's clock.

@@ -1,5 +1,6 @@
 //! `noctule swarm`: a swarm on one air, simulated in virtual time or flown by a process for each drone.
 
+mod beside;
 mod carrier;
 mod drone;
 mod fly;

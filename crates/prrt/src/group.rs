@@ -27,6 +27,7 @@
 //! D. Towsley, "Parity-based loss recovery for reliable multicast transmission", IEEE/ACM ToN 6(4), 1998.
 
 mod members;
+mod rate;
 mod receiving;
 mod sending;
 mod shortfall;
@@ -41,7 +42,7 @@ pub use sending::{GroupSender, SenderCounters};
 pub use wire::{Ask, Body, Datagram, Report, Symbol, SymbolKind};
 
 /// Receivers that a sender keeps account of; more are to be served by links.
-pub const MEMBERS_LIMIT: usize = 64;
+pub const MEMBERS_LIMIT: usize = 256;
 /// Pieces of a sample at most; longer ones are to be sent by links, which pace them.
 pub const PIECES_MAX: usize = 64;
 /// Data symbols of a block of several samples at most.

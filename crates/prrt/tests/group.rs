@@ -101,6 +101,22 @@ fn without_loss_nothing_but_the_samples_and_a_report_a_second_is_sent() {
 }
 
 #[test]
+fn what_comes_back_does_not_grow_with_the_group() {
+    let reports_per_s = [8, 64, 128].map(|receivers| {
+        let terms = Terms { interval: Span::from_ms(100), ..Terms::of(receivers, 1) };
+        let mut swarm = Swarm::new(terms, &spec("delay=5ms"));
+        // The first reports are those of joining.
+        publish(&mut swarm, 300, terms.interval);
+        let before = swarm.sender_counters();
+        publish(&mut swarm, 640, terms.interval);
+        let after = swarm.sender_counters();
+        assert_eq!(after.left_to_links, before.left_to_links, "{receivers}");
+        (after.reports - before.reports) / 64
+    });
+    assert!(reports_per_s.iter().all(|reports| (6..=10).contains(reports)), "{reports_per_s:?}");
+}
+
+#[test]
 fn lost_feedback_is_made_up_for_by_the_next() {
     for seed in [4, 5] {
         let terms = Terms::of(8, seed);
@@ -222,6 +238,45 @@ fn who_loses_far_more_than_the_others_is_set_apart_and_taken_back_when_it_recove
     for number in 1..=6 {
         // By its link or by the group, it gets its samples.
         assert!(check(&mut swarm, number, from, 15) <= 2e-3, "reader {number}");
+    }
+}
+
+/// Bytes a second that 1,200 B at 200 Hz are, headers counted.
+const OFFERED_BYTES_PER_S: f64 = 1_276.0 * 200.0;
+
+#[test]
+fn who_has_a_path_of_half_the_rate_is_not_sent_twice_as_much() {
+    for slow in [1, 2, 4] {
+        let terms = Terms::of(4, 19);
+        let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
+        for number in 1..=slow {
+            swarm.reader(number).policer = Some(swarm::Policer::new(OFFERED_BYTES_PER_S / 2.0));
+        }
+        swarm.run(Span::from_s(20));
+        let before = swarm.sender_counters();
+        let (wire_before, published) = (swarm.writer().bytes, swarm.writer().published.len());
+        swarm.run(Span::from_s(20));
+        let counters = swarm.sender_counters();
+        let sent =
+            |counters: noctule_prrt::group::SenderCounters| counters.parity_asked + counters.parity_unasked;
+        let parity = (sent(counters) - sent(before)) as f64 / (counters.datagrams - before.datagrams) as f64;
+        let payload = (swarm.writer().published.len() - published) * terms.payload_bytes;
+        let wire = (swarm.writer().bytes - wire_before) as f64 / payload as f64;
+        println!(
+            "{slow} slow: parity {parity:.3} of data, wire {wire:.3}, {:?} {counters:?}",
+            swarm.writer().changes
+        );
+        let residuals: Vec<f64> = (1..=4).map(|number| swarm.outcome(number, 4_000).residual).collect();
+        println!("{residuals:.4?}");
+        assert!(parity <= 0.25, "{slow} slow: {parity}");
+        if slow == 4 {
+            // The rate is that of the slowest; it was 2.1 times what is offered.
+            assert!(wire < 0.65, "{wire}");
+            assert!(residuals.iter().all(|residual| *residual < 0.7), "{residuals:?}");
+        } else {
+            assert_eq!(swarm.writer().changes.len(), slow, "{:?}", swarm.writer().changes);
+            assert!(residuals[slow..].iter().all(|residual| *residual < 2e-3), "{residuals:?}");
+        }
     }
 }
 

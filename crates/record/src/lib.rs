@@ -30,6 +30,7 @@ pub mod stamp;
 pub mod times;
 pub mod writer;
 
+mod block_buffer;
 mod queue;
 mod staged;
 mod unnamed;

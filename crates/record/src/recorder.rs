@@ -35,6 +35,10 @@ const CHUNK_BYTES: usize = 4 << 20;
 const CHUNK_EVERY: Duration = Duration::from_millis(400);
 /// After a full disk, another file is tried this often.
 const FULL_RETRY: Duration = Duration::from_secs(1);
+/// The recorder's threads give way to the robot's, whose weight for the scheduler is ten times theirs; see `benchmarks/record`.
+const NICE: i32 = 10;
+/// And once they run, they are interrupted after so long for a thread of the robot's that wakes; by default it would wait for 3 ms.
+const SLICE_NS: u64 = 100_000;
 /// The wall clock is read anew this often.
 const WALL_CLOCK_EVERY_NS: i64 = 1_000_000_000;
 
@@ -280,7 +284,12 @@ fn start_thread<T: Send + 'static>(
     run: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, NodeError> {
     let failed = |cause: io::Error| NodeError::System { what: "no thread for the recorder", cause };
-    std::thread::Builder::new().name(name.into()).spawn(run).map_err(failed)
+    let yielding = move || {
+        // Where it is refused, the recorder competes as any other process does.
+        let _ = noctule_sys::scheduling::set_batch(NICE, SLICE_NS);
+        run()
+    };
+    std::thread::Builder::new().name(name.into()).spawn(yielding).map_err(failed)
 }
 
 /// The thread that takes the samples of one topic.

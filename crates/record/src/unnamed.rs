@@ -37,6 +37,13 @@ pub(crate) fn create(path: &Path) -> io::Result<New> {
 }
 
 impl New {
+    /// The same file, whose writes go past the page cache and must be of whole blocks; `None` where that cannot be had.
+    pub(crate) fn direct(&self) -> Option<File> {
+        let here = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let flags = OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+        Some(openat(CWD, here, flags, Mode::empty()).ok()?.into())
+    }
+
     /// Gives the file its name, and has the disk keep it.
     ///
     /// # Errors

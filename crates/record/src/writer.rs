@@ -1,6 +1,6 @@
 //! Writing samples into MCAP files: chunks, segments, full disks. No node and no thread.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,21 @@ use mcap::records::MessageHeader;
 use mcap::write::PrivateRecordOptions;
 use mcap::{Compression, McapError, WriteOptions};
 
+use crate::block_buffer::BLOCK_BYTES;
 use crate::staged::Staged;
 use crate::times::{SampleTimes, TIMES_OPCODE, encode};
 use crate::unnamed;
+
+/// Opcode of a record that only fills a block; readers step over it.
+pub const PADDING_OPCODE: u8 = 0xA7;
+/// Opcode and length of a record.
+const RECORD_HEAD_BYTES: usize = 9;
+/// Chunks from this on are written past the page cache. Smaller ones would grow by much for the block that they must fill.
+const DIRECT_LEAST_BYTES: usize = 1 << 20;
+
+/// A file's index says of each chunk where the messages of each channel are, and waits in memory for the end of the file, some 20 bytes
+/// an entry. Another file begins when it has so many: with 240 topics after two hours.
+const INDEX_ENTRIES_MAX: usize = 1 << 22;
 
 /// Why a recording could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +121,7 @@ pub struct Recording {
     segments: u32,
     messages: u64,
     bytes: u64,
+    index_entries_max: usize,
 }
 
 /// One file.
@@ -118,6 +131,7 @@ struct Segment {
     staged: Shared,
     /// Channel in this file, by topic.
     channels: HashMap<usize, u16>,
+    index_entries: usize,
     first_log_ns: Option<u64>,
     last_log_ns: u64,
 }
@@ -145,6 +159,7 @@ impl Recording {
             segments: 0,
             messages: 0,
             bytes: 0,
+            index_entries_max: INDEX_ENTRIES_MAX,
         };
         recording.segment = Some(recording.begin()?);
         Ok(recording)
@@ -175,7 +190,12 @@ impl Recording {
         };
         let had_messages = segment.first_log_ns.is_some();
         let sequences = self.sequences.clone();
-        let written = self.write_chunk(&mut segment, chunk).and_then(|()| segment.commit());
+        let chunk_bytes: usize = chunk.iter().map(|(_, payload)| payload.len()).sum();
+        let fills_blocks = chunk_bytes >= DIRECT_LEAST_BYTES && segment.staged.lock().is_direct();
+        let begun = if fills_blocks { segment.fill_block() } else { Ok(()) };
+        let written = begun
+            .and_then(|()| self.write_chunk(&mut segment, chunk))
+            .and_then(|()| if fills_blocks { segment.fill_block() } else { segment.commit() });
         if let Err(error) = written {
             // The segment is not put back: its file ends behind its last commit. One without messages is not worth keeping.
             self.sequences = sequences;
@@ -239,8 +259,9 @@ impl Recording {
             .compression(self.format.lz4.then_some(Compression::Lz4));
         let writer = options.create(staged.clone());
         let writer = writer.map_err(|cause| WriteError::Format { path: path.clone(), cause })?;
+        let (channels, index_entries) = (HashMap::new(), 0);
         let mut segment =
-            Segment { path, writer, staged, channels: HashMap::new(), first_log_ns: None, last_log_ns: 0 };
+            Segment { path, writer, staged, channels, index_entries, first_log_ns: None, last_log_ns: 0 };
         if let Err(error) = segment.commit() {
             segment.staged.lock().give_up(&segment.path);
             return Err(error);
@@ -266,7 +287,8 @@ impl Recording {
         // What is kept is removed by whole files: eight of them make the excess small.
         let kept_ns = self.limits.keep_ns.map(|ns| ns / 8);
         let spans = self.limits.segment_ns.into_iter().chain(kept_ns).min();
-        spans.is_some_and(|limit_ns| span_ns >= limit_ns)
+        segment.index_entries >= self.index_entries_max
+            || spans.is_some_and(|limit_ns| span_ns >= limit_ns)
             || self.limits.segment_bytes.is_some_and(|limit_bytes| length_bytes >= limit_bytes)
     }
 
@@ -300,6 +322,8 @@ impl Recording {
             segment.first_log_ns.get_or_insert(stored.log_ns);
             segment.last_log_ns = segment.last_log_ns.max(stored.log_ns);
         }
+        let of_chunk: BTreeSet<u16> = times.iter().map(|times| times.channel).collect();
+        segment.index_entries += of_chunk.len();
         Ok(())
     }
 
@@ -322,6 +346,21 @@ impl Recording {
 }
 
 impl Segment {
+    /// Ends the chunk, fills its last block, and gives it to the file.
+    fn fill_block(&mut self) -> Result<(), WriteError> {
+        let failed = |path: &Path, cause| WriteError::Format { path: path.to_owned(), cause };
+        self.writer.flush().map_err(|cause| failed(&self.path, cause))?;
+        let lacking_bytes = self.staged.lock().lacking_bytes();
+        if lacking_bytes > 0 {
+            // What is too small for a record goes on to the end of the next block.
+            let enough = lacking_bytes.checked_sub(RECORD_HEAD_BYTES);
+            let zeros = vec![0; enough.unwrap_or(lacking_bytes + BLOCK_BYTES - RECORD_HEAD_BYTES)];
+            let written = self.writer.write_private_record(PADDING_OPCODE, &zeros, Default::default());
+            written.map_err(|cause| failed(&self.path, cause))?;
+        }
+        self.commit()
+    }
+
     /// Ends the chunk and gives it to the file.
     fn commit(&mut self) -> Result<(), WriteError> {
         self.writer.flush().map_err(|cause| WriteError::Format { path: self.path.clone(), cause })?;
@@ -379,5 +418,85 @@ impl Write for Shared {
 impl Seek for Shared {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.lock().seek(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::BufReader;
+
+    use super::*;
+    use crate::check::contents;
+
+    fn sample(topic: usize, log_ns: u64, payload_bytes: usize) -> (Stored, Vec<u8>) {
+        let times = SampleTimes {
+            channel: 0,
+            has_source_time: true,
+            sequence: 0,
+            publisher: [1; 8],
+            publisher_sequence: log_ns,
+            missed: 0,
+            bound_ns: Some(0),
+            sigma_ns: None,
+        };
+        (Stored { topic, log_ns, publish_ns: log_ns, times }, vec![log_ns as u8; payload_bytes])
+    }
+
+    fn messages(path: &Path) -> u64 {
+        let (found, result) = contents(BufReader::new(File::open(path).unwrap()));
+        result.unwrap();
+        found.channels.values().map(|topic| topic.messages).sum()
+    }
+
+    /// Large chunks fill blocks, small ones do not, and both are in one file in their order. On a file system without direct writes none does.
+    #[test]
+    fn chunks_of_all_sizes_are_one_file_with_an_index() {
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        for lz4 in [false, true] {
+            let path = directory.path().join(format!("{lz4}.mcap"));
+            let mut recording = Recording::create(&path, Limits::default(), Format { lz4 }).unwrap();
+            let topic =
+                recording.add_topic(Topic { name: "/a".into(), encoding: "cdr".into(), ..Topic::default() });
+            let is_direct = recording.segment.as_ref().unwrap().staged.lock().is_direct();
+            for (at, payload_bytes) in
+                [10, 3_000_000, 1 << 20, 7, 100, 5_000_000, 4_083].into_iter().enumerate()
+            {
+                recording.write(&[sample(topic, at as u64, payload_bytes)]).unwrap();
+                let length = std::fs::metadata(&path).unwrap().len();
+                let fills = is_direct && payload_bytes >= DIRECT_LEAST_BYTES;
+                assert!(
+                    !fills || length.is_multiple_of(BLOCK_BYTES as u64),
+                    "{length} bytes after {payload_bytes}"
+                );
+            }
+            recording.finish().unwrap();
+            assert_eq!(messages(&path), 7);
+            // The crate's own reader goes by the index, through each chunk.
+            let bytes = std::fs::read(&path).unwrap();
+            let read: Vec<_> = mcap::MessageStream::new(&bytes).unwrap().map(Result::unwrap).collect();
+            assert_eq!(read.iter().map(|one| one.log_time).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+            assert!(read.iter().all(|one| one.data.iter().all(|byte| u64::from(*byte) == one.log_time)));
+            let summary = mcap::Summary::read(&bytes).unwrap().unwrap();
+            assert_eq!((summary.chunk_indexes.len(), summary.stats.as_ref().unwrap().message_count), (7, 7));
+            for index in &summary.chunk_indexes {
+                assert_eq!(summary.stream_chunk(&bytes, index).unwrap().map(Result::unwrap).count(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn another_file_begins_before_the_index_of_one_is_too_long() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.mcap");
+        let mut recording = Recording::create(&path, Limits::default(), Format::default()).unwrap();
+        recording.index_entries_max = 4;
+        let topic = |name: &str| Topic { name: name.into(), encoding: "cdr".into(), ..Topic::default() };
+        let (a, b) = (recording.add_topic(topic("/a")), recording.add_topic(topic("/b")));
+        for at in 0..3 {
+            recording.write(&[sample(a, at, 10), sample(b, at, 10), sample(a, at, 10)]).unwrap();
+        }
+        recording.finish().unwrap();
+        assert_eq!([messages(&path), messages(&directory.path().join("a.1.mcap"))], [6, 3]);
     }
 }

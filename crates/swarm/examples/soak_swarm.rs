@@ -1,4 +1,4 @@
-//! Many seeds of one scenario: `soak_swarm SCENARIO.toml FIRST COUNT [hold|age|bound] [nodes]`. Prints each seed that
+//! Many seeds of one scenario: `soak_swarm SCENARIO.toml FIRST COUNT [hold|age|bound|perfect] [nodes]`. Prints each seed that
 //! collides and, at the end, sums of all. Exit code 1 if any collided or left its bound.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // a measuring program
@@ -11,12 +11,15 @@ use noctule_swarm::{Scenario, Simulation, scenario};
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [file, first, count, more @ ..] = &arguments[..] else {
-        println!("soak_swarm SCENARIO.toml FIRST COUNT [hold|age|bound] [nodes]");
+        println!("soak_swarm SCENARIO.toml FIRST COUNT [hold|age|bound|perfect] [nodes]");
         return ExitCode::from(2);
     };
     let mut flown = Scenario::parse(&std::fs::read_to_string(file).unwrap()).unwrap();
     if let Some(word) = more.first() {
-        flown.states.knowledge = scenario::knowledge(word).unwrap();
+        match word.as_str() {
+            "perfect" => flown.air = None,
+            _ => flown.states.knowledge = scenario::knowledge(word).unwrap(),
+        }
     }
     if let Some(nodes) = more.get(1) {
         flown.nodes = nodes.parse().unwrap();
@@ -47,10 +50,10 @@ fn main() -> ExitCode {
     finish_s.sort_by(f64::total_cmp);
     let median = finish_s.get(finish_s.len() / 2).copied().unwrap_or(f64::NAN);
     println!(
-        "{}, {:?}, {} drones, seeds {first} to {}: {collisions} pairs in {colliding} runs; least {least_m:.3} m; \
+        "{}, {}, {} drones, seeds {first} to {}: {collisions} pairs in {colliding} runs; least {least_m:.3} m; \
          {violations} of {checked} bounds left; finished in {median:.1} s at the median, {unfinished} runs did not; {:.2} s a run",
         flown.name,
-        flown.states.knowledge,
+        more.first().map_or("as in the scenario", String::as_str),
         flown.nodes,
         first + count - 1,
         start.elapsed().as_secs_f64() / count as f64,

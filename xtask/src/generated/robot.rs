@@ -1,6 +1,6 @@
 //! `examples/surgical_robot`: 240 topics between seven generated programs in Rust, C, C++ and Python, on a microcontroller in QEMU behind
-//! `noctule gateway`, and of blocks of Simulink, which run in Octave with an object in place of Simulink's. Every topic must flow, and
-//! `noctule top` must show all with their ages. Where Octave or QEMU is not installed, a program in C takes the place of theirs.
+//! `noctule gateway`, and of blocks of Simulink, which run in Octave with an object in place of Simulink's. Every topic must flow, and `noctule top` and
+//! `noctule view` must show all with their ages. Where Octave or QEMU is not installed, a program in C takes the place of theirs.
 
 use std::fs;
 use std::io::Read;
@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use super::page;
 use super::simulink::{OCTAVE, has_octave, mex};
 use crate::{c_library, microcontroller, python, shell};
 
@@ -110,6 +111,7 @@ pub fn meet() -> Result<(), String> {
     let table = table(&json)?;
     let path = folder().join("top.txt");
     fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))?;
+    page::look(TOPICS)?;
     running.end()?;
     println!("{TOPICS} topics with their ages: {}", path.display());
     Ok(())

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use noctule::{Node, Publisher, SourceTime, Subscriber};
+use noctule::{Node, Publisher, Reliability, SourceTime, Subscriber};
 use noctule_swarm::avoid::{Avoidance, Margins, Other};
 use noctule_swarm::mission::{approach, sphere};
 use noctule_swarm::neighbours::Knowledge;
@@ -69,6 +69,9 @@ pub(crate) struct DroneArguments {
     /// Of a state on the air
     #[arg(long)]
     airtime_ns: i64,
+    /// Repair what is lost within so many milliseconds
+    #[arg(long)]
+    deadline: Option<u64>,
     /// The program of another middleware that carries the states instead
     #[arg(long)]
     pub(super) carrier: Option<String>,
@@ -83,8 +86,12 @@ pub(super) fn radio(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Error
     let air = Node::builder(&name).domain(AIR_DOMAIN).interface(arguments.address).open()?;
     let host = host(&name)?;
     let own = host.subscriber(OWN).open()?;
-    let sent = air.publisher(STATES).multicast(true).keep_last(1).open()?;
-    let mut heard = air.subscriber(STATES).open()?;
+    let (mut sent, mut heard) = (air.publisher(STATES).multicast(true).keep_last(1), air.subscriber(STATES));
+    if let Some(deadline) = arguments.deadline.map(Duration::from_millis) {
+        sent = sent.reliability(Reliability::DeadlineBound).deadline(deadline);
+        heard = heard.reliability(Reliability::DeadlineBound).deadline(deadline);
+    }
+    let (sent, mut heard) = (sent.open()?, heard.open()?);
     let mut known = host.publisher(NEIGHBOURS).keep_last(1024).open()?;
     let limits = RateLimits {
         wanted_hz: f64::from(arguments.rate),

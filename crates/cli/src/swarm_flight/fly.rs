@@ -10,6 +10,7 @@ use noctule_swarm::state::STATE_BYTES;
 use noctule_sys::namespace::NetworkNamespace;
 use noctule_timebase::Span;
 
+use super::beside::{Beside, Rates};
 use super::drone::LEAST_HZ;
 use super::map::MapArguments;
 use super::processes::{Drone, start};
@@ -45,6 +46,16 @@ pub(crate) struct FlyArguments {
     /// 2.4 or 5 GHz
     #[arg(long, value_name = "GHZ", default_value_t = 5.0)]
     band: f64,
+    /// Send states with a deadline: what is lost is repaired as long as it can arrive within so many milliseconds; without,
+    /// a state is sent once
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=5000), conflicts_with = "carrier")]
+    deadline: Option<u32>,
+    /// Traffic on the same channel: payload that the first drone's radio sends to the second's, Mb/s
+    #[arg(long, value_name = "MBPS", default_value_t = 0.0)]
+    beside_unicast: f64,
+    /// Traffic on the same channel: payload that the last drone's radio sends to another group, Mb/s
+    #[arg(long, value_name = "MBPS", default_value_t = 0.0)]
+    beside_group: f64,
     /// A program of another middleware that carries the states instead, e.g. "python3 peers/swarm/udp.py"
     #[arg(long, value_name = "COMMAND")]
     carrier: Option<String>,
@@ -66,6 +77,10 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     if !(0.0..0.95).contains(&arguments.loss) || !(0.0..0.95).contains(&arguments.kill) {
         return Err("--loss and --kill are shares from 0 to below 0.95, e.g. 0.3".into());
     }
+    let rates = Rates { unicast_mbps: arguments.beside_unicast, group_mbps: arguments.beside_group };
+    if [rates.unicast_mbps, rates.group_mbps].iter().any(|mbps| !(0.0..=50.0).contains(mbps)) {
+        return Err("--beside-unicast and --beside-group are 0 to 50 Mb/s, e.g. 6".into());
+    }
     let spec = air(arguments)?;
     let channel = channel(&spec, arguments)?;
     let title = format!("{nodes} live drones, {:.0} % loss in bursts", 100.0 * arguments.loss);
@@ -75,6 +90,8 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     let namespaces =
         namespaces.map_err(|error| format!("cannot make a network namespace ({error}); run as root"))?;
     let air = LiveAir::start(&namespaces.iter().collect::<Vec<_>>(), spec, arguments.seed)?;
+    let beside = Beside::start(rates, &namespaces, [air.address(0), air.address(1)])
+        .map_err(|error| format!("cannot send traffic beside the swarm: {error}; leave --beside-* out"))?;
     let mut drones = Vec::with_capacity(nodes);
     for (number, namespace) in namespaces.iter().enumerate() {
         match start(namespace, (number, nodes), &air, &channel) {
@@ -88,7 +105,9 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     let half = (arguments.seconds / 2, arguments.kill);
     let figures = Watch::new(&air, nodes).until(&stop, half, &mut drones, map);
     drones.iter_mut().for_each(Drone::end);
-    let figures = finish(figures, &air.stop());
+    let received_bytes = beside.received_bytes();
+    drop(beside);
+    let figures = finish(figures, received_bytes, &air.stop());
     match arguments.json {
         true => anstream::println!("{}", serde_json::to_string_pretty(&figures)?),
         false => anstream::println!("{figures:#?}"),
@@ -143,16 +162,18 @@ fn channel(spec: &AirSpec, arguments: &FlyArguments) -> Result<Vec<String>, Stri
     let values = [arguments.rate.to_string(), target.to_string(), airtime.ns().to_string()];
     let mut channel: Vec<String> =
         words.into_iter().zip(values).flat_map(|(word, value)| [word, value]).collect();
+    channel.extend(arguments.deadline.iter().flat_map(|ms| ["--deadline".to_owned(), ms.to_string()]));
     channel.extend(arguments.carrier.iter().flat_map(|command| ["--carrier".to_owned(), command.clone()]));
     Ok(channel)
 }
 
-fn finish(figures: Figures, report: &AirReport) -> Figures {
+fn finish(figures: Figures, received_bytes: u64, report: &AirReport) -> Figures {
     let run_ns = (figures.seconds * 1e9).max(1.0);
     Figures {
         air_utilisation: report.air.busy_ns as f64 / run_ns,
         frames: report.air.sent,
         bytes: report.air.sent_bytes,
+        beside_unicast_mbps: 8e3 * received_bytes as f64 / run_ns,
         airtime: report.air.airtime_ns as f64 / run_ns,
         air_late_max_ms: report.late_max_ns as f64 / 1e6,
         air_cpu_share: report.cpu_ns as f64 / run_ns,

@@ -46,6 +46,8 @@ pub(super) struct Figures {
     pub(super) air_utilisation: f64,
     /// Sum of the airtimes of all frames, of the time.
     pub(super) airtime: f64,
+    /// Payload of the unicast flow beside the swarm that arrived, Mb/s.
+    pub(super) beside_unicast_mbps: f64,
     pub(super) frames: u64,
     /// MAC headers included.
     pub(super) bytes: u64,

@@ -155,6 +155,9 @@ fn near_misses_are_listed_and_a_collision_turns_the_map_red() {
     page.until("document.body.dataset.alarm === 'red' && document.getElementById('banner').textContent.includes('collided')");
     page.until("document.querySelectorAll('#misses tr.broken').length > 0");
     page.screenshot(&pictures().join("swarm-collided.png"));
+    page.value("document.documentElement.dataset.theme = 'dark'");
+    page.until("getComputedStyle(document.documentElement).colorScheme === 'dark'");
+    page.screenshot(&pictures().join("swarm-dark.png"));
     page.close();
 }
 
@@ -172,6 +175,10 @@ fn the_map_of_live_drones_shows_them_and_kills_one() {
     let number = select_a_drone(&mut page);
     page.until("view && view.known.length === 3");
     page.screenshot(&pictures().join("swarm-live.png"));
+    page.phone();
+    page.until("!document.getElementById('scale-words').hidden");
+    assert_eq!(page.value("document.documentElement.scrollWidth <= window.innerWidth"), json!(true));
+    page.screenshot(&pictures().join("swarm-phone.png"));
     press_button(&mut page, "kill");
     page.until(&format!("state.drones[{number}][6] === 'k' && living().length === 3"));
     page.until(&format!("state.drones[{number}][7] > 1000"));

@@ -21,6 +21,7 @@ use noctule_timebase::{Instant, Span};
 
 use super::offer::{Granted, Offer, open_ring};
 use super::path::PathFigures;
+use super::trace::LinkTrace;
 use crate::clock::{LocalClock, Raw};
 use crate::publisher::PublishedTopic;
 use crate::sample::{Route, pack_widths, unpack_widths};
@@ -32,9 +33,11 @@ const LOOPBACK_DATAGRAM_BYTES: usize = 61_440;
 /// What every path carries, and the most that is tried: RFC 8899, section 5.1.2, and Ethernet's jumbo frames, in bytes of UDP payload.
 const PATH_DATAGRAM_BYTES: (usize, usize) = (1_200, 8_972);
 
-/// Between exchanges with whom we hear by groups only, while drift is unsettled: all who read the group ask it, and sixteen of them ten
-/// times a second take a twelfth of what 240 kB/s take.
-const GROUP_EXCHANGE_INTERVAL: Span = Span::from_ms(500);
+/// Requests of the clock exchange that this node sends in a second, in the long run, to nodes that it hears by groups only: all of a
+/// swarm ask all others, on one channel. While drift is unsettled it sends twice as many.
+const GROUP_REQUESTS_PER_S: i64 = 4;
+/// The shortest time between two requests to one of them while drift is unsettled, and the longest in any state: two may be lost before its clock counts as stale.
+const GROUP_EXCHANGE_INTERVALS: (Span, Span) = (Span::from_ms(500), Span::from_s(4));
 
 /// A node of another host.
 #[derive(Debug)]
@@ -48,6 +51,7 @@ pub(super) struct Remote {
     sent: BTreeMap<EndpointId, u64>,
     /// It runs on this host, by the same clock.
     has_our_clock: bool,
+    trace: Option<LinkTrace>,
 }
 
 /// What is known of the clock that source times are given in.
@@ -116,13 +120,16 @@ impl Remote {
         let session = part(me) ^ part(other);
         let config = LinkConfig { session, id, ..link_config(over_loopback, envelope_bytes) };
         let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
+        let mut link = Link::new(config, link_clock(now));
+        let trace = LinkTrace::start(&mut link, me, other);
         Remote {
-            link: Link::new(config, link_clock(now)),
+            link,
             envelope_bytes,
             clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()) },
             inbound: BTreeMap::new(),
             sent: BTreeMap::new(),
             has_our_clock: false,
+            trace,
         }
     }
 
@@ -201,6 +208,11 @@ impl Remote {
         self.clock.estimator.estimate(now)
     }
 
+    /// Of reliable datagrams and their acknowledgements.
+    pub(super) fn round_trip(&self) -> Option<Span> {
+        self.link.round_trip()
+    }
+
     /// What is known of the path there.
     pub(super) fn path_figures(&self) -> PathFigures {
         let (loss, burst_packets) = self.link.loss();
@@ -213,9 +225,17 @@ impl Remote {
         (now, only_urgent): (Instant<Raw>, bool),
         out: &mut Vec<u8>,
     ) -> bool {
-        match only_urgent {
+        let has_sent = match only_urgent {
             true => self.link.poll_transmit_urgent(link_clock(now), out),
             false => self.link.poll_transmit(link_clock(now), out),
+        };
+        self.drain_trace();
+        has_sent
+    }
+
+    fn drain_trace(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.drain(&mut self.link);
         }
     }
 
@@ -255,6 +275,9 @@ impl Remote {
             Entry::Vacant(place) => {
                 let inbound = Inbound::new(writer, most_bytes)?;
                 self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
+                if let Some(trace) = &mut self.trace {
+                    trace.note_topic(writer.id.0, &writer.topic);
+                }
                 place.insert(inbound)
             }
         };
@@ -263,16 +286,28 @@ impl Remote {
         let source = source((node, writer), granted.into_memory(), begin)?;
         inbound.readers.insert(topic.id);
         topic.change(Change::Came(Box::new(source)));
-        self.pace_exchange();
         Ok(())
     }
 
-    /// Sets how often the clocks are compared.
-    fn pace_exchange(&mut self) {
+    /// Whether all that is read from it comes by groups.
+    pub(super) fn is_heard_by_groups(&self) -> bool {
+        !self.inbound.is_empty() && self.inbound.values().all(|inbound| inbound.is_group)
+    }
+
+    /// Sets how often the clocks are compared, where so many nodes are heard by groups only.
+    pub(super) fn pace_exchange(&mut self, heard_by_groups: usize) {
         let config = ExchangerConfig::default();
-        let by_groups = self.inbound.values().all(|inbound| inbound.is_group);
-        let fastest_interval = if by_groups { GROUP_EXCHANGE_INTERVAL } else { config.fastest_interval };
-        self.clock.exchanger.set_config(ExchangerConfig { fastest_interval, ..config });
+        let shared = Span::from_s(heard_by_groups as i64) / GROUP_REQUESTS_PER_S;
+        let (shortest, longest) = GROUP_EXCHANGE_INTERVALS;
+        let config = match self.is_heard_by_groups() {
+            true => ExchangerConfig {
+                fastest_interval: (shared / 2).clamp(shortest, longest),
+                slowest_interval: shared.clamp(config.slowest_interval, longest),
+                ..config
+            },
+            false => config,
+        };
+        self.clock.exchanger.set_config(config);
     }
 
     /// One subscriber less; it may be one that never came to read. True if it was the last: then the ring is gone.
@@ -283,7 +318,6 @@ impl Remote {
         if was_last {
             self.inbound.remove(&writer);
             self.link.forget(StreamId(writer.0));
-            self.pace_exchange();
         }
         was_last
     }
@@ -339,6 +373,7 @@ impl Remote {
                 inbound.take(&sample, clock, now);
             }
         });
+        self.drain_trace();
     }
 
     /// A datagram of `length_bytes` that it sent to a group, one of whose ends `receiver` is.
@@ -370,6 +405,7 @@ impl Remote {
                 inbound.take(&sample, clock, now);
             }
         });
+        self.drain_trace();
     }
 
     /// A reply of the clock exchange that arrived at `t4`.

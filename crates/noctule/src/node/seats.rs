@@ -427,9 +427,16 @@ impl State {
     pub(super) fn unsubscribe(&mut self, reader: EndpointId, writer: Partner) {
         let remote = self.remotes.get_mut(&writer.0);
         if remote.is_some_and(|remote| remote.unsubscribe(writer.1, reader)) {
+            self.pace_exchanges();
             self.groups.stop(writer);
             self.wishes.push_back(Wish::End { writer });
         }
+    }
+
+    /// Shares the requests of the clock exchange between the nodes that are read.
+    pub(super) fn pace_exchanges(&mut self) {
+        let heard_by_groups = self.remotes.values().filter(|remote| remote.is_heard_by_groups()).count();
+        self.remotes.values_mut().for_each(|remote| remote.pace_exchange(heard_by_groups));
     }
 
     /// Whether what a node says about a writer comes too late: the reader sits elsewhere by now, or has asked anew.
@@ -450,6 +457,7 @@ impl State {
         let Some(topic) = self.subscribers.get(&reader).cloned() else { return };
         let room = self.check_room_for_ring(node, writer.id);
         let subscribed = room.and_then(|()| self.remote(node, now).subscribe(node, writer, &topic));
+        self.pace_exchanges();
         if let Err(why) = subscribed {
             self.note(crate::notice::Notice::Unreadable { topic: writer.topic.clone(), why });
         } else if writer.qos.multicast {

@@ -419,6 +419,7 @@ impl State {
                     if let Some(remote) = self.remotes.remove(&node) {
                         self.wishes
                             .extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
+                        self.pace_exchanges();
                     }
                     self.envelope.close_link(node);
                     self.groups.forget(node);

@@ -9,8 +9,12 @@ use super::wire::{Report, ahead};
 use super::{DRAG_MAX, GUARD_LEAST, MEMBERS_LIMIT, MemberId, Membership, ROUND_TRIP_PRIOR};
 use crate::stream::Local;
 
-/// Reports come once a second; who has not answered for so long does not hear the group.
-const SILENCE: Span = Span::from_ms(3_500);
+/// Reports that all receivers together should send in a second (RFC 3550, section 6.2: what comes back must not grow with the group).
+const REPORTS_PER_S: usize = 8;
+/// The longest time between the reports of one receiver.
+const REPORT_EVERY_S_MAX: usize = 16;
+/// A receiver that has not reported for so many halves of that time does not hear the group.
+const SILENCE_HALVES: i64 = 7;
 /// Datagrams that a share of losses remembers.
 const MEMORY_PACKETS: f64 = 2_000.0;
 /// What is believed of the loss before anything is known, and how many datagrams that is worth.
@@ -24,6 +28,8 @@ const EVENTS_LIMIT: usize = 64;
 /// A round trip counts as no more than the smoothed one and so many variations and a guard above: reports come once a second, and one
 /// thread that was late must not make blocks short for all others for the next five. What has really become longer is soon believed.
 const OUTLIER_VARIATIONS: i64 = 4;
+/// Of two that lose the one may lose so much less and is as slow.
+const ALIKE: f64 = 0.8;
 /// Packets of which the time of sending is remembered.
 const TIMES_LIMIT: usize = 4_096;
 
@@ -117,9 +123,10 @@ impl Members {
             self.times.pop_front();
         }
         self.times.push_back(now);
+        let silence = Span::from_s(self.report_every_s().into()) * SILENCE_HALVES / 2;
         for member in self.members.values_mut() {
             let since = *member.unanswered_since.get_or_insert(now);
-            if now - since > SILENCE {
+            if now - since > silence {
                 member.state = State::Silent;
             }
         }
@@ -167,6 +174,11 @@ impl Members {
         true
     }
 
+    /// Seconds between the reports of a receiver: longer with more of them.
+    pub(super) fn report_every_s(&self) -> u8 {
+        self.members.len().div_ceil(REPORTS_PER_S).clamp(1, REPORT_EVERY_S_MAX) as u8
+    }
+
     /// The longest round trip to who is served, with its variation; `None` before any is known.
     pub(super) fn round_trip(&self) -> Option<Span> {
         self.served().filter(|member| member.trip.is_some()).map(Member::round).max()
@@ -175,6 +187,14 @@ impl Members {
     /// Shares that those lose who are served.
     pub(super) fn losses(&self) -> Vec<f64> {
         self.served().map(Member::loss).collect()
+    }
+
+    /// Who loses most of those served: the one that was it before, while others lose little more.
+    pub(super) fn slowest(&self, before: Option<MemberId>) -> Option<MemberId> {
+        let served = self.members.iter().filter(|(_, member)| member.state == State::Hears);
+        let (id, member) = served.max_by(|(_, a), (_, b)| a.loss().total_cmp(&b.loss()))?;
+        let before = before.filter(|id| self.hears(*id) && self.loss(*id) >= ALIKE * member.loss());
+        Some(before.unwrap_or(*id))
     }
 
     /// The share that one loses.
@@ -195,8 +215,10 @@ impl Members {
     /// Sets apart who costs the others too much, and takes back who no longer would.
     fn judge(&mut self, id: MemberId, block: usize, now: Instant<Local>) {
         let Some(member) = self.members.get(&id) else { return };
-        let others =
-            self.members.iter().filter(|(other, member)| **other != id && member.state == State::Hears);
+        // Two that lose much hide behind each other; whom it costs something are those that lose less.
+        let others = self.members.iter().filter(|(other, served)| {
+            **other != id && served.state == State::Hears && served.loss() < member.loss() / 2.0
+        });
         let mut losses: Vec<f64> = others.map(|(_, member)| member.loss()).collect();
         let without = expected(&losses, block);
         let (state, loss, packets) = (member.state, member.loss(), member.packets);

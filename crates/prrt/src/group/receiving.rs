@@ -6,8 +6,8 @@ use noctule_timebase::{Instant, Span};
 
 use super::wire::{ASKS_MAX, Ask, Body, Datagram, Report, Symbol, SymbolKind, ahead};
 use super::{GUARD_LEAST, GroupConfig, ROUND_TRIP_PRIOR};
+use crate::config::LinkConfig;
 use crate::held::Room;
-use crate::link::LinkConfig;
 use crate::repaired::Symbols;
 use crate::stream::{Arrival, Local, StreamId};
 use crate::wire::{FIRST_PARITY, Fragment, Place};
@@ -24,8 +24,6 @@ const JUMP_PACKETS_MAX: u32 = 3_000;
 const ASKS_PER_BLOCK_MAX: u8 = 8;
 /// The first reports follow each other by this, then by twice as much each time.
 const REPORT_FIRST: Span = Span::from_ms(50);
-/// And in the long run by this.
-const REPORT_INTERVAL: Span = Span::from_s(1);
 /// Reports are no more than so many bytes for each that arrived (RFC 9000, section 8.1), saved up to the limit.
 const REPORT_SHARE: usize = 3;
 const REPORT_SAVED_LIMIT_BYTES: usize = 64 << 10;
@@ -70,6 +68,7 @@ pub struct GroupReceiver {
     jitter: Span,
     report_at: Option<Instant<Local>>,
     report_interval: Span,
+    report_interval_max: Span,
     has_news: bool,
     /// The sender asked who hears it.
     is_hailed: bool,
@@ -137,6 +136,7 @@ impl GroupReceiver {
             jitter: Span::ZERO,
             report_at: None,
             report_interval: REPORT_FIRST,
+            report_interval_max: Span::from_s(1),
             has_news: false,
             is_hailed: false,
             saved_bytes: 0,
@@ -165,6 +165,7 @@ impl GroupReceiver {
             self.has_news = true;
             self.report_at.get_or_insert(now);
         }
+        self.report_interval_max = Span::from_s(symbol.report_every_s.max(1).into());
         self.round_trip = if symbol.round_trip > Span::ZERO { symbol.round_trip } else { ROUND_TRIP_PRIOR };
         match symbol.kind {
             SymbolKind::Data { planned: 0, .. } if symbol.bytes.is_empty() => {
@@ -219,7 +220,7 @@ impl GroupReceiver {
         } else {
             let spread = 0.75 + self.unit() / 2.0;
             self.report_at = Some(now + scaled(self.report_interval, spread));
-            self.report_interval = (self.report_interval * 2).min(REPORT_INTERVAL);
+            self.report_interval = (self.report_interval * 2).min(self.report_interval_max);
         }
         self.has_news = false;
         let Some(left) = self.saved_bytes.checked_sub(out.len() - before) else {

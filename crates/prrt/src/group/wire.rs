@@ -57,6 +57,8 @@ pub struct Symbol<'a> {
     pub round_trip: Span,
     /// Until the last data symbol of the block should follow.
     pub left: Span,
+    /// Seconds between the reports of a receiver in the long run; 0 counts as 1.
+    pub report_every_s: u8,
     /// Its bytes.
     pub bytes: &'a [u8],
 }
@@ -154,14 +156,14 @@ impl<'a> Symbol<'a> {
         };
         out.extend_from_slice(&self.packet.to_le_bytes());
         out.extend_from_slice(&self.block.to_le_bytes());
-        out.extend_from_slice(&[number, count, self.decided, 0]);
+        out.extend_from_slice(&[number, count, self.decided, self.report_every_s]);
         out.extend_from_slice(&ticks(self.round_trip).to_le_bytes());
         out.extend_from_slice(&ticks(self.left).to_le_bytes());
         out.extend_from_slice(self.bytes);
     }
 
     fn decode(head: &[u8; HEADER_BYTES], bytes: &'a [u8]) -> Result<Symbol<'a>, Malformed> {
-        let [number, count, decided, zero] = [head[24], head[25], head[26], head[27]];
+        let [number, count, decided, report_every_s] = [head[24], head[25], head[26], head[27]];
         let is_parity = head[5] == PARITY;
         let kind = match is_parity {
             false => SymbolKind::Data { index: number, planned: count },
@@ -174,13 +176,14 @@ impl<'a> Symbol<'a> {
             SymbolKind::Parity { index, symbols } => symbols > 0 && index < decided,
         };
         let limits = usize::from(count) <= DATA_SYMBOLS_MAX && usize::from(decided) <= PARITY_SYMBOLS_MAX;
-        if !fits || !limits || zero != 0 {
+        if !fits || !limits {
             return Err(Malformed::Value);
         }
         let span =
             |at: usize| Span::from_ns(i64::from(u16::from_le_bytes([head[at], head[at + 1]])) * TICK_NS);
         let (packet, block) = (word(head, 16), word(head, 20));
-        Ok(Symbol { packet, block, kind, decided, round_trip: span(28), left: span(30), bytes })
+        let (round_trip, left) = (span(28), span(30));
+        Ok(Symbol { packet, block, kind, decided, round_trip, left, report_every_s, bytes })
     }
 }
 
@@ -250,14 +253,14 @@ mod tests {
 
     fn symbol(kind: SymbolKind, decided: u8) -> Symbol<'static> {
         let (round_trip, left) = (Span::from_us(160), Span::from_s(10));
-        Symbol { packet: 6, block: 7, kind, decided, round_trip, left, bytes: b"symbol" }
+        Symbol { packet: 6, block: 7, kind, decided, round_trip, left, report_every_s: 2, bytes: b"symbol" }
     }
 
     #[test]
     fn data_and_parity_have_the_bytes_of_the_specification() {
         let data = bytes_of(Body::Symbol(symbol(SymbolKind::Data { index: 2, planned: 13 }, 3)));
         let wanted =
-            b"NCTG\x02\x01\0\0\x04\x03\x02\x01\x05\0\0\0\x06\0\0\0\x07\0\0\0\x02\x0d\x03\0\x0a\0\xff\xffsymbol";
+            b"NCTG\x02\x01\0\0\x04\x03\x02\x01\x05\0\0\0\x06\0\0\0\x07\0\0\0\x02\x0d\x03\x02\x0a\0\xff\xffsymbol";
         assert_eq!(data, wanted);
         let parity = bytes_of(Body::Symbol(symbol(SymbolKind::Parity { index: 1, symbols: 9 }, 2)));
         assert_eq!((parity[5], &parity[24..27]), (2, &[129, 9, 2][..]));

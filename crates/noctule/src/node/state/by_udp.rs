@@ -35,6 +35,7 @@ impl State {
         if room.and_then(|()| self.remote(node, now).subscribe(node, writer, &topic)).is_err() {
             return self.note(refusal);
         }
+        self.pace_exchanges();
         self.fallback.begin(reader, partner, now);
         if self.fallback.is_news(node, &writer.topic) {
             self.note(Notice::ByUdp { refusal: Box::new(refusal) });
