@@ -53,6 +53,9 @@
 //! this crate has the sockets, the clock and one thread per node.
 #![forbid(unsafe_code)]
 
+// What the generator makes names this crate as every other does.
+extern crate self as noctule;
+
 pub mod envelope;
 pub mod swarm_key;
 pub mod sync;
@@ -61,10 +64,15 @@ mod age_histogram;
 mod deadline;
 mod dispatcher;
 mod error;
+#[rustfmt::skip]
+#[path = "generated/mod.rs"]
+#[allow(unreachable_pub, missing_debug_implementations)]
+mod generated;
 mod key_file;
 mod link_report;
 mod node;
 mod notice;
+pub mod parameter;
 mod publisher;
 pub mod request;
 mod sample;
@@ -100,8 +108,8 @@ pub use node::{
 };
 pub use notice::{Notice, NoticeHook};
 pub use publisher::{
-    LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
-    TypedPublisherBuilder,
+    FieldsInPlace, LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime,
+    TypedPublisher, TypedPublisherBuilder,
 };
 pub use request::{CallError, Client, Failure, Reply, Request, RequestId, Server};
 pub use sample::{Age, Route, Sample, SampleInfo};
