@@ -45,7 +45,7 @@ class Scene {
 
   // Middle of the picture and half of its extent, m.
   frame(window) {
-    if (this.name === 'space') return { right: 0, up: 0, half: 0.62 / this.zoom };
+    if (this.name === 'space') return { right: 0, up: 0, half: 0.5 / this.zoom };
     const middle = window[0].map((low, axis) => (low + window[1][axis]) / 2);
     const [right, up] = PROJECTIONS[this.name](middle);
     return { right, up, half: 0.25 };

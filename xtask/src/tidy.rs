@@ -78,6 +78,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sys",
             "local-clock",
             "noctule",
+            "prrt",
             "flight",
             "fcu",
             "arm",

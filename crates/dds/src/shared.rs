@@ -5,10 +5,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use noctule::request::ServiceError;
 use noctule::{Node, NodeError};
 
 use crate::counters::Counted;
 use crate::cyclone::{DdsError, Participant};
+use crate::services::CountedService;
 use crate::sibling_bridges::{ParticipantId, SiblingBridges};
 
 /// Notices that wait to be read.
@@ -25,6 +27,9 @@ pub(crate) enum RouteError {
     /// The bus.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The bus, of a service.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     /// No thread.
     #[error("the system gives no more threads: {0}")]
     System(io::Error),
@@ -52,6 +57,7 @@ pub(crate) struct Inside {
     /// Another bridge does the work.
     pub(crate) is_standby: bool,
     pub(crate) routes: Vec<Counted>,
+    pub(crate) services: Vec<CountedService>,
     /// Names of ROS 2's nodes.
     pub(crate) ros_nodes: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! The map of links: what each class delivers in time on each, and what it costs, as CSV on standard output.
 //!
-//! `cargo xtask sweep prrt` makes the committed map of it; `-- SEED DRAWN [full|short|drawn] [THREADS]` runs the axes and so many drawn cells, or these alone.
+//! `cargo xtask sweep prrt` makes the committed map of it; `-- SEED DRAWN [full|short|drawn] [THREADS [FROM TO]]` runs the axes and so many drawn
+//! cells, or these alone; of all of them those from the place FROM to before TO.
 
 #[path = "../tests/map/mod.rs"]
 mod map;
@@ -23,7 +24,9 @@ fn main() {
     let form = if words.get(2).is_some_and(|word| word == "short") { Form::Short } else { Form::Full };
     let is_drawn = words.get(2).is_some_and(|word| word == "drawn");
     let drawn = (0..draws).map(|number| map::cells::drawn(form, seed, number));
-    let cells: Vec<Cell> = if is_drawn { drawn.collect() } else { map::cells::cells(form, draws, seed) };
+    let mut cells: Vec<Cell> = if is_drawn { drawn.collect() } else { map::cells::cells(form, draws, seed) };
+    cells.truncate(number(5, u64::MAX) as usize);
+    cells.drain(..cells.len().min(number(4, 0) as usize));
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let begin = Instant::now();
     std::thread::scope(|scope| {

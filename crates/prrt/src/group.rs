@@ -27,6 +27,7 @@
 //! D. Towsley, "Parity-based loss recovery for reliable multicast transmission", IEEE/ACM ToN 6(4), 1998.
 
 mod members;
+mod rate;
 mod receiving;
 mod sending;
 mod shortfall;

@@ -241,6 +241,45 @@ fn who_loses_far_more_than_the_others_is_set_apart_and_taken_back_when_it_recove
     }
 }
 
+/// Bytes a second that 1,200 B at 200 Hz are, headers counted.
+const OFFERED_BYTES_PER_S: f64 = 1_276.0 * 200.0;
+
+#[test]
+fn who_has_a_path_of_half_the_rate_is_not_sent_twice_as_much() {
+    for slow in [1, 2, 4] {
+        let terms = Terms::of(4, 19);
+        let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
+        for number in 1..=slow {
+            swarm.reader(number).policer = Some(swarm::Policer::new(OFFERED_BYTES_PER_S / 2.0));
+        }
+        swarm.run(Span::from_s(20));
+        let before = swarm.sender_counters();
+        let (wire_before, published) = (swarm.writer().bytes, swarm.writer().published.len());
+        swarm.run(Span::from_s(20));
+        let counters = swarm.sender_counters();
+        let sent =
+            |counters: noctule_prrt::group::SenderCounters| counters.parity_asked + counters.parity_unasked;
+        let parity = (sent(counters) - sent(before)) as f64 / (counters.datagrams - before.datagrams) as f64;
+        let payload = (swarm.writer().published.len() - published) * terms.payload_bytes;
+        let wire = (swarm.writer().bytes - wire_before) as f64 / payload as f64;
+        println!(
+            "{slow} slow: parity {parity:.3} of data, wire {wire:.3}, {:?} {counters:?}",
+            swarm.writer().changes
+        );
+        let residuals: Vec<f64> = (1..=4).map(|number| swarm.outcome(number, 4_000).residual).collect();
+        println!("{residuals:.4?}");
+        assert!(parity <= 0.25, "{slow} slow: {parity}");
+        if slow == 4 {
+            // The rate is that of the slowest; it was 2.1 times what is offered.
+            assert!(wire < 0.65, "{wire}");
+            assert!(residuals.iter().all(|residual| *residual < 0.7), "{residuals:?}");
+        } else {
+            assert_eq!(swarm.writer().changes.len(), slow, "{:?}", swarm.writer().changes);
+            assert!(residuals[slow..].iter().all(|residual| *residual < 2e-3), "{residuals:?}");
+        }
+    }
+}
+
 #[test]
 fn a_picture_in_pieces_is_repaired_for_all_at_once() {
     let interval = Span::from_ms(50);

@@ -3,7 +3,7 @@
 //! Datagrams that are sent faster than the narrowest line takes them arrive as fast as it gives them. Both distances are
 //! known without comparing clocks: that of sending by ours, that of arrival by the other side's, which feedback tells
 //! (packet trains: Dovrolis, Ramanathan and Moore, INFOCOM 2001). What others send over the same line counts as not
-//! there.
+//! there. Jitter stretches trains, too; so long samples are spread by no less than what lately arrived over half a second.
 
 use noctule_timebase::{Instant, Span};
 
@@ -22,6 +22,9 @@ const TRAINS: usize = 3;
 /// A train as fast as what is believed that was not stretched: there is so much more.
 const RAISE: f64 = 1.01;
 const AS_FAST: f64 = 0.98;
+/// Arrivals are counted over this, and the most of them is remembered for one to two of these (BBR has ten round trips).
+const DELIVERED_OVER: Span = Span::from_ms(500);
+const DELIVERED_MEMORY: Span = Span::from_s(5);
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,11 @@ pub(crate) struct Bandwidth {
     first: Option<Passage>,
     /// Bytes per second of the last stretched trains; 0 for none.
     trains: [f64; TRAINS],
+    /// Where the span began over which arrivals are counted now.
+    counted_from: Option<Passage>,
+    /// The most that arrived in such a span of this memory and of the one before, bytes per second, and when this one began.
+    delivered: [f64; 2],
+    since_ns: i64,
 }
 
 impl Bandwidth {
@@ -48,8 +56,32 @@ impl Bandwidth {
         Some(self.trains.iter().fold(0.0, |most, &rate| rate.max(most))).filter(|rate| *rate > 0.0)
     }
 
+    /// The same, but never less than what lately arrived.
+    pub(crate) fn at_least_bytes_per_s(&self) -> Option<f64> {
+        self.bytes_per_s().map(|stretched| stretched.max(self.delivered[0]).max(self.delivered[1]))
+    }
+
+    /// Jitter stretches a train of some ten milliseconds, but a path carries at least what arrived over a longer time.
+    fn count_delivered(&mut self, last: Passage) {
+        let first = *self.counted_from.get_or_insert(last);
+        let arrived = Span::from_ns(last.arrived_ns.saturating_sub(first.arrived_ns));
+        if arrived < Span::ZERO {
+            self.counted_from = Some(last);
+        }
+        if arrived < DELIVERED_OVER {
+            return;
+        }
+        self.counted_from = Some(last);
+        if last.arrived_ns - self.since_ns > DELIVERED_MEMORY.ns() {
+            (self.delivered, self.since_ns) = ([0.0, self.delivered[0]], last.arrived_ns);
+        }
+        let bytes = last.arrived_bytes.saturating_sub(first.arrived_bytes) as f64;
+        self.delivered[0] = self.delivered[0].max(bytes / arrived.as_s_f64());
+    }
+
     /// The newest packet that feedback names, once; and by how much a delay may differ from another without a queue.
     pub(crate) fn handle_arrival(&mut self, last: Passage, noise: Span) {
+        self.count_delivered(last);
         let first = *self.first.get_or_insert(last);
         let sent = last.sent_at - first.sent_at;
         let arrived = Span::from_ns(last.arrived_ns.saturating_sub(first.arrived_ns));
@@ -121,5 +153,26 @@ mod tests {
         assert!(dispersion.bytes_per_s().unwrap() > 9.9e6);
         train(&mut dispersion, 2_000, 9_000, (80, 80));
         assert!(dispersion.bytes_per_s().unwrap() > 12e6);
+    }
+
+    /// Packets leave 80 us apart; the way becomes 40 ms longer within 60 ms and shorter again, ten times a second.
+    #[test]
+    fn trains_that_jitter_stretches_do_not_make_the_capacity_less_than_what_arrives() {
+        let mut dispersion = Bandwidth::default();
+        for packet in 0..25_000 {
+            let sent_us = packet as i64 * 80;
+            let phase_us = sent_us % 100_000;
+            let longer_us = if phase_us < 60_000 { phase_us * 2 / 3 } else { 100_000 - phase_us };
+            let passage = Passage {
+                packet,
+                sent_at: Instant::from_ns(sent_us * 1_000),
+                arrived_ns: (sent_us + longer_us) * 1_000,
+                arrived_bytes: packet * 1_000,
+            };
+            dispersion.handle_arrival(passage, Span::from_ms(1));
+            let known = dispersion.at_least_bytes_per_s().filter(|_| packet > 10_000);
+            assert!(known.is_none_or(|known| known > 0.9 * 12.5e6), "packet {packet}: {known:?}");
+        }
+        assert!(dispersion.bytes_per_s().unwrap() < 0.9 * 12.5e6);
     }
 }

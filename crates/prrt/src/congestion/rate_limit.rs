@@ -14,8 +14,8 @@
 //!   explains, and clearly less arrived than was sent. (Jitter, a longer route and a TCP flow beside delay what is sent, but
 //!   nearly all of it arrives.)
 //! - *Test*: for some round trips less is sent than arrived. A queue of ours must become shorter by what is not sent (Little's
-//!   law). If not, the limit is withdrawn, and the next test waits, twice as long
-//!   each time.
+//!   law). If not, the limit is withdrawn, and the next test waits, twice as long each time; unless everything is late
+//!   either way: then two flows of ours each have to slow down before either sees the queue shorten.
 //! - *Limit*: what arrives is what the path carries (BBR's bandwidth, Cardwell et al. 2016). The limit falls while the queue
 //!   stays and grows without one, slowly near where it was too high before. It is withdrawn when it no longer binds, and
 //!   when four decreases have not shortened the queue.
@@ -27,6 +27,7 @@
 
 use noctule_timebase::{Instant, Span};
 
+use super::epoch::{Epoch, NOTHING, RETRY_FIRST, RETRY_MOST};
 use super::pacer::Pacer;
 use super::path_delay::PathDelay;
 use super::repair_breaker::RepairBreaker;
@@ -57,9 +58,6 @@ const DRAIN_LEAST: f64 = 0.5;
 const TEST_SHARE: f64 = 0.85;
 /// The queue is ours if it shortened by this part of what was expected.
 const DRAINED: f64 = 0.5;
-/// Before the next test after one that was not passed, twice as long each time: a test costs a small stream some ten samples.
-pub(super) const RETRY_FIRST: Span = Span::from_s(5);
-pub(super) const RETRY_MOST: Span = Span::from_s(80);
 /// Part of what arrives that a limit begins with, the queue aside.
 const SHARE_OF_ARRIVED: f64 = 0.95;
 /// Growth of the limit by an epoch without a queue; each further one in a row adds as much.
@@ -145,67 +143,6 @@ struct Test {
     reference: Option<Span>,
 }
 
-/// What became known in one epoch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Epoch {
-    began: Instant<Local>,
-    length: Span,
-    arrived_bytes: usize,
-    sent_bytes: usize,
-    arrived: u32,
-    lost: u32,
-    round_trips: u32,
-    least: Option<Span>,
-}
-
-/// Of several epochs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Total {
-    pub(super) length: Span,
-    pub(super) arrived_bytes: usize,
-    pub(super) sent_bytes: usize,
-    pub(super) arrived: u32,
-    pub(super) lost: u32,
-}
-
-impl Epoch {
-    fn new(began: Instant<Local>) -> Epoch {
-        Epoch {
-            began,
-            length: Span::ZERO,
-            arrived_bytes: 0,
-            sent_bytes: 0,
-            arrived: 0,
-            lost: 0,
-            round_trips: 0,
-            least: None,
-        }
-    }
-
-    /// Share of its packets that were lost.
-    fn loss(&self) -> f64 {
-        f64::from(self.lost) / f64::from((self.lost + self.arrived).max(1))
-    }
-}
-
-impl Total {
-    pub(super) fn add(&mut self, epoch: &Epoch) {
-        self.length += epoch.length;
-        self.arrived_bytes += epoch.arrived_bytes;
-        self.sent_bytes += epoch.sent_bytes;
-        self.arrived += epoch.arrived;
-        self.lost += epoch.lost;
-    }
-
-    pub(super) fn packets(&self) -> u32 {
-        self.arrived + self.lost
-    }
-
-    pub(super) fn bytes_per_s(&self, bytes: usize) -> f64 {
-        bytes as f64 / self.length.as_s_f64().max(1e-6)
-    }
-}
-
 /// Bytes a second over about [`OFFERED_OVER`], without the half of what came last.
 #[derive(Clone, Copy, Debug)]
 struct Average {
@@ -231,8 +168,6 @@ impl Average {
 /// A deadline that nobody has.
 const NEVER: Span = Span::from_s(1 << 30);
 const FREE: State = State::Free(Vec::new());
-pub(super) const NOTHING: Total =
-    Total { length: Span::ZERO, arrived_bytes: 0, sent_bytes: 0, arrived: 0, lost: 0 };
 
 impl RateLimit {
     pub(crate) fn new(now: Instant<Local>) -> RateLimit {
@@ -387,18 +322,18 @@ impl RateLimit {
             (self.state, self.limit_bytes_per_s) = (FREE, None);
             return;
         }
+        // A limit costs nothing if all is late.
+        let all_late = is_long && least - path.floor() / 2 > self.deadline;
         match self.state {
             State::Free(_) if is_long => {
-                // A test costs nothing if all is late.
-                let all_late = least - path.floor() / 2 > self.deadline;
                 self.suspect(epoch, (queue, all_late), now);
             }
             State::Free(_) => self.state = FREE,
-            State::Testing(test) => self.judge(test, &epoch, path, now),
+            State::Testing(test) => self.judge(test, &epoch, (path, all_late), now),
             State::Limited { in_vain, queue: before } => {
                 self.effective_from = now;
                 if is_long {
-                    self.decrease(&epoch, queue, (in_vain, before), now);
+                    self.decrease(&epoch, (queue, all_late), (in_vain, before), now);
                 } else {
                     self.state = State::Limited { in_vain: 0, queue: before };
                     self.grow(&epoch);
@@ -440,7 +375,13 @@ impl RateLimit {
     }
 
     /// An epoch of a test is over.
-    fn judge(&mut self, test: Test, epoch: &Epoch, path: &PathDelay, now: Instant<Local>) {
+    fn judge(
+        &mut self,
+        test: Test,
+        epoch: &Epoch,
+        (path, all_late): (&PathDelay, bool),
+        now: Instant<Local>,
+    ) {
         let (Some(reference), Some(least)) = (test.reference, epoch.least) else { return };
         let share = 1.0 - test.limit_bytes_per_s / test.arrived_bytes_per_s;
         // The epoch's packets have left a round trip ago.
@@ -452,7 +393,7 @@ impl RateLimit {
             let is_ours = drained <= expected * 2.0 / DRAINED + noise;
             self.conclude(is_ours, queue, now);
         } else if expected >= 2.0 * noise {
-            self.conclude(drained >= DRAINED * expected, queue, now);
+            self.conclude(drained >= DRAINED * expected || all_late, queue, now);
         }
     }
 
@@ -473,7 +414,13 @@ impl RateLimit {
         self.retry_after = (self.retry_after * 2).min(RETRY_MOST);
     }
 
-    fn decrease(&mut self, epoch: &Epoch, queue: Span, (in_vain, before): (u32, Span), now: Instant<Local>) {
+    fn decrease(
+        &mut self,
+        epoch: &Epoch,
+        (queue, all_late): (Span, bool),
+        (in_vain, before): (u32, Span),
+        now: Instant<Local>,
+    ) {
         (self.growing, self.near_ceiling) = (0, 0);
         let [arrived, sent] =
             [epoch.arrived_bytes, epoch.sent_bytes].map(|bytes| bytes as f64 / epoch.length.as_s_f64());
@@ -483,7 +430,9 @@ impl RateLimit {
         if is_shorter {
             self.state = State::Limited { in_vain: 0, queue };
         } else if in_vain >= EPOCHS_IN_VAIN {
-            self.withdraw(now);
+            if !all_late {
+                self.withdraw(now);
+            }
         } else if let Some(limit) = self.limit_bytes_per_s {
             let bearable = if arrived < sent * STILL_TOO_MUCH { bearable } else { limit };
             self.limit_bytes_per_s = Some((limit * DECREASE).min(bearable).max(LIMIT_LEAST_BYTES_PER_S));

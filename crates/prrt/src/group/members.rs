@@ -28,6 +28,8 @@ const EVENTS_LIMIT: usize = 64;
 /// A round trip counts as no more than the smoothed one and so many variations and a guard above: reports come once a second, and one
 /// thread that was late must not make blocks short for all others for the next five. What has really become longer is soon believed.
 const OUTLIER_VARIATIONS: i64 = 4;
+/// Of two that lose the one may lose so much less and is as slow.
+const ALIKE: f64 = 0.8;
 /// Packets of which the time of sending is remembered.
 const TIMES_LIMIT: usize = 4_096;
 
@@ -187,6 +189,14 @@ impl Members {
         self.served().map(Member::loss).collect()
     }
 
+    /// Who loses most of those served: the one that was it before, while others lose little more.
+    pub(super) fn slowest(&self, before: Option<MemberId>) -> Option<MemberId> {
+        let served = self.members.iter().filter(|(_, member)| member.state == State::Hears);
+        let (id, member) = served.max_by(|(_, a), (_, b)| a.loss().total_cmp(&b.loss()))?;
+        let before = before.filter(|id| self.hears(*id) && self.loss(*id) >= ALIKE * member.loss());
+        Some(before.unwrap_or(*id))
+    }
+
     /// The share that one loses.
     pub(super) fn loss(&self, id: MemberId) -> f64 {
         self.members.get(&id).map_or(0.0, Member::loss)
@@ -205,8 +215,10 @@ impl Members {
     /// Sets apart who costs the others too much, and takes back who no longer would.
     fn judge(&mut self, id: MemberId, block: usize, now: Instant<Local>) {
         let Some(member) = self.members.get(&id) else { return };
-        let others =
-            self.members.iter().filter(|(other, member)| **other != id && member.state == State::Hears);
+        // Two that lose much hide behind each other; whom it costs something are those that lose less.
+        let others = self.members.iter().filter(|(other, served)| {
+            **other != id && served.state == State::Hears && served.loss() < member.loss() / 2.0
+        });
         let mut losses: Vec<f64> = others.map(|(_, member)| member.loss()).collect();
         let without = expected(&losses, block);
         let (state, loss, packets) = (member.state, member.loss(), member.packets);

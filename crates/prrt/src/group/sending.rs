@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use noctule_timebase::{Instant, Span};
 
 use super::members::Members;
+use super::rate::GroupRate;
 use super::shortfall::{parity_for, sent_once};
 use super::wire::{Ask, Body, Datagram, HEADER_BYTES, Report, SPAN_MAX, Symbol, SymbolKind, ahead};
 use super::{
@@ -63,6 +64,8 @@ pub struct SenderCounters {
     pub parity_refused: u64,
     /// Datagrams of data not sent because their deadline had passed.
     pub expired: u64,
+    /// Samples not sent because the path to the slowest receiver is full.
+    pub held_back: u64,
     /// Samples left to links because nobody hears the group, or because they are too long or too many.
     pub left_to_links: u64,
 }
@@ -82,6 +85,10 @@ pub struct GroupSender {
     hail_at: Instant<Local>,
     hails_left: u32,
     parity_saved: f64,
+    rate: GroupRate,
+    /// Between samples as they are offered, and datagrams of one.
+    offered: Option<(Span, f64)>,
+    offered_at: Option<Instant<Local>>,
     /// Share of blocks with a request that left no time for another.
     last_share: f64,
     counters: SenderCounters,
@@ -125,6 +132,9 @@ impl GroupSender {
             hail_at: now,
             hails_left: 0,
             parity_saved: PARITY_SAVED_LIMIT,
+            rate: GroupRate::new(now),
+            offered: None,
+            offered_at: None,
             last_share: LAST_SHARE_LEAST,
             counters: SenderCounters::default(),
         }
@@ -154,9 +164,14 @@ impl GroupSender {
     /// hears the group and it is not yet time to try again.
     pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) -> bool {
         self.handle_timeout(now);
-        self.observe(now);
         let piece_max = self.config.datagram_bytes_max - HEADER_BYTES - SYMBOL_HEADER_BYTES;
         let count = sample.payload.len().div_ceil(piece_max).max(1);
+        self.note_offer(count, now);
+        if !self.rate.allows(now) {
+            self.counters.held_back += 1;
+            return true;
+        }
+        self.observe(now);
         let cost = sample.payload.len() + count * SYMBOL_HEADER_BYTES;
         let is_probe = !self.members.anybody();
         let fits = count <= PIECES_MAX && self.held_bytes + cost <= HELD_BYTES_MAX;
@@ -199,6 +214,15 @@ impl GroupSender {
             self.counters.impossible += 1;
             return;
         }
+        let slowest = self.rate.slowest();
+        if slowest.is_some_and(|slowest| !self.members.hears(slowest)) {
+            self.rate.forget();
+        }
+        if self.members.slowest(slowest) == Some(member) {
+            let offered_per_s =
+                self.offered.map_or(0.0, |(interval, datagrams)| datagrams / interval.as_s_f64().max(1e-6));
+            self.rate.handle_report(member, (report.newest, report.received), offered_per_s, now);
+        }
         if self.members.hears(member) {
             report.asks.iter().for_each(|ask| self.handle_ask(member, ask, now));
         }
@@ -217,7 +241,9 @@ impl GroupSender {
             SymbolKind::Data { index, .. } => {
                 block.sent += 1;
                 self.counters.datagrams += 1;
-                self.parity_saved = (self.parity_saved + PARITY_SHARE_MAX).min(PARITY_SAVED_LIMIT);
+                let share = self.rate.parity_share();
+                let most = share.map_or(PARITY_SAVED_LIMIT, |share| share * f64::from(BLOCK_SAMPLES_MAX));
+                self.parity_saved = (self.parity_saved + share.unwrap_or(PARITY_SHARE_MAX)).min(most);
                 let after = i64::from(block.planned.saturating_sub(index + 1));
                 (&block.symbols[usize::from(index)], block.interval * after)
             }
@@ -234,6 +260,7 @@ impl GroupSender {
             }
         };
         let packet = self.members.sent(now);
+        self.rate.sent();
         let decided = block.decided.max(block.unasked);
         let report_every_s = self.members.report_every_s();
         let symbol = Symbol { packet, block: number, kind, decided, round_trip, left, report_every_s, bytes };
@@ -442,6 +469,13 @@ impl GroupSender {
         }
         let share = UNASKED_SHARES[usize::from(rounds > 1)];
         parity_for(&losses, symbols.into(), share)
+    }
+
+    fn note_offer(&mut self, datagrams: usize, now: Instant<Local>) {
+        let Some(last) = self.offered_at.replace(now) else { return };
+        let latest = (now - last, datagrams as f64);
+        let (interval, mean) = self.offered.unwrap_or(latest);
+        self.offered = Some((interval + (latest.0 - interval) / 8, mean + (latest.1 - mean) / 8.0));
     }
 
     fn observe(&mut self, now: Instant<Local>) {

@@ -1,4 +1,4 @@
-//! Two hosts on one line: streams from one to the other, and TCP's CUBIC beside them.
+//! Two hosts on one line: streams from one to the other, and TCP's CUBIC or BBR beside them.
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used)]
 
 use noctule_netsim::network::{Address, Destination, Endpoint, Transmit};
@@ -8,20 +8,27 @@ use noctule_prrt::{
 };
 use noctule_timebase::{Instant, Span};
 
+use bbr::Bbr;
 use cubic::CubicTcp;
 
+#[path = "../map/bbr.rs"]
+mod bbr;
 mod cubic;
 
 const WRITER: StreamId = StreamId(1);
 /// IPv4 and UDP headers. Here they carry the number of the stream and the time of sending.
 const HEADERS_BYTES: usize = 28;
 const STREAM_AT: usize = 1;
+/// No run is so long.
+const NEVER: Instant<Local> = Instant::from_ns(1 << 60);
 
 /// What a stream is offered.
 #[derive(Clone, Copy, Debug)]
 pub enum Offer {
     /// Reliable samples of so many bytes as fast as they are taken.
     Elastic(usize),
+    /// The same from this time on.
+    ElasticFrom(usize, Span),
     /// Samples of so many bytes at this interval.
     Paced(usize, Span, Class),
 }
@@ -29,10 +36,18 @@ pub enum Offer {
 impl Offer {
     fn class(self) -> Class {
         match self {
-            Offer::Elastic(_) => Class::Reliable,
+            Offer::Elastic(_) | Offer::ElasticFrom(..) => Class::Reliable,
             Offer::Paced(_, _, class) => class,
         }
     }
+}
+
+/// What flows beside the streams of ours, from this time on.
+#[derive(Clone, Copy, Debug)]
+pub enum Beside {
+    Nothing,
+    Cubic(Span),
+    Bbr(Span),
 }
 
 /// The deadline-bound class with a residual loss target of 1e-4.
@@ -61,6 +76,7 @@ pub struct Stream {
 pub struct Host {
     pub streams: Vec<Stream>,
     pub tcp: CubicTcp,
+    bbr: Bbr,
     pub until: Instant<Local>,
     now: Instant<Local>,
     turn: usize,
@@ -103,8 +119,9 @@ impl Stream {
 
     fn offer(&mut self, now: Instant<Local>) {
         match self.offer {
+            Some(Offer::ElasticFrom(_, from)) if now.ns() < from.ns() => {}
             // As with a program that is let as many bytes as two sockets hold.
-            Some(Offer::Elastic(bytes)) => {
+            Some(Offer::Elastic(bytes) | Offer::ElasticFrom(bytes, _)) => {
                 while self.link.held_bytes().0 < 2_000_000 {
                     self.publish(bytes, Class::Reliable, now);
                 }
@@ -133,10 +150,17 @@ impl Stream {
 }
 
 impl Host {
-    fn new(offers: &[Offer], sends: bool, tcp: CubicTcp) -> Host {
+    fn new(offers: &[Offer], sends: bool, beside: Beside) -> Host {
+        let from = |from: Span| Instant::from_ns(from.ns());
+        let (cubic_from, bbr_from) = match beside {
+            Beside::Nothing => (None, NEVER),
+            Beside::Cubic(at) => (Some(from(at)), NEVER),
+            Beside::Bbr(at) => (None, from(at)),
+        };
         Host {
             streams: offers.iter().map(|offer| Stream::new(*offer, sends)).collect(),
-            tcp,
+            tcp: if sends { CubicTcp::sender(cubic_from) } else { CubicTcp::receiver() },
+            bbr: Bbr::new(sends, bbr_from),
             until: Instant::from_ns(i64::MAX),
             now: Instant::from_ns(0),
             turn: 0,
@@ -148,9 +172,10 @@ impl Endpoint for Host {
     type Clock = Local;
 
     fn handle_datagram(&mut self, now: Instant<Local>, _: Address, bytes: &[u8]) {
-        match cubic::read(bytes) {
-            Some(segment) => self.tcp.handle_segment(segment, now),
-            None => self.streams[usize::from(bytes[STREAM_AT])].handle_datagram(bytes, now),
+        match (cubic::read(bytes), bbr::read(bytes)) {
+            (Some(segment), _) => self.tcp.handle_segment(segment, now),
+            (_, Some(segment)) => self.bbr.handle_segment(segment, now),
+            _ => self.streams[usize::from(bytes[STREAM_AT])].handle_datagram(bytes, now),
         }
     }
 
@@ -159,6 +184,7 @@ impl Endpoint for Host {
             stream.link.handle_timeout(now, &mut |_| {});
         }
         self.tcp.handle_timeout(now);
+        self.bbr.handle_timeout(now);
     }
 
     fn poll_transmit(&mut self, now: Instant<Local>) -> Option<Transmit> {
@@ -167,7 +193,7 @@ impl Endpoint for Host {
             self.streams.iter_mut().for_each(|stream| stream.offer(now));
         }
         let to = Destination::One(Address(if self.tcp.is_first() { 1 } else { 0 }));
-        if let Some(bytes) = self.tcp.poll_transmit(now) {
+        if let Some(bytes) = self.tcp.poll_transmit(now).or_else(|| self.bbr.poll_transmit(now)) {
             return Some(Transmit { to, bytes });
         }
         for _ in 0..self.streams.len() {
@@ -188,10 +214,11 @@ impl Endpoint for Host {
         let runs = self.now < self.until;
         let samples = self.streams.iter().filter_map(|stream| match stream.offer {
             Some(Offer::Paced(..)) if runs => Some(stream.next_sample),
+            Some(Offer::ElasticFrom(_, from)) if stream.published == 0 => Some(Instant::from_ns(from.ns())),
             _ => None,
         });
         let links = self.streams.iter().filter_map(|stream| stream.link.poll_timeout());
-        links.chain(samples).chain(self.tcp.poll_timeout()).min()
+        links.chain(samples).chain(self.tcp.poll_timeout()).chain(self.bbr.poll_timeout()).min()
     }
 }
 
@@ -230,6 +257,13 @@ impl Outcome {
         samples.filter(|(source, latency)| published(source) && **latency <= deadline).count() as u64
     }
 
+    /// Samples delivered in a part of the run.
+    pub fn delivered_between(&self, from: Span, to: Span) -> u64 {
+        let delivered =
+            self.sources.iter().zip(&self.latencies).map(|(source, latency)| source.ns() + latency.ns());
+        delivered.filter(|at| (from.ns()..to.ns()).contains(at)).count() as u64
+    }
+
     pub fn stream_share(&self) -> f64 {
         self.stream_bps / (self.stream_bps + self.tcp_bps)
     }
@@ -237,25 +271,22 @@ impl Outcome {
 
 /// Lets `offer` and, if `tcp_from` says so, a CUBIC TCP flow share a line for `span`.
 pub fn run(line: &str, offer: Offer, tcp_from: Option<Span>, (span, seed): (Span, u64)) -> Outcome {
-    run_all(line, &[offer], tcp_from, (span, seed)).remove(0)
+    let beside = tcp_from.map_or(Beside::Nothing, Beside::Cubic);
+    run_all(line, &[offer], beside, (span, seed)).remove(0)
 }
 
-/// The same with several streams of ours.
-pub fn run_all(
-    line: &str,
-    offers: &[Offer],
-    tcp_from: Option<Span>,
-    (span, seed): (Span, u64),
-) -> Vec<Outcome> {
+/// The same with several streams of ours, and another flow.
+pub fn run_all(line: &str, offers: &[Offer], beside: Beside, (span, seed): (Span, u64)) -> Vec<Outcome> {
     let spec: LinkSpec = line.parse().unwrap();
-    let sender = Host::new(offers, true, CubicTcp::sender(tcp_from.map(|from| Instant::from_ns(from.ns()))));
-    let receiver = Host::new(offers, false, CubicTcp::receiver());
+    let sender = Host::new(offers, true, beside);
+    let receiver = Host::new(offers, false, beside);
     let mut network = Network::new(vec![sender, receiver], &spec, seed);
     network.endpoint(0).until = Instant::from_ns(span.ns());
     network.run_for(span).unwrap();
     let delivered: Vec<u64> = network.endpoint(1).streams.iter().map(|one| one.delivered_bytes).collect();
     let sent: Vec<u64> = network.endpoint(0).streams.iter().map(|one| one.sent_bytes).collect();
-    let tcp = network.endpoint(1).tcp.delivered_bytes();
+    let receiver = network.endpoint(1);
+    let tcp = receiver.tcp.delivered_bytes() + receiver.bbr.delivered_bytes();
     // Retransmissions may still arrive.
     network.run_for(Span::from_s(3)).unwrap();
     let bps = |bytes: u64| bytes as f64 * 8.0 / span.as_s_f64();

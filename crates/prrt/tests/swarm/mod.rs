@@ -70,6 +70,8 @@ pub(crate) struct Reader {
     random: Random,
     /// Share of the group's datagrams lost besides what the network loses.
     pub(crate) loss: f64,
+    /// What its path carries, if that is less than the network does.
+    pub(crate) policer: Option<Policer>,
     /// Hears nothing and says nothing.
     pub(crate) is_off: bool,
     pub(crate) on_time: BTreeSet<u64>,
@@ -77,6 +79,32 @@ pub(crate) struct Reader {
     pub(crate) twice: u64,
     pub(crate) damaged: u64,
     pub(crate) bytes: usize,
+}
+
+/// A path that carries so much and drops the rest at once.
+pub(crate) struct Policer {
+    pub(crate) bytes_per_s: f64,
+    allowance_bytes: f64,
+    at: Instant<Local>,
+}
+
+impl Policer {
+    pub(crate) fn new(bytes_per_s: f64) -> Policer {
+        Policer { bytes_per_s, allowance_bytes: 0.0, at: Instant::from_ns(0) }
+    }
+
+    /// A fiftieth of a second is saved up.
+    fn passes(&mut self, bytes: usize, now: Instant<Local>) -> bool {
+        let more = (now - self.at).as_s_f64() * self.bytes_per_s;
+        let most = (self.bytes_per_s * 0.02).max(3_000.0);
+        self.at = now;
+        self.allowance_bytes = (self.allowance_bytes + more).min(most);
+        let passes = self.allowance_bytes >= bytes as f64;
+        if passes {
+            self.allowance_bytes -= bytes as f64;
+        }
+        passes
+    }
 }
 
 /// What one reader got.
@@ -240,6 +268,7 @@ impl Reader {
             link: link(session, Instant::from_ns(0), true, terms),
             random: Random::for_part(terms.seed, 1_000 + number as u64),
             loss: 0.0,
+            policer: None,
             is_off: false,
             on_time: BTreeSet::new(),
             late: 0,
@@ -250,6 +279,10 @@ impl Reader {
     }
 
     fn take(&mut self, bytes: &[u8], now: Instant<Local>) {
+        let length = bytes.len() + WIRE_OVERHEAD_BYTES;
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(length, now)) {
+            return;
+        }
         let arrival = Arrival { now, came: now, own_ns: now.ns(), peer_ns: Some(now.ns()) };
         let (terms, on_time) = (self.terms, &mut self.on_time);
         let (late, twice, damaged) = (&mut self.late, &mut self.twice, &mut self.damaged);
