@@ -321,8 +321,7 @@ impl State {
         push_notice(&mut self.notices, notice);
     }
 
-    /// Announces an endpoint; `None` if there is no room. Then put its topic into `publishers` or
-    /// `subscribers` and call [`settle`](State::settle), or its partners are not served.
+    /// Announces an endpoint; `None` if there is no room. Put its topic into `publishers` or `subscribers` and [`settle`](State::settle).
     pub(super) fn add(&mut self, endpoint: Endpoint, now: Instant<Raw>) -> Option<EndpointId> {
         let id = self.discovery.add(endpoint, discovery_clock(now))?;
         self.partners.insert(id, Vec::new());
