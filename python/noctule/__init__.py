@@ -42,7 +42,7 @@ from noctule._native import (
 )
 from noctule.dispatch import Dispatcher, Waiting, wait
 from noctule.message import TypedPublisher, TypedSample, TypedSubscriber, f32, f64, i8, i16, i32, i64, message
-from noctule.message import bound, description, name, type_hash, u8, u16, u32, u64
+from noctule.message import bound, description, dtype, name, type_hash, u8, u16, u32, u64
 from noctule.request import TypedClient, TypedServer
 from noctule.sync import UNKNOWN_OFFSET_NS, Estimates, Pieces, State, Verdict, align, replay
 
@@ -82,6 +82,7 @@ __all__ = [
     "align",
     "bound",
     "description",
+    "dtype",
     "f32",
     "f64",
     "i8",

@@ -158,6 +158,7 @@ class _Number(_Kind):
 
 class _Bool(_Kind):
     hash = _hash(_name("bool"))
+    plain = (1, 1)
 
     def describe(self, types: dict[str, str]) -> str:
         return "bool"
@@ -304,12 +305,33 @@ class _Struct(_Kind):
         return self.type_name
 
     def _plain(self) -> tuple[int, int] | None:
+        """The layout of C; its padding is computed where a value is written or read."""
         size, alignment = 0, 1
         for kind in self.fields.values():
-            if kind.plain is None or size % kind.plain[1]:
+            if kind.plain is None:
                 return None
-            size, alignment = size + kind.plain[0], max(alignment, kind.plain[1])
-        return (size, alignment) if size and size % alignment == 0 else None
+            size += -size % kind.plain[1] + kind.plain[0]
+            alignment = max(alignment, kind.plain[1])
+        return (size + -size % alignment, alignment) if size else None
+
+    def dtype(self) -> np.dtype[np.void]:
+        """The layout for NumPy, whose fields have the names of the definition."""
+        names, formats, offsets, size = [], [], [], 0
+        for field, kind in self.fields.items():
+            assert kind.plain is not None
+            size += -size % kind.plain[1]
+            names.append(self.names[field])
+            formats.append(_numpy_format(kind))
+            offsets.append(size)
+            size += kind.plain[0]
+        itemsize = self.plain[0] if self.plain else size
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": itemsize})
+
+    def to_record(self, value: Any) -> tuple[Any, ...]:
+        return tuple(_to_record(kind, getattr(value, field)) for field, kind in self.fields.items())
+
+    def of_record(self, record: Any) -> Any:
+        return self.cls(**{field: _of_record(kind, record[self.names[field]]) for field, kind in self.fields.items()})
 
     def write(self, out: bytearray, value: Any) -> None:
         for name, kind in self.fields.items():
@@ -328,6 +350,42 @@ class _Struct(_Kind):
         if missing:
             raise _Wrong(f"{self.type_name} lacks {', '.join(sorted(missing))}")
         return self.cls(**{field: kind.of_tree(tree[self.names[field]]) for field, kind in self.fields.items()})
+
+
+def _numpy_format(kind: _Kind) -> Any:
+    """A plain kind as NumPy writes it."""
+    if isinstance(kind, _Number):
+        return "<" + kind.code
+    if isinstance(kind, _Many):
+        return (_numpy_format(kind.element), (kind.length,))
+    return kind.dtype() if isinstance(kind, _Struct) else "u1"
+
+
+def _to_record(kind: _Kind, value: Any) -> Any:
+    """A plain value as NumPy takes it, checked as in the other formats."""
+    if isinstance(kind, _Struct):
+        return kind.to_record(value)
+    if isinstance(kind, _Many):
+        kind._check(len(value))
+        if not isinstance(kind.element, _Number):
+            return [_to_record(kind.element, one) for one in value]
+    out = bytearray()
+    kind.write(out, value)
+    body = np.frombuffer(bytes(out), _numpy_format(kind))
+    return body[0]
+
+
+def _of_record(kind: _Kind, record: Any) -> Any:
+    if isinstance(kind, _Struct):
+        return kind.of_record(record)
+    if isinstance(kind, _Many):
+        if isinstance(kind.element, _Number):
+            return np.array(record) if kind.is_numpy else record.tolist()
+        return [_of_record(kind.element, one) for one in record]
+    if isinstance(kind, _Bool):
+        # Rust and C read every byte but 0 as true; the layout has no forbidden bit patterns.
+        return bool(record)
+    return record.item()
 
 
 def _given_name(hint: Any) -> str | None:
@@ -394,6 +452,18 @@ def description(cls: type) -> str:
     return "".join(types.values())
 
 
+def dtype(cls: type) -> np.dtype[np.void]:
+    """A message of fixed size as NumPy sees it in shared memory, its padding left out.
+
+    ``np.frombuffer(sample, noctule.dtype(State))[0]`` is a sample of a plain topic where it lies, while ``sample`` lives.
+    Raises ``ValueError`` for a message that holds a text or a sequence.
+    """
+    kind = _definition(cls)
+    if not kind.plain:
+        raise ValueError(f"{kind.type_name} has no plain layout: it holds a text or a sequence")
+    return kind.dtype()
+
+
 def formats(cls: type) -> tuple[str, ...]:
     """Formats a message can be written in here: ``msgpack`` and ``cbor`` need the packages ``msgpack`` and ``cbor2``."""
     plain = ("plain",) if _definition(cls).plain else ()
@@ -404,10 +474,15 @@ def encode(value: object, format: str = "cdr") -> bytes:
     """The bytes of a message. Raises ``ValueError`` for what the format cannot express."""
     kind = _definition(type(value))
     try:
-        if format == "cdr" or format == "plain" and kind.plain:
+        if format == "cdr":
             body = bytearray()
             kind.write(body, value)
-            return bytes(body) if format == "plain" else b"\0\1\0\0" + bytes(body)
+            return b"\0\1\0\0" + bytes(body)
+        if format == "plain" and kind.plain:
+            # Zeros first: NumPy leaves padding as it is.
+            record = np.zeros(1, kind.dtype())
+            record[0] = kind.to_record(value)
+            return record.tobytes()
         if format == "json":
             return json.dumps(kind.tree(value), separators=(",", ":"), allow_nan=False).encode()
         if format in _PACKAGES:
@@ -426,7 +501,9 @@ def decode(cls: type[T], buffer: bytes, format: str = "cdr") -> T:
                 raise _Wrong("its representation is not plain CDR")
             value = _whole(kind, _Reader(buffer[4:], "<" if buffer[1] else ">"), 3)
         elif format == "plain" and kind.plain:
-            value = _whole(kind, _Reader(buffer, "<"), 0)
+            if len(buffer) != kind.plain[0]:
+                raise _Wrong(f"{len(buffer)} bytes, but the type has {kind.plain[0]}")
+            value = kind.of_record(np.frombuffer(buffer, kind.dtype())[0])
         elif format == "json":
             value = kind.of_tree(json.loads(buffer))
         elif format in _PACKAGES:

@@ -429,6 +429,7 @@ public:
 
     // Opens a client of a service.
     Client client(const std::string &service, const ServiceOptions &options = {}) const {
+        describe(options);
         const noctule_service_options_t given = options.given();
         noctule_client_t *client = nullptr;
         detail::check(noctule_client_open(node_.get(), service.c_str(), &given, &client));
@@ -437,6 +438,7 @@ public:
 
     // Opens a server of a service.
     Server server(const std::string &service, const ServiceOptions &options = {}) const {
+        describe(options);
         const noctule_service_options_t given = options.given();
         noctule_server_t *server = nullptr;
         detail::check(noctule_server_open(node_.get(), service.c_str(), &given, &server));
@@ -504,6 +506,12 @@ public:
     }
 
 private:
+    // Without it other tools show bytes; all else is the same.
+    void describe(const ServiceOptions &options) const noexcept {
+        for (const char *description : {options.request_description, options.response_description})
+            if (description) static_cast<void>(noctule_node_describe(node_.get(), description));
+    }
+
     using Hook = std::function<void(std::string_view, std::string_view)>;
 
     detail::Owner<noctule_node_t, noctule_node_close> node_;

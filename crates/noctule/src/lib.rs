@@ -108,8 +108,8 @@ pub use node::{
 };
 pub use notice::{Notice, NoticeHook};
 pub use publisher::{
-    LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
-    TypedPublisherBuilder,
+    FieldsInPlace, LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime,
+    TypedPublisher, TypedPublisherBuilder,
 };
 pub use request::{CallError, Client, Failure, Reply, Request, RequestId, Server};
 pub use sample::{Age, Route, Sample, SampleInfo};

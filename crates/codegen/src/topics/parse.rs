@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::table::{Table, duration_ns, whole};
 use super::{
     Language, PROGRAMS_MAX, Program, Qos, Reliability, System, TOPIC_NAME_BYTES_MAX, TOPICS_MAX, Topic,
-    unknown_word,
+    services, unknown_word,
 };
 use crate::diagnostic::{Fault, Faults, Place, Source};
 use crate::model::TypeName;
@@ -28,15 +28,17 @@ pub(super) fn parse(source: &Source) -> Result<System, Faults> {
         search: Vec::new(),
         idl: Vec::new(),
         types: Vec::new(),
+        plain: Vec::new(),
         languages: Vec::new(),
         programs: Vec::new(),
         topics: Vec::new(),
+        services: Vec::new(),
     };
     let read = sections(&mut table, &mut system, &mut faults);
     if let Err(fault) = read {
         faults.push(fault);
     } else {
-        table.refuse_rest("project, defaults, programs, topics, groups", &mut faults);
+        table.refuse_rest("project, defaults, programs, topics, groups, services", &mut faults);
     }
     faults.warnings().map(|_| system)
 }
@@ -77,6 +79,9 @@ fn sections(table: &mut Table<'_>, system: &mut System, faults: &mut Faults) -> 
             expand(group, defaults, (system, faults))?;
         }
     }
+    if let Some(section) = table.table("services", "[services]")? {
+        services::parse(section, system, faults)?;
+    }
     system.topics.sort_by(|one, other| one.name.cmp(&other.name));
     for pair in system.topics.windows(2) {
         if pair[0].name == pair[1].name {
@@ -102,6 +107,8 @@ fn project(mut section: Table<'_>, system: &mut System, faults: &mut Faults) -> 
     system.idl = idl.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
     let types = section.texts("types")?;
     system.types = types.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
+    let plain = section.texts("plain")?;
+    system.plain = plain.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
     for (word, span) in section.texts("languages")? {
         match language(word) {
             Some(language) => system.languages.push(language),
@@ -113,7 +120,7 @@ fn project(mut section: Table<'_>, system: &mut System, faults: &mut Faults) -> 
             )),
         }
     }
-    section.refuse_rest("name, search, idl, types, languages", faults);
+    section.refuse_rest("name, search, idl, types, plain, languages", faults);
     Ok(())
 }
 
@@ -246,13 +253,27 @@ fn topic(
             limits.insert(path, (limit, place));
         }
     }
+    let is_plain = table.truth("plain")?.unwrap_or(false);
     let doc = table.text("doc")?.map_or(String::new(), |(text, _)| filled(text));
     let type_place = table.at(type_span);
-    table.refuse_rest(&format!("type, from, to, rate_hz, {QOS_KEYS}, request, limits, doc"), faults);
-    Ok(Topic { name, type_name, from, to, rate_hz, offered, requested, limits, doc, place, type_place })
+    table.refuse_rest(&format!("type, from, to, rate_hz, {QOS_KEYS}, request, limits, plain, doc"), faults);
+    Ok(Topic {
+        name,
+        type_name,
+        from,
+        to,
+        rate_hz,
+        offered,
+        requested,
+        limits,
+        is_plain,
+        doc,
+        place,
+        type_place,
+    })
 }
 
-fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
+pub(super) fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'/';
     let parts = name.strip_prefix('/').unwrap_or(name);
     let is_name = name.len() <= TOPIC_NAME_BYTES_MAX
@@ -274,7 +295,7 @@ fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
 }
 
 /// `pkg/msg/Name`, or without `msg`.
-fn type_name(text: &str) -> Option<TypeName> {
+pub(super) fn type_name(text: &str) -> Option<TypeName> {
     match text.split('/').collect::<Vec<_>>().as_slice() {
         [package, name] if !package.is_empty() && !name.is_empty() => {
             Some(TypeName::ros(package, "msg", name))
@@ -287,7 +308,7 @@ fn type_name(text: &str) -> Option<TypeName> {
 }
 
 /// Indices of the programs at one end of a topic.
-fn ends(
+pub(super) fn ends(
     table: &mut Table<'_>,
     key: &str,
     filled: Filled<'_>,

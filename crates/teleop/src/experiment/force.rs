@@ -101,7 +101,7 @@ pub fn run(contact: &Contact, round_trip: Span) -> Reflected {
             settled_m_s * step_s + (velocity_m_s - settled_m_s) * (1.0 - kept) * mass_kg / damping_n_s_m;
         velocity_m_s = next_m_s;
         let quarter = 4 * step / steps.max(1);
-        if quarter % 3 == 0 {
+        if quarter.is_multiple_of(3) {
             let peak = &mut peaks[usize::from(quarter == 3)];
             *peak = peak.max((position_m - equilibrium_m).abs());
         }
