@@ -68,7 +68,7 @@ pub(super) enum Wish {
 /// An endpoint of another node, or of this one.
 pub(super) type Partner = (NodeId, EndpointId);
 
-/// See the module.
+/// What a node knows; its one lock holds all of it.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) discovery: Discovery,
