@@ -68,7 +68,7 @@ pub(super) enum Wish {
 /// An endpoint of another node, or of this one.
 pub(super) type Partner = (NodeId, EndpointId);
 
-/// See the module.
+/// What a node knows; its one lock holds all of it.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) discovery: Discovery,
@@ -321,8 +321,7 @@ impl State {
         push_notice(&mut self.notices, notice);
     }
 
-    /// Announces an endpoint; `None` if there is no room. Then put its topic into `publishers` or
-    /// `subscribers` and call [`settle`](State::settle), or its partners are not served.
+    /// Announces an endpoint; `None` if there is no room. Put its topic into `publishers` or `subscribers` and [`settle`](State::settle).
     pub(super) fn add(&mut self, endpoint: Endpoint, now: Instant<Raw>) -> Option<EndpointId> {
         let id = self.discovery.add(endpoint, discovery_clock(now))?;
         self.partners.insert(id, Vec::new());
