@@ -152,7 +152,7 @@ impl Bridge {
         })?;
         bridge.forward(odometry, |sample, node| {
             let odometry: ros::Odometry = decode_cdr(&sample.to_vec()).ok()?;
-            let time_usec = time_usec(odometry.header.stamp, sample, node);
+            let time_usec = time_usec(odometry.header.stamp.clone(), sample, node);
             Some(MavMessage::ODOMETRY(ros::odometry_to_mavlink(&odometry, time_usec)))
         })?;
         Ok(bridge)
