@@ -21,6 +21,11 @@ pub(super) fn parsed(text: &str) -> Result<Value, String> {
     })
 }
 
+/// Of an error that also shows where.
+fn first_line(error: &impl ToString) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
 /// The value of this kind that is meant.
 pub(super) fn value_of(value: &Value, kind: ParameterType) -> Result<ParameterValue, String> {
     let wrong = || format!("{value} is no value of type {{{kind}}}, as which it is declared");
@@ -104,7 +109,8 @@ fn put(map: &mut Map<String, Value>, name: &str, value: &ParameterValue) -> bool
 
 /// The parameters in a file that are meant for a node: by its name, or for any node.
 pub(super) fn flat(text: &str, node: &str) -> Result<Vec<(String, Value)>, String> {
-    let whole: Value = serde_saphyr::from_str(text).map_err(|error| format!("it is no YAML: {error}"))?;
+    let whole: Value =
+        serde_saphyr::from_str(text).map_err(|error| format!("it is no YAML: {}", first_line(&error)))?;
     let node = format!("/{}", node.trim_matches('/'));
     let nodes = whole.as_object().ok_or_else(|| shape(&node))?;
     let mut values = Vec::new();

@@ -85,7 +85,7 @@ pub(super) fn svg(config: &LoopConfig, views: &[(&'static str, View)]) -> String
     charts.extend(nyquist(&looked, lines(Looked::nyquist)));
     charts.push(Chart {
         title: "Nichols".into(),
-        caption: "Red: 0 dB and −180°; at −180° above it the gain may fall, below rise".into(),
+        caption: "At −180°, above 0 dB: how far the gain may fall; below: rise".into(),
         x: Axis::linear("phase, degrees", -300.0, -60.0),
         y: Axis::linear("gain, dB", -40.0, 60.0),
         lines: lines(Looked::nichols),
@@ -174,8 +174,8 @@ fn nyquist(looked: &[Looked], lines: Vec<Vec<(f64, f64)>>) -> [Chart; 2] {
         Some(crossing) => {
             let at = -10f64.powf(-crossing.margin / 20.0);
             let text = format!(
-                "The gain may fall by {:.2} dB: a crossing at {at:.2}, {:.2} rad/s",
-                -crossing.margin, crossing.omega_rad_s
+                "The gain may fall by {:.2} dB: a crossing at −{:.2}, {:.2} rad/s",
+                -crossing.margin, -at, crossing.omega_rad_s
             );
             (text, at)
         }
