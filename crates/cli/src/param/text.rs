@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 64;
 pub(super) fn parsed(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|_| {
         serde_saphyr::from_str(text).map_err(|error| {
-            format!("the value is neither JSON nor YAML: {error}; write e.g. 0.5 or '[1, 2]'")
+            format!("the value is neither JSON nor YAML: {}; write e.g. 0.5 or '[1, 2]'", first_line(&error))
         })
     })
 }

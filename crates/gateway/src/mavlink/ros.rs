@@ -277,10 +277,10 @@ mod tests {
                 position: Point { x: p[0], y: p[1], z: p[2] },
                 orientation: Quaternion { x, y, z, w },
             };
-            let ros = Odometry { pose: PoseWithCovariance { pose, ..Default::default() }, ..Default::default() };
+            let ros = Odometry { pose: PoseWithCovariance { pose: pose.clone(), ..Default::default() }, ..Default::default() };
             let back = odometry_from_mavlink(&odometry_to_mavlink(&ros, 1), Time::default()).pose.pose;
             prop_assert!((back.position.x - p[0]).abs() + (back.position.y - p[1]).abs() < 1e-4);
-            let o = back.orientation;
+            let o = &back.orientation;
             let same = w * o.w + x * o.x + y * o.y + z * o.z;
             prop_assert!((same.abs() - 1.0).abs() < 1e-5, "{pose:?} {back:?}");
         }
