@@ -27,7 +27,7 @@ function ticks(low, high, count) {
   return found;
 }
 
-// lines: [{points: [[x, y]…], colour, width, name}], options: {x: [low, high], y: [low, high], log, xLabel, yLabel, rules, circles, marks, equal}
+// lines: [{points: [[x, y]…], colour, width, name}], options: {x: [low, high], y: [low, high], xTicks, yTicks, log, xLabel, yLabel, rules, circles, marks, equal}
 function drawChart(canvas, lines, options) {
   const { context: c, width, height } = prepared(canvas);
   const left = 42, right = width - 8, top = lines.some((line) => line.name) ? 22 : 8, bottom = height - 30;
@@ -47,14 +47,14 @@ function drawChart(canvas, lines, options) {
   c.strokeStyle = colour('--line');
   c.fillStyle = colour('--muted');
   c.textAlign = 'right'; c.textBaseline = 'middle';
-  for (const y of ticks(y0, y1, 4)) {
+  for (const y of options.yTicks || ticks(y0, y1, 4)) {
     c.beginPath(); c.moveTo(left, py(y)); c.lineTo(right, py(y)); c.stroke();
     c.fillText(String(y), left - 5, py(y));
   }
   c.textAlign = 'center'; c.textBaseline = 'top';
   const across = options.log
     ? Array.from({ length: Math.floor(x1) - Math.ceil(x0) + 1 }, (_, index) => 10 ** (Math.ceil(x0) + index))
-    : ticks(x0, x1, 5);
+    : options.xTicks || ticks(x0, x1, 5);
   for (const x of across) {
     c.beginPath(); c.moveTo(px(x), top); c.lineTo(px(x), bottom); c.stroke();
     const label = String(x), half = c.measureText(label).width / 2;
@@ -76,7 +76,7 @@ function drawChart(canvas, lines, options) {
   }
   for (const line of lines) {
     c.strokeStyle = line.colour.startsWith('--') ? colour(line.colour) : line.colour;
-    c.lineWidth = line.width || 1.6;
+    c.lineWidth = line.width || 1.6; c.lineJoin = 'round';
     c.beginPath();
     line.points.forEach(([x, y], index) => (index ? c.lineTo(px(x), py(y)) : c.moveTo(px(x), py(y))));
     c.stroke();

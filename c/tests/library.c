@@ -528,6 +528,59 @@ static void a_request_is_answered_once_and_what_has_no_answer_says_why(void) {
     noctule_node_close(node);
 }
 
+static int refuse_above_one(void *context, const char *name, const noctule_parameter_value_t *value, char *why, size_t why_bytes) {
+    ++*(int *)context;
+    if (strcmp(name, "speed") != 0 || value->real <= 1) return 0;
+    snprintf(why, why_bytes, "%g is above 1", value->real);
+    return 1;
+}
+
+static void count_name(void *context, const char *name) {
+    *(size_t *)context += strlen(name);
+}
+
+static void parameters_are_declared_read_set_and_refused(void) {
+    noctule_node_t *node = open_node("parameters");
+    noctule_parameters_t *parameters = NULL;
+    noctule_parameter_client_t *client = NULL;
+    noctule_parameter_t *kept = NULL;
+    int asked = 0;
+    size_t letters = 0;
+    const char *texts[2] = {"a", "bc"};
+    noctule_parameter_value_t value = {.type = NOCTULE_PARAMETER_DOUBLE, .real = 0.5}, found;
+    noctule_parameter_options_t options = {.description = "m/s", .has_range = true, .from = 0, .to = 2};
+    CHECK(noctule_parameters_open(node, "/arm", &parameters) == NOCTULE_OK);
+    CHECK(noctule_parameters_declare(parameters, "speed", &value, &options) == NOCTULE_OK);
+    CHECK_FAILS(noctule_parameters_declare(parameters, "speed", &value, NULL), NOCTULE_ERROR_ARGUMENT, "declared already");
+    noctule_parameter_value_t list = {.type = NOCTULE_PARAMETER_STRING_ARRAY, .elements = texts, .count = 2};
+    CHECK(noctule_parameters_declare(parameters, "names", &list, NULL) == NOCTULE_OK);
+    CHECK(noctule_parameters_get(parameters, "nothing", &kept, &found) == NOCTULE_NOTHING && kept == NULL);
+
+    CHECK(noctule_parameter_client_open(node, "arm", 60000000000, &client) == NOCTULE_OK);
+    CHECK(noctule_parameter_client_list(client, count_name, &letters) == NOCTULE_OK && letters == 10);
+    CHECK(noctule_parameter_client_get(client, "names", &kept, &found) == NOCTULE_OK);
+    CHECK(found.type == NOCTULE_PARAMETER_STRING_ARRAY && found.count == 2 && strcmp(((const char *const *)found.elements)[1], "bc") == 0);
+    noctule_parameter_release(kept);
+    CHECK(noctule_parameters_on_set(parameters, refuse_above_one, &asked) == NOCTULE_OK);
+    value.real = 1.5;
+    CHECK_FAILS(noctule_parameter_client_set(client, "speed", &value), NOCTULE_ERROR_ARGUMENT, "1.5 is above 1");
+    CHECK_FAILS(noctule_parameters_set(parameters, "speed", &value), NOCTULE_ERROR_ARGUMENT, "1.5 is above 1");
+    value.real = 2.5;
+    CHECK_FAILS(noctule_parameter_client_set(client, "speed", &value), NOCTULE_ERROR_ARGUMENT, "can be 0 to 2");
+    value.real = 0.75;
+    CHECK(noctule_parameter_client_set(client, "speed", &value) == NOCTULE_OK && asked == 3);
+    CHECK(noctule_parameters_get(parameters, "speed", &kept, &found) == NOCTULE_OK && found.real == 0.75);
+    noctule_parameter_release(kept);
+    value.type = 10;
+    CHECK_FAILS(noctule_parameters_set(parameters, "speed", &value), NOCTULE_ERROR_ARGUMENT, "value->type is 10");
+    noctule_parameter_client_close(client);
+    noctule_parameters_close(parameters);
+    CHECK(noctule_parameter_client_open(node, "/nobody", 100000000, &client) == NOCTULE_OK);
+    CHECK_FAILS(noctule_parameter_client_list(client, count_name, &letters), NOCTULE_ERROR_NO_REPLY, "no server was found");
+    noctule_parameter_client_close(client);
+    noctule_node_close(node);
+}
+
 int main(int count, char **arguments) {
     domain = count > 1 ? (uint32_t)atoi(arguments[1]) : 0;
     CHECK(strcmp(noctule_last_error(), "") == 0);
@@ -541,6 +594,7 @@ int main(int count, char **arguments) {
     a_descriptor_is_readable_when_a_sample_has_come_and_a_sample_is_lent();
     stamps_of_other_clocks_become_source_times();
     a_request_is_answered_once_and_what_has_no_answer_says_why();
+    parameters_are_declared_read_set_and_refused();
     if (failures == 0) printf("c library: all tests passed\n");
     return failures != 0;
 }

@@ -275,6 +275,42 @@ static void a_call_ends_with_a_response_or_with_its_reason(std::uint32_t domain)
     thread.join();
 }
 
+// Values of every type come back as they were, and a sentence refuses.
+static void parameters_are_values_of_ten_types(std::uint32_t domain) {
+    using namespace std::chrono_literals;
+    noctule::Node node("parameters", in(domain));
+    noctule::Parameters parameters = node.parameters("/arm");
+    noctule::ParameterClient client = node.parameter_client("/arm", 60s);
+    using Texts = std::vector<std::string>;
+    const std::vector<std::pair<std::string, noctule::Parameter>> values = {
+        {"a", true}, {"b", std::int64_t(-5)}, {"c", 0.5}, {"d", std::string("text")}, {"e", std::vector<std::uint8_t>{0, 255}},
+        {"f", std::vector<bool>{true, false}}, {"g", std::vector<std::int64_t>{1, -1}}, {"h", std::vector<double>{}},
+        {"i", Texts{"x", ""}}};
+    for (const auto &[name, value] : values) parameters.declare(name, value);
+    CHECK(client.list().size() == values.size());
+    for (const auto &[name, value] : values) {
+        client.set(name, value);
+        CHECK(client.get(name) == value && parameters.get(name) == value);
+    }
+    CHECK(!client.get("nothing") && !parameters.get("nothing"));
+    parameters.on_set([](const std::string &name, const noctule::Parameter &) -> std::optional<std::string> {
+        if (name == "a") return "a stays";
+        if (name == "b") throw std::runtime_error("b stays");
+        return std::nullopt;
+    });
+    for (const char *name : {"a", "b"}) {
+        std::string why;
+        try {
+            client.set(name, name[0] == 'a' ? noctule::Parameter(false) : noctule::Parameter(std::int64_t(1)));
+        } catch (const noctule::Error &error) {
+            why = error.what();
+        }
+        CHECK(why == std::string(name) + " stays");
+    }
+    client.set("c", 1.5);
+    CHECK(parameters.get("c") == noctule::Parameter(1.5));
+}
+
 int main(int count, char **arguments) {
     const auto domain = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 0);
     a_sample_is_borrowed_moved_and_given_back(domain);
@@ -285,6 +321,7 @@ int main(int count, char **arguments) {
     a_loan_a_descriptor_and_what_is_known_of_others(domain);
     a_second_thread_is_an_error_and_loses_nothing(domain);
     a_call_ends_with_a_response_or_with_its_reason(domain);
+    parameters_are_values_of_ten_types(domain);
     if (failures == 0) std::cout << "c++ library: all tests passed\n";
     return failures != 0;
 }

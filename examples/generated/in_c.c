@@ -1,4 +1,4 @@
-/* Writes /c/pose at 50 Hz until its input ends; prints the poses of the other programs, each with its age. */
+/* Writes /c/pose and the plain /c/state at 50 Hz until its input ends; prints what the other programs write, each with its age. */
 
 #include <poll.h>
 #include <stdio.h>
@@ -30,32 +30,96 @@ static void print(const noctule_sample_info_t *info) {
     fflush(stdout);
 }
 
+/* Asks the program in Rust where it is. */
+static int ask(noctule_client_t *client) {
+    const demo_msgs_srv_Where_Request request = {4};
+    demo_msgs_srv_Where_Response response;
+    noctule_reply_t *reply;
+    noctule_sample_info_t info;
+    uint8_t scratch[demo_msgs_srv_Where_Request_CDR_MAX];
+    const int status = in_c_call_rust_where(client, &request, scratch, sizeof scratch, &response, NULL, &reply, &info);
+    if (status < 0) return status;
+    printf("served_rust 4 %.3f %.3f %.3f\n", response.position[0], response.position[1], response.position[2]);
+    fflush(stdout);
+    noctule_reply_release(reply);
+    return status;
+}
+
+/* Writes a state where it will be read. */
+static void set(demo_msgs_State_plain *state, uint32_t number) {
+    uint32_t joint;
+    memset(state, 0, sizeof *state);
+    state->is_even = number % 2 == 0;
+    state->number = number;
+    state->position[0] = number;
+    state->position[1] = -(double)number / 2;
+    state->position[2] = (double)number / 4;
+    state->joints = (uint8_t)(number % 4);
+    for (joint = 0; joint < number % 4; joint++) state->joint[joint] = (float)joint + (float)number / 4;
+}
+
+static void print_state(const char *writer, const noctule_sample_info_t *info, const demo_msgs_State_plain *state) {
+    uint32_t joint;
+    bool is_right;
+    if (state == NULL || info->age_ns == INT64_MIN) return;
+    is_right = (const void *)state == info->bytes && state->is_even == (state->number % 2 == 0);
+    printf("%s_%s %u %.3f %.3f %.3f", is_right ? "plain" : "wrong", writer, (unsigned)state->number, state->position[0],
+           state->position[1], state->position[2]);
+    for (joint = 0; joint < state->joints && joint < 3; joint++) printf(" %.3f", (double)state->joint[joint]);
+    printf(": %lld ns old\n", (long long)info->age_ns);
+    fflush(stdout);
+}
+
 int main(void) {
     noctule_node_t *node;
-    noctule_publisher_t *publisher;
-    noctule_subscriber_t *others[3];
+    noctule_client_t *where;
+    bool has_asked = false;
+    noctule_publisher_t *publisher, *states;
+    noctule_subscriber_t *others[3], *of_rust, *of_cpp, *of_python;
     struct pollfd input = {0, POLLIN, 0};
     uint8_t scratch[demo_msgs_Pose_CDR_MAX];
     uint32_t number, other;
     if (noctule_node_open("in_c", NULL, &node) < 0 || in_c_open_c_pose(node, &publisher) < 0 ||
         in_c_read_rust_pose(node, &others[0]) < 0 || in_c_read_cpp_pose(node, &others[1]) < 0 ||
-        in_c_read_python_pose(node, &others[2]) < 0)
+        in_c_read_python_pose(node, &others[2]) < 0 || in_c_open_c_state(node, &states) < 0 ||
+        in_c_read_rust_state(node, &of_rust) < 0 || in_c_read_cpp_state(node, &of_cpp) < 0 || in_c_read_python_state(node, &of_python) < 0 ||
+        in_c_client_rust_where(node, &where) < 0)
         return fprintf(stderr, "%s\n", noctule_last_error()), 1;
     for (number = 0; poll(&input, 1, 20) == 0; number++) {
         const demo_msgs_Pose value = pose(number);
+        noctule_sample_t *sample;
+        noctule_sample_info_t info;
+        demo_msgs_State_plain *place, copy;
         if (in_c_publish_c_pose(publisher, &value, scratch, sizeof scratch) < 0)
             return fprintf(stderr, "%s\n", noctule_last_error()), 1;
         for (other = 0; other < 3; other++) {
-            noctule_sample_t *sample;
-            noctule_sample_info_t info;
             while (noctule_take(others[other], &sample, &info) == NOCTULE_OK) {
                 print(&info);
                 noctule_sample_release(sample);
+                if (other == 0 && !has_asked) {
+                    /* The program in Rust is there. */
+                    has_asked = true;
+                    if (ask(where) < 0) return fprintf(stderr, "%s\n", noctule_last_error()), 1;
+                }
             }
         }
+        if (in_c_loan_c_state(states, &place) < 0) return fprintf(stderr, "%s\n", noctule_last_error()), 1;
+        set(place, number);
+        if (in_c_publish_loan_c_state(states) < 0) return fprintf(stderr, "%s\n", noctule_last_error()), 1;
+        for (; noctule_take(of_rust, &sample, &info) == NOCTULE_OK; noctule_sample_release(sample))
+            print_state("rust", &info, in_c_value_of_rust_state(&info, &copy));
+        for (; noctule_take(of_cpp, &sample, &info) == NOCTULE_OK; noctule_sample_release(sample))
+            print_state("cpp", &info, in_c_value_of_cpp_state(&info, &copy));
+        for (; noctule_take(of_python, &sample, &info) == NOCTULE_OK; noctule_sample_release(sample))
+            print_state("python", &info, in_c_value_of_python_state(&info, &copy));
     }
     for (other = 0; other < 3; other++) noctule_subscriber_close(others[other]);
+    noctule_subscriber_close(of_rust);
+    noctule_subscriber_close(of_cpp);
+    noctule_subscriber_close(of_python);
     noctule_publisher_close(publisher);
+    noctule_publisher_close(states);
+    noctule_client_close(where);
     noctule_node_close(node);
     return 0;
 }

@@ -1,4 +1,4 @@
-// Writes /cpp/pose at 50 Hz until its input ends; prints the poses of the other programs, each with its age.
+// Writes /cpp/pose and the plain /cpp/state at 50 Hz until its input ends; prints what the other programs write, each with its age.
 
 #include <poll.h>
 
@@ -29,17 +29,58 @@ static void print(noctule::TypedSubscriber<Pose> &topic) {
     }
 }
 
+using demo_msgs::msg::plain::State;
+
+static void set(State &state, std::uint32_t number) {
+    state.is_even = number % 2 == 0;
+    state.number = number;
+    state.position = {1.0 * number, -0.5 * number, 0.25 * number};
+    state.joints = static_cast<std::uint8_t>(number % 4);
+    for (std::uint32_t joint = 0; joint < number % 4; joint++)
+        state.joint[joint] = static_cast<float>(joint) + static_cast<float>(number) / 4;
+}
+
+static void print(const char *writer, noctule::PlainSubscriber<State> &topic) {
+    while (const auto sample = topic.take()) {
+        const State &state = **sample;
+        if (!sample->age()) continue;
+        const bool is_right = sample->is_in_place() && state.is_even == (state.number % 2 == 0);
+        std::printf("%s_%s %u %.3f %.3f %.3f", is_right ? "plain" : "wrong", writer, state.number, state.position[0], state.position[1],
+                    state.position[2]);
+        for (std::uint32_t joint = 0; joint < state.joints && joint < 3; joint++)
+            std::printf(" %.3f", static_cast<double>(state.joint[joint]));
+        std::printf(": %lld ns old\n", static_cast<long long>(sample->age()->value.count()));
+        std::fflush(stdout);
+    }
+}
+
 int main() {
     const noctule::Node node("in_cpp");
     auto publisher = demo::in_cpp::open_cpp_pose(node);
     auto rust = demo::in_cpp::read_rust_pose(node);
     auto c = demo::in_cpp::read_c_pose(node);
     auto python = demo::in_cpp::read_python_pose(node);
+    auto state = demo::in_cpp::open_cpp_state(node);
+    auto rust_state = demo::in_cpp::read_rust_state(node);
+    auto c_state = demo::in_cpp::read_c_state(node);
+    auto python_state = demo::in_cpp::read_python_state(node);
+    auto where = demo::in_cpp::client_rust_where(node);
+    bool has_asked = false;
     pollfd input{0, POLLIN, 0};
     for (std::uint32_t number = 0; poll(&input, 1, 20) == 0; number++) {
         publisher.publish(pose(number));
+        if (rust.untyped().statistics().taken > 0 && !has_asked) {
+            // The program in Rust is there.
+            has_asked = true;
+            const auto position = where.call({4}).value.position;
+            std::printf("served_rust 4 %.3f %.3f %.3f\n", position[0], position[1], position[2]);
+        }
         print(rust);
         print(c);
         print(python);
+        state.publish_in_place([number](State &place) { set(place, number); });
+        print("rust", rust_state);
+        print("c", c_state);
+        print("python", python_state);
     }
 }

@@ -1,4 +1,4 @@
-"""Writes /python/pose at 50 Hz until its input ends; prints the poses of the other programs, each with its age."""
+"""Writes /python/pose and the plain /python/state at 50 Hz until its input ends; prints what the other programs write, each with its age."""
 
 import itertools
 import select
@@ -7,7 +7,8 @@ import sys
 import noctule
 import numpy as np
 from demo import program_in_python as topics
-from demo.demo_msgs import Pose
+from demo import definitions
+from demo.demo_msgs import Pose, State
 
 
 def pose(number: int) -> Pose:
@@ -15,16 +16,51 @@ def pose(number: int) -> Pose:
     return Pose(from_="python", number=number, position=np.array([number, -number / 2, number / 4]), joints=joints)
 
 
+def state(number: int) -> State:
+    joint = np.array([at + number / 4 if at < number % 4 else 0 for at in range(3)], np.float32)
+    position = np.array([number, -number / 2, number / 4])
+    return State(is_even=number % 2 == 0, number=number, position=position, joints=number % 4, joint=joint)
+
+
+def print_state(writer: str, sample: noctule.Sample) -> None:
+    """Reads the sample where it lies."""
+    if sample.age is None:
+        return
+    it = np.frombuffer(sample, LAYOUT)[0]
+    is_right = sample.info.format == "plain" and it["is_even"] == (it["number"] % 2 == 0)
+    numbers = "".join(f" {value:.3f}" for value in [*it["position"], *it["joint"][: it["joints"]]])
+    print(f"{'plain' if is_right else 'wrong'}_{writer} {it['number']}{numbers}: {sample.age.ns} ns old", flush=True)
+
+
+LAYOUT = noctule.dtype(State)
 with noctule.Node("in_python") as node:
     publisher = topics.open_python_pose(node)
     others = [topics.read_rust_pose(node), topics.read_c_pose(node), topics.read_cpp_pose(node)]
+    states = topics.open_python_state(node)
+    where = topics.client_rust_where(node)
+    has_asked = False
+    of_others = {
+        "rust": topics.read_rust_state(node),
+        "c": topics.read_c_state(node),
+        "cpp": topics.read_cpp_state(node),
+    }
     for number in itertools.count():
         publisher.publish(pose(number))
+        states.publish(state(number))
+        for writer, other_state in of_others.items():
+            while there := other_state.subscriber.take():
+                print_state(writer, there)
+                del there
         for other in others:
             while sample := other.take():
                 if sample.age is None:
                     continue
                 it = sample.value
+                if it.from_ == "rust" and not has_asked:
+                    # The program in Rust is there.
+                    has_asked = True
+                    x, y, z = where.call(definitions.demo_msgs__srv__Where_Request(number=4)).position
+                    print(f"served_rust 4 {x:.3f} {y:.3f} {z:.3f}", flush=True)
                 numbers = "".join(f" {value:.3f}" for value in [*it.position, *it.joints])
                 print(f"{it.from_} {it.number}{numbers}: {sample.age.ns} ns old", flush=True)
         if select.select([sys.stdin], [], [], 0.02)[0]:

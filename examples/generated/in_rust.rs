@@ -1,4 +1,4 @@
-//! Writes `/rust/pose` at 50 Hz until its input ends; prints the poses of the other programs, each with its age.
+//! Writes `/rust/pose` and the plain `/rust/state` at 50 Hz until its input ends; prints what the other programs write, each with its age.
 #![allow(clippy::print_stdout)] // that is what it is for
 
 use std::error::Error;
@@ -7,13 +7,29 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 include!(concat!(env!("OUT_DIR"), "/noctule.rs"));
-use demo::demo_msgs::msg::Pose;
+use demo::demo_msgs::msg::{Pose, plain::State};
+use demo::demo_msgs::srv::Where_Response;
 use demo::program_in_rust::InRust;
+use noctule::{FieldsInPlace, Format, set_field};
 
 fn pose(number: u32) -> Pose {
     let at = f64::from(number);
     let joints = (0..number % 4).map(|joint| joint as f32 + number as f32 / 4.0).collect();
     Pose { from: "rust".try_into().unwrap_or_default(), number, position: [at, -at / 2.0, at / 4.0], joints }
+}
+
+/// Sets the fields where they will be read.
+fn state(number: u32, place: &mut FieldsInPlace<'_, '_, State>) {
+    let at = f64::from(number);
+    let mut joint = [0.0; 3];
+    for (which, joint) in joint.iter_mut().enumerate().take((number % 4) as usize) {
+        *joint = which as f32 + number as f32 / 4.0;
+    }
+    set_field!(place, State, is_even, u8::from(number.is_multiple_of(2)));
+    set_field!(place, State, number, number);
+    set_field!(place, State, position, [at, -at / 2.0, at / 4.0]);
+    set_field!(place, State, joints, (number % 4) as u8);
+    set_field!(place, State, joint, joint);
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,6 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     for number in 0.. {
         topics.rust_pose.publish(&pose(number))?;
+        topics.rust_state.publish_in_place(|place| state(number, place))?;
         for topic in [&mut topics.c_pose, &mut topics.cpp_pose, &mut topics.python_pose] {
             while let Some(pose) = topic.take()? {
                 let Some(age) = pose.age() else { continue };
@@ -35,6 +52,33 @@ fn main() -> Result<(), Box<dyn Error>> {
                     "{} {} {x:.3} {y:.3} {z:.3}{joints}: {} ns old",
                     &*pose.from,
                     pose.number,
+                    age.span.ns()
+                );
+            }
+        }
+        // Who asked may have gone before the answer: that is no fault of this program.
+        let _ = topics.rust_where_server.serve(Some(Duration::ZERO), |request| {
+            Ok(Where_Response { position: pose(request.number).position })
+        });
+        let states = [
+            ("c", &mut topics.c_state),
+            ("cpp", &mut topics.cpp_state),
+            ("python", &mut topics.python_state),
+        ];
+        for (writer, topic) in states {
+            while let Some(sample) = topic.receive_in_place(Some(Duration::ZERO))? {
+                let Some(age) = sample.age() else { continue };
+                let state = sample.value();
+                // Of the number, what the reader of these lines expects, or else nothing of it.
+                let is_right = sample.info().format == Some(Format::Plain)
+                    && state.is_even == u8::from(state.number % 2 == 0);
+                let [x, y, z] = state.position;
+                let joints = state.joint.iter().take(usize::from(state.joints));
+                let joints: String = joints.map(|joint| format!(" {joint:.3}")).collect();
+                println!(
+                    "{}_{writer} {} {x:.3} {y:.3} {z:.3}{joints}: {} ns old",
+                    if is_right { "plain" } else { "wrong" },
+                    state.number,
                     age.span.ns()
                 );
             }

@@ -2,11 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use noctule::{Durability, Endpoint, EndpointKind, Format, Qos, Reliability};
+use noctule::{Durability, Endpoint, EndpointKind, Format, KnownEndpoint, NodeId, Qos, Reliability};
 use noctule_dds::discovery_info::{GidWidth, decode, encode};
 use noctule_dds::payload::{pad, without_padding};
 use noctule_dds::plan::{DdsEndpoint, Direction, Plan, ROUTES_MAX, dds_names, plan};
 use noctule_dds::rules::Rules;
+use noctule_dds::services::message;
+use noctule_dds::services::plan::plan_services;
 use noctule_discovery::EndpointId;
 use noctule_gateway::names::{bus_topic, bus_type};
 use noctule_timebase::Span;
@@ -29,12 +31,12 @@ impl Input<'_> {
     /// A name that begins as some do.
     fn name(&mut self) -> String {
         const BEGIN: [&str; 8] =
-            ["", "rt/", "/", "rq/", "a::msg::dds_::", "a/msg/", "ros_discovery_info", "::dds_::"];
+            ["rr/", "rt/", "/", "rq/", "a::msg::dds_::", "a/msg/", "ros_discovery_info", "::dds_::"];
         let begin = BEGIN[usize::from(self.byte() & 7)];
         let length = usize::from(self.byte() & 7).min(self.0.len());
         let (name, rest) = self.0.split_at(length);
         self.0 = rest;
-        let end = if self.byte() & 1 == 0 { "" } else { "_" };
+        let end = ["", "_", "Request", "Reply"][usize::from(self.byte() & 3)];
         format!("{begin}{}{end}", String::from_utf8_lossy(name))
     }
 
@@ -95,10 +97,29 @@ fuzz_target!(|bytes: &[u8]| {
     let hashes = [(1, format!("RIHS01_{}", "1".repeat(64)))].into();
     let planned = plan(&dds, &bus, &rules, &hashes);
     check(&planned, &rules);
+    let known = |bus: &[Endpoint]| -> Vec<KnownEndpoint> {
+        let known = |endpoint: &Endpoint| {
+            let (node, node_name) = (NodeId([endpoint.type_hash as u8; 16]), endpoint.type_name.clone());
+            KnownEndpoint { node, node_name, same_host: true, endpoint: endpoint.clone() }
+        };
+        bus.iter().map(known).collect()
+    };
+    let is_bridge = |name: &str| name.len() & 1 == 1;
+    let services = plan_services(&dds, &known(&bus), &rules, &hashes, is_bridge);
+    assert!(services.routes.iter().all(|route| rules.allow(&route.service)));
     // Discovery finds them in any order.
     dds.reverse();
     bus.reverse();
     assert_eq!(planned.routes, plan(&dds, &bus, &rules, &hashes).routes);
+    assert_eq!(services, plan_services(&dds, &known(&bus), &rules, &hashes, is_bridge));
+
+    let mut request = Vec::new();
+    if let Some(identity) = message::from_dds(input.0, &mut request) {
+        let bytes = message::to_dds(identity, &request).expect("what was read is written");
+        let mut second = Vec::new();
+        assert_eq!(message::from_dds(&bytes, &mut second), Some(identity));
+        assert_eq!(second, request);
+    }
 
     if let Some((participant, nodes)) = decode(bytes) {
         let again = encode(&participant, &nodes, GidWidth::Bytes16);

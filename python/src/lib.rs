@@ -6,6 +6,7 @@ mod generate;
 mod known;
 mod loan;
 mod node;
+mod parameter;
 mod publisher;
 mod request;
 mod sample;
@@ -29,6 +30,8 @@ mod native {
     use super::loan::Loan;
     #[pymodule_export]
     use super::node::Node;
+    #[pymodule_export]
+    use super::parameter::{ParameterClient, Parameters};
     #[pymodule_export]
     use super::publisher::Publisher;
     #[pymodule_export]

@@ -12,6 +12,7 @@ use pyo3::types::PyTuple;
 
 use crate::argument::{self, closed, not_opened};
 use crate::known::{KnownEndpoint, KnownNode};
+use crate::parameter::{ParameterClient, Parameters, not_there};
 use crate::publisher::Publisher;
 use crate::request::{Client, Server, not_served};
 use crate::subscriber::Subscriber;
@@ -236,6 +237,21 @@ impl Node {
             .open()
             .map_err(|error| not_served(&error))?;
         Ok(Server::new(server, node))
+    }
+
+    /// Have parameters that other programs read and set, under the name that ROS 2 knows a node by, such as ``"/arm"``: none at first.
+    fn parameters(&self, name: &str) -> PyResult<Parameters> {
+        let node = self.node()?;
+        Ok(Parameters::new(node.parameters(name).map_err(|error| not_there(&error))?, node))
+    }
+
+    /// Read and set the parameters of another node. ``deadline``: how long each call waits, seconds.
+    #[pyo3(signature = (name, *, deadline=5.0))]
+    fn parameter_client(&self, name: &str, deadline: f64) -> PyResult<ParameterClient> {
+        let node = self.node()?;
+        let deadline = argument::timeout(Some(deadline))?.unwrap_or_default();
+        let client = node.parameter_client(name, deadline).map_err(|error| not_served(&error))?;
+        Ok(ParameterClient::new(client, node))
     }
 
     /// Tell other nodes that ask what a type is made of, so that their tools show samples as fields; typed publishers and subscribers do it.

@@ -1,5 +1,6 @@
 """Dataclasses as samples: their bytes and hashes are those of the same types in Rust."""
 
+import dataclasses
 import json
 import os
 from itertools import count
@@ -130,7 +131,45 @@ def test_a_type_that_is_its_own_encoding_has_the_plain_layout():
     point = Point(1.0, 2.0, 3.0, 0.5)
     assert encode(point, "plain") == np.array([1, 2, 3, 0.5], "<f4").tobytes()
     assert decode(Point, encode(point, "plain"), "plain") == point
-    assert "plain" in formats(Point) and "plain" not in formats(Gps) and "plain" not in formats(UavState)
+    assert "plain" in formats(Point) and "plain" in formats(Gps) and "plain" not in formats(UavState)
+
+
+@noctule.message("test/Inner")
+class Inner:
+    first: noctule.u8
+    second: noctule.f64
+    last: bool
+
+
+@noctule.message("test/Padded")
+class Padded:
+    flag: bool
+    from_: Annotated[noctule.f64, noctule.name("from")]
+    inner: Inner
+    pair: Annotated[list[Inner], 2]
+    flags: Annotated[list[bool], 3]
+    numbers: Annotated[NDArray[np.int16], 2]
+
+
+def test_padding_of_the_plain_layout_is_zero_and_ignored():
+    inner = Inner(7, 1.5, True)
+    value = Padded(True, 0.25, inner, [inner, Inner(8, 2.5, False)], [False, True, True], np.array([-1, 5], np.int16))
+    part = b"\7" + bytes(7) + np.float64(1.5).tobytes() + b"\1" + bytes(7)
+    other = b"\10" + bytes(7) + np.float64(2.5).tobytes() + bytes(8)
+    whole = b"\1" + bytes(7) + np.float64(0.25).tobytes() + part + part + other + b"\0\1\1\0\xff\xff\5\0"
+    assert encode(value, "plain") == whole
+    view = np.frombuffer(whole, noctule.dtype(Padded))[0]
+    assert (view["from"], view["pair"][1]["second"], list(view["flags"])) == (0.25, 2.5, [0, 1, 1])
+    # What lies between the fields is nobody's.
+    noisy = bytearray(whole)
+    noisy[1:8] = b"padding"
+    again = decode(Padded, bytes(noisy), "plain")
+    assert again.pair == value.pair and again.flags == value.flags and list(again.numbers) == [-1, 5]
+    assert encode(again, "plain") == whole
+    with pytest.raises(ValueError, match="2 elements and not 3"):
+        encode(dataclasses.replace(value, flags=[True, True]), "plain")
+    with pytest.raises(ValueError, match="no plain layout"):
+        noctule.dtype(UavState)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +181,7 @@ def test_a_type_that_is_its_own_encoding_has_the_plain_layout():
         (Scan, b"\0\1\0\0\xff\xff\xff\xff", "cdr", "ends in the middle"),
         (Scan, b"\0\1\0\0\0\0\0\0\xff\xff\xff\x7f\1", "cdr", "ends in the middle"),
         (Scan, b"\0\1\0\0\0\0\0\0\1\0\0\0\2", "cdr", "2 is no bool"),
-        (Point, b"1234", "plain", "ends in the middle"),
+        (Point, b"1234", "plain", "4 bytes, but the type has 16"),
         (Point, b"[]", "json", "no uav/Point"),
         (Point, b'{"x_m":1}', "json", "lacks intensity, y_m, z_m"),
         (Header, b'{"sequence":-1,"stamp_ns":0,"frame_id":""}', "json", "-1 is no u64"),

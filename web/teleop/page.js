@@ -33,11 +33,17 @@ const socket = new LiveSocket(heard, (isOpen) => {
 });
 
 function heard(message) {
-  if (message.t === 'hello') { hello = message; element('subtitle').textContent = message.subtitle; }
+  if (message.t === 'hello') { hello = message; showWhat(message); }
   else if (message.t === 'analysis') { analysis = message; drawAnalysis(); }
   else if (message.t === 'taken') { operating = true; element('operate').textContent = 'Let go'; }
   else if (message.t === 'refused') { notice(message.why); }
   else if (message.t === 'state') take(message);
+}
+
+// A recording cannot be operated.
+function showWhat({ subtitle, replay }) {
+  element('subtitle').textContent = subtitle;
+  for (const id of ['operate', 'scale-label', 'drag']) element(id).hidden = replay;
 }
 
 // How well the page itself kept up since it was opened, ms, and when it turned red, ms of the server's clock.
@@ -71,6 +77,9 @@ function alarm() {
   return null;
 }
 
+// A number that is rounded to zero has no sign.
+const fixed = (value, digits) => value.toFixed(digits).replace(/^-(0\.?0*)$/, '$1');
+
 function figures(id, pairs) {
   const list = element(id);
   if (list.children.length !== pairs.length * 2) {
@@ -96,9 +105,9 @@ function drawPanels() {
   const joints = element('joints');
   row(joints, 0, ['', '°', '°/s', 'V']);
   state.joints.forEach((angle, index) => row(joints, index + 1, [
-    JOINTS[index][0], (angle * 180 / Math.PI).toFixed(2),
-    (state.velocity[index] * 180 / Math.PI).toFixed(1), state.voltage[index].toFixed(3)]));
-  const mm = (p) => p.map((x) => (x * 1000).toFixed(1)).join(', ');
+    JOINTS[index][0], fixed(angle * 180 / Math.PI, 2),
+    fixed(state.velocity[index] * 180 / Math.PI, 1), fixed(state.voltage[index], 3)]));
+  const mm = (p) => p.map((x) => fixed(x * 1000, 1)).join(', ');
   const error = Math.hypot(...state.goal.map((x, axis) => x - state.position[axis])) * 1000;
   figures('pose', [['tool, mm', mm(state.position)], ['goal, mm', mm(state.goal)], ['distance, mm', error.toFixed(2)],
     ['hand, mm', state.hand ? mm(state.hand.position) : '–'], ['hand, mm/s', state.hand ? (Math.hypot(...state.hand.velocity) * 1000).toFixed(0) : '–'],
@@ -137,10 +146,14 @@ function drawAnalysis() {
   };
   drawChart(element('step'), lines((one) => one.step), { x: [0, 200], y: [0, 1.4], xLabel: 'ms', rules: [1] });
   drawChart(element('bode'), lines((one) => one.points.map((p) => [p[0], p[3]])), { x: [2, 12000], log: true, y: [-60, 60], xLabel: 'rad/s', rules: [0] });
-  drawChart(element('phase'), lines(phases), { x: [2, 12000], log: true, y: [-360, 0], xLabel: 'rad/s', rules: [-180] });
-  drawChart(element('nyquist'), lines((one) => one.points.map((p) => [p[1], p[2]])), { x: [-2.6, 1.2], y: [-1.5, 1.5], xLabel: 'real', equal: true,
-    circles: [{ x: 0, y: 0, r: 1 }, { x: -1, y: 0, r: 1 / 1.333, colour: '--bad' }], marks: [[-1, 0]] });
-  drawChart(element('nichols'), lines((one) => phases(one).map(([, phase], index) => [phase, one.points[index][3]])), { x: [-300, -60], y: [-40, 60], xLabel: 'degrees', marks: [[-180, 0]] });
+  drawChart(element('phase'), lines(phases), { x: [2, 12000], log: true, y: [-360, 0], yTicks: [-360, -270, -180, -90, 0], xLabel: 'rad/s', rules: [-180] });
+  // With its mirror image, of negative frequencies; no line enters the circle of the largest sensitivity.
+  const whole = (one) => [...one.points.map((p) => [p[1], p[2]]), ...one.points.map((p) => [p[1], -p[2]]).reverse()];
+  const sensitivity = Math.max(...analysis.series.map((one) => one.ms));
+  drawChart(element('nyquist'), lines(whole), { x: [-2.6, 1.2], y: [-1.5, 1.5], xLabel: 'real', equal: true,
+    circles: [{ x: 0, y: 0, r: 1 }, { x: -1, y: 0, r: 1 / sensitivity, colour: '--bad' }], marks: [[-1, 0]] });
+  element('nyquist-note').textContent = `largest sensitivity ${sensitivity.toFixed(3)} (red), gain of 1 (grey)`;
+  drawChart(element('nichols'), lines((one) => phases(one).map(([, phase], index) => [phase, one.points[index][3]])), { x: [-300, -60], xTicks: [-270, -225, -180, -135, -90], y: [-40, 60], xLabel: 'degrees', rules: [0], marks: [[-180, 0]] });
   const [continuous, sampled] = analysis.series;
   element('step-note').textContent = `overshoot ${continuous.metrics.overshoot_percent.toFixed(1)} % continuous, ${sampled.metrics.overshoot_percent.toFixed(1)} % as it runs`;
   element('bode-note').textContent = `phase margin ${continuous.phase_margin_deg.toFixed(2)}° continuous, ${sampled.phase_margin_deg.toFixed(2)}° at 4 kHz with one sample of delay; delay margin ${sampled.delay_margin_ms.toFixed(2)} ms`;

@@ -45,7 +45,7 @@ class Scene {
 
   // Middle of the picture and half of its extent, m.
   frame(window) {
-    if (this.name === 'space') return { right: 0, up: 0, half: 0.62 / this.zoom };
+    if (this.name === 'space') return { right: 0, up: 0, half: 0.5 / this.zoom };
     const middle = window[0].map((low, axis) => (low + window[1][axis]) / 2);
     const [right, up] = PROJECTIONS[this.name](middle);
     return { right, up, half: 0.25 };
@@ -118,7 +118,7 @@ class Scene {
   }
 
   line(c, at, points, style, width, dash) {
-    c.strokeStyle = style; c.lineWidth = width; c.setLineDash(dash); c.lineCap = 'butt';
+    c.strokeStyle = style; c.lineWidth = width; c.setLineDash(dash); c.lineCap = 'butt'; c.lineJoin = 'round';
     c.beginPath();
     points.forEach((point, index) => { const [x, y] = at(point); if (index) c.lineTo(x, y); else c.moveTo(x, y); });
     c.stroke(); c.setLineDash([]);

@@ -1,7 +1,9 @@
 // Every node's clock and the link to it; what does not match, with the way out.
 'use strict';
 
-const NODE_HEADS = ['node', 'address', 'clock offset', 'bound', 'σ', 'drift', 'state', 'RTT', 'least RTT', 'answered', 'loss', 'redundancy', 'capacity', 'received', 'number'];
+const NODE_HEADS = ['node', 'clock offset', 'bound', 'drift', 'RTT', 'least RTT', 'loss', 'redundancy', 'capacity', 'answered', 'σ', 'state', 'received', 'address', 'number'];
+
+const LINK_HEADS = ['from', 'to', 'RTT', 'loss', 'redundancy', 'capacity', 'sent', 'received'];
 
 const nodesView = {
   draw() {
@@ -9,26 +11,39 @@ const nodesView = {
     const table = element('nodes');
     if (timeline.mode === 'file') {
       table.replaceChildren();
+      this.between([]);
       element('nodes-note').textContent = 'A recording holds samples, their ages and bounds; it does not hold the clocks and links of the nodes.';
       return;
     }
     const head = document.createElement('thead');
     head.append(line(NODE_HEADS, 'th'));
     const body = document.createElement('tbody');
-    body.append(...nodes.map((node) => {
+    const sorted = [...nodes].sort((a, b) => a.name.localeCompare(b.name) || a.id.localeCompare(b.id));
+    body.append(...sorted.map((node) => {
       const clock = node.clock;
       const here = node.same_host ? 'this host’s' : '–';
-      const sent = Math.max(1, node.sent - node.extras);
       return line([
-        node.name, node.same_host ? `${node.address} (this host)` : node.address,
-        clock ? timeText(clock.offset_ms) : here, clock ? (known(clock.bound_ms) ? `± ${timeText(clock.bound_ms)}` : 'none proven') : node.same_host ? 'exact' : '–',
-        clock && known(clock.sigma_ms) ? timeText(clock.sigma_ms) : '–', clock ? `${clock.drift_ppm.toFixed(2)} ppm` : '–', clock ? clock.state : '–',
-        timeText(node.rtt_ms), timeText(node.rtt_min_ms), node.pings ? `${node.answers} of ${node.pings}` : '–',
-        known(node.loss) ? `${(node.loss * 100).toFixed(2)} %` : '–', node.sent ? `${(node.extras / sent * 100).toFixed(1)} %` : '–',
-        known(node.capacity_bytes_per_s) ? `${(node.capacity_bytes_per_s * 8e-6).toFixed(1)} Mbit/s` : '–', node.delivered || '–', node.id.slice(0, 8),
+        node.name, clock ? timeText(clock.offset_ms) : here,
+        clock ? (known(clock.bound_ms) ? `± ${timeText(clock.bound_ms)}` : 'none proven') : node.same_host ? 'exact' : '–',
+        clock ? `${clock.drift_ppm.toFixed(2)} ppm` : '–', timeText(node.rtt_ms), timeText(node.rtt_min_ms), ...linkTexts(node).slice(1),
+        node.pings ? `${node.answers} of ${node.pings}` : '–', clock && known(clock.sigma_ms) ? timeText(clock.sigma_ms) : '–', clock ? clock.state : '–',
+        node.delivered || '–', node.same_host ? `${node.address} (this host)` : node.address, node.id.slice(0, 8),
       ], 'td');
     }));
     table.replaceChildren(head, body);
+    this.between(links);
+  },
+
+  // As the node that a link leaves from knows it; within a host there is shared memory and no link.
+  between(links) {
+    element('links-title').hidden = !links.length;
+    if (!links.length) { element('links').replaceChildren(); return; }
+    const head = document.createElement('thead');
+    head.append(line(LINK_HEADS, 'th'));
+    const body = document.createElement('tbody');
+    const sorted = [...links].sort((a, b) => a.from.localeCompare(b.from) || a.to.localeCompare(b.to) || a.to_id.localeCompare(b.to_id));
+    body.append(...sorted.map((link) => line([link.from, link.to, ...linkTexts(link), link.sent, link.received], 'td')));
+    element('links').replaceChildren(head, body);
   },
 
   problems() {
@@ -54,6 +69,15 @@ const nodesView = {
     if (key !== this.key) { this.key = key; element('problems').replaceChildren(...panels); }
   },
 };
+
+// Round trip, loss, redundancy, capacity.
+function linkTexts(link) {
+  const first = Math.max(1, link.sent - link.extras);
+  return [
+    timeText(link.rtt_ms), known(link.loss) ? `${(link.loss * 100).toFixed(2)} %` : '–', link.sent ? `${(link.extras / first * 100).toFixed(1)} %` : '–',
+    known(link.capacity_bytes_per_s) ? `${(link.capacity_bytes_per_s * 8e-6).toFixed(1)} Mbit/s` : '–',
+  ];
+}
 
 function line(texts, kind) {
   const row = document.createElement('tr');

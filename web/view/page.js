@@ -6,6 +6,7 @@ const SILENT_MS = 2500;
 
 let catalog = { topics: [], mismatches: [], notices: [], left_out: 0 };
 let nodes = [];
+let links = [];
 let palette = {};
 let connected = false;
 let heardAt = -Infinity;
@@ -25,7 +26,7 @@ function heard(message) {
     asked = '';
     look();
   } else if (message.t === 'catalog') { catalog = message; topicsView.key = ''; plotsView.drawChoices(); refresh(); }
-  else if (message.t === 'nodes') { nodes = message.nodes; if (current === 'nodes') nodesView.draw(); }
+  else if (message.t === 'nodes') { nodes = message.nodes; links = message.links; if (current === 'nodes') nodesView.draw(); }
   else if (message.t === 'state') { timeline.handleState(message); refresh(); }
   else if (message.t === 'sample') { message.arrived = performance.now(); inspector.handleSample(message); plotsView.handleSample(message); }
   else if (message.t === 'scene') sceneView.handleScene(message);

@@ -17,7 +17,17 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     let root = shell::root();
     let built = root.join("target/release");
     let (headers, libraries) = (prefix.join("include/noctule"), prefix.join("lib"));
-    for name in ["noctule.h", "noctule.hpp", "request.hpp", "sample.hpp", "cdr.hpp", "typed.hpp"] {
+    for name in [
+        "noctule.h",
+        "noctule.hpp",
+        "parameter.hpp",
+        "request.hpp",
+        "sample.hpp",
+        "cdr.hpp",
+        "typed.hpp",
+        "plain.hpp",
+        "service.hpp",
+    ] {
         copy(&root.join("c/include/noctule").join(name), &headers.join(name))?;
     }
     // What generated code in C and C++ is compiled with.

@@ -26,12 +26,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         "noctule",
         &["node::audience", "node::groups", "node::outbox", "node::seats", "node::send", "node::state"],
     ),
-    ("prrt", &["block", "repair"]),
-    (
-        "prrt",
-        &["bound_receiving", "bound_sending", "held", "history", "link", "receiving", "repaired", "sending"],
-    ),
-    ("prrt", &["congestion::rate_limit", "congestion::repair_breaker"]),
 ];
 
 /// What one file of a crate says.

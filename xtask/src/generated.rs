@@ -12,12 +12,20 @@ use std::time::{Duration, Instant};
 
 use crate::{c_library, python, shell};
 
+mod page;
 pub mod robot;
 pub mod simulink;
 mod values;
 
 /// As they sign their samples.
 const PROGRAMS: [&str; 4] = ["rust", "c", "cpp", "python"];
+/// As their readers sign those that were read where they lie in shared memory.
+const IN_PLACE: [&str; 4] = ["plain_rust", "plain_c", "plain_cpp", "plain_python"];
+/// As their callers sign the answers to their requests.
+const SERVED: &str = "served_rust";
+/// Both examples whose build scripts generate: built together, so that what they are made of is compiled once.
+const BUILD_EXAMPLES: &str =
+    "cargo build --release --locked --package noctule-generated-example --package noctule-surgical-robot";
 /// Samples that each must have of each other.
 const SAMPLES: usize = 8;
 /// To give up after; discovery takes a fraction of it.
@@ -25,7 +33,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Builds the programs by cargo, CMake and `python -m noctule.gen`, and lets them meet where nobody else is.
 pub fn run() -> Result<(), String> {
-    shell::run("cargo build --release --locked --package noctule-generated-example")?;
+    shell::run(BUILD_EXAMPLES)?;
     python::install()?;
     c_library::install(&c_library::prefix())?;
     values::of_the_harness()?;
@@ -105,10 +113,12 @@ pub fn meet() -> Result<(), String> {
             Err(RecvTimeoutError::Disconnected) => return Err("all programs have ended".into()),
         }
         let pairs = numbers.values().filter(|list| list.len() >= SAMPLES).count();
-        if pairs == PROGRAMS.len() * (PROGRAMS.len() - 1) {
+        let answers = numbers.keys().filter(|(_, writer)| *writer == SERVED).count();
+        if pairs == 2 * PROGRAMS.len() * (PROGRAMS.len() - 1) && answers == PROGRAMS.len() - 1 {
             running.end(&lines)?;
             println!(
-                "{pairs} pairs of generated endpoints have met in {:.1} s",
+                "{pairs} pairs of generated endpoints have met in {:.1} s, half of them in place in shared memory; \
+                 {answers} requests were answered",
                 begin.elapsed().as_secs_f64()
             );
             return Ok(());
@@ -124,7 +134,8 @@ type Line = (&'static str, String);
 /// Takes a line that a program printed; every value in it must be what the writer's rule says of its number.
 fn note(reader: &'static str, line: &str, numbers: &mut Numbers) -> Result<(), String> {
     let wrong = || format!("the program in {reader} printed {line:?}, which is no sample of another");
-    let (writer, number) = parse(line).filter(|(writer, _)| *writer != reader).ok_or_else(wrong)?;
+    let is_other = |writer: &str| signed_by(writer) != reader;
+    let (writer, number) = parse(line).filter(|(writer, _)| is_other(writer)).ok_or_else(wrong)?;
     let list = numbers.entry((reader, writer)).or_default();
     if list.last().is_some_and(|last| *last >= number) {
         return Err(format!("{}, but has had a later one", wrong()));
@@ -133,13 +144,23 @@ fn note(reader: &'static str, line: &str, numbers: &mut Numbers) -> Result<(), S
     Ok(())
 }
 
-/// `WRITER NUMBER X Y Z JOINTS…: AGE ns old`. All programs compute the same values of a number.
+/// The program behind a signature.
+fn signed_by(writer: &str) -> &str {
+    writer.rsplit('_').next().unwrap_or(writer)
+}
+
+/// `WRITER NUMBER X Y Z JOINTS…: AGE ns old`, an answer without its age. All programs compute the same values of a number.
 fn parse(line: &str) -> Option<(&'static str, u32)> {
-    let (sample, age) = line.split_once(": ")?;
-    let _age_ns: u64 = age.strip_suffix(" ns old")?.parse().ok()?;
+    let sample = match line.split_once(": ") {
+        Some((sample, age)) => {
+            let _age_ns: u64 = age.strip_suffix(" ns old")?.parse().ok()?;
+            sample
+        }
+        None => line.starts_with(SERVED).then_some(line)?,
+    };
     let mut words = sample.split(' ');
     let writer = words.next()?;
-    let writer = PROGRAMS.into_iter().find(|known| *known == writer)?;
+    let writer = PROGRAMS.into_iter().chain(IN_PLACE).chain([SERVED]).find(|known| *known == writer)?;
     let number: u32 = words.next()?.parse().ok()?;
     let at = f64::from(number);
     let joints = (0..number % 4).map(|joint| f64::from(joint) + at / 4.0);
@@ -152,7 +173,8 @@ fn parse(line: &str) -> Option<(&'static str, u32)> {
 fn missing(numbers: &Numbers) -> String {
     let mut text = format!("within {TIME_LIMIT:?} not all have met:");
     for reader in PROGRAMS {
-        for writer in PROGRAMS.into_iter().filter(|writer| *writer != reader) {
+        let is_other = |writer: &&str| signed_by(writer) != reader;
+        for writer in PROGRAMS.into_iter().chain(IN_PLACE).filter(is_other) {
             let samples = numbers.get(&(reader, writer)).map_or(0, Vec::len);
             if samples < SAMPLES {
                 text += &format!(" the program in {reader} has {samples} samples of the one in {writer};");
@@ -221,10 +243,14 @@ mod tests {
     #[test]
     fn a_value_that_is_not_of_its_number_is_no_sample() {
         assert_eq!(parse("cpp 2 2.000 -1.000 0.500 0.500 1.500: 17 ns old"), Some(("cpp", 2)));
+        assert_eq!(parse("served_rust 4 4.000 -2.000 1.000"), Some(("served_rust", 4)));
+        assert_eq!(parse("rust 4 4.000 -2.000 1.000"), None);
+        assert_eq!(parse("plain_cpp 0 0.000 -0.000 0.000: 17 ns old"), Some(("plain_cpp", 0)));
         for line in [
             "cpp 2 2.000 -1.000 0.500 0.500 1.501: 17 ns old",
             "cpp 2 2.000 -1.000 0.500 0.500: 17 ns old",
             "cpp 2 2.000 -1.000 0.500 0.500 1.500: -1 ns old",
+            "wrong_cpp 0 0.000 -0.000 0.000: 17 ns old",
             "go 2 2.000 -1.000 0.500 0.500 1.500: 17 ns old",
             "cpp",
             "",

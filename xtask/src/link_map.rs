@@ -8,8 +8,6 @@ mod page;
 mod possible;
 mod table;
 
-pub use table::median;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -87,7 +87,7 @@ enum Command {
     },
     /// Replay random simulated runs of a core from their seeds; a failure prints the seed to give here
     Sim {
-        /// `discovery`, `group`, `prrt`, `relay`, `time-sync` or `xrce`
+        /// `arm`, `discovery`, `group`, `prrt`, `relay`, `time-sync` or `xrce`
         core: String,
         /// The first seed
         #[arg(long)]
@@ -95,6 +95,9 @@ enum Command {
         /// How many seeds, from that on
         #[arg(long, default_value_t = 1)]
         count: u64,
+        /// `prrt`: a file for every event of the first seed, which `noctule trace` tells in sentences
+        #[arg(long)]
+        trace: Option<PathBuf>,
     },
     /// Simulate a core over its grid and rewrite the committed table
     Sweep {
@@ -191,7 +194,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
-        Command::Sim { core, seed, count } => steps::sim(&core, seed, count),
+        Command::Sim { core, seed, count, trace } => steps::sim(&core, seed, count, trace.as_deref()),
         Command::Sweep { core, seed, cells, out, redraw, .. } if core == "prrt" => {
             link_map::run(&link_map::Request { seed, cells, out, redraw })
         }

@@ -47,6 +47,30 @@ pub fn test() -> Result<(), String> {
     soak(12, 2, false)
 }
 
+/// True if the compiler for Cortex-M and QEMU are there; says so if they are not.
+pub fn has_qemu() -> bool {
+    let is_there = PACKAGES.iter().all(|(_, file)| std::path::Path::new(file).exists());
+    if !is_there {
+        println!(
+            "skipped: a board in QEMU; apt-get install {}",
+            PACKAGES.map(|(package, _)| package).join(" ")
+        );
+    }
+    is_there
+}
+
+/// Builds a program for the bare Cortex-M3 that QEMU has.
+pub fn build_bare(sources: &str, program: &str) -> Result<(), String> {
+    shell::run(&format!("{CROSS} {BARE} {LINK} -Ic -Ic/ports/mps2_an385 {sources} -o {program}"))
+}
+
+/// A line that runs such a program, its UART on a pseudo-terminal whose name QEMU prints first; what the program prints follows.
+pub fn qemu_on_pty(program: &str) -> String {
+    format!(
+        "{QEMU} -chardev pty,id=line -serial chardev:line -chardev file,id=said,path=/dev/stdout -semihosting-config enable=on,target=native,chardev=said -kernel {program}"
+    )
+}
+
 fn on_host() -> Result<(), String> {
     let seed = std::process::id();
     for (flags, name) in

@@ -1,5 +1,7 @@
 //! The steps behind `check`, `test` and `ci`, counted, so that the last line says what was done.
 
+use std::path::Path;
+
 use crate::{
     arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python,
     readers, readme, setup, shell, tidy,
@@ -80,8 +82,21 @@ pub fn ci() -> Result<(), String> {
 }
 
 /// Runs a core's random simulation from `count` seeds, `first` the first.
-pub fn sim(core: &str, first: u64, count: u64) -> Result<(), String> {
+pub fn sim(core: &str, first: u64, count: u64, trace: Option<&Path>) -> Result<(), String> {
+    let trace = match trace {
+        None => String::new(),
+        Some(_) if core != "prrt" => {
+            return Err(format!(
+                "the simulation \"{core}\" writes no trace; leave --trace out, or name prrt"
+            ));
+        }
+        Some(file) => {
+            let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            format!("NOCTULE_TRACE='{}' ", file.display())
+        }
+    };
     let test = match core {
+        "arm" => "-p noctule-arm --test random_day",
         "discovery" => "-p noctule-discovery --test random_swarms",
         "prrt" => "-p noctule-prrt --test deadline random_sessions",
         "relay" => "-p noctule --lib node::seats",
@@ -94,12 +109,12 @@ pub fn sim(core: &str, first: u64, count: u64) -> Result<(), String> {
         }
         other => {
             return Err(format!(
-                "no simulation is called \"{other}\"; there are discovery, group, prrt, relay, time-sync and xrce"
+                "no simulation is called \"{other}\"; there are arm, discovery, group, prrt, relay, time-sync and xrce"
             ));
         }
     };
     shell::run(&format!(
-        "NOCTULE_SEED={first} NOCTULE_SEEDS={count} cargo test --quiet {test} -- --nocapture"
+        "{trace}NOCTULE_SEED={first} NOCTULE_SEEDS={count} cargo test --quiet {test} -- --nocapture"
     ))
 }
 
@@ -143,6 +158,7 @@ pub fn soak() -> Result<(), String> {
     shell::run(
         "cargo run --release --quiet -p noctule-swarm --example soak_swarm scenarios/swarm_design_point.toml 1 1000 bound",
     )?;
+    shell::run("NOCTULE_SEEDS=1440 cargo test --release -p noctule-arm --test random_day -- --nocapture")?;
     loom()?;
     shell::run("NOCTULE_KILLS=1000 cargo test --release -p noctule --test killed")?;
     sanitizers(None)?;
@@ -180,6 +196,7 @@ fn sanitizer(name: &str) -> Result<(), String> {
 fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
     let mut failures = Vec::new();
     let mut passed = 0;
+    let mut times_s = Vec::new();
     for (step, work) in lists.iter().copied().flatten() {
         println!("── {step} ──");
         let start = std::time::Instant::now();
@@ -193,7 +210,12 @@ fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
                 failures.push(*step);
             }
         }
+        times_s.push((start.elapsed().as_secs_f64(), *step));
     }
+    times_s.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let longest: Vec<String> =
+        times_s.iter().map(|(seconds, step)| format!("{step} {seconds:.0} s")).collect();
+    println!("{name}: by length: {}", longest.join(", "));
     println!("{name}: {passed} passed, {} failed", failures.len());
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
 }

@@ -39,6 +39,9 @@ typedef struct noctule_wait_set noctule_wait_set_t;
 typedef struct noctule_dispatcher noctule_dispatcher_t;
 typedef struct noctule_client noctule_client_t;
 typedef struct noctule_server noctule_server_t;
+typedef struct noctule_parameters noctule_parameters_t;
+typedef struct noctule_parameter_client noctule_parameter_client_t;
+typedef struct noctule_parameter noctule_parameter_t;
 typedef struct noctule_request noctule_request_t;
 typedef struct noctule_reply noctule_reply_t;
 
@@ -472,6 +475,92 @@ void noctule_request_release(noctule_request_t *request);
 
 /* NULL is allowed. */
 void noctule_server_close(noctule_server_t *server);
+
+/* ---- Parameters ---- */
+
+/* Named values of a node that other programs read and set, with ROS 2's semantics: docs/guide/parameters.md. */
+
+enum {
+    NOCTULE_PARAMETER_NOT_SET = 0,
+    NOCTULE_PARAMETER_BOOL = 1,
+    NOCTULE_PARAMETER_INTEGER = 2,
+    NOCTULE_PARAMETER_DOUBLE = 3,
+    NOCTULE_PARAMETER_STRING = 4,
+    NOCTULE_PARAMETER_BYTE_ARRAY = 5,
+    NOCTULE_PARAMETER_BOOL_ARRAY = 6,
+    NOCTULE_PARAMETER_INTEGER_ARRAY = 7,
+    NOCTULE_PARAMETER_DOUBLE_ARRAY = 8,
+    NOCTULE_PARAMETER_STRING_ARRAY = 9
+};
+
+/* A value; its type says which field holds it. */
+typedef struct {
+    int type;             /* NOCTULE_PARAMETER_BOOL and so on. */
+    bool boolean;
+    int64_t integer;
+    double real;
+    const char *text;     /* UTF-8. */
+    const void *elements; /* Of an array: uint8_t, bool, int64_t, double or const char * each. */
+    size_t count;
+} noctule_parameter_value_t;
+
+/* Zero (or NULL) in a field means none. So does NULL instead of the options. */
+typedef struct {
+    const char *description;
+    const char *constraints; /* For people: what the callback asks for beside the range. */
+    bool read_only;
+    bool dynamic_typing;     /* It may be set to values of other types, and be deleted by one that is not set. */
+    bool has_range;          /* Both ends belong to it; steps count from the first, 0: any. */
+    int64_t integer_from, integer_to;
+    uint64_t integer_step;
+    double from, to, step;
+} noctule_parameter_options_t;
+
+/* Opens the parameters of a node under the name that ROS 2 knows a node by, such as "/arm": none at first. A thread of the library answers
+ * others; any thread may use the handle. Errors: ARGUMENT, SYSTEM. */
+int noctule_parameters_open(const noctule_node_t *node, const char *name, noctule_parameters_t **parameters);
+
+/* Declares a parameter of the type of this value. Errors: ARGUMENT, with the reason. */
+int noctule_parameters_declare(const noctule_parameters_t *parameters, const char *name, const noctule_parameter_value_t *value,
+                               const noctule_parameter_options_t *options);
+
+/* The value of a parameter; what it points to stays until noctule_parameter_release(*kept). NOCTULE_NOTHING if it is not declared. Errors: ARGUMENT. */
+int noctule_parameters_get(const noctule_parameters_t *parameters, const char *name, noctule_parameter_t **kept,
+                           noctule_parameter_value_t *value);
+
+/* Sets a parameter as others do. Errors: ARGUMENT, with the reason why it was refused. */
+int noctule_parameters_set(const noctule_parameters_t *parameters, const char *name, const noctule_parameter_value_t *value);
+
+/* Asked before a parameter is set, for each of those that are set together; not 0 refuses all of them, with the sentence that it writes into
+ * why. Name and value go when it returns. It may read the parameters, but neither set nor close them. */
+typedef int (*noctule_parameter_callback_t)(void *context, const char *name, const noctule_parameter_value_t *value, char *why,
+                                            size_t why_bytes);
+
+/* From now on call is called, by any thread, one at a time. Errors: ARGUMENT. */
+int noctule_parameters_on_set(const noctule_parameters_t *parameters, noctule_parameter_callback_t call, void *context);
+
+/* NULL is allowed. */
+void noctule_parameters_close(noctule_parameters_t *parameters);
+
+/* Opens the asking end of another node's parameters; each call waits up to deadline_ns, 0: 5 s. One thread at a time uses it. Errors: ARGUMENT, SYSTEM. */
+int noctule_parameter_client_open(const noctule_node_t *node, const char *name, int64_t deadline_ns,
+                                  noctule_parameter_client_t **client);
+
+/* Calls for each name of the node's parameters, in the order of the alphabet; a name goes when the call returns. Errors: ARGUMENT, NO_REPLY. */
+int noctule_parameter_client_list(noctule_parameter_client_t *client, void (*call)(void *context, const char *name), void *context);
+
+/* As noctule_parameters_get. Errors: ARGUMENT, NO_REPLY. */
+int noctule_parameter_client_get(noctule_parameter_client_t *client, const char *name, noctule_parameter_t **kept,
+                                 noctule_parameter_value_t *value);
+
+/* Sets a parameter. Errors: ARGUMENT, with the node's reason why it was refused; NO_REPLY. */
+int noctule_parameter_client_set(noctule_parameter_client_t *client, const char *name, const noctule_parameter_value_t *value);
+
+/* NULL is allowed. */
+void noctule_parameter_release(noctule_parameter_t *kept);
+
+/* NULL is allowed. */
+void noctule_parameter_client_close(noctule_parameter_client_t *client);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 #define NOCTULE_HPP
 
 #include <noctule/noctule.h>
+#include <noctule/parameter.hpp>
 #include <noctule/request.hpp>
 #include <noctule/sample.hpp>
 
@@ -428,6 +429,7 @@ public:
 
     // Opens a client of a service.
     Client client(const std::string &service, const ServiceOptions &options = {}) const {
+        describe(options);
         const noctule_service_options_t given = options.given();
         noctule_client_t *client = nullptr;
         detail::check(noctule_client_open(node_.get(), service.c_str(), &given, &client));
@@ -436,10 +438,25 @@ public:
 
     // Opens a server of a service.
     Server server(const std::string &service, const ServiceOptions &options = {}) const {
+        describe(options);
         const noctule_service_options_t given = options.given();
         noctule_server_t *server = nullptr;
         detail::check(noctule_server_open(node_.get(), service.c_str(), &given, &server));
         return Server(server);
+    }
+
+    // Has parameters under the name that ROS 2 knows a node by, such as "/arm": none at first.
+    Parameters parameters(const std::string &name) const {
+        noctule_parameters_t *parameters = nullptr;
+        detail::check(noctule_parameters_open(node_.get(), name.c_str(), &parameters));
+        return Parameters(parameters);
+    }
+
+    // Opens the asking end of another node's parameters; each call waits up to the deadline.
+    ParameterClient parameter_client(const std::string &name, nanoseconds deadline = std::chrono::seconds(5)) const {
+        noctule_parameter_client_t *client = nullptr;
+        detail::check(noctule_parameter_client_open(node_.get(), name.c_str(), deadline.count(), &client));
+        return ParameterClient(client);
     }
 
     // Now on the node's clock.
@@ -489,6 +506,12 @@ public:
     }
 
 private:
+    // Without it other tools show bytes; all else is the same.
+    void describe(const ServiceOptions &options) const noexcept {
+        for (const char *description : {options.request_description, options.response_description})
+            if (description) static_cast<void>(noctule_node_describe(node_.get(), description));
+    }
+
     using Hook = std::function<void(std::string_view, std::string_view)>;
 
     detail::Owner<noctule_node_t, noctule_node_close> node_;

@@ -23,6 +23,8 @@ struct ServiceOptions {
     std::uint64_t request_hash = 0;
     std::string response_type = "bytes";
     std::uint64_t response_hash = 0;
+    const char *request_description = nullptr;  // Of the types, for tools that show messages as fields.
+    const char *response_description = nullptr;
     std::uint32_t payload_bytes_max = 65536;
     nanoseconds deadline = std::chrono::seconds(5);  // Of a client.
     bool idempotent = false;                         // Of a client.

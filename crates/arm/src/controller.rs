@@ -217,6 +217,11 @@ impl Controller {
             self.breaks(Rule::CommandNotFinite);
             return;
         }
+        if command.source_time - now > self.config.validator.age_bound_max {
+            // By this clock it would stay fresh long after its operator has fallen silent.
+            self.breaks(Rule::AgeUnknown);
+            return;
+        }
         self.state.commands += 1;
         let of_same = self.newest.as_ref().filter(|newest| newest.operator == command.operator);
         let (is_same, leaps) =

@@ -269,3 +269,17 @@ fn holding_and_extrapolating_differ_as_speed_times_age() {
     println!("hold {:.2} mm, age {:.2} mm", errors[0], errors[1]);
     assert!(errors[0] > 3.0 && errors[1] < errors[0] / 5.0, "{errors:?}");
 }
+
+#[test]
+fn a_command_from_the_future_is_refused() {
+    let mut bench = Bench::new(ControllerConfig::default());
+    bench.engage();
+    bench.run(Span::from_ms(1_200));
+    // The operator's clock leaps ahead: by this date a command would stay fresh for 5 s of silence.
+    bench.mangle = |command| command.source_time += Span::from_s(5);
+    bench.run(Span::from_ms(1));
+    bench.speaks = false;
+    let took = bench.until_stopped(Rule::AgeUnknown);
+    assert!(took <= stop_time());
+    assert!(bench.controller.state().command_age.is_some_and(|age| age >= Span::ZERO));
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use noctule_lab::compare::{Change, compare};
 use noctule_lab::import;
 use noctule_lab::run::Run;
-use noctule_lab_report::{self as report, PAGE_FILE, RUN_FILE, text_table};
+use noctule_lab_report::{self as report, PAGE_FILE, RUN_FILE, markdown, text_table};
 
 use crate::Outcome;
 use crate::lab_arm;
@@ -63,6 +63,12 @@ pub(crate) struct ReportArguments {
     /// Print run.json instead of the table
     #[arg(long)]
     json: bool,
+    /// Only print the table in Markdown, of run.json alone: round trips and their floors, medians over the trials
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// With --markdown: words that follow the commit
+    #[arg(long, value_name = "WORDS", requires = "markdown", default_value = "", hide = true)]
+    changed: String,
 }
 
 /// Imports a recording, writes its report, prints its figures.
@@ -92,6 +98,11 @@ pub(crate) fn compare_runs(arguments: &CompareArguments) -> Result<Outcome, Box<
 
 /// Makes the derived files of a finished run again.
 pub(crate) fn regenerate(arguments: &ReportArguments) -> Result<Outcome, Box<dyn Error>> {
+    if arguments.markdown {
+        let run = read(&arguments.directory)?;
+        anstream::print!("{}", markdown::render(&run, &arguments.changed));
+        return Ok(Outcome::Done);
+    }
     let (run, samples) = report::regenerate(&arguments.directory)?;
     if arguments.json {
         anstream::println!("{}", serde_json::to_string_pretty(&run)?);

@@ -17,6 +17,7 @@ mod lab_arm;
 mod lab_report;
 mod link;
 mod page_window;
+mod param;
 mod ping;
 mod play;
 mod progress;
@@ -30,6 +31,7 @@ mod sync;
 mod teleop;
 mod top;
 mod topics;
+mod trace;
 mod types;
 mod units;
 mod view;
@@ -81,6 +83,11 @@ enum Command {
     Call(call::CallArguments),
     /// List services with their types, servers and clients
     Services(services::ServicesArguments),
+    /// Parameters of nodes: list, get, set, describe, dump, load
+    ///
+    /// Exit code 1 if the node did not answer, 2 if it refused or the value does not fit.
+    #[command(subcommand)]
+    Param(param::Command),
     /// Ask nodes for a reply: the whole trip, and each way with the bound of the clocks
     ///
     /// A ping goes by UDP from this node's thread to the other's, not through the shared memory of a topic.
@@ -111,6 +118,10 @@ enum Command {
     ///
     /// It is one more best-effort reader of each topic. What it is too slow to read counts as loss, too.
     Top(top::TopArguments),
+    /// Follow a sample through the transport: datagrams sent, lost, retransmitted, delivered, and why
+    ///
+    /// A program writes FILE if it is started with NOCTULE_TRACE=FILE. Files of both sides together show both ends of the way.
+    Trace(trace::TraceArguments),
 }
 
 /// How a command ended, if it did not fail.
@@ -139,6 +150,7 @@ fn main() -> ExitCode {
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Call(arguments) => call::run(&arguments),
         Command::Services(arguments) => services::run(&arguments),
+        Command::Param(command) => param::run(&command),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),
         Command::Gen(arguments) => generate::run(&arguments),
@@ -147,6 +159,7 @@ fn main() -> ExitCode {
         Command::Play(arguments) => play::run(&arguments),
         Command::View(arguments) => view::run(&arguments),
         Command::Top(arguments) => top::run(&arguments),
+        Command::Trace(arguments) => trace::run(&arguments),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

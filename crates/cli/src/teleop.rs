@@ -31,7 +31,7 @@ enum Subcommand {
     Ik(ik::IkArguments),
     /// What a delay costs in millimetres, in virtual time
     Cost(cost::CostArguments),
-    /// The three experiments of what latency costs, with the theory's line
+    /// Experiments of what latency costs, with the theory's line
     Study(study::StudyArguments),
     /// How far the arm was from the hand in a recorded run
     Error(error::ErrorArguments),

@@ -10,6 +10,7 @@ use noctule_codegen::cdr::{Tree, WideStrings, decode_some, encode};
 use noctule_codegen::described::{Described, ros2msg};
 use noctule_codegen::generate::installed;
 use noctule_codegen::given::Given;
+use noctule_codegen::layout::Layouts;
 use noctule_record::recorder::Definitions;
 use serde_json::Value;
 
@@ -240,17 +241,9 @@ impl TopicType {
             // Boards write CDR without saying so.
             Some(Format::Cdr) | None => decode(bytes),
             Some(Format::Plain) => {
-                // A type without padding has the bytes of its CDR in memory, too.
-                let is_fixed = library
-                    .measure(name)
-                    .is_some_and(|measure| measure.is_fixed && measure.fixed_bytes == bytes.len() as u64);
-                if !is_fixed {
-                    return Err(format!(
-                        "{} has a layout of its own in shared memory",
-                        self.description.name()
-                    ));
-                }
-                decode(&[&[0, 1, 0, 0], bytes].concat())
+                let other =
+                    || format!("{} has a layout of its own in shared memory", self.description.name());
+                decode(&Layouts::new(library).cdr(name, bytes).ok_or_else(other)?)
             }
             Some(other) => Err(format!("its samples are written as {other}, which is not shown as fields")),
         }

@@ -4,6 +4,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/noctule.rs"));
 
+use noctule::formats::plain::{Plain, bytes_of};
 use noctule::formats::{Format, Message, decode, encode};
 
 /// Values of each type.
@@ -58,6 +59,20 @@ fn values<T: Message + Default + Fill>(name: &str, hash: u64) {
         assert_eq!(bytes, again, "{name} of seed {seed} is another value after decoding");
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         println!("{name} {seed} {digits}");
+    }
+}
+
+/// The same values as they lie in memory that programs share.
+fn plain<T: Default + Fill + From<P>, P: Plain + From<T>>(name: &str, hash: u64) {
+    for seed in 0..VALUES {
+        let mut value = T::default();
+        value.fill(&mut Random(hash ^ seed));
+        let there = P::from(value);
+        let again = P::from(T::from(there));
+        let (bytes, again) = (bytes_of(&there), bytes_of(&again));
+        assert_eq!(bytes, again, "{name} of seed {seed} is another value after its layout");
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        println!("{name}@plain {seed} {digits}");
     }
 }
 

@@ -11,11 +11,12 @@ use crate::languages::{
     c, cpp, python, rust,
     simulink::{Ports, block_name},
 };
+use crate::layout::Layouts;
 use crate::library::Library;
 use crate::model::{Constant, Element, Field, Literal, Primitive, Shape, Struct, TypeName};
 use crate::topics::Language;
 use crate::topics::check::{Limits, bytes_per_s, size_bytes_max};
-use crate::topics::{Program, Qos, System, Topic};
+use crate::topics::{Program, Qos, Service, System, Topic};
 
 /// Of the description's shape.
 pub const VERSION: u32 = 1;
@@ -43,17 +44,24 @@ pub fn describe(
     let wide: BTreeSet<TypeName> = all.iter().filter(|name| is_wide(library, name)).cloned().collect();
     let (left_out, order) = (wide.iter().cloned().collect(), ordered(library, all.difference(&wide)));
     let (mut hashes, mut ports) = (Hashes::new(library), Ports::new(library, limits));
+    let (plain, mut layouts) = (plain_types(system, library, &all), Layouts::new(library));
     let mut described = Map::new();
     for name in &order {
         let Some(defined) = library.structure(name) else { continue };
-        let value = structure(defined, (library, limits), &mut hashes, &mut ports);
+        let mut value = structure(defined, (library, limits), &mut hashes, &mut ports);
+        value["plain"] = Value::Null;
+        if plain.contains(name) {
+            in_memory(&mut value, name, &mut layouts);
+        }
         described.insert(name.to_string(), value);
     }
     let types: Vec<&Value> = order.iter().filter_map(|name| described.get(name.as_str())).collect();
     let topics: Vec<Value> =
         system.topics.iter().map(|of| topic(of, system, (library, limits), &described)).collect();
-    let programs: Vec<Value> =
-        system.programs.iter().enumerate().map(|(index, of)| program(of, index, system, &topics)).collect();
+    let services: Vec<Value> =
+        system.services.iter().map(|of| service(of, system, (library, limits), &described)).collect();
+    let of_program = |(index, of)| program((of, index), system, &topics, &services);
+    let programs: Vec<Value> = system.programs.iter().enumerate().map(of_program).collect();
     let languages: Vec<&str> = system.all_languages().iter().map(|language| language.word()).collect();
     let model = json!({
         "version": VERSION,
@@ -62,9 +70,40 @@ pub fn describe(
         "packages": packages(&types),
         "types": types,
         "topics": topics,
+        "services": services,
         "programs": programs,
     });
     Description { model, left_out }
+}
+
+/// The types of plain topics and those that the project wants plain, with all that they are made of.
+fn plain_types(system: &System, library: &Library, all: &BTreeSet<TypeName>) -> BTreeSet<TypeName> {
+    let is_named = |name: &TypeName| {
+        system.plain.iter().any(|(entry, _)| match entry.strip_suffix("/*") {
+            Some(package) => name.package() == package,
+            None => entry == name.as_str(),
+        })
+    };
+    let of_topics = system.topics.iter().filter(|topic| topic.is_plain).map(|topic| &topic.type_name);
+    let is_fixed = |name: &&TypeName| library.measure(name).is_some_and(|measure| measure.is_fixed);
+    let wanted: Vec<&TypeName> =
+        all.iter().filter(|name| is_named(name)).chain(of_topics).filter(is_fixed).collect();
+    let inner = wanted.iter().flat_map(|name| library.referred(name));
+    inner.chain(wanted.iter().map(|name| (*name).clone())).collect()
+}
+
+/// Adds to a described type how it lies in memory.
+fn in_memory(value: &mut Value, name: &TypeName, layouts: &mut Layouts<'_>) {
+    let Some(layout) = layouts.of(name) else { return };
+    value["plain"] = json!({
+        "size_bytes": layout.size_bytes,
+        "alignment_bytes": layout.alignment_bytes,
+        "tail_bytes": layout.tail_bytes,
+    });
+    let fields = value["fields"].as_array_mut().into_iter().flatten();
+    for (field, place) in fields.zip(&layout.fields) {
+        field["plain"] = json!({ "offset_bytes": place.offset_bytes, "padding_bytes": place.padding_bytes });
+    }
 }
 
 /// True if a type holds a `wstring`, itself or in what it refers to.
@@ -257,6 +296,8 @@ fn topic(
     };
     let known = types.get(of.type_name.as_str());
     let part = |key: &str| known.map_or(Value::Null, |known| known[key].clone());
+    let size_bytes_max = size_bytes_max(library, &of.type_name, limits);
+    let plain_bytes = part("plain")["size_bytes"].as_u64().unwrap_or(0);
     json!({
         "name": of.name,
         "ident": of.ident(),
@@ -279,9 +320,11 @@ fn topic(
         "hash": part("hash"),
         "rihs01": part("rihs01"),
         "description": part("description"),
-        "size_bytes_max": size_bytes_max(library, &of.type_name, limits),
+        "size_bytes_max": size_bytes_max,
+        "payload_bytes_max": size_bytes_max.map(|bytes| bytes.saturating_add(4).max(plain_bytes)),
         "bytes_per_s": bytes_per_s(of, library, limits),
         "rate_hz": of.rate_hz,
+        "is_plain": of.is_plain,
         "offered": qos(&of.offered),
         "requested": qos(&of.requested),
         "from": names(&of.from),
@@ -289,7 +332,45 @@ fn topic(
     })
 }
 
-fn program(of: &Program, index: usize, system: &System, topics: &[Value]) -> Value {
+/// A service: of its request and its response what is said of a topic's type.
+fn service(
+    of: &Service,
+    system: &System,
+    (library, limits): (&Library, &Limits),
+    types: &Map<String, Value>,
+) -> Value {
+    let names = |ends: &[usize]| -> Vec<&str> {
+        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
+    };
+    let [request, response] = of.messages().map(|name| {
+        let part = |key: &str| types.get(name.as_str()).map_or(Value::Null, |known| known[key].clone());
+        json!({
+            "type": name.as_str(),
+            "type_c": part("c"),
+            "type_cpp": part("cpp"),
+            "type_rust": part("rust"),
+            "type_python": part("python"),
+            "description": part("description"),
+            "payload_bytes_max": size_bytes_max(library, &name, limits).map(|bytes| bytes.saturating_add(4)),
+        })
+    });
+    json!({
+        "name": of.name,
+        "ident": of.ident(),
+        "doc": of.doc,
+        "type": of.type_name.as_str(),
+        "package": of.type_name.package(),
+        "package_rust": rust::ident(of.type_name.package()),
+        "request": request,
+        "response": response,
+        "deadline_ns": of.deadline_ns,
+        "is_idempotent": of.is_idempotent,
+        "servers": names(&of.servers),
+        "clients": names(&of.clients),
+    })
+}
+
+fn program((of, index): (&Program, usize), system: &System, topics: &[Value], services: &[Value]) -> Value {
     let of_ends = |ends: fn(&Topic) -> &Vec<usize>| -> Vec<&Value> {
         let described = system.topics.iter().zip(topics);
         described.filter(|(topic, _)| ends(topic).contains(&index)).map(|(_, value)| value).collect()
@@ -299,7 +380,13 @@ fn program(of: &Program, index: usize, system: &System, topics: &[Value]) -> Val
         letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
     });
     let used = system.topics.iter().filter(|topic| topic.from.contains(&index) || topic.to.contains(&index));
-    let includes: BTreeSet<&str> = used.map(|topic| topic.type_name.package()).collect();
+    let mut includes: BTreeSet<&str> = used.map(|topic| topic.type_name.package()).collect();
+    let of_services = |ends: fn(&Service) -> &Vec<usize>| -> Vec<&Value> {
+        let described = system.services.iter().zip(services);
+        described.filter(|(service, _)| ends(service).contains(&index)).map(|(_, value)| value).collect()
+    };
+    let (serves, calls) = (of_services(|service| &service.servers), of_services(|service| &service.clients));
+    includes.extend(serves.iter().chain(&calls).filter_map(|service| service["package"].as_str()));
     let (writes, reads) = (of_ends(|topic| &topic.from), of_ends(|topic| &topic.to));
     let is_model = of.language == Language::Simulink;
     let blocks = if is_model { blocks(of, &writes, &reads) } else { Vec::new() };
@@ -315,6 +402,8 @@ fn program(of: &Program, index: usize, system: &System, topics: &[Value]) -> Val
         "budget_bytes_per_s": of.budget_bytes_per_s,
         "writes": writes,
         "reads": reads,
+        "serves": serves,
+        "calls": calls,
         "blocks": blocks,
     })
 }

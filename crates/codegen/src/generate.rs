@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::description::{Description, describe};
 use crate::diagnostic::{Fault, Faults, Place};
 use crate::languages::simulink;
+use crate::layout::first_of_any_length;
 use crate::library::{Library, read_source};
 use crate::model::TypeName;
 use crate::render::render;
@@ -46,6 +47,12 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
         }
     }
     let names = types(&system, &mut library, &mut faults);
+    for (entry, place) in &system.plain {
+        if let Some(path) = first_of_any_length(&library, &TypeName::new(entry.as_str())) {
+            let what = format!("{entry} cannot be plain: {path} may have more than one length");
+            faults.push(Fault::at(place.clone(), what).help("remove it from plain of [project]"));
+        }
+    }
     if faults.refuse() {
         return Err(faults);
     }
@@ -56,7 +63,8 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
     }
     let Description { model, left_out } = describe(&system, &library, &limits, &names);
     let carried = |name: &&TypeName| system.topics.iter().any(|topic| topic.type_name == **name);
-    if let Some(name) = left_out.iter().find(carried) {
+    let answered = |name: &&TypeName| system.services.iter().any(|of| of.messages().contains(name));
+    if let Some(name) = left_out.iter().find(|name| carried(name) || answered(name)) {
         let what = format!("{name} holds a wstring, of which middlewares have different bytes");
         return Err(Fault::new(what).help("use string").into());
     }
@@ -106,7 +114,15 @@ fn types(system: &System, library: &mut Library, faults: &mut Faults) -> BTreeSe
             faults.0.extend(found.0.into_iter().map(|fault| placed(fault, &topic.type_place)));
         }
     }
-    for (entry, place) in &system.types {
+    for service in &system.services {
+        for message in service.messages() {
+            if let Err(found) = library.resolve([&message]) {
+                faults.0.extend(found.0.into_iter().map(|fault| placed(fault, &service.type_place)));
+            }
+            names.insert(message);
+        }
+    }
+    for (entry, place) in system.types.iter().chain(&system.plain) {
         let result = match entry.strip_suffix("/*") {
             Some(package) => library.add_found(package).and_then(|found| {
                 library.resolve(&found)?;

@@ -8,7 +8,7 @@
 //! # Approach
 //!
 //! - [`rosidl`] reads `.msg`, `.srv` and `.action`, [`idl`] a subset of OMG IDL into the [`model`]; a [`library`] finds what they refer to and checks it.
-//! - [`mod@hash`] computes Noctule's hash of a type and ROS 2's, [`size`] what it takes as CDR, [`cdr`] its bytes.
+//! - [`mod@hash`] computes Noctule's hash of a type and ROS 2's, [`size`] what it takes as CDR, [`cdr`] its bytes, [`layout`] its place in memory that programs share.
 //! - [`topics`] reads `topics.toml` and checks that a system fits together.
 //! - [`description`] puts all of it into one JSON value, [`render`] gives that to templates that a user may replace, [`tree`]
 //!   writes what has changed. [`generate`] is the whole way.
@@ -31,6 +31,7 @@ pub mod given;
 pub mod hash;
 pub mod idl;
 mod languages;
+pub mod layout;
 pub mod library;
 pub mod model;
 pub mod render;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use noctule::request::{ServiceError, ServiceTopics};
 use noctule::{EndpointKind, KnownEndpoint, KnownNode, Node, NodeError};
 
 pub use crate::counters::RouteStatus;
@@ -16,7 +17,9 @@ use crate::ros_graph::{BusNodes, RosGraph};
 use crate::ros_variables::{self, RosVariableError};
 use crate::route::{Routes, statuses};
 use crate::rules::Rules;
-use crate::services::not_carried;
+pub use crate::services::ServiceStatus;
+use crate::services::plan::{ServicePlan, plan_services};
+use crate::services::{ListedServices, ServiceRoutes};
 use crate::shared::{RouteError, Shared};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
 use crate::type_hashes::TypeHashes;
@@ -43,6 +46,9 @@ pub enum BridgeError {
     /// The bus.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The bus, of a service.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     /// No thread.
     #[error("the system gives no more threads: {0}")]
     System(io::Error),
@@ -66,6 +72,7 @@ impl From<RouteError> for BridgeError {
         match error {
             RouteError::Dds(error) => BridgeError::Dds(error),
             RouteError::Node(error) => BridgeError::Node(error),
+            RouteError::Service(error) => BridgeError::Service(error),
             RouteError::System(error) => BridgeError::System(error),
         }
     }
@@ -80,6 +87,8 @@ pub struct BridgeStatus {
     pub is_standby: bool,
     /// By topic.
     pub routes: Vec<RouteStatus>,
+    /// By name.
+    pub services: Vec<ServiceStatus>,
     /// Nodes of ROS 2 by their full names, in the order of the alphabet.
     pub ros_nodes: Vec<String>,
 }
@@ -88,6 +97,7 @@ pub struct BridgeStatus {
 #[derive(Debug)]
 pub struct Bridge {
     shared: Arc<Shared>,
+    services: ListedServices,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -112,10 +122,11 @@ impl Bridge {
         let node = Node::builder(&node_name(config.domain, &id)).domain(config.bus_domain).open()?;
         let shared = Arc::new(Shared::new(node, participant));
         other_domain.iter().for_each(|notice| shared.notice_once(notice));
-        let mut planner = Planner::new(&shared, config.rules)?;
+        let services = ListedServices::default();
+        let mut planner = Planner::new(&shared, config.rules, services.clone())?;
         let thread = thread::Builder::new().name("noctule-dds".to_owned());
         let thread = thread.spawn(move || planner.work()).map_err(BridgeError::System)?;
-        Ok(Bridge { shared, thread: Some(thread) })
+        Ok(Bridge { shared, services, thread: Some(thread) })
     }
 
     /// What goes on.
@@ -123,7 +134,8 @@ impl Bridge {
         let inside = self.shared.lock();
         let (participants, is_standby) = (inside.participants, inside.is_standby);
         let (routes, ros_nodes) = (statuses(&inside.routes), inside.ros_nodes.clone());
-        BridgeStatus { participants, is_standby, routes, ros_nodes }
+        let services = self.services.statuses();
+        BridgeStatus { participants, is_standby, routes, services, ros_nodes }
     }
 
     /// What the user should know, each once.
@@ -143,11 +155,18 @@ impl Drop for Bridge {
     }
 }
 
+/// Whether a node of the bus is a bridge's, by its name.
+fn is_bridge(name: &str) -> bool {
+    participant_of(name).is_some()
+}
+
 /// Looks at both sides and keeps the routes as they should be.
 struct Planner {
     shared: Arc<Shared>,
     rules: Rules,
     routes: Routes,
+    services: ServiceRoutes,
+    listed: ListedServices,
     graph: RosGraph,
     hashes: TypeHashes,
     start: Instant,
@@ -169,11 +188,23 @@ struct Seen {
 }
 
 impl Planner {
-    fn new(shared: &Arc<Shared>, rules: Rules) -> Result<Planner, RouteError> {
+    fn new(shared: &Arc<Shared>, rules: Rules, listed: ListedServices) -> Result<Planner, RouteError> {
         let (shared, routes) = (Arc::clone(shared), Routes::start(shared)?);
+        let services = ServiceRoutes::new(&shared);
         let graph = RosGraph::open(&shared.participant)?;
         let (hashes, start, seen) = (TypeHashes::default(), Instant::now(), Seen::default());
-        Ok(Planner { shared, rules, routes, graph, hashes, start, seen, is_complete: false })
+        Ok(Planner {
+            shared,
+            rules,
+            routes,
+            services,
+            listed,
+            graph,
+            hashes,
+            start,
+            seen,
+            is_complete: false,
+        })
     }
 
     /// Until it is to end.
@@ -222,14 +253,16 @@ impl Planner {
         let standby = siblings.stands_by(shared.node.id());
         let dds = seen.dds.iter().filter(|endpoint| !siblings.has_participant(endpoint.participant()));
         let bus = seen.bus.iter().filter(|known| !siblings.has_node(known.node));
-        let wanted = match standby.is_some() || !seen.has_settled {
-            true => Plan::default(),
+        let (wanted, services) = match standby.is_some() || !seen.has_settled {
+            true => (Plan::default(), ServicePlan::default()),
             false => {
-                let (dds, bus): (Vec<_>, Vec<_>) =
-                    (dds.cloned().collect(), bus.map(|known| known.endpoint.clone()).collect());
-                let mut plan = plan(&dds, &bus, &self.rules, self.hashes.known());
-                plan.faults.extend(not_carried(&dds, &self.rules));
-                plan
+                let (dds, known): (Vec<_>, Vec<_>) = (dds.cloned().collect(), bus.cloned().collect());
+                let bus: Vec<_> = known.iter().map(|known| known.endpoint.clone()).collect();
+                let hashes = self.hashes.known();
+                (
+                    plan(&dds, &bus, &self.rules, hashes),
+                    plan_services(&dds, &known, &self.rules, hashes, is_bridge),
+                )
             }
         };
         let mut inside = shared.lock();
@@ -244,9 +277,10 @@ impl Planner {
                 "node {other} joins the same networks; this bridge stands by and works when it goes"
             ));
         }
-        wanted.faults.iter().for_each(|fault| shared.notice_once(fault));
-        self.is_complete = self.routes.follow(&wanted);
+        wanted.faults.iter().chain(&services.faults).for_each(|fault| shared.notice_once(fault));
+        self.is_complete = self.routes.follow(&wanted) & self.services.follow(&services.routes);
         shared.lock().routes = self.routes.listed();
+        self.listed.set(self.services.listed());
         let nodes = if standby.is_none() && seen.has_settled { self.bus_nodes() } else { Vec::new() };
         if let Err(error) = self.graph.write(&self.shared, &nodes) {
             self.is_complete = false;
@@ -257,7 +291,6 @@ impl Planner {
     /// Nodes of the bus with the bridge's endpoints that stand for theirs; bridges are none.
     fn bus_nodes(&self) -> Vec<RosNode> {
         let mut nodes = BusNodes::default();
-        let is_bridge = |name: &str| participant_of(name).is_some();
         for node in self.seen.nodes.iter().filter(|node| !is_bridge(&node.name)) {
             nodes.add(node.id, &node.name);
         }
@@ -269,6 +302,12 @@ impl Planner {
                     guid.into_iter().for_each(|guid| nodes.writes(known.node, guid));
                 }
                 EndpointKind::Reader => {
+                    let service = ServiceTopics::service_of(topic);
+                    if let Some([reader, writer]) = service.and_then(|name| self.services.server_guids(&name))
+                    {
+                        nodes.reads(known.node, reader);
+                        nodes.writes(known.node, writer);
+                    }
                     let guid = self.routes.guid(topic, Direction::FromDds);
                     guid.into_iter().for_each(|guid| nodes.reads(known.node, guid));
                 }

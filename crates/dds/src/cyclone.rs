@@ -20,8 +20,8 @@ use noctule::{Durability, EndpointKind, Qos, Reliability};
 use noctule_timebase::Span;
 
 use crate::plan::DdsEndpoint;
-pub use reader::{Reader, ReaderSet, Taken};
-use said::{is_of_this_host, type_hash};
+pub use reader::{Reader, ReaderHandle, ReaderSet, Taken};
+use said::{client, is_of_this_host, type_hash};
 use settings::settings;
 
 /// Longest sample from the network, in bytes; Cyclone drops longer ones before it has gathered them.
@@ -347,6 +347,40 @@ impl Writer {
             (*object).statusinfo = 0;
             checked("a sample", c::dds_forwardcdr(self.entity.0, object)).map(|_| ())
         }
+    }
+}
+
+/// Readers of one writer that are looked at.
+const MATCHED_MAX: usize = 1024;
+
+impl Writer {
+    /// Whether it has a reader.
+    pub fn has_readers(&self) -> bool {
+        // SAFETY: a number; without a place for them the readers are counted. An error is a negative number.
+        unsafe { c::dds_get_matched_subscriptions(self.entity.0, ptr::null_mut(), 0) > 0 }
+    }
+
+    /// Whether a participant's reader is found: that of this client of a service, if it names itself, else any.
+    pub fn is_read_by(&self, participant: &[u8; 12], name: Option<&str>) -> bool {
+        let mut handles = [0; MATCHED_MAX];
+        // SAFETY: there is room for as many as are asked for.
+        let count =
+            unsafe { c::dds_get_matched_subscriptions(self.entity.0, handles.as_mut_ptr(), handles.len()) };
+        let count = usize::try_from(count).unwrap_or(0).min(handles.len());
+        handles[..count].iter().any(|handle| {
+            // SAFETY: numbers; the description is ours, and freed after it was read.
+            unsafe {
+                let description = c::dds_get_matched_subscription_data(self.entity.0, *handle);
+                if description.is_null() {
+                    return false;
+                }
+                let found = &*description;
+                let is_its = found.key.v[..12] == participant[..];
+                let is_it = is_its && name.is_none_or(|name| client(found.qos).as_deref() == Some(name));
+                c::dds_builtintopic_free_endpoint(description);
+                is_it
+            }
+        })
     }
 }
 

@@ -15,6 +15,7 @@
 //! - `cyclone`: the engine, Eclipse Cyclone DDS, without pointers.
 //! - `bridge`: the thread that plans. A topic with a writer is announced on the other side at once, and read only while somebody
 //!   there reads it (`route`).
+//! - [`services`]: requests and replies, which have one asker.
 //! - [`ros_variables`]: what ROS 2's discovery variables ask for.
 //! - `ros_graph`: ROS 2's list of nodes, both ways.
 //! - `from_dds`, `to_dds`: the threads that pass samples, each for many topics. Who receives a sample also sends it.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use noctule_dds::bridge::{Bridge, BridgeConfig, BridgeStatus, RouteStatus};
+use noctule_dds::bridge::{Bridge, BridgeConfig, BridgeStatus, RouteStatus, ServiceStatus};
 use noctule_dds::plan::Direction;
 use noctule_dds::rules::Rules;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -134,9 +134,10 @@ fn input_has_ended() -> bool {
 fn report(arguments: &Arguments, status: &BridgeStatus) {
     if arguments.json {
         let routes = status.routes.iter().map(route_json).collect::<Vec<Value>>();
+        let services = status.services.iter().map(service_json).collect::<Vec<Value>>();
         return say(&json!({
             "dds": arguments.domain, "participants": status.participants, "standby": status.is_standby,
-            "routes": routes, "ros_nodes": status.ros_nodes,
+            "routes": routes, "services": services, "ros_nodes": status.ros_nodes,
         })
         .to_string());
     }
@@ -158,6 +159,28 @@ fn report(arguments: &Arguments, status: &BridgeStatus) {
             route.route.topic, route.route.type_name
         ));
     }
+    for of in &status.services {
+        let ServiceStatus { requests, replies, failed, late, unreadable, full, ignored, .. } = of;
+        let way = match of.route.direction {
+            Direction::FromDds => "from DDS",
+            Direction::ToDds => "to DDS",
+        };
+        say(&format!(
+            "  service {} {way}: {requests} requests, {replies} replies, {failed} without a reply, {late} late, {unreadable} unreadable, \
+             {full} too many, {ignored} of other bridges",
+            of.route.service
+        ));
+    }
+}
+
+fn service_json(of: &ServiceStatus) -> Value {
+    json!({
+        "service": of.route.service,
+        "request": of.route.types.request.name, "response": of.route.types.response.name,
+        "way": match of.route.direction { Direction::FromDds => "from_dds", Direction::ToDds => "to_dds" },
+        "requests": of.requests, "replies": of.replies, "failed": of.failed, "late": of.late,
+        "unreadable": of.unreadable, "full": of.full, "ignored": of.ignored,
+    })
 }
 
 fn route_json(route: &RouteStatus) -> Value {

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use noctule::request::ServiceError;
 use noctule::{Node, NodeError};
 
 use crate::counters::Counted;
@@ -25,6 +26,9 @@ pub(crate) enum RouteError {
     /// The bus.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The bus, of a service.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     /// No thread.
     #[error("the system gives no more threads: {0}")]
     System(io::Error),

@@ -6,6 +6,8 @@
 /// Longest USER_DATA that is looked at, in bytes.
 const LOOKED_AT_MAX: usize = 4096;
 const KEY: &str = "typehash";
+/// Longest name of a client that is kept: 16 bytes in hexadecimal digits with dots.
+const OWNER_BYTES_MAX: usize = 47;
 const VERSION: &str = "RIHS01_";
 const DIGITS: usize = 64;
 
@@ -15,6 +17,24 @@ pub fn type_hash(user_data: &[u8]) -> Option<String> {
     // No hash holds a `;`, so that a doubled one only makes an entry without a key.
     let value = text.split(';').find_map(|entry| entry.strip_prefix(KEY)?.strip_prefix('='))?;
     is_hash(value).then(|| value.to_owned())
+}
+
+/// The key by which both endpoints of a client of a service name it.
+pub const CLIENT: &str = "clientid";
+/// The key by which both endpoints of a server of a service name it.
+pub const SERVICE: &str = "serviceid";
+
+/// Whose endpoint of a service it is, as `rmw_cyclonedds_cpp` writes it: 16 bytes in hexadecimal digits, joined by dots.
+pub fn owner(key: &str, id: &[u8; 16]) -> String {
+    let digits: Vec<String> = id.iter().map(|byte| format!("{byte:x}")).collect();
+    format!("{key}={};", digits.join("."))
+}
+
+/// The name of the client of a service whose endpoint says this, if it says one.
+pub fn client(user_data: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(user_data.get(..user_data.len().min(LOOKED_AT_MAX))?).ok()?;
+    let value = text.split(';').find_map(|entry| entry.strip_prefix(CLIENT)?.strip_prefix('='))?;
+    (!value.is_empty() && value.len() <= OWNER_BYTES_MAX).then(|| value.to_owned())
 }
 
 /// What an endpoint of the bridge says: its type's hash, or if that is not known, only who it is.
@@ -50,12 +70,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn both_endpoints_of_a_client_name_it_and_a_server_is_none() {
+        let id = [0, 1, 16, 255, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+        let text = owner(CLIENT, &id);
+        assert_eq!(text, "clientid=0.1.10.ff.4.5.6.7.8.9.a.b.c.d.e.f;");
+        let both = format!("{text}{}", user_data(None));
+        assert_eq!(client(both.as_bytes()).as_deref(), Some("0.1.10.ff.4.5.6.7.8.9.a.b.c.d.e.f"));
+        for other in [owner(SERVICE, &id), "clientid=;".into(), format!("clientid={};", "0.".repeat(24))] {
+            assert_eq!(client(other.as_bytes()), None, "{other}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             if let Some(hash) = type_hash(&bytes) {
                 prop_assert_eq!(hash.len(), 71);
             }
+            prop_assert!(client(&bytes).is_none_or(|name| name.len() <= OWNER_BYTES_MAX));
         }
     }
 }

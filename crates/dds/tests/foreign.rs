@@ -18,6 +18,8 @@ use serde_json::Value;
 mod on_demand;
 #[path = "foreign/ros_graph.rs"]
 mod ros_graph;
+#[path = "foreign/services.rs"]
+mod services;
 
 /// Nothing takes so long unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -58,6 +60,19 @@ fn foreign() -> &'static [(&'static str, PathBuf)] {
         }
         built
     })
+}
+
+/// A program of its own on Cyclone DDS.
+fn build(idl: &str, source: &str, program: &str) -> PathBuf {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign");
+    let to = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (types, out, from) = (idl.replace(".idl", ".c"), to.display(), from.display());
+    let command = format!(
+        "idlc -l c -o {out} {from}/{idl} && cd {out} && cc -std=c99 -O2 -I. {from}/{source} {types} -lddsc -o {program}"
+    );
+    let ran = Command::new("sh").arg("-c").arg(&command).output().unwrap();
+    assert!(ran.status.success(), "{command}: {}", String::from_utf8_lossy(&ran.stderr));
+    to.join(program)
 }
 
 /// A process whose output is read line by line; its input's end ends it.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use noctule::parameter::{ParameterCallError, ParametersError};
 use noctule::request::{ReplyError, ServiceError};
 use noctule::{CallError, NodeError, PublishError, ReadError, TakeError};
 
@@ -98,6 +99,25 @@ impl From<ServiceError> for Failure {
         match error {
             ServiceError::Node(error) => error.into(),
             ServiceError::Name { .. } => Failure::argument(error.to_string()),
+        }
+    }
+}
+
+impl From<ParametersError> for Failure {
+    fn from(error: ParametersError) -> Failure {
+        match error {
+            ParametersError::Service(error) => error.into(),
+            ParametersError::Node(error) => error.into(),
+            ParametersError::System(_) => Failure::system(error.to_string()),
+        }
+    }
+}
+
+impl From<ParameterCallError> for Failure {
+    fn from(error: ParameterCallError) -> Failure {
+        match error {
+            ParameterCallError::Call(error) => error.into(),
+            _ => Failure { code: NO_REPLY, sentence: error.to_string() },
         }
     }
 }

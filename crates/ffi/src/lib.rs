@@ -15,6 +15,7 @@ pub mod dispatcher;
 pub mod failure;
 pub mod known;
 pub mod node;
+pub mod parameter;
 pub mod publisher;
 pub mod request;
 pub mod source_time;

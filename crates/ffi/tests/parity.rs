@@ -121,6 +121,27 @@ const ROWS: &[[&str; 5]] = &[
     ["… release the request", "Drop", "noctule_request_release", "Received", "Request"],
     ["… and be done", "Drop", "noctule_server_close", "Owner", "close"],
     ["typed requests", "TypedClientBuilder", "-", "-", "TypedClient"],
+    ["parameters of a node", "parameters", "noctule_parameters_open", "parameters", "parameters"],
+    ["… declare one", "declare_as", "noctule_parameters_declare", "declare", "declare"],
+    ["… its value", "get", "noctule_parameters_get", "get", "get"],
+    ["… set it", "set", "noctule_parameters_set", "set", "set"],
+    ["… all or none", "set_all", "-", "-", "-"],
+    ["… be asked before it is set", "on_set", "noctule_parameters_on_set", "on_set", "on_set"],
+    ["… and be done", "Drop", "noctule_parameters_close", "Owner", "close"],
+    [
+        "another node's parameters",
+        "parameter_client",
+        "noctule_parameter_client_open",
+        "parameter_client",
+        "parameter_client",
+    ],
+    ["… their names", "list", "noctule_parameter_client_list", "list", "list"],
+    ["… a value", "get", "noctule_parameter_client_get", "get", "get"],
+    ["… set it", "set", "noctule_parameter_client_set", "set", "set"],
+    ["… what it is", "describe", "-", "-", "describe"],
+    ["… all or none", "set_atomically", "-", "-", "-"],
+    ["… release a value", "Drop", "noctule_parameter_release", "Owner", "get"],
+    ["… and be done", "Drop", "noctule_parameter_client_close", "Owner", "close"],
     ["why a call failed", "Error", "noctule_last_error", "Error", "NoctuleError"],
     ["typed topics", "typed", "-", "-", "TypedPublisher"],
 ];
@@ -129,7 +150,7 @@ const ROWS: &[[&str; 5]] = &[
 const SOURCES: [&[&str]; 4] = [
     &["crates/noctule/src"],
     &["c/include/noctule/noctule.h"],
-    &["c/include/noctule/noctule.hpp", "c/include/noctule/request.hpp"],
+    &["c/include/noctule/noctule.hpp", "c/include/noctule/request.hpp", "c/include/noctule/parameter.hpp"],
     &["python/noctule", "python/src"],
 ];
 

@@ -61,6 +61,9 @@ pub use describer::Describer;
 pub use description::TypeDescription;
 pub use error::FormatError;
 pub use format::{Format, UnknownFormat};
+/// The crate whose derives prove that a type is its own encoding ([`plain`]); generated code takes it from here.
+pub use zerocopy;
+
 pub use message::{Codec, Decode, Encode, Fill, Memory, Message, wire_name};
 
 use serde::Serialize;

@@ -17,14 +17,12 @@ use serde::Serialize;
 use self::results::{RangeAxis, Row};
 use super::series::{BINS_PER_DECADE, Charts};
 use super::{ReportError, page};
+use crate::columns::Table;
 use crate::fact_table::FactTable;
 use noctule_lab::labels;
 use noctule_lab::merge::MergedCell;
 use noctule_lab::notation::{count, three_digits};
 use noctule_lab::run::{CellKey, Run};
-
-/// What a figure shows that the samples do not support.
-const WITHHELD: &str = "–";
 
 /// Writes the report of a run from its merged cells and chart material.
 ///
@@ -47,7 +45,7 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
         .iter()
         .zip(charts.cells.iter())
         .zip(labels::distinguishing(&keys))
-        .map(|((cell, series), details)| Row::of(cell, (series, details), axis.as_ref()))
+        .map(|((cell, series), details)| Row::of(run, cell, (series, details), axis.as_ref()))
         .collect();
     environment.get_template("report.html")?.render(context! {
         title => format!("Latency lab: {}", run.scenario.name),
@@ -56,6 +54,9 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
         verdict => Verdict::of(run, merged, &labels),
         table_note => table_note(merged),
         ticks => axis.as_ref().map(RangeAxis::ticks),
+        columns => Table::Page.columns().map(|column| context! {
+            heading => column.heading, meaning => column.meaning,
+        }).collect::<Vec<_>>(),
         rows,
         skipped => run.skipped,
         thresholds => run.thresholds.iter().map(|threshold| context! {
@@ -68,6 +69,9 @@ fn render(run: &Run, merged: &[MergedCell], charts: &Charts) -> Result<String, m
         charts => chart_list(charts),
         maps => heat::maps(&charts.heat_maps),
         machine => format!("{}.", facts::processor(run)),
+        account_columns => Table::Accounts.columns().map(|column| context! {
+            heading => column.heading, meaning => column.meaning,
+        }).collect::<Vec<_>>(),
         accounts => facts::accounts(run, merged, &labels),
         hops => facts::hops(run, merged, &labels),
         environment => facts::machine(run),

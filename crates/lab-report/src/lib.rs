@@ -4,9 +4,11 @@
 //! arrival), `latency.hlog`, `report.html`, and each chart as
 //! SVG and PNG in `charts/`; [`text_table`] is the same for a terminal. [`regenerate`] makes the derived files again from the first two.
 
+pub mod columns;
 pub mod fact_table;
 pub mod hdr;
 pub mod html;
+pub mod markdown;
 pub mod mcap;
 pub mod page;
 pub mod palette;

@@ -1,9 +1,10 @@
 //! The table at the end of a run, for a terminal.
 
+use crate::columns::{Experiment, Table, peer};
 use crate::fact_table::FactTable;
 use noctule_lab::dimensions::Mode;
 use noctule_lab::merge::{MergedCell, merge};
-use noctule_lab::run::{CellKey, Run};
+use noctule_lab::run::Run;
 use noctule_lab::samples::CellSamples;
 use noctule_lab::{labels, notation};
 
@@ -11,9 +12,16 @@ use noctule_lab::{labels, notation};
 pub fn render(run: &Run, samples: &[CellSamples]) -> String {
     let merged = merge(run, samples);
     let (floors, peers): (Vec<_>, Vec<_>) = merged.iter().partition(|row| row.is_floor);
-    let mut lines = vec![HEADINGS.map(String::from).to_vec()];
-    lines.extend(floors.iter().chain(&peers).map(|row| cells(row)));
-    let mut text = align(&lines, floors.len(), &LEFT);
+    let columns = Table::Terminal.columns();
+    let cells = |row: &&MergedCell| {
+        let row = Experiment::of(run, row);
+        columns.clone().map(|column| (column.of)(&row).text).collect::<Vec<_>>()
+    };
+    let headings = columns.clone().map(|column| column.heading.to_owned()).collect();
+    let mut lines = vec![headings];
+    lines.extend(floors.iter().chain(&peers).map(cells));
+    let left: Vec<bool> = columns.clone().map(|column| column.is_word).collect();
+    let mut text = align(&lines, floors.len(), &left);
     text += &facts(run, &merged);
     for row in merged.iter().filter(|row| !row.valid) {
         let verdict = if row.may_saturate { "saturated (as it may)" } else { "FAIL" };
@@ -55,66 +63,6 @@ pub fn render(run: &Run, samples: &[CellSamples]) -> String {
     text
 }
 
-const HEADINGS: [&str; 13] = [
-    "peer",
-    "link",
-    "mode",
-    "bytes",
-    "Hz",
-    "wait",
-    "cores",
-    "p50",
-    "±",
-    "p99",
-    "max",
-    "lost/late",
-    "× floor",
-];
-
-/// Columns of words are aligned left, the others right.
-const LEFT: [bool; 13] =
-    [true, true, true, false, false, true, true, false, false, false, false, false, true];
-
-fn cells(row: &MergedCell) -> Vec<String> {
-    let key = &row.key;
-    let latency = |pick: fn(&noctule_lab::statistics::LatencySummary) -> Option<i64>| match &row.latency_ns {
-        Some(latency) => pick(latency).map_or("–".into(), |ns| notation::duration(ns as f64)),
-        None if row.may_saturate => "saturated".into(),
-        None => "FAIL".into(),
-    };
-    let mode = match key.nodes {
-        2 => key.mode.to_string(),
-        nodes => format!("{} ({nodes})", key.mode),
-    };
-    vec![
-        experiment(key),
-        key.link.to_string(),
-        mode,
-        key.payload_bytes.to_string(),
-        key.rate_mhz.map_or("closed".into(), |rate| (rate as f64 / 1e3).to_string()),
-        key.wait.to_string(),
-        key.placement.to_string(),
-        latency(|latency| latency.p50),
-        row.relative_half_spread().map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0)),
-        latency(|latency| latency.p99),
-        latency(|latency| Some(latency.max)),
-        format!("{}/{}", row.lost, row.late),
-        match (&row.floor, row.ratio_to_floor) {
-            (Some(floor), Some(ratio)) => format!("{ratio:.2} × {}", floor.name),
-            _ if row.is_floor => "floor".into(),
-            _ => "–".into(),
-        },
-    ]
-}
-
-/// The peer, and what of its experiment has no column.
-fn experiment(key: &CellKey) -> String {
-    let format = Some(key.format.clone()).filter(|format| !["raw", ""].contains(&format.as_str()));
-    let beside = key.beside.as_ref().map(|beside| format!("beside {}", beside.peer));
-    let words = [Some(key.peer.clone()), format, labels::options(key), beside];
-    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
 /// What peers measured by themselves, with what was published beside it; nothing if they did not.
 fn facts(run: &Run, merged: &[MergedCell]) -> String {
     let label = |row: &MergedCell| {
@@ -122,7 +70,7 @@ fn facts(run: &Run, merged: &[MergedCell]) -> String {
             Mode::RoundTrip => String::new(),
             mode => format!(" {} {}", labels::in_words(mode), row.key.wait),
         };
-        format!("{} {}{way}", experiment(&row.key), notation::size(row.key.payload_bytes))
+        format!("{} {}{way}", peer(&row.key), notation::size(row.key.payload_bytes))
     };
     let table = FactTable::of(run, merged, &merged.iter().map(label).collect::<Vec<_>>());
     if table.rows.is_empty() {

@@ -12,7 +12,7 @@ use crate::cell_statistics::end_to_end;
 use crate::notation::duration;
 use crate::run::{Cell, CellKey, Floor, Run};
 use crate::samples::CellSamples;
-use crate::statistics::{LatencySummary, SAMPLES_BEYOND};
+use crate::statistics::{LatencySummary, SAMPLES_BEYOND, median};
 
 /// A clock error above this share of the median latency is pointed out.
 pub const CLOCK_SHARE: f64 = 0.2;
@@ -151,6 +151,23 @@ pub fn merge(run: &Run, samples: &[CellSamples]) -> Vec<MergedCell> {
         .map(|(key, trials)| {
             let pooled = pool(run, samples, &trials);
             merge_trials(run, (key, trials), pooled)
+        })
+        .collect()
+}
+
+/// As [`merge`], for a run whose samples are not at hand: a figure of a row is the median over its trials, `None` if a trial
+/// has none. It is a typical trial's figure, not one of all samples.
+pub fn medians_of_trials(run: &Run) -> Vec<MergedCell> {
+    group(run)
+        .into_iter()
+        .map(|(key, trials)| {
+            let cells: Vec<&Cell> = trials.iter().map(|&trial| &run.cells[trial]).collect();
+            let ratios: Option<Vec<f64>> = cells.iter().map(|cell| cell.ratio_to_floor).collect();
+            let summaries: Option<Vec<LatencySummary>> = cells.iter().map(|cell| cell.latency_ns).collect();
+            let mut merged = merge_trials(run, (key, trials), vec![]);
+            merged.latency_ns = summaries.and_then(|summaries| LatencySummary::medians(&summaries));
+            merged.ratio_to_floor = ratios.and_then(median);
+            merged
         })
         .collect()
 }

@@ -63,6 +63,38 @@ impl LatencySummary {
         samples.sort_unstable();
         Self::of_sorted(&samples)
     }
+
+    /// Each figure the median over `trials`, withheld if one of them has none; `None` if there are no trials.
+    pub fn medians(trials: &[Self]) -> Option<Self> {
+        let of = |pick: fn(&Self) -> Option<i64>| {
+            let figures: Option<Vec<f64>> =
+                trials.iter().map(|trial| pick(trial).map(|ns| ns as f64)).collect();
+            figures.and_then(median).map(|ns| ns.round() as i64)
+        };
+        let std: Option<Vec<f64>> = trials.iter().map(|trial| trial.std).collect();
+        Some(Self {
+            min: of(|trial| Some(trial.min))?,
+            p50: of(|trial| trial.p50),
+            p90: of(|trial| trial.p90),
+            p95: of(|trial| trial.p95),
+            p99: of(|trial| trial.p99),
+            p99_9: of(|trial| trial.p99_9),
+            max: of(|trial| Some(trial.max))?,
+            mean: median(trials.iter().map(|trial| trial.mean).collect())?,
+            std: std.and_then(median),
+        })
+    }
+}
+
+/// The middle value, the mean of the two middle ones of an even number; `None` if there are none.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
 }
 
 /// `x[⌊qN⌋]` of ascending samples, or `None` with fewer than [`SAMPLES_BEYOND`] samples beyond it.
@@ -115,6 +147,16 @@ mod tests {
         assert_eq!(summary.mean, 5.0);
         assert!((summary.std.unwrap() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
         assert_eq!(summary.p50, None);
+    }
+
+    #[test]
+    fn the_median_over_trials_is_withheld_where_one_has_no_figure() {
+        let trial = |ns: i64, samples| LatencySummary::of(vec![ns; samples]).unwrap();
+        let medians = LatencySummary::medians(&[trial(10, 30), trial(40, 30), trial(20, 30)]).unwrap();
+        assert_eq!((medians.p50, medians.p99, medians.max), (Some(20), None, 20));
+        assert_eq!(LatencySummary::medians(&[trial(10, 30), trial(20, 5)]).unwrap().p50, None);
+        assert_eq!(LatencySummary::medians(&[]), None);
+        assert_eq!((median(vec![3.0, 1.0]), median(vec![])), (Some(2.0), None));
     }
 
     #[test]

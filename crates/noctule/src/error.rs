@@ -20,6 +20,16 @@ pub enum NodeError {
         /// What the system says.
         cause: io::Error,
     },
+    /// The file of a trace.
+    #[error(
+        "NOCTULE_TRACE names {path}, which cannot be written: {cause}; name a file in a folder of yours, or unset it"
+    )]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
     /// In the child of a fork.
     #[error("this process was forked from the one that opened the node; open nodes after the fork")]
     Forked,

@@ -53,6 +53,9 @@
 //! this crate has the sockets, the clock and one thread per node.
 #![forbid(unsafe_code)]
 
+// What the generator makes names this crate as every other does.
+extern crate self as noctule;
+
 pub mod envelope;
 pub mod swarm_key;
 pub mod sync;
@@ -61,9 +64,15 @@ mod age_histogram;
 mod deadline;
 mod dispatcher;
 mod error;
+#[rustfmt::skip]
+#[path = "generated/mod.rs"]
+#[allow(unreachable_pub, missing_debug_implementations)]
+mod generated;
 mod key_file;
+mod link_report;
 mod node;
 mod notice;
+pub mod parameter;
 mod publisher;
 pub mod request;
 mod sample;
@@ -83,6 +92,7 @@ pub use age_histogram::{AGE_HISTOGRAM_BYTES, AgeHistogram};
 pub use deadline::DeadlineMissed;
 pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
 pub use error::{NodeError, PublishError, ReceiveError, TakeError};
+pub use link_report::LinkReport;
 pub use noctule_discovery::{
     Counters as DiscoveryCounters, Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason,
     Reliability, incompatible,
@@ -98,8 +108,8 @@ pub use node::{
 };
 pub use notice::{Notice, NoticeHook};
 pub use publisher::{
-    LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime, TypedPublisher,
-    TypedPublisherBuilder,
+    FieldsInPlace, LINGER_DEFAULT, PAYLOAD_BYTES_DEFAULT, Place, Publisher, PublisherBuilder, SourceTime,
+    TypedPublisher, TypedPublisherBuilder,
 };
 pub use request::{CallError, Client, Failure, Reply, Request, RequestId, Server};
 pub use sample::{Age, Route, Sample, SampleInfo};
@@ -127,6 +137,12 @@ pub fn by_udp_again(bytes: &[u8]) -> Option<Vec<u8>> {
 #[doc(hidden)]
 pub fn request_again(bytes: &[u8]) -> [Option<Vec<u8>>; 2] {
     request::wire::again(bytes)
+}
+
+/// Reads a question of another node, or an answer, about types or links, and writes it again; for the fuzzer.
+#[doc(hidden)]
+pub fn question_again(bytes: &[u8]) -> Option<Vec<u8>> {
+    type_descriptions::wire::again(bytes)
 }
 
 /// Reads a packet of the hand-over and writes it again; for the fuzzer.

@@ -15,6 +15,7 @@ mod hand_over;
 mod kernel_queue;
 mod known;
 mod lead;
+mod links;
 mod local;
 mod marks;
 mod outbox;
@@ -29,6 +30,7 @@ mod send;
 mod sockets;
 mod state;
 mod suspects;
+mod trace;
 mod unacknowledged;
 
 use std::io;
@@ -214,6 +216,7 @@ impl NodeBuilder {
             None => (None, SwarmKey::of_environment()?.into_iter().collect()),
         };
         let peers = static_peers(&self.peers)?;
+        trace::open()?;
         let system = |what| move |cause: io::Error| NodeError::System { what, cause };
         let sockets =
             Sockets::open(self.domain, self.interface).map_err(system("UDP sockets cannot be opened"))?;
@@ -380,6 +383,7 @@ impl Drop for Node {
             // It panics only by a bug, which has been printed then.
             let _ = thread.join();
         }
+        trace::flush();
     }
 }
 

@@ -4,7 +4,7 @@ mod loan;
 mod typed;
 
 use loan::Lent;
-pub use typed::{TypedPublisher, TypedPublisherBuilder};
+pub use typed::{FieldsInPlace, TypedPublisher, TypedPublisherBuilder};
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

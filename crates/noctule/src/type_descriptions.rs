@@ -23,7 +23,8 @@ use noctule_formats::TypeDescription;
 use noctule_timebase::Instant;
 
 use crate::clock::Raw;
-use wire::{Datagram, PART_BYTES_MAX, Reply, Request};
+use crate::link_report::LINK_BYTES;
+use wire::{Datagram, PART_BYTES_MAX, Reply, Request, Subject};
 
 /// Most types that one node describes.
 pub const DESCRIBED_TYPES_MAX: usize = 4096;
@@ -52,7 +53,7 @@ pub struct DescriptionCounters {
     pub not_kept: u64,
 }
 
-/// See the module.
+/// The definitions of this node's types, and the answers of others.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptions {
     own: BTreeMap<u64, Arc<TypeDescription>>,
@@ -67,7 +68,7 @@ pub(crate) struct Descriptions {
 #[derive(Debug)]
 struct Question {
     node: NodeId,
-    hash: u64,
+    about: (Subject, u64),
     answer: SyncSender<Part>,
 }
 
@@ -78,6 +79,9 @@ pub(crate) struct Part {
     pub(crate) offset: u32,
     pub(crate) bytes: Vec<u8>,
 }
+
+/// The links of a node from a number on, as many as fit into a reply, [`LINK_BYTES`] each; and how many it has in all.
+pub(crate) type LinksFrom<'a> = &'a dyn Fn(usize) -> (Vec<u8>, usize);
 
 /// Replies that a node may still get.
 #[derive(Debug)]
@@ -152,8 +156,8 @@ impl Descriptions {
     pub(crate) fn handle_datagram(
         &mut self,
         bytes: &[u8],
-        from: Option<NodeId>,
-        now: Instant<Raw>,
+        (from, now): (Option<NodeId>, Instant<Raw>),
+        links: LinksFrom<'_>,
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(from) = from else {
@@ -161,7 +165,13 @@ impl Descriptions {
             return false;
         };
         match wire::decode(bytes) {
-            Some(Datagram::Request(request)) => self.answer(request, from, now, out),
+            Some(Datagram::Request(request)) => {
+                let may = self.may_answer(from, now);
+                if may {
+                    self.answer(request, links, out);
+                }
+                may
+            }
             Some(Datagram::Reply(reply)) => {
                 if !self.handle_reply(&reply, from) {
                     count(&mut self.counters.malformed);
@@ -175,26 +185,37 @@ impl Descriptions {
         }
     }
 
-    fn answer(&mut self, request: Request, from: NodeId, now: Instant<Raw>, out: &mut Vec<u8>) -> bool {
+    fn may_answer(&mut self, from: NodeId, now: Instant<Raw>) -> bool {
         let budget = self.budgets.entry(from).or_insert(Budget { replies: REPLIES_BURST, since: now });
         if !budget.take(now) {
             count(&mut self.counters.limited);
             return false;
         }
         count(&mut self.counters.answered);
+        true
+    }
+
+    fn answer(&self, request: Request, links: LinksFrom<'_>, out: &mut Vec<u8>) {
+        let Request { about, nonce, hash, offset } = request;
+        if about == Subject::Links {
+            let (part, in_all) = links(offset as usize);
+            debug_assert!(part.len().is_multiple_of(LINK_BYTES) && part.len() <= PART_BYTES_MAX);
+            let (total_bytes, offset) = (in_all as u32, offset.min(in_all as u32));
+            Reply { about, nonce, hash, total_bytes, offset, part: &part }.encode(out);
+            return;
+        }
         let text = self.own.get(&request.hash).map_or(&[][..], |of| of.text().as_bytes());
-        let start = (request.offset as usize).min(text.len());
+        let start = (offset as usize).min(text.len());
         let end = (start + PART_BYTES_MAX).min(text.len());
-        let Request { nonce, hash, .. } = request;
         // At most `DESCRIPTION_BYTES_MAX`.
         let (total_bytes, offset) = (text.len() as u32, start as u32);
-        Reply { nonce, hash, total_bytes, offset, part: &text[start..end] }.encode(out);
-        true
+        Reply { about, nonce, hash, total_bytes, offset, part: &text[start..end] }.encode(out);
     }
 
     fn handle_reply(&mut self, reply: &Reply<'_>, from: NodeId) -> bool {
         let question = self.questions.get(&reply.nonce);
-        let Some(question) = question.filter(|of| of.node == from && of.hash == reply.hash) else {
+        let Some(question) = question.filter(|of| of.node == from && of.about == (reply.about, reply.hash))
+        else {
             return false;
         };
         let part = Part { total_bytes: reply.total_bytes, offset: reply.offset, bytes: reply.part.to_vec() };
@@ -204,12 +225,17 @@ impl Descriptions {
     }
 
     /// Opens a question; `None` if [`QUESTIONS_MAX`] are open.
-    pub(crate) fn begin(&mut self, nonce: u64, node: NodeId, hash: u64) -> Option<Receiver<Part>> {
+    pub(crate) fn begin(
+        &mut self,
+        nonce: u64,
+        node: NodeId,
+        about: (Subject, u64),
+    ) -> Option<Receiver<Part>> {
         if self.questions.len() >= QUESTIONS_MAX {
             return None;
         }
         let (answer, receiver) = sync_channel(1);
-        self.questions.insert(nonce, Question { node, hash, answer });
+        self.questions.insert(nonce, Question { node, about, answer });
         Some(receiver)
     }
 
@@ -236,6 +262,13 @@ mod tests {
 
     const NODE: NodeId = NodeId([7; 16]);
     const OTHER: NodeId = NodeId([8; 16]);
+    const TYPE: Subject = Subject::Type;
+
+    /// Twenty links, the number of each in its bytes.
+    fn links(from: usize) -> (Vec<u8>, usize) {
+        let few = (from.min(20)..20).take(PART_BYTES_MAX / LINK_BYTES);
+        (few.flat_map(|number| [number as u8; LINK_BYTES]).collect(), 20)
+    }
 
     fn described(fields: usize) -> TypeDescription {
         let lines: String = (0..fields).map(|n| format!(" float64 field_{n}\n")).collect();
@@ -248,8 +281,8 @@ mod tests {
 
     fn ask(descriptions: &mut Descriptions, hash: u64, offset: u32, ms: i64) -> Option<Vec<u8>> {
         let (mut request, mut out) = (Vec::new(), Vec::new());
-        Request { nonce: 5, hash, offset }.encode(&mut request);
-        descriptions.handle_datagram(&request, Some(NODE), at(ms), &mut out).then_some(out)
+        Request { about: TYPE, nonce: 5, hash, offset }.encode(&mut request);
+        descriptions.handle_datagram(&request, (Some(NODE), at(ms)), &links, &mut out).then_some(out)
     }
 
     #[test]
@@ -279,31 +312,53 @@ mod tests {
         assert_eq!(answered, REPLIES_BURST as usize);
         assert_eq!(descriptions.counters().limited, 1000 - u64::from(REPLIES_BURST));
         let mut request = Vec::new();
-        Request { nonce: 5, hash: 1, offset: 0 }.encode(&mut request);
-        assert!(descriptions.handle_datagram(&request, Some(OTHER), at(0), &mut Vec::new()));
+        Request { about: TYPE, nonce: 5, hash: 1, offset: 0 }.encode(&mut request);
+        assert!(descriptions.handle_datagram(&request, (Some(OTHER), at(0)), &links, &mut Vec::new()));
         let later = (0..1000).filter(|_| ask(&mut descriptions, 1, 0, 500).is_some()).count();
         assert_eq!(later, REPLIES_BURST as usize / 2);
-        assert!(!descriptions.handle_datagram(&request, None, at(9000), &mut Vec::new()));
+        assert!(!descriptions.handle_datagram(&request, (None, at(9000)), &links, &mut Vec::new()));
         assert_eq!(descriptions.counters().strangers, 1);
     }
 
     #[test]
     fn an_answer_counts_only_from_the_node_that_was_asked_about_the_type_that_was_asked() {
         let mut descriptions = Descriptions::default();
-        let answer = descriptions.begin(5, NODE, 9).unwrap();
+        let answer = descriptions.begin(5, NODE, (TYPE, 9)).unwrap();
         let reply = |hash| {
             let mut out = Vec::new();
-            Reply { nonce: 5, hash, total_bytes: 1, offset: 0, part: b"x" }.encode(&mut out);
+            Reply { about: TYPE, nonce: 5, hash, total_bytes: 1, offset: 0, part: b"x" }.encode(&mut out);
             out
         };
-        descriptions.handle_datagram(&reply(9), Some(OTHER), at(0), &mut Vec::new());
-        descriptions.handle_datagram(&reply(8), Some(NODE), at(0), &mut Vec::new());
+        let handle = |descriptions: &mut Descriptions, bytes: &[u8], from| {
+            descriptions.handle_datagram(bytes, (Some(from), at(0)), &links, &mut Vec::new());
+        };
+        handle(&mut descriptions, &reply(9), OTHER);
+        handle(&mut descriptions, &reply(8), NODE);
+        let mut of_links = Vec::new();
+        Reply { about: Subject::Links, nonce: 5, hash: 0, total_bytes: 0, offset: 0, part: b"" }
+            .encode(&mut of_links);
+        handle(&mut descriptions, &of_links, NODE);
         assert!(answer.try_recv().is_err());
-        descriptions.handle_datagram(&reply(9), Some(NODE), at(0), &mut Vec::new());
+        handle(&mut descriptions, &reply(9), NODE);
         assert_eq!(answer.try_recv().unwrap().bytes, b"x");
         descriptions.end(5);
-        descriptions.handle_datagram(&reply(9), Some(NODE), at(0), &mut Vec::new());
-        assert_eq!(descriptions.counters().malformed, 3);
+        handle(&mut descriptions, &reply(9), NODE);
+        assert_eq!(descriptions.counters().malformed, 4);
+    }
+
+    #[test]
+    fn links_come_in_parts_of_whole_links() {
+        let mut descriptions = Descriptions::default();
+        let mut numbers = Vec::new();
+        for offset in [0, 16, 20, u32::MAX] {
+            let (mut request, mut out) = (Vec::new(), Vec::new());
+            Request { about: Subject::Links, nonce: 5, hash: 0, offset }.encode(&mut request);
+            assert!(descriptions.handle_datagram(&request, (Some(NODE), at(0)), &links, &mut out));
+            let Some(Datagram::Reply(reply)) = wire::decode(&out) else { panic!("no reply") };
+            assert_eq!((reply.about, reply.total_bytes), (Subject::Links, 20));
+            numbers.extend(reply.part.chunks(LINK_BYTES).map(|link| link[0]));
+        }
+        assert_eq!(numbers, (0..20).collect::<Vec<u8>>());
     }
 
     #[test]
@@ -317,7 +372,8 @@ mod tests {
         (0..=LEARNED_MAX).for_each(|n| descriptions.learn(Arc::new(numbered(DESCRIBED_TYPES_MAX + n))));
         assert_eq!(descriptions.learned.len(), LEARNED_MAX);
         assert_eq!(descriptions.known(numbered(DESCRIBED_TYPES_MAX).hash()), None);
-        let questions: Vec<_> = (0..=QUESTIONS_MAX as u64).map(|n| descriptions.begin(n, NODE, 1)).collect();
+        let questions: Vec<_> =
+            (0..=QUESTIONS_MAX as u64).map(|n| descriptions.begin(n, NODE, (TYPE, 1))).collect();
         assert!(questions[..QUESTIONS_MAX].iter().all(Option::is_some) && questions[QUESTIONS_MAX].is_none());
     }
 }

@@ -6,8 +6,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::delay_table::Quantiles;
-use crate::gilbert::{Departure, Gilbert};
+use crate::path::{Path, Pending};
 use crate::repair::{Prospect, Stake, Step};
 use crate::stream::Local;
 use crate::wire::FIRST_PARITY;
@@ -19,7 +18,7 @@ const PARITY_MAX: u8 = 127;
 const MANY_SYMBOLS: usize = 8;
 const NEWS_BUNDLED: Span = Span::from_us(500);
 
-/// See the module.
+/// The symbols of one block, and what is known of each.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// By when it must arrive.
@@ -59,73 +58,6 @@ pub(crate) struct Block {
     /// Data symbols known to be lost.
     lost: Vec<u8>,
     last_sent: Instant<Local>,
-}
-
-/// A datagram of unknown fate.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
-    pub(crate) packet: u64,
-    pub(crate) sent_at: Instant<Local>,
-    /// The receiver waits for it, and says so if it does not come.
-    pub(crate) is_expected: bool,
-    /// Its acknowledgement may leave so much later.
-    pub(crate) ack_delay: Span,
-}
-
-/// How the path is at the moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Path {
-    pub(crate) one_way: Span,
-    /// From sending a datagram to hearing of it.
-    pub(crate) round: Span,
-    /// The same without what is added for threads that wake late.
-    pub(crate) rounds: Quantiles,
-    /// One way and round trip of long samples, whose delays are mostly their own queue: mean and variations, not the slowest.
-    pub(crate) long: [Span; 2],
-    /// The newest datagram of known fate, and whether it was lost.
-    pub(crate) known: (Departure, bool),
-    /// Number of the next datagram.
-    pub(crate) next: u64,
-    /// When the last feedback came.
-    pub(crate) heard_at: Instant<Local>,
-    pub(crate) channel: Gilbert,
-    /// It bears less than was offered.
-    pub(crate) is_limited: bool,
-    /// It may do.
-    pub(crate) is_doubtful: bool,
-    /// One more repair may leave now: repairs are not what fills it.
-    pub(crate) may_repair: bool,
-    /// One way without a queue.
-    pub(crate) soonest: Span,
-    /// What it carries, if that is known.
-    pub(crate) capacity_bytes_per_s: Option<f64>,
-    /// How much later than asked for threads wake.
-    pub(crate) lateness: Span,
-}
-
-/// An acknowledgement that is not urgent waits for this part of the deadline at most.
-pub(crate) const ACK_DELAY_PARTS: i64 = 3;
-/// One in so many blocks asks for its acknowledgement soon on a path that loses: feedback names those before it, too.
-const LOSSY_BLOCKS: u64 = 2;
-/// With a greater share of losses acknowledgements count: what none names in time is sent again in vain.
-const ACK_DELAY_LOSS_MAX: f64 = 0.01;
-
-impl Path {
-    /// How long the acknowledgement of a block may be held back: not at all where the deadline leaves no time to wait for it; where it tells
-    /// of losses or of a queue, until that of the next block that may not be held back. What is missing is acknowledged at once, whatever is asked for.
-    pub(crate) fn ack_delay(&self, deadline: Span, interval: Span, block: u64) -> Span {
-        let most = deadline / ACK_DELAY_PARTS;
-        let slack = deadline - self.one_way - self.round;
-        let may_be_full = self.is_limited || self.is_doubtful;
-        if slack < most || may_be_full {
-            Span::ZERO
-        } else if self.channel.loss < ACK_DELAY_LOSS_MAX {
-            most
-        } else {
-            let later = (LOSSY_BLOCKS - block % LOSSY_BLOCKS) % LOSSY_BLOCKS;
-            most.min(interval * later as i64)
-        }
-    }
 }
 
 impl Block {

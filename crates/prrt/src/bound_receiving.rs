@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use noctule_timebase::{Instant, Span};
 
+use crate::counters::LinkCounters;
 use crate::held::{Held, Room};
-use crate::link::LinkCounters;
 use crate::receiving::Sink;
 use crate::repaired::Repairs;
 use crate::rhythm::Rhythm;
 use crate::stream::{Arrival, Bound, Delivered, Local, Order, Origin, StreamId};
+use crate::trace::{self, Event, Record};
 use crate::wire::{Fragment, Parity, Service};
 
 /// Samples of one stream remembered at once, delivered or held.
@@ -187,6 +188,8 @@ impl Reader {
                 Ok(fragment) if fragment.total_bytes <= self.payload_bytes_max => {
                     sink.counters.repaired_by_parity += 1;
                     self.counters.repaired_by_parity += 1;
+                    let part = trace::sample(self.writer, fragment.sequence);
+                    sink.counters.note(|| Event::Recovered { part });
                     self.take(&fragment, arrival, (room, sink));
                 }
                 _ => sink.counters.inconsistent += 1,
@@ -278,7 +281,7 @@ impl Reader {
         let Some(seen) = self.seen.remove(&sequence) else { return };
         seen.leave(room);
         let between = sequence - self.floor.unwrap_or(sequence);
-        self.miss(between, sink.counters);
+        self.miss(sequence - between, between, sink.counters);
         self.floor = Some(sequence + 1);
         match seen.sample {
             Sample::Delivered => {}
@@ -288,7 +291,7 @@ impl Reader {
             }
             Sample::Held(held) => {
                 sink.counters.incomplete += u64::from(!held.is_whole());
-                self.miss(1, sink.counters);
+                self.miss(sequence, 1, sink.counters);
             }
         }
     }
@@ -299,7 +302,11 @@ impl Reader {
         }
     }
 
-    fn miss(&mut self, samples: u64, counters: &mut LinkCounters) {
+    /// `samples` from `first` on do not come any more.
+    fn miss(&mut self, first: u64, samples: u64, counters: &mut Record) {
+        if samples > 0 {
+            counters.note(|| Event::Missed { part: trace::sample(self.writer, first), samples });
+        }
         self.missed = self.missed.saturating_add(samples);
         self.counters.missed = self.counters.missed.saturating_add(samples);
         counters.bound_missed = counters.bound_missed.saturating_add(samples);
@@ -322,6 +329,7 @@ impl Reader {
         }
         let missed = std::mem::take(&mut self.missed);
         sink.counters.delivered += 1;
+        sink.counters.note(|| Event::Delivered { part: trace::sample(self.writer, sequence) });
         self.counters.on_time += 1;
         (sink.deliver)(Delivered { writer: self.writer, sequence, origin, missed, payload });
     }

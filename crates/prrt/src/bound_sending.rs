@@ -3,20 +3,24 @@
 //! Every sample is sent at once. Then its block is looked at whenever something is heard of it, and when its
 //! [`repair`](crate::repair) rule says so, until it has arrived or its time is over.
 
+mod naming;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use noctule_timebase::{Instant, Span};
 
-use crate::block::{Block, Path};
+use crate::block::Block;
+use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::repair_budget::RepairBudget;
 use crate::delay_table::Quantiles;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
-use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
+use crate::path::Path;
 use crate::repair::{Price, Step, share_of_target};
 use crate::sent_counters::SentCounters;
 use crate::stream::{Bound, Local, Outgoing, StreamId};
+use crate::trace::{self, Event, GivenUp, Record, Withheld};
 use crate::wire::{
     FIRST_PARITY, Fragment, Load, PIECES_MAX, Parity, Place, SYMBOL_HEADER_BYTES, block_number, symbol_of,
 };
@@ -77,6 +81,7 @@ pub(crate) struct BoundSending {
 
 #[derive(Debug)]
 struct BoundStream {
+    writer: StreamId,
     bound: Bound,
     /// Numbered from `first` without gaps.
     blocks: VecDeque<Block>,
@@ -130,7 +135,7 @@ impl BoundSending {
         sample: &Outgoing<'_>,
         bound: Bound,
         (piece_bytes_max, queue_bytes_max): (usize, usize),
-        (now, counters): (Instant<Local>, &mut LinkCounters),
+        (now, counters): (Instant<Local>, &mut Record),
     ) {
         let piece_bytes_max = piece_bytes_max.min(erasure::SYMBOL_BYTES_MAX - SYMBOL_HEADER_BYTES);
         let pieces = sample.payload.len().div_ceil(piece_bytes_max).max(1);
@@ -140,15 +145,20 @@ impl BoundSending {
         }
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES + pieces * SYMBOL_HEADER_BYTES;
         let deadline_at = now + (bound.deadline - sample.age);
-        let stream = self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(bound, now));
+        let stream =
+            self.streams.entry(sample.writer).or_insert_with(|| BoundStream::new(sample.writer, bound, now));
         let blocks = pieces.div_ceil(BLOCK_SYMBOLS_MAX);
         if self.queue_bytes + cost > queue_bytes_max || stream.blocks.len() + blocks > BLOCKS_LIMIT {
             counters.refused_full += 1;
+            let part = trace::sample(sample.writer, sample.sequence);
+            counters.note(|| Event::GivenUp { part, why: GivenUp::QueueFull });
             return;
         }
         if deadline_at < now {
             counters.expired += 1;
             stream.counters.expired += 1;
+            let part = trace::sample(sample.writer, sample.sequence);
+            counters.note(|| Event::GivenUp { part, why: GivenUp::Expired });
             return;
         }
         counters.bound_samples += 1;
@@ -206,7 +216,7 @@ impl BoundSending {
     /// What became of a datagram.
     pub(crate) fn settle(&mut self, fate: Fate, packet: u64, carried: Carried, now: Instant<Local>) {
         let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
-        if fate != Fate::Lost {
+        if !matches!(fate, Fate::Lost(_)) {
             stream.budget.arrived(stream.feasibility.is_hopeless());
         }
         let Some(place) = carried.position.checked_sub(stream.first) else { return };
@@ -216,7 +226,7 @@ impl BoundSending {
         match fate {
             Fate::Arrived => block.handle_arrival(symbol, packet, now),
             Fate::Refused => block.handle_late(packet),
-            Fate::Lost => block.handle_loss(symbol, packet, now),
+            Fate::Lost(_) => block.handle_loss(symbol, packet, now),
         }
     }
 
@@ -225,7 +235,7 @@ impl BoundSending {
         &mut self,
         flight: &Flight,
         now: Instant<Local>,
-        counters: &mut LinkCounters,
+        counters: &mut Record,
     ) -> Option<Next> {
         self.note_wake(now);
         let path = path(flight, self.lateness, now);
@@ -311,8 +321,9 @@ impl BoundSending {
 }
 
 impl BoundStream {
-    fn new(bound: Bound, now: Instant<Local>) -> BoundStream {
+    fn new(writer: StreamId, bound: Bound, now: Instant<Local>) -> BoundStream {
         BoundStream {
+            writer,
             bound,
             blocks: VecDeque::new(),
             first: 0,
@@ -393,7 +404,7 @@ impl BoundStream {
     }
 
     /// Forgets blocks whose fate is known or no longer matters. Gives their cost.
-    fn retire(&mut self, round: Span, now: Instant<Local>, counters: &mut LinkCounters) -> usize {
+    fn retire(&mut self, round: Span, now: Instant<Local>, counters: &mut Record) -> usize {
         let mut freed = 0;
         while let Some(block) = self.blocks.front() {
             if !block.is_done() && now < block.deadline_at + round * ROUNDS_FOR_THE_FATE {
@@ -406,6 +417,10 @@ impl BoundStream {
                 let samples = if is_new { block.samples } else { 0 };
                 counters.expired += u64::from(samples);
                 self.counters.expired += u64::from(samples);
+                if is_new {
+                    let part = trace::sample(self.writer, block.sequence);
+                    counters.note(|| Event::GivenUp { part, why: GivenUp::Expired });
+                }
                 self.feasibility.count_starved(samples);
                 self.blocks.pop_front();
                 self.first += 1;
@@ -415,6 +430,10 @@ impl BoundStream {
             let is_new = failed > 0 && self.failed_last.replace(block.sequence) != Some(block.sequence);
             let samples = if is_new { u64::from(failed) } else { 0 };
             counters.bound_failed += samples;
+            if is_new {
+                let part = trace::sample(self.writer, block.sequence);
+                counters.note(|| Event::GivenUp { part, why: GivenUp::Unacknowledged });
+            }
             self.counters.failed += samples;
             if !block.is_abandoned() && !block.is_excused() {
                 let allowed = self.bound.loss_target * f64::from(block.samples) / self.blocks_per_sample;
@@ -429,7 +448,7 @@ impl BoundStream {
         freed
     }
 
-    fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut LinkCounters) -> Option<(u64, u8)> {
+    fn next(&mut self, path: &Path, now: Instant<Local>, counters: &mut Record) -> Option<(u64, u8)> {
         self.is_limited = path.is_limited;
         if now < self.due {
             return None;
@@ -454,12 +473,7 @@ impl BoundStream {
 
     /// Without a limit whatever is due, oldest first; under one, of samples that are not yet being sent only those that
     /// are too late are looked at.
-    fn next_begun(
-        &mut self,
-        path: &Path,
-        now: Instant<Local>,
-        counters: &mut LinkCounters,
-    ) -> Option<(u64, u8)> {
+    fn next_begun(&mut self, path: &Path, now: Instant<Local>, counters: &mut Record) -> Option<(u64, u8)> {
         let price = (self.price.now(self.bound.loss_target) * self.budget.scarcity()).min(1.0);
         let price = if path.is_limited || path.is_doubtful { price.max(PRICE_UNDER_LIMIT) } else { price };
         let interval = self.interval.unwrap_or(self.bound.deadline).min(self.bound.deadline);
@@ -495,6 +509,9 @@ impl BoundStream {
             match block.step(path, interval, price, now) {
                 Step::Send(risk) if !self.budget.allows() || !path.may_repair => {
                     counters.extras_refused += 1;
+                    let why = if path.may_repair { Withheld::Budget } else { Withheld::PathFull };
+                    let part = trace::sample(self.writer, block.sequence);
+                    counters.note(|| Event::RepairWithheld { part, why });
                     block.risk = risk;
                     block.due = now + interval.max(EXTRAS_PAUSE);
                 }
@@ -533,7 +550,7 @@ impl BoundStream {
         self.blocks.iter().position(|block| waits(&block) && block.sequence == newest)
     }
 
-    fn count_data(&mut self, counters: &mut LinkCounters) {
+    fn count_data(&mut self, counters: &mut Record) {
         counters.bound_data += 1;
         self.counters.datagrams += 1;
         self.budget.sent(self.feasibility.is_hopeless());

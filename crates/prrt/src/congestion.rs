@@ -2,6 +2,7 @@
 
 pub(crate) mod bandwidth;
 mod cubic;
+mod epoch;
 pub(crate) mod pacer;
 pub(crate) mod path_delay;
 pub(crate) mod path_mtu;

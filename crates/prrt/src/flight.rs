@@ -20,6 +20,7 @@ use crate::gilbert::{Departure, Gilbert};
 use crate::loss::LossEstimator;
 use crate::round_trip::RoundTrip;
 use crate::stream::{Local, StreamId};
+use crate::trace::LossRule;
 use crate::wire::Feedback;
 
 /// About what a small datagram costs the buffer of a socket besides its own bytes.
@@ -75,7 +76,8 @@ pub(crate) enum Fate {
     Arrived,
     /// It arrived, and the other side has no use for it yet.
     Refused,
-    Lost,
+    /// It did not, by this rule.
+    Lost(LossRule),
 }
 
 #[derive(Debug)]
@@ -344,7 +346,7 @@ impl Flight {
                 packet.state = State::Lost;
                 self.in_flight_bytes -= packet.cost_bytes;
                 self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
-                settle(Fate::Lost, number, packet.carried);
+                settle(Fate::Lost(LossRule::Timeout), number, packet.carried);
             }
         }
         self.doublings = (self.doublings + 1).min(DOUBLINGS_LIMIT);
@@ -476,7 +478,8 @@ impl Flight {
                 waiting = waiting.or(Some(number));
                 continue;
             }
-            self.give_up((number - self.first) as usize, now, settle);
+            let place = (number - self.first) as usize;
+            self.give_up((place, LossRule::PacketThreshold), now, settle);
         }
         let overtaken = (self.newest_arrived + 1).saturating_sub(LATER_PACKETS);
         self.overtaken = self.overtaken.max(waiting.map_or(overtaken, |waiting| waiting.min(overtaken)));
@@ -505,7 +508,9 @@ impl Flight {
                 continue;
             }
             let departure = Departure { packet: self.first + place as u64, sent_at: packet.sent_at };
-            if self.give_up(place, now, settle) && departure.packet >= self.known.0.packet {
+            if self.give_up((place, LossRule::TimeThreshold), now, settle)
+                && departure.packet >= self.known.0.packet
+            {
                 self.known = (departure, true);
             }
         }
@@ -514,7 +519,7 @@ impl Flight {
     /// Gives up the packet at this place. False if its fate was known, or says nothing of the channel.
     fn give_up(
         &mut self,
-        place: usize,
+        (place, rule): (usize, LossRule),
         now: Instant<Local>,
         settle: &mut dyn FnMut(Fate, u64, Carried),
     ) -> bool {
@@ -534,7 +539,7 @@ impl Flight {
             Kind::Symbol => self.pace.lost(),
             Kind::Probe => return false,
         }
-        settle(Fate::Lost, number, packet.carried);
+        settle(Fate::Lost(rule), number, packet.carried);
         true
     }
 

@@ -2,8 +2,9 @@
 //!
 //! What is held grows with what arrives; what counts against the limits is what was announced.
 
+use crate::config::{LinkConfig, SAMPLE_OVERHEAD_BYTES};
+use crate::counters::LinkCounters;
 use crate::fragment_set::FragmentSet;
-use crate::link::{LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::stream::Origin;
 use crate::wire::Fragment;
 

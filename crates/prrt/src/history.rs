@@ -7,15 +7,17 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::flight::{Carried, Kind};
 use crate::fragment_set::FragmentSet;
-use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES};
 use crate::stream::{Origin, Outgoing, StreamId};
+use crate::trace::{self, Event, GivenUp, Record};
 use crate::wire::{PIECES_MAX, piece_bytes};
 
 /// The samples of one writer, oldest first, numbered by position without gaps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stream {
+    writer: StreamId,
     pub(crate) reliable: bool,
     samples: VecDeque<Queued>,
     next_position: u64,
@@ -44,8 +46,17 @@ pub(crate) struct Queued {
 
 impl Stream {
     /// Of a writer whose first sample here has this sequence number: positions begin there, so that the two rise alike.
-    pub(crate) fn beginning_at(sequence: u64) -> Stream {
-        Stream { next_position: sequence, ..Stream::default() }
+    pub(crate) fn beginning_at(writer: StreamId, sequence: u64) -> Stream {
+        Stream {
+            writer,
+            reliable: false,
+            samples: VecDeque::new(),
+            next_position: sequence,
+            unsent: (0, 0),
+            refused: 0,
+            settled: 0,
+            has_turn: false,
+        }
     }
 
     pub(crate) fn push(&mut self, sample: Queued) {
@@ -96,30 +107,36 @@ impl Stream {
 
     /// Gives up the oldest of the [`waiting`](Stream::waiting) samples and gives its cost; `None` if there is none, or
     /// only behind one that is being sent.
-    pub(crate) fn give_up_oldest_waiting(&mut self, counters: &mut LinkCounters) -> Option<usize> {
+    pub(crate) fn give_up_oldest_waiting(&mut self, counters: &mut Record) -> Option<usize> {
         if self.samples.front().is_some_and(|sample| sample.is_refused) {
-            return Some(self.give_up_oldest(counters));
+            return Some(self.give_up_oldest(GivenUp::Replaced, counters));
         }
         // The reader has seen no position from here on, so those behind move up.
         let dropped = self.samples.remove(self.first_waiting())?;
         self.next_position -= 1;
         counters.given_up += 1;
+        let part = trace::sample(self.writer, dropped.sequence);
+        counters.note(|| Event::GivenUp { part, why: GivenUp::Replaced });
         Some(dropped.cost())
     }
 
     /// Drops every sample and gives their cost.
-    pub(crate) fn give_up_all(&mut self, counters: &mut LinkCounters) -> usize {
+    pub(crate) fn give_up_all(&mut self, counters: &mut Record) -> usize {
         let mut freed_bytes = 0;
         while !self.samples.is_empty() {
-            freed_bytes += self.give_up_oldest(counters);
+            freed_bytes += self.give_up_oldest(GivenUp::Unsubscribed, counters);
         }
         freed_bytes
     }
 
     /// Gives the cost of what it drops.
-    fn give_up_oldest(&mut self, counters: &mut LinkCounters) -> usize {
+    fn give_up_oldest(&mut self, why: GivenUp, counters: &mut Record) -> usize {
         let oldest = self.pop();
-        counters.given_up += u64::from(oldest.as_ref().is_some_and(|sample| !sample.has_arrived()));
+        if let Some(sample) = oldest.as_ref().filter(|sample| !sample.has_arrived()) {
+            counters.given_up += 1;
+            let part = trace::sample(self.writer, sample.sequence);
+            counters.note(|| Event::GivenUp { part, why });
+        }
         oldest.map_or(0, |sample| sample.cost())
     }
 
@@ -261,7 +278,7 @@ mod tests {
 
     /// A reliable stream with samples 1 to 4, two pieces each, of which the first `pieces` were sent.
     fn stream(pieces: usize) -> Stream {
-        let mut stream = Stream { reliable: true, ..Stream::default() };
+        let mut stream = Stream { reliable: true, ..Stream::beginning_at(StreamId(1), 0) };
         for sequence in 1..=4 {
             let (writer, origin, age) = (StreamId(1), Origin::exactly(0), Span::ZERO);
             let (class, depth, payload) = (Class::Reliable, 1, &[7; 20][..]);
@@ -281,7 +298,7 @@ mod tests {
 
     #[test]
     fn only_samples_that_have_not_begun_are_given_up_oldest_first() {
-        let mut counters = LinkCounters::default();
+        let mut counters = Record::default();
         let mut stream = stream(3);
         assert_eq!((stream.waiting(), stream.unsettled()), (2, 4));
         assert!(stream.give_up_oldest_waiting(&mut counters).is_some());
@@ -301,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_the_reader_refused_as_a_whole_gives_way_first() {
-        let mut counters = LinkCounters::default();
+        let mut counters = Record::default();
         let mut stream = stream(4);
         stream.refused(0);
         stream.refused(0);

@@ -30,13 +30,16 @@
 pub mod erasure;
 pub mod group;
 pub mod loss;
+pub mod trace;
 
 mod arrivals;
 mod association;
 mod block;
 mod bound_receiving;
 mod bound_sending;
+mod config;
 mod congestion;
+mod counters;
 mod delay_table;
 mod feasibility;
 mod flight;
@@ -45,6 +48,7 @@ mod gilbert;
 mod held;
 mod history;
 mod link;
+mod path;
 mod reach;
 mod receiving;
 mod repair;
@@ -57,9 +61,12 @@ mod stream;
 mod wire;
 
 pub use bound_receiving::ReceivedCounters;
+pub use config::{LinkConfig, SAMPLE_OVERHEAD_BYTES};
+pub use counters::LinkCounters;
 pub use feasibility::Wish;
-pub use link::{BATCH_LIMIT, Link, LinkConfig, LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
+pub use link::{BATCH_LIMIT, Link};
 pub use reach::{Feasible, Infeasible};
+pub use sending::SendError;
 pub use sent_counters::SentCounters;
 pub use stream::{Arrival, Bound, Class, Delivered, Local, Order, Origin, Outgoing, Stamps, StreamId};
 pub use wire::Malformed;

@@ -6,16 +6,19 @@ use noctule_timebase::{Instant, Span};
 
 use crate::arrivals::Arrivals;
 use crate::association::Association;
-use crate::block::ACK_DELAY_PARTS;
 use crate::bound_receiving::{BoundReceiving, ReceivedCounters};
+use crate::config::{DATAGRAM_BYTES, LinkConfig};
 use crate::congestion::path_mtu::{PathMtu, Sizes};
 use crate::congestion::window::WindowLimits;
+use crate::counters::LinkCounters;
 use crate::feasibility::Wish;
 use crate::flight::Flight;
+use crate::path::ACK_DELAY_PARTS;
 use crate::receiving::{Receiving, Sink};
-use crate::sending::{Aboard, Sending};
+use crate::sending::{Aboard, SendError, Sending};
 use crate::sent_counters::SentCounters;
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
+use crate::trace::{self, Event, Record};
 use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
@@ -28,163 +31,6 @@ const SHARE_OF_DEADLINE: i64 = 64;
 /// an address must gain nothing. What is left over may be saved up to the limit.
 const FEEDBACK_SHARE: usize = 3;
 const FEEDBACK_SAVED_LIMIT_BYTES: usize = 64 << 10;
-/// What every sample held counts against a limit besides its payload.
-pub const SAMPLE_OVERHEAD_BYTES: usize = 256;
-/// Bounds of [`LinkConfig::datagram_bytes_max`]: the datagram that every host must take (RFC 791), and the
-/// largest payload of UDP over IPv4.
-const DATAGRAM_BYTES: std::ops::RangeInclusive<usize> = 512..=65_507;
-
-/// Limits of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkConfig {
-    /// Number of this pair of nodes, the same on both sides and another after a restart of either; for
-    /// instance the exclusive or of their random numbers. Default 0.
-    pub session: u32,
-    /// The number by which the other side addresses this link once it knows it: not that of another link of this node, and not
-    /// 0. Default 1.
-    pub id: u16,
-    /// Longest datagram, header included. Default 1,400; between 512 and 65,507.
-    pub datagram_bytes_max: usize,
-    /// Datagrams that every path carries. Longer ones are sent once a probe has found that the path carries them
-    /// (RFC 8899), and no more if they do not arrive. Default 1,400, at most the longest: then nothing is probed.
-    pub datagram_bytes_base: usize,
-    /// What the path is believed to carry before anything is known. Default 1,400; between base and longest.
-    pub datagram_bytes_initial: usize,
-    /// What an envelope adds to each datagram: the sizes of well-known lines are those of the whole. Default 0.
-    pub envelope_bytes: usize,
-    /// Reliable bytes on their way before anything is known of the other side, 512 added for every
-    /// datagram. Default 20 KiB, about the ten packets of RFC 6928.
-    pub window_bytes_initial: usize,
-    /// The same once much is known. Default 4 MiB.
-    pub window_bytes_max: usize,
-    /// Samples waiting to be sent or acknowledged, [`SAMPLE_OVERHEAD_BYTES`] added for each. Default 64 MiB.
-    pub queue_bytes_max: usize,
-    /// Samples received in part. Default 64.
-    pub partial_samples_max: usize,
-    /// Those, and whole ones that wait for an older one. Default 4,096.
-    pub held_samples_max: usize,
-    /// Bytes of the same, reserved by the announced length, [`SAMPLE_OVERHEAD_BYTES`] added for each.
-    /// One sample per reliable writer, the next in order, may exceed these three limits. Default 64 MiB.
-    pub held_bytes_max: usize,
-}
-
-impl Default for LinkConfig {
-    fn default() -> LinkConfig {
-        LinkConfig {
-            session: 0,
-            id: 1,
-            datagram_bytes_max: 1400,
-            datagram_bytes_base: 1400,
-            datagram_bytes_initial: 1400,
-            envelope_bytes: 0,
-            window_bytes_initial: 20 << 10,
-            window_bytes_max: 4 << 20,
-            queue_bytes_max: 64 << 20,
-            partial_samples_max: 64,
-            held_samples_max: 4096,
-            held_bytes_max: 64 << 20,
-        }
-    }
-}
-
-impl LinkConfig {
-    /// The longest sample that any path carries, bytes: of so many pieces of the shortest datagrams, and no longer than the
-    /// queue.
-    pub fn sample_bytes_max(&self) -> usize {
-        let base_bytes = self.datagram_bytes_base.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
-        let pieces_bytes = usize::from(wire::PIECES_MAX) * (base_bytes - wire::HEADER_BYTES_MAX);
-        pieces_bytes.min(self.queue_bytes_max.saturating_sub(SAMPLE_OVERHEAD_BYTES))
-    }
-}
-
-/// What came and went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkCounters {
-    /// Datagrams given out for sending.
-    pub sent_datagrams: u64,
-    /// Their bytes, without what an envelope adds.
-    pub sent_bytes: u64,
-    /// Of those, the ones that only asked whether the path carries their length.
-    pub path_probes: u64,
-    /// Times that the path was found to carry less than before.
-    pub path_narrowed: u64,
-    /// Fragments sent again.
-    pub repeated: u64,
-    /// Reliable datagrams given up for lost.
-    pub lost_packets: u64,
-    /// Times that nothing was heard for the whole time-out.
-    pub timeouts: u64,
-    /// Samples dropped before they were sent or acknowledged, for a newer one of their writer or because
-    /// the writer stopped.
-    pub given_up: u64,
-    /// Samples not queued: [`LinkConfig::queue_bytes_max`].
-    pub refused_full: u64,
-    /// Samples not queued: more than 32,767 pieces.
-    pub refused_too_long: u64,
-    /// Datagrams taken in.
-    pub received_datagrams: u64,
-    /// Datagrams that break the specification.
-    pub malformed: u64,
-    /// Datagrams of another session.
-    pub other_session: u64,
-    /// Feedback on what was never sent.
-    pub impossible_feedback: u64,
-    /// Feedback not sent because it would have been more than three times what came.
-    pub feedback_withheld: u64,
-    /// Fragments of writers that are not expected, or expected to be of the other reliability.
-    pub unexpected: u64,
-    /// Fragments of samples longer than the writer may write.
-    pub too_long: u64,
-    /// Fragments that contradict an earlier one of their sample.
-    pub inconsistent: u64,
-    /// Fragments that had arrived before.
-    pub duplicates: u64,
-    /// Best-effort fragments of samples older than one delivered, or of that one again.
-    pub late: u64,
-    /// Samples of which some pieces arrived, dropped: a newer one was first, the sender gave them up, or
-    /// room was needed.
-    pub incomplete: u64,
-    /// Fragments not taken because a limit of what may be held was reached.
-    pub held_full: u64,
-    /// Samples delivered.
-    pub delivered: u64,
-    /// Samples with a deadline given out for sending.
-    pub bound_samples: u64,
-    /// Their datagrams, each counted once.
-    pub bound_data: u64,
-    /// Datagrams sent again for them.
-    pub bound_repeats: u64,
-    /// Parity datagrams sent for them.
-    pub bound_parity: u64,
-    /// Times that one more of either was wanted, but more than their share had been sent.
-    pub extras_refused: u64,
-    /// Of those samples, the ones not known to have arrived in time.
-    pub bound_failed: u64,
-    /// Samples not sent because their deadline had passed.
-    pub expired: u64,
-    /// Datagrams dropped because they came after their deadline.
-    pub after_deadline: u64,
-    /// Samples with a deadline that did not come in time.
-    pub bound_missed: u64,
-    /// Samples delivered thanks to a datagram sent again.
-    pub repaired_by_repeat: u64,
-    /// Pieces recovered from parity.
-    pub repaired_by_parity: u64,
-}
-
-/// Why a sample was not queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
-    /// It would have more pieces than can be numbered: [`LinkConfig::sample_bytes_max`].
-    #[error("the sample is longer than can be numbered in pieces; split it up")]
-    TooLong,
-    /// [`LinkConfig::queue_bytes_max`] is reached by samples that are being sent.
-    #[error(
-        "the queue to this node is full of samples that are being sent; publish less, or raise queue_bytes_max"
-    )]
-    Full,
-}
-
 /// Everything between this node and one other, while both live.
 #[derive(Debug)]
 pub struct Link {
@@ -198,7 +44,7 @@ pub struct Link {
     feedback_bytes: usize,
     /// Feedback that is due did not fit into the last datagram.
     feedback_waits: bool,
-    counters: LinkCounters,
+    counters: Record,
 }
 
 impl Link {
@@ -223,7 +69,7 @@ impl Link {
             stamps: None,
             feedback_bytes: 0,
             feedback_waits: false,
-            counters: LinkCounters::default(),
+            counters: Record::default(),
         }
     }
 
@@ -252,6 +98,7 @@ impl Link {
     /// It is not queued, and counted: too long for any path, or no room although nothing that waits is older.
     pub fn send(&mut self, sample: &Outgoing<'_>, now: Instant<Local>) -> Result<(), SendError> {
         self.observe_clock(sample, now);
+        self.counters.at(now);
         self.sending.send(sample, None, now, &mut self.counters)
     }
 
@@ -266,6 +113,7 @@ impl Link {
         now: Instant<Local>,
     ) -> Result<(), SendError> {
         self.observe_clock(sample, now);
+        self.counters.at(now);
         let sample = Outgoing { payload, ..*sample };
         self.sending.send(&sample, Some(payload), now, &mut self.counters)
     }
@@ -280,7 +128,7 @@ impl Link {
         self.sending.has_room(writer, payload_bytes, depth)
     }
 
-    /// Bytes of the samples that wait to be sent or acknowledged, [`SAMPLE_OVERHEAD_BYTES`] added for each; some of them may be shared
+    /// Bytes of the samples that wait to be sent or acknowledged, [`SAMPLE_OVERHEAD_BYTES`](crate::SAMPLE_OVERHEAD_BYTES) added for each; some of them may be shared
     /// with other links ([`send_shared`](Link::send_shared)).
     pub fn queue_bytes(&self) -> usize {
         self.sending.queue_bytes()
@@ -317,6 +165,7 @@ impl Link {
         arrival: Arrival,
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) -> Result<(), Malformed> {
+        self.counters.at(arrival.now);
         self.counters.received_datagrams += 1;
         let head = wire::Head::of(body).inspect_err(|_| self.counters.malformed += 1)?;
         if !self.association.is_ours(head) {
@@ -332,13 +181,34 @@ impl Link {
         self.feedback_bytes =
             (self.feedback_bytes + FEEDBACK_SHARE * body.len()).min(FEEDBACK_SAVED_LIMIT_BYTES);
         self.sending.handle_wait(arrival.came, arrival.now);
-        if let Some(feedback) = &datagram.feedback
-            && let Some(t1) = self.sending.handle_feedback(feedback, arrival, &mut self.counters)
-        {
+        if let Some(feedback) = &datagram.feedback {
+            self.handle_feedback(feedback, arrival);
+        }
+        let Some(load) = &datagram.load else { return Ok(()) };
+        let before = self.counters.note_received(load);
+        self.handle_load(load, arrival, deliver);
+        if let Some(before) = before {
+            self.counters.note_discarded(load, &before);
+        }
+        Ok(())
+    }
+
+    fn handle_feedback(&mut self, feedback: &wire::Feedback, arrival: Arrival) {
+        let (newest, missing) = (feedback.newest, trace::missing(feedback));
+        self.counters.note(|| Event::AckReceived { newest, missing });
+        if let Some(t1) = self.sending.handle_feedback(feedback, arrival, &mut self.counters) {
             let t3_ns = feedback.arrived_ns.saturating_add(feedback.delay_ns.into());
             self.stamps = Some(Stamps { t1, t2_ns: feedback.arrived_ns, t3_ns, t4: arrival.came });
         }
-        let Some(load) = &datagram.load else { return Ok(()) };
+    }
+
+    /// Passes on what a datagram carries, and remembers its packet number for the next feedback.
+    fn handle_load(
+        &mut self,
+        load: &wire::Load<'_>,
+        arrival: Arrival,
+        deliver: &mut dyn FnMut(Delivered<'_>),
+    ) {
         let mut sink = Sink { counters: &mut self.counters, deliver };
         let (packet, taken, deadline) = match load {
             Load::Probe(probe) => (probe.packet, true, None),
@@ -350,7 +220,7 @@ impl Link {
             Load::Fragment(fragment) => match fragment.service {
                 Service::BestEffort => {
                     self.receiving.handle_fragment(fragment, &mut sink);
-                    return Ok(());
+                    return;
                 }
                 Service::Reliable(numbers) => {
                     (numbers.packet, self.receiving.handle_fragment(fragment, &mut sink), None)
@@ -364,7 +234,6 @@ impl Link {
             },
         };
         self.arrivals.record(packet, taken, deadline, arrival);
-        Ok(())
     }
 
     /// Takes in a piece of an expected stream that came another way, such as to a [`group`](crate::group); `is_repaired` if
@@ -376,6 +245,7 @@ impl Link {
         arrival: Arrival,
         deliver: &mut dyn FnMut(Delivered<'_>),
     ) {
+        self.counters.at(arrival.now);
         let mut sink = Sink { counters: &mut self.counters, deliver };
         if self.bound_receiving.counters(fragment.writer).is_some() {
             let room = self.receiving.room();
@@ -388,6 +258,7 @@ impl Link {
 
     /// Time has passed: samples that waited for one that will not come any more go to `deliver`.
     pub fn handle_timeout(&mut self, now: Instant<Local>, deliver: &mut dyn FnMut(Delivered<'_>)) {
+        self.counters.at(now);
         let mut sink = Sink { counters: &mut self.counters, deliver };
         let room = self.receiving.room();
         if self.bound_receiving.handle_timeout(now, (room, &mut sink)) {
@@ -472,6 +343,7 @@ impl Link {
     }
 
     fn poll(&mut self, now: Instant<Local>, only_urgent: bool, out: &mut Vec<u8>) -> bool {
+        self.counters.at(now);
         self.sending.handle_timeout(now, &mut self.counters);
         let before = out.len();
         let mut aboard = self.aboard(now);
@@ -495,8 +367,10 @@ impl Link {
         }
         self.association.sent(aboard.head, now);
         self.feedback_waits = aboard.feedback.is_some();
-        if !self.feedback_waits && feedback.is_some() {
+        if let Some(feedback) = feedback.filter(|_| !self.feedback_waits) {
             self.arrivals.said(now);
+            let (newest, missing) = (feedback.newest, trace::missing(&feedback));
+            self.counters.note(|| Event::AckSent { newest, missing, piggybacked: carries_sample });
         }
         self.counters.sent_datagrams += 1;
         self.counters.sent_bytes += (out.len() - before) as u64;
@@ -512,7 +386,23 @@ impl Link {
 
     /// What came and went so far.
     pub fn counters(&self) -> LinkCounters {
-        self.counters
+        *self.counters
+    }
+
+    /// From now on what happens is kept as events for [`poll_event`](Link::poll_event): the newest
+    /// [`EVENTS_LIMIT`](crate::trace::EVENTS_LIMIT).
+    pub fn start_trace(&mut self) {
+        self.counters.start();
+    }
+
+    /// The oldest event not taken yet, and when it happened.
+    pub fn poll_event(&mut self) -> Option<(Instant<Local>, Event)> {
+        self.counters.poll()
+    }
+
+    /// Events dropped since the last call, because [`poll_event`](Link::poll_event) was not called in time.
+    pub fn poll_dropped_events(&mut self) -> u64 {
+        self.counters.poll_dropped()
     }
 
     /// Smoothed time from a reliable datagram to its acknowledgement, the other side's waiting taken off;

@@ -7,14 +7,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::LinkConfig;
+use crate::counters::LinkCounters;
 use crate::held::{Held, Room};
-use crate::link::{LinkConfig, LinkCounters};
 use crate::stream::{Delivered, Origin, StreamId};
+use crate::trace::{self, Event, Record};
 use crate::wire::{Fragment, Service};
 
 /// Where things go.
 pub(crate) struct Sink<'a> {
-    pub(crate) counters: &'a mut LinkCounters,
+    pub(crate) counters: &'a mut Record,
     pub(crate) deliver: &'a mut dyn FnMut(Delivered<'_>),
 }
 
@@ -177,6 +179,7 @@ impl Reader {
         let missed = self.last_sequence.map_or(0, after);
         self.last_sequence = Some(sequence);
         sink.counters.delivered += 1;
+        sink.counters.note(|| Event::Delivered { part: trace::sample(self.writer, sequence) });
         (sink.deliver)(Delivered { writer: self.writer, sequence, origin, missed, payload });
     }
 

@@ -22,8 +22,8 @@
 
 use noctule_timebase::{Instant, Span};
 
-use crate::block::{Path, Pending};
 use crate::gilbert::{AllLost, Departure, Shortfall, Unknown};
+use crate::path::{Path, Pending};
 use crate::rhythm::patience;
 use crate::stream::Local;
 

@@ -10,18 +10,32 @@ use std::sync::Arc;
 use noctule_timebase::{Instant, Span};
 
 use crate::bound_sending::{BoundSending, HEADER_BYTES as BOUND_HEADER_BYTES};
+use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::path_mtu::PathMtu;
 use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight, Kind};
 use crate::history::{Queued, Stream, arrived};
-use crate::link::{LinkCounters, SAMPLE_OVERHEAD_BYTES, SendError};
 use crate::round_trip::RoundTrip;
 use crate::sent_counters::SentCounters;
 use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
+use crate::trace::{self, Event, GivenUp, LossRule, Part, Record, Sending as Purpose};
 use crate::wire::{
     Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Head, Load, Numbers, PIECES_MAX, Probe, Service,
     piece_range,
 };
+
+/// Why a sample was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// It would have more pieces than can be numbered: [`LinkConfig::sample_bytes_max`].
+    #[error("the sample is longer than can be numbered in pieces; split it up")]
+    TooLong,
+    /// [`LinkConfig::queue_bytes_max`] is reached by samples that are being sent.
+    #[error(
+        "the queue to this node is full of samples that are being sent; publish less, or raise queue_bytes_max"
+    )]
+    Full,
+}
 
 /// What was refused is sent again after this.
 const REST: Span = Span::from_ms(50);
@@ -101,7 +115,7 @@ impl Sending {
         sample: &Outgoing<'_>,
         shared: Option<&Arc<[u8]>>,
         now: Instant<Local>,
-        counters: &mut LinkCounters,
+        counters: &mut Record,
     ) -> Result<(), SendError> {
         self.flight.path_mtu_mut().demand(sample.payload.len() + HEADER_BYTES_MAX, now);
         self.follow_path(counters);
@@ -120,11 +134,15 @@ impl Sending {
         }
         if !self.make_room(sample, counters) {
             counters.refused_full += 1;
+            let part = trace::sample(sample.writer, sample.sequence);
+            counters.note(|| Event::GivenUp { part, why: GivenUp::QueueFull });
             *self.given_up.entry(sample.writer).or_default() += 1;
             return Err(SendError::Full);
         }
-        let stream =
-            self.streams.entry(sample.writer).or_insert_with(|| Stream::beginning_at(sample.sequence));
+        let stream = self
+            .streams
+            .entry(sample.writer)
+            .or_insert_with(|| Stream::beginning_at(sample.writer, sample.sequence));
         stream.reliable = sample.class == Class::Reliable;
         let queued = Queued::new(sample, shared, self.piece_bytes_max);
         self.queue_bytes += queued.cost();
@@ -138,11 +156,13 @@ impl Sending {
 
     /// Gives up samples of the same writer that have not begun to be sent until `sample` fits its history and the
     /// queue; `false`, and nothing is given up for the queue, if it cannot fit.
-    fn make_room(&mut self, sample: &Outgoing<'_>, counters: &mut LinkCounters) -> bool {
+    fn make_room(&mut self, sample: &Outgoing<'_>, counters: &mut Record) -> bool {
         let most_bytes = self.queue_bytes_max.saturating_sub(self.bound.queue_bytes());
         let cost = sample.payload.len() + SAMPLE_OVERHEAD_BYTES;
-        let stream =
-            self.streams.entry(sample.writer).or_insert_with(|| Stream::beginning_at(sample.sequence));
+        let stream = self
+            .streams
+            .entry(sample.writer)
+            .or_insert_with(|| Stream::beginning_at(sample.writer, sample.sequence));
         let before = counters.given_up;
         if stream.reliable != (sample.class == Class::Reliable) {
             self.queue_bytes -= stream.give_up_all(counters);
@@ -186,7 +206,7 @@ impl Sending {
     }
 
     /// Drops what is queued of a writer. Its numbering goes on, should it come back.
-    pub(crate) fn stop(&mut self, writer: StreamId, counters: &mut LinkCounters) {
+    pub(crate) fn stop(&mut self, writer: StreamId, counters: &mut Record) {
         self.bound.stop(writer);
         let Some(stream) = self.streams.get_mut(&writer) else { return };
         self.queue_bytes -= stream.give_up_all(counters);
@@ -202,12 +222,20 @@ impl Sending {
         &mut self,
         feedback: &Feedback,
         arrival: Arrival,
-        counters: &mut LinkCounters,
+        counters: &mut Record,
     ) -> Option<Instant<Local>> {
         let now = arrival.now;
         let Sending { flight, streams, queue_bytes, lost, resting, bound, .. } = self;
         let known = flight.handle_feedback(feedback, (arrival.came, now), &mut |fate, packet, carried| {
-            counters.lost_packets += u64::from(fate == Fate::Lost);
+            counters.lost_packets += u64::from(matches!(fate, Fate::Lost(_)));
+            counters.note(|| {
+                let part = part(streams, bound, carried);
+                match fate {
+                    Fate::Arrived => Event::Acknowledged { packet, part },
+                    Fate::Refused => Event::Refused { packet, part },
+                    Fate::Lost(rule) => Event::Lost { packet, part, rule },
+                }
+            });
             match fate {
                 _ if carried.kind == Kind::Symbol => bound.settle(fate, packet, carried, now),
                 Fate::Arrived => *queue_bytes -= arrived(streams, carried),
@@ -217,7 +245,7 @@ impl Sending {
                     }
                     resting.push_back((now + REST, carried));
                 }
-                Fate::Lost => lost.push_back(carried),
+                Fate::Lost(_) => lost.push_back(carried),
             }
         });
         counters.impossible_feedback += u64::from(known.is_none());
@@ -235,10 +263,12 @@ impl Sending {
     }
 
     /// Gives up packets whose time-out has passed, wakes fragments that have rested.
-    pub(crate) fn handle_timeout(&mut self, now: Instant<Local>, counters: &mut LinkCounters) {
-        let Sending { flight, lost, .. } = self;
-        let passed = flight.handle_timeout(now, &mut |_, _, carried| {
+    pub(crate) fn handle_timeout(&mut self, now: Instant<Local>, counters: &mut Record) {
+        let Sending { flight, lost, streams, bound, .. } = self;
+        let passed = flight.handle_timeout(now, &mut |_, packet, carried| {
             counters.lost_packets += 1;
+            let rule = LossRule::Timeout;
+            counters.note(|| Event::Lost { packet, part: part(streams, bound, carried), rule });
             lost.push_back(carried);
         });
         counters.timeouts += u64::from(passed);
@@ -249,7 +279,7 @@ impl Sending {
     }
 
     /// Datagrams are as long as the path carries from now on.
-    fn follow_path(&mut self, counters: &mut LinkCounters) {
+    fn follow_path(&mut self, counters: &mut Record) {
         let piece_bytes_max = self.flight.path_mtu().datagram_bytes() - HEADER_BYTES_MAX;
         if piece_bytes_max == self.piece_bytes_max {
             return;
@@ -285,12 +315,15 @@ impl Sending {
         (now, only_urgent): (Instant<Local>, bool),
         aboard: &mut Aboard,
         out: &mut Vec<u8>,
-        counters: &mut LinkCounters,
+        counters: &mut Record,
     ) -> bool {
         if let Some(next) = self.bound.next(&self.flight, now, counters) {
             let load = self.bound.load(&next, &mut self.parity);
             let before = out.len();
             aboard.encode(load, out);
+            let (packet, bytes) = (Some(self.flight.next_number()), (out.len() - before) as u64);
+            let why = next.purpose();
+            counters.note(|| Event::Sent { packet, part: self.bound.part(next.carried), bytes, why });
             self.lost.extend(self.flight.sent(next.carried, out.len() - before, now));
             return true;
         }
@@ -308,7 +341,9 @@ impl Sending {
                 let Some(carried) = self.lost.pop_front() else { break };
                 if self.is_wanted(carried) {
                     counters.repeated += 1;
+                    let before = out.len();
                     self.transmit(carried, now, aboard, out);
+                    self.note_sent(carried, Purpose::Retransmission, out.len() - before, counters);
                     return true;
                 }
             }
@@ -329,7 +364,10 @@ impl Sending {
                 self.paced = true;
                 continue;
             }
-            self.transmit(Carried { writer, position, index, kind: Kind::Piece { count } }, now, aboard, out);
+            let carried = Carried { writer, position, index, kind: Kind::Piece { count } };
+            let before = out.len();
+            self.transmit(carried, now, aboard, out);
+            self.note_sent(carried, Purpose::First, out.len() - before, counters);
             self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
             return true;
         }
@@ -392,6 +430,16 @@ impl Sending {
         })
     }
 
+    /// Notes that a fragment without a deadline was sent in a datagram of so many bytes.
+    fn note_sent(&self, carried: Carried, why: Purpose, bytes: usize, counters: &mut Record) {
+        counters.note(|| {
+            let is_reliable = self.streams.get(&carried.writer).is_some_and(|stream| stream.reliable);
+            let packet = is_reliable.then(|| self.flight.next_number().saturating_sub(1));
+            let part = part(&self.streams, &self.bound, carried);
+            Event::Sent { packet, part, bytes: bytes as u64, why }
+        });
+    }
+
     fn transmit_probe(&mut self, bytes: usize, now: Instant<Local>, aboard: &mut Aboard, out: &mut Vec<u8>) {
         let before = out.len();
         let probe = Probe { packet: self.flight.next_number(), zeros: 0 };
@@ -429,4 +477,14 @@ impl Sending {
             self.flight.sent(carried, out.len() - before, now);
         }
     }
+}
+
+/// What of which sample a packet carries.
+fn part(streams: &BTreeMap<StreamId, Stream>, bound: &BoundSending, carried: Carried) -> Part {
+    if carried.kind == Kind::Symbol {
+        return bound.part(carried);
+    }
+    let sample = streams.get(&carried.writer).and_then(|stream| stream.sample(carried.position));
+    let sequence = sample.map(|sample| sample.sequence);
+    Part { writer: carried.writer, sequence, part: carried.index }
 }

@@ -7,7 +7,7 @@ use noctule_timebase::Span;
 mod lossy;
 
 use lossy::fixed_interval::run_fixed;
-use lossy::{Cell, Outcome, Standstills, run};
+use lossy::{Cell, Outcome, Standstills, run, story};
 
 fn check(outcome: &Outcome, seed: u64) {
     assert_eq!((outcome.late, outcome.twice), (0, 0), "seed {seed}: late, twice");
@@ -142,6 +142,19 @@ fn random_sessions_deliver_nothing_late_twice_or_damaged() {
     assert!(on_time > sent / 4, "{on_time} of {sent}");
 }
 
+#[test]
+fn the_story_of_a_repaired_sample_names_the_loss_its_rule_and_the_repair() {
+    let story = story::of(Cell::LOSSY, 2_000, 1);
+    let repaired = story.repaired();
+    assert!(repaired.len() > 20, "{} samples were repaired", repaired.len());
+    let text = story.of_sample(repaired[0]);
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no \"{words}\" in {text}"));
+    assert!(at("for the first time") < at("is declared lost"), "{text}");
+    assert!(at("is declared lost") < at("carries again"), "{text}");
+    assert!(at("carries again") < at("is delivered"), "{text}");
+    println!("{text}");
+}
+
 /// A stream over a path of whatever kind.
 fn session(seed: u64) -> Outcome {
     let mut random = Random::for_part(seed, 77);
@@ -164,12 +177,15 @@ fn session(seed: u64) -> Outcome {
         writer_stands_still: random.chance(0.5),
         ..Cell::LOSSY
     };
+    story::write_if_wanted(cell, 200, seed);
     let outcome = run(cell, 200, seed);
+    let story =
+        || outcome.failing.map(|sample| story::of(cell, 200, seed).of_sample(sample)).unwrap_or_default();
     // A clock that steps makes late what is not, and the other way round, until it is known again.
     if !cell.clock_steps {
-        assert_eq!(outcome.late, 0, "seed {seed}: late, {cell:?}");
+        assert_eq!(outcome.late, 0, "seed {seed}: late, {cell:?}\n{}", story());
     }
-    assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}");
+    assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}\n{}", story());
     assert!(outcome.held_bytes_max < 64 << 20, "seed {seed}: {} bytes held", outcome.held_bytes_max);
     outcome
 }

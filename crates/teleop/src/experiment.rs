@@ -5,9 +5,11 @@
 //! - [`recorded`]: E1 of a recorded run: where the arm was, and where the hand was at the same time.
 //! - [`joint`]: E2, a joint's loop closed over a network.
 //! - [`human`]: E3, a human model that sees late and acts late.
+//! - [`force`]: E4, a force that comes back late to the operator's hand.
 
 pub mod arrivals;
 pub mod commands;
+pub mod force;
 pub mod human;
 pub mod joint;
 pub mod recorded;

@@ -128,6 +128,7 @@ pub fn run(
         session: 0,
         view: View::default(),
         subtitle: config.subtitle.clone(),
+        is_replay: config.replay.is_some(),
     };
     opened(&server.url());
     let mut frame_ns = node.now().ns();
@@ -221,6 +222,8 @@ struct Desk<'a> {
     session: u64,
     view: View,
     subtitle: String,
+    /// A recording is shown: there is nothing to operate.
+    is_replay: bool,
 }
 
 impl Desk<'_> {
@@ -234,6 +237,7 @@ impl Desk<'_> {
                     "t": "hello",
                     "id": client.0,
                     "subtitle": self.subtitle,
+                    "replay": self.is_replay,
                     "rules": rules,
                     "window": [window.lower_m.as_slice(), window.upper_m.as_slice()],
                     "limits": view::limits(),
@@ -259,6 +263,10 @@ impl Desk<'_> {
             Said::Ping { c } => {
                 let answer = json!({ "t": "pong", "c": c, "s": now_ns as f64 * 1e-6 });
                 self.server.reply(client, &answer.to_string());
+            }
+            Said::Take if self.is_replay => {
+                let sentence = "this page shows a recording; start `noctule teleop` to operate an arm";
+                self.server.reply(client, &json!({ "t": "refused", "why": sentence }).to_string());
             }
             Said::Take if self.operator.is_none() || self.operator == Some(client) => {
                 self.operator = Some(client);

@@ -6,6 +6,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use noctule::{EndpointKind, KnownEndpoint, Node, NodeId, Qos, incompatible};
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ pub(crate) use self::watch::{AGE_PATH, BOUND_PATH};
 pub const TOPICS_LIMIT: usize = 512;
 /// Notices kept.
 const NOTICES_LIMIT: usize = 64;
+/// Links shown.
+const LINKS_LIMIT: usize = 1_024;
 /// Mismatches shown.
 const MISMATCHES_LIMIT: usize = 64;
 
@@ -224,6 +227,8 @@ impl Live {
 
     /// Every node with its clock and the link to it.
     pub fn nodes(&self) -> Value {
+        // This node answers itself at once.
+        let own = self.node.links_of(self.node.id(), Duration::ZERO).unwrap_or_default();
         let nodes = self.node.nodes().into_iter().map(|known| {
             let trip = self.round_trips.of(known.id, self.node.now());
             // The library's own estimate is fed more often; on this host there is one clock.
@@ -237,9 +242,8 @@ impl Live {
                     "state": clock.state.to_string(),
                 })
             });
-            let path = self.node.path_to(known.id);
+            let link = own.iter().find(|link| link.to == known.id);
             let counted = self.node.link_counters(known.id).unwrap_or_default();
-            let extras = counted.bound_repeats + counted.bound_parity + counted.repeated;
             json!({
                 "id": known.id.to_string(),
                 "name": known.name,
@@ -253,12 +257,33 @@ impl Live {
                 "sent": counted.sent_datagrams,
                 "received": counted.received_datagrams,
                 "delivered": counted.delivered,
-                "extras": extras,
-                "loss": path.map(|path| path.loss),
-                "capacity_bytes_per_s": path.and_then(|path| path.capacity_bytes_per_s),
+                "extras": link.map_or(0, |link| link.extra_datagrams),
+                "loss": link.and_then(|link| link.loss),
+                "capacity_bytes_per_s": link.and_then(|link| link.capacity_bytes_per_s),
             })
         });
-        json!({ "t": "nodes", "nodes": nodes.collect::<Vec<_>>() })
+        json!({ "t": "nodes", "nodes": nodes.collect::<Vec<_>>(), "links": self.links() })
+    }
+
+    /// Links that nodes have to others, as they report them.
+    fn links(&self) -> Vec<Value> {
+        let name = |id: NodeId| match self.names.get(&id) {
+            Some(name) => name.clone(),
+            None if id == self.node.id() => "this view".to_owned(),
+            None => id.to_string(),
+        };
+        let links = self.round_trips.links().into_iter().take(LINKS_LIMIT).map(|(from, link)| {
+            json!({
+                "from": name(from), "from_id": from.to_string(), "to": name(link.to), "to_id": link.to.to_string(),
+                "rtt_ms": link.round_trip.map(|trip| ms(trip.ns())),
+                "loss": link.loss,
+                "capacity_bytes_per_s": link.capacity_bytes_per_s,
+                "sent": link.sent_datagrams,
+                "extras": link.extra_datagrams,
+                "received": link.received_datagrams,
+            })
+        });
+        links.collect()
     }
 }
 

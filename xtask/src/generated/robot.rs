@@ -1,22 +1,27 @@
-//! `examples/surgical_robot`: 240 topics between six generated programs in Rust, C, C++, Python and blocks of Simulink, which run in
-//! Octave with an object in place of Simulink's. Every topic must flow, and
-//! `noctule top` must show all with their ages.
+//! `examples/surgical_robot`: 240 topics between seven generated programs in Rust, C, C++ and Python, on a microcontroller in QEMU behind
+//! `noctule gateway`, and of blocks of Simulink, which run in Octave with an object in place of Simulink's. Every topic must flow, and `noctule top` and
+//! `noctule view` must show all with their ages. Where Octave or QEMU is not installed, a program in C takes the place of theirs.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use super::page;
 use super::simulink::{OCTAVE, has_octave, mex};
-use crate::{c_library, python, shell};
+use crate::{c_library, microcontroller, python, shell};
 
 const TOPICS: usize = 240;
 /// Those that read something, and how many topics each.
-const READERS: [(&str, usize); 5] =
-    [("drives", 48), ("controller", 54), ("supervisor", 122), ("console", 42), ("cart", 4)];
-const PROGRAMS: [&str; 6] = ["drives", "controller", "supervisor", "facility", "console", "cart"];
+const READERS: [(&str, usize); 6] =
+    [("drives", 48), ("controller", 54), ("supervisor", 122), ("console", 42), ("cart", 4), ("ups", 2)];
+const PROGRAMS: [&str; 7] = ["drives", "controller", "supervisor", "facility", "console", "cart", "ups"];
+/// In `topics.toml`, the cart and the board as they are, and as they are where their tools are missing.
+const CART: (&str, &str) = ("cart = { language = \"simulink\" }", "cart = { language = \"c\" }");
+const BOARD: (&str, &str) =
+    ("ups = { language = \"mcu\", line = \"serial:115200\" }", "ups = { language = \"c\" }");
 /// For all of it; discovery takes a second.
 const TIME_LIMIT_S: u32 = 180;
 /// How long `noctule top` watches.
@@ -24,33 +29,67 @@ const WATCH_S: u32 = 10;
 
 /// Builds the programs and lets them run where nobody else is.
 pub fn run() -> Result<(), String> {
-    if !has_octave() {
-        return Ok(());
-    }
-    shell::run("cargo build --release --locked --package noctule-surgical-robot --package noctule-cli")?;
+    // Both as other steps of `test` build them, so that nothing is compiled for this one alone.
+    shell::run(super::BUILD_EXAMPLES)?;
+    shell::run("cargo build --release")?;
     python::install()?;
     c_library::install(&c_library::prefix())?;
-    let (root, folder, prefix) = (shell::root(), folder(), c_library::prefix());
+    let (folder, prefix) = (folder(), c_library::prefix());
+    // Of the last run, in which other tools may have been there.
+    let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let example = root.join("examples/surgical_robot");
-    let (example, prefix) = (example.display(), prefix.display());
+    let (is_octave, is_qemu) = (has_octave(), microcontroller::has_qemu());
+    generate(is_octave, is_qemu)?;
+    let prefix = prefix.display();
     let run = |line: &str| shell::run_in(&folder, line);
-    run(&format!("{prefix}/bin/noctule-gen {example}/topics.toml --templates {example}/templates --out ."))?;
     let library = format!("{prefix}/lib/libnoctule.a -lpthread -ldl -lm");
     let warnings = "-Wall -Wextra -Wpedantic -Wconversion -Werror -D_POSIX_C_SOURCE=200809L";
-    run(&format!(
-        "gcc -std=c99 {warnings} -I{prefix}/include -Ic c/surgical_msgs.c c/main_drives.c {library} -o drives"
-    ))?;
+    let in_c = [("drives", true), ("cart", !is_octave), ("ups", !is_qemu)];
+    for (program, _) in in_c.into_iter().filter(|(_, is_c)| *is_c) {
+        run(&format!(
+            "gcc -std=c99 {warnings} -I{prefix}/include -Ic c/surgical_msgs.c c/main_{program}.c {library} -o {program}"
+        ))?;
+    }
     run(&format!(
         "g++ -std=c++17 {warnings} -I{prefix}/include -Icpp cpp/main_supervisor.cpp {library} -o supervisor"
     ))?;
-    let c = "simulink/cart_mex.c simulink/cart_runtime.c simulink/surgical_msgs_ports.c";
-    run(&mex(c, "cart_mex"))?;
+    if is_octave {
+        run(&mex("simulink/cart_mex.c simulink/cart_runtime.c simulink/surgical_msgs_ports.c", "cart_mex"))?;
+    }
+    if is_qemu {
+        microcontroller::build_bare(
+            &format!("-I{0}/c {0}/c/surgical_msgs.c {0}/c/main_ups.c c/noctule_client.c", folder.display()),
+            &folder.join("ups.elf").display().to_string(),
+        )?;
+    }
     let me = std::env::current_exe().map_err(|e| format!("xtask does not find itself: {e}"))?;
     shell::run(&format!(
         "timeout {TIME_LIMIT_S} unshare --net bash -c 'ip link set lo up && exec {} generated --robot --meet'",
         me.display()
     ))
+}
+
+/// Generates the programs, with one in C in place of each whose tools are missing.
+fn generate(is_octave: bool, is_qemu: bool) -> Result<(), String> {
+    let (example, folder) = (shell::root().join("examples/surgical_robot"), folder());
+    let path = example.join("topics.toml");
+    let mut text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    for (is_there, (usual, instead)) in [(is_octave, CART), (is_qemu, BOARD)] {
+        if !text.contains(usual) {
+            return Err(format!("{} has no line `{usual}`", path.display()));
+        }
+        text = if is_there { text } else { text.replace(usual, instead) };
+    }
+    let topics = folder.join("topics.toml");
+    fs::write(&topics, text).map_err(|e| format!("{}: {e}", topics.display()))?;
+    let (example, prefix) = (example.display(), c_library::prefix());
+    shell::run_in(
+        &folder,
+        &format!(
+            "cp -r {example}/msg . && {}/bin/noctule-gen topics.toml --templates {example}/templates --out .",
+            prefix.display()
+        ),
+    )
 }
 
 fn folder() -> PathBuf {
@@ -72,6 +111,7 @@ pub fn meet() -> Result<(), String> {
     let table = table(&json)?;
     let path = folder().join("top.txt");
     fs::write(&path, table).map_err(|e| format!("{}: {e}", path.display()))?;
+    page::look(TOPICS)?;
     running.end()?;
     println!("{TOPICS} topics with their ages: {}", path.display());
     Ok(())
@@ -120,7 +160,7 @@ impl Running {
                 command.arg(format!("python/main_{program}.py")).env("PYTHONPATH", "python");
                 command
             }
-            "cart" => {
+            "cart" if !folder().join("cart").exists() => {
                 let objects = root.join("crates/codegen/harness/simulink/octave");
                 // Octave does not see the end of its input while it computes: a file says it.
                 let line = format!(
@@ -131,6 +171,7 @@ impl Running {
                 command.args(["-c", &line]);
                 command
             }
+            "ups" if folder().join("ups.elf").exists() => return self.start_board(),
             _ => Command::new(folder().join(program)),
         };
         let child = command.current_dir(folder()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -138,13 +179,43 @@ impl Running {
         Ok(())
     }
 
-    /// Waits for the line of a program that has read all its topics.
-    fn complete(&mut self, program: &str, topics: usize) -> Result<(), String> {
+    /// Starts the board in QEMU and the gateway on its line.
+    fn start_board(&mut self) -> Result<(), String> {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("exec {}", microcontroller::qemu_on_pty("ups.elf"))]);
+        let qemu = command.current_dir(folder()).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        self.0.push(("ups", qemu.map_err(|e| format!("cannot start QEMU: {e}"))?));
+        let line = self.line_of("ups")?;
+        // char device redirected to /dev/pts/7 (label line)
+        let device = line.split(' ').find(|word| word.starts_with("/dev/"));
+        let device = device.ok_or_else(|| format!("QEMU printed {line:?} and no device"))?;
+        let mut command = Command::new(shell::root().join("target/release/noctule"));
+        command.args(["gateway", "--serial", &format!("{device}:115200"), "--types", "topics.toml"]);
+        let gateway = command.current_dir(folder()).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        self.0.push(("gateway", gateway.map_err(|e| format!("cannot start the gateway: {e}"))?));
+        Ok(())
+    }
+
+    /// The next line of a program.
+    fn line_of(&mut self, program: &str) -> Result<String, String> {
         let output = self.0.iter_mut().find(|(name, _)| *name == program);
         let output = output.and_then(|(_, child)| child.stdout.as_mut());
-        let mut output = BufReader::new(output.ok_or("a program has no standard output")?);
-        let mut line = String::new();
-        output.read_line(&mut line).map_err(|e| format!("{program} cannot be read: {e}"))?;
+        let output = output.ok_or("a program has no standard output")?;
+        // Byte by byte: what follows the line stays there.
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while line.last() != Some(&b'\n') {
+            match output.read(&mut byte).map_err(|e| format!("{program} cannot be read: {e}"))? {
+                0 => break,
+                _ => line.push(byte[0]),
+            }
+        }
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    }
+
+    /// Waits for the line of a program that has read all its topics.
+    fn complete(&mut self, program: &str, topics: usize) -> Result<(), String> {
+        let line = self.line_of(program)?;
         if !line.starts_with(&format!("complete {topics} ")) {
             return Err(format!("{program} printed {line:?} instead of \"complete {topics}\""));
         }
@@ -155,6 +226,12 @@ impl Running {
     /// Ends their input, whereupon they end by themselves, and without a fault.
     fn end(&mut self) -> Result<(), String> {
         for (program, child) in &mut self.0 {
+            if ["gateway", "ups"].contains(program) && folder().join("ups.elf").exists() {
+                // They have no input, and run until they are ended.
+                let _ = child.kill();
+                let _ = child.wait();
+                continue;
+            }
             drop(child.stdin.take());
             if let Some(output) = &mut child.stdout {
                 let _ = output.read_to_end(&mut Vec::new());

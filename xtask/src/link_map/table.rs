@@ -52,7 +52,7 @@ pub(super) fn summary(joined: &Joined<'_>) -> Vec<String> {
 }
 
 /// The middle value, or the mean of the two in the middle.
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;

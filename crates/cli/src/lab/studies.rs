@@ -81,6 +81,18 @@ mod tests {
     }
 
     #[test]
+    fn a_reflected_force_is_stable_as_far_as_theory_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = OutputArguments { out: folder.path().to_owned(), json: true };
+        run(include_str!("../../../../scenarios/teleop_force.toml"), true, &output).unwrap();
+        let written: Value =
+            serde_json::from_slice(&fs::read(folder.path().join("studies.json")).unwrap()).unwrap();
+        let row = &written["studies"][0]["rows"][0];
+        let (found, theory) = (row["stable_to_ms"].as_f64().unwrap(), row["theory_ms"].as_f64().unwrap());
+        assert!((found - theory).abs() < 0.6, "{row}");
+    }
+
+    #[test]
     fn what_is_no_study_is_refused() {
         let output = OutputArguments { out: std::env::temp_dir(), json: true };
         for (text, wanted) in [

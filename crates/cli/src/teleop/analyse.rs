@@ -1,6 +1,9 @@
 //! `noctule teleop analyse`: control analysis of a joint's loop.
 
+mod pictures;
+
 use std::error::Error;
+use std::path::{Path, PathBuf};
 
 use noctule_arm::analysis::{
     Crossing, Margins, OpenLoop, StepMetrics, View, closed_loop, margins, spectral_radius, step_metrics,
@@ -24,9 +27,29 @@ pub(crate) struct AnalyseArguments {
     /// Samples a second of the loop that runs
     #[arg(long, value_name = "N", default_value_t = 4_000.0, value_parser = rate)]
     rate_hz: f64,
+    /// Draw step, Bode, Nyquist and Nichols into this file
+    #[arg(long, value_name = "FILE.svg", value_parser = picture)]
+    picture: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+fn picture(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let is_svg = path.extension().is_some_and(|ending| ending == "svg");
+    is_svg.then_some(path).ok_or_else(|| format!("\"{text}\" does not end in .svg; the picture is an SVG"))
+}
+
+fn draw(path: &Path, config: &LoopConfig, views: &[(&'static str, View)]) -> Result<(), Box<dyn Error>> {
+    let named: Vec<_> = views.iter().map(|(name, view)| (words(name), *view)).collect();
+    let written = std::fs::write(path, pictures::svg(config, &named));
+    Ok(written.map_err(|error| format!("cannot write {}: {error}", path.display()))?)
+}
+
+/// Heads of columns and names of lines.
+fn words(name: &'static str) -> &'static str {
+    if name == "sampled_one_sample_late" { "one sample late" } else { name }
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -47,6 +70,9 @@ pub(crate) fn run(arguments: &AnalyseArguments) -> Result<Outcome, Box<dyn Error
         ("sampled", View::Sampled { delay_samples: 0 }),
         ("sampled_one_sample_late", View::Sampled { delay_samples: 1 }),
     ];
+    if let Some(path) = &arguments.picture {
+        draw(path, &config, &views)?;
+    }
     let analysed = views.map(|(name, view)| {
         let open_loop = OpenLoop::new(&config, view);
         (

@@ -1,4 +1,4 @@
-//! `noctule teleop study`: the three experiments of what latency costs, in virtual time, with the theory beside them.
+//! `noctule teleop study`: the experiments of what latency costs, in virtual time, with the theory beside them.
 
 use std::error::Error;
 
@@ -7,6 +7,7 @@ use noctule_arm::controller::CommandMode;
 use noctule_arm::joint_loop::LoopConfig;
 use noctule_netsim::link::LinkSpec;
 use noctule_teleop::experiment::commands::{self, CommandCost, CommandExperiment};
+use noctule_teleop::experiment::force::{self, Contact};
 use noctule_teleop::experiment::human::{self, Human};
 use noctule_teleop::experiment::joint;
 use noctule_timebase::Span;
@@ -41,6 +42,9 @@ const LIVE_JOINT_DELAYS_MS: [f64; 8] = [2.0, 4.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0];
 /// For E3.
 const HUMAN_DELAYS_MS: [f64; 8] = [0.0, 50.0, 70.0, 100.0, 150.0, 200.0, 300.0, 400.0];
 
+/// For E4: from soft to stiff.
+const STIFFNESSES_N_M: [f64; 4] = [100.0, 300.0, 1_000.0, 2_000.0];
+
 /// Which experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,6 +55,8 @@ pub(crate) enum Experiment {
     Joint,
     /// A human model that sees and acts late: time for a target
     Human,
+    /// A force that comes back to the hand: the delay that a contact bears
+    Force,
 }
 
 impl Experiment {
@@ -59,6 +65,7 @@ impl Experiment {
             Experiment::Commands => "commands",
             Experiment::Joint => "joint",
             Experiment::Human => "human",
+            Experiment::Force => "force",
         }
     }
 
@@ -67,13 +74,14 @@ impl Experiment {
             Experiment::Commands => "Commands over a network, ±100 mm",
             Experiment::Joint => "A joint's loop closed over a network",
             Experiment::Human => "A human who sees and acts late, targets of ±4 mm",
+            Experiment::Force => "A contact's force reflected to the hand: the longest stable round trip",
         }
     }
 }
 
 #[derive(clap::Args)]
 pub(crate) struct StudyArguments {
-    /// One of the three; all by default
+    /// One of them; all by default
     #[arg(value_enum)]
     experiment: Option<Experiment>,
     /// With real processes across emulated links, beside virtual time; commands and joint, about six minutes; needs root
@@ -88,10 +96,11 @@ pub(crate) struct StudyArguments {
 }
 
 pub(crate) fn run(arguments: &StudyArguments) -> Result<Outcome, Box<dyn Error>> {
-    let all = [Experiment::Commands, Experiment::Joint, Experiment::Human];
+    let all = [Experiment::Commands, Experiment::Joint, Experiment::Human, Experiment::Force];
+    let can_be_live = |one: &Experiment| matches!(one, Experiment::Commands | Experiment::Joint);
     let chosen: Vec<Experiment> = match arguments.experiment {
         Some(one) => vec![one],
-        None => all.into_iter().filter(|one| !arguments.live || *one != Experiment::Human).collect(),
+        None => all.into_iter().filter(|one| !arguments.live || can_be_live(one)).collect(),
     };
     let mut object = json!({});
     for experiment in chosen {
@@ -124,11 +133,13 @@ pub(crate) struct Study {
     links: Option<Vec<String>>,
     /// Of a joint's loop, both ways together, or of a human; its own by default.
     delays_ms: Option<Vec<f64>>,
+    /// Of what the arm presses on; its own by default.
+    stiffnesses_n_m: Option<Vec<f64>>,
 }
 
 impl Study {
     fn new(experiment: Experiment) -> Study {
-        Study { experiment, live: false, seed: 1, links: None, delays_ms: None }
+        Study { experiment, live: false, seed: 1, links: None, delays_ms: None, stiffnesses_n_m: None }
     }
 
     pub(crate) fn title(&self) -> String {
@@ -158,8 +169,9 @@ impl Study {
             (Experiment::Joint, false) => joint(self.seed, &delays_ms),
             (Experiment::Joint, true) => live_study::joint(self.seed, &delays_ms),
             (Experiment::Human, false) => Ok(human(&delays_ms)),
-            (Experiment::Human, true) => {
-                Err("a human is a model here, in virtual time; leave out live, or operate the page yourself"
+            (Experiment::Force, false) => force(self.stiffnesses_n_m.as_deref().unwrap_or(&STIFFNESSES_N_M)),
+            (Experiment::Human | Experiment::Force, true) => {
+                Err("the hand is a model here, in virtual time; leave out live, or operate the page yourself"
                     .into())
             }
         }
@@ -227,6 +239,21 @@ fn human(delays_ms: &[f64]) -> Vec<Value> {
         })
     };
     delays_ms.iter().map(row).collect()
+}
+
+fn force(stiffnesses_n_m: &[f64]) -> Result<Vec<Value>, Box<dyn Error>> {
+    if let Some(wrong) = stiffnesses_n_m.iter().find(|stiffness| !(10.0..=10_000.0).contains(*stiffness)) {
+        return Err(format!("a stiffness of {wrong} N/m is not between 10 and 10000").into());
+    }
+    let row = |stiffness: &f64| {
+        let contact = Contact::new(*stiffness);
+        json!({
+            "stiffness_n_m": stiffness,
+            "stable_to_ms": force::limit(&contact).as_s_f64() * 1e3,
+            "theory_ms": contact.limit_s() * 1e3,
+        })
+    };
+    Ok(stiffnesses_n_m.iter().map(row).collect())
 }
 
 /// Rows of one experiment as a table.

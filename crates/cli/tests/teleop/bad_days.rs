@@ -338,10 +338,10 @@ fn a_killed_page_stops_the_arm_within_the_deadline() {
 }
 
 /// What a browser is to the page's process.
-struct Browser(WebSocket<TcpStream>);
+pub(crate) struct Browser(WebSocket<TcpStream>);
 
 impl Browser {
-    fn open(url: &str) -> Browser {
+    pub(crate) fn open(url: &str) -> Browser {
         let (host, token) = url.strip_prefix("http://").unwrap().split_once("/?token=").unwrap();
         let mut request = format!("ws://{host}/socket?token={token}").into_client_request().unwrap();
         request.headers_mut().insert("Origin", format!("http://{host}").parse().unwrap());
@@ -349,7 +349,19 @@ impl Browser {
         Browser(socket)
     }
 
-    fn send(&mut self, value: serde_json::Value) {
+    /// The next message of which this is true.
+    pub(crate) fn until(&mut self, is: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        loop {
+            if let Message::Text(text) = self.0.read().unwrap() {
+                let value = serde_json::from_str(&text).unwrap();
+                if is(&value) {
+                    return value;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn send(&mut self, value: serde_json::Value) {
         self.0.send(Message::text(value.to_string())).unwrap();
     }
 }

@@ -7,6 +7,7 @@
 mod bad_days;
 mod inputs;
 mod processes;
+mod replay;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;

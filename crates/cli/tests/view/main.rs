@@ -4,17 +4,21 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
+mod board;
 mod robot;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use noctule::Node;
 use noctule_devtools::{Browser, Page};
 use serde_json::json;
 
+use board::Board;
 use robot::{FAR, PICTURE, Robot, TOPICS_IN_ALL, pixel};
 
 /// One robot of 240 topics at a time: two cores are enough for one.
@@ -82,6 +86,7 @@ fn every_view_shows_what_the_robot_publishes() {
     graph_and_nodes(&mut page);
     camera(&mut page);
     space(&mut page);
+    board(&mut page);
     time(&mut page);
     let fetched = page.value("performance.getEntriesByType('resource').every((entry) => new URL(entry.name).host === location.host)");
     assert_eq!(fetched, true, "something was fetched from elsewhere");
@@ -166,7 +171,79 @@ fn graph_and_nodes(page: &mut Page<'_>) {
     let problem = page.value("document.querySelector('#problems .problem').textContent");
     let problem = problem.as_str().unwrap();
     assert!(problem.contains("/scan") && problem.contains("reliable"), "{problem}");
+    links(page);
     page.picture(&picture("nodes"));
+}
+
+/// The page shows a link that it has no part in as the node that it leaves from reports it to another one.
+fn links(page: &mut Page<'_>) {
+    let link = format!("links.find((link) => link.from === '{FAR}' && link.to === 'localization')");
+    page.until(&format!("({link} || {{ sent: 0 }}).sent > 0"));
+    let node = Node::builder("other").domain(4_510).keep_notices().open().unwrap();
+    let mut of = |key: &str| page.value(&format!("{link}.{key}")).as_str().unwrap().to_owned();
+    let (from, to) = (of("from_id"), of("to_id"));
+    let end = Instant::now() + Duration::from_secs(60);
+    let sent = || loop {
+        assert!(Instant::now() < end, "no report of {from}");
+        let known = node.nodes().into_iter().find(|known| known.id.to_string() == from);
+        let reported = known.and_then(|known| node.links_of(known.id, Duration::from_secs(1)).ok());
+        let links = reported.unwrap_or_default();
+        if let Some(link) = links.iter().find(|link| link.to.to_string() == to) {
+            return link.sent_datagrams;
+        }
+    };
+    let before = sent();
+    page.until(&format!("{link}.sent >= {before}"));
+    let shown = page.value(&format!("{link}.sent")).as_u64().unwrap();
+    let after = sent();
+    assert!((before..=after).contains(&shown), "{shown} on the page, {before} before and {after} after it");
+    let row = format!(
+        "[...document.querySelectorAll('#links tbody tr')].some((row) => row.textContent.startsWith('{FAR}localization'))"
+    );
+    page.until(&row);
+}
+
+/// What a board sent is on the page as another reader has it, at source times within their bound of the board's own.
+fn board(page: &mut Page<'_>) {
+    let node = Node::builder("judge").domain(4_510).keep_notices().open().unwrap();
+    let mut subscriber = node.subscriber(board::TOPIC).open().unwrap();
+    let board = Board::start("4510");
+    page.value(&format!("plotsView.add('{}', 'data')", board::TOPIC));
+    page.key("4");
+    let curve = format!("plotsView.points.get('{} data')", board::TOPIC);
+    let mut seen = BTreeMap::new();
+    let ms = |ns: i64| (ns as f64 * 1e-2).round() * 1e-4;
+    let end = Instant::now() + Duration::from_secs(60);
+    // Positive numbers are in the order of their bits.
+    let both = loop {
+        while let Some(sample) = subscriber.receive(Some(Duration::from_millis(100))).unwrap() {
+            let (bytes, info) = (sample.to_vec(), *sample.info());
+            let value = f64::from_le_bytes(*bytes.last_chunk().unwrap());
+            seen.insert(value.to_bits(), (info.source_time.unwrap().ns(), info.bound));
+            if seen.len() % 10 == 0 {
+                break;
+            }
+        }
+        let shown = page.value(&format!("{curve} ? {curve}.xs.map((x, at) => [x, {curve}.ys[at]]) : []"));
+        let shown: Vec<(f64, f64)> = serde_json::from_value(shown).unwrap();
+        let both: Vec<_> = shown
+            .iter()
+            .filter_map(|(at, value)| Some((*at, *value, *seen.get(&value.to_bits())?)))
+            .collect();
+        assert!(Instant::now() < end, "{} shown, {} read, {} of both", shown.len(), seen.len(), both.len());
+        if both.len() > 20 {
+            break both;
+        }
+    };
+    let published = board.published.lock().unwrap().clone();
+    for (at, value, (source_ns, bound)) in both {
+        assert_eq!(at, ms(source_ns));
+        let (own_ns, _) = published.iter().find(|(_, own)| *own == value).unwrap();
+        if let Some(bound) = bound {
+            assert!((source_ns - own_ns).abs() <= bound.ns(), "{source_ns} of {own_ns}, bound {bound:?}");
+        }
+    }
+    page.picture(&picture("board"));
 }
 
 fn camera(page: &mut Page<'_>) {

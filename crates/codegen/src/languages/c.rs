@@ -87,6 +87,7 @@ pub(crate) fn field(field: &Field, limit: Option<u32>) -> Value {
     };
     json!({
         "name": name,
+        "plain": in_memory(field, &name, &c_type),
         "declaration": declaration,
         "word": word,
         "type": c_type,
@@ -109,6 +110,19 @@ pub(crate) fn field(field: &Field, limit: Option<u32>) -> Value {
             _ => 0,
         },
     })
+}
+
+/// The declaration of a field of the struct in shared memory, whose truth values are bytes.
+fn in_memory(field: &Field, name: &str, c_type: &str) -> String {
+    let one = match &field.kind.element {
+        Element::Primitive(Primitive::Bool) => "uint8_t".to_owned(),
+        Element::Named(_) => format!("{c_type}_plain"),
+        _ => c_type.to_owned(),
+    };
+    match field.kind.shape {
+        Shape::Array(count) => format!("{one} {name}[{count}];"),
+        _ => format!("{one} {name};"),
+    }
 }
 
 /// What `_init` sets beside zero: of one, a value; of many, the list of values.

@@ -51,7 +51,24 @@ pub(crate) fn field(field: &Field) -> Value {
         Shape::Sequence(bound) => bound.unwrap_or(0),
         _ => 0,
     };
-    json!({ "name": ident(&field.name), "type": kind, "default": default(field), "bound": bound, "text_bound": text_bound })
+    json!({ "name": ident(&field.name), "type": kind, "plain": in_memory(field), "default": default(field), "bound": bound, "text_bound": text_bound })
+}
+
+/// A field of the struct in shared memory, whose truth values are bytes.
+fn in_memory(field: &Field) -> String {
+    let one = match &field.kind.element {
+        Element::Primitive(Primitive::Bool) => "std::uint8_t".to_owned(),
+        Element::Named(name) => {
+            let full = type_name(name);
+            let (space, short) = full.rsplit_once("::").unwrap_or(("", &full));
+            format!("{space}::plain::{short}")
+        }
+        other => element(other),
+    };
+    match field.kind.shape {
+        Shape::Array(count) => format!("std::array<{one}, {count}>"),
+        _ => one,
+    }
 }
 
 fn default(field: &Field) -> String {

@@ -39,6 +39,24 @@ fn element(of: &Element) -> String {
     }
 }
 
+/// A field of the struct in shared memory, inside the module `plain` of a kind.
+fn in_memory(field: &Field) -> String {
+    let one = match &field.kind.element {
+        Element::Primitive(Primitive::Bool) => "u8".to_owned(),
+        Element::Named(name) => {
+            let mut parts: Vec<String> = name.parts().map(ident).collect();
+            let last = parts.len().saturating_sub(1);
+            parts.insert(last, "plain".to_owned());
+            format!("super::super::super::{}", parts.join("::"))
+        }
+        other => element(other),
+    };
+    match field.kind.shape {
+        Shape::Array(count) => format!("[{one}; {count}]"),
+        _ => one,
+    }
+}
+
 pub(crate) fn field(field: &Field) -> Value {
     let one = element(&field.kind.element);
     let kind = match field.kind.shape {
@@ -60,6 +78,7 @@ pub(crate) fn field(field: &Field) -> Value {
         "name": name,
         "declared": if is_renamed { format!("{name} as \"{}\"", field.name) } else { name.clone() },
         "type": kind,
+        "plain": in_memory(field),
         "default": default(field),
         "attributes": attributes,
     })

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Language, Qos, System, Topic};
-use crate::diagnostic::{Fault, Faults};
+use super::{Language, Qos, System, Topic, services};
+use crate::diagnostic::{Fault, Faults, Place};
+use crate::layout::first_of_any_length;
 use crate::library::Library;
 use crate::model::{Element, Field, Named, Shape, TypeName};
 use crate::size::Span;
@@ -13,7 +14,7 @@ const PUBLISHERS_IN_A_WAIT: usize = 127;
 /// Readers of one ring in shared memory.
 const READERS_OF_A_RING: usize = 256;
 /// Topics that the DDS bridge carries at once.
-const ROUTES_OF_THE_BRIDGE: usize = 256;
+const ROUTES_OF_THE_BRIDGE: usize = 4096;
 /// What a sample takes on a serial line beside its CDR: frame, message, submessage and data headers of DDS-XRCE.
 pub const SERIAL_OVERHEAD_BYTES: u64 = 24;
 /// Of a line's rate, what samples may take: acknowledgements, the exchange of clocks and repairs take the rest.
@@ -27,23 +28,39 @@ pub type Limits = HashMap<(TypeName, String), u32>;
 /// Adds to `faults` what is refused and what somebody should look at.
 pub fn check(system: &System, library: &Library, faults: &mut Faults) -> Limits {
     let mut limits = Limits::new();
-    let mut idents: BTreeMap<String, &Topic> = BTreeMap::new();
+    let mut idents: BTreeMap<String, &str> = BTreeMap::new();
     for topic in &system.topics {
         ends(system, topic, faults);
         qos(topic, faults);
         set_limits(topic, library, &mut limits, faults);
-        if let Some(first) = idents.insert(topic.ident(), topic) {
-            let what =
-                format!("{} and {} have the same name in code, {}", first.name, topic.name, topic.ident());
-            faults.push(Fault::at(topic.place.clone(), what).help("rename one of them"));
+        unique((&topic.name, topic.ident(), &topic.place), &mut idents, faults);
+    }
+    for service in &system.services {
+        for end in ["client", "server"] {
+            let ident = format!("{}_{end}", service.ident());
+            unique((&service.name, ident, &service.place), &mut idents, faults);
         }
     }
+    services::check(system, faults);
     for topic in &system.topics {
         heap(system, topic, (library, &limits), faults);
+        plain(system, topic, library, faults);
     }
     lines(system, (library, &limits), faults);
     numbers(system, faults);
     limits
+}
+
+/// Refuses a name in code that another topic or service has.
+fn unique<'s>(
+    (name, ident, place): (&'s str, String, &Place),
+    idents: &mut BTreeMap<String, &'s str>,
+    faults: &mut Faults,
+) {
+    if let Some(first) = idents.insert(ident.clone(), name) {
+        let what = format!("{first} and {name} have the same name in code, {ident}");
+        faults.push(Fault::at(place.clone(), what).help("rename one of them"));
+    }
 }
 
 fn ends(system: &System, topic: &Topic, faults: &mut Faults) {
@@ -208,6 +225,30 @@ fn heap(system: &System, topic: &Topic, (library, limits): (&Library, &Limits), 
     );
     let help = format!("write limits = {{ \"{}\" = 16 }} for the topic", open[0]);
     faults.push(Fault::at(topic.type_place.clone(), what).help(help));
+}
+
+/// A plain topic is the struct itself: only for types of one length, between programs that share the layout.
+fn plain(system: &System, topic: &Topic, library: &Library, faults: &mut Faults) {
+    if !topic.is_plain {
+        return;
+    }
+    if let Some(path) = first_of_any_length(library, &topic.type_name) {
+        let what = format!("{} cannot be plain: {path} may have more than one length", topic.type_name);
+        let fault = Fault::at(topic.type_place.clone(), what);
+        faults.push(fault.help("remove plain = true, or use arrays of a fixed length"));
+    }
+    let mut ends = topic.from.iter().chain(&topic.to).map(|index| &system.programs[*index]);
+    let only_cdr = |language| matches!(language, Language::Mcu | Language::Simulink | Language::External);
+    if let Some(program) = ends.find(|program| only_cdr(program.language)) {
+        let what = format!(
+            "{} is plain, and {}, in {}, understands CDR alone",
+            topic.name,
+            program.name,
+            program.language.word()
+        );
+        faults
+            .push(Fault::at(topic.place.clone(), what).help("remove plain = true, or give it another topic"));
+    }
 }
 
 /// The greatest size of a message as CDR without its header, limits counted in; `None` without bound.

@@ -4,7 +4,9 @@
 //! `docs/spec/topics.md`.
 
 pub mod check;
+mod names;
 mod parse;
+mod services;
 mod table;
 
 use std::collections::BTreeMap;
@@ -143,6 +145,8 @@ pub struct Topic {
     pub requested: Qos,
     /// Path of a field → the greatest length that it has in C.
     pub limits: BTreeMap<String, (u32, Place)>,
+    /// True if its samples are the struct as it lies in memory ([`crate::layout`]).
+    pub is_plain: bool,
     /// What it is for.
     pub doc: String,
     /// Its name in the file.
@@ -154,12 +158,51 @@ pub struct Topic {
 impl Topic {
     /// The name as an identifier: `/arm/elbow/state` is `arm_elbow_state`.
     pub fn ident(&self) -> String {
-        let letters = self.name.trim_start_matches('/').chars();
-        let ident: String = letters
-            .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' })
-            .collect();
-        if ident.starts_with(|first: char| first.is_ascii_digit()) { format!("t{ident}") } else { ident }
+        ident(&self.name)
     }
+}
+
+/// One service: requests that some programs answer, and others send.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// Its name on the bus.
+    pub name: String,
+    /// `package/srv/Name`, without the suffix of request or response.
+    pub type_name: TypeName,
+    /// Indices of the programs that answer.
+    pub servers: Vec<usize>,
+    /// Indices of the programs that ask.
+    pub clients: Vec<usize>,
+    /// How long a call waits, in nanoseconds, if the file says.
+    pub deadline_ns: Option<i64>,
+    /// True if a request may be executed more than once.
+    pub is_idempotent: bool,
+    /// What it is for.
+    pub doc: String,
+    /// Its name in the file.
+    pub place: Place,
+    /// Its type in the file.
+    pub type_place: Place,
+}
+
+impl Service {
+    /// The types of its request and of its response.
+    pub fn messages(&self) -> [TypeName; 2] {
+        ["_Request", "_Response"].map(|suffix| self.type_name.with_suffix(suffix))
+    }
+
+    /// The name as an identifier, as [`Topic::ident`].
+    pub fn ident(&self) -> String {
+        ident(&self.name)
+    }
+}
+
+fn ident(name: &str) -> String {
+    let letters = name.trim_start_matches('/').chars();
+    let ident: String = letters
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' })
+        .collect();
+    if ident.starts_with(|first: char| first.is_ascii_digit()) { format!("t{ident}") } else { ident }
 }
 
 /// All of a `topics.toml`.
@@ -173,12 +216,16 @@ pub struct System {
     pub idl: Vec<(String, Place)>,
     /// Types that are generated although no topic carries them: names, `pkg/*` for a whole package.
     pub types: Vec<(String, Place)>,
+    /// Types that have a layout in shared memory although no plain topic carries them: names, `pkg/*` for a whole package.
+    pub plain: Vec<(String, Place)>,
     /// Languages that are generated although no program is written in them.
     pub languages: Vec<Language>,
     /// In the order of their names.
     pub programs: Vec<Program>,
     /// In the order of their names.
     pub topics: Vec<Topic>,
+    /// In the order of their names.
+    pub services: Vec<Service>,
 }
 
 impl System {

@@ -5,13 +5,12 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
+use super::names::{Filled, check_name, ends, type_name};
 use super::table::{Table, duration_ns, whole};
 use super::{
-    Language, PROGRAMS_MAX, Program, Qos, Reliability, System, TOPIC_NAME_BYTES_MAX, TOPICS_MAX, Topic,
-    unknown_word,
+    Language, PROGRAMS_MAX, Program, Qos, Reliability, System, TOPICS_MAX, Topic, services, unknown_word,
 };
 use crate::diagnostic::{Fault, Faults, Place, Source};
-use crate::model::TypeName;
 use crate::rosidl::rules;
 
 const QOS_KEYS: &str = "reliability, keep_last, durability, deadline, lifespan, tolerable_loss_ppm";
@@ -28,15 +27,17 @@ pub(super) fn parse(source: &Source) -> Result<System, Faults> {
         search: Vec::new(),
         idl: Vec::new(),
         types: Vec::new(),
+        plain: Vec::new(),
         languages: Vec::new(),
         programs: Vec::new(),
         topics: Vec::new(),
+        services: Vec::new(),
     };
     let read = sections(&mut table, &mut system, &mut faults);
     if let Err(fault) = read {
         faults.push(fault);
     } else {
-        table.refuse_rest("project, defaults, programs, topics, groups", &mut faults);
+        table.refuse_rest("project, defaults, programs, topics, groups, services", &mut faults);
     }
     faults.warnings().map(|_| system)
 }
@@ -77,6 +78,9 @@ fn sections(table: &mut Table<'_>, system: &mut System, faults: &mut Faults) -> 
             expand(group, defaults, (system, faults))?;
         }
     }
+    if let Some(section) = table.table("services", "[services]")? {
+        services::parse(section, system, faults)?;
+    }
     system.topics.sort_by(|one, other| one.name.cmp(&other.name));
     for pair in system.topics.windows(2) {
         if pair[0].name == pair[1].name {
@@ -102,6 +106,8 @@ fn project(mut section: Table<'_>, system: &mut System, faults: &mut Faults) -> 
     system.idl = idl.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
     let types = section.texts("types")?;
     system.types = types.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
+    let plain = section.texts("plain")?;
+    system.plain = plain.into_iter().map(|(text, span)| (text.to_owned(), section.at(span))).collect();
     for (word, span) in section.texts("languages")? {
         match language(word) {
             Some(language) => system.languages.push(language),
@@ -113,7 +119,7 @@ fn project(mut section: Table<'_>, system: &mut System, faults: &mut Faults) -> 
             )),
         }
     }
-    section.refuse_rest("name, search, idl, types, languages", faults);
+    section.refuse_rest("name, search, idl, types, plain, languages", faults);
     Ok(())
 }
 
@@ -142,8 +148,6 @@ fn program(name: &str, mut table: Table<'_>, faults: &mut Faults) -> Result<Prog
     Ok(Program { name: name.to_owned(), language, baud, budget_bytes_per_s, place })
 }
 
-/// Puts the words of a group in the place of their placeholders.
-type Filled<'a> = &'a dyn Fn(&str) -> String;
 /// Words that stand for placeholders.
 type Expansion<'a> = BTreeMap<&'a str, &'a str>;
 
@@ -246,74 +250,24 @@ fn topic(
             limits.insert(path, (limit, place));
         }
     }
+    let is_plain = table.truth("plain")?.unwrap_or(false);
     let doc = table.text("doc")?.map_or(String::new(), |(text, _)| filled(text));
     let type_place = table.at(type_span);
-    table.refuse_rest(&format!("type, from, to, rate_hz, {QOS_KEYS}, request, limits, doc"), faults);
-    Ok(Topic { name, type_name, from, to, rate_hz, offered, requested, limits, doc, place, type_place })
-}
-
-fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'/';
-    let parts = name.strip_prefix('/').unwrap_or(name);
-    let is_name = name.len() <= TOPIC_NAME_BYTES_MAX
-        && name.bytes().all(is_letter)
-        && !parts
-            .split('/')
-            .any(|part| part.is_empty() || part.starts_with(|first: char| first.is_ascii_digit()));
-    if is_name {
-        return Ok(());
-    }
-    let help = if name.contains(['{', '}']) {
-        "a placeholder is replaced only in a group that names its words under expand".to_owned()
-    } else {
-        format!(
-            "a topic's name has parts of letters, digits and _, none of which begins with a digit, / between them, and at most {TOPIC_NAME_BYTES_MAX} bytes"
-        )
-    };
-    Err(Fault::at(place.clone(), format!("\"{name}\" is not a name that a topic may have")).help(help))
-}
-
-/// `pkg/msg/Name`, or without `msg`.
-fn type_name(text: &str) -> Option<TypeName> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        [package, name] if !package.is_empty() && !name.is_empty() => {
-            Some(TypeName::ros(package, "msg", name))
-        }
-        [package, kind, name] if ![package, kind, name].iter().any(|part| part.is_empty()) => {
-            Some(TypeName::new(text))
-        }
-        _ => None,
-    }
-}
-
-/// Indices of the programs at one end of a topic.
-fn ends(
-    table: &mut Table<'_>,
-    key: &str,
-    filled: Filled<'_>,
-    (programs, faults): (&[Program], &mut Faults),
-) -> Result<Vec<usize>, Fault> {
-    let mut found: Vec<usize> = Vec::new();
-    for (text, span) in table.texts(key)? {
-        let name = filled(text);
-        match programs.iter().position(|program| program.name == name) {
-            Some(index) if found.contains(&index) => {
-                faults.push(
-                    Fault::at(table.at(span), format!("{name} is named twice in {key}")).help("remove one"),
-                );
-            }
-            Some(index) => found.push(index),
-            None => {
-                let what = format!("{name} is none of the programs");
-                let help = format!(
-                    "write {name} = {{ language = \"rust\" }} under [programs], or \"external\" if it is not generated"
-                );
-                faults.push(Fault::at(table.at(span), what).help(help));
-            }
-        }
-    }
-    found.sort_unstable();
-    Ok(found)
+    table.refuse_rest(&format!("type, from, to, rate_hz, {QOS_KEYS}, request, limits, plain, doc"), faults);
+    Ok(Topic {
+        name,
+        type_name,
+        from,
+        to,
+        rate_hz,
+        offered,
+        requested,
+        limits,
+        is_plain,
+        doc,
+        place,
+        type_place,
+    })
 }
 
 fn qos(table: &mut Table<'_>, defaults: Qos) -> Result<Qos, Fault> {

@@ -108,6 +108,12 @@ impl<'t> Table<'t> {
         number.map(Some).ok_or_else(|| self.wrong(key, &entry, "number above zero"))
     }
 
+    pub(super) fn truth(&mut self, key: &str) -> Result<Option<bool>, Fault> {
+        let Some(entry) = self.take(key) else { return Ok(None) };
+        let truth = entry.value.as_bool();
+        truth.map(Some).ok_or_else(|| self.wrong(key, &entry, "truth value; write true or false"))
+    }
+
     /// A list of texts, each with its place.
     pub(super) fn texts(&mut self, key: &str) -> Result<Vec<Text<'t>>, Fault> {
         let Some(entry) = self.take(key) else { return Ok(Vec::new()) };

@@ -190,6 +190,47 @@ fn what_does_not_fit_together_is_refused() {
                 .to_owned(),
             ["drive writes 304000 bytes a second, and its line carries 73728", "topics.toml:7"],
         ),
+        (
+            "[topics.\"/a\"]\ntype = \"p/Text\"\nplain = true\nfrom = [\"console\"]\nto = [\"control\"]\n"
+                .to_owned(),
+            ["p/msg/Text cannot be plain: ", "arrays of a fixed length"],
+        ),
+        (
+            "[topics.\"/a\"]\ntype = \"p/Pose\"\nplain = true\nfrom = [\"drive\"]\nto = [\"control\"]\n"
+                .to_owned(),
+            ["/a is plain, and drive, in mcu, understands CDR alone", "remove plain = true"],
+        ),
+        (
+            format!("[topics.\"/a\"]\ntype = \"p/Pose\"\nplain = \"yes\"\n{topic}"),
+            ["plain of topic /a is no truth value", "topics.toml:10"],
+        ),
+    ]);
+}
+
+#[test]
+fn services_that_do_not_fit_are_refused() {
+    let topic = ENDS;
+    assert_faults([
+        (
+            "[services.\"/a\"]\ntype = \"p/srv/Go\"\nclients = [\"control\"]\n".to_owned(),
+            ["nothing serves /a", "name a program in servers"],
+        ),
+        (
+            "[services.\"/a\"]\ntype = \"p/srv/Go\"\nservers = [\"drive\"]\nclients = [\"control\"]\n".to_owned(),
+            ["drive, in mcu, takes part in /a", "give this one topics"],
+        ),
+        (
+            "[services.\"/a\"]\ntype = \"p/msg/Pose\"\nservers = [\"console\"]\nclients = [\"control\"]\n".to_owned(),
+            ["\"p/msg/Pose\" is no service", "write package/srv/Name"],
+        ),
+        (
+            "[services.\"/a\"]\ntype = \"p/Go\"\nservers = [\"console\"]\nclients = [\"control\"]\nrate_hz = 1\n".to_owned(),
+            ["service /a has no setting \"rate_hz\"", "idempotent"],
+        ),
+        (
+            format!("[topics.\"/a_client\"]\ntype = \"p/Pose\"\n{topic}[services.\"/a\"]\ntype = \"p/Go\"\nservers = [\"console\"]\nclients = [\"control\"]\n"),
+            ["/a_client and /a have the same name in code, a_client", "rename"],
+        ),
         ("[nosuch]\n".to_owned(), ["topics.toml has no setting \"nosuch\"", "groups"]),
         ("x = [\n".to_owned(), ["this is no TOML", "topics.toml:"]),
     ]);
@@ -207,8 +248,8 @@ fn limits_of_a_running_system_are_warned_of() {
     assert!(shown.contains("warning: control reads 128 publishers, and one thread waits for 127"), "{shown}");
 
     let external = "outside = { language = \"external\" }\n";
-    let shown = faults(&format!("{external}{}", group(257, "outside")));
-    assert!(shown.contains("257 topics go to programs outside, and the DDS bridge carries 256"), "{shown}");
+    let shown = faults(&format!("{external}{}", group(4097, "outside")));
+    assert!(shown.contains("4097 topics go to programs outside, and the DDS bridge carries 4096"), "{shown}");
 
     let programs: String = (0..257).map(|at| format!("w{at} = {{ language = \"rust\" }}\n")).collect();
     let read_by = |count: usize| {

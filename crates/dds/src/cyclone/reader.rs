@@ -11,6 +11,7 @@ use std::time::Duration;
 use cyclors as c;
 use noctule::Qos;
 
+use super::said::client;
 use super::{DdsError, Entity, Participant, QosObject, checked};
 
 /// Samples taken from a reader at once.
@@ -125,6 +126,27 @@ pub struct Taken<'a> {
     pub stamp_ns: i64,
     /// The participant that wrote it, unless it is gone already.
     pub participant: Option<[u8; 12]>,
+    /// The client of a service that wrote it, by its own name, if it has one.
+    pub client: Option<Arc<str>>,
+}
+
+/// Who a writer is.
+#[derive(Clone, Debug)]
+struct Origin {
+    participant: [u8; 12],
+    client: Option<Arc<str>>,
+}
+
+/// Says whether a reader that another thread reads has writers.
+#[derive(Clone, Copy, Debug)]
+pub struct ReaderHandle(c::dds_entity_t);
+
+impl ReaderHandle {
+    /// Whether there is a writer; false once the reader is gone.
+    pub fn has_writers(self) -> bool {
+        // SAFETY: a number; without a place for them the writers are counted. An error is a negative number.
+        unsafe { c::dds_get_matched_publications(self.0, ptr::null_mut(), 0) > 0 }
+    }
 }
 
 /// Reads samples of one topic.
@@ -135,7 +157,7 @@ pub struct Reader {
     /// Something can be taken; goes with the reader.
     condition: c::dds_entity_t,
     _topic: Entity,
-    origins: HashMap<u64, [u8; 12]>,
+    origins: HashMap<u64, Origin>,
     arrived: Arc<AtomicU64>,
     taken: u64,
     overwritten: u64,
@@ -148,6 +170,11 @@ impl Reader {
     /// What Cyclone says.
     pub fn guid(&self) -> Result<[u8; 16], DdsError> {
         self.entity.guid()
+    }
+
+    /// What another thread may ask of it.
+    pub fn handle(&self) -> ReaderHandle {
+        ReaderHandle(self.entity.0)
     }
 
     /// Takes what is there, and hands each sample on.
@@ -170,7 +197,9 @@ impl Reader {
         for (object, info) in objects.iter().zip(&infos).take(taken) {
             if info.valid_data {
                 valid += 1;
-                let participant = self.origin(info.publication_handle);
+                let origin = self.origin(info.publication_handle);
+                let participant = origin.as_ref().map(|origin| origin.participant);
+                let client = origin.and_then(|origin| origin.client);
                 // SAFETY: the object is ours until released below. Its bytes are borrowed for the call alone.
                 unsafe {
                     let size = c::ddsi_serdata_size(*object) as usize;
@@ -182,7 +211,7 @@ impl Reader {
                             std::slice::from_raw_parts(part.iov_base.cast::<u8>(), part.iov_len as usize)
                         }
                     };
-                    each(Taken { bytes, stamp_ns: info.source_timestamp, participant });
+                    each(Taken { bytes, stamp_ns: info.source_timestamp, participant, client });
                     c::ddsi_serdata_to_ser_unref(held, &part);
                 }
             }
@@ -201,13 +230,13 @@ impl Reader {
         self.overwritten
     }
 
-    /// The participant behind a writer's handle; asked once.
-    fn origin(&mut self, handle: u64) -> Option<[u8; 12]> {
+    /// Who is behind a writer's handle; asked once.
+    fn origin(&mut self, handle: u64) -> Option<Origin> {
         if let Some(known) = self.origins.get(&handle) {
-            return Some(*known);
+            return Some(known.clone());
         }
         // SAFETY: numbers; the description is ours, and freed after it was read.
-        let participant = unsafe {
+        let origin = unsafe {
             let description = c::dds_get_matched_publication_data(self.entity.0, handle);
             if description.is_null() {
                 return None;
@@ -215,14 +244,15 @@ impl Reader {
             let mut participant = [0; 12];
             let found = &*description;
             participant.copy_from_slice(&found.key.v[..12]);
+            let client = client(found.qos).map(Arc::from);
             c::dds_builtintopic_free_endpoint(description);
-            participant
+            Origin { participant, client }
         };
         if self.origins.len() == ORIGINS_MAX {
             self.origins.clear();
         }
-        self.origins.insert(handle, participant);
-        Some(participant)
+        self.origins.insert(handle, origin.clone());
+        Some(origin)
     }
 }
 

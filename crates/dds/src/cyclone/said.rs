@@ -9,15 +9,27 @@ use cyclors as c;
 use super::text;
 use crate::user_data;
 
+/// Finds something in USER_DATA.
+type Read = fn(&[u8]) -> Option<String>;
+
 /// ROS 2's hash of the type in an endpoint's USER_DATA.
 pub(super) fn type_hash(qos: *const c::dds_qos_t) -> Option<String> {
+    said(qos, user_data::type_hash)
+}
+
+/// The client of a service in an endpoint's USER_DATA.
+pub(super) fn client(qos: *const c::dds_qos_t) -> Option<String> {
+    said(qos, user_data::client)
+}
+
+fn said(qos: *const c::dds_qos_t, read: Read) -> Option<String> {
     let (mut bytes, mut length) = (ptr::null_mut::<c_void>(), 0);
     // SAFETY: the sample's own QoS object; the value is a copy of that length that is ours to free.
     unsafe {
         if qos.is_null() || !c::dds_qget_userdata(qos, &mut bytes, &mut length) || bytes.is_null() {
             return None;
         }
-        let found = user_data::type_hash(std::slice::from_raw_parts(bytes.cast::<u8>(), length));
+        let found = read(std::slice::from_raw_parts(bytes.cast::<u8>(), length));
         c::dds_free(bytes);
         found
     }

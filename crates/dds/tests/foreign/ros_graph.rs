@@ -67,33 +67,3 @@ fn with_the_range_localhost_programs_of_this_host_are_found_and_bad_variables_ar
     let expected = "noctule-dds: ROS_AUTOMATIC_DISCOVERY_RANGE is \"here\"; it can be SUBNET, LOCALHOST, SYSTEM_DEFAULT or OFF\n";
     assert_eq!((ran.status.code(), String::from_utf8(ran.stderr).unwrap().as_str()), (Some(2), expected));
 }
-
-#[test]
-fn a_service_that_is_seen_and_does_not_pass_is_named_once() {
-    let Some((_, program)) = foreign().iter().find(|(name, _)| *name == "cyclone") else { return };
-    let place = Place::new(20);
-    let bridge = place.bridge(&[]);
-    let client = |topic: &str| {
-        let mut command = Command::new(program);
-        Process::start(command.args(["write", &place.dds.to_string(), topic]).args(KEPT).args(["1", "x"]))
-    };
-    let (asks, other) = (client("rq/add_two_intsRequest"), client("rq/talker/get_parametersRequest"));
-    let expected = [
-        "parameters of node /talker: not carried between DDS and the bus, as only topics are; call it from a program of ROS 2",
-        "service /add_two_ints: not carried between DDS and the bus, as only topics are; call it from a program of ROS 2",
-    ];
-    let mut came = Vec::new();
-    report_until(&bridge, "both", |report| {
-        came.extend(report["notice"].as_str().map(str::to_owned));
-        came.len() == 2
-    });
-    came.sort();
-    assert_eq!(came, expected);
-    // Again, and not a third time.
-    let again = client("rq/add_two_intsRequest");
-    report_until(&bridge, "all three", |report| {
-        assert!(report["notice"].is_null(), "{report}");
-        report["participants"] == 3
-    });
-    assert!(asks.end() && other.end() && again.end() && bridge.end());
-}

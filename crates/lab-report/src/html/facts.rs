@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::WITHHELD;
+use crate::columns::{Experiment, Table, WITHHELD};
 use noctule_lab::merge::MergedCell;
-use noctule_lab::notation::{count, duration};
-use noctule_lab::run::{Cell, Run};
+use noctule_lab::notation::duration;
+use noctule_lab::run::Run;
 
 #[derive(Serialize)]
 pub(super) struct TableRow {
@@ -19,32 +19,12 @@ pub(super) struct TableRow {
 
 pub(super) fn accounts(run: &Run, merged: &[MergedCell], labels: &[&str]) -> Vec<TableRow> {
     let row = |(cell, label): (&MergedCell, &&str)| {
-        let trials: Vec<&Cell> = cell.trials.iter().map(|&trial| &run.cells[trial]).collect();
-        let worst = |figure: fn(&Cell) -> Option<f64>| {
-            trials.iter().filter_map(|cell| figure(cell)).max_by(f64::total_cmp)
-        };
-        let time = |ns: Option<f64>| ns.map_or(WITHHELD.to_owned(), duration);
+        let experiment = Experiment::of(run, cell);
         TableRow {
             label: (*label).to_owned(),
             full: cell.key.to_string(),
             valid: cell.valid,
-            figures: vec![
-                trials.len().to_string(),
-                count(cell.sent),
-                count(cell.received),
-                count(cell.lost),
-                count(cell.late),
-                count(cell.duplicated),
-                worst(|cell| cell.reordered.map(|n| n as f64)).map_or(WITHHELD.to_owned(), |_| {
-                    count(trials.iter().filter_map(|cell| cell.reordered).sum())
-                }),
-                time(worst(|cell| cell.send_lag_ns?.p99.map(|ns| ns as f64))),
-                time(worst(|cell| cell.send_lag_ns.map(|lag| lag.max as f64))),
-                time(worst(|cell| cell.cpu_ns_per_message)),
-                time(worst(|cell| Some(cell.clock_bound_ns as f64))),
-                time(worst(|cell| Some(cell.clock_sigma_ns as f64))),
-                time(worst(|cell| cell.recorder_ns)),
-            ],
+            figures: Table::Accounts.columns().map(|column| (column.of)(&experiment).text).collect(),
         }
     };
     merged.iter().zip(labels).map(row).collect()

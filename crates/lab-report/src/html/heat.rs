@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::WITHHELD;
+use crate::columns::WITHHELD;
 use crate::palette::{magnitude, shares};
 use crate::series::HeatMap;
 use noctule_lab::notation::{count, duration, rate, size};

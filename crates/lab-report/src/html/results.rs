@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
-use super::{WITHHELD, why};
+use super::why;
+use crate::columns::{Experiment, Figure, Table};
 use crate::series::CellSeries;
 use noctule_lab::merge::MergedCell;
-use noctule_lab::notation::{count, duration, three_digits};
+use noctule_lab::notation::duration;
+use noctule_lab::run::Run;
 use noctule_lab::statistics::LatencySummary;
 
 /// Position on the common logarithmic axis of the ranges, in per cent.
@@ -64,13 +66,6 @@ impl RangeAxis {
 }
 
 #[derive(Serialize)]
-struct Figure {
-    text: String,
-    sort: String,
-    title: Option<String>,
-}
-
-#[derive(Serialize)]
 pub(super) struct Row {
     peer: String,
     details: Vec<String>,
@@ -79,18 +74,23 @@ pub(super) struct Row {
     colour: usize,
     valid: bool,
     why: String,
-    samples: u64,
-    samples_text: String,
+    /// Of the table's columns; of an invalid experiment those up to the first that needs a summary.
     figures: Vec<Figure>,
+    /// Columns without a figure, where the reason stands.
+    withheld: usize,
     range: Option<Range>,
 }
 
 impl Row {
     pub(super) fn of(
+        run: &Run,
         cell: &MergedCell,
         (series, details): (&CellSeries, Vec<String>),
         axis: Option<&RangeAxis>,
     ) -> Self {
+        let experiment = Experiment::of(run, cell);
+        let columns = Table::Page.columns().take_while(|column| cell.valid || column.is_known_if_invalid);
+        let figures: Vec<Figure> = columns.map(|column| (column.of)(&experiment)).collect();
         let floor_ns = cell.floor.as_ref().map(|floor| floor.p50_ns);
         Self {
             peer: series.peer.clone(),
@@ -104,68 +104,9 @@ impl Row {
             colour: series.colour,
             valid: cell.valid,
             why: why(cell),
-            samples: cell.samples,
-            samples_text: match cell.trials.len() {
-                1 => count(cell.samples),
-                trials => format!("{} in {trials}", count(cell.samples)),
-            },
-            figures: figures(cell),
+            withheld: Table::Page.columns().count() - figures.len(),
+            figures,
             range: axis.and_then(|axis| axis.range(&cell.latency_ns?, floor_ns)),
-        }
-    }
-}
-
-/// The figures of a row in the order of the table's columns.
-fn figures(cell: &MergedCell) -> Vec<Figure> {
-    let summary = cell.latency_ns;
-    let spread = cell.relative_half_spread();
-    vec![
-        Figure::time(summary.and_then(|s| s.p50)),
-        Figure {
-            text: spread.map_or(WITHHELD.to_owned(), |x| format!("{:.1} %", x * 100.0)),
-            sort: spread.map_or(String::new(), |x| x.to_string()),
-            title: cell.p50_spread_ns.map(|(low, high)| {
-                let (low, high) = (duration(low as f64), duration(high as f64));
-                format!("medians from {low} to {high}")
-            }),
-        },
-        Figure::time(summary.and_then(|s| s.p99)),
-        Figure::time(summary.and_then(|s| s.p99_9)),
-        Figure::time(summary.map(|s| s.max)),
-        Figure::tally(cell.lost, cell.sent),
-        Figure::tally(cell.late, cell.received),
-        Figure {
-            text: cell.ratio_to_floor.map_or(WITHHELD.to_owned(), three_digits),
-            sort: cell.ratio_to_floor.map_or(String::new(), |x| x.to_string()),
-            title: cell
-                .floor
-                .as_ref()
-                .map(|floor| format!("floor: {}, p50 {}", floor.name, duration(floor.p50_ns as f64))),
-        },
-    ]
-}
-
-impl Figure {
-    fn time(ns: Option<i64>) -> Self {
-        Self {
-            text: ns.map_or(WITHHELD.to_owned(), |ns| duration(ns as f64)),
-            sort: ns.map_or(String::new(), |ns| ns.to_string()),
-            title: match ns {
-                None => Some("fewer than ten samples beyond it".to_owned()),
-                Some(_) => None,
-            },
-        }
-    }
-
-    fn tally(n: u64, of: u64) -> Self {
-        let share = three_digits(n as f64 * 100.0 / of.max(1) as f64);
-        Self {
-            text: match n {
-                0 => "0".to_owned(),
-                n => format!("{} ({share} %)", count(n)),
-            },
-            sort: n.to_string(),
-            title: None,
         }
     }
 }

@@ -12,11 +12,13 @@ use noctule_formats::{Message, TypeDescription};
 use noctule_sys::random;
 use noctule_timebase::Instant;
 
+use super::links::{links_from, report};
 use super::state::State;
 use super::{Node, Shared};
 use crate::clock::Raw;
 use crate::error::NodeError;
-use crate::type_descriptions::wire::Request;
+use crate::link_report::{self, LINK_BYTES, LINKS_MAX, LinkReport};
+use crate::type_descriptions::wire::{Request, Subject};
 use crate::type_descriptions::{DESCRIBED_BYTES_MAX, DESCRIBED_TYPES_MAX, Part, QUESTIONS_MAX};
 
 /// A part is asked for again after this time, which doubles up to eight times as much.
@@ -110,9 +112,10 @@ impl Node {
                 return Err(DescribeError::NotDescribed { node });
             }
             state.discovery.locator(node).ok_or(DescribeError::Unknown { node })?;
-            state.descriptions.begin(nonce, node, hash).ok_or(DescribeError::Busy)?
+            state.descriptions.begin(nonce, node, (Subject::Type, hash)).ok_or(DescribeError::Busy)?
         };
-        let text = shared.ask((node, hash, nonce), &answer, timeout);
+        let first = Request { about: Subject::Type, nonce, hash, offset: 0 };
+        let text = shared.ask_parts(node, first, &answer, timeout);
         shared.lock().descriptions.end(nonce);
         let text = String::from_utf8(text?).map_err(|_| DescribeError::OtherType { node })?;
         let description = Arc::new(TypeDescription::parse(&text)?);
@@ -121,6 +124,31 @@ impl Node {
         }
         shared.lock().descriptions.learn(Arc::clone(&description));
         Ok(description)
+    }
+
+    /// The links that another node has to nodes of other hosts, as it knows them now; its own for this node. A page can so show
+    /// links that it has no part in. Waits up to `timeout` for the answer.
+    ///
+    /// # Errors
+    /// The node is not known or does not answer; nodes older than this function do not.
+    pub fn links_of(&self, node: NodeId, timeout: Duration) -> Result<Vec<LinkReport>, DescribeError> {
+        let shared = &self.shared;
+        if shared.is_in_child() {
+            return Err(DescribeError::System(io::Error::other(NodeError::Forked)));
+        }
+        if node == shared.id {
+            return Ok(shared.lock().remotes.iter().map(|(to, remote)| report(*to, remote)).collect());
+        }
+        let nonce = u64::from_le_bytes(random::secret().map_err(DescribeError::System)?);
+        let answer = {
+            let mut state = shared.lock();
+            state.discovery.locator(node).ok_or(DescribeError::Unknown { node })?;
+            state.descriptions.begin(nonce, node, (Subject::Links, 0)).ok_or(DescribeError::Busy)?
+        };
+        let first = Request { about: Subject::Links, nonce, hash: 0, offset: 0 };
+        let links = shared.ask_parts(node, first, &answer, timeout);
+        shared.lock().descriptions.end(nonce);
+        Ok(links?.as_chunks::<LINK_BYTES>().0.iter().map(link_report::decode).collect())
     }
 }
 
@@ -144,17 +172,22 @@ impl Shared {
     }
 
     /// Asks for one part after another, each until it comes.
-    fn ask(
+    pub(super) fn ask_parts(
         &self,
-        (node, hash, nonce): (NodeId, u64, u64),
+        node: NodeId,
+        first: Request,
         answer: &Receiver<Part>,
         timeout: Duration,
     ) -> Result<Vec<u8>, DescribeError> {
         let until = Deadline::now() + timeout;
         let mut text = Vec::new();
         let mut wait = ASK_AGAIN_FIRST;
+        let (each, most) = match first.about {
+            Subject::Type => (1, DESCRIPTION_BYTES_MAX),
+            Subject::Links => (LINK_BYTES, LINKS_MAX),
+        };
         loop {
-            self.send_request(node, Request { nonce, hash, offset: text.len() as u32 })?;
+            self.send_request(node, Request { offset: (text.len() / each) as u32, ..first })?;
             let left = until.saturating_duration_since(Deadline::now());
             if left.is_zero() {
                 return Err(DescribeError::Silent { node, timeout });
@@ -167,17 +200,18 @@ impl Shared {
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(DescribeError::Unknown { node }),
             };
-            if part.total_bytes == 0 {
+            if part.total_bytes == 0 && first.about == Subject::Type {
                 return Err(DescribeError::NotDescribed { node });
             }
-            if part.total_bytes as usize > DESCRIPTION_BYTES_MAX {
+            if part.total_bytes as usize > most {
                 return Err(DescribeError::OtherType { node });
             }
-            if part.offset as usize == text.len() {
+            // Links may have become fewer since the last part.
+            if part.offset as usize == text.len() / each {
                 text.extend(part.bytes);
                 wait = ASK_AGAIN_FIRST;
             }
-            if text.len() >= part.total_bytes as usize {
+            if text.len() / each >= part.total_bytes as usize {
                 return Ok(text);
             }
         }
@@ -196,7 +230,7 @@ impl Shared {
 }
 
 impl State {
-    /// A datagram about type descriptions, sealed by `from` or sent from `source`. The answer goes where discovery has proven
+    /// A datagram about type descriptions or links, sealed by `from` or sent from `source`. The answer goes where discovery has proven
     /// that the node hears.
     pub(super) fn handle_description(
         &mut self,
@@ -209,7 +243,9 @@ impl State {
         let mut out = Vec::new();
         self.envelope.begin(&mut out);
         let known = from.filter(|_| to.is_some());
-        if self.descriptions.handle_datagram(body, known, now, &mut out)
+        let remotes = &self.remotes;
+        let links = |from: usize| links_from(remotes, from);
+        if self.descriptions.handle_datagram(body, (known, now), &links, &mut out)
             && let Some(to) = to
         {
             self.envelope.seal(&mut out);

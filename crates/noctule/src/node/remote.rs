@@ -21,6 +21,7 @@ use noctule_timebase::{Instant, Span};
 
 use super::offer::{Granted, Offer, open_ring};
 use super::path::PathFigures;
+use super::trace::LinkTrace;
 use crate::clock::{LocalClock, Raw};
 use crate::publisher::PublishedTopic;
 use crate::sample::{Route, pack_widths, unpack_widths};
@@ -50,6 +51,7 @@ pub(super) struct Remote {
     sent: BTreeMap<EndpointId, u64>,
     /// It runs on this host, by the same clock.
     has_our_clock: bool,
+    trace: Option<LinkTrace>,
 }
 
 /// What is known of the clock that source times are given in.
@@ -118,13 +120,16 @@ impl Remote {
         let session = part(me) ^ part(other);
         let config = LinkConfig { session, id, ..link_config(over_loopback, envelope_bytes) };
         let exchanger = Exchanger::new(ExchangerConfig::default(), key, clock.at(now));
+        let mut link = Link::new(config, link_clock(now));
+        let trace = LinkTrace::start(&mut link, me, other);
         Remote {
-            link: Link::new(config, link_clock(now)),
+            link,
             envelope_bytes,
             clock: Clock { exchanger, estimator: Bounded::new(BoundedConfig::default()) },
             inbound: BTreeMap::new(),
             sent: BTreeMap::new(),
             has_our_clock: false,
+            trace,
         }
     }
 
@@ -203,6 +208,11 @@ impl Remote {
         self.clock.estimator.estimate(now)
     }
 
+    /// Of reliable datagrams and their acknowledgements.
+    pub(super) fn round_trip(&self) -> Option<Span> {
+        self.link.round_trip()
+    }
+
     /// What is known of the path there.
     pub(super) fn path_figures(&self) -> PathFigures {
         let (loss, burst_packets) = self.link.loss();
@@ -215,9 +225,17 @@ impl Remote {
         (now, only_urgent): (Instant<Raw>, bool),
         out: &mut Vec<u8>,
     ) -> bool {
-        match only_urgent {
+        let has_sent = match only_urgent {
             true => self.link.poll_transmit_urgent(link_clock(now), out),
             false => self.link.poll_transmit(link_clock(now), out),
+        };
+        self.drain_trace();
+        has_sent
+    }
+
+    fn drain_trace(&mut self) {
+        if let Some(trace) = &mut self.trace {
+            trace.drain(&mut self.link);
         }
     }
 
@@ -257,6 +275,9 @@ impl Remote {
             Entry::Vacant(place) => {
                 let inbound = Inbound::new(writer, most_bytes)?;
                 self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
+                if let Some(trace) = &mut self.trace {
+                    trace.note_topic(writer.id.0, &writer.topic);
+                }
                 place.insert(inbound)
             }
         };
@@ -352,6 +373,7 @@ impl Remote {
                 inbound.take(&sample, clock, now);
             }
         });
+        self.drain_trace();
     }
 
     /// A datagram of `length_bytes` that it sent to a group, one of whose ends `receiver` is.
@@ -383,6 +405,7 @@ impl Remote {
                 inbound.take(&sample, clock, now);
             }
         });
+        self.drain_trace();
     }
 
     /// A reply of the clock exchange that arrived at `t4`.

@@ -5,12 +5,13 @@
 
 use std::marker::PhantomData;
 
+use noctule_formats::plain::{Plain, bytes_of};
 use noctule_formats::{Format, Memory, Message, encode};
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
 use super::exactly;
-use super::{Publisher, PublisherBuilder};
+use super::{Place, Publisher, PublisherBuilder};
 use crate::error::{NodeError, PublishError};
 use crate::topic_formats::TopicFormats;
 
@@ -99,8 +100,66 @@ impl<T: Message> TypedPublisher<T> {
         )
     }
 
+    /// Publishes a value, true now, whose fields `fill` sets where they will be read: nothing is copied if all readers are on this
+    /// host and the topic's one format is [`Format::Plain`]. What `fill` does not set is zero.
+    ///
+    /// # Errors
+    /// As [`publish`](TypedPublisher::publish).
+    pub fn publish_in_place(
+        &mut self,
+        fill: impl FnOnce(&mut FieldsInPlace<'_, '_, T>),
+    ) -> Result<(), PublishError>
+    where
+        T: Plain,
+    {
+        let is_one = self.formats.on_network == Some(Format::Plain);
+        if is_one && self.memory.is_some() {
+            return self.publisher.publish_in_place(size_of::<T>(), |place| {
+                place.write_at(0, bytes_of(&T::new_zeroed()));
+                fill(&mut FieldsInPlace(Fields::Lent(place)));
+            });
+        }
+        let mut value = T::new_zeroed();
+        fill(&mut FieldsInPlace(Fields::Here(&mut value)));
+        self.publish(&value)
+    }
+
     /// The publisher, for what is the same with bytes: readers, acknowledgements.
     pub fn publisher(&self) -> &Publisher {
         &self.publisher
     }
+}
+
+/// The fields of a plain value that is being written where it will be read.
+#[derive(Debug)]
+pub struct FieldsInPlace<'p, 'l, T>(Fields<'p, 'l, T>);
+
+#[derive(Debug)]
+enum Fields<'p, 'l, T> {
+    Lent(&'p mut Place<'l>),
+    Here(&'p mut T),
+}
+
+impl<T: Plain> FieldsInPlace<'_, '_, T> {
+    /// Writes one field; [`set_field!`](crate::set_field) writes the arguments.
+    ///
+    /// # Panics
+    /// If `offset_bytes` is not that of a field of this type.
+    pub fn set<P: Plain>(&mut self, offset_bytes: usize, _is_of: fn(&T) -> P, value: P) {
+        let bytes = bytes_of(&value);
+        match &mut self.0 {
+            Fields::Lent(place) => place.write_at(offset_bytes, bytes),
+            Fields::Here(whole) => {
+                whole.as_mut_bytes()[offset_bytes..offset_bytes + bytes.len()].copy_from_slice(bytes);
+            }
+        }
+    }
+}
+
+/// Sets one field of a value that is written in place: `set_field!(place, Pose, position_m, [1.0, 2.0, 3.0])`.
+#[macro_export]
+macro_rules! set_field {
+    ($place:expr, $type:ty, $field:ident, $value:expr) => {
+        $place.set(::std::mem::offset_of!($type, $field), |value: &$type| value.$field, $value)
+    };
 }

@@ -12,7 +12,7 @@ use super::wire::{REQUEST_HEADER_BYTES, ReplyHeader, Status};
 use super::{CALL_DEADLINE_DEFAULT, QUEUE_DEPTH, ServiceTopics, ServiceTypes, number};
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, span};
+use crate::publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, SourceTime, span};
 use crate::sample::{Age, SampleInfo};
 use crate::subscriber::Subscriber;
 
@@ -151,6 +151,29 @@ impl RawClient {
     /// # Errors
     /// [`OUTSTANDING_MAX`] calls are under way, or the request cannot be published.
     pub fn start(&mut self, request: &[u8], deadline: Option<Duration>) -> Result<CallId, CallError> {
+        self.begin(request, deadline, None)
+    }
+
+    /// Like [`start`](RawClient::start), for a request that came from elsewhere, such as from another middleware: it was made at `source.time`, as far as that is known.
+    /// The deadline counts from now.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_from(
+        &mut self,
+        request: &[u8],
+        deadline: Option<Duration>,
+        source: SourceTime,
+    ) -> Result<CallId, CallError> {
+        self.begin(request, deadline, Some(source))
+    }
+
+    fn begin(
+        &mut self,
+        request: &[u8],
+        deadline: Option<Duration>,
+        source: Option<SourceTime>,
+    ) -> Result<CallId, CallError> {
         let service = || self.service.clone();
         let deadline = deadline.map_or(self.terms.deadline, span);
         if deadline <= Span::ZERO {
@@ -158,7 +181,7 @@ impl RawClient {
         }
         let now = self.requests.now();
         let terms = Terms { deadline, ..self.terms };
-        let Some(sequence) = self.core.handle_call(now, request, terms) else {
+        let Some(sequence) = self.core.handle_call_of(now, source, (request, terms)) else {
             return Err(CallError::Full { service: service(), most: OUTSTANDING_MAX });
         };
         self.step()?;
@@ -241,6 +264,17 @@ impl RawClient {
         &self.service
     }
 
+    /// The subscriber of the replies, for what waits for many at once. Samples are taken by [`next`](RawClient::next) alone.
+    pub fn subscriber(&mut self) -> &mut Subscriber {
+        &mut self.replies
+    }
+
+    /// How long until [`next`](RawClient::next) has something to do even if nothing comes; `None`: no call is under way.
+    pub fn next_due(&self) -> Option<Duration> {
+        let now = self.requests.now();
+        self.core.next_time().map(|at| Duration::from_nanos((at - now).ns().max(0) as u64))
+    }
+
     /// What became of the calls so far.
     pub fn counters(&self) -> ClientCounters {
         self.core.counters
@@ -248,9 +282,7 @@ impl RawClient {
 
     /// Sleeps until there may be something to do, at most so long.
     fn wait(&mut self, most: Option<Duration>) {
-        let now = self.requests.now();
-        let due = self.core.next_time().map(|at| Duration::from_nanos((at - now).ns().max(0) as u64));
-        let timeout = [most, due].into_iter().flatten().min();
+        let timeout = [most, self.next_due()].into_iter().flatten().min();
         self.replies.wait(timeout);
     }
 
@@ -269,7 +301,11 @@ impl RawClient {
         }
         self.core.handle_time(now);
         while let Some(copy) = self.core.poll_send() {
-            if let Err(why) = self.requests.publish_at(&copy.bytes, copy.source_time)
+            let published = match copy.source {
+                Some(source) => self.requests.publish_uncertain(&copy.bytes, source),
+                None => self.requests.publish_at(&copy.bytes, copy.source_time),
+            };
+            if let Err(why) = published
                 && self.core.handle_refused(copy.sequence)
             {
                 self.end(copy.sequence, Err(why.into()));

@@ -16,6 +16,8 @@ use noctule_discovery::NodeId;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
+use crate::publisher::SourceTime;
+
 use super::wire::{Kind, REQUEST_HEADER_BYTES, ReplyHeader, RequestHeader, RequestId, Status};
 
 /// Calls of one client that may be under way at once.
@@ -109,6 +111,8 @@ struct Call {
     bytes: Vec<u8>,
     terms: Terms,
     asked: Instant<Local>,
+    /// When the request was true, if that was elsewhere.
+    source: Option<SourceTime>,
     server: Option<ServerRef>,
     /// The last server that had it.
     last: Option<NodeId>,
@@ -117,15 +121,16 @@ struct Call {
     interval: Span,
 }
 
-/// A sample for the request topic; it was true when its call began.
+/// A sample for the request topic; it was true when its call began, or when `source` says.
 #[derive(Debug)]
 pub(crate) struct Copy {
     pub(crate) sequence: i64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) source_time: Instant<Local>,
+    pub(crate) source: Option<SourceTime>,
 }
 
-/// See the module.
+/// The requests of one client that have no reply yet.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     client: u64,
@@ -157,7 +162,18 @@ impl Outstanding {
     }
 
     /// Begins a call; `None` if [`OUTSTANDING_MAX`] are under way.
+    #[cfg(test)]
     pub(crate) fn handle_call(&mut self, now: Instant<Local>, message: &[u8], terms: Terms) -> Option<i64> {
+        self.handle_call_of(now, None, (message, terms))
+    }
+
+    /// Begins a call, whose request may come from elsewhere; `None` if [`OUTSTANDING_MAX`] are under way.
+    pub(crate) fn handle_call_of(
+        &mut self,
+        now: Instant<Local>,
+        source: Option<SourceTime>,
+        (message, terms): (&[u8], Terms),
+    ) -> Option<i64> {
         if self.calls.len() >= OUTSTANDING_MAX {
             count(&mut self.counters.full);
             return None;
@@ -171,6 +187,7 @@ impl Outstanding {
             bytes,
             terms,
             asked: now,
+            source,
             server: None,
             last: None,
             sent: 0,
@@ -190,7 +207,7 @@ impl Outstanding {
         if let Some(server) = call.server {
             let header = self.header(Kind::Cancel, sequence, &call, server.number);
             let bytes = header.encode().to_vec();
-            self.to_send.push_back(Copy { sequence, bytes, source_time: call.asked });
+            self.to_send.push_back(Copy { sequence, bytes, source_time: call.asked, source: call.source });
         }
         self.end(sequence, &call, Ended::Cancelled);
         true
@@ -335,7 +352,12 @@ impl Outstanding {
                 call.resend_at = now.checked_add(call.interval).unwrap_or(Instant::MAX);
                 call.interval = (call.interval + call.interval).min(RESEND_MAX);
                 let bytes = call.bytes.clone();
-                self.to_send.push_back(Copy { sequence, bytes, source_time: call.asked });
+                self.to_send.push_back(Copy {
+                    sequence,
+                    bytes,
+                    source_time: call.asked,
+                    source: call.source,
+                });
             }
             self.calls.insert(sequence, call);
         }

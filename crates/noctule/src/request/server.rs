@@ -12,7 +12,7 @@ use super::wire::{REPLY_HEADER_BYTES, ReplyHeader, RequestHeader, RequestId, Sta
 use super::{QUEUE_DEPTH, ServiceTopics, ServiceTypes, number};
 use crate::error::{PublishError, TakeError};
 use crate::node::Node;
-use crate::publisher::{PAYLOAD_BYTES_DEFAULT, Publisher};
+use crate::publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, SourceTime};
 use crate::sample::{Age, SampleInfo};
 use crate::subscriber::Subscriber;
 
@@ -109,7 +109,20 @@ impl RawServer {
     /// # Errors
     /// Nobody waits for it any more, or it cannot be published.
     pub fn reply(&mut self, id: RequestId, response: &[u8]) -> Result<(), ReplyError> {
-        self.answer(id, (Status::Done, response))
+        self.answer(id, (Status::Done, response), None)
+    }
+
+    /// Like [`reply`](RawServer::reply), for a response that came from elsewhere, such as from another middleware: it was made at `source.time`, as far as that is known.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reply_from(
+        &mut self,
+        id: RequestId,
+        response: &[u8],
+        source: SourceTime,
+    ) -> Result<(), ReplyError> {
+        self.answer(id, (Status::Done, response), Some(source))
     }
 
     /// Answers a request with the reason why there is no response, for people.
@@ -117,7 +130,7 @@ impl RawServer {
     /// # Errors
     /// As [`reply`](RawServer::reply).
     pub fn fail(&mut self, id: RequestId, why: &str) -> Result<(), ReplyError> {
-        self.answer(id, (Status::Failed, why.as_bytes()))
+        self.answer(id, (Status::Failed, why.as_bytes()), None)
     }
 
     /// Whether nobody waits for the reply any more: it was cancelled, or its deadline is over. Takes in no requests; the
@@ -162,17 +175,22 @@ impl RawServer {
             }),
             Verdict::Answer(status, bytes) => {
                 // A reply that cannot be published is asked for again by the next copy, or the deadline ends the call.
-                let _ = self.send(ReplyHeader { status, id: header.id, server: self.number }, &bytes);
+                let _ = self.send(ReplyHeader { status, id: header.id, server: self.number }, &bytes, None);
                 None
             }
             Verdict::Ignore => None,
         }
     }
 
-    fn answer(&mut self, id: RequestId, reply: (Status, &[u8])) -> Result<(), ReplyError> {
+    fn answer(
+        &mut self,
+        id: RequestId,
+        reply: (Status, &[u8]),
+        source: Option<SourceTime>,
+    ) -> Result<(), ReplyError> {
         self.replies.check_bytes(REPLY_HEADER_BYTES + reply.1.len())?;
         match self.core.handle_answer(self.replies.now(), id, reply) {
-            Ok(header) => Ok(self.send(header, reply.1)?),
+            Ok(header) => Ok(self.send(header, reply.1, source)?),
             Err(why) => {
                 let service = self.service.clone();
                 Err(match why {
@@ -184,11 +202,19 @@ impl RawServer {
         }
     }
 
-    fn send(&mut self, header: ReplyHeader, message: &[u8]) -> Result<(), PublishError> {
+    fn send(
+        &mut self,
+        header: ReplyHeader,
+        message: &[u8],
+        source: Option<SourceTime>,
+    ) -> Result<(), PublishError> {
         self.buffer.clear();
         self.buffer.extend_from_slice(&header.encode());
         self.buffer.extend_from_slice(message);
-        self.replies.publish(&self.buffer)
+        match source {
+            Some(source) => self.replies.publish_uncertain(&self.buffer, source),
+            None => self.replies.publish(&self.buffer),
+        }
     }
 }
 

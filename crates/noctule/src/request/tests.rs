@@ -322,7 +322,7 @@ impl World {
         for copy in copies {
             for delay_ms in self.copies() {
                 let (bytes, sequence) = (copy.bytes.clone(), copy.sequence);
-                let copy = Copy { sequence, bytes, source_time: copy.source_time };
+                let copy = Copy { sequence, bytes, source_time: copy.source_time, source: copy.source };
                 self.after(now_ms, delay_ms, Event::Request(index, copy));
             }
         }

@@ -27,6 +27,7 @@
 
 use noctule_timebase::{Instant, Span};
 
+use super::epoch::{Epoch, NOTHING, RETRY_FIRST, RETRY_MOST};
 use super::pacer::Pacer;
 use super::path_delay::PathDelay;
 use super::repair_breaker::RepairBreaker;
@@ -57,9 +58,6 @@ const DRAIN_LEAST: f64 = 0.5;
 const TEST_SHARE: f64 = 0.85;
 /// The queue is ours if it shortened by this part of what was expected.
 const DRAINED: f64 = 0.5;
-/// Before the next test after one that was not passed, twice as long each time: a test costs a small stream some ten samples.
-pub(super) const RETRY_FIRST: Span = Span::from_s(5);
-pub(super) const RETRY_MOST: Span = Span::from_s(80);
 /// Part of what arrives that a limit begins with, the queue aside.
 const SHARE_OF_ARRIVED: f64 = 0.95;
 /// Growth of the limit by an epoch without a queue; each further one in a row adds as much.
@@ -145,67 +143,6 @@ struct Test {
     reference: Option<Span>,
 }
 
-/// What became known in one epoch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Epoch {
-    began: Instant<Local>,
-    length: Span,
-    arrived_bytes: usize,
-    sent_bytes: usize,
-    arrived: u32,
-    lost: u32,
-    round_trips: u32,
-    least: Option<Span>,
-}
-
-/// Of several epochs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Total {
-    pub(super) length: Span,
-    pub(super) arrived_bytes: usize,
-    pub(super) sent_bytes: usize,
-    pub(super) arrived: u32,
-    pub(super) lost: u32,
-}
-
-impl Epoch {
-    fn new(began: Instant<Local>) -> Epoch {
-        Epoch {
-            began,
-            length: Span::ZERO,
-            arrived_bytes: 0,
-            sent_bytes: 0,
-            arrived: 0,
-            lost: 0,
-            round_trips: 0,
-            least: None,
-        }
-    }
-
-    /// Share of its packets that were lost.
-    fn loss(&self) -> f64 {
-        f64::from(self.lost) / f64::from((self.lost + self.arrived).max(1))
-    }
-}
-
-impl Total {
-    pub(super) fn add(&mut self, epoch: &Epoch) {
-        self.length += epoch.length;
-        self.arrived_bytes += epoch.arrived_bytes;
-        self.sent_bytes += epoch.sent_bytes;
-        self.arrived += epoch.arrived;
-        self.lost += epoch.lost;
-    }
-
-    pub(super) fn packets(&self) -> u32 {
-        self.arrived + self.lost
-    }
-
-    pub(super) fn bytes_per_s(&self, bytes: usize) -> f64 {
-        bytes as f64 / self.length.as_s_f64().max(1e-6)
-    }
-}
-
 /// Bytes a second over about [`OFFERED_OVER`], without the half of what came last.
 #[derive(Clone, Copy, Debug)]
 struct Average {
@@ -231,8 +168,6 @@ impl Average {
 /// A deadline that nobody has.
 const NEVER: Span = Span::from_s(1 << 30);
 const FREE: State = State::Free(Vec::new());
-pub(super) const NOTHING: Total =
-    Total { length: Span::ZERO, arrived_bytes: 0, sent_bytes: 0, arrived: 0, lost: 0 };
 
 impl RateLimit {
     pub(crate) fn new(now: Instant<Local>) -> RateLimit {

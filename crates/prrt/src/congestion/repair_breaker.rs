@@ -6,7 +6,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-use super::rate_limit::{Epoch, NOTHING, RETRY_FIRST, RETRY_MOST, Total};
+use super::epoch::{Epoch, NOTHING, RETRY_FIRST, RETRY_MOST, Total};
 use crate::stream::Local;
 
 /// This part of so many packets was lost: below, three copies of a sample are as good as the target of most streams.

@@ -34,7 +34,7 @@ fn settling(call: impl FnOnce(&mut dyn FnMut(Fate, u64, Carried))) -> Settled {
     let (mut arrived, mut lost) = (Vec::new(), Vec::new());
     call(&mut |fate, _, carried| match fate {
         Fate::Arrived => arrived.push(carried.position),
-        Fate::Lost => lost.push(carried.position),
+        Fate::Lost(_) => lost.push(carried.position),
         Fate::Refused => panic!("nothing was refused"),
     });
     (arrived, lost)

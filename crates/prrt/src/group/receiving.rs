@@ -6,8 +6,8 @@ use noctule_timebase::{Instant, Span};
 
 use super::wire::{ASKS_MAX, Ask, Body, Datagram, Report, Symbol, SymbolKind, ahead};
 use super::{GUARD_LEAST, GroupConfig, ROUND_TRIP_PRIOR};
+use crate::config::LinkConfig;
 use crate::held::Room;
-use crate::link::LinkConfig;
 use crate::repaired::Symbols;
 use crate::stream::{Arrival, Local, StreamId};
 use crate::wire::{FIRST_PARITY, Fragment, Place};

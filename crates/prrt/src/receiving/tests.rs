@@ -5,7 +5,7 @@ use crate::wire::Numbers;
 /// A receiving side with what it has delivered: sequence, missed, length.
 struct Bench {
     receiving: Receiving,
-    counters: LinkCounters,
+    counters: Record,
     delivered: Vec<(u64, u64, usize)>,
 }
 
@@ -21,7 +21,7 @@ impl Bench {
     fn with(config: LinkConfig, reliable: bool) -> Bench {
         let mut receiving = Receiving::new(&config);
         receiving.expect(WRITER, 1_000, reliable);
-        Bench { receiving, counters: LinkCounters::default(), delivered: Vec::new() }
+        Bench { receiving, counters: Record::default(), delivered: Vec::new() }
     }
 
     fn take(&mut self, fragment: &Fragment<'_>) -> bool {

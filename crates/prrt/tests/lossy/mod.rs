@@ -12,6 +12,7 @@ use noctule_timebase::{Instant, Span};
 mod host;
 
 pub mod fixed_interval;
+pub mod story;
 
 pub use host::Standstills;
 use host::Thread;
@@ -103,6 +104,8 @@ pub struct Outcome {
     pub late: u64,
     pub twice: u64,
     pub out_of_order: u64,
+    /// The first sample that came late or twice.
+    pub failing: Option<u64>,
     pub held_bytes_max: usize,
     /// Times that the sender said that the wish cannot be fulfilled, and whether it did last.
     pub infeasible: u64,
@@ -265,6 +268,7 @@ struct Simulation {
     seen: Vec<bool>,
     newest: u64,
     outcome: Outcome,
+    story: Option<story::Story>,
 }
 
 pub(crate) const START: Instant<Local> = Instant::from_ns(1_000_000_000);
@@ -297,12 +301,16 @@ impl Simulation {
             seen: vec![false; samples as usize + 1],
             newest: 0,
             outcome: Outcome::default(),
+            story: None,
         }
     }
 
     /// What happens now, and on to when something next does. False at the end.
     fn step(&mut self) -> bool {
         let now = self.now;
+        if self.story.is_some() {
+            self.links.iter_mut().for_each(Link::start_trace);
+        }
         self.still_until = [0, 1].map(|node| self.threads[node].still_until(now));
         let runs = self.still_until.map(|until| until.is_none());
         let mut is_awake = [0, 1].map(|node| runs[node] && self.wakes[node].is_some_and(|at| at <= now));
@@ -314,6 +322,9 @@ impl Simulation {
         for node in (0..2).filter(|node| is_awake[*node]) {
             self.drain(node);
             self.wakes[node] = self.links[node].poll_timeout().map(|at| self.wake(at));
+        }
+        if let Some(story) = &mut self.story {
+            story.drain(&mut self.links);
         }
         let (sample, arrival) = (self.writes_at(), self.in_transit.first_key_value().map(|((at, _), _)| *at));
         let timeouts = [0, 1].map(|node| self.thread_wakes_at(node));
@@ -395,6 +406,9 @@ impl Simulation {
             let twice = std::mem::replace(&mut seen[sample.sequence as usize], true);
             outcome.twice += u64::from(twice);
             outcome.late += u64::from(latency > cell.deadline);
+            if twice || latency > cell.deadline {
+                outcome.failing.get_or_insert(sample.sequence);
+            }
             outcome.on_time += u64::from(latency <= cell.deadline && !twice);
         };
         while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= now) {

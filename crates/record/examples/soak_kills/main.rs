@@ -4,8 +4,8 @@
 //! soak_kills NOCTULE KILLS SEED [--power] [--keep FOLDER] [--at-once N]
 //! ```
 //!
-//! `NOCTULE` is the program. Each trial has a domain, a publisher and a recorder of its own. The publisher sends 200 B at 500 Hz and 60 kB
-//! at 20 Hz. At a time that the seed draws, 0 to 3 s after its start, the recorder is killed. Each trial ends with these questions:
+//! `NOCTULE` is the program. Each trial has a domain, a publisher and a recorder of its own. The publisher sends 200 B at 500 Hz and 60 kB or
+//! 300 kB at 20 Hz. At a time that the seed draws, 0 to 3 s after its start, the recorder is killed. Each trial ends with these questions:
 //!
 //! - Does every file open, and is it damaged nowhere but at its cut end?
 //! - Is every sample there from the first to the last, but those that the recorder counts as missed?

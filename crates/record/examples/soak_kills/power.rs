@@ -9,7 +9,7 @@ use crate::judge;
 use crate::trial::{Outcome, Plan, Trial, wall_ns};
 
 /// Small, so that the copy takes little time.
-const IMAGE_MIB: u32 = 24;
+const IMAGE_MIB: u32 = 40;
 
 /// Runs a trial that ends by a cut.
 pub(crate) fn run(program: &Path, plan: &Plan, keep: Option<&PathBuf>) -> Result<Outcome, String> {

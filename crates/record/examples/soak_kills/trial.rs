@@ -12,7 +12,8 @@ const PERIOD_NS: i64 = 2_000_000;
 /// One large sample for so many small ones.
 const LARGE_EVERY: u64 = 25;
 const SMALL_BYTES: usize = 200;
-const LARGE_BYTES: usize = 60_000;
+/// Of the large ones: chunks of the second kind are written past the page cache.
+const LARGE_BYTES: [usize; 2] = [60_000, 300_000];
 /// The latest end after the start of the recorder.
 const END_MAX_NS: u64 = 3_000_000_000;
 /// Domains of trials, so that those at once do not meet.
@@ -28,6 +29,7 @@ pub(crate) struct Plan {
     /// Options of the recorder.
     pub(crate) options: Vec<&'static str>,
     pub(crate) folder: PathBuf,
+    large_bytes: usize,
 }
 
 impl Plan {
@@ -44,6 +46,7 @@ impl Plan {
             end_ns: (drawn % END_MAX_NS) as i64,
             options: options.to_vec(),
             folder: scratch.join(number.to_string()),
+            large_bytes: LARGE_BYTES[(drawn >> 59 & 1) as usize],
         }
     }
 }
@@ -72,6 +75,7 @@ pub(crate) struct Trial {
     /// Keeps the publishers' node.
     _node: Node,
     recorder: Child,
+    large_bytes: usize,
     published: u64,
     /// When the recorder's reader was first seen, ns since 1970.
     matched_ns: Option<u64>,
@@ -89,7 +93,7 @@ impl Trial {
                 .open()
                 .map_err(|e| sentence(&e))
         };
-        let (small, large) = (open("/small", SMALL_BYTES)?, open("/large", LARGE_BYTES)?);
+        let (small, large) = (open("/small", SMALL_BYTES)?, open("/large", plan.large_bytes)?);
         let domain = plan.domain.to_string();
         let recorder = Command::new(program)
             .args(["record", "--interface", "127.0.0.1", "--domain", &domain, "--out"])
@@ -100,13 +104,14 @@ impl Trial {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|e| format!("{}: {e}", program.display()))?;
-        Ok(Trial { small, large, _node: node, recorder, published: 0, matched_ns: None })
+        let large_bytes = plan.large_bytes;
+        Ok(Trial { small, large, _node: node, recorder, large_bytes, published: 0, matched_ns: None })
     }
 
     /// Publishes until `end_ns` of the monotonic clock.
     pub(crate) fn publish_until(&mut self, end_ns: i64) -> Result<(), String> {
         let mut due_ns = now_ns();
-        let (mut small, mut large) = ([0; SMALL_BYTES], vec![0; LARGE_BYTES]);
+        let (mut small, mut large) = ([0; SMALL_BYTES], vec![0; self.large_bytes]);
         while due_ns < end_ns {
             sleep_until(due_ns);
             // What was late is not made up for: bursts would be missed.

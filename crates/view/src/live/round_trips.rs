@@ -1,5 +1,5 @@
-//! How long a datagram takes to each node and back, and what that says of its clock: one ping a node every two seconds, from a thread
-//! of its own.
+//! How long a datagram takes to each node and back, what that says of its clock, and what links it has to others: one ping and one
+//! question a node every two seconds, from a thread of its own.
 //!
 //! The library compares clocks only with nodes that it receives from itself; what a sibling on this host hands on needs no clock of its
 //! own here. So the view keeps an estimator for each node and feeds it with its pings.
@@ -9,13 +9,15 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use noctule::{Estimate, Exchange, Node, NodeId};
+use noctule::{Estimate, Exchange, LinkReport, Node, NodeId};
 use noctule_time_sync::{Bounded, BoundedConfig, Estimator, Local};
 
 /// Between two pings of a node.
 const EVERY: Duration = Duration::from_secs(2);
 /// A node that has not answered by then has not.
 const TIMEOUT: Duration = Duration::from_millis(500);
+/// A node that left so many questions for its links unanswered, one after the other, does not know them.
+const UNANSWERED_MAX: u32 = 3;
 /// Nodes that are asked.
 const NODES_LIMIT: usize = 256;
 
@@ -33,6 +35,10 @@ pub(super) struct RoundTrip {
 /// A node that is asked.
 struct Asked {
     trip: RoundTrip,
+    /// To nodes of other hosts, as it answered last.
+    links: Vec<LinkReport>,
+    /// Questions for its links in a row that it left unanswered.
+    unanswered: u32,
     clock: Bounded,
 }
 
@@ -82,6 +88,12 @@ impl RoundTrips {
         let asked = known.get(&node)?;
         Some(RoundTrip { clock: asked.clock.estimate(now), ..asked.trip })
     }
+
+    /// Links between nodes, each as the node that it leaves from knows it.
+    pub(super) fn links(&self) -> Vec<(NodeId, LinkReport)> {
+        let known = lock(&self.known);
+        known.iter().flat_map(|(from, asked)| asked.links.iter().map(|link| (*from, *link))).collect()
+    }
 }
 
 fn lock(known: &Known) -> MutexGuard<'_, BTreeMap<NodeId, Asked>> {
@@ -93,14 +105,24 @@ fn ask_all(node: &Node, table: &Known) {
     lock(table).retain(|id, _| nodes.iter().any(|known| known.id == *id));
     for known in nodes.iter().take(NODES_LIMIT) {
         let answer = node.ping(known.id, TIMEOUT);
+        let is_silent = lock(table).get(&known.id).is_some_and(|asked| asked.unanswered >= UNANSWERED_MAX);
+        // A node that does not answer a ping answers nothing else, and would be waited for.
+        let links = (answer.is_ok() && !is_silent).then(|| node.links_of(known.id, TIMEOUT).ok());
         let mut table = lock(table);
         let asked = table.entry(known.id).or_insert_with(|| Asked {
             trip: RoundTrip::default(),
+            links: Vec::new(),
+            unanswered: 0,
             clock: Bounded::new(BoundedConfig::default()),
         });
         asked.trip.asked += 1;
         if let Ok(exchange) = answer {
             asked.handle_answer(&exchange);
+        }
+        match links {
+            Some(Some(links)) => (asked.links, asked.unanswered) = (links, 0),
+            Some(None) => asked.unanswered += 1,
+            None => {}
         }
     }
 }

@@ -1,0 +1,72 @@
+//! What is known of some round trips of datagrams with deadlines: the measure of limit and circuit breaker.
+
+use noctule_timebase::{Instant, Span};
+
+use crate::stream::Local;
+
+/// Before the next test after one that was not passed, twice as long each time: a test costs a small stream some ten samples.
+pub(super) const RETRY_FIRST: Span = Span::from_s(5);
+pub(super) const RETRY_MOST: Span = Span::from_s(80);
+pub(super) const NOTHING: Total =
+    Total { length: Span::ZERO, arrived_bytes: 0, sent_bytes: 0, arrived: 0, lost: 0 };
+
+/// What became known in one epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Epoch {
+    pub(super) began: Instant<Local>,
+    pub(super) length: Span,
+    pub(super) arrived_bytes: usize,
+    pub(super) sent_bytes: usize,
+    pub(super) arrived: u32,
+    pub(super) lost: u32,
+    pub(super) round_trips: u32,
+    pub(super) least: Option<Span>,
+}
+
+/// Of several epochs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Total {
+    pub(super) length: Span,
+    pub(super) arrived_bytes: usize,
+    pub(super) sent_bytes: usize,
+    pub(super) arrived: u32,
+    pub(super) lost: u32,
+}
+
+impl Epoch {
+    pub(super) fn new(began: Instant<Local>) -> Epoch {
+        Epoch {
+            began,
+            length: Span::ZERO,
+            arrived_bytes: 0,
+            sent_bytes: 0,
+            arrived: 0,
+            lost: 0,
+            round_trips: 0,
+            least: None,
+        }
+    }
+
+    /// Share of its packets that were lost.
+    pub(super) fn loss(&self) -> f64 {
+        f64::from(self.lost) / f64::from((self.lost + self.arrived).max(1))
+    }
+}
+
+impl Total {
+    pub(super) fn add(&mut self, epoch: &Epoch) {
+        self.length += epoch.length;
+        self.arrived_bytes += epoch.arrived_bytes;
+        self.sent_bytes += epoch.sent_bytes;
+        self.arrived += epoch.arrived;
+        self.lost += epoch.lost;
+    }
+
+    pub(super) fn packets(&self) -> u32 {
+        self.arrived + self.lost
+    }
+
+    pub(super) fn bytes_per_s(&self, bytes: usize) -> f64 {
+        bytes as f64 / self.length.as_s_f64().max(1e-6)
+    }
+}
