@@ -165,12 +165,15 @@ pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
     }
 }
 
+/// What a node answered, in words, or why there is no answer.
+type Asked = Result<String, Failed>;
+
 impl Asking {
     fn ask(
         &self,
         node: &str,
         work: impl FnOnce(&mut ParameterClient) -> Result<String, Failed>,
-    ) -> Result<Result<String, Failed>, Box<dyn Error>> {
+    ) -> Result<Asked, Box<dyn Error>> {
         ServiceTopics::of(&format!("{node}/set_parameters_atomically"))?;
         let own = self.swarm.join("param")?;
         let mut client = own.parameter_client(node, self.seconds)?;

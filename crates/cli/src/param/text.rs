@@ -107,8 +107,11 @@ fn put(map: &mut Map<String, Value>, name: &str, value: &ParameterValue) -> bool
     }
 }
 
+/// A parameter of a file: its name and its value.
+pub(super) type Named = (String, Value);
+
 /// The parameters in a file that are meant for a node: by its name, or for any node.
-pub(super) fn flat(text: &str, node: &str) -> Result<Vec<(String, Value)>, String> {
+pub(super) fn flat(text: &str, node: &str) -> Result<Vec<Named>, String> {
     let whole: Value =
         serde_saphyr::from_str(text).map_err(|error| format!("it is no YAML: {}", first_line(&error)))?;
     let node = format!("/{}", node.trim_matches('/'));
