@@ -76,7 +76,7 @@ function drawChart(canvas, lines, options) {
   }
   for (const line of lines) {
     c.strokeStyle = line.colour.startsWith('--') ? colour(line.colour) : line.colour;
-    c.lineWidth = line.width || 1.6;
+    c.lineWidth = line.width || 1.6; c.lineJoin = 'round';
     c.beginPath();
     line.points.forEach(([x, y], index) => (index ? c.lineTo(px(x), py(y)) : c.moveTo(px(x), py(y))));
     c.stroke();

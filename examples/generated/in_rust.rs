@@ -25,7 +25,7 @@ fn state(number: u32, place: &mut FieldsInPlace<'_, '_, State>) {
     for (which, joint) in joint.iter_mut().enumerate().take((number % 4) as usize) {
         *joint = which as f32 + number as f32 / 4.0;
     }
-    set_field!(place, State, is_even, u8::from(number % 2 == 0));
+    set_field!(place, State, is_even, u8::from(number.is_multiple_of(2)));
     set_field!(place, State, number, number);
     set_field!(place, State, position, [at, -at / 2.0, at / 4.0]);
     set_field!(place, State, joints, (number % 4) as u8);

@@ -41,10 +41,11 @@ from noctule._native import (
     WaitSet,
 )
 from noctule.dispatch import Dispatcher, Waiting, wait
-from noctule.message import TypedPublisher, TypedSample, TypedSubscriber, f32, f64, i8, i16, i32, i64, message
+from noctule.message import f32, f64, i8, i16, i32, i64, message
 from noctule.message import bound, description, dtype, name, type_hash, u8, u16, u32, u64
 from noctule.request import TypedClient, TypedServer
 from noctule.sync import UNKNOWN_OFFSET_NS, Estimates, Pieces, State, Verdict, align, replay
+from noctule.typed import TypedPublisher, TypedSample, TypedSubscriber
 
 __all__ = [
     "UNKNOWN_OFFSET_NS",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from noctule._native import Sample, Subscriber, WaitSet
-from noctule.message import TypedSample, TypedSubscriber
+from noctule.typed import TypedSample, TypedSubscriber
 
 _Wait = Literal["block", "spin", "hybrid"]
 

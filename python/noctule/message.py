@@ -17,13 +17,11 @@ NumPy; ``Annotated[..., n]`` is an array of fixed length, ``Annotated[..., noctu
 import dataclasses
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated, Any, Generic, Self, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 import numpy as np
-
-from noctule._native import Age, Node, NoctuleError, Publisher, Sample, SampleInfo, Statistics, Subscriber
 
 i8 = Annotated[int, "i8"]
 i16 = Annotated[int, "i16"]
@@ -437,18 +435,18 @@ def message(type_name: str) -> Callable[[type[T]], type[T]]:
 
 def type_name(cls: type) -> str:
     """Name of a message's type: ``package/Type``."""
-    return _definition(cls).type_name
+    return definition(cls).type_name
 
 
 def type_hash(cls: type) -> int:
     """Hash of a message's definition, as discovery compares it."""
-    return _definition(cls).hash
+    return definition(cls).hash
 
 
 def description(cls: type) -> str:
     """A message's definition as text, for who asks what its samples are made of; see ``Node.describe``."""
     types: dict[str, str] = {}
-    _definition(cls).describe(types)
+    definition(cls).describe(types)
     return "".join(types.values())
 
 
@@ -458,7 +456,7 @@ def dtype(cls: type) -> np.dtype[np.void]:
     ``np.frombuffer(sample, noctule.dtype(State))[0]`` is a sample of a plain topic where it lies, while ``sample`` lives.
     Raises ``ValueError`` for a message that holds a text or a sequence.
     """
-    kind = _definition(cls)
+    kind = definition(cls)
     if not kind.plain:
         raise ValueError(f"{kind.type_name} has no plain layout: it holds a text or a sequence")
     return kind.dtype()
@@ -466,13 +464,13 @@ def dtype(cls: type) -> np.dtype[np.void]:
 
 def formats(cls: type) -> tuple[str, ...]:
     """Formats a message can be written in here: ``msgpack`` and ``cbor`` need the packages ``msgpack`` and ``cbor2``."""
-    plain = ("plain",) if _definition(cls).plain else ()
+    plain = ("plain",) if definition(cls).plain else ()
     return ("cdr", *plain, "json", *(name for name, package in _PACKAGES.items() if _is_there(package)))
 
 
 def encode(value: object, format: str = "cdr") -> bytes:
     """The bytes of a message. Raises ``ValueError`` for what the format cannot express."""
-    kind = _definition(type(value))
+    kind = definition(type(value))
     try:
         if format == "cdr":
             body = bytearray()
@@ -494,7 +492,7 @@ def encode(value: object, format: str = "cdr") -> bytes:
 
 def decode(cls: type[T], buffer: bytes, format: str = "cdr") -> T:
     """The message of these bytes. Raises ``ValueError`` if they are none."""
-    kind = _definition(cls)
+    kind = definition(cls)
     try:
         if format == "cdr":
             if buffer[:2] not in (b"\0\0", b"\0\1") or len(buffer) < 4:
@@ -545,104 +543,9 @@ def _package(format: str) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any
     return getattr(package, encode_name), getattr(package, decode_name)
 
 
-def _definition(cls: type) -> _Struct:
+def definition(cls: type) -> _Struct:
+    """What a message is made of; for the modules of this package."""
     kind = getattr(cls, "__noctule__", None)
     if not isinstance(kind, _Struct):
         raise TypeError(f"{cls.__name__} is no message; put @noctule.message('package/Type') before it")
     return kind
-
-
-class TypedSample(Generic[T]):
-    """A value, and what is known of it."""
-
-    def __init__(self, value: T, info: SampleInfo, age: Age | None) -> None:
-        self.value = value
-        self.info = info
-        self.age = age
-
-    def __repr__(self) -> str:
-        return f"TypedSample({self.value!r}, age={self.age!r})"
-
-
-class TypedPublisher(Generic[T]):
-    """Publishes messages of one class: ``TypedPublisher(node, "pose", Pose)``; further settings as ``Node.publisher``."""
-
-    def __init__(self, node: Node, topic: str, cls: type[T], *, format: str = "cdr", **settings: Any) -> None:
-        kind = _definition(cls)
-        if format not in formats(cls):
-            raise ValueError(f"{kind.type_name} has no format {format}; choose one of {', '.join(formats(cls))}")
-        self._cls, self._format = cls, format
-        node.describe(description(cls))
-        self.publisher: Publisher = node.publisher(
-            topic, type_name=kind.type_name, type_hash=kind.hash, format=format, **settings
-        )
-
-    def publish(self, value: T, source_time_ns: int | None = None) -> None:
-        """Publish a value, true now or at ``source_time_ns``. Raises ``ValueError`` for what cannot be expressed."""
-        if not isinstance(value, self._cls):
-            raise TypeError(f"{type(value).__name__} is no {self._cls.__name__}")
-        self.publisher.publish(encode(value, self._format), source_time_ns)
-
-    def close(self) -> None:
-        """Tell the others that it is gone."""
-        self.publisher.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
-
-
-class TypedSubscriber(Generic[T]):
-    """Receives messages of one class: ``TypedSubscriber(node, "pose", Pose)``; further settings as ``Node.subscriber``.
-
-    A publisher of another type, another definition of it, or in a format that is not there, is reported on both sides. What
-    is no value raises ``NoctuleError`` and is counted in ``undecodable``; the next call goes on with the next sample.
-    """
-
-    def __init__(self, node: Node, topic: str, cls: type[T], **settings: Any) -> None:
-        kind = _definition(cls)
-        self._cls = cls
-        self.undecodable = 0
-        node.describe(description(cls))
-        self.subscriber: Subscriber = node.subscriber(
-            topic, type_name=kind.type_name, type_hash=kind.hash, formats=formats(cls), **settings
-        )
-
-    def receive(self, timeout: float | None = None) -> TypedSample[T] | None:
-        """Wait for the next value, as ``Subscriber.receive``."""
-        sample = self.subscriber.receive(timeout)
-        return None if sample is None else self.decode(sample)
-
-    def take(self) -> TypedSample[T] | None:
-        """The next value if there is one, else ``None``."""
-        sample = self.subscriber.take()
-        return None if sample is None else self.decode(sample)
-
-    def decode(self, sample: Sample) -> TypedSample[T]:
-        """The value of a sample of this topic."""
-        try:
-            value = decode(self._cls, bytes(sample), sample.info.format or "bytes")
-        except ValueError as error:
-            self.undecodable += 1
-            raise NoctuleError(f"topic {self.subscriber.topic}: {error}") from error
-        return TypedSample(value, sample.info, sample.age)
-
-    def statistics(self) -> Statistics:
-        """What was seen of the topic so far."""
-        return self.subscriber.statistics()
-
-    def close(self) -> None:
-        """Tell the others that it is gone, and end a wait in another thread."""
-        self.subscriber.close()
-
-    def __iter__(self) -> Iterator[TypedSample[T]]:
-        while (sample := self.receive()) is not None:
-            yield sample
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()

@@ -14,16 +14,19 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyTuple};
 use crate::argument::{NoctuleError, closed, not_opened};
 use crate::request::{NoReplyError, not_served};
 
+/// One of them, and the node that it needs.
+type OnNode<T> = (T, Arc<noctule::Node>);
+
 /// The parameters of a node, which other programs read and set while this is open. Made by ``Node.parameters``. Any thread may use it.
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct Parameters {
-    open: Mutex<Option<Arc<(Served, Arc<noctule::Node>)>>>,
+    open: Mutex<Option<Arc<OnNode<Served>>>>,
 }
 
 /// Reads and sets the parameters of another node. Made by ``Node.parameter_client``. One thread at a time may use it.
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct ParameterClient {
-    open: Mutex<Option<(Asking, Arc<noctule::Node>)>>,
+    open: Mutex<Option<OnNode<Asking>>>,
 }
 
 pub(crate) fn not_there(error: &ParametersError) -> PyErr {
@@ -164,7 +167,7 @@ impl Parameters {
         Parameters { open: Mutex::new(Some(Arc::new((parameters, node)))) }
     }
 
-    fn open(&self) -> PyResult<Arc<(Served, Arc<noctule::Node>)>> {
+    fn open(&self) -> PyResult<Arc<OnNode<Served>>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.clone().ok_or_else(|| closed("set of parameters"))
     }

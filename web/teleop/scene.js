@@ -118,7 +118,7 @@ class Scene {
   }
 
   line(c, at, points, style, width, dash) {
-    c.strokeStyle = style; c.lineWidth = width; c.setLineDash(dash); c.lineCap = 'butt';
+    c.strokeStyle = style; c.lineWidth = width; c.setLineDash(dash); c.lineCap = 'butt'; c.lineJoin = 'round';
     c.beginPath();
     points.forEach((point, index) => { const [x, y] = at(point); if (index) c.lineTo(x, y); else c.moveTo(x, y); });
     c.stroke(); c.setLineDash([]);

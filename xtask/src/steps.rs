@@ -196,6 +196,7 @@ fn sanitizer(name: &str) -> Result<(), String> {
 fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
     let mut failures = Vec::new();
     let mut passed = 0;
+    let mut times_s = Vec::new();
     for (step, work) in lists.iter().copied().flatten() {
         println!("── {step} ──");
         let start = std::time::Instant::now();
@@ -209,7 +210,12 @@ fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
                 failures.push(*step);
             }
         }
+        times_s.push((start.elapsed().as_secs_f64(), *step));
     }
+    times_s.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let longest: Vec<String> =
+        times_s.iter().map(|(seconds, step)| format!("{step} {seconds:.0} s")).collect();
+    println!("{name}: by length: {}", longest.join(", "));
     println!("{name}: {passed} passed, {} failed", failures.len());
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
 }

@@ -124,6 +124,12 @@ const BANNED_TEXT: &[Banned] = &[
     Banned { text: "time.sleep(", extensions: &["py"], way_out: "wait for the event itself" },
     Banned { text: "tokio::time::sleep", extensions: &["rs"], way_out: "wait for the event itself" },
     Banned { text: "#[ignore]", extensions: &["rs"], way_out: "give a reason: #[ignore = \"…\"]" },
+    Banned {
+        text: "/// …",
+        extensions: &["rs"],
+        way_out: "say the whole sentence: it is read without the one before",
+    },
+    Banned { text: "/// See the module", extensions: &["rs"], way_out: "say what the item is" },
     Banned { text: "console.log(", extensions: &["js"], way_out: "remove it" },
 ];
 

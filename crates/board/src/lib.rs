@@ -173,7 +173,7 @@ impl<T: ?Sized> Drop for Shared<T> {
     }
 }
 
-/// See the module.
+/// A client of `c/noctule_client.h` and the memory it works in.
 pub struct Client {
     /// `noctule_client_t`; words, so that it is aligned.
     state: Box<[u64]>,

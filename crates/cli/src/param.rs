@@ -39,7 +39,7 @@ pub(crate) enum Command {
         /// The node, such as /arm
         node: String,
         /// The parameter
-        name: String,
+        parameter: String,
         #[command(flatten)]
         asking: Asking,
     },
@@ -48,7 +48,7 @@ pub(crate) enum Command {
         /// The node, such as /arm
         node: String,
         /// The parameter
-        name: String,
+        parameter: String,
         /// As YAML or JSON: 0.5, true, text, '[1, 2]'
         #[arg(allow_hyphen_values = true)]
         value: String,
@@ -127,10 +127,10 @@ pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
     let result = match command {
         Command::List { node: None, asking } => return list_all(asking),
         Command::List { node: Some(node), asking } => asking.ask(node, |client| list(asking, client)),
-        Command::Get { node, name, asking } => asking.ask(node, |client| get(asking, client, name)),
-        Command::Set { node, name, value, asking } => {
+        Command::Get { node, parameter, asking } => asking.ask(node, |client| get(asking, client, parameter)),
+        Command::Set { node, parameter, value, asking } => {
             let value = text::parsed(value)?;
-            asking.ask(node, |client| set(client, node, &[(name.clone(), value)]))
+            asking.ask(node, |client| set(client, node, &[(parameter.clone(), value)]))
         }
         Command::Describe { node, names, asking } => {
             asking.ask(node, |client| describe(asking, client, names))
@@ -165,12 +165,15 @@ pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
     }
 }
 
+/// What a node answered, in words, or why there is no answer.
+type Asked = Result<String, Failed>;
+
 impl Asking {
     fn ask(
         &self,
         node: &str,
         work: impl FnOnce(&mut ParameterClient) -> Result<String, Failed>,
-    ) -> Result<Result<String, Failed>, Box<dyn Error>> {
+    ) -> Result<Asked, Box<dyn Error>> {
         ServiceTopics::of(&format!("{node}/set_parameters_atomically"))?;
         let own = self.swarm.join("param")?;
         let mut client = own.parameter_client(node, self.seconds)?;

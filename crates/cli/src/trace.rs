@@ -181,11 +181,17 @@ fn tell(story: &mut [(f64, String, Event)]) -> String {
     let began = story.first().map_or(0.0, |(at, ..)| *at);
     let mut text = String::new();
     for (at, link, event) in story {
-        let sentence = format!("{:>+10.3} ms  {link}  {event}", *at - began);
+        let sentence = format!("{:>+10.3} ms  {}  {event}", *at - began, short(link));
         text += &sentence;
         text.push('\n');
     }
     text
+}
+
+/// A link with the first eight digits of each node's number.
+fn short(link: &str) -> String {
+    let nodes = link.split('→').map(|node| node.chars().take(8).collect::<String>());
+    nodes.collect::<Vec<_>>().join("→")
 }
 
 fn sum_up(accounts: &BTreeMap<Writer, Account>) -> String {

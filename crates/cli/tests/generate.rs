@@ -128,15 +128,17 @@ fn a_system_is_generated_once_and_a_stale_folder_is_exit_code_one() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("nothing writes /goal"));
 }
 
-/// The tele-operation's own messages are generated: whoever changes a definition or a template runs the generator again.
+/// The project's own messages are generated: whoever changes a definition or a template runs the generator again.
 #[test]
-fn the_messages_of_the_tele_operation_are_what_the_generator_writes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../teleop");
-    let output = generate(&folder, &["topics.toml", "--out", "generated", "--check"], "");
-    let sentence = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "in crates/teleop: noctule gen topics.toml --out generated\n{sentence}"
-    );
+fn messages_of_the_project_are_what_the_generator_writes() {
+    for crate_name in ["teleop", "gateway", "fcu"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(crate_name);
+        let output = generate(&folder, &["topics.toml", "--out", "generated", "--check"], "");
+        let sentence = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "in crates/{crate_name}: noctule gen topics.toml --out generated\n{sentence}"
+        );
+    }
 }

@@ -84,6 +84,7 @@ fn parameters_are_listed_shown_set_dumped_and_loaded() {
 fn what_does_not_fit_is_two_and_what_does_not_answer_is_one() {
     let domain = domain(1);
     let (_parameters, _node) = arm(domain);
+    let long = "x".repeat(300);
     for (words, sentence) in [
         (&["set", "/arm", "joint.speed", "3"][..], "can be 0 to 2"),
         (&["set", "/arm", "joint.speed", "fast"], "is no value of type {double}"),
@@ -92,7 +93,7 @@ fn what_does_not_fit_is_two_and_what_does_not_answer_is_one() {
         (&["describe", "/arm", "nothing"], "is not declared"),
         (&["set", "/arm", "count", "{"], "neither JSON nor YAML"),
         (&["load", "/arm", "/nothing.yaml"], "/nothing.yaml"),
-        (&["list", &"x".repeat(300)], "1 to 243 bytes"),
+        (&["list", long.as_str()], "1 to 243 bytes"),
     ] {
         let (code, out, error) = run(&[words, &["--seconds", "60"]].concat(), domain);
         assert_eq!((code, out.as_str(), error.lines().count()), (Some(2), "", 1), "{words:?} {error}");

@@ -10,9 +10,9 @@ use noctule_lab::trace::TraceRow;
 const SETTLING_S: f64 = 60.0;
 /// "Good enough to use": the error that [`Accuracy::time_to_100us_s`] waits for.
 const USABLE_NS: f64 = 100_000.0;
-/// The truth has been stepped where it changes by more than this …
+/// The truth has been stepped where it changes by more than this, [`STEP_PPM`] added.
 const STEP_NS: f64 = 1_000_000.0;
-/// … plus this much per second between two exchanges, which a slewed clock may really do.
+/// How much a slewed clock may change between two exchanges, ppm of the time between them.
 const STEP_PPM: f64 = 2_000.0;
 /// The true drift is the slope of the truth over this long either side.
 const SLOPE_S: f64 = 5.0;

@@ -25,9 +25,9 @@ use noctule_lab::trace::TraceRow;
 /// What the server's clock does, but for the moment of its step.
 const DRIFT_PPM: u32 = 50;
 const STEP_MS: u32 = 20;
-/// Errors count from this long after the start and after the step …
+/// Errors count from this long after the start and after the step, or [`SETTLING_PART`] if that is less.
 const SETTLING_S: f64 = 60.0;
-/// … or, in a short run, from this part of the time between the two.
+/// The part of the time between start and step after which errors count in a short run.
 const SETTLING_PART: f64 = 0.2;
 
 /// One of the four runs.

@@ -19,7 +19,7 @@ use crate::route::{Routes, statuses};
 use crate::rules::Rules;
 pub use crate::services::ServiceStatus;
 use crate::services::plan::{ServicePlan, plan_services};
-use crate::services::{ServiceRoutes, service_statuses};
+use crate::services::{ListedServices, ServiceRoutes};
 use crate::shared::{RouteError, Shared};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
 use crate::type_hashes::TypeHashes;
@@ -97,6 +97,7 @@ pub struct BridgeStatus {
 #[derive(Debug)]
 pub struct Bridge {
     shared: Arc<Shared>,
+    services: ListedServices,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -121,10 +122,11 @@ impl Bridge {
         let node = Node::builder(&node_name(config.domain, &id)).domain(config.bus_domain).open()?;
         let shared = Arc::new(Shared::new(node, participant));
         other_domain.iter().for_each(|notice| shared.notice_once(notice));
-        let mut planner = Planner::new(&shared, config.rules)?;
+        let services = ListedServices::default();
+        let mut planner = Planner::new(&shared, config.rules, services.clone())?;
         let thread = thread::Builder::new().name("noctule-dds".to_owned());
         let thread = thread.spawn(move || planner.work()).map_err(BridgeError::System)?;
-        Ok(Bridge { shared, thread: Some(thread) })
+        Ok(Bridge { shared, services, thread: Some(thread) })
     }
 
     /// What goes on.
@@ -132,7 +134,7 @@ impl Bridge {
         let inside = self.shared.lock();
         let (participants, is_standby) = (inside.participants, inside.is_standby);
         let (routes, ros_nodes) = (statuses(&inside.routes), inside.ros_nodes.clone());
-        let services = service_statuses(&inside.services);
+        let services = self.services.statuses();
         BridgeStatus { participants, is_standby, routes, services, ros_nodes }
     }
 
@@ -164,6 +166,7 @@ struct Planner {
     rules: Rules,
     routes: Routes,
     services: ServiceRoutes,
+    listed: ListedServices,
     graph: RosGraph,
     hashes: TypeHashes,
     start: Instant,
@@ -185,12 +188,23 @@ struct Seen {
 }
 
 impl Planner {
-    fn new(shared: &Arc<Shared>, rules: Rules) -> Result<Planner, RouteError> {
+    fn new(shared: &Arc<Shared>, rules: Rules, listed: ListedServices) -> Result<Planner, RouteError> {
         let (shared, routes) = (Arc::clone(shared), Routes::start(shared)?);
         let services = ServiceRoutes::new(&shared);
         let graph = RosGraph::open(&shared.participant)?;
         let (hashes, start, seen) = (TypeHashes::default(), Instant::now(), Seen::default());
-        Ok(Planner { shared, rules, routes, services, graph, hashes, start, seen, is_complete: false })
+        Ok(Planner {
+            shared,
+            rules,
+            routes,
+            services,
+            listed,
+            graph,
+            hashes,
+            start,
+            seen,
+            is_complete: false,
+        })
     }
 
     /// Until it is to end.
@@ -265,9 +279,8 @@ impl Planner {
         }
         wanted.faults.iter().chain(&services.faults).for_each(|fault| shared.notice_once(fault));
         self.is_complete = self.routes.follow(&wanted) & self.services.follow(&services.routes);
-        let mut inside = shared.lock();
-        (inside.routes, inside.services) = (self.routes.listed(), self.services.listed());
-        drop(inside);
+        shared.lock().routes = self.routes.listed();
+        self.listed.set(self.services.listed());
         let nodes = if standby.is_none() && seen.has_settled { self.bus_nodes() } else { Vec::new() };
         if let Err(error) = self.graph.write(&self.shared, &nodes) {
             self.is_complete = false;

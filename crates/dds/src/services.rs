@@ -24,6 +24,6 @@ mod status;
 #[cfg(feature = "cyclone")]
 pub(crate) use routes::ServiceRoutes;
 #[cfg(feature = "cyclone")]
-pub use status::ServiceStatus;
+pub(crate) use status::ListedServices;
 #[cfg(feature = "cyclone")]
-pub(crate) use status::{CountedService, service_statuses};
+pub use status::ServiceStatus;

@@ -10,7 +10,6 @@ use noctule::{Node, NodeError};
 
 use crate::counters::Counted;
 use crate::cyclone::{DdsError, Participant};
-use crate::services::CountedService;
 use crate::sibling_bridges::{ParticipantId, SiblingBridges};
 
 /// Notices that wait to be read.
@@ -57,7 +56,6 @@ pub(crate) struct Inside {
     /// Another bridge does the work.
     pub(crate) is_standby: bool,
     pub(crate) routes: Vec<Counted>,
-    pub(crate) services: Vec<CountedService>,
     /// Names of ROS 2's nodes.
     pub(crate) ros_nodes: Vec<String>,
 }

@@ -45,25 +45,25 @@ const START_MS: [i64; 4] = [0, 30, 120, 400];
 const CHANGE_SPACING: Span = Span::from_ms(100);
 /// Between a change and its announcement, so that several changes travel together.
 const GATHER: Span = Span::from_ms(2);
-/// Answers to newcomers are spread over this for each node known …
+/// Answers to newcomers are spread over this for each node known, within [`SPREAD_LIMITS`].
 const SPREAD_PER_NODE: Span = Span::from_us(500);
-/// … within these limits, and two of them are that long apart but at least …
+/// The least and the most time over which answers to newcomers are spread.
 const SPREAD_LIMITS: (Span, Span) = (Span::from_ms(2), Span::from_s(1));
-/// … so long, as are all hellos before their time.
+/// Answers to newcomers, and hellos before their time, are at least this far apart.
 const HELLO_SPACING: Span = Span::from_ms(25);
 /// Pages may be right behind the hello that announces them: wait so long before asking.
 const PATIENCE: Span = Span::from_ms(10);
 /// Between questions in vain, doubled each time up to 32-fold.
 const ASK_AGAIN: Span = Span::from_ms(50);
-/// A node is asked whether it is there when its lifetime has so much left …
+/// A node is probed when its lifetime has so much left.
 const PROBE_BEFORE: Span = Span::from_ms(1_600);
-/// … and again after this.
+/// A probe is repeated after this.
 const PROBE_AGAIN: Span = Span::from_ms(200);
 /// A hello that promises a longer life than this is believed no longer.
 const LIFETIME_MAX: Span = Span::from_s(60);
-/// Of more nodes than this …
+/// With more nodes than this, lifetimes are extended by [`LIFETIME_PART`].
 const FEW_NODES: usize = 8;
-/// … a node is believed longer by this part of its lifetime for each doubling.
+/// For each doubling of the number of nodes beyond [`FEW_NODES`], a lifetime is longer by this part of itself.
 const LIFETIME_PART: i64 = 12;
 /// A timer is put off when it has less than this left.
 const TIMER_SLACK: Span = Span::from_s(1);

@@ -213,8 +213,9 @@ fn ros_odometry(pose: &Odometry, stamp: Time) -> ros::Odometry {
         stamp,
     );
     for axis in 0..3 {
-        odometry.pose.covariance[axis][axis] = pose.position_std_m.powi(2);
-        odometry.pose.covariance[axis + 3][axis + 3] = pose.attitude_std_rad.powi(2);
+        // On the diagonal of six by six.
+        odometry.pose.covariance[axis * 7] = pose.position_std_m.powi(2);
+        odometry.pose.covariance[(axis + 3) * 7] = pose.attitude_std_rad.powi(2);
     }
     odometry
 }

@@ -1,34 +1,17 @@
-//! The two messages of the loop, as PX4 defines them (`px4_msgs`): inertial samples out, poses in.
+//! The two messages of the loop, as PX4 defines them (`px4_msgs`): inertial samples out, poses in. Times are in µs of
+//! the clock of who sends them. Types are generated from `msg` by `noctule gen topics.toml --out generated`; a test holds them against it.
 
 use noctule_flight::sensors::Odometry;
 use noctule_flight::{Attitude, ImuSample, Vector};
 use noctule_timebase::Instant;
-use serde::{Deserialize, Serialize};
 
-/// `px4_msgs/msg/SensorCombined`; times in µs of the controller's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SensorCombined {
-    /// When the sample ended.
-    pub timestamp: u64,
-    /// Mean angular rate, rad/s, front-right-down.
-    pub gyro_rad: [f32; 3],
-    /// Length of the interval, µs.
-    pub gyro_integral_dt: u32,
-    /// Accelerometer's time less `timestamp`, µs.
-    pub accelerometer_timestamp_relative: i32,
-    /// Mean specific force, m/s², front-right-down.
-    pub accelerometer_m_s2: [f32; 3],
-    /// Length of the interval, µs.
-    pub accelerometer_integral_dt: u32,
-    /// Axes that were out of range.
-    pub accelerometer_clipping: u8,
-    /// Axes that were out of range.
-    pub gyro_clipping: u8,
-    /// Counts calibrations.
-    pub accel_calibration_count: u8,
-    /// Counts calibrations.
-    pub gyro_calibration_count: u8,
-}
+pub use generated::px4_msgs::msg::{SensorCombined, VehicleOdometry};
+
+// Types that the generator writes are public, and some of them nobody outside of this module needs.
+#[allow(unreachable_pub)]
+#[rustfmt::skip]
+#[path = "../generated/rust/mod.rs"]
+mod generated;
 
 impl SensorCombined {
     /// The message of a sample.
@@ -45,48 +28,16 @@ impl SensorCombined {
     }
 }
 
-/// `px4_msgs/msg/VehicleOdometry`; times in µs of the clock of who sends it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct VehicleOdometry {
-    /// When it was sent.
-    pub timestamp: u64,
-    /// When it was true.
-    pub timestamp_sample: u64,
-    /// 1: north-east-down.
-    pub pose_frame: u8,
-    /// m.
-    pub position: [f32; 3],
-    /// From body to world, real part first.
-    pub q: [f32; 4],
-    /// 1: north-east-down.
-    pub velocity_frame: u8,
-    /// m/s; not a number: unknown.
-    pub velocity: [f32; 3],
-    /// rad/s; not a number: unknown.
-    pub angular_velocity: [f32; 3],
-    /// m².
-    pub position_variance: [f32; 3],
-    /// rad².
-    pub orientation_variance: [f32; 3],
-    /// m²/s².
-    pub velocity_variance: [f32; 3],
-    /// Counts resets of the sender's estimate.
-    pub reset_counter: u8,
-    /// Of the estimate, 0 unknown, to 100.
-    pub quality: i8,
-}
-
 /// The message of a pose that was true at `sample_us`, sent at `sent_us`.
 pub fn pose_message(pose: &Odometry, sample_us: u64, sent_us: u64) -> VehicleOdometry {
-    const NORTH_EAST_DOWN: u8 = 1;
     let q = pose.attitude.quaternion();
     VehicleOdometry {
         timestamp: sent_us,
         timestamp_sample: sample_us,
-        pose_frame: NORTH_EAST_DOWN,
+        pose_frame: VehicleOdometry::POSE_FRAME_NED,
         position: floats(&pose.position_m),
         q: [q.w, q.i, q.j, q.k].map(|value| value as f32),
-        velocity_frame: NORTH_EAST_DOWN,
+        velocity_frame: VehicleOdometry::VELOCITY_FRAME_NED,
         velocity: [f32::NAN; 3],
         angular_velocity: [f32::NAN; 3],
         position_variance: [(pose.position_std_m * pose.position_std_m) as f32; 3],
@@ -128,6 +79,14 @@ mod tests {
     use noctule_formats::{decode_cdr, encode_cdr};
 
     use super::*;
+
+    #[test]
+    fn definitions_are_those_of_px4() {
+        let known = include_str!("../../../vectors/rihs01.json");
+        for hash in [SensorCombined::RIHS01, VehicleOdometry::RIHS01] {
+            assert!(known.contains(hash), "{hash}");
+        }
+    }
 
     #[test]
     fn messages_are_as_long_as_the_autopilots() {

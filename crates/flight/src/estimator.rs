@@ -79,7 +79,7 @@ pub struct EstimatorCounters {
     pub clock_jumps: u64,
 }
 
-/// See the module.
+/// Estimates position, velocity and attitude at a delayed horizon.
 #[derive(Clone, Debug)]
 pub struct Estimator {
     config: EstimatorConfig,

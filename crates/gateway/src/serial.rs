@@ -38,9 +38,9 @@ const READ_BYTES: usize = 4096;
 const STAMP_FRAME_BYTES: u32 = 39;
 /// Bytes of a frame that acknowledges.
 const ACKNOWLEDGEMENT_FRAME_BYTES: u32 = 20;
-/// An acknowledgement waits this long for an answer to go first …
+/// An acknowledgement waits this long for an answer to go first, if it takes at least [`HOLD_WORTH`] on the line.
 const HOLD: Span = Span::from_us(500);
-/// … where it takes at least this long itself: up to 200,000 baud. On faster lines there is little to win for one more
+/// The least time on the line of an acknowledgement that waits: up to 200,000 baud. On faster lines there is little to win for one more
 /// wake-up.
 const HOLD_WORTH: Span = Span::from_ms(1);
 /// How fast a UART may be that is still understood, in percent of its nominal speed: the least that is known of its

@@ -18,9 +18,9 @@ use crate::statistics::{LatencySummary, order_statistic};
 use crate::trial::{NodeResult, Trial};
 use crate::validity::Invalid;
 
-/// A sender may end this much later than scheduled, as a share of the trial's length …
+/// A sender may end this much later than scheduled, as a share of the trial's length.
 const RATE_TOLERANCE: f64 = 0.01;
-/// … or this long, whichever is more: in a short trial 1 % is less than one time slice.
+/// The least tolerance, ns: in a short trial 1 % is less than one time slice.
 const RATE_TOLERANCE_NS: f64 = 2e6;
 
 /// Judges one trial. `outcome` is the fault if the trial did not complete.

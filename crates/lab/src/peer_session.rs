@@ -22,9 +22,9 @@ use crate::trial::{NodeResult, NodeSettings, Settings};
 /// Discovery of a foreign middleware may take seconds; nothing healthy takes this long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Beyond the time it was given, a node may need this long to finish and write its record …
+/// Beyond the time it was given, a node may need this long to finish and write its record.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
-/// … and across an emulated link, where megabytes in a sender's buffers take their time.
+/// The same across an emulated link, where megabytes in a sender's buffers take their time.
 const FINISH_TIMEOUT_ACROSS: Duration = Duration::from_secs(30);
 /// Across a link that may lose, so long a silence ends a receiver: TCP's fourth time-out in a row comes 3 s after what it last
 /// received.

@@ -77,9 +77,9 @@ pub struct CellPlan {
     pub messages: u64,
     /// Times to measure.
     pub trials: u32,
-    /// Warm-up, at most this many messages …
+    /// The most messages of the warm-up.
     pub warm_up_messages: u64,
-    /// … and this long.
+    /// The longest warm-up, ms.
     pub warm_up_ms: u64,
     /// Messages on the way at once.
     pub window: u64,

@@ -95,13 +95,13 @@ pub struct Published {
     pub value: String,
     /// Where it stands.
     pub source: String,
-    /// The fact it is to stand beside, e.g. `encode_ns`, in cells …
+    /// The fact it is shown beside, e.g. `encode_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fact: Option<String>,
-    /// … of this format …
+    /// Only in cells of this format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// … and this payload.
+    /// Only in cells of this payload, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
 }

@@ -18,15 +18,15 @@ pub struct ClockModel {
     pub offset: Span,
     /// Constant relative drift in ppm: positive means the remote clock is fast.
     pub drift_ppm: f64,
-    /// Temperature: a sine of this amplitude in ppm …
+    /// Temperature: a sine of this amplitude, ppm.
     pub wave_ppm: f64,
-    /// … and this period in seconds.
+    /// Period of that sine, seconds.
     pub wave_period_s: f64,
     /// Random walk of the drift: its standard deviation after one second, in ppm.
     pub walk_ppm: f64,
-    /// A slew after boot: this many ppm …
+    /// A slew after boot, ppm.
     pub slew_ppm: f64,
-    /// … for this many seconds.
+    /// Length of that slew, seconds.
     pub slew_s: f64,
     /// Sudden changes of the offset.
     pub steps: Vec<Step>,

@@ -17,7 +17,7 @@ const COUNTS: usize = ((AGE_BITS - OCTAVE_BITS + 1) as usize) << OCTAVE_BITS;
 /// Memory of a histogram that has counted something: 9,472 bytes.
 pub const AGE_HISTOGRAM_BYTES: usize = COUNTS * size_of::<u32>();
 
-/// See the module. Without any age it has no memory.
+/// Counts ages in log-linear buckets. Without any age it has no memory.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct AgeHistogram {
     counts: Vec<u32>,

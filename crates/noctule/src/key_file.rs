@@ -19,7 +19,7 @@ const LOOK_AGAIN: Span = Span::from_s(1);
 /// What changes when a file is written or replaced: device, number, length, seconds and nanoseconds of its time.
 type Stamp = (u64, u64, u64, i64, i64);
 
-/// See the module.
+/// A key file, its keys as last read, and when it is read again.
 #[derive(Debug)]
 pub(crate) struct KeyFile {
     path: PathBuf,

@@ -53,7 +53,7 @@ pub struct DescriptionCounters {
     pub not_kept: u64,
 }
 
-/// See the module.
+/// The definitions of this node's types, and the answers of others.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptions {
     own: BTreeMap<u64, Arc<TypeDescription>>,

@@ -10,7 +10,7 @@ const LEAD_NS: i64 = 100_000;
 pub(crate) struct Schedule {
     first_ns: i64,
     period_ns: f64,
-    /// … but it spins at most a quarter of the period, or it would never sleep.
+    /// Time before a scheduled send from which it spins, ns: at most a quarter of the period, or it would never sleep.
     pub(crate) lead_ns: i64,
 }
 

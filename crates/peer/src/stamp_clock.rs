@@ -10,7 +10,7 @@ use noctule_timebase::Instant;
 /// Marker of what a node's clock shows.
 enum Shown {}
 
-/// See the module's head. The default is `CLOCK_MONOTONIC`.
+/// The clock that a node stamps with. The default is `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StampClock {
     artificial: Option<LocalClock>,

@@ -31,7 +31,7 @@ impl Reading {
     }
 }
 
-/// See the module.
+/// What both sides know of each other's numbers.
 #[derive(Debug)]
 pub(crate) struct Association {
     session: u32,

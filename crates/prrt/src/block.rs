@@ -18,7 +18,7 @@ const PARITY_MAX: u8 = 127;
 const MANY_SYMBOLS: usize = 8;
 const NEWS_BUNDLED: Span = Span::from_us(500);
 
-/// See the module.
+/// The symbols of one block, and what is known of each.
 #[derive(Debug)]
 pub(crate) struct Block {
     /// By when it must arrive.

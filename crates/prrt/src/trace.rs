@@ -408,7 +408,14 @@ impl fmt::Display for Event {
             Event::RepairWithheld { part, why } => {
                 write!(out, "no repair is sent for {part}: it {}", why.sentence())
             }
-            Event::Received { part, why, .. } => write!(out, "arrives ({part}): it {}", why.sentence()),
+            Event::Received { part, why, .. } => {
+                let what = match why {
+                    Sending::First => "",
+                    Sending::Retransmission => ", a repair packet",
+                    Sending::Parity => ", parity",
+                };
+                write!(out, "arrives ({part}{what})")
+            }
             Event::Discarded { part, why } => write!(out, "{part} is discarded: it {}", why.sentence()),
             Event::Recovered { part } => write!(out, "{part} is recovered from parity"),
             Event::Delivered { part } => write!(out, "{part} is delivered"),

@@ -27,9 +27,9 @@ use crate::vehicle::{Limits, shortened};
 
 /// Nearest neighbours that are looked at; those beyond are counted.
 pub const NEIGHBOURS_MAX: usize = 64;
-/// With an uncertainty above this share of the distance, a neighbour is looked for at the sides, too, …
+/// With an uncertainty above this share of the distance, a neighbour is looked for at the sides, too.
 const WIDE: f64 = 0.2;
-/// … and above this one everywhere.
+/// With an uncertainty above this share of the distance, it is looked for everywhere.
 const COVERED: f64 = 0.95;
 /// The fastest command while a neighbour may be anywhere, m/s.
 const CREEP_M_S: f64 = 0.2;
@@ -45,9 +45,9 @@ const EDGES: [(f64, f64); 6] = [
 /// Speed with which one that is too near is left, per metre that it is too near, 1/s.
 const RETREAT_PER_S: f64 = 1.0;
 
-/// A drone that wants to fly faster than this, m/s, …
+/// A drone is blocked if it wants to fly faster than this, m/s, and may not.
 const BLOCKED_M_S: f64 = 0.3;
-/// … and may only at less than this share of it is blocked.
+/// It may not if it is allowed less than this share of the wanted speed.
 const BLOCKED_SHARE: f64 = 0.1;
 
 /// Distances and times.

@@ -8,9 +8,9 @@ use noctule_netsim::air::{Air, AirSpec, Frame, HEADERS_BYTES, RadioSpec, Rate, R
 use noctule_swarm::rate::{PERIOD, RateControl, RateLimits};
 use noctule_timebase::{Instant, Span};
 
-/// Stations of the first group and length of its messages, …
+/// Stations of the first group and length of its messages, bytes.
 const FIRST: (usize, usize) = (20, 80);
-/// … and of the second.
+/// The same of the second group.
 const SECOND: (usize, usize) = (10, 400);
 const GROUPS: usize = FIRST.0 + SECOND.0;
 /// Sends to the next one.

@@ -28,11 +28,11 @@ pub const WINDOW_MAX: usize = 16;
 pub const WAITING_MAX: usize = 64;
 
 /// The client is asked what it has when it was silent for so long, or for four round trips if that is less: on a line
-/// with noise the last of a window, or its acknowledgement, is lost every few milliseconds …
+/// with noise the last of a window, or its acknowledgement, is lost every few milliseconds.
 const HEARTBEAT_FIRST: Span = Span::from_ms(60);
-/// … but not for less than this, which a busy machine needs to answer …
+/// The least time before a heartbeat: a busy machine needs it to answer.
 const HEARTBEAT_LEAST: Span = Span::from_ms(10);
-/// … and doubled each time, up to this.
+/// The time before a heartbeat doubles with each, up to this.
 const HEARTBEAT_LAST: Span = Span::from_s(1);
 /// A message is not repeated sooner than this, however often it is asked for.
 const REPEAT_LEAST: Span = Span::from_ms(4);

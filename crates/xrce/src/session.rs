@@ -33,11 +33,11 @@ pub const BEST_EFFORT_MAX: usize = 64;
 const DEPARTURES_MAX: usize = 8;
 /// Events that wait for [`Agent::poll_event`](crate::Agent::poll_event).
 pub const EVENTS_MAX: usize = 1 << 14;
-/// Silence after which a client is asked whether it is there …
+/// Silence after which a client is asked whether it is there.
 const ASK_AFTER: Span = Span::from_s(10);
-/// … again after so much …
+/// The question is repeated after this.
 const ASK_AGAIN: Span = Span::from_s(5);
-/// … and given up.
+/// Silence after which a client is given up.
 const SILENCE_MAX: Span = Span::from_s(30);
 
 /// The network does not keep a copy of a message for longer, and no client starts again so soon.

@@ -16,9 +16,14 @@ const DEPTH_MAX: usize = 64;
 pub(super) fn parsed(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|_| {
         serde_saphyr::from_str(text).map_err(|error| {
-            format!("the value is neither JSON nor YAML: {error}; write e.g. 0.5 or '[1, 2]'")
+            format!("the value is neither JSON nor YAML: {}; write e.g. 0.5 or '[1, 2]'", first_line(&error))
         })
     })
+}
+
+/// Of an error that also shows where.
+fn first_line(error: &impl ToString) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// The value of this kind that is meant.
@@ -102,9 +107,13 @@ fn put(map: &mut Map<String, Value>, name: &str, value: &ParameterValue) -> bool
     }
 }
 
+/// A parameter of a file: its name and its value.
+pub(super) type Named = (String, Value);
+
 /// The parameters in a file that are meant for a node: by its name, or for any node.
-pub(super) fn flat(text: &str, node: &str) -> Result<Vec<(String, Value)>, String> {
-    let whole: Value = serde_saphyr::from_str(text).map_err(|error| format!("it is no YAML: {error}"))?;
+pub(super) fn flat(text: &str, node: &str) -> Result<Vec<Named>, String> {
+    let whole: Value =
+        serde_saphyr::from_str(text).map_err(|error| format!("it is no YAML: {}", first_line(&error)))?;
     let node = format!("/{}", node.trim_matches('/'));
     let nodes = whole.as_object().ok_or_else(|| shape(&node))?;
     let mut values = Vec::new();

@@ -4,6 +4,7 @@
 //! `docs/spec/topics.md`.
 
 pub mod check;
+mod names;
 mod parse;
 mod services;
 mod table;

@@ -5,13 +5,12 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
+use super::names::{Filled, check_name, ends, type_name};
 use super::table::{Table, duration_ns, whole};
 use super::{
-    Language, PROGRAMS_MAX, Program, Qos, Reliability, System, TOPIC_NAME_BYTES_MAX, TOPICS_MAX, Topic,
-    services, unknown_word,
+    Language, PROGRAMS_MAX, Program, Qos, Reliability, System, TOPICS_MAX, Topic, services, unknown_word,
 };
 use crate::diagnostic::{Fault, Faults, Place, Source};
-use crate::model::TypeName;
 use crate::rosidl::rules;
 
 const QOS_KEYS: &str = "reliability, keep_last, durability, deadline, lifespan, tolerable_loss_ppm";
@@ -149,8 +148,6 @@ fn program(name: &str, mut table: Table<'_>, faults: &mut Faults) -> Result<Prog
     Ok(Program { name: name.to_owned(), language, baud, budget_bytes_per_s, place })
 }
 
-/// Puts the words of a group in the place of their placeholders.
-type Filled<'a> = &'a dyn Fn(&str) -> String;
 /// Words that stand for placeholders.
 type Expansion<'a> = BTreeMap<&'a str, &'a str>;
 
@@ -271,70 +268,6 @@ fn topic(
         place,
         type_place,
     })
-}
-
-pub(super) fn check_name(name: &str, place: &Place) -> Result<(), Fault> {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'/';
-    let parts = name.strip_prefix('/').unwrap_or(name);
-    let is_name = name.len() <= TOPIC_NAME_BYTES_MAX
-        && name.bytes().all(is_letter)
-        && !parts
-            .split('/')
-            .any(|part| part.is_empty() || part.starts_with(|first: char| first.is_ascii_digit()));
-    if is_name {
-        return Ok(());
-    }
-    let help = if name.contains(['{', '}']) {
-        "a placeholder is replaced only in a group that names its words under expand".to_owned()
-    } else {
-        format!(
-            "a topic's name has parts of letters, digits and _, none of which begins with a digit, / between them, and at most {TOPIC_NAME_BYTES_MAX} bytes"
-        )
-    };
-    Err(Fault::at(place.clone(), format!("\"{name}\" is not a name that a topic may have")).help(help))
-}
-
-/// `pkg/msg/Name`, or without `msg`.
-pub(super) fn type_name(text: &str) -> Option<TypeName> {
-    match text.split('/').collect::<Vec<_>>().as_slice() {
-        [package, name] if !package.is_empty() && !name.is_empty() => {
-            Some(TypeName::ros(package, "msg", name))
-        }
-        [package, kind, name] if ![package, kind, name].iter().any(|part| part.is_empty()) => {
-            Some(TypeName::new(text))
-        }
-        _ => None,
-    }
-}
-
-/// Indices of the programs at one end of a topic.
-pub(super) fn ends(
-    table: &mut Table<'_>,
-    key: &str,
-    filled: Filled<'_>,
-    (programs, faults): (&[Program], &mut Faults),
-) -> Result<Vec<usize>, Fault> {
-    let mut found: Vec<usize> = Vec::new();
-    for (text, span) in table.texts(key)? {
-        let name = filled(text);
-        match programs.iter().position(|program| program.name == name) {
-            Some(index) if found.contains(&index) => {
-                faults.push(
-                    Fault::at(table.at(span), format!("{name} is named twice in {key}")).help("remove one"),
-                );
-            }
-            Some(index) => found.push(index),
-            None => {
-                let what = format!("{name} is none of the programs");
-                let help = format!(
-                    "write {name} = {{ language = \"rust\" }} under [programs], or \"external\" if it is not generated"
-                );
-                faults.push(Fault::at(table.at(span), what).help(help));
-            }
-        }
-    }
-    found.sort_unstable();
-    Ok(found)
 }
 
 fn qos(table: &mut Table<'_>, defaults: Qos) -> Result<Qos, Fault> {

@@ -1,6 +1,6 @@
 //! `[services]` of `topics.toml`: which program answers which requests, and who sends them.
 
-use super::parse::{check_name, ends, type_name};
+use super::names::{check_name, ends, type_name};
 use super::table::{Table, duration_ns};
 use super::{Language, Service, System};
 use crate::diagnostic::{Fault, Faults};

@@ -191,17 +191,26 @@ fn what_does_not_fit_together_is_refused() {
             ["drive writes 304000 bytes a second, and its line carries 73728", "topics.toml:7"],
         ),
         (
-            "[topics.\"/a\"]\ntype = \"p/Text\"\nplain = true\nfrom = [\"console\"]\nto = [\"control\"]\n".to_owned(),
+            "[topics.\"/a\"]\ntype = \"p/Text\"\nplain = true\nfrom = [\"console\"]\nto = [\"control\"]\n"
+                .to_owned(),
             ["p/msg/Text cannot be plain: ", "arrays of a fixed length"],
         ),
         (
-            "[topics.\"/a\"]\ntype = \"p/Pose\"\nplain = true\nfrom = [\"drive\"]\nto = [\"control\"]\n".to_owned(),
+            "[topics.\"/a\"]\ntype = \"p/Pose\"\nplain = true\nfrom = [\"drive\"]\nto = [\"control\"]\n"
+                .to_owned(),
             ["/a is plain, and drive, in mcu, understands CDR alone", "remove plain = true"],
         ),
         (
             format!("[topics.\"/a\"]\ntype = \"p/Pose\"\nplain = \"yes\"\n{topic}"),
             ["plain of topic /a is no truth value", "topics.toml:10"],
         ),
+    ]);
+}
+
+#[test]
+fn services_that_do_not_fit_are_refused() {
+    let topic = ENDS;
+    assert_faults([
         (
             "[services.\"/a\"]\ntype = \"p/srv/Go\"\nclients = [\"control\"]\n".to_owned(),
             ["nothing serves /a", "name a program in servers"],

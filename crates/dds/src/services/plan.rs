@@ -53,6 +53,8 @@ pub struct ServicePlan {
 struct Ends<'a> {
     dds: [Vec<&'a DdsEndpoint>; 2],
     bus: [Vec<&'a KnownEndpoint>; 2],
+    /// The least hash that nodes of the bus, clients included, name for a type. A reader with a hash is served only by a writer with the same.
+    hashes: BTreeMap<&'a str, u64>,
 }
 
 /// Whether a participant is Fast DDS's: there a request's identity lies outside of the message (PID_RELATED_SAMPLE_IDENTITY), which
@@ -80,6 +82,12 @@ pub fn plan_services(
         if let Some((service, end)) = server_end(&known.endpoint.topic, known.endpoint.kind) {
             services.entry(service).or_default().bus[end].push(known);
         }
+        let endpoint = &known.endpoint;
+        if let Some((service, _)) = end_of(&endpoint.topic).filter(|_| endpoint.type_hash != 0) {
+            let hashes = &mut services.entry(service).or_default().hashes;
+            let least = hashes.entry(&endpoint.type_name).or_insert(u64::MAX);
+            *least = endpoint.type_hash.min(*least);
+        }
     }
     let mut plan = ServicePlan::default();
     for (service, ends) in services.iter().filter(|(service, _)| rules.allow(service)) {
@@ -100,13 +108,17 @@ pub fn plan_services(
 
 /// The service of a topic whose endpoint may be a server's, and which of a server's two ends it is.
 fn server_end(topic: &str, kind: EndpointKind) -> Option<(String, usize)> {
-    match kind {
-        EndpointKind::Reader => Some((ServiceTopics::service_of(topic)?, 0)),
-        EndpointKind::Writer => {
-            let name = topic.strip_prefix("rr/")?.strip_suffix("Reply")?;
-            (!name.is_empty()).then(|| (format!("/{name}"), 1))
-        }
+    let written = usize::from(kind == EndpointKind::Writer);
+    end_of(topic).filter(|(_, end)| *end == written)
+}
+
+/// The service of a topic, and whether that has its requests, 0, or its replies, 1.
+fn end_of(topic: &str) -> Option<(String, usize)> {
+    if let Some(service) = ServiceTopics::service_of(topic) {
+        return Some((service, 0));
     }
+    let name = topic.strip_prefix("rr/")?.strip_suffix("Reply")?;
+    (!name.is_empty()).then(|| (format!("/{name}"), 1))
 }
 
 impl<'a> Ends<'a> {
@@ -129,7 +141,7 @@ impl<'a> Ends<'a> {
                  another name"
                 .to_owned()),
             // Another bridge offers a server of its network: each offers its own.
-            (false, _) => dds_route(service, &in_dds, &self.types_of_bus()).map(Some),
+            (false, _) => dds_route(service, &in_dds, &self.hashes).map(Some),
         }
     }
 
@@ -160,24 +172,17 @@ impl<'a> Ends<'a> {
         };
         [of(0), of(1)]
     }
-
-    fn types_of_bus(&self) -> BTreeMap<String, u64> {
-        let all = self.bus.iter().flatten().map(|known| &known.endpoint);
-        all.filter(|endpoint| endpoint.type_hash != 0)
-            .map(|endpoint| (endpoint.type_name.clone(), endpoint.type_hash))
-            .collect()
-    }
 }
 
 fn dds_route(
     service: &str,
     ends: &[Vec<&DdsEndpoint>; 2],
-    of_bus: &BTreeMap<String, u64>,
+    of_bus: &BTreeMap<&str, u64>,
 ) -> Result<ServiceRoute, String> {
     let one = |ends: &[&DdsEndpoint]| -> Result<(TypeRef, Option<String>), String> {
         let names: BTreeSet<String> = ends.iter().map(|endpoint| bus_type(&endpoint.type_name)).collect();
         let name = one_type(names)?;
-        let hash = of_bus.get(&name).copied().unwrap_or_default();
+        let hash = of_bus.get(name.as_str()).copied().unwrap_or_default();
         let rihs01 = ends.iter().filter_map(|endpoint| endpoint.rihs01.clone()).min();
         Ok((TypeRef { name, hash }, rihs01))
     };

@@ -67,6 +67,16 @@ fn a_server_of_one_side_is_offered_on_the_other() {
 }
 
 #[test]
+fn a_client_of_the_bus_with_a_hash_of_the_types_finds_them_at_the_server() {
+    let mut client = on_bus(4, "tool", "/add");
+    (client[0].endpoint.kind, client[1].endpoint.kind) = (EndpointKind::Writer, EndpointKind::Reader);
+    let plan = planned(&[in_dds(CYCLONE, 1, "/add")], &[client]);
+    let [route] = &plan.routes[..] else { panic!("{plan:?}") };
+    assert_eq!((route.types.request.hash, route.types.response.hash), (7, 8));
+    assert_eq!(route.direction, Direction::FromDds);
+}
+
+#[test]
 fn a_client_alone_and_half_a_server_are_nothing() {
     let [reads, writes] = in_dds(CYCLONE, 1, "/add");
     let [elsewhere, _] = in_dds(CYCLONE, 2, "/add");

@@ -17,8 +17,9 @@ use crate::plan::Direction;
 use crate::shared::{RouteError, Shared};
 use crate::user_data::{self, user_data};
 
-/// HISTORY of requests and replies in DDS, as ROS 2 has it for services.
-const DEPTH: u32 = 10;
+/// HISTORY of requests and replies in DDS. ROS 2 has 10 for its own; a bridge has those of many clients at once, and what KEEP_LAST drops before it
+/// is acknowledged is lost.
+const DEPTH: u32 = 1000;
 /// Longest request or response that passes, in bytes.
 const MESSAGE_BYTES_MAX: u32 = 256 << 10;
 

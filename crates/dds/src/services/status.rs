@@ -1,7 +1,7 @@
 //! What went through a service and what did not.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::plan::ServiceRoute;
 
@@ -41,8 +41,22 @@ pub struct ServiceStatus {
 /// A service and what is counted of it.
 pub(crate) type CountedService = (Arc<ServiceRoute>, Arc<ServiceCounters>);
 
+/// Those that are exchanged now, for the planning thread and who asks for the status.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListedServices(Arc<Mutex<Vec<CountedService>>>);
+
+impl ListedServices {
+    pub(crate) fn set(&self, services: Vec<CountedService>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = services;
+    }
+
+    pub(crate) fn statuses(&self) -> Vec<ServiceStatus> {
+        service_statuses(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// What there is to say about each.
-pub(crate) fn service_statuses(services: &[CountedService]) -> Vec<ServiceStatus> {
+fn service_statuses(services: &[CountedService]) -> Vec<ServiceStatus> {
     let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let status = |(route, counters): &CountedService| ServiceStatus {
         route: ServiceRoute::clone(route),

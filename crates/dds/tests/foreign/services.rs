@@ -128,14 +128,14 @@ fn clients_on_cyclone_call_a_server_of_the_bus_and_each_gets_its_own_replies() {
         assert!(caller.end());
     }
     let mut told = String::new();
-    client(&node, PATIENCE).call(&Add { a: -1, b: 0 }).unwrap();
-    serving.join().unwrap();
     let report = report_until(&bridge, "all calls", |report| {
         told.push_str(report["notice"].as_str().unwrap_or_default());
         of_service(report).is_some_and(|service| service["replies"] == 40)
     });
     assert_eq!(of_service(&report).unwrap()["way"], "to_dds");
     assert_eq!(told, "");
+    client(&node, PATIENCE).call(&Add { a: -1, b: 0 }).unwrap();
+    serving.join().unwrap();
     report_until(&bridge, "that the server is gone", |report| report["services"] == json!([]));
     assert!(bridge.end());
 }

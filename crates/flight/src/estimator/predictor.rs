@@ -23,7 +23,7 @@ pub(super) struct Raw {
     attitude: Attitude,
 }
 
-/// See the module.
+/// Carries the delayed estimate to the present by the inertial samples since.
 #[derive(Clone, Debug)]
 pub(super) struct Predictor {
     now: State,

@@ -147,12 +147,12 @@ impl Bridge {
         bridge.spawn("mavlink", move || read(&shared, &line, outlets))?;
         bridge.forward(pose, |sample, node| {
             let pose: ros::PoseStamped = decode_cdr(&sample.to_vec()).ok()?;
-            let time_usec = time_usec(pose.header.stamp, sample, node);
+            let time_usec = time_usec(&pose.header.stamp, sample, node);
             Some(MavMessage::VISION_POSITION_ESTIMATE(ros::vision_from_pose(&pose.pose, time_usec)))
         })?;
         bridge.forward(odometry, |sample, node| {
             let odometry: ros::Odometry = decode_cdr(&sample.to_vec()).ok()?;
-            let time_usec = time_usec(odometry.header.stamp, sample, node);
+            let time_usec = time_usec(&odometry.header.stamp, sample, node);
             Some(MavMessage::ODOMETRY(ros::odometry_to_mavlink(&odometry, time_usec)))
         })?;
         Ok(bridge)
@@ -426,7 +426,7 @@ fn wall_clock(at: Instant<Local>, now: Instant<Local>) -> Time {
 }
 
 /// When a sample was true, in µs of our clock: by its header if that is plausible, else by its publisher.
-fn time_usec(stamp: Time, sample: &Sample, node: &Node) -> u64 {
+fn time_usec(stamp: &Time, sample: &Sample, node: &Node) -> u64 {
     let now = node.now();
     let ago = Span::from_ns(three_clocks().realtime_ns.saturating_sub(stamp.ns()));
     let time = match ago.abs() <= STAMP_MAX {

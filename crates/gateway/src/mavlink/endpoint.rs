@@ -115,7 +115,7 @@ struct Peer {
     next_sequence: u8,
 }
 
-/// See the module.
+/// One side of a MAVLink link: frames and the time in, frames and messages out.
 #[derive(Debug)]
 pub struct Endpoint {
     identity: Identity,

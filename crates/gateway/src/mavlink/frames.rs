@@ -71,7 +71,7 @@ enum Front {
     Noise,
 }
 
-/// See the module.
+/// Finds MAVLink frames in the bytes of a serial line, or in datagrams.
 #[derive(Debug, Default)]
 pub struct Frames {
     waiting: VecDeque<u8>,

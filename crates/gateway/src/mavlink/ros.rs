@@ -2,25 +2,30 @@
 //!
 //! MAVLink's autopilots count in north-east-down and front-right-down, ROS in east-north-up and
 //! front-left-up (REP 103). Both changes are half turns, so nothing is lost on the way there and back.
-//! Topic names, types and units are MAVROS's, so that what reads its topics reads ours.
+//! Topic names, types and units are MAVROS's, so that what reads its topics reads ours. Types are generated from `msg` by
+//! `noctule gen topics.toml --out generated`; a test holds them against it.
 
 use mavlink::dialects::common::{
     HIGHRES_IMU_DATA, MavEstimatorType, MavFrame, ODOMETRY_DATA, RAW_IMU_DATA, VISION_POSITION_ESTIMATE_DATA,
 };
-use serde::{Deserialize, Serialize};
+
+pub use generated::builtin_interfaces::msg::Time;
+pub use generated::geometry_msgs::msg::{
+    Point, Pose, PoseStamped, PoseWithCovariance, Quaternion, Twist, TwistWithCovariance, Vector3,
+};
+pub use generated::nav_msgs::msg::Odometry;
+pub use generated::sensor_msgs::msg::Imu;
+pub use generated::std_msgs::msg::Header;
+
+// Types that the generator writes are public, and some of them nobody outside of this module needs.
+#[allow(unreachable_pub)]
+#[rustfmt::skip]
+#[path = "../../generated/rust/mod.rs"]
+mod generated;
 
 /// Standard gravity, for accelerations given in thousandths of it, m/s².
 const MILLI_G_M_S2: f64 = 9.806_65e-3;
 const MILLIRADIAN: f64 = 1e-3;
-
-/// `builtin_interfaces/Time`: since the epoch of whatever clock the message names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Time {
-    /// Whole seconds.
-    pub sec: i32,
-    /// And nanoseconds, 0 to 999,999,999.
-    pub nanosec: u32,
-}
 
 impl Time {
     /// From nanoseconds; seconds that do not fit 32 bits are cut to them, as ROS 2 does.
@@ -29,128 +34,9 @@ impl Time {
     }
 
     /// In nanoseconds.
-    pub fn ns(self) -> i64 {
+    pub fn ns(&self) -> i64 {
         i64::from(self.sec) * 1_000_000_000 + i64::from(self.nanosec)
     }
-}
-
-/// `std_msgs/Header`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
-    /// When the content was true.
-    pub stamp: Time,
-    /// In which frame it is given.
-    pub frame_id: String,
-}
-
-/// `geometry_msgs/Vector3`, and `geometry_msgs/Point`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Vector3 {
-    /// East, or front.
-    pub x: f64,
-    /// North, or left.
-    pub y: f64,
-    /// Up.
-    pub z: f64,
-}
-
-/// `geometry_msgs/Quaternion`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Quaternion {
-    /// Vector part.
-    pub x: f64,
-    /// Vector part.
-    pub y: f64,
-    /// Vector part.
-    pub z: f64,
-    /// Real part.
-    pub w: f64,
-}
-
-impl Default for Quaternion {
-    fn default() -> Quaternion {
-        Quaternion { x: 0.0, y: 0.0, z: 0.0, w: 1.0 }
-    }
-}
-
-/// `geometry_msgs/Pose`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Pose {
-    /// m.
-    pub position: Vector3,
-    /// From body to world.
-    pub orientation: Quaternion,
-}
-
-/// `geometry_msgs/PoseStamped`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PoseStamped {
-    /// When and where.
-    pub header: Header,
-    /// The pose.
-    pub pose: Pose,
-}
-
-/// Six by six, row by row: x, y, z, and rotations about them.
-pub type Covariance6 = [[f64; 6]; 6];
-
-/// `geometry_msgs/PoseWithCovariance`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PoseWithCovariance {
-    /// The pose.
-    pub pose: Pose,
-    /// m², m·rad, rad²; all zero if unknown.
-    pub covariance: Covariance6,
-}
-
-/// `geometry_msgs/Twist`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Twist {
-    /// m/s.
-    pub linear: Vector3,
-    /// rad/s.
-    pub angular: Vector3,
-}
-
-/// `geometry_msgs/TwistWithCovariance`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TwistWithCovariance {
-    /// In the child frame.
-    pub twist: Twist,
-    /// All zero if unknown.
-    pub covariance: Covariance6,
-}
-
-/// `nav_msgs/Odometry`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Odometry {
-    /// When, and the frame of the pose.
-    pub header: Header,
-    /// The frame of the twist.
-    pub child_frame_id: String,
-    /// Where.
-    pub pose: PoseWithCovariance,
-    /// How fast.
-    pub twist: TwistWithCovariance,
-}
-
-/// `sensor_msgs/Imu`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Imu {
-    /// When, and the frame of the measurements.
-    pub header: Header,
-    /// Not measured: its covariance begins with −1.
-    pub orientation: Quaternion,
-    /// See [`Imu::orientation`].
-    pub orientation_covariance: [f64; 9],
-    /// rad/s.
-    pub angular_velocity: Vector3,
-    /// All zero: unknown.
-    pub angular_velocity_covariance: [f64; 9],
-    /// m/s², gravity's reaction included.
-    pub linear_acceleration: Vector3,
-    /// All zero: unknown.
-    pub linear_acceleration_covariance: [f64; 9],
 }
 
 /// `sensor_msgs/Imu` of a HIGHRES_IMU; `stamp` is its time in the reader's clock.
@@ -181,8 +67,8 @@ fn inertial(gyro: [f64; 3], accel: [f64; 3], stamp: Time) -> Imu {
 
 /// VISION_POSITION_ESTIMATE of a pose that was true at `time_usec` of our clock.
 pub fn vision_from_pose(pose: &Pose, time_usec: u64) -> VISION_POSITION_ESTIMATE_DATA {
-    let [x, y, z] = world_array(pose.position).map(|value| value as f32);
-    let [roll, pitch, yaw] = euler(turned(attitude(pose.orientation), HALF_TURN_WORLD, HALF_TURN_BODY));
+    let [x, y, z] = world_array(&pose.position).map(|value| value as f32);
+    let [roll, pitch, yaw] = euler(turned(attitude(&pose.orientation), HALF_TURN_WORLD, HALF_TURN_BODY));
     let mut estimate = VISION_POSITION_ESTIMATE_DATA { usec: time_usec, x, y, z, ..Default::default() };
     (estimate.roll, estimate.pitch, estimate.yaw) = (roll as f32, pitch as f32, yaw as f32);
     // Not a number in the first place: unknown.
@@ -194,10 +80,10 @@ pub fn vision_from_pose(pose: &Pose, time_usec: u64) -> VISION_POSITION_ESTIMATE
 ///
 /// ROS's odometry frame does not point north; MAVLink calls such a frame LOCAL_FRD.
 pub fn odometry_to_mavlink(odometry: &Odometry, time_usec: u64) -> ODOMETRY_DATA {
-    let Pose { position, orientation } = odometry.pose.pose;
+    let Pose { position, orientation } = &odometry.pose.pose;
     let [x, y, z] = world_array(position).map(|value| value as f32);
     let q = turned(attitude(orientation), HALF_TURN_WORLD, HALF_TURN_BODY).map(|value| value as f32);
-    let Twist { linear, angular } = odometry.twist.twist;
+    let Twist { linear, angular } = &odometry.twist.twist;
     let [vx, vy, vz] = body_array(linear).map(|value| value as f32);
     let [rollspeed, pitchspeed, yawspeed] = body_array(angular).map(|value| value as f32);
     ODOMETRY_DATA {
@@ -246,7 +132,7 @@ const HALF_TURN_WORLD: Attitude =
 /// Front-left-up ⇄ front-right-down: half a turn about the front.
 const HALF_TURN_BODY: Attitude = [0.0, 1.0, 0.0, 0.0];
 
-fn attitude(q: Quaternion) -> Attitude {
+fn attitude(q: &Quaternion) -> Attitude {
     [q.w, q.x, q.y, q.z]
 }
 
@@ -280,32 +166,35 @@ fn body([x, y, z]: [f64; 3]) -> Vector3 {
     Vector3 { x, y: -y, z: -z }
 }
 
-fn body_array(vector: Vector3) -> [f64; 3] {
+fn body_array(vector: &Vector3) -> [f64; 3] {
     [vector.x, -vector.y, -vector.z]
 }
 
-/// A vector of the other world frame; its own inverse.
-fn world([x, y, z]: [f64; 3]) -> Vector3 {
-    Vector3 { x: y, y: x, z: -z }
+/// A point of the other world frame; its own inverse.
+fn world([x, y, z]: [f64; 3]) -> Point {
+    Point { x: y, y: x, z: -z }
 }
 
-fn world_array(vector: Vector3) -> [f64; 3] {
-    [vector.y, vector.x, -vector.z]
+fn world_array(point: &Point) -> [f64; 3] {
+    [point.y, point.x, -point.z]
 }
+
+/// Rows, and columns, of a covariance.
+const AXES: usize = 6;
 
 /// The upper triangle, row by row, of a covariance whose axes are exchanged and turned round; not a
 /// number in the first place if it is unknown.
-fn packed(covariance: &Covariance6, axes: [usize; 3], signs: [f64; 3]) -> [f32; 21] {
+fn packed(covariance: &[f64; AXES * AXES], axes: [usize; 3], signs: [f64; 3]) -> [f32; 21] {
     let mut triangle = [0.0; 21];
-    if covariance[0][0] <= 0.0 {
+    if covariance[0] <= 0.0 {
         triangle[0] = f32::NAN;
         return triangle;
     }
     let axis = |index: usize| (axes[index % 3] + index / 3 * 3, signs[index % 3]);
-    let places = (0..6).flat_map(|row| (row..6).map(move |column| (row, column)));
+    let places = (0..AXES).flat_map(|row| (row..AXES).map(move |column| (row, column)));
     for (value, (row, column)) in triangle.iter_mut().zip(places) {
         let ((from_row, row_sign), (from_column, column_sign)) = (axis(row), axis(column));
-        *value = (row_sign * column_sign * covariance[from_row][from_column]) as f32;
+        *value = (row_sign * column_sign * covariance[from_row * AXES + from_column]) as f32;
     }
     triangle
 }
@@ -345,16 +234,29 @@ mod tests {
     #[test]
     fn variances_follow_their_axes() {
         let mut odometry = Odometry::default();
-        for axis in 0..6 {
-            odometry.pose.covariance[axis][axis] = axis as f64 + 1.0;
+        for axis in 0..AXES {
+            odometry.pose.covariance[axis * AXES + axis] = axis as f64 + 1.0;
         }
-        odometry.pose.covariance[0][2] = 0.5;
+        odometry.pose.covariance[2] = 0.5;
         let sent = odometry_to_mavlink(&odometry, 1).pose_covariance;
         // East's variance is now the second on the diagonal, north's the first.
         assert_eq!([sent[0], sent[6], sent[11], sent[15]], [2.0, 1.0, 3.0, 5.0]);
         // East with up is now east with down.
         assert_eq!(sent[7], -0.5);
         assert!(odometry_to_mavlink(&Odometry::default(), 1).velocity_covariance[0].is_nan());
+    }
+
+    #[test]
+    fn definitions_are_those_of_ros_2() {
+        let known = include_str!("../../../../vectors/rihs01.json");
+        let known: std::collections::BTreeMap<String, String> = serde_json::from_str(known).unwrap();
+        for (name, hash) in [
+            ("geometry_msgs/msg/PoseStamped", PoseStamped::RIHS01),
+            ("nav_msgs/msg/Odometry", Odometry::RIHS01),
+            ("sensor_msgs/msg/Imu", Imu::RIHS01),
+        ] {
+            assert_eq!(known[name], hash, "{name}");
+        }
     }
 
     #[test]
@@ -372,13 +274,13 @@ mod tests {
             prop_assume!(norm > 0.1);
             let [w, x, y, z] = q.map(|value| value / norm);
             let pose = Pose {
-                position: Vector3 { x: p[0], y: p[1], z: p[2] },
+                position: Point { x: p[0], y: p[1], z: p[2] },
                 orientation: Quaternion { x, y, z, w },
             };
-            let ros = Odometry { pose: PoseWithCovariance { pose, ..Default::default() }, ..Default::default() };
+            let ros = Odometry { pose: PoseWithCovariance { pose: pose.clone(), ..Default::default() }, ..Default::default() };
             let back = odometry_from_mavlink(&odometry_to_mavlink(&ros, 1), Time::default()).pose.pose;
             prop_assert!((back.position.x - p[0]).abs() + (back.position.y - p[1]).abs() < 1e-4);
-            let o = back.orientation;
+            let o = &back.orientation;
             let same = w * o.w + x * o.x + y * o.y + z * o.z;
             prop_assert!((same.abs() - 1.0).abs() < 1e-5, "{pose:?} {back:?}");
         }

@@ -17,7 +17,7 @@ const CDR_LE: [u8; 4] = [0, 1, 0, 0];
 /// A message that is missing keeps those on other topics waiting no longer than this.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// See the module.
+/// The node and the gateway that answer a board.
 pub(super) struct Companion {
     publishers: Vec<Publisher>,
     subscribers: Vec<Subscriber>,

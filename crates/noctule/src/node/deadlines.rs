@@ -13,7 +13,7 @@ use crate::notice::Notice;
 use crate::publisher::PublishedTopic;
 use crate::subscriber::SubscribedTopic;
 
-/// See the module.
+/// The watches of all endpoints with a DEADLINE.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
     watched: BTreeMap<EndpointId, (Topic, Watch)>,

@@ -18,7 +18,7 @@ const LISTED_FOR: Span = Span::from_ms(100);
 /// Longer datagrams are not discovery's.
 const BYTES_MAX: usize = noctule_discovery::DATAGRAM_BYTES_MAX + OVERHEAD_BYTES;
 
-/// See the module.
+/// Passes on what arrives at the well-known port to every node of this host.
 #[derive(Debug, Default)]
 pub(super) struct Door {
     others: Vec<Entry>,

@@ -22,9 +22,9 @@ use crate::clock::Raw;
 const HEAD: [u8; 5] = *b"NCTF\x01";
 const ASK: u8 = 1;
 const ANSWER: u8 = 2;
-/// A question is repeated after this, doubled each time …
+/// A question is repeated after this, doubled each time up to [`ASK_AGAIN_MAX`].
 const ASK_AGAIN: Span = Span::from_ms(20);
-/// … up to this.
+/// The longest time between two questions.
 const ASK_AGAIN_MAX: Span = Span::from_s(1);
 
 /// A writer and its node.

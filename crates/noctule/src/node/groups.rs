@@ -24,7 +24,7 @@ use crate::notice::Notice;
 /// Nodes of other hosts from which on a group is worth it.
 const READERS_MIN: usize = 2;
 
-/// See the module.
+/// The multicast streams that this node sends and receives.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     sending: BTreeMap<EndpointId, Sending>,

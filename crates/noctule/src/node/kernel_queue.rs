@@ -32,7 +32,7 @@ const CHECK_BYTES_BEHIND: usize = 1 << 10;
 /// Between two looks while it is at its limit.
 const CHECK_INTERVAL: (Span, Span) = (Span::from_us(200), Span::from_ms(2));
 
-/// See the module.
+/// The limit on bytes that wait in the kernel behind the node's own socket.
 #[derive(Debug)]
 pub(super) struct KernelQueue {
     limit_bytes: usize,

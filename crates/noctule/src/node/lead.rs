@@ -21,7 +21,7 @@ const TAKEN: u32 = 2;
 /// A socket that nobody has read for so long goes back to the thread.
 pub(super) const PATIENCE: Span = Span::from_ms(5);
 
-/// See the module.
+/// Which thread reads the node's own socket at present.
 #[derive(Debug)]
 pub(super) struct Lead {
     state: AtomicU32,

@@ -35,9 +35,10 @@ use arrival::{Arrival, take};
 const CONNECTIONS_LIMIT: usize = 1024;
 /// Questions that may be unanswered at once: few enough for the socket to hold them and the answers.
 const QUESTIONS_MAX: usize = 16;
-/// A node whose backlog is full is tried again after this, doubled each time …
+/// A node whose backlog is full is tried again after this, doubled each time,
+/// [`CONNECT_TRIES`] times.
 const CONNECT_AGAIN: Span = Span::from_ms(10);
-/// … so often: 2.5 s in all.
+/// Attempts to connect to a node whose backlog is full: 2.5 s in all.
 const CONNECT_TRIES: u32 = 8;
 /// The first token of a connection; those below belong to the node's own descriptors.
 pub(super) const FIRST_TOKEN: u64 = 16;

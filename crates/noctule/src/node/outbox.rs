@@ -40,7 +40,7 @@ pub struct SendCounters {
     pub failed: u64,
 }
 
-/// See the module.
+/// Datagrams between the state and the kernel.
 #[derive(Debug)]
 pub(super) struct Outbox {
     runs: Vec<Pending>,

@@ -13,7 +13,7 @@ use crate::clock::Raw;
 /// Between two notices on one topic and node: often enough to be seen, seldom enough not to fill a log.
 const NOTICE_INTERVAL: Span = Span::from_s(5);
 
-/// See the module.
+/// Counts samples given up for lack of capacity, and decides when the user is notified.
 #[derive(Debug, Default)]
 pub(super) struct Overload {
     paths: BTreeMap<(EndpointId, NodeId), Path>,

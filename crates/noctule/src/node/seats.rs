@@ -31,11 +31,11 @@ use super::state::{Partner, State, Wish, discovery_clock};
 use crate::clock::Raw;
 use crate::subscriber::{Change, Source};
 
-/// A node that does not yet receive what is asked of it is asked again after this, doubled each time …
+/// A node that does not yet receive what is asked of it is asked again after this, doubled each time.
 const ASK_AGAIN: Span = Span::from_ms(10);
-/// … so often; then it is not counted on …
+/// Questions to a node that does not receive; after the last it is avoided.
 const QUESTIONS_MAX: u32 = 4;
-/// … for so long.
+/// A node that did not answer [`QUESTIONS_MAX`] questions is not asked for this long.
 const AVOIDANCE: Span = Span::from_s(2);
 /// Who gives way waits until each writer's samples come where it goes; of one that is silent, for so long.
 const GIVING_WAY: Span = Span::from_s(1);
@@ -45,7 +45,7 @@ const TURN: Span = Span::from_ms(50);
 /// Rings of writers of other hosts, each with the newest sequence that had come here when it was granted.
 type Granted = BTreeMap<Partner, (Box<Source>, Option<u64>)>;
 
-/// See the module.
+/// From where one of our readers gets the samples of other hosts.
 #[derive(Debug, Default)]
 pub(super) struct Seat {
     place: Place,

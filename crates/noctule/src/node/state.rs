@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use noctule_discovery::{
     Discovery, Durability, Endpoint, EndpointId, EndpointKind, Event, Incompatible, Local as DiscoveryClock,
-    NodeId, Reason, Via, can_be_handed_on,
+    NodeId, Via, can_be_handed_on,
 };
 use noctule_prrt::Wish as LinkWish;
 use noctule_sys::clock::realtime_ns;
@@ -39,6 +39,7 @@ use crate::type_descriptions::Descriptions;
 mod budget;
 mod by_udp;
 mod figures;
+mod gone;
 mod network;
 
 use network::LimitWatch;
@@ -68,7 +69,7 @@ pub(super) enum Wish {
 /// An endpoint of another node, or of this one.
 pub(super) type Partner = (NodeId, EndpointId);
 
-/// See the module.
+/// What a node knows; its one lock holds all of it.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) discovery: Discovery,
@@ -321,8 +322,7 @@ impl State {
         push_notice(&mut self.notices, notice);
     }
 
-    /// Announces an endpoint; `None` if there is no room. Then put its topic into `publishers` or
-    /// `subscribers` and call [`settle`](State::settle), or its partners are not served.
+    /// Announces an endpoint; `None` if there is no room. Put its topic into `publishers` or `subscribers` and [`settle`](State::settle).
     pub(super) fn add(&mut self, endpoint: Endpoint, now: Instant<Raw>) -> Option<EndpointId> {
         let id = self.discovery.add(endpoint, discovery_clock(now))?;
         self.partners.insert(id, Vec::new());
@@ -413,24 +413,7 @@ impl State {
                 }
                 Event::AlsoAt { node, locator } => self.add_address(node, locator),
                 Event::Moved { node, locator } => self.handle_move(node, locator, now),
-                Event::Gone { node, reason } => {
-                    self.forget_relay(node);
-                    self.fallback.forget(node);
-                    if let Some(remote) = self.remotes.remove(&node) {
-                        self.wishes
-                            .extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
-                        self.pace_exchanges();
-                    }
-                    self.envelope.close_link(node);
-                    self.groups.forget(node);
-                    self.overload.forget(node);
-                    self.descriptions.forget(node);
-                    self.by_address.retain(|_, known| *known != node);
-                    self.wishes.push_back(Wish::Forget { node });
-                    if !matches!(reason, Reason::Left | Reason::Died | Reason::Displaced) {
-                        self.note(Notice::Gone { node, reason });
-                    }
-                }
+                Event::Gone { node, reason } => self.handle_gone(node, reason),
                 Event::Matched { local, node, remote } => self.matched(local, node, remote, now),
                 Event::Unmatched { local, node, remote } => self.unmatched(local, (node, remote)),
                 Event::Changed { local, node, remote } => self.address(local, node, &remote, now),

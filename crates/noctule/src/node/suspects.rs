@@ -14,7 +14,7 @@ use crate::clock::Raw;
 /// After which times a suspect is looked at again; then it is alive.
 const LOOK_AGAIN_MS: [i64; 4] = [1, 5, 20, 100];
 
-/// See the module.
+/// Nodes of this host whose connection has ended and that are not known to be gone.
 #[derive(Debug, Default)]
 pub(super) struct Suspects(BTreeMap<NodeId, Suspect>);
 

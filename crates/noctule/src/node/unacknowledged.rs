@@ -28,7 +28,7 @@ pub(super) const LOOK_AGAIN: u32 = 64;
 /// Between two notices.
 pub(super) const NOTICE_INTERVAL: Span = Span::from_s(60);
 
-/// See the module.
+/// The account of bytes that nodes of other hosts have still to acknowledge, with its limit.
 #[derive(Debug)]
 pub(super) struct Unacknowledged {
     pub(super) limit_bytes: usize,

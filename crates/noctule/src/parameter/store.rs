@@ -117,7 +117,7 @@ struct Declared {
     descriptor: ParameterDescriptor,
 }
 
-/// See the module.
+/// The parameters of one node, with their declarations.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     declared: BTreeMap<String, Declared>,

@@ -130,7 +130,7 @@ pub(crate) struct Copy {
     pub(crate) source: Option<SourceTime>,
 }
 
-/// See the module.
+/// The requests of one client that have no reply yet.
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     client: u64,

@@ -82,7 +82,7 @@ struct Known {
     forget_at: Instant<Local>,
 }
 
-/// See the module.
+/// The requests that one server executes or has executed.
 #[derive(Debug)]
 pub(crate) struct Remembered {
     server: u64,

@@ -19,7 +19,7 @@ use rustix::fd::OwnedFd;
 use super::{LOOK_AGAIN, SubscribedTopic, Subscriber};
 use crate::node::Shared;
 
-/// See the module.
+/// A file descriptor that becomes readable with the next sample.
 #[derive(Debug)]
 pub(super) struct Bell {
     order: Arc<Order>,

@@ -37,7 +37,7 @@ pub(crate) struct Passage {
     pub(crate) arrived_bytes: u64,
 }
 
-/// See the module.
+/// Estimates the capacity of a path by the dispersion of packet trains.
 #[derive(Debug, Default)]
 pub(crate) struct Bandwidth {
     first: Option<Passage>,

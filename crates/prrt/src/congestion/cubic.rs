@@ -11,7 +11,7 @@ const BETA: f64 = 0.7;
 /// Section 4.3: growth a round trip that shares with Reno as fairly as halving and one packet do.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// See the module.
+/// The state of CUBIC's window.
 #[derive(Debug)]
 pub(crate) struct Cubic {
     /// Where the last decrease began.

@@ -53,7 +53,7 @@ pub(crate) struct Sizes {
     pub(crate) envelope_bytes: usize,
 }
 
-/// See the module.
+/// Path MTU discovery of one path (RFC 8899).
 #[derive(Debug)]
 pub(crate) struct PathMtu {
     sizes: Sizes,

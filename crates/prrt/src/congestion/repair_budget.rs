@@ -17,7 +17,7 @@ const EXTRAS_SAVED_FIRST: f64 = 32.0;
 /// While so many are left they are spent freely.
 const EXTRAS_PLENTY: f64 = 64.0;
 
-/// See the module.
+/// The share of repairs that a stream may send, and what of it is left.
 #[derive(Debug)]
 pub(crate) struct RepairBudget {
     by_data: f64,

@@ -75,7 +75,7 @@ pub(crate) struct Arrived {
     pub(crate) packets: u32,
 }
 
-/// See the module.
+/// The congestion window and the pacing of reliable traffic.
 #[derive(Debug)]
 pub(crate) struct Window {
     limits: WindowLimits,

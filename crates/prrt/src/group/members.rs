@@ -33,7 +33,7 @@ const ALIKE: f64 = 0.8;
 /// Packets of which the time of sending is remembered.
 const TIMES_LIMIT: usize = 4_096;
 
-/// See the module.
+/// The receivers of one group, by their reports.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     members: BTreeMap<MemberId, Member>,

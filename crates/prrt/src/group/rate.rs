@@ -45,7 +45,7 @@ const NO_LIMIT: f64 = 1.2;
 /// Datagrams that may be saved up.
 const SAVED_MAX: f64 = 8.0;
 
-/// See the module.
+/// The rate limit of one group.
 #[derive(Debug)]
 pub(super) struct GroupRate {
     state: State,

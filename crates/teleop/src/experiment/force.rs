@@ -84,7 +84,7 @@ pub fn run(contact: &Contact, round_trip: Span) -> Reflected {
     let mut peaks = [0.0_f64; 2];
     for step in 0..steps {
         let now = Instant::from_ns(step as i64 * STEP.ns());
-        if step % STEPS_PER_COMMAND == 0 {
+        if step.is_multiple_of(STEPS_PER_COMMAND) {
             there.send(now, positions.len() as u64, MESSAGE_BYTES);
             positions.push(position_m);
         }

@@ -3,7 +3,7 @@
 use noctule_arm::analysis::{Margins, OpenLoop, View, margins, step_response};
 use noctule_arm::joint_loop::LoopConfig;
 
-use self::chart::{Axis, Chart, Circle, Mark};
+use self::chart::{Axis, Chart, Circle, Mark, Points};
 
 mod chart;
 
@@ -22,7 +22,7 @@ const HIGHEST_RAD_S: f64 = 20_000.0;
 struct Looked {
     /// Angular frequency in rad/s, and the open loop there: real part, imaginary part.
     response: Vec<(f64, f64, f64)>,
-    step: Vec<(f64, f64)>,
+    step: Points,
     margins: Margins,
 }
 
@@ -43,12 +43,12 @@ impl Looked {
         }
     }
 
-    fn gain_db(&self) -> Vec<(f64, f64)> {
+    fn gain_db(&self) -> Points {
         self.response.iter().map(|(omega, re, im)| (*omega, decibels(re.hypot(*im)))).collect()
     }
 
     /// Without leaps of a turn, degrees.
-    fn phase_deg(&self) -> Vec<(f64, f64)> {
+    fn phase_deg(&self) -> Points {
         let mut before: Option<f64> = None;
         let unwrapped = |(omega, re, im): &(f64, f64, f64)| {
             let raw = im.atan2(*re).to_degrees();
@@ -62,12 +62,12 @@ impl Looked {
     }
 
     /// The response and its mirror image, of negative frequencies.
-    fn nyquist(&self) -> Vec<(f64, f64)> {
+    fn nyquist(&self) -> Points {
         let mirrored = self.response.iter().rev().map(|(_, re, im)| (*re, -im));
         self.response.iter().map(|(_, re, im)| (*re, *im)).chain(mirrored).collect()
     }
 
-    fn nichols(&self) -> Vec<(f64, f64)> {
+    fn nichols(&self) -> Points {
         self.phase_deg().iter().zip(self.gain_db()).map(|((_, phase), (_, gain))| (*phase, gain)).collect()
     }
 }
@@ -79,13 +79,13 @@ fn decibels(ratio: f64) -> f64 {
 /// The picture of the loop, with these views of it side by side.
 pub(super) fn svg(config: &LoopConfig, views: &[(&'static str, View)]) -> String {
     let looked: Vec<Looked> = views.iter().map(|(_, view)| Looked::new(config, *view)).collect();
-    let lines = |of: fn(&Looked) -> Vec<(f64, f64)>| looked.iter().map(of).collect::<Vec<_>>();
+    let lines = |of: fn(&Looked) -> Points| looked.iter().map(of).collect::<Vec<_>>();
     let mut charts = vec![step(lines(|one| one.step.clone()))];
     charts.extend(bode(&looked, lines(Looked::gain_db), lines(Looked::phase_deg)));
     charts.extend(nyquist(&looked, lines(Looked::nyquist)));
     charts.push(Chart {
         title: "Nichols".into(),
-        caption: "Red: 0 dB and −180°; at −180° above it the gain may fall, below rise".into(),
+        caption: "At −180°, above 0 dB: how far the gain may fall; below: rise".into(),
         x: Axis::linear("phase, degrees", -300.0, -60.0),
         y: Axis::linear("gain, dB", -40.0, 60.0),
         lines: lines(Looked::nichols),
@@ -102,7 +102,7 @@ pub(super) fn svg(config: &LoopConfig, views: &[(&'static str, View)]) -> String
     chart::sheet(&title, &names, &charts)
 }
 
-fn step(lines: Vec<Vec<(f64, f64)>>) -> Chart {
+fn step(lines: Vec<Points>) -> Chart {
     let highest = lines.iter().flatten().map(|(_, value)| *value).fold(1.2, f64::max).min(3.0);
     Chart {
         title: "Step".into(),
@@ -115,7 +115,7 @@ fn step(lines: Vec<Vec<(f64, f64)>>) -> Chart {
     }
 }
 
-fn bode(looked: &[Looked], gains: Vec<Vec<(f64, f64)>>, phases: Vec<Vec<(f64, f64)>>) -> [Chart; 2] {
+fn bode(looked: &[Looked], gains: Vec<Points>, phases: Vec<Points>) -> [Chart; 2] {
     let frequency = || Axis::logarithmic("rad/s", LOWEST_RAD_S, HIGHEST_RAD_S);
     let of = |one: &Looked| one.margins.phase();
     let crossings = looked.iter().filter_map(of).map(|crossing| crossing.omega_rad_s);
@@ -149,7 +149,7 @@ fn bode(looked: &[Looked], gains: Vec<Vec<(f64, f64)>>, phases: Vec<Vec<(f64, f6
     [gain, phase]
 }
 
-fn nyquist(looked: &[Looked], lines: Vec<Vec<(f64, f64)>>) -> [Chart; 2] {
+fn nyquist(looked: &[Looked], lines: Vec<Points>) -> [Chart; 2] {
     let ms = looked.iter().map(|one| one.margins.ms).fold(1.0, f64::max);
     let circles = vec![
         Circle { middle: (0.0, 0.0), radius: 1.0, is_limit: false },
@@ -174,8 +174,8 @@ fn nyquist(looked: &[Looked], lines: Vec<Vec<(f64, f64)>>) -> [Chart; 2] {
         Some(crossing) => {
             let at = -10f64.powf(-crossing.margin / 20.0);
             let text = format!(
-                "The gain may fall by {:.2} dB: a crossing at {at:.2}, {:.2} rad/s",
-                -crossing.margin, crossing.omega_rad_s
+                "The gain may fall by {:.2} dB: a crossing at −{:.2}, {:.2} rad/s",
+                -crossing.margin, -at, crossing.omega_rad_s
             );
             (text, at)
         }

@@ -16,6 +16,11 @@ const LINES: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
 /// A line is broken where it is further outside than this many sizes of the chart.
 const FAR: f64 = 20.0;
 
+/// What a line goes through.
+pub(super) type Points = Vec<(f64, f64)>;
+/// From a value to px.
+type Position<'a> = &'a dyn Fn(f64) -> f64;
+
 /// A direction of a chart.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Axis {
@@ -82,7 +87,7 @@ pub(super) struct Chart {
     pub(super) caption: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
-    pub(super) lines: Vec<Vec<(f64, f64)>>,
+    pub(super) lines: Vec<Points>,
     /// Heights of horizontal lines.
     pub(super) rules: Vec<f64>,
     pub(super) circles: Vec<Circle>,
@@ -167,7 +172,7 @@ impl Chart {
     }
 
     /// Title, grid, numbers and names of the axes.
-    fn scales(&self, svg: &mut String, y_axis: &Axis, (px, py): (&dyn Fn(f64) -> f64, &dyn Fn(f64) -> f64)) {
+    fn scales(&self, svg: &mut String, y_axis: &Axis, (px, py): (Position<'_>, Position<'_>)) {
         let (left, right, top, bottom) = MARGIN;
         let (end_x, end_y) = (SIZE.0 - right, SIZE.1 - bottom);
         let _ = writeln!(
