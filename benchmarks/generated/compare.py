@@ -1,6 +1,6 @@
 """How long generators take for one package: noctule-gen beside rosidl (Debian's python3-rosidl) and idlc (cyclonedds-tools).
 
-Arguments: noctule-gen, and the folder of a package of .msg. Debian's python3-rosidl, python3-empy, rosidl-tools and rosidl-generator-c-cpp are needed, and
+Arguments: noctule-gen, and the folder of a package of .msg. Debian's python3-rosidl, python3-empy, rosidl-tools, rosidl-generator-c-cpp and librcutils-dev are needed, and
 its Python (/usr/bin/python3). Of rosidl are measured .msg -> .idl, and the generators of C and C++, which each parse the .idl anew; type support, which ROS 2
 generates besides, is not.
 """
@@ -31,7 +31,10 @@ def timed(what, work):
 
 
 def run(*words):
-    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stderr
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{words[0]} failed: {done.stderr}")
+    return done.stderr
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -92,12 +95,15 @@ with tempfile.TemporaryDirectory() as folder:
         try:
             started = time.perf_counter(), sum(os.times()[:4])
             adapt()
+            ended = time.perf_counter(), sum(os.times()[:4])
+            # Its templates keep the standard output that they began with.
+            convert_msg_to_idl(ten.parent, "ten_msgs", pathlib.Path("msg/Ten.msg"), folder / "ten_idl" / "msg")
         finally:
             sys.stdout = out
-    print(f"rosidl, .msg to .idl: {time.perf_counter() - started[0]:.2f} s wall, {sum(os.times()[:4]) - started[1]:.2f} s of processors")
+    print(f"rosidl, .msg to .idl: {ended[0] - started[0]:.2f} s wall, {ended[1] - started[1]:.2f} s of processors")
     timed("rosidl, parsing the .idl", parse)
 
-    def generated_by(module, language, root, package, names):
+    def generated_by(language, root, package, names):
         """The generator of a language as rosidl's CMake calls it; returns the folder of its results."""
         results = folder / f"rosidl_{language}_{package}"
         arguments = {
@@ -109,16 +115,14 @@ with tempfile.TemporaryDirectory() as folder:
             "target_dependencies": [],
         }
         (folder / "arguments.json").write_text(json.dumps(arguments))
-        getattr(module, f"generate_{language}")(str(folder / "arguments.json"))
+        # A process of its own, as its CMake does.
+        run("/usr/bin/python3", "-W", "ignore", f"/usr/libexec/rosidl/rosidl_generator_{language}", "--generator-arguments-file", folder / "arguments.json")
         return results
 
-    import rosidl_generator_c
-    import rosidl_generator_cpp
-
     names = [path.stem for path in FILES]
-    timed("rosidl, C from the .idl", lambda: generated_by(rosidl_generator_c, "c", folder / "idl" / NAME, NAME, names))
-    timed("rosidl, C++ from the .idl", lambda: generated_by(rosidl_generator_cpp, "cpp", folder / "idl" / NAME, NAME, names))
-    headers = [f"-I{path}" for path in sorted(pathlib.Path("/usr/include").glob("rosidl_*"))]
+    timed("rosidl, C from the .idl", lambda: generated_by("c", folder / "idl" / NAME, NAME, names))
+    timed("rosidl, C++ from the .idl", lambda: generated_by("cpp", folder / "idl" / NAME, NAME, names))
+    headers = [f"-I{path}" for path in sorted(pathlib.Path("/usr/include").iterdir()) if path.name.startswith(("rosidl_", "rcutils"))]
     c = folder / f"rosidl_c_{NAME}"
     visibility = c / NAME / "msg" / "rosidl_generator_c__visibility_control.h"
     visibility.write_text(f"#define ROSIDL_GENERATOR_C_PUBLIC_{NAME}\n")
@@ -126,8 +130,7 @@ with tempfile.TemporaryDirectory() as folder:
     (folder / "all.c").write_text("".join(f'#include "{source}"\n' for source in sources))
     timed(f"gcc -O1 of rosidl's C ({len(sources)} files as one; init, copy, compare: no bytes)", lambda: run("gcc", "-std=gnu99", "-O1", "-w", "-c", *headers, f"-I{c}", folder / "all.c", "-o", folder / "all.o"))
 
-    convert_msg_to_idl(ten.parent, "ten_msgs", pathlib.Path("msg/Ten.msg"), folder / "ten_idl" / "msg")
-    cpp = generated_by(rosidl_generator_cpp, "cpp", folder / "ten_idl", "ten_msgs", ["Ten"])
+    cpp = generated_by("cpp", folder / "ten_idl", "ten_msgs", ["Ten"])
     (cpp / "ten_msgs" / "msg" / "rosidl_generator_cpp__visibility_control.hpp").write_text("")
     (folder / "two.cpp").write_text('#include "ten_msgs/msg/ten.hpp"\n')
     timed("g++ -fsyntax-only of rosidl's header of the same type", lambda: run("g++", "-std=c++17", "-fsyntax-only", *headers, f"-I{cpp}", folder / "two.cpp"))
