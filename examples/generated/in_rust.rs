@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let state = sample.value();
                 // Of the number, what the reader of these lines expects, or else nothing of it.
                 let is_right = sample.info().format == Some(Format::Plain)
-                    && state.is_even == u8::from(state.number % 2 == 0);
+                    && state.is_even == u8::from(state.number.is_multiple_of(2));
                 let [x, y, z] = state.position;
                 let joints = state.joint.iter().take(usize::from(state.joints));
                 let joints: String = joints.map(|joint| format!(" {joint:.3}")).collect();
