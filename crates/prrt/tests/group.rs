@@ -4,9 +4,9 @@
 use noctule_netsim::link::LinkSpec;
 use noctule_netsim::{Random, seeds};
 use noctule_prrt::group::{
-    Body, DRAG_MAX, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId, Membership,
+    Body, DRAG_MAX, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId, Membership, Report,
 };
-use noctule_prrt::{Arrival, Local, StreamId};
+use noctule_prrt::{Arrival, Bound, Class, Local, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
 mod swarm;
@@ -360,5 +360,55 @@ fn random_groups_deliver_nothing_late_twice_or_damaged() {
         let parity = counters.parity_asked + counters.parity_unasked;
         assert!(parity <= counters.datagrams + 64, "seed {seed}: {counters:?}");
         assert!(held_bytes_max <= 16 << 20, "seed {seed}: {held_bytes_max} bytes held");
+    }
+}
+
+/// A round trip once longer than twice the deadline would never be measured again if nothing left.
+#[test]
+fn samples_leave_although_reports_came_later_than_their_deadline() {
+    let at = |ms: i64| Instant::<Local>::from_ns(ms * 1_000_000);
+    let bound = Bound { deadline: Span::from_ms(250), loss_target: 0.01, order: Order::Asap };
+    let config =
+        GroupConfig { session: 1, writer: StreamId(7), bound: Some(bound), datagram_bytes_max: 1_400 };
+    let mut sender = GroupSender::new(config, at(0));
+    assert!(sender.join(MemberId(1)));
+    assert!(sender.poll_transmit(at(0), &mut Vec::new()));
+    let report = |newest| Report { newest, received: newest + 1, delay_ns: 0, asks: Vec::new() };
+    sender.handle_report(MemberId(1), &report(0), at(800));
+    for number in 0..50_u64 {
+        let now = at(800 + number as i64 * 100);
+        let sample = Outgoing {
+            writer: StreamId(7),
+            sequence: number,
+            origin: Origin::exactly(now.ns()),
+            age: Span::ZERO,
+            class: Class::DeadlineBound(bound),
+            depth: 8,
+            payload: &[1; 80],
+        };
+        assert!(sender.send(&sample, now));
+        let mut bytes = Vec::new();
+        assert!(sender.poll_transmit(now, &mut bytes), "sample {number}");
+        // From now on reports take 1 ms.
+        let Body::Symbol(symbol) = Datagram::decode(&bytes).unwrap().body else { panic!("no data") };
+        sender.handle_report(MemberId(1), &report(symbol.packet), now + Span::from_ms(1));
+    }
+    assert_eq!(sender.counters().expired, 0);
+}
+
+#[test]
+fn slow_samples_over_a_radio_with_bursts_of_losses_are_not_held_back() {
+    for seed in 1..=8 {
+        let (interval, deadline) = (Span::from_ms(100), Span::from_ms(250));
+        let terms = Terms { interval, deadline, payload_bytes: 80, ..Terms::of(7, seed) };
+        let mut swarm = Swarm::new(terms, &spec("delay=1ms jitter=1ms loss=30% burst=3"));
+        publish(&mut swarm, 600, interval);
+        let counters = swarm.sender_counters();
+        println!("seed {seed}: {counters:?}");
+        assert_eq!(counters.held_back, 0, "seed {seed}");
+        for number in 1..=7 {
+            let outcome = swarm.outcome(number, 20);
+            assert!(outcome.residual < 0.25, "seed {seed}, reader {number}: {outcome:?}");
+        }
     }
 }

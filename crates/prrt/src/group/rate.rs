@@ -22,9 +22,9 @@ use crate::stream::Local;
 
 /// Parity datagrams per datagram of data on a path that is full.
 pub(super) const PARITY_SHARE_FULL: f64 = 0.25;
-/// What is judged together lasts so long and has so many datagrams.
+/// What is judged together lasts so long and has so many datagrams: in fewer, bursts of a radio's losses are too few to compare.
 const WINDOW: Span = Span::from_s(1);
-const WINDOW_PACKETS: i32 = 64;
+const WINDOW_PACKETS: i32 = 256;
 /// This share of losses is a reason to test.
 const LOSS: f64 = 0.3;
 /// A test sends this part of what was sent before, and only if the data alone is less.

@@ -329,6 +329,8 @@ impl GroupSender {
             let unsent = block.symbols.len() - block.sent;
             let is_over = match block.planned {
                 0 => unsent == 0,
+                // What has not left yet does so until its deadline: the round trip may be shorter by now, and without data no report would say so.
+                _ if unsent > 0 => block.is_closed && block.last_deadline < now,
                 _ => block.is_closed && block.last_deadline < now + one_way,
             };
             if !is_over {
