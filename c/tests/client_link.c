@@ -246,6 +246,7 @@ static void run(const line_t *on, int64_t end_ns) {
     int64_t publish_ns = 0, cut_ns = INT64_MAX, joined_ns = 0, next;
     const noctule_client_counts_t *counts = noctule_client_counts(&client);
     uint32_t readies = 0, wakes = 0;
+    const bool loses_by_chance = on->lost_permille + on->garbled_permille_of_bytes > 0;
     line = on;
     random_state = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
     in_flight = restarts = undetected = 0;
@@ -301,16 +302,19 @@ static void run(const line_t *on, int64_t end_ns) {
             readies++;
             joined_ns = INT64_MAX;
         }
-        if (!line_is_cut && joined_ns != INT64_MAX) CHECK(now - joined_ns <= SECOND);
+        /* What a line loses by chance takes more tries, each later than the one before, and seldom a second session. */
+        if (!line_is_cut && joined_ns != INT64_MAX) CHECK(now - joined_ns <= (loses_by_chance ? 5 : 1) * SECOND);
     }
-    CHECK(readies > 0 && agent.ignored == 0);
+    CHECK(readies > 0 && (agent.ignored == 0 || (loses_by_chance && counts->sessions > 1)));
     CHECK(streams[UP].sent + streams[UP_FAST].sent == counts->published);
     CHECK(streams[UP].refused + streams[UP_FAST].refused == counts->refused_samples);
     CHECK(streams[UP].got >= counts->acknowledged && counts->acknowledged <= streams[UP].sent);
     CHECK(streams[UP].lost <= counts->abandoned && streams[DOWN].got + streams[DOWN_FAST].got == counts->received);
     CHECK(noctule_client_unacknowledged(&client) <= 8 && counts->exchanges > 0);
     CHECK(agent.fourths > 0 || !line->noctule || line->restart);
-    if (!line->cut) CHECK(counts->abandoned == 0 && streams[UP].lost == 0 && streams[DOWN].lost == 0 && counts->sessions == 1);
+    if (!line->cut) CHECK(counts->sessions == 1 || (loses_by_chance && counts->sessions == 2));
+    /* A second session begins anew. */
+    if (!line->cut && counts->sessions == 1) CHECK(counts->abandoned == 0 && streams[UP].lost == 0 && streams[DOWN].lost == 0);
     if (strcmp(line->name, "perfect") == 0)
         CHECK(streams[UP_FAST].lost == 0 && streams[DOWN_FAST].lost == 0 && counts->resent_messages == 0 && streams[UP].refused < 20);
     printf("seed %llu, %s: up %u of %u (%u refused), fast %u of %u; down %u of %u, fast %u of %u; %u sessions, %u restarts, "
