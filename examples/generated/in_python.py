@@ -26,7 +26,7 @@ def print_state(writer: str, sample: noctule.Sample) -> None:
     """Reads the sample where it lies."""
     if sample.age is None:
         return
-    it = np.frombuffer(sample, LAYOUT)[0]
+    it = sample.data.view(LAYOUT)[0]
     is_right = sample.info.format == "plain" and it["is_even"] == (it["number"] % 2 == 0)
     numbers = "".join(f" {value:.3f}" for value in [*it["position"], *it["joint"][: it["joints"]]])
     print(f"{'plain' if is_right else 'wrong'}_{writer} {it['number']}{numbers}: {sample.age.ns} ns old", flush=True)

@@ -453,7 +453,7 @@ def description(cls: type) -> str:
 def dtype(cls: type) -> np.dtype[np.void]:
     """A message of fixed size as NumPy sees it in shared memory, its padding left out.
 
-    ``np.frombuffer(sample, noctule.dtype(State))[0]`` is a sample of a plain topic where it lies, while ``sample`` lives.
+    ``sample.data.view(noctule.dtype(State))[0]`` is a sample of a plain topic where it lies, while ``sample`` lives.
     Raises ``ValueError`` for a message that holds a text or a sequence.
     """
     kind = definition(cls)
