@@ -1,25 +1,18 @@
-//! Samples from DDS to the bus: one thread, which waits for the readers of all topics at once and takes from each that has
-//! something in turn.
+//! Samples from DDS to the bus: what the thread of their readers does with a topic's.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use noctule::{Durability, Format, Node, NodeError, Publisher};
 
 use crate::ages::Now;
 use crate::counters::{Counters, count};
-use crate::cyclone::{Reader, ReaderSet, SAMPLE_BYTES_MAX, Taken};
-use crate::orders::{ANSWERED_WITHIN, Order, Orders};
+use crate::cyclone::{Reader, SAMPLE_BYTES_MAX, Taken};
 use crate::payload::without_padding;
 use crate::plan::Route;
-use crate::shared::{RouteError, Shared};
+use crate::reader_thread::Intake;
+use crate::shared::Shared;
 
-/// The wait ends at the latest after this time; orders end it at once.
-const WAIT: Duration = Duration::from_secs(3600);
 /// Longest sample that a topic of the bus is opened for, in bytes; a longer one opens it anew for twice as much.
 const PAYLOAD_BYTES_FIRST: usize = 256 << 10;
 /// HISTORY of a topic that was opened anew: ROS 2's default, for memory is taken by the longest sample.
@@ -67,95 +60,12 @@ pub(crate) struct Passage {
     pub(crate) outlet: Arc<Mutex<Outlet>>,
 }
 
-/// The thread; ends when dropped.
-pub(crate) struct FromDds {
-    set: Arc<ReaderSet>,
-    orders: Arc<Orders<Passage>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl FromDds {
-    pub(crate) fn start(shared: &Arc<Shared>) -> Result<FromDds, RouteError> {
-        let set = Arc::new(shared.participant.reader_set()?);
-        let orders = Arc::<Orders<Passage>>::default();
-        let mut work = Work {
-            shared: Arc::clone(shared),
-            set: Arc::clone(&set),
-            orders: Arc::clone(&orders),
-            passages: BTreeMap::new(),
-            payload: Vec::new(),
-        };
-        let thread = thread::Builder::new().name("noctule-dds-in".to_owned());
-        let thread = thread.spawn(move || work.run()).map_err(RouteError::System)?;
-        Ok(FromDds { set, orders, thread: Some(thread) })
+impl Intake for Passage {
+    fn reader(&self) -> &Reader {
+        &self.reader
     }
 
-    pub(crate) fn add(&self, number: u32, passage: Passage) {
-        self.orders.push(Order::Start(number, passage));
-        self.set.wake();
-    }
-
-    /// Leaves off; nothing passes any more when this returns.
-    pub(crate) fn stop(&self, number: u32) {
-        let (answer, answered) = sync_channel(1);
-        self.orders.push(Order::Stop(number, answer));
-        self.set.wake();
-        // Late only by a bug, which has been printed then.
-        let _ = answered.recv_timeout(ANSWERED_WITHIN);
-    }
-}
-
-impl Drop for FromDds {
-    fn drop(&mut self) {
-        self.orders.push(Order::End);
-        self.set.wake();
-        if let Some(thread) = self.thread.take() {
-            // It panics only by a bug, which has been printed then.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// What the thread works with.
-struct Work {
-    shared: Arc<Shared>,
-    set: Arc<ReaderSet>,
-    orders: Arc<Orders<Passage>>,
-    passages: BTreeMap<u32, Passage>,
-    payload: Vec<u8>,
-}
-
-impl Work {
-    fn run(&mut self) {
-        let mut ready = Vec::new();
-        loop {
-            self.set.wait(self.passages.len(), WAIT, &mut ready);
-            while let Some(order) = self.orders.pop() {
-                match order {
-                    Order::Start(number, passage) => match self.set.add(&passage.reader, number) {
-                        Ok(()) => _ = self.passages.insert(number, passage),
-                        Err(error) => passage.notice(&self.shared, &error.to_string()),
-                    },
-                    Order::Stop(number, answer) => {
-                        self.passages.remove(&number);
-                        // Nobody may wait any more.
-                        let _ = answer.try_send(());
-                    }
-                    Order::End => return,
-                }
-            }
-            for number in &ready {
-                if let Some(passage) = self.passages.get_mut(number) {
-                    passage.pass(&self.shared, &mut self.payload);
-                }
-            }
-        }
-    }
-}
-
-impl Passage {
-    /// Hands on what is there, up to as much as is taken at once: then it is another's turn.
-    fn pass(&mut self, shared: &Shared, payload: &mut Vec<u8>) {
+    fn take(&mut self, _number: u32, shared: &Shared, payload: &mut Vec<u8>) {
         let Passage { route, counters, reader, outlet } = self;
         let before = reader.overwritten();
         let mut outlet = lock(outlet);

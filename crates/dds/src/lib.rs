@@ -43,6 +43,8 @@ mod orders;
 pub mod payload;
 pub mod plan;
 #[cfg(feature = "cyclone")]
+mod reader_thread;
+#[cfg(feature = "cyclone")]
 mod ros_graph;
 pub mod ros_variables;
 #[cfg(feature = "cyclone")]

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::counters::{Counted, Counters, RouteStatus};
 use crate::cyclone::Writer;
-use crate::from_dds::{self, FromDds, Outlet};
+use crate::from_dds::{self, Outlet};
 use crate::plan::{Direction, Plan, Route, dds_names};
+use crate::reader_thread::ReaderThread;
 use crate::shared::{RouteError, Shared};
 use crate::to_dds::{self, ToDds};
 use crate::user_data::user_data;
@@ -17,7 +18,7 @@ type Key = (String, Direction);
 /// All routes, and the threads that pass their samples.
 pub(crate) struct Routes {
     shared: Arc<Shared>,
-    from_dds: FromDds,
+    from_dds: ReaderThread<from_dds::Passage>,
     to_dds: ToDds,
     open: BTreeMap<Key, OpenRoute>,
     /// The next number of a route that is read.
@@ -43,7 +44,7 @@ enum Announced {
 
 impl Routes {
     pub(crate) fn start(shared: &Arc<Shared>) -> Result<Routes, RouteError> {
-        let (from_dds, to_dds) = (FromDds::start(shared)?, ToDds::new(shared));
+        let (from_dds, to_dds) = (ReaderThread::start("noctule-dds-in", shared)?, ToDds::new(shared));
         Ok(Routes { shared: Arc::clone(shared), from_dds, to_dds, open: BTreeMap::new(), next: 0 })
     }
 

@@ -8,12 +8,13 @@ use noctule::{Qos, Reliability};
 use noctule_gateway::names::dds_type;
 
 use super::exchange::{End, Exchange};
-use super::intake::{Intake, Tap};
+use super::intake::Tap;
 use super::lane::Lane;
 use super::plan::{ServiceRoute, subject};
 use super::status::{CountedService, ServiceCounters};
 use crate::cyclone::{Reader, Writer};
 use crate::plan::Direction;
+use crate::reader_thread::ReaderThread;
 use crate::shared::{RouteError, Shared};
 use crate::user_data::{self, user_data};
 
@@ -26,7 +27,7 @@ const MESSAGE_BYTES_MAX: u32 = 256 << 10;
 /// All services, and the threads that pass their messages.
 pub(crate) struct ServiceRoutes {
     shared: Arc<Shared>,
-    intake: Option<Intake>,
+    intake: Option<ReaderThread<Tap>>,
     lanes: Vec<Lane>,
     open: BTreeMap<String, OpenService>,
     /// The next number of a service.
@@ -111,7 +112,7 @@ impl ServiceRoutes {
             Direction::ToDds => [read, written],
         };
         if self.intake.is_none() {
-            self.intake = Some(Intake::start(&self.shared)?);
+            self.intake = Some(ReaderThread::start("noctule-dds-srv", &self.shared)?);
         }
         let at = match self.lanes.iter().position(Lane::has_room) {
             Some(at) => at,
