@@ -41,13 +41,8 @@ public:
 
 private:
     static PublisherOptions options(const Qos &qos, std::uint32_t payload_bytes_max) {
-        using Message = typename Plain::noctule_message;
-        PublisherOptions options;
-        options.type_name = Message::noctule_type_name;
-        options.type_hash = Message::noctule_type_hash;
-        options.description = detail::description_of<Message>(nullptr);
+        auto options = detail::options_of<typename Plain::noctule_message, PublisherOptions>(qos);
         options.format = "plain";
-        options.qos = qos;
         options.payload_bytes_max = payload_bytes_max;
         return options;
     }
@@ -115,13 +110,7 @@ public:
 
 private:
     static SubscriberOptions options(const Qos &qos) {
-        using Message = typename Plain::noctule_message;
-        SubscriberOptions options;
-        options.type_name = Message::noctule_type_name;
-        options.type_hash = Message::noctule_type_hash;
-        options.description = detail::description_of<Message>(nullptr);
-        options.qos = qos;
-        return options;
+        return detail::options_of<typename Plain::noctule_message, SubscriberOptions>(qos);
     }
 
     Subscriber subscriber_;

@@ -20,6 +20,17 @@ constexpr const char *description_of(...) {
     return nullptr;
 }
 
+// What a publisher or subscriber of a type asks for, but for its format.
+template <typename Type, typename Options>
+Options options_of(const Qos &qos) {
+    Options options;
+    options.type_name = Type::noctule_type_name;
+    options.type_hash = Type::noctule_type_hash;
+    options.description = description_of<Type>(nullptr);
+    options.qos = qos;
+    return options;
+}
+
 }  // namespace detail
 
 // Publishes values of one type as CDR.
@@ -48,12 +59,8 @@ public:
 
 private:
     static PublisherOptions options(const Qos &qos, std::uint32_t payload_bytes_max) {
-        PublisherOptions options;
-        options.type_name = Type::noctule_type_name;
-        options.type_hash = Type::noctule_type_hash;
-        options.description = detail::description_of<Type>(nullptr);
+        auto options = detail::options_of<Type, PublisherOptions>(qos);
         options.format = "cdr";
-        options.qos = qos;
         options.payload_bytes_max = payload_bytes_max;
         return options;
     }
@@ -97,12 +104,8 @@ public:
 
 private:
     static SubscriberOptions options(const Qos &qos) {
-        SubscriberOptions options;
-        options.type_name = Type::noctule_type_name;
-        options.type_hash = Type::noctule_type_hash;
-        options.description = detail::description_of<Type>(nullptr);
+        auto options = detail::options_of<Type, SubscriberOptions>(qos);
         options.format = "cdr";
-        options.qos = qos;
         return options;
     }
 
