@@ -172,7 +172,7 @@ impl Shared {
     }
 
     /// Asks for one part after another, each until it comes.
-    pub(super) fn ask_parts(
+    fn ask_parts(
         &self,
         node: NodeId,
         first: Request,

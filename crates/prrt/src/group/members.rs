@@ -25,7 +25,7 @@ const JUDGED_PACKETS: f64 = 300.0;
 const APART_LEAST: Span = Span::from_s(10);
 /// Changes that nobody has fetched.
 const EVENTS_LIMIT: usize = 64;
-/// A round trip counts as no more than the smoothed one and so many variations and a guard above: reports come once a second, and one
+/// A round trip counts as no more than the smoothed one and so many variations and a guard above: reports are a second or more apart, and one
 /// thread that was late must not make blocks short for all others for the next five. What has really become longer is soon believed.
 const OUTLIER_VARIATIONS: i64 = 4;
 /// Of two that lose the one may lose so much less and is as slow.
