@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 pub use noctule_netsim::link::PRESETS;
-use noctule_netsim::link::{Entry, LinkSpec, Recording, SpecError};
+use noctule_netsim::link::{Entry, LinkSpec, Recording, RecordingError, ReplayError, SpecError};
 use noctule_timebase::Span;
 
 /// Longest file of a specification or recording.
@@ -27,13 +27,65 @@ pub enum SourceError {
     },
 }
 
+/// Why there is no recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingFileError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {error}; {needed}", path = .path.display())]
+    File {
+        /// The name.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+        /// What would do.
+        needed: &'static str,
+    },
+    /// A file holds something else.
+    #[error("cannot read {path}: {why}", path = .path.display())]
+    Content {
+        /// The name.
+        path: PathBuf,
+        /// What is wrong.
+        why: ContentError,
+    },
+    /// What a folder holds is no recording.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+}
+
+/// What is wrong with the content of a recording's file.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// No CSV.
+    #[error(transparent)]
+    Csv(#[from] csv::Error),
+    /// Other columns.
+    #[error("the first line must be at_ns,delay_ns or at_ns,round_trip_ns")]
+    Header,
+    /// A row of delays.
+    #[error("line {line} is not two whole numbers of nanoseconds; correct it")]
+    DelayRow {
+        /// From 1.
+        line: usize,
+    },
+    /// A row of round trips.
+    #[error("line {line} is not row,nanoseconds,index; correct it")]
+    RoundTripRow {
+        /// From 1.
+        line: usize,
+    },
+    /// Rows that make no recording.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+}
+
 /// Reads a specification: a file if it ends in `.toml`, else a line whose first section may be a
 /// preset (`wifi_bursty; loss=5%`) or `replay:NAME`, short for `replay=NAME`.
 ///
 /// Recordings are files, relative to the working directory; a folder with `pub.csv` and `sub.csv` is
 /// a recording of round trips, taken as two equal ways.
 pub fn read(text: &str) -> Result<LinkSpec, SourceError> {
-    let mut recordings = |name: &str| recording(Path::new(name));
+    let mut recordings = |name: &str| recording(Path::new(name)).map_err(ReplayError::unreadable);
     if text.ends_with(".toml") && !text.contains(['=', ';']) {
         let path = Path::new(text);
         let content = limited(path).map_err(|error| SourceError::File { path: path.into(), error })?;
@@ -56,41 +108,48 @@ pub fn expand(text: &str) -> String {
 
 /// Reads a recording: CSV with the header `at_ns,delay_ns` or `at_ns,round_trip_ns` (halved), an empty
 /// delay being a loss; or a folder of round trips.
-pub fn recording(path: &Path) -> Result<Recording, String> {
-    let cannot = |path: &Path, why: String| format!("cannot read {}: {why}", path.display());
+///
+/// # Errors
+/// A file cannot be read, is too large, or is no recording.
+pub fn recording(path: &Path) -> Result<Recording, RecordingFileError> {
+    let unreadable = |path: &Path, needed| {
+        let path = path.to_owned();
+        move |error| RecordingFileError::File { path, error, needed }
+    };
+    let wrong = |path: &Path| {
+        let path = path.to_owned();
+        move |why| RecordingFileError::Content { path, why }
+    };
     if path.is_dir() {
         let columns = |name: &str| {
             let path = path.join(name);
-            let text = limited(&path)
-                .map_err(|error| cannot(&path, format!("{error}; a folder needs pub.csv and sub.csv")))?;
-            ping_pong_rows(&text).map_err(|why| cannot(&path, why))
+            let text = limited(&path).map_err(unreadable(&path, "a folder needs pub.csv and sub.csv"))?;
+            ping_pong_rows(&text).map_err(wrong(&path))
         };
-        return ping_pong(&columns("pub.csv")?, &columns("sub.csv")?);
+        return Ok(ping_pong(&columns("pub.csv")?, &columns("sub.csv")?)?);
     }
-    let text = limited(path)
-        .map_err(|error| cannot(path, format!("{error}; name a CSV file with the columns at_ns,delay_ns")))?;
-    delays(&text).map_err(|why| cannot(path, why))
+    let needed = "name a CSV file with the columns at_ns,delay_ns";
+    let text = limited(path).map_err(unreadable(path, needed))?;
+    delays(&text).map_err(wrong(path))
 }
 
-fn delays(text: &str) -> Result<Recording, String> {
+fn delays(text: &str) -> Result<Recording, ContentError> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let headers = reader.headers().map_err(|error| error.to_string())?;
-    let halved = match headers.iter().collect::<Vec<_>>()[..] {
+    let halved = match reader.headers()?.iter().collect::<Vec<_>>()[..] {
         ["at_ns", "delay_ns"] => false,
         ["at_ns", "round_trip_ns"] => true,
-        _ => return Err("the first line must be at_ns,delay_ns or at_ns,round_trip_ns".into()),
+        _ => return Err(ContentError::Header),
     };
     let mut entries = Vec::new();
     for (number, row) in reader.records().enumerate() {
-        let row = row.map_err(|error| error.to_string())?;
+        let row = row?;
         let whole = |column: usize| row.get(column).and_then(|cell| cell.trim().parse::<i64>().ok());
         let lost = row.get(1).is_some_and(|cell| cell.trim().is_empty());
-        let line = number + 2;
-        let refuse = || format!("line {line} is not two whole numbers of nanoseconds; correct it");
+        let refuse = || ContentError::DelayRow { line: number + 2 };
         let delay = if lost { None } else { Some(Span::from_ns(whole(1).ok_or_else(refuse)?)) };
         entries.push(Entry { at: Span::from_ns(whole(0).ok_or_else(refuse)?), delay });
     }
-    let recording = Recording::new(entries).map_err(|error| error.to_string())?;
+    let recording = Recording::new(entries)?;
     Ok(if halved { recording.halved() } else { recording })
 }
 
@@ -101,29 +160,27 @@ struct Row {
 }
 
 /// The rows of one of its two files.
-fn ping_pong_rows(text: &str) -> Result<Vec<Row>, String> {
+fn ping_pong_rows(text: &str) -> Result<Vec<Row>, ContentError> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     let mut rows = Vec::new();
     for (number, row) in reader.records().enumerate() {
-        let row = row.map_err(|error| error.to_string())?;
+        let row = row?;
         let whole = |column: usize| row.get(column).and_then(|cell| cell.trim().parse().ok());
-        let line = number + 1;
         let row = whole(1).zip(whole(2)).map(|(at_ns, index)| Row { at_ns, index });
-        rows.push(row.ok_or_else(|| format!("line {line} is not row,nanoseconds,index; correct it"))?);
+        rows.push(row.ok_or(ContentError::RoundTripRow { line: number + 1 })?);
     }
     Ok(rows)
 }
 
 /// Round trips as two equal ways; what was never answered is lost.
-fn ping_pong(sent: &[Row], received: &[Row]) -> Result<Recording, String> {
+fn ping_pong(sent: &[Row], received: &[Row]) -> Result<Recording, RecordingError> {
     let arrivals: std::collections::HashMap<i64, i64> =
         received.iter().rev().map(|row| (row.index, row.at_ns)).collect();
     let entry = |row: &Row| Entry {
         at: Span::from_ns(row.at_ns),
         delay: arrivals.get(&row.index).map(|ns| Span::from_ns(ns.saturating_sub(row.at_ns))),
     };
-    let recording = Recording::new(sent.iter().map(entry).collect());
-    recording.map(Recording::halved).map_err(|error| error.to_string())
+    Ok(Recording::new(sent.iter().map(entry).collect())?.halved())
 }
 
 fn limited(path: &Path) -> io::Result<String> {
@@ -170,7 +227,7 @@ mod tests {
         let path = folder.path().join("r.csv");
         let with = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            recording(&path)
+            recording(&path).map_err(|error| error.to_string())
         };
         let played = with("at_ns,delay_ns\n0,5000\n100,\n200,7000\n").unwrap();
         assert_eq!(played.entries().iter().filter(|entry| entry.delay.is_none()).count(), 1);
@@ -181,7 +238,7 @@ mod tests {
         assert!(with("a,b\n0,1\n").unwrap_err().contains("the first line must be"));
         assert!(with("at_ns,delay_ns\n0,x\n").unwrap_err().contains("line 2"));
         assert!(with("at_ns,delay_ns\n").unwrap_err().contains("without a packet"));
-        assert!(recording(Path::new("/no/such")).unwrap_err().contains("at_ns,delay_ns"));
+        assert!(recording(Path::new("/no/such")).unwrap_err().to_string().contains("at_ns,delay_ns"));
         assert!(read("replay:/no/such").unwrap_err().to_string().contains("replay=/no/such: cannot read"));
     }
 

@@ -410,10 +410,11 @@ impl Air {
 
     fn end_frame(&mut self, now: Instant<Truth>, ended: &Transmission, frame: &Frame) {
         let from = ended.from;
+        let least_dbm = self.least_dbm(&ended.content);
         match frame.to {
             Receivers::All => {
                 for to in (0..self.stations.len()).filter(|to| *to != from) {
-                    if self.is_received(now, ended, to) {
+                    if self.is_received(now, ended, (to, least_dbm)) {
                         self.receptions.push_back(Reception {
                             at: now,
                             from,
@@ -431,7 +432,7 @@ impl Air {
                 let patience = band.sifs() + control.airtime(ACK_BYTES) + band.slot();
                 self.stations[from].phase = Phase::Awaiting { until: now + patience };
                 self.awaiting.push(from);
-                if to != from && to < self.stations.len() && self.is_received(now, ended, to) {
+                if to != from && to < self.stations.len() && self.is_received(now, ended, (to, least_dbm)) {
                     self.acknowledgements.push(Owed { at: now + band.sifs(), from: to, to: from });
                     // A repeated frame is acknowledged again and delivered once.
                     if !std::mem::replace(&mut self.stations[from].delivered, true) {
@@ -448,7 +449,10 @@ impl Air {
     }
 
     fn end_acknowledgement(&mut self, now: Instant<Truth>, ended: &Transmission, to: usize) {
-        if !matches!(self.stations[to].phase, Phase::Awaiting { .. }) || !self.is_received(now, ended, to) {
+        let least_dbm = self.least_dbm(&ended.content);
+        if !matches!(self.stations[to].phase, Phase::Awaiting { .. })
+            || !self.is_received(now, ended, (to, least_dbm))
+        {
             return;
         }
         self.awaiting.retain(|&number| number != to);
@@ -456,9 +460,19 @@ impl Air {
         self.contend(now, to);
     }
 
+    /// The level at which a tenth of such frames is lost, dBm.
+    fn least_dbm(&self, content: &Content) -> f64 {
+        let (rate, mac_bytes) = self.shape(content);
+        radio::least_dbm(rate, mac_bytes)
+    }
+
     /// Whether a transmission that ends now reaches a station.
-    fn is_received(&mut self, now: Instant<Truth>, ended: &Transmission, to: usize) -> bool {
-        let shape = self.shape(&ended.content);
+    fn is_received(
+        &mut self,
+        now: Instant<Truth>,
+        ended: &Transmission,
+        (to, least_dbm): (usize, f64),
+    ) -> bool {
         let level_dbm = f64::from(ended.levels_dbm[to]);
         let mut interference_mw = 0.0;
         for (sender, levels_dbm) in &ended.overlaps {
@@ -468,7 +482,7 @@ impl Air {
                 false => self.powers.mw(levels_dbm[to]),
             };
         }
-        let fate = self.radio.fate(now, (ended.from, to), shape, (level_dbm, interference_mw));
+        let fate = self.radio.fate(now, (ended.from, to), least_dbm, (level_dbm, interference_mw));
         let counter = match fate {
             Fate::Received => &mut self.counters.received,
             Fate::Weak => &mut self.counters.weak,

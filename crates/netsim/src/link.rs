@@ -47,7 +47,7 @@ pub use presets::PRESETS;
 pub use recording::{Entry, RECORDING_ENTRIES_MAX, Recording, RecordingError};
 pub use spec::{
     Advance, Burst, Direction, Impairments, LinkSpec, Policer, QUEUE_DEFAULT, QueueLimit, Reorder, Replay,
-    SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
+    ReplayError, SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
 };
 pub use text::{Recordings, no_recordings, parse_share, parse_time};
 pub use transmitter::TransmitterStatistics;

@@ -64,7 +64,7 @@ fn line(cell: &Cell, service: Service, seed: u64) -> String {
     let begin = format!("{axis},{name},{load},{deadline_ms},{beside},{link},{seed},{class}");
     match outcome {
         Ok(outcome) => format!("{begin},{}", figures(&outcome)),
-        Err(why) => format!("{begin},{},0,0,,,,,,{}", cell.samples(), why.replace(',', ";")),
+        Err(why) => format!("{begin},{},0,0,,,,,,{}", cell.samples(), why.to_string().replace(',', ";")),
     }
 }
 

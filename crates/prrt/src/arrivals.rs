@@ -20,6 +20,8 @@ pub(crate) struct Arrivals {
     newest: Option<(u64, Arrival)>,
     earlier: u64,
     refused: u64,
+    /// One that was taken so late that the newest cannot be named with it, and those before it that were, too.
+    late: Option<(u64, u64, Arrival)>,
     /// Arrived since the last feedback.
     unsaid: u32,
     /// The other side is to hear of us although nothing arrived.
@@ -49,6 +51,9 @@ impl Arrivals {
         if back <= REACH && !taken {
             self.refused |= 1 << back;
         }
+        if back > REACH && taken {
+            self.record_late(packet, arrival);
+        }
         // The three before it: one that is missing is told at once, until the other side knows it lost.
         let recent = (1 << packet.min(LATER_PACKETS)) - 1;
         let in_order = back == 0 && self.earlier & recent == recent;
@@ -59,6 +64,20 @@ impl Arrivals {
             Some(patience) => self.said_at.map_or(now, |said| now.max(said + patience)),
         };
         self.due = Some(self.due.map_or(wait_until, |due| due.min(wait_until)));
+    }
+
+    /// Several between two datagrams of feedback are named together, if they lie close enough; else the last.
+    fn record_late(&mut self, packet: u64, arrival: Arrival) {
+        self.late = Some(match self.late {
+            Some((newest, earlier, before)) if packet < newest && newest - packet <= REACH => {
+                (newest, earlier | 1 << (newest - packet - 1), before)
+            }
+            Some((newest, earlier, _)) if packet > newest && packet - newest <= REACH => {
+                let ahead = packet - newest;
+                (packet, (earlier << ahead | 1 << (ahead - 1)) & !(1 << REACH), arrival)
+            }
+            _ => (packet, 0, arrival),
+        });
     }
 
     /// What should have arrived has not: the other side is to know at once.
@@ -79,14 +98,19 @@ impl Arrivals {
 
     /// What there is to tell, if anything arrived since [`said`](Arrivals::said).
     pub(crate) fn feedback(&self, now: Instant<Local>) -> Option<Feedback> {
-        let (newest, arrival) = self.newest.filter(|_| self.unsaid > 0 || self.demanded)?;
+        let newest = self.newest.filter(|_| self.unsaid > 0 || self.demanded);
+        let newest = newest.map(|(newest, arrival)| (newest, self.earlier, self.refused, arrival));
+        let late = self.late.map(|(packet, earlier, arrival)| (packet, earlier, 0, arrival));
+        let (newest, earlier, refused, arrival) = late.or(newest)?;
         let delay_ns = u32::try_from((now - arrival.came).ns().max(0)).unwrap_or(u32::MAX);
-        let (earlier, refused, arrived_ns) = (self.earlier, self.refused, arrival.own_ns);
-        Some(Feedback { newest, earlier, refused, arrived_ns, delay_ns })
+        Some(Feedback { newest, earlier, refused, arrived_ns: arrival.own_ns, delay_ns })
     }
 
-    /// Feedback has been sent.
+    /// Feedback has been sent. After some on late ones that on the newest is still due.
     pub(crate) fn said(&mut self, now: Instant<Local>) {
+        if self.late.take().is_some() {
+            return;
+        }
         if self.unsaid > 0 || self.demanded {
             self.said_at = Some(now);
         }
@@ -122,9 +146,12 @@ mod tests {
         for packet in [5, 3, 70, 71, 6, 4] {
             record(&mut arrivals, packet, true, at(0));
         }
+        // 70 is 1 before 71, 6 and 4 are 65 and 67 before it: too far, and named first by feedback of their own.
+        let said = arrivals.feedback(at(1)).unwrap();
+        assert_eq!((said.newest, said.earlier, said.refused), (6, 0b10, 0));
+        arrivals.said(at(1));
         let said = arrivals.feedback(at(1)).unwrap();
         assert_eq!((said.newest, said.delay_ns), (71, 1_000_000));
-        // 70 is 1 before 71, 6 and 5 are 65 and 66 before it: too far.
         assert_eq!(said.earlier, 1);
         record(&mut arrivals, u64::MAX - 1, true, at(1));
         assert_eq!(arrivals.feedback(at(1)).unwrap().earlier, 0);

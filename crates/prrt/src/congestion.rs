@@ -1,6 +1,7 @@
 //! How much may be in flight, how fast it leaves, and how long a datagram may be.
 
 pub(crate) mod bandwidth;
+mod chance_loss;
 mod cubic;
 mod epoch;
 pub(crate) mod pacer;
@@ -9,4 +10,5 @@ pub(crate) mod path_mtu;
 pub(crate) mod rate_limit;
 mod repair_breaker;
 pub(crate) mod repair_budget;
+mod unfilled;
 pub(crate) mod window;

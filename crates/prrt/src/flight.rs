@@ -14,7 +14,7 @@ use crate::congestion::bandwidth::{Bandwidth, Passage};
 use crate::congestion::path_delay::PathDelay;
 use crate::congestion::path_mtu::PathMtu;
 use crate::congestion::rate_limit::RateLimit;
-use crate::congestion::window::{Arrived, Window, WindowLimits};
+use crate::congestion::window::{Arrived, PACKET_OVERHEAD_BYTES, Window, WindowLimits};
 use crate::delay_table::{DelayTable, Quantiles};
 use crate::gilbert::{Departure, Gilbert};
 use crate::loss::LossEstimator;
@@ -23,15 +23,16 @@ use crate::stream::{Local, StreamId};
 use crate::trace::LossRule;
 use crate::wire::Feedback;
 
-/// About what a small datagram costs the buffer of a socket besides its own bytes.
-pub(crate) const PACKET_OVERHEAD_BYTES: usize = 512;
+mod loss_detection;
+
 /// Packets remembered at once, those given up for lost included.
 const PACKETS_LIMIT: usize = 8_192;
 const TIMEOUT_FLOOR: Span = Span::from_ms(10);
 const TIMEOUT_LIMIT: Span = Span::from_s(1);
 /// Before the first round trip has been measured.
 const TIMEOUT_INITIAL: Span = Span::from_ms(100);
-const DOUBLINGS_LIMIT: u32 = 7;
+/// Eight time-outs are waited for at most: what a radio loses for seconds is heard of soon after.
+const DOUBLINGS_LIMIT: u32 = 3;
 /// What has a deadline and was not heard of for this long will not be.
 const STALE: Span = Span::from_s(2);
 /// Variations of the round trip after which a datagram that feedback does not name is lost (RFC 6298, section 2.3).
@@ -39,8 +40,8 @@ const TIMEOUT_VARIATIONS: i64 = 4;
 /// The same before a deadline: more leave fewer rounds, and what is bought in advance for that costs more than a repeat
 /// in vain.
 const OVERDUE_VARIATIONS: i64 = 2;
-/// What reordering adds to that fades by this part with every round trip measured.
-const REORDERING_FADES: i64 = 1_024;
+/// What reordering adds to that fades to 1/e within this time.
+const REORDERING_MEMORY: Span = Span::from_s(5);
 /// Beyond that, before a datagram that feedback does not name is lost.
 const OVERDUE_MARGIN: Span = Span::from_us(200);
 
@@ -98,6 +99,7 @@ pub(crate) struct Flight {
     ways_there: DelayTable,
     /// Packets that arrived although they had been overtaken took so much longer than the round trip, at most; fading.
     reordering: Span,
+    measured_at: Instant<Local>,
     /// Later packets that must have arrived before one counts as lost.
     later: u64,
     /// The newest packet whose fate is known, and whether it was lost.
@@ -154,6 +156,7 @@ impl Flight {
             round_trips: DelayTable::new(),
             ways_there: DelayTable::new(),
             reordering: Span::ZERO,
+            measured_at: now,
             later: 1,
             known: (Departure { packet: 0, sent_at: now }, false),
             heard_at: now,
@@ -259,6 +262,9 @@ impl Flight {
                 // One that merely took long has not been overtaken.
                 let was_overtaken = number < self.newest_arrived;
                 self.later = (self.later + u64::from(was_overtaken)).min(LATER_PACKETS);
+                if packet.carried.is_piece() {
+                    self.window.spurious(number);
+                }
                 if let Some(RoundTrip { smoothed, .. }) = self.round_trip.filter(|_| was_overtaken) {
                     let excess = (came - packet.sent_at - smoothed).min(smoothed);
                     self.reordering = self.reordering.max(excess);
@@ -271,7 +277,7 @@ impl Flight {
             }
             if packet.carried.is_piece() {
                 arrived.datagram_bytes += packet.bytes;
-                arrived.packets += 1;
+                arrived.packets += u32::from(number >= self.window.decreased_at());
             } else {
                 self.pace.arrived(packet.bytes);
             }
@@ -282,7 +288,8 @@ impl Flight {
                 // It is being sent again already.
                 (true, true) => {}
             }
-            if number == newest {
+            // What came so late tells the time of those that were overtaken, not of the path.
+            if number == newest && newest + REACH >= self.newest_arrived {
                 let (sent_at, sent_before) = (packet.sent_at, packet.sent_before);
                 left = Some(sent_at);
                 self.measure((sent_at, sent_before), feedback, (came, now));
@@ -316,7 +323,9 @@ impl Flight {
         let sample = (came - sent_at - Span::from_ns(feedback.delay_ns.into())).max(Span::ZERO);
         let trip = RoundTrip::measure(&mut self.round_trip, sample);
         self.round_trips.measure(sample);
-        self.reordering = self.reordering - self.reordering / REORDERING_FADES;
+        let part = ((now - self.measured_at).as_s_f64() / REORDERING_MEMORY.as_s_f64()).clamp(0.0, 1.0);
+        self.reordering = self.reordering - Span::from_ns((self.reordering.ns() as f64 * part) as i64);
+        self.measured_at = now;
         self.path_delay.measure(sample, self.pace.queue_loses(), now);
         self.pace.measure(sample, (sent_at, sent_before), &self.path_delay);
         self.window.measure(trip, feedback.newest, &self.path_delay);
@@ -447,7 +456,8 @@ impl Flight {
     }
 
     fn patience(&self) -> Span {
-        (self.patience_once() * (1 << self.doublings)).min(TIMEOUT_LIMIT)
+        let once = self.patience_once();
+        (once * (1 << self.doublings)).min(TIMEOUT_LIMIT.max(once))
     }
 
     fn patience_once(&self) -> Span {
@@ -455,132 +465,6 @@ impl Flight {
             measured.smoothed + measured.variation * TIMEOUT_VARIATIONS + FEEDBACK_DELAY
         });
         once.max(TIMEOUT_FLOOR)
-    }
-
-    /// Where the path reorders, a packet with a deadline that was overtaken has still as much time as others took (RFC 8985): each
-    /// retransmission in vain costs as much as a loss.
-    fn give_up_overtaken(
-        &mut self,
-        came: Instant<Local>,
-        now: Instant<Local>,
-        settle: &mut dyn FnMut(Fate, u64, Carried),
-    ) {
-        let overtaken = (self.newest_arrived + 1).saturating_sub(self.later);
-        let from = self.overtaken.max(self.first);
-        let mut waiting = None;
-        for number in from..overtaken {
-            let packet = &self.packets[(number - self.first) as usize];
-            let waits = packet.carried.kind == Kind::Symbol
-                && packet.state == State::InFlight
-                && self.reordering > OVERDUE_MARGIN
-                && came - packet.sent_at < self.smoothed() + self.reordering;
-            if waits {
-                waiting = waiting.or(Some(number));
-                continue;
-            }
-            let place = (number - self.first) as usize;
-            self.give_up((place, LossRule::PacketThreshold), now, settle);
-        }
-        let overtaken = (self.newest_arrived + 1).saturating_sub(LATER_PACKETS);
-        self.overtaken = self.overtaken.max(waiting.map_or(overtaken, |waiting| waiting.min(overtaken)));
-    }
-
-    /// Feedback that was said after a packet must have arrived does not name it. What this host left lying was said earlier.
-    fn give_up_overdue(
-        &mut self,
-        newest: u64,
-        (came, now): (Instant<Local>, Instant<Local>),
-        settle: &mut dyn FnMut(Fate, u64, Carried),
-    ) {
-        let Some(RoundTrip { smoothed, variation, .. }) = self.round_trip else { return };
-        let [bound, reliable] = [OVERDUE_VARIATIONS, TIMEOUT_VARIATIONS]
-            .map(|variations| came - (smoothed + variation * variations + OVERDUE_MARGIN));
-        // Those too that wait for a second or third later one: time tells as well (RFC 8985).
-        let from = self.overtaken.min(newest + 1).saturating_sub(self.first) as usize;
-        for place in from..self.packets.len() {
-            let packet = &self.packets[place];
-            if packet.sent_at > bound {
-                break;
-            }
-            let is_symbol = packet.carried.kind == Kind::Symbol;
-            let reordered = is_symbol && came - packet.sent_at < smoothed + self.reordering;
-            if !is_symbol && packet.sent_at > reliable || reordered {
-                continue;
-            }
-            let departure = Departure { packet: self.first + place as u64, sent_at: packet.sent_at };
-            if self.give_up((place, LossRule::TimeThreshold), now, settle)
-                && departure.packet >= self.known.0.packet
-            {
-                self.known = (departure, true);
-            }
-        }
-    }
-
-    /// Gives up the packet at this place. False if its fate was known, or says nothing of the channel.
-    fn give_up(
-        &mut self,
-        (place, rule): (usize, LossRule),
-        now: Instant<Local>,
-        settle: &mut dyn FnMut(Fate, u64, Carried),
-    ) -> bool {
-        let (number, next, round_trip) = (self.first + place as u64, self.next_number(), self.smoothed());
-        let later = self.newest_arrived.saturating_sub(number);
-        let Some(packet) = self.packets.get_mut(place).filter(|packet| packet.state == State::InFlight)
-        else {
-            return false;
-        };
-        packet.state = if later > REACH { State::Untold } else { State::Lost };
-        self.in_flight_bytes -= packet.cost_bytes;
-        if packet.state == State::Lost {
-            self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
-        }
-        match packet.carried.kind {
-            Kind::Piece { .. } => self.window.lost(number, next, now),
-            Kind::Symbol => self.pace.lost(),
-            Kind::Probe => return false,
-        }
-        settle(Fate::Lost(rule), number, packet.carried);
-        true
-    }
-
-    fn record_fates(&mut self, now: Instant<Local>) {
-        self.recorded = self.recorded.max(self.first);
-        let round = self.round_trip.map_or(STALE, |trip| trip.smoothed + trip.variation * TIMEOUT_VARIATIONS);
-        let certain_before = now - round * 2;
-        while let Some(packet) = self.packets.get((self.recorded - self.first) as usize) {
-            if packet.carried.kind == Kind::Probe {
-                self.recorded += 1;
-                continue;
-            }
-            // What was overtaken may still arrive, and is not a loss then.
-            let is_certain = packet.state != State::Lost
-                || self.recorded + REACH < self.newest_arrived
-                || packet.sent_at < certain_before;
-            if packet.state == State::InFlight || !is_certain {
-                break;
-            }
-            self.recorded += 1;
-            if packet.state == State::Untold {
-                continue;
-            }
-            self.loss.handle_fate(packet.state == State::Lost, packet.sent_at);
-        }
-    }
-
-    fn forget_settled(&mut self, now: Instant<Local>) {
-        while let Some(packet) = self.packets.front() {
-            let out_of_reach = self.first + REACH < self.newest_arrived;
-            let is_recorded = self.first < self.recorded;
-            let is_stale = !packet.carried.is_piece() && packet.sent_at + STALE < now;
-            match packet.state {
-                State::InFlight if !is_stale => break,
-                State::Lost | State::Untold if !out_of_reach => break,
-                _ if !is_recorded && packet.state != State::InFlight => break,
-                _ => {}
-            }
-            self.packets.pop_front();
-            self.first += 1;
-        }
     }
 }
 

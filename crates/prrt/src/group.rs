@@ -48,7 +48,7 @@ pub const PIECES_MAX: usize = 64;
 /// Data symbols of a block of several samples at most.
 pub const BLOCK_SAMPLES_MAX: u8 = 32;
 /// Parity datagrams per datagram of data that one receiver may cost all others before it is served by itself.
-pub const DRAG_MAX: f64 = 0.25;
+pub const DRAG_MAX: f64 = 0.6;
 /// Parity datagrams per datagram of data, in the long run, whatever is asked for.
 pub const PARITY_SHARE_MAX: f64 = 1.0;
 

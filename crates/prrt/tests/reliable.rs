@@ -28,6 +28,65 @@ fn jitter_does_not_make_reliable_samples_late() {
     assert!(late.is_empty(), "{late:?}");
 }
 
+/// A cause by which reliable samples were late where those of best effort were not.
+struct Cause {
+    name: &'static str,
+    line: &'static str,
+    bytes: usize,
+    interval_ms: i64,
+    deadline_ms: i64,
+}
+
+const CAUSES: [Cause; 6] = [
+    Cause::of_sensor("reordering", "delay=21ms reorder=1%/5ms", 132),
+    Cause::of_sensor("jitter in order", "delay=10ms jitter=1ms distribution=lognormal loss=0.1%", 60),
+    Cause::of_state("jitter and bursts", "delay=68ms jitter=20ms reorder=1%/5ms loss=1% burst=15ms", 660),
+    Cause::of_state("chance losses", "delay=10ms loss=20%", 60),
+    Cause::of_state("long bursts", "delay=145ms loss=5% burst=30ms", 1_750),
+    Cause::of_state(BESIDE_TCP, "delay=10ms; a>b: rate=20mbit queue=50kB", 60),
+];
+const BESIDE_TCP: &str = "a CUBIC TCP beside, after 5 s";
+
+impl Cause {
+    const fn of_state(name: &'static str, line: &'static str, deadline_ms: i64) -> Cause {
+        Cause { name, line, bytes: 115, interval_ms: 5, deadline_ms }
+    }
+
+    const fn of_sensor(name: &'static str, line: &'static str, deadline_ms: i64) -> Cause {
+        Cause { name, line, bytes: 1_200, interval_ms: 1, deadline_ms }
+    }
+}
+
+#[test]
+fn what_is_not_a_queue_of_ours_does_not_make_reliable_samples_later_than_best_effort() {
+    let mut late = Vec::new();
+    for Cause { name, line, bytes, interval_ms, deadline_ms } in CAUSES {
+        let span = Span::from_s(if interval_ms == 1 { 10 } else { 60 });
+        let tcp_from = (name == BESIDE_TCP).then_some(Span::from_s(5));
+        let [reliable, best_effort] = [Class::Reliable, Class::BestEffort].map(|class| {
+            let offer = Offer::Paced(bytes, Span::from_ms(interval_ms), class);
+            run(line, offer, tcp_from, (span, 1)).on_time(Span::from_ms(deadline_ms))
+        });
+        println!("{name}: reliable {reliable:.4}, best effort {best_effort:.4} on time");
+        if reliable < best_effort - 0.002 {
+            late.push(format!("{name}: {reliable}, {best_effort}"));
+        }
+    }
+    assert!(late.is_empty(), "{late:?}");
+}
+
+#[test]
+fn a_policer_below_the_offer_is_not_sent_many_times_what_it_bears() {
+    for (rate, bytes, interval) in [(159_200, 115, Span::from_ms(5)), (5_136_000, 1_200, Span::from_ms(1))] {
+        let line = format!("delay=10ms; a>b: police={rate}bit/12840B");
+        let offer = Offer::Paced(bytes, interval, Class::Reliable);
+        let outcome = run(&line, offer, None, (Span::from_s(20), 1));
+        let sent = outcome.sent_bps / rate as f64;
+        println!("{rate} bit/s: {sent:.2} times that was sent");
+        assert!(sent < 4.0, "{rate} bit/s: {sent}");
+    }
+}
+
 #[test]
 fn samples_of_a_megabyte_use_the_line() {
     let mut slow = Vec::new();

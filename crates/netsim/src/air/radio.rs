@@ -5,6 +5,9 @@
 //! next. Frame errors follow a logistic curve in the signal to interference and noise ratio that goes through the
 //! standard's point: 10 % of 1,000 bytes lost at the sensitivity. Bursts of loss are a chain of Gilbert and Elliott in
 //! time for each direction of each pair.
+//!
+//! A thousand stations draw millions of fates a second, so both draws of a fate, fade and error, are one look into a table of
+//! margins ([`needs`]), and decibels come from a table, too ([`Decibels`]).
 
 use noctule_timebase::{Instant, Span};
 
@@ -16,10 +19,10 @@ use crate::random::Random;
 pub const NOISE_DBM: f64 = -92.0;
 /// Decibels of the ratio over which the logistic curve falls by a factor e in its odds: 1 / 1.5.
 const SLOPE_PER_DB: f64 = 1.5;
-/// With this much to spare, no fade of a Rice channel with a direct path matters; it is not drawn.
-const FADE_IGNORED_DB: f64 = 25.0;
-/// Length of the table of fades.
-const FADES: usize = 1 << 14;
+/// Natural logarithm of the odds of a kilobyte at no margin, 9.
+const ODDS_AT_SENSITIVITY: f64 = 2.197_224_577_336_22;
+/// Length of the table of margins.
+const NEEDS: usize = 1 << 15;
 
 /// Signals between stations.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,7 +84,9 @@ pub(super) struct Radio {
     /// By direction.
     states: Vec<BurstState>,
     random: Random,
-    fades_db: Vec<f32>,
+    needs_db: Vec<f32>,
+    decibels: Decibels,
+    noise_mw: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,9 +126,10 @@ impl Radio {
                 .collect();
         }
         let random = Random::for_part(seed, 3);
-        let fades_db = fades(spec.rice_k);
+        let needs_db = needs(spec.rice_k);
         let positions_m = vec![[0.0; 3]; nodes];
-        Radio { spec, band, nodes, positions_m, shadowing_db, states, random, fades_db }
+        let (decibels, noise_mw) = (Decibels::new(), libm::pow(10.0, NOISE_DBM / 10.0));
+        Radio { spec, band, nodes, positions_m, shadowing_db, states, random, needs_db, decibels, noise_mw }
     }
 
     pub(super) fn set_position(&mut self, node: usize, position_m: [f64; 3]) {
@@ -137,45 +143,32 @@ impl Radio {
     /// Mean received level at every station, dBm.
     pub(super) fn levels_dbm(&self, from: usize) -> Vec<f32> {
         let here = self.positions_m[from];
-        let loss_per_decade_db = 5.0 * self.spec.exponent;
+        let loss_per_db = 0.5 * self.spec.exponent;
         let at_first_metre_dbm = self.spec.power_dbm - self.band.first_metre_db();
         let shadowing_db = &self.shadowing_db[from * self.nodes..][..self.nodes];
         let level = |(there, shadow_db): (&[f64; 3], &f32)| {
             let squares = [0, 1, 2].map(|axis| (there[axis] - here[axis]) * (there[axis] - here[axis]));
             let square_m2 = (squares[0] + squares[1] + squares[2]).max(1.0);
-            (at_first_metre_dbm - loss_per_decade_db * libm::log10(square_m2)) as f32 + shadow_db
+            (at_first_metre_dbm - loss_per_db * self.decibels.of(square_m2)) as f32 + shadow_db
         };
         self.positions_m.iter().zip(shadowing_db).map(level).collect()
     }
 
-    /// Draws what becomes of a frame that arrives with `level_dbm` while others arrive with `interference_mw` together.
+    /// Draws what becomes of a frame that would reach `least_dbm` ([`least_dbm`]) for nothing to spare, and arrives with
+    /// `level_dbm` while others arrive with `interference_mw` together.
     pub(super) fn fate(
         &mut self,
         now: Instant<Truth>,
         (from, to): (usize, usize),
-        (rate, mac_bytes): (Rate, u32),
+        least_dbm: f64,
         (level_dbm, interference_mw): (f64, f64),
     ) -> Fate {
-        let margin_db = level_dbm - rate.sensitivity_dbm();
-        if margin_db < -FADE_IGNORED_DB {
+        let spare_db = level_dbm - least_dbm - f64::from(self.needs_db[self.random.bits() as usize % NEEDS]);
+        if spare_db < 0.0 {
             return Fate::Weak;
         }
-        let clear = interference_mw == 0.0;
-        let faded_db = match self.fades_db.is_empty() || clear && margin_db > FADE_IGNORED_DB {
-            true => 0.0,
-            false => f64::from(self.fades_db[self.random.bits() as usize % FADES]),
-        };
-        let alone_db = margin_db + faded_db;
-        let draw = self.random.unit();
-        if draw > frame_success(alone_db, mac_bytes) {
-            return Fate::Weak;
-        }
-        if !clear {
-            let noise_mw = libm::pow(10.0, NOISE_DBM / 10.0);
-            let raised_db = 10.0 * libm::log10((noise_mw + interference_mw) / noise_mw);
-            if draw > frame_success(alone_db - raised_db, mac_bytes) {
-                return Fate::Collided;
-            }
+        if interference_mw > 0.0 && spare_db < self.decibels.of(1.0 + interference_mw / self.noise_mw) {
+            return Fate::Collided;
         }
         if self.is_bad(now, from, to) { Fate::Burst } else { Fate::Received }
     }
@@ -183,25 +176,70 @@ impl Radio {
     fn is_bad(&mut self, now: Instant<Truth>, from: usize, to: usize) -> bool {
         let Some(bursts) = self.spec.bursts else { return false };
         let state = &mut self.states[from * self.nodes + to];
-        let pause_s = (now - state.drawn).as_s_f64().max(0.0);
-        let relaxation_s = bursts.mean.as_s_f64() * (1.0 - bursts.loss);
-        let kept = if relaxation_s > 0.0 { libm::exp(-pause_s / relaxation_s) } else { 0.0 };
-        let before = if state.bad { 1.0 } else { 0.0 };
-        let bad = self.random.unit() <= bursts.loss + (before - bursts.loss) * kept && bursts.loss > 0.0;
+        let draw = self.random.unit();
+        // What it was before only pulls towards itself: most draws are decided without it.
+        let bad = match (state.bad, draw <= bursts.loss) {
+            (true, true) => bursts.loss > 0.0,
+            (false, false) => false,
+            (was_bad, _) => {
+                let pause_s = (now - state.drawn).as_s_f64().max(0.0);
+                let relaxation_s = bursts.mean.as_s_f64() * (1.0 - bursts.loss);
+                let kept = if relaxation_s > 0.0 { libm::exp(-pause_s / relaxation_s) } else { 0.0 };
+                let before = if was_bad { 1.0 } else { 0.0 };
+                draw <= bursts.loss + (before - bursts.loss) * kept && bursts.loss > 0.0
+            }
+        };
         *state = BurstState { bad, drawn: now };
         bad
     }
 }
 
-/// Probability that a frame is received `margin_db` above its rate's sensitivity.
-pub(super) fn frame_success(margin_db: f64, mac_bytes: u32) -> f64 {
-    // Beyond this it differs from 1 by less than a double can say, for any length of a frame.
-    if margin_db > 30.0 {
-        return 1.0;
+/// The level at which a frame of `mac_bytes` is lost with 10 %, dBm: a part of a kilobyte has that part of its odds against it.
+pub(super) fn least_dbm(rate: Rate, mac_bytes: u32) -> f64 {
+    rate.sensitivity_dbm() + libm::log(f64::from(mac_bytes.max(1)) / 1000.0) / SLOPE_PER_DB
+}
+
+/// Equally likely margins above [`least_dbm`] that a frame needs, dB: the logistic curve's quantiles, each less a fade that was
+/// drawn for it. Drawn once and the same for all seeds; what the table lacks is rarer than one frame in its length.
+fn needs(rice_k: Option<f64>) -> Vec<f32> {
+    let mut random = Random::new(0xfade);
+    (0..NEEDS)
+        .map(|step| {
+            let share = (step as f64 + 0.5) / NEEDS as f64;
+            let odds = libm::log(share / (1.0 - share));
+            let fade_db = rice_k.map_or(0.0, |k| fade_db(k, &mut random));
+            ((odds - ODDS_AT_SENSITIVITY) / SLOPE_PER_DB - fade_db) as f32
+        })
+        .collect()
+}
+
+/// A fade of a Rice channel, dB.
+fn fade_db(k: f64, random: &mut Random) -> f64 {
+    let (direct, deviation) = (libm::sqrt(k / (k + 1.0)), libm::sqrt(0.5 / (k + 1.0)));
+    let (real, imaginary) = (direct + random.normal(deviation), random.normal(deviation));
+    10.0 * libm::log10((real * real + imaginary * imaginary).max(1e-12))
+}
+
+/// Ratios as decibels, within 0.001 dB.
+#[derive(Debug)]
+struct Decibels(Vec<f32>);
+
+impl Decibels {
+    const STEP_BITS: u32 = 12;
+
+    fn new() -> Decibels {
+        let steps = f64::from(1 << Self::STEP_BITS);
+        let of_mantissa = |step: u32| 10.0 * libm::log10(1.0 + (f64::from(step) + 0.5) / steps);
+        Decibels((0..1 << Self::STEP_BITS).map(|step| of_mantissa(step) as f32).collect())
     }
-    // Odds of 9 for a kilobyte at no margin; a part of it has that part of the odds against it.
-    let against = libm::exp(-(SLOPE_PER_DB * margin_db + 2.197_224_577_336_22));
-    1.0 / (1.0 + against * f64::from(mac_bytes) / 1000.0)
+
+    /// Of a normal positive number or infinity, which is more than 3,000 dB.
+    fn of(&self, ratio: f64) -> f64 {
+        let bits = ratio.to_bits();
+        let exponent = (bits >> 52) as i32 - 1023;
+        let step = (bits >> (52 - Self::STEP_BITS)) as usize % (1 << Self::STEP_BITS);
+        f64::from(exponent) * (10.0 * core::f64::consts::LOG10_2) + f64::from(self.0[step])
+    }
 }
 
 /// Power of levels in steps of a quarter of a decibel from −150 to 50 dBm, mW.
@@ -217,20 +255,6 @@ impl Powers {
         let step = ((f64::from(level_dbm) + 150.0) * 4.0).clamp(0.0, 800.0);
         self.0[(step + 0.5) as usize]
     }
-}
-
-/// Equally likely fades of a Rice channel, dB, drawn once and the same for all seeds: a table is ten times as fast as
-/// two normal numbers, and what it lacks is rarer than one frame in its length.
-fn fades(rice_k: Option<f64>) -> Vec<f32> {
-    let Some(k) = rice_k else { return Vec::new() };
-    let mut random = Random::new(0xfade);
-    let direct = libm::sqrt(k / (k + 1.0));
-    let deviation = libm::sqrt(0.5 / (k + 1.0));
-    let mut fade = || {
-        let (real, imaginary) = (direct + random.normal(deviation), random.normal(deviation));
-        10.0 * libm::log10((real * real + imaginary * imaginary).max(1e-12))
-    };
-    (0..FADES).map(|_| fade() as f32).collect()
 }
 
 #[cfg(test)]
@@ -250,12 +274,40 @@ mod tests {
         }
     }
 
+    /// Probability that a frame is received `margin_db` above its rate's sensitivity.
+    fn frame_success(margin_db: f64, mac_bytes: u32) -> f64 {
+        let against = libm::exp(-(SLOPE_PER_DB * margin_db + ODDS_AT_SENSITIVITY));
+        1.0 / (1.0 + against * f64::from(mac_bytes) / 1000.0)
+    }
+
     #[test]
-    fn a_tenth_is_lost_at_the_sensitivity_and_nearly_nothing_above() {
+    fn a_tenth_is_lost_at_the_sensitivity_and_everywhere_what_the_curve_says() {
         assert!((frame_success(0.0, 1000) - 0.9).abs() < 1e-9);
-        assert!(frame_success(5.0, 1000) > 0.999);
-        assert!(frame_success(-5.0, 1000) < 0.01);
-        assert!(frame_success(0.0, 100) > frame_success(0.0, 1000));
+        let spec = RadioSpec { rice_k: None, ..RadioSpec::default() };
+        let mut radio = Radio::new(spec, Band::Ghz5, 2, 1);
+        let rate = Rate::Mbps24;
+        for (margin_db, mac_bytes) in [(0.0, 1000), (-3.0, 1000), (2.0, 1500), (-1.0, 144), (5.0, 1000)] {
+            let levels = (rate.sensitivity_dbm() + margin_db, 0.0);
+            let least = least_dbm(rate, mac_bytes);
+            let draws = 200_000;
+            let received = (0..draws)
+                .filter(|_| radio.fate(Instant::from_ns(0), (0, 1), least, levels) == Fate::Received)
+                .count();
+            let (share, expected) = (received as f64 / f64::from(draws), frame_success(margin_db, mac_bytes));
+            assert!((share - expected).abs() < 0.005, "{margin_db} dB, {mac_bytes}: {share}, {expected}");
+        }
+    }
+
+    #[test]
+    fn decibels_are_those_of_the_logarithm() {
+        let decibels = Decibels::new();
+        let mut random = Random::new(4);
+        for _ in 0..10_000 {
+            let exact_db = random.uniform(-100.0, 200.0);
+            let of_table = decibels.of(libm::pow(10.0, exact_db / 10.0));
+            assert!((of_table - exact_db).abs() < 1e-3, "{of_table} {exact_db}");
+        }
+        assert!(decibels.of(f64::INFINITY) > 3_000.0);
     }
 
     #[test]
@@ -283,11 +335,12 @@ mod tests {
     #[test]
     fn fading_keeps_the_mean_power() {
         for k in [0.0, 6.0, 100.0] {
+            let (mut random, draws) = (Random::new(0xfade), 1 << 14);
             let powers: Vec<f64> =
-                fades(Some(k)).iter().map(|db| libm::pow(10.0, f64::from(*db) / 10.0)).collect();
-            let mean = powers.iter().sum::<f64>() / FADES as f64;
+                (0..draws).map(|_| libm::pow(10.0, fade_db(k, &mut random) / 10.0)).collect();
+            let mean = powers.iter().sum::<f64>() / f64::from(draws);
             // Rayleigh's power is exponential: 1 − e^(−0.1) of it is below a tenth of the mean.
-            let deep = powers.iter().filter(|power| **power < 0.1).count() as f64 / FADES as f64;
+            let deep = powers.iter().filter(|power| **power < 0.1).count() as f64 / f64::from(draws);
             assert!((mean - 1.0).abs() < 0.02, "{mean}");
             assert!(k > 0.0 || (deep - 0.0952).abs() < 0.006, "{deep}");
         }

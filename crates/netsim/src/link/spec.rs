@@ -171,6 +171,24 @@ pub enum Advance {
     Packet,
 }
 
+/// Why a recording cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// This specification is read without recordings.
+    #[error("recordings cannot be played here; leave it out")]
+    NotHere,
+    /// Its file holds no recording; the sentence of its reader.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl ReplayError {
+    /// From the error of a reader of files, which belongs to another crate.
+    pub fn unreadable(cause: impl std::fmt::Display) -> Self {
+        Self::Unreadable(cause.to_string())
+    }
+}
+
 /// Why a specification cannot be used. The sentence names the place and the way out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
@@ -210,7 +228,7 @@ pub enum SpecError {
         /// What was written.
         name: String,
         /// Why, with the way out.
-        why: String,
+        why: ReplayError,
     },
     /// The TOML form has another shape.
     #[error("{0}")]

@@ -11,8 +11,8 @@ use noctule_timebase::Span;
 
 use super::recording::Recording;
 use super::spec::{
-    Advance, Burst, Direction, Impairments, LinkSpec, Policer, QueueLimit, Reorder, Replay, SCRIPT_STEPS_MAX,
-    ScriptStep, Share, SpecError, Stall,
+    Advance, Burst, Direction, Impairments, LinkSpec, Policer, QueueLimit, Reorder, Replay, ReplayError,
+    SCRIPT_STEPS_MAX, ScriptStep, Share, SpecError, Stall,
 };
 use super::{DELAY_MAX, Distribution, FLIGHT_BYTES_MAX, FLIGHT_PACKETS_MAX};
 
@@ -50,11 +50,11 @@ const DIGITS_MAX: usize = 15;
 const RATE_MAX_BPS: u64 = 1_000_000_000_000;
 
 /// Turns the name after `replay=` into a recording. Who reads files does it outside of this crate.
-pub type Recordings<'a> = &'a mut dyn FnMut(&str) -> Result<Recording, String>;
+pub type Recordings<'a> = &'a mut dyn FnMut(&str) -> Result<Recording, ReplayError>;
 
 /// For specifications that must not replay anything.
-pub fn no_recordings(_: &str) -> Result<Recording, String> {
-    Err("recordings cannot be played here; leave it out".into())
+pub fn no_recordings(_: &str) -> Result<Recording, ReplayError> {
+    Err(ReplayError::NotHere)
 }
 
 impl std::str::FromStr for LinkSpec {

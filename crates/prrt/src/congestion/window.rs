@@ -18,17 +18,25 @@
 //! - [`Mode::Compete`]: CUBIC TCP for some seconds, so that its like leave us our half; then drains, to see whether they are still there.
 //!
 //! The two modes and the test between them are the idea of Copa (Arun and Balakrishnan, NSDI 2018) and Nimbus (Goyal
-//! et al., SIGCOMM 2022). A loss without a queue is the channel's and changes nothing, unless one in ten is lost:
-//! then it may be a policer, which has no queue. Losses with a queue decrease the window as CUBIC does.
+//! et al., SIGCOMM 2022). A loss without a queue is the channel's and changes nothing, unless so much is lost that it may be
+//! a policer, which has no queue ([`chance_loss`](super::chance_loss)). Losses with a queue decrease the window as CUBIC does;
+//! one that was none gives it back what it had (RFC 4015).
+//!
+//! Nothing is learned of a queue of ours while the window is not full ([`unfilled`](super::unfilled)): losses change nothing
+//! then, and neither delays of then nor the rate that the path bore then are held against us later.
 
 use noctule_timebase::{Instant, Span};
 
+use super::chance_loss::{ChanceLoss, Sign};
+use super::cubic::Cubic;
+use super::pacer::Pacer;
 use super::path_delay::PathDelay;
-use crate::congestion::cubic::Cubic;
-use crate::congestion::pacer::Pacer;
+use super::unfilled::{Over, Unfilled};
 use crate::round_trip::RoundTrip;
 use crate::stream::Local;
 
+/// About what a small datagram costs the buffer of a socket besides its own bytes.
+pub(crate) const PACKET_OVERHEAD_BYTES: usize = 512;
 /// No queue is shorter: less is the noise of hosts.
 const QUEUE_LEAST: Span = Span::from_us(1_500);
 /// Nor than this part of the floor.
@@ -36,7 +44,7 @@ const QUEUE_SHARE: i64 = 8;
 /// Packets that may wait in our own queue, for as long as this part of the floor.
 const QUEUE_PACKETS: f64 = 3.0;
 const QUEUE_PACKETS_SHARE: i64 = 4;
-/// Round trips that a round must have measured.
+/// Round trips that a round must have measured, and that must have been long before a loss counts.
 const ROUND_TRIPS_LEAST: u32 = 4;
 /// Rounds for a queue to drain.
 const DRAIN_ROUNDS: u32 = 2;
@@ -46,15 +54,17 @@ const COMPETE_ROUND_TRIPS: i64 = 64;
 /// Growth of a round: this part of the window, a packet at least; from this round on as often as there were more.
 const GROWTH_SHARE: f64 = 1.0 / 32.0;
 const GROWTH_EVEN: u32 = 4;
-/// Losses without a queue: more than this part of so many packets are not chance.
-const CHANCE_LOSS_MAX: f64 = 0.1;
-const CHANCE_PACKETS: u32 = 256;
 /// Share of the window that is left by a loss with a queue (RFC 9438, section 4.6).
 const DECREASE: f64 = 0.7;
-/// Windows that leave per round trip.
+/// A window of so many packets can be made smaller to see whether less is lost.
+const WINDOW_TRIED: f64 = 3.0;
+/// Windows that leave per round trip; at the start as many more of what the path bore arrive as long as it is not full.
 const GAIN_START: f64 = 2.0;
 const GAIN: f64 = 1.25;
-/// Time-outs in a row after which the window is as if nothing were known (RFC 9002, section 7.6).
+/// What the path bore of what did not fill the window stays possible, in so many times what that is on its way: losses and what
+/// repeats them are on their way, too.
+const GAIN_UNFILLED: f64 = 2.0;
+/// Time-outs in a row after which the window is as if nothing were known, and less after each further one (RFC 9002, section 7.6).
 const TIMEOUTS_LIMIT: u32 = 3;
 
 /// Bounds of the window, in bytes as [`Flight::cost`](crate::flight::Flight::cost) counts them.
@@ -72,6 +82,7 @@ pub(crate) struct Arrived {
     pub(crate) datagram_bytes: usize,
     /// Of those sent after the last decrease.
     pub(crate) cost_bytes: usize,
+    /// The same.
     pub(crate) packets: u32,
 }
 
@@ -86,28 +97,43 @@ pub(crate) struct Window {
     cubic: Cubic,
     bucket: Pacer,
     round_trip: Option<RoundTrip>,
+    latest: [Span; ROUND_TRIPS_LEAST as usize],
     /// The round trip without a queue, and what jitter may add to it.
     floor: Span,
     noise: Span,
     round: Round,
-    /// Packets that arrived or were lost since chance was last judged, and the lost ones of them.
-    judged: u32,
-    judged_lost: u32,
+    /// The window is what holds traffic back.
+    is_full: bool,
+    unfilled: Unfilled,
+    chance: ChanceLoss,
     /// A loss of a packet before this one has had its decrease.
     decreased_at: u64,
+    before_decrease: Option<Before>,
     capacity_bytes_per_s: Option<f64>,
+}
+
+/// What the loss of a packet has changed.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    packet: u64,
+    mode: Mode,
+    bytes: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
-    Start,
+    /// What arrived a second in the round before.
+    Start {
+        bytes_per_s: f64,
+    },
     /// Rounds without a queue, in a row.
     Short {
         growing: u32,
     },
-    /// Where the window was, and rounds that may still pass.
+    /// Where the window was, how long the queue, and rounds that may still pass.
     Drain {
         before_bytes: f64,
+        queue: Span,
         rounds: u32,
     },
     Compete {
@@ -123,16 +149,18 @@ struct Round {
     first: u64,
     round_trips: u32,
     least: Span,
+    sum: Span,
     /// Datagrams that arrived meanwhile.
     arrived_bytes: usize,
     arrived: u32,
     lost: u32,
-    /// The window was what held traffic back.
-    used: bool,
+    /// The window was full at some time.
+    is_full: bool,
 }
 
 /// A round trip that no path has.
 const NEVER: Span = Span::from_s(1 << 30);
+const START: Mode = Mode::Start { bytes_per_s: 0.0 };
 
 impl Round {
     fn new(began: Instant<Local>, first: u64) -> Round {
@@ -141,11 +169,21 @@ impl Round {
             first,
             round_trips: 0,
             least: NEVER,
+            sum: Span::ZERO,
             arrived_bytes: 0,
             arrived: 0,
             lost: 0,
-            used: false,
+            is_full: false,
         }
+    }
+
+    fn bytes_per_s(&self, now: Instant<Local>) -> f64 {
+        self.arrived_bytes as f64 / (now - self.began).as_s_f64().max(1e-6)
+    }
+
+    /// The mean round trip.
+    fn mean(&self) -> Span {
+        self.sum / i64::from(self.round_trips.max(1))
     }
 }
 
@@ -156,16 +194,19 @@ impl Window {
             limits,
             bytes,
             in_flight_bytes: 0.0,
-            mode: Mode::Start,
+            mode: START,
             cubic: Cubic::new(bytes, now),
             bucket: Pacer::new(now),
             round_trip: None,
+            latest: [Span::ZERO; ROUND_TRIPS_LEAST as usize],
             floor: NEVER,
             noise: Span::ZERO,
             round: Round::new(now, 0),
-            judged: 0,
-            judged_lost: 0,
+            is_full: false,
+            unfilled: Unfilled::new(now),
+            chance: ChanceLoss::default(),
             decreased_at: 0,
+            before_decrease: None,
             capacity_bytes_per_s: None,
         }
     }
@@ -207,9 +248,12 @@ impl Window {
         self.round_trip = Some(round_trip);
         (self.floor, self.noise) = (path.floor(), path.noise());
         let sample = round_trip.latest;
+        self.latest.rotate_right(1);
+        self.latest[0] = sample;
         if packet >= self.round.first {
             self.round.round_trips += 1;
             self.round.least = self.round.least.min(sample);
+            self.round.sum += sample;
         }
     }
 
@@ -218,16 +262,19 @@ impl Window {
         let Arrived { datagram_bytes, cost_bytes, packets } = arrived;
         self.round.arrived_bytes += datagram_bytes;
         self.round.arrived += packets;
-        self.judged += packets;
         self.in_flight_bytes = in_flight_bytes as f64;
-        let is_used = in_flight_bytes as f64 * 2.0 >= self.bytes;
-        self.round.used |= is_used;
+        self.is_full = in_flight_bytes as f64 * 2.0 >= self.bytes;
+        self.round.is_full |= self.is_full;
+        self.chance.arrived(packets);
         let (packet_bytes, Some(trip)) = (self.limits.packet_bytes as f64, self.round_trip) else { return };
-        if !is_used {
+        if !self.is_full {
+            return;
+        }
+        if self.chance.is_tried() {
             return;
         }
         let grown = match self.mode {
-            Mode::Start => self.bytes + cost_bytes as f64,
+            Mode::Start { .. } => self.bytes + cost_bytes as f64,
             Mode::Compete { .. } => {
                 let arrived = cost_bytes as f64 / packet_bytes;
                 self.cubic.grow(self.bytes / packet_bytes, arrived, trip.smoothed, now) * packet_bytes
@@ -239,21 +286,30 @@ impl Window {
 
     /// Packet `number` is lost; `next` will be the next one.
     pub(crate) fn lost(&mut self, number: u64, next: u64, now: Instant<Local>) {
-        (self.judged, self.judged_lost) = (self.judged + 1, self.judged_lost + 1);
         if number < self.decreased_at {
             return;
         }
-        let queue = self.round_trip.map_or(Span::ZERO, |trip| trip.latest - self.floor);
-        let exceeds_chance = self.judged >= CHANCE_PACKETS
-            && f64::from(self.judged_lost) > CHANCE_LOSS_MAX * f64::from(self.judged);
-        if self.judged >= CHANCE_PACKETS {
-            (self.judged, self.judged_lost) = (0, 0);
-        }
         self.round.lost += 1;
-        if queue <= self.allowed() && !exceeds_chance {
+        let sign = self.chance.lost();
+        if !(self.is_full || sign == Sign::Excess && self.chance.is_most()) {
             return;
         }
+        if sign == Sign::InVain {
+            self.take_back();
+            return;
+        }
+        // One long round trip is jitter; where chance loses much, many a loss comes with one.
+        let queue = self.latest.iter().fold(NEVER, |least, trip| least.min(*trip)) - self.floor;
+        let is_chance = queue <= self.allowed() || self.is_growing(now);
+        if is_chance && sign == Sign::Chance {
+            return;
+        }
+        if !matches!(self.mode, Mode::Drain { .. }) {
+            self.before_decrease = Some(Before { packet: number, mode: self.mode, bytes: self.bytes });
+        }
         self.decreased_at = next;
+        let full_bytes = self.bytes;
+        let left = if sign == Sign::Excess { self.chance.bearable().min(DECREASE) } else { DECREASE };
         match &mut self.mode {
             Mode::Compete { .. } => {
                 let packet_bytes = self.limits.packet_bytes as f64;
@@ -261,73 +317,114 @@ impl Window {
                 self.set(after * packet_bytes);
             }
             Mode::Drain { before_bytes, .. } => *before_bytes *= DECREASE,
-            Mode::Start | Mode::Short { .. } => {
-                let before_bytes = self.bytes * DECREASE;
+            Mode::Start { .. } | Mode::Short { .. } => {
+                let before_bytes = self.bytes * left;
                 self.drain(before_bytes, (now, next));
-                if exceeds_chance {
+                if sign == Sign::Excess {
                     self.set(self.bytes.min(before_bytes));
                 }
             }
         }
+        if sign == Sign::Excess {
+            self.chance.decreased(self.bytes / full_bytes);
+        }
+    }
+
+    /// More arrives for more that is sent: what is long is not a queue of ours.
+    fn is_growing(&self, now: Instant<Local>) -> bool {
+        let Mode::Start { bytes_per_s } = self.mode else { return false };
+        let length = now - self.round.began;
+        length < self.floor / 2 || self.round.bytes_per_s(now) >= bytes_per_s * GAIN
+    }
+
+    /// Packet `number` was taken for lost, and has arrived.
+    pub(crate) fn spurious(&mut self, number: u64) {
+        self.chance.spurious();
+        if self.before_decrease.is_some_and(|before| before.packet == number) {
+            self.take_back();
+        }
+    }
+
+    /// The last decrease was a mistake.
+    fn take_back(&mut self) {
+        let Some(before) = self.before_decrease.take() else { return };
+        self.mode = before.mode;
+        self.set(self.bytes.max(before.bytes));
     }
 
     /// Nothing was heard for the time-out, so often in a row.
     pub(crate) fn timed_out(&mut self, in_a_row: u32, next: u64, now: Instant<Local>) {
         if in_a_row >= TIMEOUTS_LIMIT {
-            self.set(0.0);
-            (self.mode, self.decreased_at) = (Mode::Short { growing: 0 }, next);
+            self.set((self.bytes / 2.0).min(self.limits.initial_bytes as f64));
+            (self.mode, self.decreased_at, self.before_decrease) = (START, next, None);
             self.round = Round::new(now, next);
         }
     }
 
     /// Feedback has been taken in; `next` will be the next packet. Judges the round, if it is over.
     pub(crate) fn handle_feedback(&mut self, next: u64, now: Instant<Local>) {
-        let Round { began, round_trips, least, arrived_bytes, arrived, lost, used, .. } = self.round;
+        let round = self.round;
+        let Round { round_trips, least, arrived_bytes, arrived, lost, is_full, .. } = round;
         let packet_bytes = self.limits.packet_bytes as f64;
         if round_trips < ROUND_TRIPS_LEAST {
             return;
         }
         let queue = least - self.floor;
+        let cost_bytes = arrived_bytes + arrived as usize * PACKET_OVERHEAD_BYTES;
+        self.unfilled.handle_round(Over { is_full, cost_bytes, queue }, now);
+        self.set(self.bytes);
         let is_long = queue > self.allowed();
-        if used && queue > self.allowed() / 2 {
-            let rate = arrived_bytes as f64 / (now - began).as_s_f64().max(1e-6);
+        let (rate, is_growing) = (round.bytes_per_s(now), self.is_growing(now));
+        if is_full && queue > self.allowed() / 2 {
             let smooth = |known| known + (rate - known) / 4.0;
             self.capacity_bytes_per_s = Some(self.capacity_bytes_per_s.map_or(rate, smooth));
         }
         self.round = Round::new(now, next);
         match self.mode {
             // What does not fill the window fills no queue either.
-            Mode::Start | Mode::Short { .. } if is_long && used => self.drain(self.bytes, (now, next)),
-            // What is lost may be what a very short queue cannot hold.
-            Mode::Short { .. } if f64::from(lost) > CHANCE_LOSS_MAX * f64::from(lost + arrived) => {
-                self.mode = Mode::Short { growing: 0 };
-            }
-            Mode::Short { growing } if used => {
-                let growing = growing + 1;
+            Mode::Short { .. } if is_long && is_full => self.drain(self.bytes, (now, next)),
+            Mode::Start { .. } if is_long && is_full && !is_growing => self.drain(self.bytes, (now, next)),
+            Mode::Start { .. } => self.mode = Mode::Start { bytes_per_s: rate },
+            Mode::Short { growing } if is_full && !self.chance.is_tried() => {
+                // What is lost may be what a policer or a very short queue does not hold; only a decrease can tell.
+                let is_exceeded = self.chance.is_exceeded_by(lost, arrived);
+                if is_exceeded && self.bytes >= WINDOW_TRIED * packet_bytes {
+                    self.mode = Mode::Short { growing: 0 };
+                    return;
+                }
+                let growing = if is_exceeded { 0 } else { growing + 1 };
                 self.mode = Mode::Short { growing };
                 let step = packet_bytes.max(self.bytes * GROWTH_SHARE);
                 let more = (f64::from(growing.saturating_sub(GROWTH_EVEN)) * step).min(self.bytes / 4.0);
                 self.set(self.bytes + more.max(step));
             }
-            Mode::Drain { .. } if queue <= self.allowed() / 2 => self.mode = Mode::Short { growing: 0 },
-            Mode::Drain { before_bytes, rounds: 0 } => {
+            Mode::Drain { before_bytes, queue: before, .. } if queue <= self.allowed() / 2 => {
+                self.mode = Mode::Short { growing: 0 };
+                // One short round trip among as long ones as before: the path is irregular, and nothing has drained.
+                if round.mean() - self.floor > before / 2 {
+                    self.unfilled.delays(before);
+                    self.set(before_bytes);
+                }
+            }
+            Mode::Drain { before_bytes, rounds: 0, .. } => {
                 let most = self.round_trip.map_or(Span::ZERO, |trip| trip.smoothed) * COMPETE_ROUND_TRIPS;
                 self.mode = Mode::Compete { until: now + most.max(COMPETE_LEAST) };
                 self.set(before_bytes);
                 self.cubic = Cubic::new(self.bytes / packet_bytes, now);
             }
-            Mode::Drain { before_bytes, rounds } => {
-                self.mode = Mode::Drain { before_bytes, rounds: rounds - 1 };
+            Mode::Drain { before_bytes, queue, rounds } => {
+                self.mode = Mode::Drain { before_bytes, queue, rounds: rounds - 1 };
             }
             Mode::Compete { until } if now >= until => self.drain(self.bytes, (now, next)),
-            Mode::Start | Mode::Short { .. } | Mode::Compete { .. } => {}
+            Mode::Short { .. } | Mode::Compete { .. } => {}
         }
     }
 
     /// Leaves no more on its way than would be if nothing queued.
     fn drain(&mut self, before_bytes: f64, (now, next): (Instant<Local>, u64)) {
         let Some(trip) = self.round_trip else { return };
-        self.mode = Mode::Drain { before_bytes, rounds: DRAIN_ROUNDS };
+        let queue = trip.latest - self.floor;
+        self.mode = Mode::Drain { before_bytes, queue, rounds: DRAIN_ROUNDS };
         let share = self.floor.as_s_f64() / trip.latest.as_s_f64().max(1e-9);
         self.set(self.bytes.min(self.in_flight_bytes) * share.clamp(0.1, 1.0));
         self.round = Round::new(now, next);
@@ -342,12 +439,12 @@ impl Window {
             None => Span::ZERO,
         };
         let own = packets.min(self.floor / QUEUE_PACKETS_SHARE);
-        QUEUE_LEAST.max(self.floor / QUEUE_SHARE).max(own).max(self.noise)
+        QUEUE_LEAST.max(self.floor / QUEUE_SHARE).max(own).max(self.noise).max(self.unfilled.delay())
     }
 
     fn rate_bytes_per_s(&self) -> Option<f64> {
         let gain = match self.mode {
-            Mode::Start => GAIN_START,
+            Mode::Start { .. } => GAIN_START,
             Mode::Short { .. } | Mode::Compete { .. } => GAIN,
             Mode::Drain { .. } => 1.0,
         };
@@ -355,7 +452,9 @@ impl Window {
     }
 
     fn set(&mut self, bytes: f64) {
+        let round_trip = self.round_trip.map_or(Span::ZERO, |trip| trip.smoothed).as_s_f64();
+        let unfilled = GAIN_UNFILLED * self.unfilled.bytes_per_s() * round_trip;
         let least = 2.0 * self.limits.packet_bytes as f64;
-        self.bytes = bytes.min(self.limits.max_bytes as f64).max(least);
+        self.bytes = bytes.max(unfilled).min(self.limits.max_bytes as f64).max(least);
     }
 }

@@ -121,6 +121,45 @@ fn one_that_merely_took_long_was_not_overtaken() {
 }
 
 #[test]
+fn where_packets_were_overtaken_a_reliable_one_has_as_much_time_as_those_took() {
+    let mut flight = flight();
+    for number in 0..3 {
+        flight.sent(carried(number), BYTES, at(0));
+    }
+    assert_eq!(acknowledge(&mut flight, 1, 0, at(10)), (vec![1], vec![0]));
+    // It took 8 ms longer than the one after it.
+    assert_eq!(acknowledge(&mut flight, 2, 0b11, at(18)).0, vec![0, 2]);
+    assert!(flight.reordering > Span::from_ms(6), "{:?}", flight.reordering);
+    let first = flight.next_number();
+    for number in first..first + 4 {
+        flight.sent(carried(number), BYTES, at(100));
+    }
+    // Three later ones have arrived, and it may still have been overtaken; after as much time as the other took it is lost.
+    assert_eq!(acknowledge(&mut flight, first + 3, 0b11, at(110)).1, Vec::<u64>::new());
+    flight.sent(carried(first + 4), BYTES, at(115));
+    assert_eq!(acknowledge(&mut flight, first + 4, 0b111, at(125)).1, vec![first]);
+}
+
+#[test]
+fn a_decrease_for_a_loss_that_was_none_is_taken_back() {
+    let mut flight = flight();
+    fill(&mut flight, at(0));
+    for number in 0..4 {
+        acknowledge(&mut flight, number, u64::MAX >> 1, at(10));
+    }
+    fill(&mut flight, at(10));
+    // Through a queue of 40 ms.
+    for number in 4..7 {
+        acknowledge(&mut flight, number, u64::MAX >> 1, at(50));
+    }
+    let before = flight.window.bytes();
+    assert_eq!(acknowledge(&mut flight, 8, 0, at(50)).1, vec![7]);
+    assert!(flight.window.bytes() < before, "{} of {before}", flight.window.bytes());
+    acknowledge(&mut flight, 8, 0b1, at(51));
+    assert!(flight.window.bytes() >= before, "{} of {before}", flight.window.bytes());
+}
+
+#[test]
 fn one_that_was_given_up_may_still_arrive_but_is_settled_once() {
     let mut flight = flight();
     fill(&mut flight, at(0));
@@ -208,10 +247,10 @@ fn the_time_out_doubles_until_something_is_heard_and_has_a_floor() {
 }
 
 #[test]
-fn the_third_time_out_in_a_row_leaves_a_window_of_two() {
+fn from_the_third_time_out_in_a_row_on_each_halves_the_window_down_to_two() {
     let mut flight = flight();
     fill(&mut flight, at(0));
-    for (ms, room) in [(1_000, 10), (3_000, 10), (6_000, 2)] {
+    for (ms, room) in [(1_000, 10), (3_000, 10), (6_000, 5), (9_000, 2), (12_000, 2)] {
         flight.handle_timeout(at(ms), &mut |_, _, _| {});
         assert_eq!((flight.in_flight_bytes, fill(&mut flight, at(ms))), (0, room));
     }

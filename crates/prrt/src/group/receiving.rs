@@ -22,6 +22,9 @@ const GAP_BLOCKS_MAX: i32 = 4;
 const JUMP_PACKETS_MAX: u32 = 3_000;
 /// Requests for one block.
 const ASKS_PER_BLOCK_MAX: u8 = 8;
+/// After so many reports with requests since anything was heard of the sender this receiver is deaf to it, and parity would only take the
+/// channel from the others: it asks again once it hears the sender.
+const UNHEARD_REQUESTS_MAX: u32 = 2;
 /// The first reports follow each other by this, then by twice as much each time.
 const REPORT_FIRST: Span = Span::from_ms(50);
 /// Reports are no more than so many bytes for each that arrived (RFC 9000, section 8.1), saved up to the limit.
@@ -47,6 +50,8 @@ pub struct ReceiverCounters {
     pub asks: u64,
     /// Blocks that lacked something when it could no longer come.
     pub given_up: u64,
+    /// Blocks that waited with requests until the sender was heard again.
+    pub silenced: u64,
     /// Reports not sent because they would have been more than three times what came.
     pub withheld: u64,
 }
@@ -64,6 +69,8 @@ pub struct GroupReceiver {
     stray: Option<u32>,
     room: Room,
     packets: Packets,
+    /// Reports with requests since anything was heard.
+    unheard_requests: u32,
     round_trip: Span,
     jitter: Span,
     report_at: Option<Instant<Local>>,
@@ -114,6 +121,8 @@ enum Stage {
     Holding(Instant<Local>),
     /// Its turn in the next report.
     Asking(Instant<Local>),
+    /// The sender to be heard again.
+    Deaf,
     Rest,
 }
 
@@ -132,6 +141,7 @@ impl GroupReceiver {
             stray: None,
             room: Room::new(&LinkConfig { held_bytes_max: HELD_BYTES_MAX, ..LinkConfig::default() }),
             packets: Packets::default(),
+            unheard_requests: 0,
             round_trip: ROUND_TRIP_PRIOR,
             jitter: Span::ZERO,
             report_at: None,
@@ -163,6 +173,7 @@ impl GroupReceiver {
         if self.packets.record(symbol.packet, now) {
             self.counters.datagrams += 1;
             self.has_news = true;
+            self.hear(now);
             self.report_at.get_or_insert(now);
         }
         self.report_interval_max = Span::from_s(symbol.report_every_s.max(1).into());
@@ -239,7 +250,7 @@ impl GroupReceiver {
     pub fn poll_timeout(&self) -> Option<Instant<Local>> {
         let blocks = self.blocks.iter().filter_map(|block| match block.stage {
             Stage::Arriving(at) | Stage::Holding(at) | Stage::Asking(at) => Some(at),
-            Stage::Rest => None,
+            Stage::Deaf | Stage::Rest => None,
         });
         blocks.chain(self.report_at.filter(|_| self.has_news)).min()
     }
@@ -252,6 +263,14 @@ impl GroupReceiver {
     /// Bytes held for repair.
     pub fn held_bytes(&self) -> usize {
         self.room.bytes()
+    }
+
+    /// The sender is heard: what waited for that asks now.
+    fn hear(&mut self, now: Instant<Local>) {
+        if std::mem::take(&mut self.unheard_requests) >= UNHEARD_REQUESTS_MAX {
+            let deaf = self.blocks.iter_mut().filter(|block| block.stage == Stage::Deaf);
+            deaf.for_each(|block| block.stage = Stage::Arriving(now));
+        }
     }
 
     fn handle_data(
@@ -380,6 +399,7 @@ impl GroupReceiver {
 
     fn handle_timeout(&mut self, now: Instant<Local>) {
         let (guard, round_trip) = (self.guard(), self.round_trip);
+        let is_deaf = self.unheard_requests >= UNHEARD_REQUESTS_MAX;
         for place in 0..self.blocks.len() {
             let unit = self.unit();
             let block = &mut self.blocks[place];
@@ -390,13 +410,18 @@ impl GroupReceiver {
                     block.stage = if lacking == 0 || block.asks >= ASKS_PER_BLOCK_MAX || spare < Span::ZERO {
                         self.counters.given_up += u64::from(lacking > 0);
                         Stage::Rest
+                    } else if is_deaf {
+                        self.counters.silenced += 1;
+                        Stage::Deaf
                     } else {
                         // Who lacks most asks first, which may be enough for others.
                         let window = (round_trip * 2).min((spare - guard).max(Span::ZERO) / 4);
                         Stage::Holding(now + scaled(window, unit) / lacking as i64)
                     };
                 }
-                Stage::Holding(at) if at <= now => block.stage = Stage::Asking(at),
+                Stage::Holding(at) if at <= now => {
+                    block.stage = if is_deaf { Stage::Deaf } else { Stage::Asking(at) };
+                }
                 _ => {}
             }
         }
@@ -420,7 +445,9 @@ impl GroupReceiver {
             let held = block.symbols.held().min(u8::MAX.into()) as u8;
             Ask { block: first.wrapping_add(place as u32), held, settled: block.decided }
         });
-        asks.collect()
+        let asks: Vec<Ask> = asks.collect();
+        self.unheard_requests += u32::from(!asks.is_empty());
+        asks
     }
 
     fn guard(&self) -> Span {

@@ -1,7 +1,9 @@
 //! The transport on any link: what of a stream is in time, and what it costs, in virtual time.
 #![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used)]
 
-use noctule_netsim::link::LinkSpec;
+use std::error::Error;
+
+use noctule_netsim::link::{LinkSpec, ReplayError};
 use noctule_netsim::{Network, Random};
 use noctule_prrt::{Bound, Class, Order};
 use noctule_timebase::Span;
@@ -185,18 +187,22 @@ impl Cell {
     }
 }
 
+/// What keeps a cell from being run.
+pub type Fault = Box<dyn Error + Send + Sync>;
+
 /// Sends the cell's samples by `service`, and lets all deadlines pass. An error is a link that does not rest.
-pub fn run(cell: &Cell, service: Service, seed: u64) -> Result<Outcome, String> {
-    let spec = LinkSpec::parse(&cell.link, &mut |name| recorded::read(name)).map_err(|e| e.to_string())?;
+pub fn run(cell: &Cell, service: Service, seed: u64) -> Result<Outcome, Fault> {
+    let spec =
+        LinkSpec::parse(&cell.link, &mut |name| recorded::read(name).map_err(ReplayError::unreadable))?;
     let offer = Offer { load: cell.load, class: cell.class(service), samples: cell.samples() };
     let samples = offer.samples;
     let from = noctule_timebase::Instant::from_ns(0) + cell.load.span(cell.form) / PARTS as i64;
     let hosts = Host::pair(offer, cell.deadline, (cell.beside, from));
     let mut network = Network::new(hosts, &spec, cell.seed(seed));
     let span = cell.load.span(cell.form);
-    network.run_for(span).map_err(|stuck| stuck.to_string())?;
+    network.run_for(span)?;
     let beside_mbps = network.endpoint(1).flow_bytes() as f64 * 8e-6 / span.as_s_f64();
-    network.run_for(cell.deadline + Span::from_ms(100)).map_err(|stuck| stuck.to_string())?;
+    network.run_for(cell.deadline + Span::from_ms(100))?;
     let back_bytes = network.endpoint(1).wire_bytes;
     let sender = network.endpoint(0);
     let counters = sender.link.counters();

@@ -6,11 +6,13 @@ use std::fs;
 use noctule_netsim::link::{Entry, Recording};
 use noctule_timebase::Span;
 
+use super::Fault;
+
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/pingpong/");
 
 /// Reads the recording `name`; what has no answer is lost.
-pub fn read(name: &str) -> Result<Recording, String> {
-    let rows = |file: &str| -> Result<Vec<_>, String> {
+pub fn read(name: &str) -> Result<Recording, Fault> {
+    let rows = |file: &str| -> Result<Vec<_>, Fault> {
         let path = format!("{FOLDER}{name}/{file}");
         let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         let row = |line: &str| {
@@ -18,7 +20,7 @@ pub fn read(name: &str) -> Result<Recording, String> {
             let mut number = || columns.next()?.parse::<i64>().ok();
             Some((number()?, number()?))
         };
-        text.lines().map(|line| row(line).ok_or_else(|| format!("{path}: {line}"))).collect()
+        text.lines().map(|line| row(line).ok_or_else(|| format!("{path}: {line}").into())).collect()
     };
     let answered: HashMap<i64, i64> =
         rows("sub.csv")?.into_iter().rev().map(|(at_ns, index)| (index, at_ns)).collect();
@@ -26,5 +28,5 @@ pub fn read(name: &str) -> Result<Recording, String> {
         at: Span::from_ns(at_ns),
         delay: answered.get(&index).map(|ns| Span::from_ns(ns - at_ns)),
     });
-    Recording::new(entries.collect()).map(Recording::halved).map_err(|error| error.to_string())
+    Ok(Recording::new(entries.collect())?.halved())
 }

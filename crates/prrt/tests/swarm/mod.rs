@@ -127,12 +127,7 @@ pub(crate) struct Swarm {
 impl Swarm {
     /// All readers are known from the start, as after discovery. `spec` as in `docs/spec/link-text.md`.
     pub(crate) fn new(terms: Terms, spec: &LinkSpec) -> Swarm {
-        let start = Instant::from_ns(0);
-        let mut nodes = vec![Node::Writer(Box::new(Writer::new(terms, 1, (0, start))))];
-        for number in 1..=terms.receivers {
-            nodes.push(Node::Reader(Box::new(Reader::new(terms, 1, number))));
-        }
-        Swarm { terms, network: Network::new(nodes, spec, terms.seed), session: 1 }
+        Swarm { terms, network: Network::new(nodes(terms), spec, terms.seed), session: 1 }
     }
 
     pub(crate) fn run(&mut self, span: Span) {
@@ -216,6 +211,14 @@ impl Swarm {
     pub(crate) fn sender_counters(&mut self) -> SenderCounters {
         self.writer().group.counters()
     }
+}
+
+/// The writer and its readers.
+pub(crate) fn nodes(terms: Terms) -> Vec<Node> {
+    let start = Instant::from_ns(0);
+    let mut nodes = vec![Node::Writer(Box::new(Writer::new(terms, 1, (0, start))))];
+    nodes.extend((1..=terms.receivers).map(|number| Node::Reader(Box::new(Reader::new(terms, 1, number)))));
+    nodes
 }
 
 impl Writer {

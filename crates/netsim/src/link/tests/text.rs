@@ -10,7 +10,7 @@ fn refused(text: &str) -> String {
     text.parse::<LinkSpec>().unwrap_err().to_string()
 }
 
-fn recorded(_: &str) -> Result<Recording, String> {
+fn recorded(_: &str) -> Result<Recording, ReplayError> {
     Ok(Recording::new(vec![Entry { at: Span::ZERO, delay: None }]).unwrap())
 }
 
