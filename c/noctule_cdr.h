@@ -19,6 +19,13 @@
 extern "C" {
 #endif
 
+/* Of what every type begins with there is one copy in a program's file, however many types it has. */
+#if defined(__GNUC__)
+#define NOCTULE_CDR_SHARED static __attribute__((noinline, unused))
+#else
+#define NOCTULE_CDR_SHARED static inline
+#endif
+
 /* Writes values one after the other, each aligned to its size from the first byte. After a value that had no room
  * `failed` is set and nothing more is written; look once, at the end. */
 typedef struct {
@@ -63,7 +70,8 @@ static inline uint8_t *noctule_cdr_room(noctule_cdr_writer_t *self, uint32_t siz
     return at + pad;
 }
 
-static inline void noctule_cdr_put(noctule_cdr_writer_t *self, uint64_t value, uint32_t size) {
+/* The size before the value: so all three lie in registers where a pair begins with an even one, as on ARM. */
+static inline void noctule_cdr_put(noctule_cdr_writer_t *self, uint32_t size, uint64_t value) {
     uint8_t *at = noctule_cdr_room(self, size, size);
     if (at == NULL) return;
     for (; size > 0; size--, value >>= 8) *at++ = (uint8_t)value;
@@ -95,26 +103,42 @@ static inline noctule_cdr_writer_t noctule_cdr_writer(uint8_t *bytes, uint32_t c
     return writer;
 }
 
-static inline void noctule_cdr_put_u8(noctule_cdr_writer_t *self, uint8_t value) { noctule_cdr_put(self, value, 1); }
-static inline void noctule_cdr_put_u16(noctule_cdr_writer_t *self, uint16_t value) { noctule_cdr_put(self, value, 2); }
-static inline void noctule_cdr_put_u32(noctule_cdr_writer_t *self, uint32_t value) { noctule_cdr_put(self, value, 4); }
-static inline void noctule_cdr_put_u64(noctule_cdr_writer_t *self, uint64_t value) { noctule_cdr_put(self, value, 8); }
-static inline void noctule_cdr_put_i8(noctule_cdr_writer_t *self, int8_t value) { noctule_cdr_put(self, (uint8_t)value, 1); }
-static inline void noctule_cdr_put_i16(noctule_cdr_writer_t *self, int16_t value) { noctule_cdr_put(self, (uint16_t)value, 2); }
-static inline void noctule_cdr_put_i32(noctule_cdr_writer_t *self, int32_t value) { noctule_cdr_put(self, (uint32_t)value, 4); }
-static inline void noctule_cdr_put_i64(noctule_cdr_writer_t *self, int64_t value) { noctule_cdr_put(self, (uint64_t)value, 8); }
-static inline void noctule_cdr_put_bool(noctule_cdr_writer_t *self, bool value) { noctule_cdr_put(self, value ? 1 : 0, 1); }
+/* A writer of a sample, its header written: CDR, little-endian. Failed if there is no room for that. */
+NOCTULE_CDR_SHARED noctule_cdr_writer_t noctule_cdr_sample(uint8_t *sample, uint32_t capacity) {
+    noctule_cdr_writer_t writer = noctule_cdr_writer(sample, 0);
+    if (capacity < 4) {
+        writer.failed = true;
+        return writer;
+    }
+    memcpy(sample, "\0\1\0", 4);
+    return noctule_cdr_writer(sample + 4, capacity - 4);
+}
+
+/* Bytes of a sample with its header; 0 if something had no room. */
+static inline uint32_t noctule_cdr_sample_length(const noctule_cdr_writer_t *self) {
+    return self->failed ? 0 : self->length + 4;
+}
+
+static inline void noctule_cdr_put_u8(noctule_cdr_writer_t *self, uint8_t value) { noctule_cdr_put(self, 1, value); }
+static inline void noctule_cdr_put_u16(noctule_cdr_writer_t *self, uint16_t value) { noctule_cdr_put(self, 2, value); }
+static inline void noctule_cdr_put_u32(noctule_cdr_writer_t *self, uint32_t value) { noctule_cdr_put(self, 4, value); }
+static inline void noctule_cdr_put_u64(noctule_cdr_writer_t *self, uint64_t value) { noctule_cdr_put(self, 8, value); }
+static inline void noctule_cdr_put_i8(noctule_cdr_writer_t *self, int8_t value) { noctule_cdr_put(self, 1, (uint8_t)value); }
+static inline void noctule_cdr_put_i16(noctule_cdr_writer_t *self, int16_t value) { noctule_cdr_put(self, 2, (uint16_t)value); }
+static inline void noctule_cdr_put_i32(noctule_cdr_writer_t *self, int32_t value) { noctule_cdr_put(self, 4, (uint32_t)value); }
+static inline void noctule_cdr_put_i64(noctule_cdr_writer_t *self, int64_t value) { noctule_cdr_put(self, 8, (uint64_t)value); }
+static inline void noctule_cdr_put_bool(noctule_cdr_writer_t *self, bool value) { noctule_cdr_put(self, 1, value ? 1 : 0); }
 
 static inline void noctule_cdr_put_f32(noctule_cdr_writer_t *self, float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    noctule_cdr_put(self, bits, 4);
+    noctule_cdr_put(self, 4, bits);
 }
 
 static inline void noctule_cdr_put_f64(noctule_cdr_writer_t *self, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    noctule_cdr_put(self, bits, 8);
+    noctule_cdr_put(self, 8, bits);
 }
 
 /* Bytes as they are, without alignment and without a count: the elements of an array of octets. */
@@ -129,9 +153,9 @@ static inline void noctule_cdr_put_text(noctule_cdr_writer_t *self, const char *
         self->failed = true;
         return;
     }
-    noctule_cdr_put(self, length + 1u, 4);
+    noctule_cdr_put(self, 4, length + 1u);
     noctule_cdr_put_bytes(self, (const uint8_t *)text, length);
-    noctule_cdr_put(self, 0, 1);
+    noctule_cdr_put(self, 1, 0);
 }
 
 static inline void noctule_cdr_put_string(noctule_cdr_writer_t *self, const char *text) {
@@ -140,7 +164,7 @@ static inline void noctule_cdr_put_string(noctule_cdr_writer_t *self, const char
         self->failed = true;
         return;
     }
-    noctule_cdr_put(self, length, 4);
+    noctule_cdr_put(self, 4, length);
     noctule_cdr_put_bytes(self, (const uint8_t *)text, (uint32_t)length);
 }
 
@@ -160,7 +184,7 @@ static inline noctule_cdr_reader_t noctule_cdr_reader(const uint8_t *bytes, uint
 }
 
 /* A reader of a sample that begins with the header of its representation; failed if that is not plain CDR. */
-static inline noctule_cdr_reader_t noctule_cdr_begin(const uint8_t *sample, uint32_t length) {
+NOCTULE_CDR_SHARED noctule_cdr_reader_t noctule_cdr_begin(const uint8_t *sample, uint32_t length) {
     noctule_cdr_reader_t reader = noctule_cdr_reader(sample, 0);
     if (length < 4 || sample[0] != 0 || sample[1] > 1) {
         reader.failed = true;
@@ -255,7 +279,7 @@ static inline uint32_t noctule_cdr_take_count(noctule_cdr_reader_t *self, uint32
 /* Writes the count of a sequence that may have at most `bound` elements. */
 static inline void noctule_cdr_put_count(noctule_cdr_writer_t *self, uint32_t count, uint32_t bound) {
     if (count > bound) self->failed = true;
-    noctule_cdr_put(self, count, 4);
+    noctule_cdr_put(self, 4, count);
 }
 
 /* Room for so many elements of this size, zeroed; NULL if there is none, or no memory at all. */

@@ -15,7 +15,7 @@ static const noctule_endpoint_t endpoints[] = {
     {"rt/board/up", UINT32_TYPE, NOCTULE_PUBLISH | NOCTULE_RELIABLE, 64},
     {"rt/board/up_fast", UINT32_TYPE, NOCTULE_PUBLISH | NOCTULE_STAMPED, 0},
     {"rt/board/pong", "std_msgs::msg::dds_::UInt8MultiArray_", NOCTULE_PUBLISH, 0},
-    {"rt/board/tasks", NOCTULE_TASK_STATISTICS_TYPE, NOCTULE_PUBLISH, 0},
+    {"rt/board/tasks", noctule_msgs_TaskStatistics_DDS_TYPE_NAME, NOCTULE_PUBLISH, 0},
     {"rt/board/down", UINT32_TYPE, NOCTULE_SUBSCRIBE | NOCTULE_RELIABLE, 32},
     {"rt/board/down_fast", UINT32_TYPE, NOCTULE_SUBSCRIBE, 0},
     {"rt/board/ping", "std_msgs::msg::dds_::UInt8MultiArray_", NOCTULE_SUBSCRIBE, 0},
@@ -95,8 +95,11 @@ bool board_step(board_t *self, int64_t now_ns) {
 void board_report(board_t *self, int64_t now_ns, float idle_share, uint32_t stack_unused_bytes) {
     uint8_t bytes[128];
     noctule_cdr_writer_t cdr = noctule_cdr_writer(bytes, sizeof bytes);
-    const noctule_task_t task = {"main", 1.0F - idle_share, stack_unused_bytes};
-    if (!noctule_task_statistics_write(&cdr, now_ns, idle_share, noctule_client_counts(&self->client), &task, 1)) return;
+    const noctule_msgs_TaskStatus task = {{"main", 4}, 1.0F - idle_share, stack_unused_bytes};
+    const noctule_msgs_TaskStatistics report =
+        noctule_task_statistics(now_ns, idle_share, noctule_client_counts(&self->client), &task, 1);
+    noctule_msgs_TaskStatistics_write(&cdr, &report);
+    if (cdr.failed) return;
     if (noctule_client_publish(&self->client, TASKS, bytes, cdr.length, now_ns) == NOCTULE_CLIENT_OK) self->reports++;
 }
 

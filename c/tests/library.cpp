@@ -275,6 +275,49 @@ static void a_call_ends_with_a_response_or_with_its_reason(std::uint32_t domain)
     thread.join();
 }
 
+// A server on a thread of its own counts until it is canceled.
+static void a_goal_gives_feedback_is_canceled_and_ends(std::uint32_t domain) {
+    noctule::Node node("n", in(domain));
+    noctule::ActionOptions options;
+    options.type_name = "demo/action/Count";
+    options.deadline = 60s;
+    std::atomic<int> asked{0};
+    options.on_cancel = [&](const noctule::GoalId &) { return ++asked > 1; };
+    noctule::ActionClient client = node.action_client("/count", options);
+    noctule::ActionServer server = node.action_server("/count", options);
+    std::thread thread([&] {
+        std::optional<noctule::Goal> goal = server.next();
+        std::array<std::uint8_t, 24> feedback = {0, 1, 0, 0};
+        feedback[20] = goal->bytes()[20];
+        goal->accept();
+        goal->feedback(feedback.data(), feedback.size());
+        CHECK(goal->wait_for_cancel(std::nullopt) && asked == 2);
+        const std::array<std::uint8_t, 8> response = {0, 1, 0, 0};
+        goal->end(noctule::GoalStatus::canceled, response.data(), response.size());
+    });
+    CHECK(client.wait_for_server(60s));
+    std::array<std::uint8_t, 24> request = {0, 1, 0, 0};
+    request[20] = 9;
+    const noctule::GoalId id = client.start(request.data(), request.size());
+    std::vector<int> codes;
+    bool has_feedback = false;
+    while (const auto event = client.next()) {
+        CHECK(event->goal == id && !event->error);
+        if (event->kind == NOCTULE_EVENT_FEEDBACK) {
+            has_feedback = event->bytes.at(20) == 9 && event->age;
+            client.cancel(id);
+        } else if (event->kind == NOCTULE_EVENT_CANCEL) {
+            codes.push_back(event->cancel_code);
+            if (codes.size() == 1) client.cancel(id);
+        } else if (event->kind == NOCTULE_EVENT_RESULT) {
+            CHECK(event->status == noctule::GoalStatus::canceled && event->bytes.size() == 8 && event->bytes[4] == 5);
+        }
+    }
+    thread.join();
+    CHECK(has_feedback && codes == std::vector<int>({1, 0}));
+    CHECK(fails([&] { client.start(request.data(), 3); }, NOCTULE_ERROR_ARGUMENT, "3 bytes are no request"));
+}
+
 // Values of every type come back as they were, and a sentence refuses.
 static void parameters_are_values_of_ten_types(std::uint32_t domain) {
     using namespace std::chrono_literals;
@@ -321,6 +364,7 @@ int main(int count, char **arguments) {
     a_loan_a_descriptor_and_what_is_known_of_others(domain);
     a_second_thread_is_an_error_and_loses_nothing(domain);
     a_call_ends_with_a_response_or_with_its_reason(domain);
+    a_goal_gives_feedback_is_canceled_and_ends(domain);
     parameters_are_values_of_ten_types(domain);
     if (failures == 0) std::cout << "c++ library: all tests passed\n";
     return failures != 0;

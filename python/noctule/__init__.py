@@ -9,7 +9,8 @@ its :class:`Age` in the reader's own clock and a bound for it::
 
 :func:`wait` waits for several subscribers at once, a :class:`Dispatcher` calls back, and in :mod:`asyncio` programs there is ``async for
 sample in subscriber`` (:mod:`noctule.aio`). :class:`TypedPublisher` and
-:class:`TypedSubscriber` carry dataclasses, see :mod:`noctule.message`. A :class:`TypedClient` asks a :class:`TypedServer`.
+:class:`TypedSubscriber` carry dataclasses, see :mod:`noctule.message`. A :class:`TypedClient` asks a :class:`TypedServer`,
+a :class:`TypedActionClient` sends goals to a :class:`TypedActionServer`.
 
 A sample is borrowed from shared memory: while it or an array of it lives, its memory is not used again, and only
 ``borrows`` samples of a publisher may be held at once. Keep ``sample.copy()``. Python allocates and waits for its lock on the
@@ -20,8 +21,12 @@ way of every sample: what must be quick or even is for Rust, C and C++. A proces
 
 from noctule import aio, sync
 from noctule._native import (
+    ActionClient,
+    ActionServer,
     Age,
     Client,
+    Goal,
+    GoalEvent,
     KnownEndpoint,
     KnownNode,
     Loan,
@@ -40,6 +45,7 @@ from noctule._native import (
     Subscriber,
     WaitSet,
 )
+from noctule.action import GoalResult, TypedActionClient, TypedActionServer, TypedGoal
 from noctule.dispatch import Dispatcher, Waiting, wait
 from noctule.message import f32, f64, i8, i16, i32, i64, message
 from noctule.message import bound, description, dtype, name, type_hash, u8, u16, u32, u64
@@ -49,10 +55,15 @@ from noctule.typed import TypedPublisher, TypedSample, TypedSubscriber
 
 __all__ = [
     "UNKNOWN_OFFSET_NS",
+    "ActionClient",
+    "ActionServer",
     "Age",
     "Client",
     "Dispatcher",
     "Estimates",
+    "Goal",
+    "GoalEvent",
+    "GoalResult",
     "KnownEndpoint",
     "KnownNode",
     "Loan",
@@ -71,7 +82,10 @@ __all__ = [
     "State",
     "Statistics",
     "Subscriber",
+    "TypedActionClient",
+    "TypedActionServer",
     "TypedClient",
+    "TypedGoal",
     "TypedPublisher",
     "TypedServer",
     "TypedSample",

@@ -1,6 +1,7 @@
 //! The private native module of the Python package `noctule`: the library's handles as Python classes,
 //! and the estimators on NumPy arrays. It translates and decides nothing.
 
+mod action;
 mod argument;
 mod generate;
 mod known;
@@ -14,12 +15,15 @@ mod statistics;
 mod subscriber;
 mod sync;
 mod wait_set;
+mod waiting;
 
 use pyo3::prelude::*;
 
 /// `noctule._native`.
 #[pymodule(name = "_native")]
 mod native {
+    #[pymodule_export]
+    use super::action::{ActionClient, ActionServer, Goal, GoalEvent};
     #[pymodule_export]
     use super::argument::NoctuleError;
     #[pymodule_export]

@@ -10,6 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::action::{self, ActionClient, ActionServer, Hashes, no_action};
 use crate::argument::{self, closed, not_opened};
 use crate::known::{KnownEndpoint, KnownNode};
 use crate::parameter::{ParameterClient, Parameters, not_there};
@@ -237,6 +238,54 @@ impl Node {
             .open()
             .map_err(|error| not_served(&error))?;
         Ok(Server::new(server, node))
+    }
+
+    /// Send goals of an action, with messages as bytes of CDR. ``type_name``: ``"package/action/Name"``; ``hashes``: of request and response of ``send_goal`` and of
+    /// ``get_result``, and of feedback, 0: any definition. ``deadline``: how long a goal waits to be accepted, ``result_deadline``: how long it may take, seconds.
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
+    #[pyo3(signature = (action, *, type_name, hashes=(0, 0, 0, 0, 0), deadline=5.0, result_deadline=86400.0, payload_bytes_max=65536))]
+    fn action_client(
+        &self,
+        action: &str,
+        type_name: &str,
+        hashes: Hashes,
+        deadline: f64,
+        result_deadline: f64,
+        payload_bytes_max: i64,
+    ) -> PyResult<ActionClient> {
+        let node = self.node()?;
+        let client = node
+            .raw_action_client(action, action::types(type_name, hashes))
+            .deadline(argument::timeout(Some(deadline))?.unwrap_or_default())
+            .result_deadline(argument::timeout(Some(result_deadline))?.unwrap_or_default())
+            .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 1..=u32::MAX)?)
+            .open()
+            .map_err(|error| no_action(&error))?;
+        Ok(ActionClient::new(client, node))
+    }
+
+    /// Execute goals of an action, with messages as bytes of CDR; see ``action_client``. ``keep_results``: seconds from the end of a goal; ``empty_result``: a
+    /// ``…_GetResult_Response`` for goals without a result; ``payload_bytes_max``: of results and feedback.
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
+    #[pyo3(signature = (action, *, type_name, hashes=(0, 0, 0, 0, 0), keep_results=10.0, empty_result=None, payload_bytes_max=65536))]
+    fn action_server(
+        &self,
+        action: &str,
+        type_name: &str,
+        hashes: Hashes,
+        keep_results: f64,
+        empty_result: Option<&[u8]>,
+        payload_bytes_max: i64,
+    ) -> PyResult<ActionServer> {
+        let node = self.node()?;
+        let mut builder = node
+            .raw_action_server(action, action::types(type_name, hashes))
+            .keep_results(argument::timeout(Some(keep_results))?.unwrap_or_default())
+            .payload_bytes_max(argument::whole("payload_bytes_max", payload_bytes_max, 1..=u32::MAX)?);
+        if let Some(response) = empty_result {
+            builder = builder.empty_result(response);
+        }
+        Ok(ActionServer::new(builder.open().map_err(|error| no_action(&error))?, node))
     }
 
     /// Have parameters that other programs read and set, under the name that ROS 2 knows a node by, such as ``"/arm"``: none at first.

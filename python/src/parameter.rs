@@ -232,7 +232,7 @@ impl Parameters {
                     }
                     callback.call1(py, (given,)).map(|_| ())
                 };
-                asked().map_err(|error| error.value(py).to_string())
+                asked().map_err(|error| error.value(py).to_string().into())
             })
         });
         Ok(())
@@ -314,7 +314,7 @@ impl ParameterClient {
         let value = value_of(value, kind)?;
         let results = self.ask(py, |client| client.set(&[(name, value)]))?;
         match results.into_iter().next() {
-            Some(Err(why)) => Err(PyValueError::new_err(why)),
+            Some(Err(why)) => Err(PyValueError::new_err(why.to_string())),
             _ => Ok(()),
         }
     }

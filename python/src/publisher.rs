@@ -15,7 +15,7 @@ use pyo3::types::PyTuple;
 
 use crate::argument::{self, closed};
 use crate::loan::Loan;
-use crate::subscriber::LOOK_UP;
+use crate::waiting::LOOK_UP;
 
 /// Publishes samples of one topic. Made by ``Node.publisher``.
 #[pyclass(module = "noctule", frozen)]

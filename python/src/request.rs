@@ -1,7 +1,7 @@
 //! `noctule.Client`, `noctule.Server`, and what they exchange.
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use noctule::request::{RawClient, RawReply, RawRequest, RawServer, ReplyError, ServiceError};
 use noctule::{CallError, SampleInfo};
@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::argument::{self, NoctuleError, closed, not_opened, not_taken};
 use crate::sample::Age;
-use crate::subscriber::LOOK_UP;
+use crate::waiting::{LOOK_UP, wait};
 
 pyo3::create_exception!(
     noctule,
@@ -22,7 +22,7 @@ pyo3::create_exception!(
 );
 
 /// With the node that it belongs to: the last of them ends the node's thread.
-type OfNode<T> = (T, Arc<noctule::Node>);
+pub(crate) type OfNode<T> = (T, Arc<noctule::Node>);
 
 /// Calls one service, with messages as bytes of CDR. Made by ``Node.client``. One thread at a time may use it.
 #[pyclass(module = "noctule", frozen)]
@@ -44,7 +44,7 @@ pub(crate) struct Reply(RawReply);
 #[pyclass(module = "noctule", frozen)]
 pub(crate) struct Request(RawRequest);
 
-fn lock<'a, T>(open: &'a Mutex<Option<T>>, what: &str) -> PyResult<MutexGuard<'a, Option<T>>> {
+pub(crate) fn lock<'a, T>(open: &'a Mutex<Option<T>>, what: &str) -> PyResult<MutexGuard<'a, Option<T>>> {
     match open.try_lock() {
         Ok(open) => Ok(open),
         Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
@@ -61,7 +61,7 @@ pub(crate) fn not_served(error: &ServiceError) -> PyErr {
     }
 }
 
-fn no_reply(error: &CallError) -> PyErr {
+pub(crate) fn no_reply(error: &CallError) -> PyErr {
     match error {
         CallError::Publish(_) | CallError::NoTime { .. } | CallError::Unknown { .. } => {
             PyValueError::new_err(error.to_string())
@@ -71,14 +71,14 @@ fn no_reply(error: &CallError) -> PyErr {
     }
 }
 
-fn not_replied(error: &ReplyError) -> PyErr {
+pub(crate) fn not_replied(error: &ReplyError) -> PyErr {
     match error {
         ReplyError::Publish(_) | ReplyError::Twice { .. } => PyValueError::new_err(error.to_string()),
         _ => NoReplyError::new_err(error.to_string()),
     }
 }
 
-fn age(info: &SampleInfo) -> Option<Age> {
+pub(crate) fn age(info: &SampleInfo) -> Option<Age> {
     let age = info.age()?;
     Some(Age { ns: age.span.ns(), bound_ns: age.bound.map(Span::ns), sigma_ns: age.sigma.map(Span::ns) })
 }
@@ -119,18 +119,11 @@ impl Client {
         let timeout = argument::timeout(Some(timeout))?.unwrap_or(Duration::ZERO);
         let mut open = lock(&self.open, "client")?;
         let (client, _) = open.as_mut().ok_or_else(|| closed("client"))?;
-        let start = Instant::now();
-        loop {
-            let left = timeout.saturating_sub(start.elapsed());
-            let found = py.detach(|| client.wait_for_server(left.min(LOOK_UP)));
-            if found.map_err(|error| no_reply(&error))? {
-                return Ok(true);
-            }
-            if left <= LOOK_UP {
-                return Ok(false);
-            }
-            py.check_signals()?;
-        }
+        let found = wait(py, Some(timeout), |step| {
+            let is_there = py.detach(|| client.wait_for_server(step)).map_err(|error| no_reply(&error))?;
+            Ok(is_there.then_some(()))
+        })?;
+        Ok(found.is_some())
     }
 
     /// Tell the others that it is gone. May be called twice.
@@ -172,16 +165,10 @@ impl Server {
         let timeout = argument::timeout(timeout)?;
         let mut open = lock(&self.open, "server")?;
         let (server, _) = open.as_mut().ok_or_else(|| closed("server"))?;
-        let start = Instant::now();
-        loop {
-            let left = timeout.map_or(LOOK_UP, |timeout| timeout.saturating_sub(start.elapsed()));
-            let received = py.detach(|| server.receive(Some(left.min(LOOK_UP))));
-            let request = received.map_err(|error| not_taken(&error))?;
-            if request.is_some() || timeout.is_some() && left <= LOOK_UP {
-                return Ok(request.map(Request));
-            }
-            py.check_signals()?;
-        }
+        let received = wait(py, timeout, |step| {
+            py.detach(|| server.receive(Some(step))).map_err(|error| not_taken(&error))
+        })?;
+        Ok(received.map(Request))
     }
 
     /// Answer a request with a response in CDR, once, in any order. Raises ``NoReplyError`` if nobody waits for it any more.

@@ -87,7 +87,7 @@ impl Sample {
 
 /// How old a sample is, in the clock of the reader, and how wrong that may be.
 #[pyclass(module = "noctule", frozen, eq)]
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Age {
     /// Nanoseconds.
     #[pyo3(get)]

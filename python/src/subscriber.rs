@@ -3,7 +3,6 @@
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -11,9 +10,7 @@ use pyo3::types::PyTuple;
 use crate::argument::{self, NoctuleError, closed, not_taken};
 use crate::sample::Sample;
 use crate::statistics::Statistics;
-
-/// The longest wait without a look at signals (Ctrl-C) and at `close`.
-pub(crate) const LOOK_UP: Duration = Duration::from_millis(100);
+use crate::waiting::wait;
 
 /// Receives the samples of one topic from all its publishers. Made by ``Node.subscriber``.
 ///
@@ -44,17 +41,11 @@ impl Subscriber {
         let timeout = argument::timeout(timeout)?;
         let mut open = self.lock()?;
         let Open { subscriber, .. } = open.as_mut().ok_or_else(|| closed("subscriber"))?;
-        let start = Instant::now();
-        let sample = loop {
-            let left = timeout.map_or(LOOK_UP, |timeout| timeout.saturating_sub(start.elapsed()));
-            let received = py.detach(|| subscriber.receive(Some(left.min(LOOK_UP))));
-            let sample = received.map_err(|error| not_taken(&error))?;
-            let is_over = timeout.is_some() && left <= LOOK_UP;
-            if sample.is_some() || is_over || self.is_closed() {
-                break sample;
-            }
-            py.check_signals()?;
-        };
+        let received = wait(py, timeout, |step| {
+            let sample = py.detach(|| subscriber.receive(Some(step))).map_err(|error| not_taken(&error))?;
+            Ok((sample.is_some() || self.is_closed()).then_some(sample))
+        })?;
+        let sample = received.flatten();
         if self.is_closed() {
             // Who closed it could not wait for us.
             let gone = open.take();

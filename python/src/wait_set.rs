@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 
 use crate::argument::{self, NoctuleError, closed, not_taken};
 use crate::sample::Sample;
-use crate::subscriber::{LOOK_UP, Subscriber};
+use crate::subscriber::Subscriber;
+use crate::waiting::LOOK_UP;
 
 /// Waits for the samples of many subscribers at once; ``wait`` as in ``Node.subscriber``. One thread at a time may receive.
 #[pyclass(module = "noctule", frozen)]

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -19,6 +18,12 @@
 namespace noctule::cdr {
 
 constexpr std::size_t unbounded = SIZE_MAX;
+
+// True for std::string, which takes longer to compile than all of this: only headers of types with texts include it.
+template <typename Type, typename = void>
+struct is_text : std::false_type {};
+template <typename Type>
+struct is_text<Type, std::void_t<typename Type::traits_type>> : std::true_type {};
 
 // Writes values one after the other, little-endian, each aligned to its size. What a bound forbids sets failed().
 class Writer {
@@ -49,8 +54,9 @@ public:
         number(static_cast<std::uint32_t>(count));
     }
 
-    void text(const std::string &text, std::size_t bound) {
-        if (text.size() > bound || text.find('\0') != std::string::npos) return fail();
+    template <typename Text>
+    void text(const Text &text, std::size_t bound) {
+        if (text.size() > bound || text.find('\0') != Text::npos) return fail();
         count(text.size() + 1, unbounded);
         out_.insert(out_.end(), text.begin(), text.end());
         out_.push_back(0);
@@ -107,7 +113,8 @@ public:
         return failed_ ? 0 : count;
     }
 
-    void text(std::string &text, std::size_t bound) {
+    template <typename Text>
+    void text(Text &text, std::size_t bound) {
         std::uint32_t with_nul = 0;
         number(with_nul);
         text.clear();
@@ -144,20 +151,26 @@ template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> =
 void write(Writer &cdr, Number value, std::size_t = unbounded) {
     cdr.number(value);
 }
-inline void write(Writer &cdr, const std::string &text, std::size_t bound = unbounded) { cdr.text(text, bound); }
+template <typename Text, std::enable_if_t<is_text<Text>::value, int> = 0>
+void write(Writer &cdr, const Text &text, std::size_t bound = unbounded) {
+    cdr.text(text, bound);
+}
 
 template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
 void read(Reader &cdr, Number &value, std::size_t = unbounded) {
     cdr.number(value);
 }
-inline void read(Reader &cdr, std::string &text, std::size_t bound = unbounded) { cdr.text(text, bound); }
+template <typename Text, std::enable_if_t<is_text<Text>::value, int> = 0>
+void read(Reader &cdr, Text &text, std::size_t bound = unbounded) {
+    cdr.text(text, bound);
+}
 
 // A struct, of which only its own functions know more.
-template <typename Struct, std::enable_if_t<std::is_class_v<Struct> && !std::is_same_v<Struct, std::string>, int> = 0>
+template <typename Struct, std::enable_if_t<std::is_class_v<Struct> && !is_text<Struct>::value, int> = 0>
 void write(Writer &cdr, const Struct &value, std::size_t = unbounded) {
     value.noctule_write(cdr);
 }
-template <typename Struct, std::enable_if_t<std::is_class_v<Struct> && !std::is_same_v<Struct, std::string>, int> = 0>
+template <typename Struct, std::enable_if_t<std::is_class_v<Struct> && !is_text<Struct>::value, int> = 0>
 void read(Reader &cdr, Struct &value, std::size_t = unbounded) {
     value.noctule_read(cdr);
 }

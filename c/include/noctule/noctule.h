@@ -565,4 +565,6 @@ void noctule_parameter_client_close(noctule_parameter_client_t *client);
 #ifdef __cplusplus
 }
 #endif
+
+#include <noctule/action.h>
 #endif

@@ -9,6 +9,7 @@
 #define NOCTULE_HPP
 
 #include <noctule/noctule.h>
+#include <noctule/action.hpp>
 #include <noctule/parameter.hpp>
 #include <noctule/request.hpp>
 #include <noctule/sample.hpp>
@@ -443,6 +444,16 @@ public:
         noctule_server_t *server = nullptr;
         detail::check(noctule_server_open(node_.get(), service.c_str(), &given, &server));
         return Server(server);
+    }
+
+    // Opens a client of an action; options must name its type.
+    ActionClient action_client(const std::string &action, const ActionOptions &options) const {
+        return ActionClient(node_.get(), action, options);
+    }
+
+    // Opens a server of an action; options must name its type.
+    ActionServer action_server(const std::string &action, const ActionOptions &options) const {
+        return ActionServer(node_.get(), action, options);
     }
 
     // Has parameters under the name that ROS 2 knows a node by, such as "/arm": none at first.

@@ -68,7 +68,8 @@ void noctule_freertos_turn(noctule_freertos_t *self, noctule_client_t *client, i
 
 noctule_client_error_t noctule_freertos_report(noctule_freertos_t *self, noctule_client_t *client, uint16_t endpoint) {
     TaskStatus_t found[NOCTULE_FREERTOS_TASKS_MAX];
-    noctule_task_t tasks[NOCTULE_FREERTOS_TASKS_MAX];
+    noctule_msgs_TaskStatus tasks[NOCTULE_FREERTOS_TASKS_MAX];
+    noctule_msgs_TaskStatistics report;
     uint8_t bytes[40 + NOCTULE_FREERTOS_TASKS_MAX * (configMAX_TASK_NAME_LEN + 20)];
     noctule_cdr_writer_t cdr = noctule_cdr_writer(bytes, sizeof bytes);
     configRUN_TIME_COUNTER_TYPE total = 0;
@@ -78,12 +79,14 @@ noctule_client_error_t noctule_freertos_report(noctule_freertos_t *self, noctule
     float idle_share = 0.0F;
     UBaseType_t i;
     for (i = 0; i < count; i++) {
-        tasks[i].name = found[i].pcTaskName;
+        tasks[i].name.text = found[i].pcTaskName;
+        tasks[i].name.length = (uint32_t)strlen(found[i].pcTaskName);
         tasks[i].cpu_share = total > 0 ? (float)found[i].ulRunTimeCounter / (float)total : 0.0F;
         tasks[i].stack_unused_bytes = (uint32_t)(found[i].usStackHighWaterMark * sizeof(StackType_t));
         if (strcmp(found[i].pcTaskName, configIDLE_TASK_NAME) == 0) idle_share = tasks[i].cpu_share;
     }
-    if (!noctule_task_statistics_write(&cdr, now_ns, idle_share, noctule_client_counts(client), tasks, (uint32_t)count))
-        return NOCTULE_CLIENT_TOO_LARGE;
+    report = noctule_task_statistics(now_ns, idle_share, noctule_client_counts(client), tasks, (uint32_t)count);
+    noctule_msgs_TaskStatistics_write(&cdr, &report);
+    if (cdr.failed) return NOCTULE_CLIENT_TOO_LARGE;
     return noctule_client_publish(client, endpoint, bytes, cdr.length, now_ns);
 }

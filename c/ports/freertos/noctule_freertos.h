@@ -56,7 +56,7 @@ void noctule_freertos_sent_from_isr(noctule_freertos_t *self);
 /* One turn: sends what is due if the line is free, sleeps until an interrupt or `wake_ns`, hands over what came. */
 void noctule_freertos_turn(noctule_freertos_t *self, noctule_client_t *client, int64_t wake_ns);
 
-/* Publishes a report on all tasks (ports/task_statistics.h) on `endpoint`. The shares are those since boot, of the kernel's
+/* Publishes a report on all tasks (ports/task_statistics.h; to be compiled with generated/c/noctule_msgs.c) on `endpoint`. The shares are those since boot, of the kernel's
  * run-time counter; configUSE_TRACE_FACILITY and configGENERATE_RUN_TIME_STATS must be 1. */
 noctule_client_error_t noctule_freertos_report(noctule_freertos_t *self, noctule_client_t *client, uint16_t endpoint);
 

@@ -244,7 +244,9 @@ pub fn incompatible(writer: &Endpoint, reader: &Endpoint) -> Option<Incompatible
             reader: reader.type_name.clone(),
         });
     }
-    if !any_type && reader.type_hash != 0 && writer.type_hash != reader.type_hash {
+    // 0: its definition is not known to whoever opened it.
+    let is_known = reader.type_hash != 0 && writer.type_hash != 0;
+    if !any_type && is_known && writer.type_hash != reader.type_hash {
         return Some(Incompatible::TypeHash { name: writer.type_name.clone() });
     }
     if writer.formats == 0 || writer.formats & !reader.formats != 0 {
@@ -303,6 +305,18 @@ mod tests {
         reader.type_name.clear();
         reader.type_hash = 0;
         assert_eq!(incompatible(&writer, &reader), None);
+    }
+
+    #[test]
+    fn a_definition_that_is_not_known_fits_every_one_of_its_name_in_both_directions() {
+        for of_writer in [false, true] {
+            let (mut writer, mut reader) = pair();
+            let unknown = if of_writer { &mut writer } else { &mut reader };
+            unknown.type_hash = 0;
+            assert_eq!(incompatible(&writer, &reader), None);
+            reader.type_name = "Other".into();
+            assert!(matches!(incompatible(&writer, &reader), Some(Incompatible::TypeName { .. })));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use noctule::action::{ActionError, GoalError};
 use noctule::parameter::{ParameterCallError, ParametersError};
 use noctule::request::{ReplyError, ServiceError};
 use noctule::{CallError, NodeError, PublishError, ReadError, TakeError};
@@ -99,6 +100,34 @@ impl From<ServiceError> for Failure {
         match error {
             ServiceError::Node(error) => error.into(),
             ServiceError::Name { .. } => Failure::argument(error.to_string()),
+        }
+    }
+}
+
+impl From<ActionError> for Failure {
+    fn from(error: ActionError) -> Failure {
+        match error {
+            ActionError::Service(error) => error.into(),
+            ActionError::Node(error) => error.into(),
+            ActionError::System(_) => Failure::system(error.to_string()),
+            ActionError::TypeNames { .. } | ActionError::Format(_) => Failure::argument(error.to_string()),
+        }
+    }
+}
+
+impl From<GoalError> for Failure {
+    fn from(error: GoalError) -> Failure {
+        match error {
+            GoalError::Call(error) => error.into(),
+            GoalError::Reply(error) => error.into(),
+            GoalError::Publish(error) => error.into(),
+            GoalError::Take(error) => error.into(),
+            GoalError::Full { .. } | GoalError::Random { .. } => Failure::system(error.to_string()),
+            GoalError::TooLong { .. } => Failure { code: TOO_LONG, sentence: error.to_string() },
+            GoalError::Rejected { .. } | GoalError::Unknown { .. } => {
+                Failure { code: NO_REPLY, sentence: error.to_string() }
+            }
+            _ => Failure::argument(error.to_string()),
         }
     }
 }

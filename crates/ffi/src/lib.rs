@@ -10,6 +10,7 @@
 //! the caller's promise and the premise of each `SAFETY` comment.
 #![allow(unsafe_code)] // glue: each block says which promise of the caller it rests on
 
+pub mod action;
 mod argument;
 pub mod dispatcher;
 pub mod failure;

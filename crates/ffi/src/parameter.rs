@@ -80,14 +80,14 @@ type Callback = unsafe extern "C" fn(
 type NameCallback = unsafe extern "C" fn(context: *mut c_void, name: *const c_char);
 
 /// A caller's context, which the header says must be usable from any thread.
-struct Context(*mut c_void);
+pub(crate) struct Context(pub(crate) *mut c_void);
 // SAFETY: the caller's promise.
 unsafe impl Send for Context {}
 // SAFETY: the caller's promise.
 unsafe impl Sync for Context {}
 
 impl Context {
-    fn get(&self) -> *mut c_void {
+    pub(crate) fn get(&self) -> *mut c_void {
         self.0
     }
 }
@@ -353,7 +353,7 @@ pub unsafe extern "C" fn noctule_parameters_on_set(
                     why[WHY_BYTES - 1] = 0;
                     // SAFETY: ends with a zero.
                     let why = unsafe { CStr::from_ptr(why.as_ptr()) }.to_string_lossy();
-                    return Err(why.into_owned());
+                    return Err(why.into_owned().into());
                 }
             }
             Ok(())
@@ -453,7 +453,7 @@ pub unsafe extern "C" fn noctule_parameter_client_set(
             (argument::exclusive(client, "client")?, argument::text(name, "name")?, value_of(value)?)
         };
         match handle.client.set(&[(name, value)])?.into_iter().next() {
-            Some(Err(why)) => Err(Failure::argument(why)),
+            Some(Err(why)) => Err(Failure::argument(why.to_string())),
             _ => Ok(OK),
         }
     })

@@ -121,6 +121,52 @@ const ROWS: &[[&str; 5]] = &[
     ["… release the request", "Drop", "noctule_request_release", "Received", "Request"],
     ["… and be done", "Drop", "noctule_server_close", "Owner", "close"],
     ["typed requests", "TypedClientBuilder", "-", "-", "TypedClient"],
+    [
+        "send goals of an action",
+        "action_client",
+        "noctule_action_client_open",
+        "action_client",
+        "action_client",
+    ],
+    ["… one goal", "start", "noctule_action_send", "start", "start"],
+    ["… wait until it is accepted", "send_goal", "-", "-", "send_goal"],
+    ["… what becomes of it", "next", "noctule_action_next", "next", "next"],
+    ["… release a message", "Drop", "noctule_goal_message_release", "Received", "GoalEvent"],
+    ["… wait for its result", "wait_for_result", "-", "-", "wait_for_result"],
+    ["… cancel it, or others", "start_cancel", "noctule_action_cancel", "cancel", "cancel"],
+    [
+        "… wait for a server",
+        "wait_for_server",
+        "noctule_action_wait_for_server",
+        "wait_for_server",
+        "wait_for_server",
+    ],
+    ["… and be done", "Drop", "noctule_action_client_close", "Owner", "close"],
+    [
+        "execute goals of an action",
+        "action_server",
+        "noctule_action_server_open",
+        "action_server",
+        "action_server",
+    ],
+    ["… be asked before one is canceled", "on_cancel", "noctule_cancel_callback_t", "on_cancel", "-"],
+    ["… wait for a goal", "next", "noctule_action_server_next", "next", "next"],
+    ["… its number", "id", "noctule_goal_id", "id", "id"],
+    ["… accept it", "accept", "noctule_goal_accept", "accept", "accept"],
+    ["… or reject it", "reject", "noctule_goal_reject", "reject", "reject"],
+    ["… execute it later", "execute", "noctule_goal_execute", "execute", "execute"],
+    [
+        "… wait until it is to be canceled",
+        "wait_for_cancel",
+        "noctule_goal_wait_for_cancel",
+        "wait_for_cancel",
+        "wait_for_cancel",
+    ],
+    ["… publish feedback", "feedback", "noctule_goal_feedback", "feedback", "feedback"],
+    ["… end it", "end", "noctule_goal_end", "end", "end"],
+    ["… give it up", "Drop", "noctule_goal_close", "Received", "close"],
+    ["… and be done", "Drop", "noctule_action_server_close", "Owner", "close"],
+    ["typed actions", "TypedActionClientBuilder", "-", "-", "TypedActionClient"],
     ["parameters of a node", "parameters", "noctule_parameters_open", "parameters", "parameters"],
     ["… declare one", "declare_as", "noctule_parameters_declare", "declare", "declare"],
     ["… its value", "get", "noctule_parameters_get", "get", "get"],
@@ -149,8 +195,13 @@ const ROWS: &[[&str; 5]] = &[
 /// Where a language's names are looked for.
 const SOURCES: [&[&str]; 4] = [
     &["crates/noctule/src"],
-    &["c/include/noctule/noctule.h"],
-    &["c/include/noctule/noctule.hpp", "c/include/noctule/request.hpp", "c/include/noctule/parameter.hpp"],
+    &["c/include/noctule/noctule.h", "c/include/noctule/action.h"],
+    &[
+        "c/include/noctule/noctule.hpp",
+        "c/include/noctule/request.hpp",
+        "c/include/noctule/action.hpp",
+        "c/include/noctule/parameter.hpp",
+    ],
     &["python/noctule", "python/src"],
 ];
 
@@ -229,7 +280,7 @@ fn every_name_of_the_table_is_in_its_language() {
 #[test]
 fn every_function_of_the_c_header_is_in_the_table() {
     let mut header = String::new();
-    read(&root().join(SOURCES[1][0]), &mut header);
+    SOURCES[1].iter().for_each(|file| read(&root().join(file), &mut header));
     let mut functions = 0;
     for line in header.lines().filter(|line| !line.starts_with([' ', '/', '*', '#', 't'])) {
         let Some((head, _)) = line.split_once('(') else { continue };

@@ -9,6 +9,8 @@
 //! Sans-IO: the node's time-outs drive it. Nothing is done for a sample but to note when it came, so a gap that ends between
 //! the due time and the time-out is not seen: gaps longer than the deadline by the thread's delay are.
 
+use std::time::Duration;
+
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
@@ -18,6 +20,11 @@ use crate::clock::Raw;
 const SHORTEST_LOOK: Span = Span::from_ms(1);
 /// Between two notices of one topic.
 const NOTICE_PAUSE: Span = Span::from_s(1);
+
+/// A duration that a user gives, in the unit of the cores; the longest there is if it does not fit.
+pub(crate) fn span(duration: Duration) -> Span {
+    Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX - 1))
+}
 
 /// How often DEADLINE was missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -31,7 +31,9 @@ pub enum NodeError {
         cause: io::Error,
     },
     /// In the child of a fork.
-    #[error("this process was forked from the one that opened the node; open nodes after the fork")]
+    #[error(
+        "this process was forked from the one that opened the node, or its machine was copied, and the node goes on there; open it anew"
+    )]
     Forked,
     /// The swarm key.
     #[error(transparent)]
@@ -104,7 +106,8 @@ pub enum NodeError {
 pub enum PublishError {
     /// In the child of a fork.
     #[error(
-        "topic {topic}: this process was forked from the one that opened the publisher; open nodes after the fork"
+        "topic {topic}: this process was forked from the one that opened the publisher, or its machine was copied, and the node goes on \
+         there; open it anew"
     )]
     Forked {
         /// The topic.

@@ -56,6 +56,7 @@
 // What the generator makes names this crate as every other does.
 extern crate self as noctule;
 
+pub mod action;
 pub mod envelope;
 pub mod swarm_key;
 pub mod sync;
@@ -76,6 +77,7 @@ pub mod parameter;
 mod publisher;
 pub mod request;
 mod sample;
+mod shared_topic;
 mod stamp;
 mod statistics;
 mod subscriber;

@@ -1,7 +1,5 @@
 //! A node: one participant of the swarm, with its topics, its sockets and its thread.
 
-pub(crate) mod offer;
-
 mod alarm;
 mod audience;
 mod deadlines;
@@ -58,15 +56,13 @@ use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::key_file::KeyFile;
 use crate::notice::{Notice, NoticeHook};
-use crate::publisher::{PublishedTopic, PublisherBuilder};
-use crate::subscriber::{Change, SubscribedTopic, SubscriberBuilder};
+use crate::shared_topic::{Change, Offer, PublishedTopic, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
 use alarm::Alarm;
 use deadlines::Topic;
 pub use descriptions::DescribeError;
 pub use known::{KnownEndpoint, KnownNode, NodeCounters};
 use lead::Lead;
-use offer::Offer;
 use outbox::Outbox;
 pub use outbox::SendCounters;
 pub use path::PathFigures;
@@ -94,6 +90,8 @@ pub(crate) struct Shared {
     id: NodeId,
     sockets: Sockets,
     state: Mutex<State>,
+    /// Threads of the application that wait for it: whoever fills the outbox lets them in.
+    state_wanted: AtomicU32,
     /// Locked before `state`, if both are.
     outbox: Mutex<Outbox>,
     /// Somebody queued something while another had the outbox.
@@ -112,6 +110,8 @@ pub(crate) struct Shared {
     waiting_for_progress: AtomicU32,
     /// Whether this is still the process that opened the node.
     guard: ForkGuard,
+    /// A copy of this machine goes on in this node's place.
+    copied: AtomicBool,
     /// Group whose members may read our memory, too.
     group: Option<u32>,
     /// Where notices go as they come; `None`: they are kept.
@@ -224,7 +224,10 @@ impl NodeBuilder {
         let random: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let exchange_key: [u8; 16] = random::secret().map_err(system("no random numbers"))?;
         let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
-        let id = NodeId(random);
+        let secret = random::secret().map_err(system("no random numbers"))?;
+        let envelope = Envelope::new(&keys, secret, u64::from_le_bytes(seed).rotate_left(17));
+        // With a key nobody else can answer in the name of the node.
+        let id = envelope.number().unwrap_or(NodeId(random));
         let clock = self.clock.started(clock::now());
         let mut host = host_number(&clock).map_err(system("the host cannot be identified by /proc"))?;
         if !self.shares_memory {
@@ -237,8 +240,6 @@ impl NodeBuilder {
         let now = Instant::from_ns(clock::now().ns());
         let secret = random::secret().map_err(system("no random numbers"))?;
         let discovery = Discovery::new(config, me, peers, secret, now);
-        let mut envelope = Envelope::new(id, keys.first(), u64::from_le_bytes(seed).rotate_left(17));
-        envelope.set_keys(&keys);
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
         let alarm = Alarm::new().map_err(system("no timer"))?;
@@ -249,6 +250,7 @@ impl NodeBuilder {
             id,
             sockets,
             state: Mutex::new(state),
+            state_wanted: AtomicU32::new(0),
             outbox: Mutex::new(Outbox::new()),
             outbox_wanted: AtomicBool::new(false),
             check_at_ns: AtomicI64::new(i64::MAX),
@@ -259,6 +261,7 @@ impl NodeBuilder {
             progress: Condvar::new(),
             waiting_for_progress: AtomicU32::new(0),
             guard: ForkGuard::new().map_err(system("a fork cannot be noticed"))?,
+            copied: AtomicBool::new(false),
             group: self.group,
             hook: self.hook,
         });
@@ -293,14 +296,9 @@ impl Node {
         }
     }
 
-    /// Settings for a publisher of plain bytes.
-    pub fn publisher(&self, topic: &str) -> PublisherBuilder {
-        PublisherBuilder::new(Arc::clone(&self.shared), topic)
-    }
-
-    /// Settings for a subscriber to plain bytes of any type.
-    pub fn subscriber(&self, topic: &str) -> SubscriberBuilder {
-        SubscriberBuilder::new(Arc::clone(&self.shared), topic)
+    /// What its publishers and subscribers keep of it.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// The node's number.
@@ -370,7 +368,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        if self.shared.is_in_child() {
+        if self.shared.guard.is_in_child() {
             // Thread, sockets and goodbye are the parent's.
             if let Some(thread) = self.thread.take() {
                 std::mem::forget(thread);
@@ -456,7 +454,7 @@ impl Shared {
         &self,
         mut endpoint: Endpoint,
         left_out: u32,
-        pins: u32,
+        held: (u32, Option<u32>),
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);
@@ -466,7 +464,7 @@ impl Shared {
         let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
         endpoint.id = id;
         let deadline = endpoint.qos.deadline;
-        let subscribed = Arc::new(SubscribedTopic::new(endpoint, left_out, pins));
+        let subscribed = Arc::new(SubscribedTopic::new(endpoint, left_out, held));
         state.subscribers.insert(id, Arc::clone(&subscribed));
         state.deadlines.add(id, Topic::Subscribed(Arc::clone(&subscribed)), deadline, clock::now());
         state.settle(id, clock::now());
@@ -525,7 +523,7 @@ impl Shared {
     /// a nonce of the seal that is used here is used by the parent, too.
     #[inline]
     pub(crate) fn is_in_child(&self) -> bool {
-        self.guard.is_in_child()
+        self.guard.is_in_child() || self.copied.load(Ordering::Relaxed)
     }
 
     pub(crate) fn id(&self) -> NodeId {
@@ -539,11 +537,6 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere must not stop the publishers of the whole process.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When the outbox must be looked at again.
-    fn check_at(&self) -> Instant<clock::Raw> {
-        Instant::from_ns(self.check_at_ns.load(Ordering::Relaxed))
     }
 
     /// Lets the node's thread look.
@@ -593,4 +586,5 @@ pub(crate) fn hand_over_again(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
+#[path = "node/tests/lock_census.rs"]
 mod lock_census;

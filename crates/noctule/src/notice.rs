@@ -60,6 +60,15 @@ pub enum Notice {
         /// Why.
         why: Incompatible,
     },
+    /// A writer does not know the definition of its type, so that only the name was compared with that of a reader here.
+    Undescribed {
+        /// The topic.
+        topic: String,
+        /// The writer's node, by name.
+        node: String,
+        /// The name of the type.
+        type_name: String,
+    },
     /// A writer uses a format that this program is built without, so a typed subscriber cannot read it.
     LeftOut {
         /// The topic.
@@ -98,6 +107,8 @@ pub enum Notice {
         /// Nodes, pages and matches refused since the last notice.
         refused: u64,
     },
+    /// Another process has this node's secret and has sealed more: the machine is a copy, and the node has ended.
+    Copied,
     /// Keys that do not fit.
     Seal {
         /// How.
@@ -239,12 +250,14 @@ impl Notice {
     pub fn kind(&self) -> &'static str {
         match self {
             Notice::Mismatch { .. } => "mismatch",
+            Notice::Undescribed { .. } => "undescribed",
             Notice::LeftOut { .. } => "left_out",
             Notice::Gone { .. } => "gone",
             Notice::NoKey { .. } => "no_key",
             Notice::KeyChanged { .. } => "key_changed",
             Notice::KeyUnusable { .. } => "key_unusable",
             Notice::Full { .. } => "full",
+            Notice::Copied => "copied",
             Notice::Seal { .. } => "seal",
             Notice::Infeasible { .. } => "infeasible",
             Notice::Feasible { .. } => "feasible",
@@ -269,6 +282,10 @@ impl Notice {
                 names(*reader)
             ),
             Notice::Mismatch { topic, node, why } => write!(f, "topic {topic}, with node {node}: {why}"),
+            Notice::Undescribed { topic, node, type_name } => write!(
+                f,
+                "topic {topic}, with node {node}: the writer does not know the definition of {type_name}, so that only the name was compared; a sample of another definition is not recognised"
+            ),
             Notice::LeftOut { topic, node, formats } => {
                 let names = names(*formats);
                 write!(
@@ -292,6 +309,9 @@ impl Notice {
                 f,
                 "{refused} nodes or topics of other nodes were refused because a table is full; a program on this network announces \
                  too many, or the swarm needs several domains"
+            ),
+            Notice::Copied => f.write_str(
+                "this machine is a copy: another process has the secret of this node and has sealed more, so this node ends; open it anew",
             ),
             Notice::Seal { why } => write!(f, "{why}"),
             Notice::DeadlineMissed { topic, kind, period, total } => {

@@ -12,6 +12,7 @@
 //! `rcl_interfaces` asks for it. Limits: [`PARAMETERS_MAX`], [`PARAMETER_BYTES_MAX`].
 
 mod client;
+mod refusal;
 mod served;
 mod store;
 mod value;
@@ -20,6 +21,7 @@ mod value;
 mod tests;
 
 pub use client::{Described, ParameterCallError, ParameterClient, ParameterSet};
+pub use refusal::Refusal;
 pub use served::{Parameters, ParametersError};
 pub use store::{
     PARAMETER_BYTES_MAX, PARAMETER_NAME_BYTES_MAX, PARAMETERS_MAX, ParameterChanges, ParameterError,

@@ -6,23 +6,23 @@ mod typed;
 use loan::Lent;
 pub use typed::{FieldsInPlace, TypedPublisher, TypedPublisherBuilder};
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_formats::Format;
-use noctule_prrt::{Class, SentCounters};
+use noctule_prrt::SentCounters;
 use noctule_shm_ring::{Loan, Origin, Writer};
 use noctule_sys::clock::now_ns;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
-use crate::deadline::DeadlineMissed;
+use crate::deadline::{DeadlineMissed, span};
 use crate::error::{NodeError, PublishError};
-use crate::node::Shared;
-use crate::node::offer::Offer;
+use crate::node::{Node, Shared};
 use crate::sample::pack_widths;
+use crate::shared_topic::PublishedTopic;
 use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 
 /// Largest sample unless a topic says otherwise: 64 KiB.
@@ -61,56 +61,6 @@ pub struct SourceTime {
     pub sigma: Option<Span>,
 }
 
-/// A publisher's state that the node's thread shares.
-#[derive(Debug)]
-pub(crate) struct PublishedTopic {
-    pub(crate) id: EndpointId,
-    pub(crate) name: String,
-    pub(crate) class: Class,
-    pub(crate) depth: u32,
-    pub(crate) offer: Offer,
-    /// The ring, from when it is made until the publisher fetches it.
-    pub(crate) fresh: Mutex<Option<Writer>>,
-    pub(crate) is_fresh: AtomicBool,
-    /// Readers on other hosts.
-    pub(crate) remote_readers: AtomicU32,
-    pub(crate) published: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    /// Samples that did not go to some reader on another host because its path carried less than was published.
-    pub(crate) given_up: AtomicU64,
-    /// The same and what was refused, since acknowledgements were last waited for.
-    pub(crate) undelivered: AtomicU64,
-    /// The longest sample that travels to other hosts.
-    pub(crate) remote_bytes_max: usize,
-    pub(crate) has_deadline: bool,
-    /// When the last sample was published, on the crystal, if there is a deadline; 0 before.
-    pub(crate) last_ns: AtomicI64,
-}
-
-impl PublishedTopic {
-    /// So many samples did not go to some reader on another host.
-    pub(crate) fn count_given_up(&self, samples: u64) {
-        self.given_up.fetch_add(samples, Ordering::Relaxed);
-        self.undelivered.fetch_add(samples, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_reliable(&self) -> bool {
-        self.class == Class::Reliable
-    }
-
-    /// Makes the ring, if it is not there; the publisher writes into it from its next sample on.
-    ///
-    /// # Errors
-    /// No memory, in words.
-    pub(crate) fn make_ring(&self) -> Result<(), String> {
-        if let Some(ring) = self.offer.make()? {
-            *self.fresh.lock().map_err(|_| "the publisher has failed")? = Some(ring);
-            self.is_fresh.store(true, Ordering::Release);
-        }
-        Ok(())
-    }
-}
-
 /// Settings of a publisher, in the words of DDS and ROS 2.
 #[derive(Debug)]
 #[must_use = "call open"]
@@ -124,8 +74,15 @@ pub struct PublisherBuilder {
     format: Option<Format>,
 }
 
+impl Node {
+    /// Settings for a publisher of plain bytes.
+    pub fn publisher(&self, topic: &str) -> PublisherBuilder {
+        PublisherBuilder::new(self.shared(), topic)
+    }
+}
+
 impl PublisherBuilder {
-    pub(crate) fn new(shared: Arc<Shared>, topic: &str) -> PublisherBuilder {
+    fn new(shared: Arc<Shared>, topic: &str) -> PublisherBuilder {
         let endpoint = Endpoint {
             id: EndpointId(0),
             kind: EndpointKind::Writer,
@@ -582,8 +539,4 @@ impl Drop for Publisher {
 
 fn exactly(source_time: Instant<Local>) -> Origin {
     Origin { source_time_ns: source_time.ns(), user: 0 }
-}
-
-pub(crate) fn span(duration: Duration) -> Span {
-    Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX - 1))
 }

@@ -15,8 +15,8 @@
 
 mod client;
 mod error;
-mod outstanding;
-mod remembered;
+pub(crate) mod outstanding;
+pub(crate) mod remembered;
 mod server;
 mod typed;
 pub(crate) mod wire;

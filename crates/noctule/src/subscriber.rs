@@ -5,16 +5,11 @@
 //! waiting know one thing only.
 
 mod bell;
-mod rhythms;
-mod source;
 mod stream;
-mod topic;
 mod typed;
 mod wait_set;
 
-pub(crate) use source::{Source, Sources};
 pub use stream::Samples;
-pub(crate) use topic::SubscribedTopic;
 pub use typed::{InPlace, TypedSample, TypedSubscriber, TypedSubscriberBuilder};
 pub use wait_set::{Ready, WaitSet, Waker};
 
@@ -32,12 +27,12 @@ use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
 use crate::age_histogram::AgeHistogram;
-use crate::deadline::DeadlineMissed;
+use crate::deadline::{DeadlineMissed, span};
 use crate::error::{NodeError, ReceiveError, TakeError};
-use crate::node::Shared;
+use crate::node::{Node, Shared};
 use crate::notice::Notice;
-use crate::publisher::span;
 use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
+use crate::shared_topic::{Read, Source, Sources, SubscribedTopic};
 use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
 use crate::topic_formats::ANY_FORMAT;
 use bell::Bell;
@@ -82,14 +77,6 @@ pub struct Subscriber {
     bell: Option<Bell>,
 }
 
-/// A source that came or went.
-#[derive(Debug)]
-pub(crate) enum Change {
-    Came(Box<Source>),
-    Went(NodeId, EndpointId),
-    NodeWent(NodeId),
-}
-
 /// Settings of a subscriber, in the words of DDS and ROS 2.
 #[derive(Debug)]
 #[must_use = "call open"]
@@ -102,8 +89,15 @@ pub struct SubscriberBuilder {
     keep_last: Option<u32>,
 }
 
+impl Node {
+    /// Settings for a subscriber to plain bytes of any type.
+    pub fn subscriber(&self, topic: &str) -> SubscriberBuilder {
+        SubscriberBuilder::new(self.shared(), topic)
+    }
+}
+
 impl SubscriberBuilder {
-    pub(crate) fn new(shared: Arc<Shared>, topic: &str) -> SubscriberBuilder {
+    fn new(shared: Arc<Shared>, topic: &str) -> SubscriberBuilder {
         let endpoint = Endpoint {
             id: EndpointId(0),
             kind: EndpointKind::Reader,
@@ -143,7 +137,8 @@ impl SubscriberBuilder {
     }
 
     /// HISTORY keep last: how many samples of each publisher this subscriber may lag behind; older ones are passed over and
-    /// count as missed. At least 1. Default: the publisher's own depth, which is also the most.
+    /// count as missed. At least 1. Default: the publisher's own depth, which is also the most for a publisher of this host. Of one of another
+    /// host as many are kept as the first subscriber of this node asked for.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.endpoint.qos.depth = depth.max(1);
         self.keep_last = Some(depth.max(1));
@@ -186,7 +181,7 @@ impl SubscriberBuilder {
     /// A name that cannot travel, or no room for another endpoint.
     pub fn open(self) -> Result<Subscriber, NodeError> {
         let Qos { lifespan, deadline, .. } = self.endpoint.qos;
-        let topic = self.shared.add_subscriber(self.endpoint, self.left_out, self.pins)?;
+        let topic = self.shared.add_subscriber(self.endpoint, self.left_out, (self.pins, self.keep_last))?;
         Ok(Subscriber {
             shared: self.shared,
             topic,
@@ -202,9 +197,6 @@ impl SubscriberBuilder {
         })
     }
 }
-
-/// What a ring gives, and `T` of it, if there is something.
-type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
 
 /// A sample of which `T` is the bytes, if there is one.
 type Taken<T> = Result<Option<(SampleInfo, T)>, TakeError>;

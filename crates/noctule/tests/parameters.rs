@@ -52,12 +52,12 @@ fn another_node_lists_describes_reads_and_sets_parameters() {
         client.set(&[("joint.speed", 1.5.into()), ("joint.speed", 3.0.into()), ("serial", "X2".into())]);
     let results = results.unwrap();
     assert_eq!(results[0], Ok(()));
-    assert_eq!(results[1], Err("parameter joint.speed can be 0 to 2, of type {double}".to_owned()));
-    assert_eq!(results[2], Err("parameter serial cannot be set because it is read-only".to_owned()));
+    assert_eq!(results[1], Err("parameter joint.speed can be 0 to 2, of type {double}".into()));
+    assert_eq!(results[2], Err("parameter serial cannot be set because it is read-only".into()));
     assert_eq!(parameters.get("joint.speed"), Some(1.5.into()));
     // All or none.
     let refused = client.set_atomically(&[("joint.speed", 0.1.into()), ("nothing", 1.into())]).unwrap();
-    assert_eq!(refused, Err("parameter nothing cannot be set because it was not declared".to_owned()));
+    assert_eq!(refused, Err("parameter nothing cannot be set because it was not declared".into()));
     assert_eq!(parameters.get("joint.speed"), Some(1.5.into()));
     let both = [("joint.speed", 0.1.into()), ("names", Vec::<String>::new().into())];
     assert_eq!(client.set_atomically(&both).unwrap(), Ok(()));
@@ -93,11 +93,11 @@ fn the_programs_callback_refuses_with_its_own_sentence_and_sees_what_is_set_toge
         };
         match now("least") <= now("most") {
             true => Ok(()),
-            false => Err("the least is above the most".to_owned()),
+            false => Err("the least is above the most".into()),
         }
     });
     let mut client = tool.parameter_client("/arm", LONG).unwrap();
-    assert_eq!(client.set(&[("least", 7.into())]).unwrap(), [Err("the least is above the most".to_owned())]);
+    assert_eq!(client.set(&[("least", 7.into())]).unwrap(), [Err("the least is above the most".into())]);
     assert_eq!(client.set_atomically(&[("least", 7.into()), ("most", 9.into())]).unwrap(), Ok(()));
     assert_eq!(parameters.get("least"), Some(7.into()));
     assert_eq!(

@@ -60,7 +60,9 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The reader was opened before a fork, by the parent. Not found out here, but by whoever owns the reader.
-    #[error("this process was forked from the one that opened the reader; open nodes after the fork")]
+    #[error(
+        "this process was forked from the one that opened the reader, or its machine was copied, and the node goes on there; open it anew"
+    )]
     Forked,
     /// The message stays; call again with a longer buffer.
     #[error("the message has {length_bytes} bytes, the buffer {buffer_bytes}")]

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod datagram;
 pub mod datagram_batch;
 pub mod fork_guard;
+pub mod input_device;
 pub mod interface;
 pub mod local_socket;
 pub mod namespace;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use noctule_discovery::NodeId;
 use ring::aead::{Aad, LessSafeKey, Tag};
 
-use super::{HEADER_BYTES, Refused, TAG_BYTES, nonce};
+use super::header::nonce;
+use super::{HEADER_BYTES, Refused, TAG_BYTES};
 
 /// Content and number of the link, as without a seal.
 const CLEAR_BYTES: usize = 3;

@@ -6,5 +6,7 @@
 // The crate needs the dependencies `noctule` and `serde` (with `derive`).
 #![allow(dead_code, nonstandard_style, clippy::all, missing_docs)]
 
+pub mod action_msgs;
 pub mod builtin_interfaces;
 pub mod rcl_interfaces;
+pub mod unique_identifier_msgs;

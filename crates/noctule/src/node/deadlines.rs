@@ -10,8 +10,7 @@ use noctule_timebase::{Instant, Span};
 use crate::clock::{LocalClock, Raw};
 use crate::deadline::{DeadlineMissed, Watch};
 use crate::notice::Notice;
-use crate::publisher::PublishedTopic;
-use crate::subscriber::SubscribedTopic;
+use crate::shared_topic::{PublishedTopic, SubscribedTopic};
 
 /// The watches of all endpoints with a DEADLINE.
 #[derive(Debug, Default)]

@@ -223,8 +223,10 @@ impl Shared {
         let mut out = Vec::new();
         state.envelope.begin(&mut out);
         request.encode(&mut out);
-        state.envelope.seal(&mut out);
-        self.sockets.own.send_to(&out, to).map_err(DescribeError::System)?;
+        // It asks again: the other node has not been ready to hear this one yet.
+        if state.envelope.seal_for(node, &mut out) {
+            self.sockets.own.send_to(&out, to).map_err(DescribeError::System)?;
+        }
         Ok(())
     }
 }
@@ -246,9 +248,9 @@ impl State {
         let remotes = &self.remotes;
         let links = |from: usize| links_from(remotes, from);
         if self.descriptions.handle_datagram(body, (known, now), &links, &mut out)
-            && let Some(to) = to
+            && let (Some(from), Some(to)) = (from, to)
+            && self.envelope.seal_for(from, &mut out)
         {
-            self.envelope.seal(&mut out);
             self.send_reply(to, out);
         }
     }

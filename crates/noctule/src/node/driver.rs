@@ -88,13 +88,21 @@ impl Driver {
         self.warn_without_key();
         let mut events = Vec::with_capacity(BATCH);
         while !self.shared.stop.load(Ordering::Acquire) {
-            self.shared.lock().handle_timeout(clock::now());
+            let (is_copied, spent) = {
+                let mut state = self.shared.lock();
+                state.handle_timeout(clock::now());
+                (state.envelope.is_copied(), state.unacknowledged.take_spent())
+            };
+            if is_copied {
+                return self.end_as_copy();
+            }
             self.follow_key_file();
             self.connections.handle_timeout(&self.shared, &self.epoll);
             self.grant_wishes();
             self.attend();
             self.plan();
             self.tell();
+            drop(spent);
             events.clear();
             // Until the alarm at the latest: a time-out given here would be rounded up to whole milliseconds, which is later than a
             // repair can wait. A signal is no event; whatever else fails, the loop comes round again.
@@ -229,13 +237,24 @@ impl Driver {
             None => {}
             Some(Ok(keys)) => {
                 let mut state = self.shared.lock();
-                state.envelope.set_keys(&keys);
+                state.envelope.set_keys(&keys, clock::now());
                 let fingerprint = keys.first().map(SwarmKey::fingerprint).unwrap_or_default();
                 state.note(Notice::KeyChanged { fingerprint, keys: keys.len() });
             }
             // The keys stay as they are.
             Some(Err(error)) => self.shared.note(Notice::KeyUnusable { why: error.to_string() }),
         }
+    }
+
+    /// A copy of this machine goes on in this node's place: nothing leaves this one any more, no goodbye either, which would be the other's.
+    fn end_as_copy(&self) {
+        let shared = &self.shared;
+        shared.copied.store(true, Ordering::Relaxed);
+        shared.note(Notice::Copied);
+        self.tell();
+        // Whoever waits looks round, and is refused.
+        shared.sources_went(shared.id);
+        shared.wake_reader();
     }
 
     fn warn_without_key(&self) {
@@ -281,3 +300,6 @@ impl Driver {
 }
 
 const _: () = assert!(CHANGES < FIRST_TOKEN);
+
+#[cfg(test)]
+mod copied;

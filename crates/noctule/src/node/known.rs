@@ -16,7 +16,8 @@ pub struct NodeCounters {
     pub refused: RefusedCounters,
     /// Datagrams of a link or of the clock exchange from nodes that are not known.
     pub strangers: u64,
-    /// Datagrams of discovery that one member of the swarm sealed in the name of another.
+    /// Datagrams of discovery that one member of the swarm sealed in the name of another, and others sealed with a key that more nodes have
+    /// than may speak so.
     pub impostors: u64,
     /// Datagrams of streams to a group that break the specification.
     pub malformed_group: u64,

@@ -19,13 +19,12 @@ use rustix::fd::OwnedFd;
 
 use super::Shared;
 use super::hand_over::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
-use super::offer::{is_out_of_descriptors, map_granted, open_ring};
 use super::state::Partner;
 use super::suspects::Suspects;
 use crate::clock::{self, Raw};
 use crate::notice::Notice;
 use crate::sample::Route;
-use crate::subscriber::{Change, Source};
+use crate::shared_topic::{Change, RingError, Source, is_out_of_descriptors, map_granted, open_ring};
 
 mod arrival;
 
@@ -353,9 +352,10 @@ impl Incoming {
                     self.node = self.node.or(is_here.then_some(from));
                     self.grant((from, writer, reader), (pins, number), shared)
                 } else {
-                    Err("it does not prove that it has the swarm key".to_owned())
+                    Err(RingError::Unproven)
                 };
-                let refused = granted.err().map(|why| Packet::Refuse { writer, reader, why });
+                let refused =
+                    granted.err().map(|why| Packet::Refuse { writer, reader, why: why.to_string() });
                 refused.is_none_or(|refusal| self.socket.send(&refusal.encode(shared.id), &[]).is_ok())
             }
             Arrival::Packet(_, Packet::Release { writer, reader }, _) => {
@@ -372,10 +372,10 @@ impl Incoming {
         (to, writer, reader): (NodeId, Partner, EndpointId),
         (pins, number): (u32, u64),
         shared: &Shared,
-    ) -> Result<(), String> {
+    ) -> Result<(), RingError> {
         let granted = if writer.0 == shared.id {
             let topic = shared.lock().publishers.get(&writer.1).cloned();
-            let topic = topic.ok_or("the publisher has been closed")?;
+            let topic = topic.ok_or(RingError::PublisherClosed)?;
             // Before the answer: what is published after the reader knows goes into the ring.
             topic.make_ring()?;
             topic.offer.attach(pins)?
@@ -438,7 +438,8 @@ impl Outgoing {
                 {
                     // The writer need not keep anything for it.
                     let _ = self.socket.send(&Packet::Release { writer, reader }.encode(shared.id), &[]);
-                    let notice = Notice::Unreadable { topic: question.writer.1.topic.clone(), why };
+                    let (topic, why) = (question.writer.1.topic.clone(), why.to_string());
+                    let notice = Notice::Unreadable { topic, why };
                     refused(shared, (self.node, question.writer, reader), notice, true);
                 }
                 self.ask(shared);
@@ -515,11 +516,9 @@ impl Outgoing {
         (pins, position): (u32, u64),
         descriptors: Vec<OwnedFd>,
         shared: &Shared,
-    ) -> Result<(), String> {
-        let [data, control] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| {
-            "its memory did not arrive: this process has no file descriptor left; raise `ulimit -n`"
-                .to_owned()
-        })?;
+    ) -> Result<(), RingError> {
+        let memory = <[OwnedFd; 2]>::try_from(descriptors);
+        let [data, control] = memory.map_err(|_| RingError::NoDescriptorHere)?;
         let Some(topic) = shared.lock().subscribers.get(reader).cloned() else { return Ok(()) };
         let history = topic.history(endpoint);
         let memory = map_granted((data, control))?;

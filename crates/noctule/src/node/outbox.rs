@@ -18,10 +18,25 @@ use super::sockets::{Sockets, To};
 use super::state::State;
 use crate::clock;
 
-/// Datagrams and bytes taken from the state at once: what takes about 0.1 ms to encode and seal. Long enough that a system call is
-/// cheap for each of them, short enough for whoever waits for the state.
-const BATCH_DATAGRAMS: usize = 64;
-const BATCH_BYTES: usize = 128 << 10;
+/// What is taken from the state at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batch {
+    datagrams: usize,
+    /// No further datagram after these.
+    bytes: usize,
+}
+
+#[cfg(test)]
+impl Batch {
+    pub(super) fn datagrams(self) -> usize {
+        self.datagrams
+    }
+}
+
+/// What takes about 0.1 ms to encode and seal: long enough that a system call is cheap for each of them.
+const BATCH: Batch = Batch { datagrams: 64, bytes: 128 << 10 };
+/// While a thread of the application waits for the state, or does the work. With the system call that sends it, about 0.1 ms.
+pub(super) const SMALL_BATCH: Batch = Batch { datagrams: 8, bytes: 16 << 10 };
 /// After the socket's buffer was full.
 const FULL_AGAIN: Span = Span::from_ms(1);
 
@@ -94,8 +109,13 @@ impl Outbox {
         self.counters
     }
 
-    /// Takes what is due from the state. True if there may be more.
-    pub(super) fn fill(&mut self, state: &mut State, socket: &UdpSocket) -> bool {
+    /// Takes what is due from the state, no more than a small batch once `is_small`. True if there may be more.
+    pub(super) fn fill(
+        &mut self,
+        state: &mut State,
+        socket: &UdpSocket,
+        is_small: impl Fn() -> bool,
+    ) -> bool {
         for (to, bytes) in self.too_long.drain(..) {
             state.handle_too_long(to, bytes, clock::now());
         }
@@ -106,8 +126,11 @@ impl Outbox {
             self.bytes.clear();
         }
         let mut allowance_bytes = self.queue.allowance_bytes();
-        for _ in 0..BATCH_DATAGRAMS {
-            if self.bytes.len() >= BATCH_BYTES {
+        let begin = self.bytes.len();
+        for taken in 0..BATCH.datagrams {
+            let bytes = self.bytes.len() - begin;
+            let is_enough = taken >= SMALL_BATCH.datagrams || bytes >= SMALL_BATCH.bytes;
+            if self.bytes.len() >= BATCH.bytes || is_enough && is_small() {
                 return true;
             }
             let only_urgent = allowance_bytes == 0;
@@ -119,7 +142,7 @@ impl Outbox {
                 }
                 return false;
             };
-            allowance_bytes = allowance_bytes.saturating_sub(self.datagram.len());
+            allowance_bytes = allowance_bytes.saturating_sub(KernelQueue::cost_bytes(self.datagram.len()));
             let dscp = state.dscp;
             self.push(to, dscp);
             if to == To::Everyone {
@@ -273,6 +296,28 @@ impl Outbox {
                 self.counters.failed += 1;
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Outbox {
+    /// In front of a line that has never been behind.
+    pub(super) fn before_a_quick_line() -> Outbox {
+        let mut outbox = Outbox::new();
+        while outbox.queue.allowance_bytes() < 2 * BATCH.bytes {
+            outbox.queue.hold_back();
+            outbox.queue.handle_drained(0, clock::now());
+        }
+        outbox
+    }
+
+    /// Bytes of each datagram in it, in the order in which they leave.
+    pub(super) fn lengths_bytes(&self) -> Vec<usize> {
+        let lengths = |run: &Pending| {
+            let (bytes, each) = (run.range.len(), run.segment_bytes);
+            (0..run.segments).map(move |segment| each.min(bytes - segment * each)).collect::<Vec<_>>()
+        };
+        self.runs[self.next..].iter().flat_map(lengths).collect()
     }
 }
 

@@ -100,7 +100,10 @@ impl Node {
             let mut out = Vec::new();
             state.envelope.begin(&mut out);
             out.extend_from_slice(&Request { nonce }.encode());
-            state.envelope.seal(&mut out);
+            if !state.envelope.seal_for(node, &mut out) {
+                state.pings.0.remove(&nonce.0);
+                return Err(PingError::Unknown { node });
+            }
             if let Err(cause) = self.shared.sockets.own.send_to(&out, to) {
                 state.pings.0.remove(&nonce.0);
                 return Err(PingError::System(cause));

@@ -14,7 +14,7 @@ use super::Shared;
 use super::send::Effort;
 use super::state::State;
 use crate::clock::{self, Raw};
-use crate::publisher::span;
+use crate::deadline::span;
 use crate::sync::arrival::came;
 
 /// Longer datagrams are not ours.

@@ -19,13 +19,13 @@ use noctule_time_sync::{
 };
 use noctule_timebase::{Instant, Span};
 
-use super::offer::{Granted, Offer, open_ring};
 use super::path::PathFigures;
 use super::trace::LinkTrace;
 use crate::clock::{LocalClock, Raw};
-use crate::publisher::PublishedTopic;
 use crate::sample::{Route, pack_widths, unpack_widths};
-use crate::subscriber::{Change, Source, SubscribedTopic};
+use crate::shared_topic::{
+    Change, Granted, Offer, PublishedTopic, RingError, Source, SubscribedTopic, open_ring,
+};
 use crate::sync::wire::{Reply, Request};
 
 /// Longest datagram where no network is in between: what loopback carries in one piece, sealed.
@@ -83,6 +83,8 @@ struct Inbound {
     in_order: bool,
     /// They come by a group.
     is_group: bool,
+    /// Samples that the ring holds for readers.
+    depth: u32,
     /// Newest sequence that was put into the ring.
     sequence: Option<u64>,
 }
@@ -262,18 +264,18 @@ impl Remote {
     /// One of our subscribers reads one of its writers from now on.
     ///
     /// # Errors
-    /// No memory, in words.
+    /// No memory.
     pub(super) fn subscribe(
         &mut self,
         node: NodeId,
         writer: &Endpoint,
         topic: &SubscribedTopic,
-    ) -> Result<(), String> {
+    ) -> Result<(), RingError> {
         let most_bytes = writer.payload_bytes_max.min(topic.endpoint.payload_bytes_max);
         let inbound = match self.inbound.entry(writer.id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
-                let inbound = Inbound::new(writer, most_bytes)?;
+                let inbound = Inbound::new(writer, most_bytes, topic.keep_last)?;
                 self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
                 if let Some(trace) = &mut self.trace {
                     trace.note_topic(writer.id.0, &writer.topic);
@@ -284,6 +286,8 @@ impl Remote {
         let granted = inbound.offer.attach_here(topic.pins)?;
         let begin = (granted.pins, granted.position, topic.history(writer));
         let source = source((node, writer), granted.into_memory(), begin)?;
+        // What it asked for itself it has; who asks for nothing has the publisher's depth.
+        let source = if topic.keep_last.is_some() { source.with_depth(inbound.depth) } else { source };
         inbound.readers.insert(topic.id);
         topic.change(Change::Came(Box::new(source)));
         Ok(())
@@ -330,9 +334,9 @@ impl Remote {
     /// Lets another node of this host read what comes from one of its writers.
     ///
     /// # Errors
-    /// Why not, in words for the reader.
-    pub(super) fn hand_on(&self, writer: EndpointId, pins: u32) -> Result<Granted, String> {
-        let inbound = self.inbound.get(&writer).ok_or("this node does not receive it")?;
+    /// It is not received, or has no room for another reader.
+    pub(super) fn hand_on(&self, writer: EndpointId, pins: u32) -> Result<Granted, RingError> {
+        let inbound = self.inbound.get(&writer).ok_or(RingError::NotReceived)?;
         inbound.offer.attach(pins)
     }
 
@@ -435,16 +439,24 @@ impl Remote {
 }
 
 impl Inbound {
-    fn new(writer: &Endpoint, most_bytes: u32) -> Result<Inbound, String> {
+    /// With as much room as its first reader asks for; as much as the writer keeps if that cannot be had.
+    fn new(writer: &Endpoint, most_bytes: u32, keep_last: Option<u32>) -> Result<Inbound, RingError> {
+        let kept = writer.qos.depth;
+        let asked = keep_last.filter(|asked| *asked > kept);
+        let deep = asked.and_then(|depth| Inbound::with_depth(writer, most_bytes, depth).ok());
+        deep.map_or_else(|| Inbound::with_depth(writer, most_bytes, kept), Ok)
+    }
+
+    fn with_depth(writer: &Endpoint, most_bytes: u32, depth: u32) -> Result<Inbound, RingError> {
         let config = RingConfig {
-            history: writer.qos.depth,
+            history: depth,
             pins: 2 * PINS_PER_READER,
             payload_bytes_max: most_bytes as usize,
             type_hash: writer.type_hash,
         };
         let has_deadline = writer.qos.deadline.is_some();
-        let offer = Offer::new(config).map_err(|error| error.to_string())?;
-        let ring = offer.make_for_here()?.ok_or("the ring is there already")?;
+        let offer = Offer::new(config)?;
+        let ring = offer.make_for_here()?.ok_or(RingError::MadeBefore)?;
         Ok(Inbound {
             writer: ring,
             offer,
@@ -452,6 +464,7 @@ impl Inbound {
             has_deadline,
             in_order: can_be_handed_on(writer),
             is_group: writer.qos.multicast,
+            depth,
             sequence: None,
         })
     }
@@ -522,12 +535,12 @@ pub(crate) fn outgoing<'a>(
 /// Opens a ring of samples from the network: with so many borrows, from a position on, with so much history before.
 ///
 /// # Errors
-/// Memory that is not such a ring, in words.
+/// Memory that is not such a ring.
 pub(super) fn source(
     (node, writer): (NodeId, &Endpoint),
     memory: (Memory, Memory),
     (pins, position, history): (u32, u64, u32),
-) -> Result<Source, String> {
+) -> Result<Source, RingError> {
     // The first number of such a ring is any, and nothing was missed before it.
     let is_whole = position == 1;
     let start = if is_whole { StartAt::Oldest } else { StartAt::From { position, history } };

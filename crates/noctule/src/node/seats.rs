@@ -29,7 +29,7 @@ use noctule_timebase::{Instant, Span};
 
 use super::state::{Partner, State, Wish, discovery_clock};
 use crate::clock::Raw;
-use crate::subscriber::{Change, Source};
+use crate::shared_topic::{Change, Source};
 
 /// A node that does not yet receive what is asked of it is asked again after this, doubled each time.
 const ASK_AGAIN: Span = Span::from_ms(10);
@@ -459,7 +459,8 @@ impl State {
         let subscribed = room.and_then(|()| self.remote(node, now).subscribe(node, writer, &topic));
         self.pace_exchanges();
         if let Err(why) = subscribed {
-            self.note(crate::notice::Notice::Unreadable { topic: writer.topic.clone(), why });
+            let (topic, why) = (writer.topic.clone(), why.to_string());
+            self.note(crate::notice::Notice::Unreadable { topic, why });
         } else if writer.qos.multicast {
             self.expect_group(node, writer);
         }

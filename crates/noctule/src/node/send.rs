@@ -15,17 +15,19 @@ use noctule_timebase::{Instant, Span};
 use super::Shared;
 use super::audience::Audience;
 use super::marks;
-use super::offer::Past;
 use super::outbox::{Outbox, Sent};
 use super::remote::{Remote, outgoing};
 use super::sockets::To;
 use super::state::{State, discovery_clock};
 use crate::clock::{self, Raw};
+use crate::deadline::span;
 use crate::notice::Notice;
-use crate::publisher::{PublishedTopic, span};
+use crate::shared_topic::{Past, PublishedTopic};
 
 /// Datagrams to one node before the next one's turn: enough for one run, few enough for a slow line.
 const TURN_DATAGRAMS: u32 = 16;
+/// A sample up to this leaves whole with a small batch, on any path.
+const SHORT_SAMPLE_BYTES: usize = 4 << 10;
 /// A history at best effort is sent again after these: announcements are lost now and then, and repeated within a second.
 const HISTORY_AGAIN: [Span; 4] =
     [Span::from_ms(10), Span::from_ms(50), Span::from_ms(250), Span::from_ms(1_250)];
@@ -41,10 +43,19 @@ pub(super) struct PastDue {
 /// How much a thread sends before it leaves the rest to the node's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
+    /// One small batch: the thread is the application's and has published little, what else waits is other topics'.
+    SmallBatch,
     /// One batch: the thread is the application's.
     OneBatch,
     /// All that is due.
     All,
+}
+
+impl Effort {
+    /// Of the thread that publishes so many bytes.
+    fn of(payload_bytes: usize) -> Effort {
+        if payload_bytes <= SHORT_SAMPLE_BYTES { Effort::SmallBatch } else { Effort::OneBatch }
+    }
 }
 
 impl Shared {
@@ -53,7 +64,7 @@ impl Shared {
         // Copied before the lock is taken, once for all readers.
         let payload: Arc<[u8]> = Arc::from(payload);
         let sample = outgoing(topic, numbered, &payload, self.clock.now());
-        self.work(Effort::OneBatch, |state, now| {
+        self.work(Effort::of(payload.len()), |state, now| {
             self.relieve(state, now);
             state.send(topic.id, &sample, &payload, now);
         });
@@ -62,10 +73,10 @@ impl Shared {
     /// Runs `work` with the state, then sends what is due. The state is not locked while the kernel is called, and no call waits.
     pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
         let outbox = self.try_outbox();
-        let mut state = self.lock();
+        let mut state = if effort == Effort::All { self.lock() } else { self.lock_soon() };
         let result = work(&mut state, clock::now());
         if let Some(mut outbox) = outbox {
-            let more = self.fill(&mut outbox, &mut state);
+            let more = self.fill(&mut outbox, &mut state, effort);
             drop(state);
             self.flush(outbox, more, effort);
         } else {
@@ -74,11 +85,27 @@ impl Shared {
             drop(state);
             self.outbox_wanted.store(true, Ordering::SeqCst);
             if let Some(mut outbox) = self.try_outbox() {
-                let more = self.fill(&mut outbox, &mut self.lock());
+                let more = self.fill(&mut outbox, &mut self.lock(), effort);
                 self.flush(outbox, more, effort);
             }
         }
         result
+    }
+
+    /// The state, for a thread of the application: whoever fills the outbox lets it in.
+    fn lock_soon(&self) -> MutexGuard<'_, State> {
+        if let Ok(state) = self.state.try_lock() {
+            return state;
+        }
+        self.state_wanted.fetch_add(1, Ordering::SeqCst);
+        let state = self.lock();
+        self.state_wanted.fetch_sub(1, Ordering::SeqCst);
+        state
+    }
+
+    /// When the outbox must be looked at again.
+    pub(super) fn check_at(&self) -> Instant<Raw> {
+        Instant::from_ns(self.check_at_ns.load(Ordering::Relaxed))
     }
 
     fn try_outbox(&self) -> Option<MutexGuard<'_, Outbox>> {
@@ -91,9 +118,10 @@ impl Shared {
     }
 
     /// Moves what is due into the outbox and sets the time to look again. True if there may be more.
-    fn fill(&self, outbox: &mut Outbox, state: &mut State) -> bool {
+    fn fill(&self, outbox: &mut Outbox, state: &mut State, effort: Effort) -> bool {
         self.outbox_wanted.store(false, Ordering::SeqCst);
-        let more = outbox.fill(state, &self.sockets.own);
+        let is_small = || effort == Effort::SmallBatch || self.state_wanted.load(Ordering::SeqCst) > 0;
+        let more = outbox.fill(state, &self.sockets.own, is_small);
         let mut at = state.poll_timeout(clock::now());
         if let Some(check_at) = outbox.check_at() {
             at = at.min(check_at);
@@ -125,14 +153,14 @@ impl Shared {
                 let Some(again) = self.try_outbox().filter(|_| is_wanted) else { return };
                 outbox = again;
             }
-            if effort == Effort::OneBatch {
+            if effort != Effort::All {
                 drop(outbox);
                 // The node's thread goes on, so that whoever publishes need not.
                 self.kick();
                 return;
             }
             let mut state = self.lock();
-            more = self.fill(&mut outbox, &mut state);
+            more = self.fill(&mut outbox, &mut state, effort);
         }
     }
 
@@ -248,16 +276,26 @@ impl State {
             self.dscp = 0;
             return Some(To::One(to));
         }
-        self.envelope.begin(out);
-        let begins = out.len();
-        let to = self
-            .poll_discovery(now, out)
-            .or_else(|| self.poll_groups(now, out))
-            .or_else(|| self.poll_remotes(now, only_urgent, out))?;
-        self.dscp = marks::dscp(&out[begins..]);
-        // A link is what had its turn last; nothing else has a short header.
-        self.envelope.seal_for(self.turn.0, out);
-        Some(to)
+        loop {
+            self.envelope.begin(out);
+            let begins = out.len();
+            if let Some(to) = self.poll_discovery(now, out) {
+                self.dscp = marks::dscp(&out[begins..]);
+                self.envelope.seal_for_all(out);
+                return Some(to);
+            }
+            if let Some(to) = self.poll_groups(now, out) {
+                self.dscp = marks::dscp(&out[begins..]);
+                self.envelope.seal_for_group(out);
+                return Some(to);
+            }
+            let to = self.poll_remotes(now, only_urgent, out)?;
+            self.dscp = marks::dscp(&out[begins..]);
+            // The node that had its turn last. One that cannot open anything yet would only drop it: as good as lost.
+            if self.envelope.seal_for(self.turn.0, out) {
+                return Some(to);
+            }
+        }
     }
 
     fn poll_discovery(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {

@@ -20,7 +20,6 @@ use super::audience::{Audience, Shift};
 use super::deadlines::Deadlines;
 use super::fallback::Fallback;
 use super::groups::Groups;
-use super::offer::Granted;
 use super::overload::Overload;
 use super::ping::Pings;
 use super::remote::{Remote, Remotes};
@@ -30,8 +29,7 @@ use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
-use crate::publisher::PublishedTopic;
-use crate::subscriber::{Change, SubscribedTopic};
+use crate::shared_topic::{Change, Granted, PublishedTopic, RingError, SubscribedTopic};
 use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 use crate::type_descriptions::Descriptions;
@@ -41,6 +39,7 @@ mod by_udp;
 mod figures;
 mod gone;
 mod network;
+mod sealed;
 
 use network::LimitWatch;
 
@@ -68,6 +67,8 @@ pub(super) enum Wish {
 
 /// An endpoint of another node, or of this one.
 pub(super) type Partner = (NodeId, EndpointId);
+/// The node that a datagram is for, known if there is a key, and where it is.
+type Destined = (Option<NodeId>, SocketAddr);
 
 /// What a node knows; its one lock holds all of it.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ pub(super) struct State {
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     strangers: u64,
-    /// Datagrams sealed by one node in the name of another.
+    /// Datagrams sealed by one node in the name of another, or with a key that others have, too.
     impostors: u64,
     by_address: BTreeMap<SocketAddr, NodeId>,
     pub(super) clock: LocalClock,
@@ -177,15 +178,19 @@ impl State {
         now: Instant<Raw>,
     ) {
         // Why one is not believed is counted by who did not believe it.
-        let Ok(Opened { from, body }) = self.envelope.open(bytes, source, now) else {
+        let Ok(Opened { from, body, with }) = self.envelope.open(bytes, source, now) else {
             self.note_refusals();
             return;
         };
+        if !sealed::is_fit(with, body) {
+            self.impostors = self.impostors.saturating_add(1);
+            return;
+        }
         match body.first_chunk::<6>() {
             Some(b"NCTS\x01\x01") => {
                 let arrived = self.arrivals.handle(stamp_realtime_ns);
                 if let Ok(request) = Request::decode(body) {
-                    self.answer(&request, source, arrived);
+                    self.answer(&request, (from, source), arrived);
                 }
             }
             Some(b"NCTS\x01\x02") => {
@@ -239,6 +244,7 @@ impl State {
 
     /// Time has passed.
     pub(super) fn handle_timeout(&mut self, now: Instant<Raw>) {
+        self.envelope.handle_timeout(now);
         self.discovery.handle_timeout(discovery_clock(now));
         self.handle_events(now);
         let local = self.clock.at(now);
@@ -435,6 +441,7 @@ impl State {
 
     fn matched(&mut self, local: EndpointId, node: NodeId, remote: Arc<Endpoint>, now: Instant<Raw>) {
         self.partners.entry(local).or_default().push((node, remote.id));
+        self.compare_definitions(local, node, &remote);
         match (self.discovery.is_here(node), remote.kind) {
             (true, EndpointKind::Reader) => {}
             (true, EndpointKind::Writer) => {
@@ -448,6 +455,17 @@ impl State {
                 self.address(local, node, &remote, now);
             }
             (false, EndpointKind::Writer) => self.take_seat(local, node, &remote, now),
+        }
+    }
+
+    /// Says of a reader here that knows its type's definition if the writer does not.
+    fn compare_definitions(&mut self, local: EndpointId, node: NodeId, writer: &Endpoint) {
+        let knows = self.discovery.local(local).is_some_and(|reader| reader.type_hash != 0);
+        if knows && writer.kind == EndpointKind::Writer && writer.type_hash == 0 {
+            let name = self.discovery.name(node).map(str::to_owned);
+            let (topic, type_name) = (writer.topic.clone(), writer.type_name.clone());
+            let node = name.unwrap_or_else(|| node.to_string());
+            self.note(Notice::Undescribed { topic, node, type_name });
         }
     }
 
@@ -496,8 +514,8 @@ impl State {
     }
 
     /// The ring of a writer of another host, for another node of this one.
-    pub(super) fn hand_on(&self, writer: Partner, pins: u32) -> Result<Granted, String> {
-        let remote = self.remotes.get(&writer.0).ok_or("this node does not receive it")?;
+    pub(super) fn hand_on(&self, writer: Partner, pins: u32) -> Result<Granted, RingError> {
+        let remote = self.remotes.get(&writer.0).ok_or(RingError::NotReceived)?;
         remote.hand_on(writer.1, pins)
     }
 
@@ -520,28 +538,9 @@ impl State {
     }
 
     /// Our reading of another node's clock goes back as soon as it came.
-    fn answer(&mut self, request: &Request, to: SocketAddr, arrived: Instant<Raw>) {
+    fn answer(&mut self, request: &Request, to: Destined, arrived: Instant<Raw>) {
         let reply = Reply { nonce: request.nonce, t2: self.clock.at(arrived), t3: self.clock.now() };
         self.queue(&reply.encode(), to);
-    }
-
-    /// Queues a short datagram, if there is room; whoever misses it asks again.
-    pub(super) fn queue(&mut self, body: &[u8], to: SocketAddr) {
-        if self.outbox.len() >= OUTBOX_LIMIT {
-            return;
-        }
-        let mut out = Vec::new();
-        self.envelope.begin(&mut out);
-        out.extend_from_slice(body);
-        self.envelope.seal(&mut out);
-        self.send_reply(to, out);
-    }
-
-    /// Sends a sealed answer, if there is room.
-    pub(super) fn send_reply(&mut self, to: SocketAddr, sealed: Vec<u8>) {
-        if self.outbox.len() < OUTBOX_LIMIT {
-            self.outbox.push_back((to, sealed));
-        }
     }
 
     /// The node that an address is proven to be of.
@@ -552,12 +551,6 @@ impl State {
     /// A datagram came that no known node sent, or none that is understood.
     pub(super) fn count_stranger(&mut self) {
         self.strangers = self.strangers.saturating_add(1);
-    }
-
-    fn note_refusals(&mut self) {
-        while let Some(why) = self.envelope.poll_warning() {
-            self.note(Notice::Seal { why });
-        }
     }
 }
 

@@ -23,6 +23,9 @@ use crate::clock::Raw;
 pub const UNACKNOWLEDGED_BYTES_DEFAULT: usize = 256 << 20;
 /// Samples looked at each time another is published: whether some link still holds them.
 const SWEEP: usize = 8;
+/// Of longer ones the memory goes back to the kernel when they are freed, which takes up to a millisecond: not while the state is locked, and not
+/// in a thread that publishes something else.
+const QUICKLY_FREED_BYTES: usize = 32 << 10;
 /// Samples published between two looks at what links hold for themselves.
 pub(super) const LOOK_AGAIN: u32 = 64;
 /// Between two notices.
@@ -35,6 +38,8 @@ pub(super) struct Unacknowledged {
     /// What links shared when it was published.
     payloads: VecDeque<Arc<[u8]>>,
     payload_bytes: usize,
+    /// Long ones that no link holds any more, for a thread that has time to free them.
+    spent: Vec<Arc<[u8]>>,
     /// What links hold each for itself, when it was last looked at.
     pub(super) own_bytes: usize,
     pub(super) until_look: u32,
@@ -60,6 +65,7 @@ impl Unacknowledged {
             limit_bytes,
             payloads: VecDeque::new(),
             payload_bytes: 0,
+            spent: Vec::new(),
             own_bytes: 0,
             until_look: 0,
             refused: 0,
@@ -88,10 +94,19 @@ impl Unacknowledged {
             let Some(oldest) = self.payloads.pop_front() else { return };
             if Arc::strong_count(&oldest) > 1 {
                 self.payloads.push_back(oldest);
+            } else if oldest.len() > QUICKLY_FREED_BYTES {
+                self.spent.push(oldest);
             } else {
                 self.payload_bytes -= oldest.len();
             }
         }
+    }
+
+    /// Long payloads that no link holds any more, to be freed when the state is not locked. They count until then.
+    #[must_use]
+    pub(super) fn take_spent(&mut self) -> Vec<Arc<[u8]>> {
+        self.payload_bytes -= self.spent.iter().map(|payload| payload.len()).sum::<usize>();
+        std::mem::take(&mut self.spent)
     }
 
     pub(super) fn has_room(&self, bytes: usize, share: usize) -> bool {
@@ -123,5 +138,25 @@ mod tests {
         drop(still);
         budget.sweep(usize::MAX);
         assert_eq!((budget.bytes(), budget.payloads.len()), (0, 0));
+    }
+
+    #[test]
+    fn who_publishes_little_frees_no_picture() {
+        let mut budget = Unacknowledged::new(10 << 20);
+        let picture: Arc<[u8]> = vec![7; 1 << 20].into();
+        let link = Arc::clone(&picture);
+        budget.keep(&picture);
+        let freed = Arc::downgrade(&picture);
+        drop((picture, link));
+        let little: Arc<[u8]> = Arc::from([7; 64]);
+        for _ in 0..10 {
+            budget.keep(&little);
+            budget.sweep(usize::MAX);
+        }
+        assert!(freed.upgrade().is_some());
+        assert_eq!(budget.bytes(), 1 << 20, "it counts as long as its memory is held");
+        drop(budget.take_spent());
+        assert!(freed.upgrade().is_none());
+        assert_eq!((budget.bytes(), budget.take_spent().len()), (0, 0));
     }
 }

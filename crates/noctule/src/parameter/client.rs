@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use noctule_formats::Message;
 
+use super::refusal::Refusal;
 use super::store::ParameterNames;
 use super::value::{ParameterDescriptor, ParameterType, ParameterValue};
 use super::{MESSAGE_BYTES_MAX, service};
@@ -45,7 +46,7 @@ pub enum ParameterCallError {
 pub type Described = (ParameterType, ParameterDescriptor);
 
 /// Whether a parameter was set: if not, the sentence of the node that refused.
-pub type ParameterSet = Result<(), String>;
+pub type ParameterSet = Result<(), Refusal>;
 
 /// Reads and sets the parameters of one node. Each call ends within its deadline; a node without parameters is
 /// [`CallError::NoServer`].
@@ -199,6 +200,6 @@ fn parameters(values: &[(&str, ParameterValue)]) -> Vec<msg::Parameter> {
 fn outcome(result: msg::SetParametersResult) -> ParameterSet {
     match result.successful {
         true => Ok(()),
-        false => Err(result.reason),
+        false => Err(result.reason.into()),
     }
 }

@@ -11,6 +11,7 @@ use noctule_discovery::Reliability;
 use noctule_formats::{Format, Message};
 use noctule_sys::clock::three_clocks;
 
+use super::refusal::Refusal;
 use super::store::{ParameterChanges, ParameterError, ParameterNames, Store};
 use super::value::{ParameterDescriptor, ParameterType, ParameterValue};
 use super::{MESSAGE_BYTES_MAX, PARAMETER_EVENTS, service};
@@ -43,7 +44,7 @@ pub enum ParametersError {
     System(io::Error),
 }
 
-type Callback = Arc<dyn Fn(&[(String, ParameterValue)]) -> Result<(), String> + Send + Sync>;
+type Callback = Arc<dyn Fn(&[(String, ParameterValue)]) -> Result<(), Refusal> + Send + Sync>;
 
 /// The parameters of a node, which other programs read and set while this lives. A thread of its own answers them.
 ///
@@ -53,7 +54,7 @@ type Callback = Arc<dyn Fn(&[(String, ParameterValue)]) -> Result<(), String> + 
 /// let parameters = node.parameters("/arm")?;
 /// parameters.declare("speed", 0.5)?;
 /// parameters.on_set(|values| match values.iter().any(|(name, _)| name == "speed") {
-///     true => Err("the arm moves; stop it first".to_owned()),
+///     true => Err("the arm moves; stop it first".into()),
 ///     false => Ok(()),
 /// });
 /// println!("{:?}", parameters.get("speed"));
@@ -192,7 +193,7 @@ impl Parameters {
     /// sentence with which it refuses is what the caller gets. It may read the parameters, but not set them.
     pub fn on_set(
         &self,
-        callback: impl Fn(&[(String, ParameterValue)]) -> Result<(), String> + Send + Sync + 'static,
+        callback: impl Fn(&[(String, ParameterValue)]) -> Result<(), Refusal> + Send + Sync + 'static,
     ) {
         self.shared.lock().callback = Some(Arc::new(callback));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::refusal::Refusal;
 use super::value::{ParameterDescriptor, ParameterType, ParameterValue};
 
 /// Parameters of one node.
@@ -78,7 +79,7 @@ pub enum ParameterError {
     #[error("{why}")]
     Refused {
         /// In its words.
-        why: String,
+        why: Refusal,
     },
 }
 

@@ -10,9 +10,10 @@ use super::error::{CallError, ServiceError};
 use super::outstanding::{Arrived, ClientCounters, Ended, OUTSTANDING_MAX, Outstanding, ServerRef, Terms};
 use super::wire::{REQUEST_HEADER_BYTES, ReplyHeader, Status};
 use super::{CALL_DEADLINE_DEFAULT, QUEUE_DEPTH, ServiceTopics, ServiceTypes, number};
+use crate::deadline::span;
 use crate::node::Node;
 use crate::notice::Notice;
-use crate::publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, SourceTime, span};
+use crate::publisher::{PAYLOAD_BYTES_DEFAULT, Publisher, SourceTime};
 use crate::sample::{Age, SampleInfo};
 use crate::subscriber::Subscriber;
 
@@ -66,7 +67,7 @@ pub type NextCall<R> = Result<Option<EndedCall<R>>, CallError>;
 
 impl<'a> ClientBuilder<'a> {
     pub(super) fn new(node: &'a Node, service: &str, types: ServiceTypes) -> ClientBuilder<'a> {
-        let terms = Terms { deadline: span(CALL_DEADLINE_DEFAULT), is_idempotent: false };
+        let terms = Terms { deadline: span(CALL_DEADLINE_DEFAULT), is_idempotent: false, only: None };
         let payload_bytes_max = PAYLOAD_BYTES_DEFAULT;
         ClientBuilder { node, service: service.to_owned(), types, terms, payload_bytes_max }
     }
@@ -151,7 +152,20 @@ impl RawClient {
     /// # Errors
     /// [`OUTSTANDING_MAX`] calls are under way, or the request cannot be published.
     pub fn start(&mut self, request: &[u8], deadline: Option<Duration>) -> Result<CallId, CallError> {
-        self.begin(request, deadline, None)
+        self.begin(request, (deadline, None), None)
+    }
+
+    /// Like [`start`](RawClient::start), for a request that only the server of this node can answer; it waits for that one until its deadline.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn start_at(
+        &mut self,
+        request: &[u8],
+        deadline: Option<Duration>,
+        server: Option<NodeId>,
+    ) -> Result<CallId, CallError> {
+        self.begin(request, (deadline, server), None)
     }
 
     /// Like [`start`](RawClient::start), for a request that came from elsewhere, such as from another middleware: it was made at `source.time`, as far as that is known.
@@ -165,13 +179,13 @@ impl RawClient {
         deadline: Option<Duration>,
         source: SourceTime,
     ) -> Result<CallId, CallError> {
-        self.begin(request, deadline, Some(source))
+        self.begin(request, (deadline, None), Some(source))
     }
 
     fn begin(
         &mut self,
         request: &[u8],
-        deadline: Option<Duration>,
+        (deadline, only): (Option<Duration>, Option<NodeId>),
         source: Option<SourceTime>,
     ) -> Result<CallId, CallError> {
         let service = || self.service.clone();
@@ -180,7 +194,7 @@ impl RawClient {
             return Err(CallError::NoTime { service: service() });
         }
         let now = self.requests.now();
-        let terms = Terms { deadline, ..self.terms };
+        let terms = Terms { deadline, only, ..self.terms };
         let Some(sequence) = self.core.handle_call_of(now, source, (request, terms)) else {
             return Err(CallError::Full { service: service(), most: OUTSTANDING_MAX });
         };
@@ -257,6 +271,16 @@ impl RawClient {
     pub fn servers(&mut self) -> Result<Vec<NodeId>, CallError> {
         self.step()?;
         Ok(self.servers.iter().map(|server| server.node).collect())
+    }
+
+    /// Whether there was a server at the last look.
+    pub(crate) fn has_servers(&self) -> bool {
+        !self.servers.is_empty()
+    }
+
+    /// Whether this node had a server at the last look.
+    pub(crate) fn has_server(&self, node: NodeId) -> bool {
+        self.servers.iter().any(|server| server.node == node)
     }
 
     /// Name of the service, as it was given.

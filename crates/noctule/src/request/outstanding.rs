@@ -103,6 +103,8 @@ pub(crate) fn count(counter: &mut u64) {
 pub(crate) struct Terms {
     pub(crate) deadline: Span,
     pub(crate) is_idempotent: bool,
+    /// The only node whose server is asked.
+    pub(crate) only: Option<NodeId>,
 }
 
 #[derive(Debug)]
@@ -336,7 +338,9 @@ impl Outstanding {
             .collect();
         for sequence in due {
             let Some(mut call) = self.calls.remove(&sequence) else { continue };
-            if call.server.is_none() && !self.servers.is_empty() {
+            if let (None, Some(only)) = (call.server, call.terms.only) {
+                call.server = self.servers.iter().find(|server| server.node == only).copied();
+            } else if call.server.is_none() && !self.servers.is_empty() {
                 // In turn, so that servers of one service share the work.
                 self.turn = (self.turn + 1) % self.servers.len();
                 call.server = Some(self.servers[self.turn]);

@@ -218,6 +218,12 @@ impl RawServer {
     }
 }
 
+impl AsMut<Subscriber> for RawServer {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        &mut self.requests
+    }
+}
+
 impl RawRequest {
     /// Its identity, to answer it with.
     pub fn id(&self) -> RequestId {

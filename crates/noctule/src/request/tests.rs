@@ -21,7 +21,7 @@ fn server(number: u64) -> ServerRef {
 }
 
 fn terms(deadline_ms: i64, is_idempotent: bool) -> Terms {
-    Terms { deadline: Span::from_ms(deadline_ms), is_idempotent }
+    Terms { deadline: Span::from_ms(deadline_ms), is_idempotent, only: None }
 }
 
 fn header(copy: &Copy) -> RequestHeader {

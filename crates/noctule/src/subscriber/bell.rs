@@ -16,8 +16,9 @@ use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
-use super::{LOOK_AGAIN, SubscribedTopic, Subscriber};
+use super::{LOOK_AGAIN, Subscriber};
 use crate::node::Shared;
+use crate::shared_topic::SubscribedTopic;
 
 /// A file descriptor that becomes readable with the next sample.
 #[derive(Debug)]

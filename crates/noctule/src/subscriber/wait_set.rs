@@ -15,8 +15,8 @@ use noctule_sys::clock::now_ns;
 use noctule_sys::shared_memory::{WAIT_ANY_MAX, futex_wait, futex_wait_any, futex_wake};
 
 use super::{HYBRID_SPIN, LOOK_AGAIN, Source, Subscriber, Wait, left};
+use crate::deadline::span;
 use crate::node::Shared;
-use crate::publisher::span;
 
 /// Waits for many subscribers at once. They are handed over at each call, and may be others each time.
 ///
@@ -95,6 +95,17 @@ impl WaitSet {
             } else if self.wait == Wait::Block || !self.spin(subscribers) {
                 self.block(subscribers, left);
             }
+        }
+    }
+
+    /// Waits up to `timeout` until there may be something to look at: a sample, a publisher that came or went, a wake-up. It may also
+    /// return for no reason. For clients of services, whose calls begin and end when a server comes and goes; take from each afterwards.
+    pub fn wait_for_news<S: AsMut<Subscriber>>(&mut self, subscribers: &mut [S], timeout: Option<Duration>) {
+        let word = self.wake.word.load(Ordering::Acquire);
+        if word != self.woken {
+            self.woken = word;
+        } else if !subscribers.iter_mut().any(|subscriber| subscriber.as_mut().has_news()) {
+            self.block(subscribers, timeout);
         }
     }
 

@@ -13,11 +13,14 @@ use noctule_sys::namespace::NetworkNamespace;
 pub struct Host(NetworkNamespace, Ipv4Addr);
 
 impl Host {
-    fn run(&self, program: &str, arguments: &str) -> Result<(), String> {
+    fn run(&self, program: &str, arguments: &str) -> io::Result<()> {
         let run = || Command::new(program).args(arguments.split(' ')).output();
-        let output = self.0.run(run).map_err(|error| error.to_string())?;
+        let output = self.0.run(run)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if output.status.success() { Ok(()) } else { Err(format!("{program} {arguments}: {said}")) }
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("{program} {arguments}: {said}")))
     }
 
     /// What this host sends takes its time: a token bucket in front of a queue of 2 MB.
@@ -39,9 +42,8 @@ impl Host {
 
 /// Two hosts joined by a cable; `None`, and why is said, where namespaces cannot be made or limited.
 pub fn pair() -> Option<(Host, Host)> {
-    let namespace = || NetworkNamespace::create().map_err(|error| format!("no namespaces: {error}"));
-    let joined = || -> Result<(Host, Host), String> {
-        let host = |number| namespace().map(|it| Host(it, Ipv4Addr::new(10, 77, 0, number)));
+    let joined = || -> io::Result<(Host, Host)> {
+        let host = |number| NetworkNamespace::create().map(|it| Host(it, Ipv4Addr::new(10, 77, 0, number)));
         let (a, b) = (host(1)?, host(2)?);
         let path = format!("/proc/{}/fd/{}", std::process::id(), b.0.descriptor().as_raw_fd());
         a.run("ip", &format!("link add cable type veth peer name cable netns {path}"))?;

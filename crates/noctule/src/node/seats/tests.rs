@@ -1,6 +1,8 @@
 //! Nodes of one host that read a topic of another, simulated: they join, leave and die at random, datagrams are
 //! lost, and everything is late. One seed, one course of events.
 
+mod departed;
+mod small_batch;
 mod world;
 
 use noctule_discovery::DiscoveryConfig;

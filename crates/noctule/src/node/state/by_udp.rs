@@ -54,7 +54,7 @@ impl State {
     pub(in crate::node) fn ask_for_udp(&mut self, now: Instant<Raw>) {
         for (reader, (node, writer)) in self.fallback.poll(now) {
             if let Some(locator) = self.discovery.locator(node) {
-                self.queue(&Message { is_answer: false, writer, reader }.encode(), locator);
+                self.queue(&Message { is_answer: false, writer, reader }.encode(), (Some(node), locator));
             }
         }
     }
@@ -77,7 +77,7 @@ impl State {
             && let Some(locator) = self.discovery.locator(node)
         {
             // Where it has shown that it receives.
-            self.queue(&Message { is_answer: true, ..message }.encode(), locator);
+            self.queue(&Message { is_answer: true, ..message }.encode(), (Some(node), locator));
         }
     }
 

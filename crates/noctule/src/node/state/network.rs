@@ -8,6 +8,7 @@ use noctule_timebase::{Instant, Span};
 use super::{State, discovery_clock};
 use crate::clock::Raw;
 use crate::notice::Notice;
+use crate::shared_topic::RingError;
 
 /// A limit that goes on being reached is told again after this time.
 const TELL_AGAIN: Span = Span::from_s(60);
@@ -57,12 +58,12 @@ impl State {
     /// Whether a writer of another host may have a ring here, which takes a descriptor.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// There are as many already as descriptors allow.
     pub(in crate::node) fn check_room_for_ring(
         &self,
         node: NodeId,
         writer: EndpointId,
-    ) -> Result<(), String> {
+    ) -> Result<(), RingError> {
         if self.remotes.get(&node).is_some_and(|remote| remote.writers().any(|known| known == writer)) {
             return Ok(());
         }
@@ -79,10 +80,7 @@ impl State {
         if total < most && of_address < most - most / 4 {
             return Ok(());
         }
-        Err(format!(
-            "{total} writers of other hosts are read already, {of_address} of them of that address, and each takes a file \
-             descriptor; raise `ulimit -n`, or find out who announces so many"
-        ))
+        Err(RingError::TooMany { total, of_address })
     }
 
     /// Says that nodes, pages or matches were refused, once a minute at most.

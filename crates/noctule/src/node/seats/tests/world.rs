@@ -15,13 +15,14 @@ use noctule_timebase::{Instant, Span};
 
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::Envelope;
-use crate::node::offer::{Granted, Offer, map_granted};
 use crate::node::remote::{class, source};
 use crate::node::sockets::To;
 use crate::node::state::{Partner, State, Wish};
-use crate::publisher::PublishedTopic;
 use crate::sample::Bytes;
-use crate::subscriber::{Change, Source, Sources, SubscribedTopic};
+use crate::shared_topic::{
+    Change, Granted, Offer, PublishedTopic, Source, Sources, SubscribedTopic, map_granted,
+};
+use crate::swarm_key::SwarmKey;
 
 const FAR: u64 = 1;
 pub(super) const NEAR: u64 = 2;
@@ -116,6 +117,8 @@ pub(super) struct World {
     pub(super) spares_samples: bool,
     writer: (NodeId, EndpointId),
     pub(super) published: u64,
+    /// Of the swarm, if it has one.
+    keys: Vec<SwarmKey>,
 }
 
 fn endpoint(kind: EndpointKind, payload_bytes_max: u32) -> Endpoint {
@@ -134,6 +137,11 @@ fn endpoint(kind: EndpointKind, payload_bytes_max: u32) -> Endpoint {
 
 impl World {
     pub(super) fn new(seed: u64) -> World {
+        World::with_keys(seed, vec![])
+    }
+
+    /// Every node has these keys of the swarm.
+    pub(super) fn with_keys(seed: u64, keys: Vec<SwarmKey>) -> World {
         let mut world = World {
             seed,
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
@@ -145,6 +153,7 @@ impl World {
             spares_samples: false,
             writer: (NodeId([0; 16]), EndpointId(0)),
             published: 0,
+            keys,
         };
         world.random.below(2);
         let node = world.join(FAR);
@@ -183,13 +192,16 @@ impl World {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&(self.random.below(u64::MAX) | 1).to_le_bytes());
         id[8..].copy_from_slice(&self.count.to_le_bytes());
-        let (id, port) = (NodeId(id), 10_000 + self.count as u16);
-        let me = Identity { id, name: format!("node {port}"), host, port };
+        let port = 10_000 + (self.count % 50_000) as u16;
         let seed = self.random.below(u64::MAX);
+        let mut secret = [7; 32];
+        secret[..16].copy_from_slice(&id);
+        let envelope = Envelope::new(&self.keys, secret, seed);
+        let id = envelope.number().unwrap_or(NodeId(id));
+        let me = Identity { id, name: format!("node {port}"), host, port };
         let now = Instant::from_ns(self.now.ns());
         let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], [seed as u8; 16], now);
-        let state =
-            State::new(id, (discovery, Envelope::new(id, None, seed)), LocalClock::default(), [7; 16]);
+        let state = State::new(id, (discovery, envelope), LocalClock::default(), [7; 16]);
         let member = Member {
             state,
             address: SocketAddr::from(([10, 0, 0, host as u8], port)),
@@ -206,7 +218,7 @@ impl World {
         let (now, member) = (self.now, self.members.get_mut(&node).unwrap());
         let mut endpoint = endpoint(EndpointKind::Reader, payload_bytes_max);
         endpoint.id = member.state.add(endpoint.clone(), now).unwrap();
-        let topic = Arc::new(SubscribedTopic::new(endpoint, 0, 0));
+        let topic = Arc::new(SubscribedTopic::new(endpoint, 0, (0, None)));
         member.state.subscribers.insert(topic.id, Arc::clone(&topic));
         member.state.settle(topic.id, now);
         member.readers.push(Reader { topic, sources: Sources::default(), last: 0, missed: 0 });
@@ -249,6 +261,11 @@ impl World {
         };
         member.state.send(id, &sample, &Arc::from(sample.payload), now);
         self.serve(node);
+    }
+
+    /// The writer's node.
+    pub(super) fn far(&mut self) -> &mut State {
+        &mut self.members.get_mut(&self.writer.0).unwrap().state
     }
 
     /// Up to 0.3 ms on the way, and behind what is on the way already.

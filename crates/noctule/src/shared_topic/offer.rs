@@ -11,6 +11,10 @@ use noctule_shm_ring::{
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 use rustix::io::Errno;
 
+mod error;
+
+pub(crate) use error::RingError;
+
 /// What a publisher offers to readers of this host.
 #[derive(Debug)]
 pub(crate) struct Offer {
@@ -78,8 +82,8 @@ impl Offer {
     /// Makes the ring if it is not there yet; the writer is the caller's to pass on.
     ///
     /// # Errors
-    /// No memory, in words.
-    pub(crate) fn make(&self) -> Result<Option<Writer>, String> {
+    /// No memory.
+    pub(crate) fn make(&self) -> Result<Option<Writer>, RingError> {
         self.make_of(|length_bytes| {
             SealedMemory::create(length_bytes, WrittenBy::Creator).map(|(memory, data)| (memory, Some(data)))
         })
@@ -89,7 +93,7 @@ impl Offer {
     ///
     /// # Errors
     /// As of [`make`](Offer::make).
-    pub(crate) fn make_for_here(&self) -> Result<Option<Writer>, String> {
+    pub(crate) fn make_for_here(&self) -> Result<Option<Writer>, RingError> {
         self.make_of(|length_bytes| match SealedMemory::create(length_bytes, WrittenBy::Creator) {
             Ok((memory, data)) => Ok((memory, Some(data))),
             Err(error) if is_out_of_descriptors(&error) => {
@@ -102,22 +106,17 @@ impl Offer {
     fn make_of(
         &self,
         create: impl FnOnce(usize) -> io::Result<(SealedMemory, Option<OwnedFd>)>,
-    ) -> Result<Option<Writer>, String> {
+    ) -> Result<Option<Writer>, RingError> {
         let mut made = self.lock();
         if made.is_some() {
             return Ok(None);
         }
-        let layout = Layout::of(&self.config).map_err(|error| error.to_string())?;
-        let bytes = layout.region_bytes();
-        let no_memory = |error: io::Error| {
-            format!(
-                "{bytes} bytes of shared memory cannot be had ({error}); lower keep_last, borrows or payload_bytes_max"
-            )
-        };
+        let bytes = Layout::of(&self.config)?.region_bytes();
+        let no_memory = |cause: io::Error| RingError::NoMemory { bytes, cause };
         let length = usize::try_from(bytes).map_err(|_| no_memory(io::ErrorKind::OutOfMemory.into()))?;
         let (memory, data) = create(length).map_err(no_memory)?;
         let memory = Memory::from(memory);
-        let writer = Writer::create(memory.clone(), &self.config).map_err(|error| error.to_string())?;
+        let writer = Writer::create(memory.clone(), &self.config)?;
         *made = Some(Made { memory, data, roster: writer.roster().clone() });
         Ok(Some(writer))
     }
@@ -125,15 +124,12 @@ impl Offer {
     /// Attaches a reader of another process of this host to the ring, which has been made.
     ///
     /// # Errors
-    /// Why not, in words for the reader.
-    pub(crate) fn attach(&self, pins: u32) -> Result<Granted, String> {
+    /// No ring yet, no descriptor, or no room for another reader.
+    pub(crate) fn attach(&self, pins: u32) -> Result<Granted, RingError> {
         let made = self.lock();
-        let made = made.as_ref().ok_or("the topic has no shared memory yet; try again")?;
-        let control = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder);
-        let (control, descriptor) = control.map_err(|error| error.to_string())?;
-        let data =
-            made.data.as_ref().ok_or("its process had no file descriptor left; raise `ulimit -n` there")?;
-        let data = data.try_clone().map_err(|error| error.to_string())?;
+        let made = made.as_ref().ok_or(RingError::NotMade)?;
+        let (control, descriptor) = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder)?;
+        let data = made.data.as_ref().ok_or(RingError::NoDescriptorThere)?.try_clone()?;
         let (reader, pins) = enter(&made.roster, &Memory::from(control), pins)?;
         let position = made.roster.next_position();
         let roster = made.roster.clone();
@@ -143,17 +139,17 @@ impl Offer {
     /// Attaches a reader of this process to the ring, which has been made.
     ///
     /// # Errors
-    /// Why not, in words for the user.
-    pub(crate) fn attach_here(&self, pins: u32) -> Result<GrantedHere, String> {
+    /// No ring yet, or no room for another reader.
+    pub(crate) fn attach_here(&self, pins: u32) -> Result<GrantedHere, RingError> {
         self.enter_here(|roster, control| enter(roster, control, pins))
     }
 
     fn enter_here(
         &self,
-        enter: impl FnOnce(&Roster, &Memory) -> Result<(ReaderId, u32), String>,
-    ) -> Result<GrantedHere, String> {
+        enter: impl FnOnce(&Roster, &Memory) -> Result<(ReaderId, u32), RingError>,
+    ) -> Result<GrantedHere, RingError> {
         let made = self.lock();
-        let made = made.as_ref().ok_or("the topic has no shared memory yet; try again")?;
+        let made = made.as_ref().ok_or(RingError::NotMade)?;
         let control = Memory::zeroed(CONTROL_BYTES);
         let (reader, pins) = enter(&made.roster, &control)?;
         let position = made.roster.next_position();
@@ -164,10 +160,7 @@ impl Offer {
     /// The last `depth` samples in the ring; nothing if there is no ring.
     pub(crate) fn history(&self, depth: u32) -> Vec<Past> {
         let mut samples = Vec::new();
-        let granted = self.enter_here(|roster, control| {
-            let reader = roster.attach_extra(control.clone()).map_err(|error| error.to_string())?;
-            Ok((reader, 0))
-        });
+        let granted = self.enter_here(|roster, control| Ok((roster.attach_extra(control.clone())?, 0)));
         let Ok(GrantedHere { memory, reader: id, roster, .. }) = granted else { return samples };
         let opened = open_ring(memory, 0, self.config.type_hash, StartAt::Last(depth));
         if let Ok(mut reader) = opened {
@@ -193,16 +186,16 @@ impl Offer {
 }
 
 /// Whoever cannot borrow copies: better than not to read.
-fn enter(roster: &Roster, control: &Memory, pins: u32) -> Result<(ReaderId, u32), String> {
+fn enter(roster: &Roster, control: &Memory, pins: u32) -> Result<(ReaderId, u32), RingError> {
     let (reader, pins) = match roster.attach(control.clone(), pins) {
         Err(AttachError::Pins { left, .. }) => (roster.attach(control.clone(), left), left),
         attached => (attached, pins),
     };
-    Ok((reader.map_err(|error| error.to_string())?, pins))
+    Ok((reader?, pins))
 }
 
 /// Whether this process, or the system, can have no more descriptors.
-pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
 }
@@ -210,27 +203,22 @@ pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
 /// Maps what the writer of another process granted: data and control page.
 ///
 /// # Errors
-/// Memory that is not sealed, or cannot be mapped, in words.
-pub(super) fn map_granted((data, control): (OwnedFd, OwnedFd)) -> Result<(Memory, Memory), String> {
-    let unmapped = |error: io::Error| {
-        format!(
-            "its shared memory cannot be mapped ({error}); lower the publisher's keep_last or payload_bytes_max, or raise this process's limit"
-        )
-    };
-    let data = SealedMemory::open(data, WrittenBy::Creator).map_err(unmapped)?;
-    let control = SealedMemory::open(control, WrittenBy::Holder).map_err(unmapped)?;
+/// Memory that is not sealed, or cannot be mapped.
+pub(crate) fn map_granted((data, control): (OwnedFd, OwnedFd)) -> Result<(Memory, Memory), RingError> {
+    let data = SealedMemory::open(data, WrittenBy::Creator).map_err(RingError::NotMapped)?;
+    let control = SealedMemory::open(control, WrittenBy::Holder).map_err(RingError::NotMapped)?;
     Ok((Memory::from(data), Memory::from(control)))
 }
 
 /// Opens the reading end of a ring.
 ///
 /// # Errors
-/// Memory that is not the ring that was expected, in words.
-pub(super) fn open_ring(
+/// Memory that is not the ring that was expected.
+pub(crate) fn open_ring(
     (data, control): (Memory, Memory),
     pins: u32,
     type_hash: u64,
     start: StartAt,
-) -> Result<Reader, String> {
-    Reader::open(data, control, pins, type_hash, start).map_err(|error| error.to_string())
+) -> Result<Reader, LayoutError> {
+    Reader::open(data, control, pins, type_hash, start)
 }

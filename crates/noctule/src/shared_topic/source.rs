@@ -11,12 +11,19 @@ use noctule_discovery::{Endpoint, EndpointId, NodeId, can_be_handed_on};
 use noctule_formats::Format;
 use noctule_shm_ring::{Borrowed, ReadError, Reader, Sample as RingSample};
 
-use super::{Change, Read};
 use crate::sample::{Bytes, Route};
 use crate::topic_formats::TopicFormats;
 
 /// Publishers that are remembered after their ring has ended; older ones may, when they come back, give a sample again.
 const RETIRED_LIMIT: usize = 64;
+
+/// A source that came or went.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Came(Box<Source>),
+    Went(NodeId, EndpointId),
+    NodeWent(NodeId),
+}
 
 /// One ring of one publisher.
 #[derive(Debug)]
@@ -24,11 +31,11 @@ pub(crate) struct Source {
     pub(crate) node: NodeId,
     pub(crate) writer: EndpointId,
     pub(crate) reader: Reader,
-    pub(super) route: Route,
+    pub(crate) route: Route,
     /// `None`: bytes in no format.
-    pub(super) format: Option<Format>,
+    pub(crate) format: Option<Format>,
     /// The node of this host that hands on what it receives from there.
-    pub(super) relay: Option<NodeId>,
+    pub(crate) relay: Option<NodeId>,
     /// Its publisher, or who handed it on, has gone.
     has_ended: bool,
     /// Another ring of the same publisher, which has ended, is read to its end first.
@@ -38,17 +45,17 @@ pub(crate) struct Source {
     /// What it has up to `last` is not wanted: taken from another, or older than the reader.
     resumes: bool,
     /// The publisher's history: more samples may not wait.
-    pub(super) depth: u32,
+    pub(crate) depth: u32,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
     /// Value of the ring's word with which to go to sleep.
-    pub(super) sleeps_on: u32,
+    pub(crate) sleeps_on: u32,
 }
 
 /// All that a subscriber reads.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    pub(super) list: Vec<Source>,
+    pub(crate) list: Vec<Source>,
     /// The one to look at first: in turn, so that a busy one does not starve the others.
     turn: usize,
     /// Publishers whose ring has ended, oldest first, each with the newest sequence taken from it.
@@ -57,6 +64,9 @@ pub(crate) struct Sources {
 
 /// A publisher, and the newest sequence taken from it.
 type Retired = ((NodeId, EndpointId), u64);
+
+/// What a ring gives, and `T` of it, if there is something.
+pub(crate) type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
 
 /// A sample with the place of its source in the list.
 type Found<T> = Result<Option<(usize, RingSample, T)>, ReadError>;
@@ -126,12 +136,12 @@ impl Sources {
     }
 
     /// Publishers that have not gone.
-    pub(super) fn publishers(&self) -> usize {
+    pub(crate) fn publishers(&self) -> usize {
         self.list.iter().filter(|source| !source.has_ended).count()
     }
 
     /// The same by node and number, each once.
-    pub(super) fn writers(&self) -> Vec<(NodeId, EndpointId)> {
+    pub(crate) fn writers(&self) -> Vec<(NodeId, EndpointId)> {
         let there = self.list.iter().filter(|source| !source.has_ended);
         let mut writers: Vec<_> = there.map(|source| (source.node, source.writer)).collect();
         writers.sort_unstable();
@@ -178,8 +188,13 @@ impl Source {
     }
 
     /// Whether another ring of the same publisher is read to its end first.
-    pub(super) fn is_next(&self) -> bool {
+    pub(crate) fn is_next(&self) -> bool {
         self.is_next
+    }
+
+    /// The same, of a ring that holds `depth` samples for this reader.
+    pub(crate) fn with_depth(self, depth: u32) -> Source {
+        Source { depth, ..self }
     }
 
     /// The same, handed on by a node of this host that receives it.
@@ -199,7 +214,7 @@ impl Source {
     }
 
     /// Whether its samples come by this node's own socket.
-    pub(super) fn is_on_socket(&self) -> bool {
+    pub(crate) fn is_on_socket(&self) -> bool {
         self.route == Route::Udp && self.relay.is_none()
     }
 
@@ -221,7 +236,7 @@ impl Source {
     /// Whether a sample that was just read is followed by so many that a history of that depth does not hold it. Then it is
     /// not to be given out.
     #[inline]
-    pub(super) fn pass_over(&mut self, sample: &RingSample, depth: u32) -> bool {
+    pub(crate) fn pass_over(&mut self, sample: &RingSample, depth: u32) -> bool {
         // The one that follows says what was missed.
         self.reader.pass_over(sample, depth)
     }
@@ -260,7 +275,7 @@ impl Source {
     }
 
     /// False if there is something to look at instead of sleeping.
-    pub(super) fn announce_sleep(&mut self) -> bool {
+    pub(crate) fn announce_sleep(&mut self) -> bool {
         let expected = self.reader.begin_wait();
         self.sleeps_on = expected.unwrap_or_default();
         expected.is_some()

@@ -18,27 +18,34 @@ pub(crate) struct SubscribedTopic {
     /// Formats it would understand, a bit each, were they part of this build.
     pub(crate) left_out: u32,
     pub(crate) pins: u32,
+    /// Samples of a publisher that may wait, if the subscriber has said so.
+    pub(crate) keep_last: Option<u32>,
     /// What came and went since the subscriber looked.
     pub(crate) changes: Mutex<Vec<Change>>,
     /// Counts them. The subscriber sleeps on it, unless it has one source: then on that alone, which is
     /// quicker.
-    pub(super) version: AtomicU32,
+    pub(crate) version: AtomicU32,
     /// The version that the subscriber knows.
-    pub(super) seen: AtomicU32,
+    pub(crate) seen: AtomicU32,
     /// Wakes a subscriber that sleeps on its one source.
-    pub(super) alarm: Mutex<Option<Alarm>>,
+    pub(crate) alarm: Mutex<Option<Alarm>>,
     /// When its publishers last wrote, if it has a deadline.
     rhythms: Mutex<Rhythms>,
 }
 
 impl SubscribedTopic {
     /// A topic that nobody publishes yet.
-    pub(crate) fn new(endpoint: Endpoint, left_out: u32, pins: u32) -> SubscribedTopic {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        left_out: u32,
+        (pins, keep_last): (u32, Option<u32>),
+    ) -> SubscribedTopic {
         SubscribedTopic {
             id: endpoint.id,
             endpoint,
             left_out,
             pins,
+            keep_last,
             changes: Mutex::new(Vec::new()),
             version: AtomicU32::new(0),
             seen: AtomicU32::new(0),

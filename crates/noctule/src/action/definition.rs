@@ -1,0 +1,19 @@
+//! What an action of Rust is made of.
+
+use noctule_formats::Message;
+
+/// The three types of an action: `(Goal, Result, Feedback)` is one.
+pub trait Action {
+    /// What is to be done, `package/action/Name_Goal`.
+    type Goal: Message;
+    /// What came of it, `package/action/Name_Result`. The default is sent where there is none.
+    type Result: Message + Default;
+    /// How far it is, `package/action/Name_Feedback`.
+    type Feedback: Message;
+}
+
+impl<G: Message, R: Message + Default, F: Message> Action for (G, R, F) {
+    type Goal = G;
+    type Result = R;
+    type Feedback = F;
+}

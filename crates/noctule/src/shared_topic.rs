@@ -1,0 +1,14 @@
+//! What a publisher or a subscriber and the node's thread have together, of one topic.
+//!
+//! Both sides use this room, and it uses neither: a publisher and a subscriber know their node, the node knows only this.
+
+mod offer;
+mod published;
+mod rhythms;
+mod source;
+mod subscribed;
+
+pub(crate) use offer::{Granted, Offer, Past, RingError, is_out_of_descriptors, map_granted, open_ring};
+pub(crate) use published::PublishedTopic;
+pub(crate) use source::{Change, Read, Source, Sources};
+pub(crate) use subscribed::SubscribedTopic;
