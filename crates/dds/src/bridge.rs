@@ -16,13 +16,13 @@ use crate::plan::{DdsEndpoint, Direction, Plan, plan};
 use crate::ros_graph::{BusNodes, RosGraph};
 use crate::ros_variables::{self, RosVariableError};
 use crate::route::{Routes, statuses};
-use crate::rules::Rules;
 pub use crate::services::ServiceStatus;
 use crate::services::plan::{ServicePlan, plan_services};
 use crate::services::{ListedServices, ServiceRoutes};
 use crate::shared::{RouteError, Shared};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participant_of};
-use crate::type_hashes::TypeHashes;
+use noctule_bridge::rules::Rules;
+use noctule_bridge::type_hashes::TypeHashes;
 
 /// Both sides' discovery is looked at this often.
 const LOOK: Duration = Duration::from_millis(100);

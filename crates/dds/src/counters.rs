@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ages::Stamping;
 use crate::plan::Route;
+use noctule_bridge::ages::Stamping;
 
 /// Counts of one route, written where samples pass.
 #[derive(Debug, Default)]

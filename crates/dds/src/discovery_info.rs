@@ -4,6 +4,8 @@
 //! CDR: the participant's number, then a sequence of nodes, each with its namespace, its name, and the numbers of its readers and of
 //! its writers. A number has 16 bytes, in ROS 2 Humble and before 24, of which the last 8 are zero.
 
+use noctule_bridge::names::ros_node;
+
 /// Topic of the list, without ROS 2's prefix.
 pub const TOPIC: &str = "ros_discovery_info";
 /// Its type in DDS.
@@ -63,20 +65,10 @@ impl RosNode {
         format!("{}/{}", self.namespace.trim_end_matches('/'), self.name)
     }
 
-    /// A node of the bus under a name that ROS 2 allows: what is before the last `/` is the namespace, letters, digits and `_` stay,
-    /// all else is `_`, and no part begins with a digit.
+    /// A node of the bus under [a name that ROS 2 allows](ros_node).
     pub fn of_bus(name: &str) -> RosNode {
-        let part = |part: &str| {
-            let mut allowed: String =
-                part.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-            if allowed.starts_with(|c: char| c.is_ascii_digit()) || allowed.is_empty() {
-                allowed.insert(0, '_');
-            }
-            allowed
-        };
-        let mut parts: Vec<String> = name.split('/').filter(|part| !part.is_empty()).map(part).collect();
-        let name = parts.pop().unwrap_or_else(|| "_".to_owned());
-        RosNode { namespace: format!("/{}", parts.join("/")), name, ..RosNode::default() }
+        let (namespace, name) = ros_node(name);
+        RosNode { namespace, name, ..RosNode::default() }
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use noctule::{Durability, Format, Node, NodeError, Publisher};
 
-use crate::ages::Now;
 use crate::counters::{Counters, count};
 use crate::cyclone::{Reader, SAMPLE_BYTES_MAX, Taken};
-use crate::payload::without_padding;
 use crate::plan::Route;
 use crate::reader_thread::Intake;
 use crate::shared::Shared;
+use noctule_bridge::ages::Now;
+use noctule_bridge::payload::without_padding;
 
 /// Longest sample that a topic of the bus is opened for, in bytes; a longer one opens it anew for twice as much.
 const PAYLOAD_BYTES_FIRST: usize = 256 << 10;

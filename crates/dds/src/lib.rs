@@ -28,8 +28,6 @@
 #![cfg_attr(not(feature = "cyclone"), forbid(unsafe_code))]
 
 #[cfg(feature = "cyclone")]
-pub mod ages;
-#[cfg(feature = "cyclone")]
 pub mod bridge;
 #[cfg(feature = "cyclone")]
 mod counters;
@@ -38,9 +36,6 @@ pub mod cyclone;
 pub mod discovery_info;
 #[cfg(feature = "cyclone")]
 mod from_dds;
-#[cfg(feature = "cyclone")]
-mod orders;
-pub mod payload;
 pub mod plan;
 #[cfg(feature = "cyclone")]
 mod reader_thread;
@@ -49,7 +44,6 @@ mod ros_graph;
 pub mod ros_variables;
 #[cfg(feature = "cyclone")]
 mod route;
-pub mod rules;
 pub mod services;
 #[cfg(feature = "cyclone")]
 mod shared;
@@ -57,6 +51,6 @@ mod shared;
 mod sibling_bridges;
 #[cfg(feature = "cyclone")]
 mod to_dds;
-#[cfg(feature = "cyclone")]
-mod type_hashes;
 pub mod user_data;
+
+pub use noctule_bridge::{payload, rules};

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use noctule_bridge::printable;
 use noctule_dds::bridge::{Bridge, BridgeConfig, BridgeStatus, RouteStatus, ServiceStatus};
 use noctule_dds::plan::Direction;
 use noctule_dds::rules::Rules;
@@ -98,11 +99,6 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         }
         wait(arguments.with_input);
     }
-}
-
-/// Names come from a network and must not steer a terminal.
-fn printable(line: &str) -> String {
-    line.replace(char::is_control, "\u{fffd}")
 }
 
 /// A line of the output; that nobody reads it is no fault.

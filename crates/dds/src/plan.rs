@@ -10,10 +10,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use noctule::{Durability, Endpoint, EndpointKind, Format, Qos, Reliability, incompatible};
+use noctule_bridge::names::{bus_topic, bus_type, dds_topic, dds_type};
 use noctule_discovery::EndpointId;
-use noctule_gateway::names::{bus_topic, bus_type, dds_topic, dds_type};
 
-use crate::rules::Rules;
+use noctule_bridge::offers::weakest;
+use noctule_bridge::rules::Rules;
 
 /// Routes of one bridge; topics beyond are named as not exchanged.
 pub const ROUTES_MAX: usize = 4096;
@@ -98,6 +99,25 @@ pub struct Plan {
     pub faults: BTreeSet<String>,
 }
 
+/// Why a topic is not exchanged.
+#[derive(Debug, thiserror::Error)]
+enum TopicFault {
+    #[error("DDS has a name for it that ROS 2 gives to another")]
+    Name,
+    #[error(
+        "DDS reads it, but its samples on the bus are no CDR ({0}); choose the format cdr where it is published"
+    )]
+    NoCdr(String),
+    #[error("DDS has a name for its type {0} that ROS 2 gives to another")]
+    TypeName(String),
+    #[error("its type {0} has keys, which the bus has not")]
+    Keys(String),
+    #[error("its type is {dds} in DDS and {bus} on the bus")]
+    Types { dds: String, bus: String },
+    #[error("nodes of the bus mean different layouts by {type_name} (type hashes {hashes})")]
+    Layouts { type_name: String, hashes: String },
+}
+
 /// What one topic has on both sides.
 #[derive(Default)]
 struct Topic<'a> {
@@ -137,25 +157,22 @@ pub fn plan(dds: &[DdsEndpoint], bus: &[Endpoint], rules: &Rules, hashes: &BTree
 }
 
 impl Topic<'_> {
-    fn routes(&self, name: &str, hashes: &BTreeMap<u64, String>) -> Result<Vec<Route>, String> {
+    fn routes(&self, name: &str, hashes: &BTreeMap<u64, String>) -> Result<Vec<Route>, TopicFault> {
         if bus_topic(&dds_topic(name)) != name || self.dds.iter().any(|dds| dds.topic != dds_topic(name)) {
-            return Err("DDS has a name for it that ROS 2 gives to another".into());
+            return Err(TopicFault::Name);
         }
         let from: Vec<Qos> = self.dds_of(EndpointKind::Writer).map(|endpoint| endpoint.qos).collect();
         let to: Vec<Qos> = self.bus_writers().map(|endpoint| endpoint.qos).collect();
         if from.is_empty() && to.is_empty() {
             return match self.bus.iter().find(|endpoint| endpoint.kind == EndpointKind::Writer) {
-                Some(writer) if !self.dds.is_empty() => Err(format!(
-                    "DDS reads it, but its samples on the bus are no CDR ({}); choose the format cdr where it is published",
-                    writer.type_name
-                )),
+                Some(writer) if !self.dds.is_empty() => Err(TopicFault::NoCdr(writer.type_name.clone())),
                 _ => Ok(Vec::new()),
             };
         }
         let type_name = self.type_name()?;
         let name_in_dds = dds_type(&type_name);
         if bus_type(&name_in_dds) != type_name || self.dds.iter().any(|dds| dds.type_name != name_in_dds) {
-            return Err(format!("DDS has a name for its type {type_name} that ROS 2 gives to another"));
+            return Err(TopicFault::TypeName(type_name));
         }
         let type_hash = self.type_hash(&type_name)?;
         let in_dds = self.rihs01_in_dds();
@@ -229,9 +246,9 @@ impl Topic<'_> {
     }
 
     /// The one type that all agree on.
-    fn type_name(&self) -> Result<String, String> {
+    fn type_name(&self) -> Result<String, TopicFault> {
         if let Some(keyed) = self.dds.iter().find(|endpoint| endpoint.is_keyed()) {
-            return Err(format!("its type {} has keys, which the bus has not", keyed.type_name));
+            return Err(TopicFault::Keys(keyed.type_name.clone()));
         }
         let dds: BTreeSet<String> = self.dds.iter().map(|endpoint| bus_type(&endpoint.type_name)).collect();
         // Readers of any type name none.
@@ -240,20 +257,20 @@ impl Topic<'_> {
         let all: BTreeSet<&String> = dds.union(&bus).collect();
         match all.iter().next() {
             Some(one) if all.len() == 1 => Ok((*one).clone()),
-            _ => Err(format!("its type is {} in DDS and {} on the bus", either(&dds), either(&bus))),
+            _ => Err(TopicFault::Types { dds: either(&dds), bus: either(&bus) }),
         }
     }
 
-    fn type_hash(&self, type_name: &str) -> Result<u64, String> {
+    fn type_hash(&self, type_name: &str) -> Result<u64, TopicFault> {
         let hashes = self.bus.iter().map(|endpoint| endpoint.type_hash).filter(|hash| *hash != 0);
         let hashes: BTreeSet<u64> = hashes.collect();
         match hashes.len() {
             0 => Ok(0),
             1 => Ok(hashes.first().copied().unwrap_or_default()),
-            _ => Err(format!(
-                "nodes of the bus mean different layouts by {type_name} (type hashes {})",
-                hashes.iter().map(|hash| format!("{hash:016x}")).collect::<Vec<_>>().join(", ")
-            )),
+            _ => {
+                let hashes: Vec<String> = hashes.iter().map(|hash| format!("{hash:016x}")).collect();
+                Err(TopicFault::Layouts { type_name: type_name.to_owned(), hashes: hashes.join(", ") })
+            }
         }
     }
 }
@@ -278,25 +295,6 @@ fn either(names: &BTreeSet<String>) -> String {
         true => "of no name".to_owned(),
         false => names.iter().map(String::as_str).collect::<Vec<_>>().join(" or "),
     }
-}
-
-/// What all of these offer; `None` of none.
-fn weakest(offers: &[Qos]) -> Option<Qos> {
-    let all = |limit: fn(&Qos) -> Option<noctule_timebase::Span>| {
-        offers.iter().map(limit).collect::<Option<Vec<_>>>().and_then(|limits| limits.into_iter().max())
-    };
-    Some(Qos {
-        // A deadline-bound writer gives up, which DDS's reliable ones do not.
-        reliability: match offers.iter().map(|qos| qos.reliability).min()? {
-            Reliability::Reliable => Reliability::Reliable,
-            _ => Reliability::BestEffort,
-        },
-        durability: offers.iter().map(|qos| qos.durability).min().unwrap_or(Durability::Volatile),
-        depth: offers.iter().map(|qos| qos.depth).max().unwrap_or(1),
-        deadline: all(|qos| qos.deadline),
-        lifespan: all(|qos| qos.lifespan),
-        ..Qos::default()
-    })
 }
 
 /// The names of a route in DDS: topic and type.

@@ -7,8 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::cyclone::{Reader, ReaderSet};
-use crate::orders::{ANSWERED_WITHIN, Order, Orders};
 use crate::shared::{RouteError, Shared};
+use noctule_bridge::orders::{ANSWERED_WITHIN, Order, Orders};
 
 /// The wait ends at the latest after this time; orders end it at once.
 const WAIT: Duration = Duration::from_secs(3600);

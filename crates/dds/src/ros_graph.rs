@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use noctule::{Durability, NodeId, Qos, Reliability};
 
-use crate::ages::Now;
 use crate::cyclone::{DdsError, Participant, Reader, Writer};
 use crate::discovery_info::{self, GidWidth, NODES_MAX, RosNode};
-use crate::payload::pad;
 use crate::shared::Shared;
 use crate::user_data::user_data;
+use noctule_bridge::ages::Now;
+use noctule_bridge::payload::pad;
 
 /// Participants whose nodes are kept.
 const PARTICIPANTS_MAX: usize = 1024;

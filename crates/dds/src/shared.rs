@@ -31,7 +31,7 @@ pub(crate) enum RouteError {
     Service(#[from] ServiceError),
     /// No thread.
     #[error("the system gives no more threads: {0}")]
-    System(io::Error),
+    System(#[from] io::Error),
 }
 
 /// What routes and the planning thread share.

@@ -4,24 +4,20 @@
 //! A reader in DDS that does not keep up holds its writer. The writer is asked again after 1, 2, 4 ... ms, while the thread passes
 //! the samples of its other topics and newer samples replace older ones on the bus (KEEP_LAST).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use noctule::{Format, Node, NodeError, Ready, Sample, Subscriber, Wait, WaitSet, Waker};
+use noctule::{Format, Node, NodeError, Ready, Sample, Subscriber, WaitSet};
 
-use crate::ages::Now;
 use crate::counters::{Counters, count};
 use crate::cyclone::{DdsError, SAMPLE_BYTES_MAX, Writer};
-use crate::orders::{ANSWERED_WITHIN, Order, Orders};
-use crate::payload::pad;
 use crate::plan::Route;
 use crate::shared::{RouteError, Shared};
+use noctule_bridge::ages::Now;
+use noctule_bridge::lane::Lane;
+use noctule_bridge::orders::{Order, Orders};
+use noctule_bridge::payload::pad;
 
-/// Topics of one thread: the kernel waits for 128 words at once, one for each topic and each of its publishers.
-pub(crate) const TOPICS_PER_THREAD: usize = 31;
 /// The first pause before a writer that was held is asked again; the next is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
 /// A sample that readers in DDS have not let through for this long is refused.
@@ -52,15 +48,7 @@ pub(crate) struct Passage {
 /// The threads; they end when dropped.
 pub(crate) struct ToDds {
     shared: Arc<Shared>,
-    lanes: Vec<Lane>,
-}
-
-/// One thread and its topics.
-struct Lane {
-    numbers: BTreeSet<u32>,
-    waker: Waker,
-    orders: Arc<Orders<Passage>>,
-    thread: Option<JoinHandle<()>>,
+    lanes: Vec<Lane<Passage>>,
 }
 
 impl ToDds {
@@ -69,57 +57,27 @@ impl ToDds {
     }
 
     pub(crate) fn add(&mut self, number: u32, passage: Passage) -> Result<(), RouteError> {
-        let free = self.lanes.iter().position(|lane| lane.numbers.len() < TOPICS_PER_THREAD);
+        let free = self.lanes.iter().position(Lane::has_room);
         let at = match free {
             Some(at) => at,
             None => {
-                self.lanes.push(Lane::start(&self.shared)?);
+                let shared = Arc::clone(&self.shared);
+                self.lanes.push(Lane::start("noctule-dds-out", move |set, orders| {
+                    Work { shared, set, orders, moving: Vec::new(), held: Vec::new() }.run();
+                })?);
                 self.lanes.len() - 1
             }
         };
-        let lane = &mut self.lanes[at];
-        lane.numbers.insert(number);
-        lane.order(Order::Start(number, passage));
+        self.lanes[at].add(number, passage);
         Ok(())
     }
 
     /// Leaves off; nothing passes any more when this returns. A thread without topics ends.
     pub(crate) fn stop(&mut self, number: u32) {
-        let Some(at) = self.lanes.iter().position(|lane| lane.numbers.contains(&number)) else { return };
-        let (answer, answered) = sync_channel(1);
-        self.lanes[at].order(Order::Stop(number, answer));
-        // Late only by a bug, which has been printed then.
-        let _ = answered.recv_timeout(ANSWERED_WITHIN);
-        self.lanes[at].numbers.remove(&number);
-        if self.lanes[at].numbers.is_empty() {
+        let Some(at) = self.lanes.iter().position(|lane| lane.has(number)) else { return };
+        self.lanes[at].stop(number);
+        if self.lanes[at].is_empty() {
             self.lanes.swap_remove(at);
-        }
-    }
-}
-
-impl Lane {
-    fn start(shared: &Arc<Shared>) -> Result<Lane, RouteError> {
-        let set = WaitSet::new(Wait::Block);
-        let (waker, orders) = (set.waker(), Arc::<Orders<Passage>>::default());
-        let (shared, theirs) = (Arc::clone(shared), Arc::clone(&orders));
-        let mut work = Work { shared, set, orders: theirs, moving: Vec::new(), held: Vec::new() };
-        let thread = thread::Builder::new().name("noctule-dds-out".to_owned());
-        let thread = thread.spawn(move || work.run()).map_err(RouteError::System)?;
-        Ok(Lane { numbers: BTreeSet::new(), waker, orders, thread: Some(thread) })
-    }
-
-    fn order(&self, order: Order<Passage>) {
-        self.orders.push(order);
-        self.waker.wake();
-    }
-}
-
-impl Drop for Lane {
-    fn drop(&mut self) {
-        self.order(Order::End);
-        if let Some(thread) = self.thread.take() {
-            // It panics only by a bug, which has been printed then.
-            let _ = thread.join();
         }
     }
 }

@@ -14,6 +14,8 @@ use noctule::formats::uav_state::UavState;
 use noctule::{Format, Message, Node, Publisher, Reliability, Route, Sample, Subscriber};
 use serde_json::Value;
 
+#[path = "foreign/actions.rs"]
+mod actions;
 #[path = "foreign/on_demand.rs"]
 mod on_demand;
 #[path = "foreign/ros_graph.rs"]
@@ -137,7 +139,7 @@ struct Place {
 impl Place {
     fn new(number: u32) -> Place {
         let process = std::process::id();
-        Place { dds: 20 + process % 3 * 24 + number, bus: 500 + process % 75 * 24 + number }
+        Place { dds: 20 + process % 3 * 26 + number, bus: 500 + process % 75 * 26 + number }
     }
 
     fn node(&self) -> Node {

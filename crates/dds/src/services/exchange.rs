@@ -4,28 +4,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use noctule::request::{CallId, RawClient, RawReply, RawRequest, RawServer, RequestId};
+use noctule::request::{CallId, RawClient, RawRequest, RawServer, RequestId};
 use noctule::{CallError, Subscriber};
+use noctule_bridge::requests::deadline_of;
 
 use super::intake::Arrived;
 use super::message::{Identity, from_dds, to_dds};
 use super::plan::{ServiceRoute, is_fast_dds, subject};
 use super::status::ServiceCounters;
-use crate::ages::Now;
 use crate::counters::count;
 use crate::cyclone::{DdsError, ReaderHandle, Writer};
 use crate::shared::Shared;
+use noctule_bridge::ages::Now;
 
-/// How long the bus is given for a request from DDS, which has no deadlines; rmw_zenoh gives its own as much.
-const DEADLINE: Duration = Duration::from_secs(600);
-/// The result of an action is asked for when its goal begins.
-const DEADLINE_OF_RESULTS: Duration = Duration::from_secs(86_400);
 /// How long a reply waits until the reader of its client in DDS is found.
 const REPLY_WAITS: Duration = Duration::from_secs(10);
 /// Whether what is held can go is looked for this often.
 const LOOK: Duration = Duration::from_millis(5);
-/// Whether a call of the bus has ended is looked for at least this often, for its server may have gone.
-const LOOK_AT_CALLS: Duration = Duration::from_millis(100);
+/// A response of `send_goal`: not accepted, no stamp.
+const REJECTED: [u8; 16] = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Requests, or replies, of one service that wait for their readers in DDS.
 const HELD_MAX: usize = 1024;
 
@@ -98,10 +95,8 @@ impl Exchange {
     pub(crate) fn due(&self) -> Option<Duration> {
         let held = (!self.held.is_empty()).then_some(LOOK);
         let calls = match &self.end {
-            End::Client { client, asked } if !asked.is_empty() => {
-                Some(client.next_due().unwrap_or(LOOK_AT_CALLS).min(LOOK_AT_CALLS))
-            }
-            _ => None,
+            End::Client { client, .. } => client.next_due(),
+            End::Server { .. } => None,
         };
         held.into_iter().chain(calls).min()
     }
@@ -164,10 +159,7 @@ impl Exchange {
                 }
             }
             End::Client { client, asked } => {
-                let deadline = match self.route.service.ends_with("/_action/get_result") {
-                    true => DEADLINE_OF_RESULTS,
-                    false => DEADLINE,
-                };
+                let deadline = deadline_of(&self.route.service);
                 match client.start_from(&message, Some(deadline), source) {
                     Ok(call) => {
                         count(&self.counters.requests, 1);
@@ -246,8 +238,13 @@ impl Exchange {
                 Ok(Some(ended)) => {
                     let Some(asker) = asked.remove(&ended.call) else { continue };
                     match ended.result {
-                        Ok(reply) => self.answer(shared, asker, &reply),
-                        Err(why) => self.unanswered(shared, &why),
+                        Ok(reply) => {
+                            let info = reply.info();
+                            let made = info.source_time.unwrap_or(info.receive_time);
+                            let stamp_ns = Now::read(&shared.node).stamp_ns(made);
+                            self.answer(shared, asker, (reply.bytes(), stamp_ns));
+                        }
+                        Err(why) => self.refuse(shared, asker, &why),
                     }
                 }
                 Err(why) => return self.notice(shared, &why.to_string()),
@@ -255,8 +252,18 @@ impl Exchange {
         }
     }
 
-    fn answer(&mut self, shared: &Shared, asker: Asker, reply: &RawReply) {
-        let Some(bytes) = to_dds(asker.identity, reply.bytes()) else {
+    /// A goal that its server refuses with a sentence is rejected in DDS, which has an answer for that; nothing else has one.
+    fn refuse(&mut self, shared: &Shared, asker: Asker, why: &CallError) {
+        if !self.route.service.ends_with("/_action/send_goal") || !matches!(why, CallError::Failed { .. }) {
+            return self.unanswered(shared, why);
+        }
+        self.notice(shared, &format!("a goal from DDS is rejected: {why}"));
+        let now = Now::read(&shared.node);
+        self.answer(shared, asker, (&REJECTED, now.stamp_ns(now.node)));
+    }
+
+    fn answer(&mut self, shared: &Shared, asker: Asker, (reply, stamp_ns): (&[u8], i64)) {
+        let Some(bytes) = to_dds(asker.identity, reply) else {
             count(&self.counters.unreadable, 1);
             return self.notice(shared, "its server on the bus answers with what is no CDR of version 1");
         };
@@ -265,8 +272,6 @@ impl Exchange {
             return self
                 .notice(shared, "replies wait for more clients in DDS than may be; some are left out");
         }
-        let info = reply.info();
-        let stamp_ns = Now::read(&shared.node).stamp_ns(info.source_time.unwrap_or(info.receive_time));
         let until = Instant::now() + REPLY_WAITS;
         self.held.push_back(Held { bytes, stamp_ns, until, awaited: asker.reader });
     }

@@ -27,17 +27,12 @@ pub(crate) struct Arrived {
 }
 
 /// Where a lane's samples from DDS wait.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Inbox {
     waiting: Arc<Mutex<VecDeque<Arrived>>>,
-    waker: Waker,
 }
 
 impl Inbox {
-    pub(crate) fn new(waker: Waker) -> Inbox {
-        Inbox { waiting: Arc::default(), waker }
-    }
-
     /// False if there is no room.
     fn push(&self, arrived: Arrived) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,6 +52,8 @@ impl Inbox {
 pub(crate) struct Tap {
     pub(crate) reader: Reader,
     pub(crate) inbox: Inbox,
+    /// Of the lane.
+    pub(crate) waker: Waker,
     pub(crate) counters: Arc<ServiceCounters>,
 }
 
@@ -78,7 +75,7 @@ impl Intake for Tap {
 
 impl Tap {
     fn hand_over(&mut self, number: u32) -> Result<(), DdsError> {
-        let Tap { reader, inbox, counters } = self;
+        let Tap { reader, inbox, waker, counters } = self;
         let before = reader.overwritten();
         reader.take(|sample| {
             let arrived = Arrived {
@@ -93,7 +90,7 @@ impl Tap {
             }
         })?;
         count(&counters.full, reader.overwritten() - before);
-        inbox.waker.wake();
+        waker.wake();
         Ok(())
     }
 }

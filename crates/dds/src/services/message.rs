@@ -2,7 +2,7 @@
 //! puts it there (`cdds_request_header`): client, u64, and sequence, i64, in the byte order of the encapsulation. On the bus it lies
 //! in a header of its own (`docs/spec/requests.md`), and the message is CDR alone. 16 bytes keep the message's alignment.
 
-use crate::payload::{pad, without_padding};
+use noctule_bridge::payload::{pad, without_padding};
 
 /// Bytes of the identity.
 pub const IDENTITY_BYTES: usize = 16;

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use noctule::request::{ServiceTopics, ServiceTypes, TypeRef};
 use noctule::{EndpointKind, KnownEndpoint, NodeId};
-use noctule_gateway::names::bus_type;
+use noctule_bridge::names::bus_type;
 
 use crate::plan::{DdsEndpoint, Direction};
-use crate::rules::Rules;
+use noctule_bridge::rules::Rules;
 
 /// Services of one bridge; those beyond are named as not exchanged.
 pub const SERVICES_MAX: usize = 1024;
@@ -106,6 +106,24 @@ pub fn plan_services(
     plan
 }
 
+/// Why a service is not exchanged.
+#[derive(Debug, thiserror::Error)]
+enum ServiceFault {
+    #[error(
+        "its server in DDS is a program on Fast DDS, which puts a request's identity outside of the message, where the bridge \
+         does not reach it: not exchanged; start it with RMW_IMPLEMENTATION=rmw_cyclonedds_cpp"
+    )]
+    FastDds,
+    #[error(
+        "it has a server in DDS and one on the bus: not exchanged, each side asks its own; give one of them another name"
+    )]
+    BothSides,
+    #[error("its server on the bus names no types, which DDS wants: not exchanged; open it with names")]
+    NoTypes,
+    #[error("its servers mean different types by it ({0}): not exchanged")]
+    Types(String),
+}
+
 /// The service of a topic whose endpoint may be a server's, and which of a server's two ends it is.
 fn server_end(topic: &str, kind: EndpointKind) -> Option<(String, usize)> {
     let written = usize::from(kind == EndpointKind::Writer);
@@ -127,19 +145,15 @@ impl<'a> Ends<'a> {
         service: &str,
         hashes: &BTreeMap<u64, String>,
         is_bridge: fn(&str) -> bool,
-    ) -> Result<Option<ServiceRoute>, String> {
+    ) -> Result<Option<ServiceRoute>, ServiceFault> {
         let (in_dds, fast) = self.in_dds();
         let on_bus = self.on_bus();
         let has_own = on_bus[0].iter().any(|known| !is_bridge(&known.node_name));
         match (in_dds[0].is_empty(), on_bus[0].is_empty()) {
-            (true, true) if fast => Err("its server in DDS is a program on Fast DDS, which puts a request's identity outside of the \
-                 message, where the bridge does not reach it: not exchanged; start it with RMW_IMPLEMENTATION=rmw_cyclonedds_cpp"
-                .to_owned()),
+            (true, true) if fast => Err(ServiceFault::FastDds),
             (true, true) => Ok(None),
             (true, false) => bus_route(service, &on_bus, hashes).map(Some),
-            (false, _) if has_own => Err("it has a server in DDS and one on the bus: not exchanged, each side asks its own; give one of them \
-                 another name"
-                .to_owned()),
+            (false, _) if has_own => Err(ServiceFault::BothSides),
             // Another bridge offers a server of its network: each offers its own.
             (false, _) => dds_route(service, &in_dds, &self.hashes).map(Some),
         }
@@ -178,8 +192,8 @@ fn dds_route(
     service: &str,
     ends: &[Vec<&DdsEndpoint>; 2],
     of_bus: &BTreeMap<&str, u64>,
-) -> Result<ServiceRoute, String> {
-    let one = |ends: &[&DdsEndpoint]| -> Result<(TypeRef, Option<String>), String> {
+) -> Result<ServiceRoute, ServiceFault> {
+    let one = |ends: &[&DdsEndpoint]| -> Result<(TypeRef, Option<String>), ServiceFault> {
         let names: BTreeSet<String> = ends.iter().map(|endpoint| bus_type(&endpoint.type_name)).collect();
         let name = one_type(names)?;
         let hash = of_bus.get(name.as_str()).copied().unwrap_or_default();
@@ -200,14 +214,11 @@ fn bus_route(
     service: &str,
     ends: &[Vec<&KnownEndpoint>; 2],
     hashes: &BTreeMap<u64, String>,
-) -> Result<ServiceRoute, String> {
-    let one = |ends: &[&KnownEndpoint]| -> Result<(TypeRef, Option<String>), String> {
+) -> Result<ServiceRoute, ServiceFault> {
+    let one = |ends: &[&KnownEndpoint]| -> Result<(TypeRef, Option<String>), ServiceFault> {
         let name = one_type(ends.iter().map(|known| known.endpoint.type_name.clone()).collect())?;
         if name.is_empty() {
-            return Err(
-                "its server on the bus names no types, which DDS wants: not exchanged; open it with names"
-                    .to_owned(),
-            );
+            return Err(ServiceFault::NoTypes);
         }
         let hash = ends.iter().map(|known| known.endpoint.type_hash).filter(|hash| *hash != 0).min();
         let hash = hash.unwrap_or_default();
@@ -223,13 +234,10 @@ fn bus_route(
     })
 }
 
-fn one_type(names: BTreeSet<String>) -> Result<String, String> {
+fn one_type(names: BTreeSet<String>) -> Result<String, ServiceFault> {
     match names.len() {
         1 => Ok(names.into_iter().next().unwrap_or_default()),
-        _ => Err(format!(
-            "its servers mean different types by it ({}): not exchanged",
-            names.into_iter().collect::<Vec<_>>().join(", ")
-        )),
+        _ => Err(ServiceFault::Types(names.into_iter().collect::<Vec<_>>().join(", "))),
     }
 }
 

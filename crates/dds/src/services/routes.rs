@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use noctule::request::{ServiceTopics, TypeRef};
 use noctule::{Qos, Reliability};
-use noctule_gateway::names::dds_type;
+use noctule_bridge::names::dds_type;
 
 use super::exchange::{End, Exchange};
 use super::intake::Tap;
-use super::lane::Lane;
+use super::lane::ServicesLane;
 use super::plan::{ServiceRoute, subject};
 use super::status::{CountedService, ServiceCounters};
 use crate::cyclone::{Reader, Writer};
@@ -28,7 +28,7 @@ const MESSAGE_BYTES_MAX: u32 = 256 << 10;
 pub(crate) struct ServiceRoutes {
     shared: Arc<Shared>,
     intake: Option<ReaderThread<Tap>>,
-    lanes: Vec<Lane>,
+    lanes: Vec<ServicesLane>,
     open: BTreeMap<String, OpenService>,
     /// The next number of a service.
     next: u32,
@@ -90,9 +90,9 @@ impl ServiceRoutes {
         if let Some(intake) = &self.intake {
             intake.stop(number);
         }
-        if let Some(at) = self.lanes.iter().position(|lane| lane.has(number)) {
-            self.lanes[at].stop(number);
-            if self.lanes[at].is_empty() {
+        if let Some(at) = self.lanes.iter().position(|one| one.lane.has(number)) {
+            self.lanes[at].lane.stop(number);
+            if self.lanes[at].lane.is_empty() {
                 self.lanes.swap_remove(at);
             }
         }
@@ -114,20 +114,20 @@ impl ServiceRoutes {
         if self.intake.is_none() {
             self.intake = Some(ReaderThread::start("noctule-dds-srv", &self.shared)?);
         }
-        let at = match self.lanes.iter().position(Lane::has_room) {
+        let at = match self.lanes.iter().position(|one| one.lane.has_room()) {
             Some(at) => at,
             None => {
-                self.lanes.push(Lane::start(&self.shared)?);
+                self.lanes.push(ServicesLane::start(&self.shared)?);
                 self.lanes.len() - 1
             }
         };
         let lane = &mut self.lanes[at];
-        let inbox = lane.inbox();
+        let (inbox, waker) = (lane.inbox.clone(), lane.lane.waker());
         let (for_lane, counted) = (Arc::clone(&route), Arc::clone(&counters));
         let held = VecDeque::new();
-        lane.add(number, Exchange { number, route: for_lane, counters: counted, end, writer, held });
+        lane.lane.add(number, Exchange { number, route: for_lane, counters: counted, end, writer, held });
         if let Some(intake) = &self.intake {
-            intake.add(number, Tap { reader, inbox, counters: Arc::clone(&counters) });
+            intake.add(number, Tap { reader, inbox, waker, counters: Arc::clone(&counters) });
         }
         // After 4 billion services numbers come again; theirs are gone by then.
         self.next = self.next.wrapping_add(1);

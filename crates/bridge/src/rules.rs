@@ -1,7 +1,7 @@
 //! Which topics are exchanged, by name.
 
-/// Topics of DDS that are never exchanged: ROS 2's own list of who is there, which names endpoints that the other
-/// side does not have, and requests and replies, which pass as [services](crate::services) do.
+/// Topics that are never exchanged: ROS 2's own list of who is there in DDS, which names endpoints that the other
+/// side does not have, and requests and replies, which pass as services do.
 /// Neither are the topics on which ROS 2 Lyrical passes buffers between its own processes: while a topic has a reader that
 /// knows nothing of them, its samples come on the topic itself.
 const NEVER: [&str; 5] = ["ros_discovery_info", "rq/*", "rr/*", "*/_buf_cpu", "*/_buf/*"];

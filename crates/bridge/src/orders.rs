@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// A thread that passes samples answers within this time, unless it is gone by a bug.
-pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+pub const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What to do.
-pub(crate) enum Order<P> {
+#[derive(Debug)]
+pub enum Order<P> {
     /// Pass samples of this route, too, under a number that no other has.
     Start(u32, P),
     /// Leave off, and answer when nothing more passes.
@@ -19,7 +20,8 @@ pub(crate) enum Order<P> {
 }
 
 /// Orders that wait; at most as many as there are routes, for each waits for its answer or for the thread's end.
-pub(crate) struct Orders<P>(Mutex<VecDeque<Order<P>>>);
+#[derive(Debug)]
+pub struct Orders<P>(Mutex<VecDeque<Order<P>>>);
 
 impl<P> Default for Orders<P> {
     fn default() -> Orders<P> {
@@ -28,11 +30,13 @@ impl<P> Default for Orders<P> {
 }
 
 impl<P> Orders<P> {
-    pub(crate) fn push(&self, order: Order<P>) {
+    /// Behind those that wait.
+    pub fn push(&self, order: Order<P>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(order);
     }
 
-    pub(crate) fn pop(&self) -> Option<Order<P>> {
+    /// The one that waits longest.
+    pub fn pop(&self) -> Option<Order<P>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }

@@ -18,14 +18,14 @@ const KEPT_MAX: usize = 4096;
 
 /// By Noctule's hash of a type.
 #[derive(Debug, Default)]
-pub(crate) struct TypeHashes {
+pub struct TypeHashes {
     known: BTreeMap<u64, String>,
     asked: BTreeMap<u64, Instant>,
 }
 
 impl TypeHashes {
     /// Asks for the types that are new.
-    pub(crate) fn learn(&mut self, node: &Node, endpoints: &[KnownEndpoint], now: Instant) {
+    pub fn learn(&mut self, node: &Node, endpoints: &[KnownEndpoint], now: Instant) {
         let mut asked = 0;
         for KnownEndpoint { node: owner, endpoint, .. } in endpoints {
             let hash = endpoint.type_hash;
@@ -47,7 +47,7 @@ impl TypeHashes {
     }
 
     /// What is known.
-    pub(crate) fn known(&self) -> &BTreeMap<u64, String> {
+    pub fn known(&self) -> &BTreeMap<u64, String> {
         &self.known
     }
 }

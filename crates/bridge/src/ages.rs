@@ -1,6 +1,6 @@
-//! How old is a sample that came from DDS, and how far is that known?
+//! How old is a sample that came from another network, and how far is that known?
 //!
-//! DDS carries a source time stamp with each sample: the time of day at its writer. Nothing in DDS says how well
+//! DDS and ROS 2's Zenoh carry a source time stamp with each sample: the time of day at its writer. Nothing there says how well
 //! the writer's clock agrees with ours, so the bound is unknown, except where the writer runs on this host: then it is the
 //! same clock, and what remains is how well the time of day and the node's clock are read together, and how much
 //! the former was slewed since.
@@ -29,6 +29,8 @@ pub enum Stamping {
     Writer,
     /// This host's clock, by which the writer stamps, too.
     ThisHost(Span),
+    /// The clock of the gateway that sent it, which is known from an exchange with it.
+    OtherGateway(Span),
 }
 
 impl Stamping {
@@ -38,37 +40,42 @@ impl Stamping {
             Stamping::Arrival => "ages from arrival".to_owned(),
             Stamping::Writer => "stamped by the writer's clock, bound unknown".to_owned(),
             Stamping::ThisHost(bound) => {
-                format!(
-                    "stamped by this host's clock, proven within {:.0} us",
-                    (bound.ns() as f64 / 1e3).ceil()
-                )
+                format!("stamped by this host's clock, proven within {}", micros(bound))
+            }
+            Stamping::OtherGateway(bound) => {
+                format!("stamped at the publisher's site, proven within {}", micros(bound))
             }
         }
     }
 }
 
+/// In whole microseconds, for people.
+fn micros(bound: Span) -> String {
+    format!("{:.0} us", (bound.ns() as f64 / 1e3).ceil())
+}
+
 /// What the clocks say at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
+pub struct Now {
     /// The time of day in nanoseconds.
-    pub(crate) wall_ns: i64,
+    pub wall_ns: i64,
     /// The node's clock.
-    pub(crate) node: Instant<Local>,
+    pub node: Instant<Local>,
     /// Error of the two being read at one moment.
-    pub(crate) error: Span,
+    pub error: Span,
 }
 
 impl Now {
     /// Reads both clocks.
-    pub(crate) fn read(node: &noctule::Node) -> Now {
+    pub fn read(node: &noctule::Node) -> Now {
         let before = node.now();
         let clocks = three_clocks();
         let after = node.now();
         Now { wall_ns: clocks.realtime_ns, node: after, error: after - before }
     }
 
-    /// When a sample was written, by its DDS source time stamp.
-    pub(crate) fn source(
+    /// When a sample was written, by its source time stamp in the other network.
+    pub fn source(
         &self,
         stamp_ns: Option<i64>,
         has_history: bool,
@@ -85,8 +92,8 @@ impl Now {
         (SourceTime { time: self.node - age, bound, sigma: None }, stamping)
     }
 
-    /// The time of day at `source` of the node's clock, for DDS's source time stamp.
-    pub(crate) fn stamp_ns(&self, source: Instant<Local>) -> i64 {
+    /// The time of day at `source` of the node's clock, for the other network's source time stamp.
+    pub fn stamp_ns(&self, source: Instant<Local>) -> i64 {
         self.wall_ns.saturating_sub((self.node - source).ns())
     }
 }
