@@ -2,7 +2,7 @@
 
 This process publishes 240 topics: 239 numbers at 2 Hz and a picture of 100 kB at 2 Hz. `noctule record` keeps the last minute of them in
 FOLDER, a second one all of them in one file, and `noctule view` serves a page that looks at a curve and the picture. Every ten
-seconds a line: seconds, then resident memory of each in kB (`VmRSS`); at the end the slopes over the last two thirds.
+seconds a line: seconds, then resident memory of each in kB (`VmRSS`); at the end the slopes over the last two thirds, and the processor time.
 """
 
 import base64
@@ -30,7 +30,15 @@ def resident_kb(process):
     return int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
 
 
-def page(url, received):
+def processor_s(process):
+    user, system = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+LOOK = {"t": "look", "pictures": ["/camera"], "values": ["/n000"], "curves": [["/n000", "data"]]}
+
+
+def page(url, received, look=LOOK):
     """A browser's socket that takes all it gets."""
     host, token = re.fullmatch(r"http://([^/]+)/\?token=(.+)", url).groups()
     name, port = host.split(":")
@@ -39,8 +47,14 @@ def page(url, received):
     lines = [f"GET /socket?token={token} HTTP/1.1", f"Host: {host}", f"Origin: http://{host}", "Upgrade: websocket"]
     lines += ["Connection: Upgrade", f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", "", ""]
     stream.sendall("\r\n".join(lines).encode())
-    text = json.dumps({"t": "look", "pictures": ["/camera"], "values": ["/n000"], "curves": [["/n000", "data"]]}).encode()
-    stream.sendall(bytes([0x81, 0x80 | 126]) + struct.pack(">H", len(text)) + bytes(4) + text)
+    # A client waits for the answer before it sends frames.
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += stream.recv(1 << 16)
+    text = json.dumps(look).encode()
+    # As short as it can be (RFC 6455, section 5.2), masked by zeros.
+    length = bytes([0x80 | len(text)]) if len(text) < 126 else bytes([0x80 | 126]) + struct.pack(">H", len(text))
+    stream.sendall(b"\x81" + length + bytes(4) + text)
     while True:
         part = stream.recv(1 << 20)
         if not part:
@@ -92,7 +106,8 @@ def main():
         due = max(due + PERIOD_S, now)
         threading.Event().wait(due - now)
     for index, name in enumerate(["record --keep-seconds 60", "record", "view"], 1):
-        print(f"# {name}: {slope_kb_per_hour(rows, index):+.0f} kB an hour over the last two thirds")
+        used = 1e3 * processor_s((*recorders, view)[index - 1]) / seconds
+        print(f"# {name}: {slope_kb_per_hour(rows, index):+.0f} kB an hour over the last two thirds, {used:.1f} ms of a processor a second")
     print(f"# {tick * (TOPICS + 1)} samples published, {received[0] / seconds / 1e3:.0f} kB/s to the page")
     for process in (*recorders, view):
         process.terminate()
@@ -100,4 +115,5 @@ def main():
         print("#", recorder.communicate()[0].splitlines()[1])
 
 
-main()
+if __name__ == "__main__":
+    main()

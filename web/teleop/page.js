@@ -59,13 +59,19 @@ function take(message) {
   if (!message.body) return;
   trail.push(...message.trail);
   if (trail.length > TRAIL_MAX) trail = trail.slice(-TRAIL_MAX);
-  history.push({ at: heardAt, age: message.age_ms, bound: message.bound_ms, velocity: message.velocity });
+  // What the server repeats while the controller is silent did not happen now.
+  if (!isSilent()) history.push({ at: heardAt, age: message.age_ms, bound: message.bound_ms, velocity: message.velocity });
   while (history.length && heardAt - history[0].at > HISTORY_MS) history.shift();
 }
 
 let noticeUntil = 0;
 let noticeText = '';
 function notice(text) { noticeText = text; noticeUntil = performance.now() + 5000; }
+
+// No state is younger than the limit: neither from the controller to the server, nor from there to here.
+function isSilent() {
+  return !connected || !state || performance.now() - heardAt > 3 * SILENT_MS || state.silent_ms === null || state.silent_ms > SILENT_MS;
+}
 
 // What is wrong, as a sentence; null if nothing is.
 function alarm() {
@@ -94,11 +100,16 @@ function row(table, index, cells) {
   return line;
 }
 
+// Last values, shown as such while nothing newer is known.
+const LIVE = ['flow', 'joints', 'pose', 'rules'];
+
 function drawPanels() {
-  const age = state.age_ms === null ? 'no command yet' : `${state.age_ms.toFixed(2)} ms ± ${state.bound_ms === null ? '?' : state.bound_ms.toFixed(2)}`;
+  const silent = isSilent();
+  for (const id of LIVE) element(id).classList.toggle('stale', silent);
+  const age = silent ? 'not known' : state.age_ms === null ? 'no command yet' : `${state.age_ms.toFixed(2)} ms ± ${state.bound_ms === null ? '?' : state.bound_ms.toFixed(2)}`;
   element('age').textContent = age;
   figures('flow', [
-    ['commands a second', state.rate_hz.toFixed(0)], ['commands', state.commands], ['missed', state.missed], ['overtaken', state.outdated],
+    ['commands a second', silent ? 'not known' : state.rate_hz.toFixed(0)], ['commands', state.commands], ['missed', state.missed], ['overtaken', state.outdated],
     ['periods of the loop', state.periods], ['late periods', `${state.late_periods} (${(100 * state.late_periods / Math.max(1, state.periods)).toFixed(2)} %)`],
     ['latest period', `${state.lateness_ms.toFixed(2)} ms`], ['slowest picture here', `${kept.drawGap.toFixed(0)} ms`],
   ]);
@@ -170,7 +181,7 @@ function draw() {
   const sentences = [now < noticeUntil ? noticeText : null, wrong].filter((sentence) => sentence !== null);
   element('banner').hidden = sentences.length === 0;
   if (sentences.length) element('banner').textContent = sentences.join(' ');
-  const mode = isRed && state && state.mode !== 'stopped' && state.mode !== 'stopping' ? 'silent' : state && state.mode || 'waiting';
+  const mode = isSilent() ? (state && state.body ? 'silent' : 'waiting') : state.mode;
   const status = element('status');
   status.textContent = mode + (operating ? ', you operate' : state && state.operator ? ', another operates' : '');
   status.className = `status ${isRed ? 'bad' : mode === 'engaged' ? 'good' : ''}`;

@@ -1,15 +1,29 @@
 // Who talks to whom: nodes as boxes, what flows between two of them as one edge with its age.
 'use strict';
 
-const BOX = { width: 180, height: 46, gapX: 170, gapY: 30 };
+const BOX = { width: 156, height: 46, gapX: 170, gapY: [34, 90] };
 const EDGES_MAX = 400;
+// A label has two lines; the share of an edge's way at which it stands is the first of these where it lies on nothing.
+const LABEL = { height: 28, letter: 6 };
+const LABEL_PLACES = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78];
 
 const graphView = {
   key: '',
   edges: [],
 
-  // From the catalog: nodes, and per pair the topics.
+  // From the catalog: nodes, and per pair the topics. What reads nearly everything and writes nothing, as a recorder does, would hide the rest.
   collect() {
+    const found = this.collectAll();
+    const isObserver = (node) => !node.writes.size && node.reads.size > 8 && node.reads.size >= 0.8 * catalog.topics.length;
+    const observers = found.nodes.filter(isObserver), ids = new Set(observers.map((node) => node.id));
+    const label = element('graph-observers').parentElement;
+    label.hidden = !observers.length;
+    label.title = observers.map((node) => `${node.name} reads ${node.reads.size} topics`).join(', ');
+    if (element('graph-observers').checked) return found;
+    return { nodes: found.nodes.filter((node) => !ids.has(node.id)), pairs: found.pairs.filter((pair) => !ids.has(pair.to)) };
+  },
+
+  collectAll() {
     const nodes = new Map(), pairs = new Map();
     const node = (end) => {
       if (!nodes.has(end.node)) nodes.set(end.node, { id: end.node, name: end.name, writes: new Set(), reads: new Set(), alone: 0 });
@@ -75,14 +89,16 @@ const graphView = {
     const found = this.collect();
     const columns = this.layers(found);
     const svg = element('graph');
-    const key = JSON.stringify([columns.map((column) => column.filter((one) => !one.passes).map((one) => [one.id, one.writes.size, one.reads.size, one.alone])), found.pairs.map((pair) => [pair.from, pair.to, pair.wrong, pair.topics.length])]);
+    if (timeline.mode === 'file') element('graph-whose').textContent = 'the recorder had';
+    const key = JSON.stringify([svg.parentElement.clientHeight, columns.map((column) => column.filter((one) => !one.passes).map((one) => [one.id, one.writes.size, one.reads.size, one.alone])), found.pairs.map((pair) => [pair.from, pair.to, pair.wrong, pair.topics.length])]);
     if (key !== this.key) { this.key = key; this.build(svg, columns, found); }
     for (const edge of this.edges) this.label(edge);
   },
 
   build(svg, columns, { pairs }) {
     const tallest = Math.max(1, ...columns.map((column) => column.length));
-    const width = Math.max(1, columns.length) * (BOX.width + BOX.gapX) - BOX.gapX + 40, height = tallest * (BOX.height + BOX.gapY) + 30;
+    const room = (svg.parentElement.clientHeight - 40) / tallest - BOX.height, gapY = Math.min(BOX.gapY[1], Math.max(BOX.gapY[0], room));
+    const width = Math.max(1, columns.length) * (BOX.width + BOX.gapX) - BOX.gapX + 40, height = tallest * (BOX.height + gapY) + 30;
     svg.setAttribute('width', width); svg.setAttribute('height', height); svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
     // As large as it is, smaller if need be, but legible.
     Object.assign(svg.style, { width: '100%', maxWidth: `${width}px`, minWidth: `${Math.round(width * 0.7)}px`, height: 'auto' });
@@ -94,15 +110,13 @@ const graphView = {
     };
     const place = new Map();
     columns.forEach((column, x) => column.forEach((one, y) => {
-      const free = (height - column.length * (BOX.height + BOX.gapY)) / 2;
-      place.set(one.id, { x: 20 + x * (BOX.width + BOX.gapX), y: free + y * (BOX.height + BOX.gapY), node: one });
+      const free = (height - column.length * (BOX.height + gapY) + gapY) / 2;
+      place.set(one.id, { x: 20 + x * (BOX.width + BOX.gapX), y: free + y * (BOX.height + gapY), node: one });
     }));
     const parts = [];
-    const degree = new Map(), texts = [];
+    const texts = [];
     this.edges = pairs.map((pair) => {
       const a = place.get(pair.from), b = place.get(pair.to);
-      const lane = degree.get(pair.from) || 0;
-      degree.set(pair.from, lane + 1);
       const forward = b.x > a.x;
       const [x0, y0] = [a.x + (forward ? BOX.width : BOX.width / 2), a.y + (forward ? BOX.height / 2 : BOX.height)];
       const [x1, y1] = [b.x + (forward ? 0 : BOX.width / 2), b.y + (forward ? BOX.height / 2 : BOX.height)];
@@ -112,25 +126,27 @@ const graphView = {
       const d = forward ? `M${x0} ${y0} ${curves.join(' ')}` : `M${x0} ${y0} C${x0} ${y0 + 60} ${x1} ${y1 + 60} ${x1} ${y1 + 4}`;
       const group = make('g', { class: 'edge', tabindex: '0', role: 'button' });
       const path = make('path', { d, 'marker-end': 'url(#arrow)' });
-      // Labels of edges that leave one node lie on different parts of their way.
-      const share = (forward ? 0.5 + ((lane % 3) - 1) * 0.12 : 0.5) / (1 + pair.via.length);
       const text = make('text', { 'text-anchor': 'middle' });
+      text.append(make('tspan', {}), make('tspan', { dy: 13, 'font-weight': 600 }));
       group.append(path);
       texts.push(text);
       parts.push(group);
-      const edge = { pair, group, path, text, share };
+      const edge = { pair, group, path, text };
       const describe = () => this.describe(edge);
       group.addEventListener('mouseenter', describe); group.addEventListener('focus', describe);
-      group.addEventListener('click', () => { topicsView.choose(pair.topics[0].name); });
+      const choose = () => topicsView.choose(pair.topics[0].name);
+      group.addEventListener('click', choose);
+      group.addEventListener('keydown', (event) => { if (event.key === 'Enter') choose(); });
       return edge;
     });
     for (const { x, y, node } of place.values()) {
       if (node.passes) continue;
       const group = make('g', { class: 'node' });
       group.append(make('rect', { x, y, width: BOX.width, height: BOX.height, rx: 8 }));
-      group.append(make('text', { x: x + 10, y: y + 19 }, node.name.length > 26 ? `${node.name.slice(0, 25)}…` : node.name));
+      group.append(make('text', { x: x + 10, y: y + 19 }, shortened(node.name, 21)));
       const alone = node.alone ? `, ${node.alone} unread` : '';
-      group.append(make('text', { x: x + 10, y: y + 36, class: 'small' }, `${node.writes.size} out${alone} · ${node.reads.size} in`));
+      const flows = [node.writes.size ? `${node.writes.size} out${alone}` : '', node.reads.size ? `${node.reads.size} in` : ''];
+      group.append(make('text', { x: x + 10, y: y + 36, class: 'small' }, flows.filter(Boolean).join(' · ')));
       group.append(make('title', {}, `${node.name} ${node.id}`));
       parts.push(group);
     }
@@ -139,29 +155,39 @@ const graphView = {
     const defs = make('defs', {});
     defs.append(marker);
     svg.replaceChildren(defs, ...parts, ...texts);
-    const taken = [];
-    for (const { path, text, share } of this.edges) {
-      const at = path.getPointAtLength(path.getTotalLength() * share);
-      let y = at.y - 5;
-      // Labels do not lie on each other.
-      while (taken.some((other) => Math.abs(other.x - at.x) < 150 && Math.abs(other.y - y) < 15)) y += 15;
-      taken.push({ x: at.x, y });
-      text.setAttribute('x', at.x); text.setAttribute('y', y);
+    this.placeLabels([...place.values()].filter(({ node }) => !node.passes).map(({ x, y }) => ({ x: x + BOX.width / 2, y: y + BOX.height / 2, width: BOX.width, height: BOX.height })));
+  },
+
+  // Labels lie neither on boxes nor on each other, where there is room.
+  placeLabels(taken) {
+    const covers = (a, b) => Math.max(0, (a.width + b.width) / 2 - Math.abs(a.x - b.x)) * Math.max(0, (a.height + b.height) / 2 - Math.abs(a.y - b.y));
+    for (const { path, text, pair } of this.edges) {
+      const length = path.getTotalLength(), width = Math.max(14, this.title(pair).length) * LABEL.letter;
+      const spots = LABEL_PLACES.map((share) => {
+        const { x, y } = path.getPointAtLength(length * share);
+        const spot = { x, y, width, height: LABEL.height };
+        return { ...spot, covered: taken.reduce((sum, other) => sum + covers(spot, other), 0) };
+      });
+      const best = spots.find((spot) => spot.covered === 0) || spots.reduce((a, b) => (b.covered < a.covered ? b : a));
+      taken.push(best);
+      text.setAttribute('y', best.y - 3);
+      for (const line of text.children) line.setAttribute('x', best.x);
     }
   },
+
+  title: (pair) => (pair.topics.length === 1 ? shortened(pair.topics[0].name, 24) : `${pair.topics.length} topics`),
 
   label({ pair, path, text, group }) {
     const ages = pair.topics.map((topic) => this.age(topic.id));
     const oldest = Math.max(-Infinity, ...ages.map((age) => age.value).filter(known));
     const worst = ages.find((age) => age.value === oldest) || { value: NaN, bound: NaN };
     const bytes = pair.topics.reduce((sum, topic) => sum + (timeline.value(topic.id, COLUMN.bytes) || 0), 0);
-    const count = pair.topics.length === 1 ? pair.topics[0].name : `${pair.topics.length} topics`;
     const shown = pair.wrong ? 'does not match' : ageText(worst.value, worst.bound);
-    text.textContent = `${count.length > 24 ? `…${count.slice(-23)}` : count}  ${shown}`;
+    [text.children[0].textContent, text.children[1].textContent] = [this.title(pair), shown];
     path.setAttribute('stroke', pair.wrong ? colour('--bad') : ageColour(worst.value));
     path.setAttribute('stroke-dasharray', pair.wrong ? '5 5' : 'none');
     path.setAttribute('stroke-width', String(1.2 + Math.min(3.5, Math.log10(1 + bytes) / 2)));
-    group.setAttribute('aria-label', text.textContent);
+    group.setAttribute('aria-label', `${this.title(pair)} ${shown}`);
     path.dataset.age = String(worst.value);
   },
 
@@ -178,6 +204,9 @@ const graphView = {
     element('edge').textContent = lines.join('   ');
   },
 };
+
+// The end of a name tells it apart.
+const shortened = (name, most) => (name.length > most ? `…${name.slice(1 - most)}` : name);
 
 // From fresh to old, told apart with colour vision deficiencies: blue, green, yellow, orange.
 function ageColour(value) {

@@ -10,10 +10,10 @@ const nodesView = {
     this.problems();
     const table = element('nodes');
     if (timeline.mode === 'file') {
-      table.replaceChildren();
-      this.between([]);
-      element('nodes-note').textContent = 'A recording holds samples, their ages and bounds; it does not hold the clocks and links of the nodes.';
-      return;
+      element('nodes-note').textContent = nodes.length
+        ? 'Offset, drift and bound are of each node’s clock against the recorder’s at this moment of the recording. Round trips are pings of the recorder, one a node every 2 s. Loss, redundancy and capacity are of the link between that node and the recorder.'
+        : 'This recording has samples, their ages and bounds. Its recorder did not write the clocks and links of the nodes.';
+      if (!nodes.length) { table.replaceChildren(); this.between([]); return; }
     }
     const head = document.createElement('thead');
     head.append(line(NODE_HEADS, 'th'));

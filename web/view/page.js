@@ -22,7 +22,7 @@ function heard(message) {
   if (message.t === 'hello') {
     timeline.mode = message.mode;
     timeline.range = message.range_ms;
-    element('subtitle').textContent = message.subtitle;
+    element('subtitle').textContent = element('subtitle').title = message.subtitle;
     asked = '';
     look();
   } else if (message.t === 'catalog') { catalog = message; topicsView.key = ''; plotsView.drawChoices(); refresh(); }
@@ -98,28 +98,36 @@ function drawStatus() {
   element('banner').hidden = !wrong;
   element('banner').textContent = wrong;
   const status = element('status'), mismatches = catalog.mismatches.length;
-  const text = !connected ? 'no server' : timeline.mode === 'file' ? 'recording' : timeline.isFollowing() ? 'live' : 'paused';
-  status.textContent = mismatches ? `${text}, ${mismatches} mismatch${mismatches > 1 ? 'es' : ''}` : text;
-  status.className = `status ${!connected || silent ? 'bad' : mismatches ? 'warn' : timeline.isFollowing() ? 'good' : 'warn'}`;
+  status.textContent = !connected ? 'no server' : timeline.mode === 'file' ? 'recording' : timeline.isFollowing() ? 'live' : 'paused';
+  status.className = `status ${!connected || silent ? 'bad' : timeline.isFollowing() || timeline.mode === 'file' ? 'good' : 'warn'}`;
+  element('wrong').hidden = !mismatches;
+  element('wrong').textContent = `${mismatches} mismatch${mismatches > 1 ? 'es' : ''}`;
 }
 
 function readPalette() {
   const mixed = (name, share) => `color-mix(in srgb, ${colour(name)} ${share}%, transparent)`;
   palette = {
-    line: colour('--c0'), light: mixed('--c1', 70), band: mixed('--c0', 22), muted: colour('--muted'), ink: colour('--ink'), grid: colour('--line'), mark: colour('--c4'),
+    line: colour('--c0'), light: mixed('--c1', 70), band: mixed('--c0', 22), muted: colour('--muted'), ink: colour('--ink'), paper: colour('--paper'), grid: colour('--line'), mark: colour('--c4'),
     curves: ['--c0', '--c1', '--c2', '--c3', '--c4', '--c5'].map(colour),
     axes: ['--c1', '--c2', '--c0'].map(colour),
     // From low to high: blue over green to yellow, told apart with colour vision deficiencies.
-    heights: Array.from({ length: 32 }, (_, index) => `hsl(${250 - index * 6.2} 75% ${38 + index * 0.8}%)`),
+    // Lighter on a dark page.
+    heights: Array.from({ length: 32 }, (_, index) => `hsl(${250 - index * 6.2} 75% ${(isDark() ? 66 : 38) + index * (isDark() ? 0.1 : 0.8)}%)`),
   };
 }
 
-function toggleTheme() {
-  const dark = getComputedStyle(document.documentElement).colorScheme === 'dark';
-  document.documentElement.dataset.theme = dark ? 'light' : 'dark';
+const isDark = () => getComputedStyle(document.documentElement).colorScheme === 'dark';
+
+function themed() {
   readPalette();
   plotsView.charts.forEach((chart) => plotsView.rebuild(chart));
+  for (const thing of sceneView.things.values()) if (thing.kind === 'grid') sceneView.paintCells(thing);
   refresh();
+}
+
+function toggleTheme() {
+  document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
+  themed();
 }
 
 const socket = new LiveSocket(heard, (isOpen) => { connected = isOpen; asked = ''; if (isOpen) look(); drawStatus(); }, heardBytes);
@@ -150,8 +158,10 @@ element('slider').addEventListener('input', () => {
 element('rate').addEventListener('change', () => socket.send({ t: 'play', on: timeline.playing, rate: Number(element('rate').value) }));
 element('mark').addEventListener('click', () => { timeline.mark(); drawMarks(); plotsView.dirty = true; refresh(); });
 element('help').addEventListener('click', () => element('help-dialog').showModal());
+element('graph-observers').addEventListener('change', refresh);
+element('wrong').addEventListener('click', () => select('nodes'));
 element('theme').addEventListener('click', toggleTheme);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readPalette(); refresh(); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', themed);
 
 addEventListener('keydown', (event) => {
   const target = event.target.tagName;

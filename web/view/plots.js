@@ -4,6 +4,7 @@
 const POINTS_KEPT = 60000;
 // Points of a curve that are drawn; of more the least and the greatest of each column.
 const POINTS_DRAWN = 3000;
+const CHART_PX = [150, 420];
 const CURVE_COLOURS = ['--c0', '--c1', '--c2', '--c3', '--c4', '--c5'];
 
 const plotsView = {
@@ -40,6 +41,7 @@ const plotsView = {
     if (chart.curves.length) { this.rebuild(chart); } else {
       chart.plot.destroy(); chart.box.remove();
       this.charts = this.charts.filter((one) => one !== chart);
+      this.resize();
     }
     for (const key of [...this.points.keys()]) if (!this.curves().some((one) => `${one.topic} ${one.path}` === key)) this.points.delete(key);
     this.drawChoices();
@@ -134,15 +136,23 @@ const plotsView = {
     const axis = { stroke: colour('--muted'), grid: { stroke: colour('--grid'), width: 1 }, ticks: { stroke: colour('--line'), width: 1 } };
     const series = chart.curves.map((curve, index) => ({ label: curveName(curve), stroke: colour(CURVE_COLOURS[index % 6]), width: 1.5, points: { show: false }, spanGaps: true, dash: index > 5 ? [6, 3] : undefined }));
     const setScale = (plot, key) => { if (key === 'x') chart.shown = [plot.scales.x.min, plot.scales.x.max]; };
+    // Ticks stand at whole seconds of the wall's clock, not of the server's.
+    const splits = (_, axis, low, high, step) => {
+      const offset = timeline.wallOffset() / 1000, found = [];
+      for (let count = Math.ceil((low + offset) / step); count * step <= high + offset; count += 1) found.push(count * step - offset);
+      return found;
+    };
+    const times = (_, ticks, axis, space, step) => ticks.map((tick) => timeline.clockText(tick * 1000, step >= 1 ? 0 : step >= 0.1 ? 1 : 3));
     chart.plot = new uPlot({
-      width: Math.max(280, chart.box.clientWidth - 22), height: 210,
+      ...this.size(chart), legend: { show: false },
       scales: { x: { time: false } },
-      axes: [{ ...axis, space: 120, values: (_, ticks) => ticks.map((tick) => timeline.clockText(tick * 1000).replace(/\.0$/, '')) }, { ...axis, size: 64 }],
-      series: [{ label: 'time', value: (_, at) => (at === null ? '–' : timeline.clockText(at * 1000)) }, ...series],
+      axes: [{ ...axis, size: 34, space: 120, splits, values: times }, { ...axis, size: 64 }],
+      series: [{ label: 'time' }, ...series],
       cursor: { sync: { key: 'time' }, drag: { x: true, y: false } },
       hooks: {
         setScale: [setScale],
         setSelect: [() => { chart.zoomed = true; }],
+        setCursor: [() => this.drawValues(chart)],
         draw: [(plot) => this.drawMarks(plot)],
       },
     }, [[], ...chart.curves.map(() => [])], chart.box);
@@ -151,6 +161,7 @@ const plotsView = {
     chart.plot.root.setAttribute('aria-label', chart.curves.map(curveName).join(', '));
     this.dirty = true;
     this.drawChoices();
+    this.resize();
   },
 
   bar(chart) {
@@ -162,6 +173,7 @@ const plotsView = {
       const dot = chip.appendChild(document.createElement('i'));
       dot.style.background = colour(CURVE_COLOURS[index % 6]);
       chip.append(curveName(curve));
+      chip.appendChild(document.createElement('b')).title = 'under the pointer, or now';
       const close = chip.appendChild(document.createElement('button'));
       close.textContent = '×';
       close.setAttribute('aria-label', `remove ${curveName(curve)}`);
@@ -169,13 +181,28 @@ const plotsView = {
     });
     const space = bar.appendChild(document.createElement('span'));
     space.className = 'spread';
+    const kinds = bar.appendChild(document.createElement('span'));
+    kinds.className = 'kinds';
     for (const kind of ['PNG', 'SVG', 'CSV']) {
-      const button = bar.appendChild(document.createElement('button'));
+      const button = kinds.appendChild(document.createElement('button'));
       button.textContent = kind;
       button.dataset.kind = kind;
       button.addEventListener('click', () => this.export(chart, kind));
     }
     return bar;
+  },
+
+  // Of each curve the value under the pointer; else that of the moment that is shown, live the last.
+  drawValues({ plot, box }) {
+    if (!plot) return;
+    const at = plot.cursor.idx ?? (timeline.mode === 'file' ? lowerBound(plot.data[0], timeline.now() / 1000 + 1e-6) - 1 : null);
+    [...box.querySelectorAll('.chip b')].forEach((place, index) => {
+      const values = plot.data[index + 1] || [];
+      let from = at === null || at === undefined ? values.length - 1 : at;
+      while (from >= 0 && !known(values[from])) from -= 1;
+      const text = from < 0 ? '–' : String(Number(values[from].toPrecision(5)));
+      if (place.textContent !== text) place.textContent = text;
+    });
   },
 
   drawMarks(plot) {
@@ -199,13 +226,19 @@ const plotsView = {
     this.drawChoices();
     const window = this.window();
     for (const chart of this.charts) {
-      if (chart.zoomed) { chart.plot.setData(this.data(chart, [chart.shown[0] * 1000, chart.shown[1] * 1000]), false); chart.plot.redraw(); continue; }
+      if (chart.zoomed) {
+        chart.plot.setData(this.data(chart, [chart.shown[0] * 1000, chart.shown[1] * 1000]), false);
+        chart.plot.redraw();
+        this.drawValues(chart);
+        continue;
+      }
       const data = this.data(chart, window);
       chart.plot.batch(() => {
         chart.plot.setData(data, true);
         chart.plot.setScale('x', { min: window[0] / 1000, max: window[1] / 1000 });
       });
       chart.box.dataset.points = String(data[0].length);
+      this.drawValues(chart);
     }
     this.dirty = false;
   },
@@ -217,7 +250,19 @@ const plotsView = {
     if (inspector.topic) { element('plot-topic').value = inspector.topic; this.drawFields(); }
   },
 
-  resize() { this.charts.forEach((chart) => chart.plot.setSize({ width: Math.max(280, chart.box.clientWidth - 22), height: 210 })); },
+  // A few charts share the height that there is; many are scrolled.
+  size(chart) {
+    const rest = 64, above = element('charts').offsetTop - element('view-plots').offsetTop;
+    const height = (element('view-plots').clientHeight - above) / Math.max(1, this.charts.length) - rest;
+    return { width: Math.max(280, chart.box.clientWidth - 22), height: Math.round(Math.min(CHART_PX[1], Math.max(CHART_PX[0], height))) };
+  },
+
+  resize() {
+    for (const chart of this.charts) {
+      const size = this.size(chart);
+      if (size.width !== chart.plot.width || size.height !== chart.plot.height) chart.plot.setSize(size);
+    }
+  },
 
   export(chart, kind) {
     const name = chart.curves.map(curveName).join(' ').replace(/[^\w.-]+/g, '_').replace(/^_|_$/g, '').slice(0, 60) || 'chart';

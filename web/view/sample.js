@@ -2,15 +2,20 @@
 'use strict';
 
 const TREE_LIST_MAX = 24;
+// Longer lists are folded until somebody opens them.
+const TREE_LIST_OPEN = 4;
 
 const inspector = {
   topic: null,
   sample: null,
   shownAt: 0,
+  // Paths of the lists that were opened.
+  unfolded: new Set(),
 
   open(name) {
     this.topic = name;
     this.sample = null;
+    this.unfolded.clear();
     element('inspector').hidden = !name;
     this.draw();
     look();
@@ -66,15 +71,20 @@ const inspector = {
     box.append(subtitle('way of this sample'));
     const way = document.createElement('div');
     way.className = 'way';
-    const routes = { shm: 'shared memory', udp: 'UDP', file: 'recorder' };
+    const routes = { shm: 'shared memory', udp: 'UDP' };
     const steps = [];
+    let whole = '';
     if (known(sample.source_ms)) steps.push([`content true, by ${sample.publisher}`, '']);
     const bound = known(sample.bound_ms) ? (sample.bound_ms === 0 ? ', one clock' : ` ± ${timeText(sample.bound_ms)}`) : ', no bound proven';
-    steps.push([`${timeline.mode === 'file' ? 'taken by the recorder' : 'taken by this view'} (${routes[sample.route] || sample.route})`, known(sample.age_ms) ? `+ ${timeText(sample.age_ms)}${bound}` : 'age not known']);
+    steps.push([timeline.mode === 'file' ? 'taken by the recorder' : `taken by this view (${routes[sample.route] || sample.route})`, known(sample.age_ms) ? `+ ${timeText(sample.age_ms)}${bound}` : 'age not known']);
     if (timeline.mode === 'live') {
       steps.push(['sent to this page', `+ ${timeText(sample.sent_ms - sample.receive_ms)}`]);
       const clock = socket.clock(sample.arrived);
-      if (clock) steps.push(['arrived in this browser', `+ ${timeText(Math.max(0, clock.at - sample.sent_ms))} ± ${timeText(clock.bound)}`]);
+      if (clock) {
+        const way = Math.max(0, clock.at - sample.sent_ms);
+        steps.push(['arrived in this browser', `+ ${ageText(way, clock.bound)}`]);
+        if (known(sample.age_ms)) whole = ageText(sample.age_ms + sample.sent_ms - sample.receive_ms + way, known(sample.bound_ms) ? sample.bound_ms + clock.bound : null);
+      }
     }
     steps.forEach(([what, time], index) => {
       const dot = document.createElement('i');
@@ -87,7 +97,9 @@ const inspector = {
       way.append(dot, text, figure);
     });
     const missed = sample.missed ? `, ${sample.missed} missing before it` : '';
-    box.append(way, note(`number ${sample.sequence}${missed}, ${sample.bytes} bytes of ${sample.format}`));
+    box.append(way);
+    if (whole) box.append(note(`age on arrival in this browser: ${whole}`));
+    box.append(note(`sequence number ${sample.sequence}${missed}, ${sample.bytes} bytes, ${sample.format}`));
     return box;
   },
 
@@ -118,12 +130,13 @@ const inspector = {
       name.className = 'key';
       name.textContent = key;
       const here = key.startsWith('[') ? path + key : path ? `${path}.${key}` : key;
+      if (Array.isArray(item) && item.length > TREE_LIST_OPEN) { this.fold(line, name, item, here); continue; }
       if (item !== null && typeof item === 'object') {
         if (Array.isArray(item)) line.append(` ${item.length}`);
         this.branch(line, item, here);
         continue;
       }
-      line.append(` ${typeof item === 'number' && !Number.isInteger(item) ? Number(item.toPrecision(7)) : item}`);
+      line.append(` ${shortValue(item)}`);
       if (typeof item === 'number' || typeof item === 'boolean') {
         const plot = line.appendChild(document.createElement('button'));
         plot.textContent = '+';
@@ -133,6 +146,17 @@ const inspector = {
       }
     }
     if (Array.isArray(value) && value.length > TREE_LIST_MAX) box.append(note(`and ${value.length - TREE_LIST_MAX} more`));
+  },
+
+  fold(line, name, list, path) {
+    const fold = line.appendChild(document.createElement('details')), head = fold.appendChild(document.createElement('summary'));
+    head.dataset.path = path;
+    const first = list.slice(0, 6).filter((item) => item === null || typeof item !== 'object').map(shortValue).join(', ');
+    head.append(name, ` ${list.length}${first ? `: ${first}…` : ''}`);
+    const open = () => { if (fold.open && fold.children.length === 1) this.branch(fold.appendChild(document.createElement('div')), list, path); };
+    fold.open = this.unfolded.has(path);
+    open();
+    fold.addEventListener('toggle', () => { if (fold.open) this.unfolded.add(path); else this.unfolded.delete(path); open(); });
   },
 
   ends(topic) {
@@ -150,6 +174,8 @@ const inspector = {
     return box;
   },
 };
+
+const shortValue = (item) => String(typeof item === 'number' && !Number.isInteger(item) ? Number(item.toPrecision(7)) : item);
 
 function note(text) {
   const line = document.createElement('div');

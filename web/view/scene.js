@@ -96,6 +96,11 @@ const sceneView = {
     if (key !== this.key) {
       this.key = key;
       drawChecks(element('scene-topics'), topics, this.chosen, () => { this.touched = true; });
+      element('scene-topics').querySelectorAll('label').forEach((label, index) => {
+        const age = label.appendChild(document.createElement('span'));
+        age.className = 'figure';
+        age.dataset.topic = topics[index].name;
+      });
       if (!topics.length) element('scene-topics').replaceChildren(note('No topic with poses, transforms, paths, scans, points or maps is published.'));
       for (const name of [...this.things.keys()]) if (!this.chosen.has(name)) { this.things.delete(name); this.trails.delete(name); }
     }
@@ -132,21 +137,27 @@ const sceneView = {
     } else {
       const picture = document.createElement('canvas');
       [picture.width, picture.height] = [head.columns, head.rows];
-      const pixels = new ImageData(head.columns, head.rows);
-      for (let index = 0; index < head.columns * head.rows; index += 1) {
-        const cell = body.getInt8(index);
-        // Free is light, occupied dark, unknown clear.
-        const grey = cell < 0 ? 128 : 235 - cell * 2;
-        pixels.data.set([grey, grey, grey, cell < 0 ? 60 : 255], index * 4);
-      }
-      picture.getContext('2d').putImageData(pixels, 0, 0);
-      this.things.set(head.topic, { kind: 'grid', frame: head.frame, picture, resolution: head.resolution, origin: head.origin, message: head });
+      const cells = new Int8Array(body.buffer, body.byteOffset, head.columns * head.rows);
+      const thing = { kind: 'grid', frame: head.frame, picture, cells, resolution: head.resolution, origin: head.origin, message: head };
+      this.paintCells(thing);
+      this.things.set(head.topic, thing);
     }
     this.came(head);
   },
 
+  // What is free is near the colour of the page, what is occupied far from it, what is unknown clear.
+  paintCells({ picture, cells }) {
+    const pixels = new ImageData(picture.width, picture.height), [free, step] = isDark() ? [48, 1.7] : [235, -2];
+    cells.forEach((cell, index) => {
+      const grey = cell < 0 ? 128 : free + cell * step;
+      pixels.data.set([grey, grey, grey, cell < 0 ? 60 : 255], index * 4);
+    });
+    picture.getContext('2d').putImageData(pixels, 0, 0);
+  },
+
   came(message) {
-    this.last = message;
+    const age = [...element('scene-topics').querySelectorAll('.figure')].find((one) => one.dataset.topic === message.topic);
+    if (age) age.textContent = ageText(message.age_ms, message.bound_ms);
     this.drawFrames();
     if (!this.fitted && this.things.size) { this.fitted = true; this.fit(); }
     this.dirty = true;
@@ -239,24 +250,26 @@ const sceneView = {
     const P = this.projection(width, height);
     const at = (p) => [P[0] * p[0] + P[1] * p[1] + P[2] * p[2] + P[3], P[4] * p[0] + P[5] * p[1] + P[6] * p[2] + P[7]];
     let unplaced = 0, drawn = 0;
-    const placed = [...this.things.entries()].map(([name, thing]) => ({ name, thing, m: this.toShown(thing.frame) }));
+    this.names = [];
+    const placed = [...this.things.entries()].map(([name, thing], index) => ({ name, thing, m: this.toShown(thing.frame), style: palette.curves[index % palette.curves.length] }));
+    // What has a name stands before clouds.
+    placed.sort((a, b) => (b.thing.kind === 'cloud') - (a.thing.kind === 'cloud'));
     for (const { thing, m } of placed) if (thing.kind === 'grid' && m) this.paintGrid(c, at, times(m, this.gridMatrix(thing)), thing);
     this.paintFloor(c, at, width, height);
-    placed.forEach(({ name, thing, m }, index) => {
-      if (!m) { unplaced += 1; return; }
-      drawn += this.paintThing(c, at, { name, thing, m, style: palette.curves[index % palette.curves.length] });
-    });
+    for (const one of placed) {
+      if (one.m) drawn += this.paintThing(c, at, one); else unplaced += 1;
+    }
     for (const frame of this.frames.keys()) { const m = this.toShown(frame); if (m) this.axes(c, at, m, frame); }
     canvas.dataset.points = String(drawn);
-    const last = this.last ? `${this.last.topic} ${ageText(this.last.age_ms, this.last.bound_ms)}` : '';
     const clouds = placed.filter(({ thing }) => thing.kind === 'cloud').map(({ name, thing }) => `${name}: ${thing.message.points} of ${thing.message.of} points`).join(', ');
-    element('scene-note').textContent = [last, clouds, unplaced ? `${unplaced} not shown: no transform joins their frames with this one` : ''].filter(Boolean).join('; ');
+    element('scene-note').textContent = [clouds, unplaced ? `${unplaced} not shown: no transform joins their frames with this one` : ''].filter(Boolean).join('; ');
     this.dirty = false;
   },
 
-  // Squares of 1, 10 or 100 m on the floor.
+  // Squares of 1, 2, 5, 10 … m on the floor.
   paintFloor(c, at, width, height) {
-    const step = 10 ** Math.ceil(Math.log10(28 / this.camera.scale)), reach = 12;
+    const least = 40 / this.camera.scale, power = 10 ** Math.floor(Math.log10(least)), reach = 24;
+    const step = Number((power * [1, 2, 5, 10].find((factor) => factor * power >= least)).toPrecision(3));
     const cx = Math.round(this.camera.x / step), cy = Math.round(this.camera.y / step);
     c.lineWidth = 1;
     c.strokeStyle = palette.grid;
@@ -287,7 +300,13 @@ const sceneView = {
       c.beginPath(); c.moveTo(...o); c.lineTo(...at([m[3] + m[axis] * size, m[7] + m[4 + axis] * size, m[11] + m[8 + axis] * size])); c.stroke();
     });
     c.fillStyle = palette.ink; c.font = '11px system-ui, sans-serif'; c.textAlign = 'left';
-    c.fillText(name, o[0] + 6, o[1] + 12);
+    // Names of frames in one place stand below each other.
+    const width = c.measureText(name).width;
+    let y = o[1] + 12;
+    while (name && this.names.some((other) => Math.abs(other.y - y) < 12 && o[0] + 6 < other.x + other.width && other.x < o[0] + 6 + width)) y += 12;
+    this.names.push({ x: o[0] + 6, y, width });
+    c.strokeStyle = palette.paper; c.lineWidth = 3;
+    c.strokeText(name, o[0] + 6, y); c.fillText(name, o[0] + 6, y);
   },
 
   // Returns the number of points.
@@ -299,7 +318,8 @@ const sceneView = {
       // Without a colour of its own a point is coloured by its height.
       let low = Infinity, high = -Infinity;
       for (let index = 0; index < count; index += 1) { low = Math.min(low, points[index * 3 + 2]); high = Math.max(high, points[index * 3 + 2]); }
-      const size = thing.kind === 'LaserScan' ? 3 : 2;
+      // From afar, points leave what is below them to be seen.
+      const size = thing.kind === 'LaserScan' ? 3 : this.camera.scale < 40 ? 1 : 2;
       let before = '';
       for (let index = 0; index < count; index += 1) {
         const [x, y] = at(place(index)), k = index * 4;

@@ -55,12 +55,20 @@ class Timeline {
   }
 
   // Wall time of a moment, as text.
-  clockText(at) {
+  clockText(at, digits = 1) {
     const frame = this.frame();
     if (!frame) return '–';
-    const date = new Date(frame.wall + (at - frame.at));
+    // A moment of whole milliseconds must not become one less.
+    const date = new Date(Math.round(frame.wall + (at - frame.at)));
     const two = (value) => String(value).padStart(2, '0');
-    return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${Math.floor(date.getMilliseconds() / 100)}`;
+    const part = digits ? `.${String(date.getMilliseconds()).padStart(3, '0').slice(0, digits)}` : '';
+    return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}${part}`;
+  }
+
+  // Wall time minus the server's clock, ms.
+  wallOffset() {
+    const frame = this.frame();
+    return frame ? frame.wall - frame.at : 0;
   }
 
   isFollowing() { return this.mode === 'file' ? this.playing : this.cursor === null; }
@@ -126,7 +134,12 @@ function timeText(value) {
 function ageText(value, bound) {
   if (!known(value)) return '–';
   if (!known(bound)) return `${timeText(value)} ±?`;
-  return bound === 0 ? timeText(value) : `${timeText(value)} ± ${timeText(bound)}`;
+  if (bound === 0) return timeText(value);
+  const [unit, name] = [[1000, 's'], [1, 'ms'], [0.001, 'µs']].find(([size]) => Math.max(Math.abs(value), bound) >= size) || [0.001, 'µs'];
+  const most = Math.max(Math.abs(value), bound) / unit, places = most >= 100 ? 0 : most >= 10 ? 1 : 2;
+  // Both in one unit, the bound rounded up; one that would vanish in it has its own.
+  const rounded = Math.ceil(bound / unit * 10 ** places - 1e-9) / 10 ** places;
+  return bound / unit * 10 ** places < 0.5 ? `${timeText(value)} ± ${timeText(bound)}` : `${(value / unit).toFixed(places)} ± ${rounded.toFixed(places)} ${name}`;
 }
 
 function bytesText(value) {
@@ -145,7 +158,7 @@ function drawTimeline() {
   element('time').textContent = text;
   slider.setAttribute('aria-valuetext', text);
   const paused = !timeline.isFollowing();
-  element('pause').textContent = paused ? 'Go on' : 'Pause';
+  element('pause').textContent = !paused ? 'Pause' : timeline.mode === 'file' ? 'Play' : 'Resume';
   element('pause').setAttribute('aria-pressed', String(paused));
   element('live').hidden = timeline.mode === 'file' || !paused;
   element('rate-label').hidden = timeline.mode !== 'file';

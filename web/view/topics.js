@@ -44,9 +44,10 @@ const topicsView = {
     }));
     element('rows').addEventListener('scroll', () => this.drawRows());
     element('filter').addEventListener('input', () => { this.filter = element('filter').value.toLowerCase(); this.draw(); });
-    element('rows').addEventListener('keydown', (event) => {
+    element('table').addEventListener('keydown', (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 }[event.key];
-      if (!step && event.key !== 'Enter') return;
+      // In the heads Enter sorts.
+      if (!step && (event.key !== 'Enter' || event.target.scope === 'col')) return;
       event.preventDefault();
       const at = this.listed.findIndex((topic) => topic.name === this.chosen);
       const next = this.listed[Math.min(this.listed.length - 1, Math.max(0, at + (step || 0)))];
@@ -116,6 +117,8 @@ const topicsView = {
       this.key = key;
     }
     shown.forEach((row, index) => this.fill(row, this.listed[from + index], from + index));
+    const active = shown.find((row) => row.topic.name === this.chosen);
+    if (active) element('table').setAttribute('aria-activedescendant', active.element.id); else element('table').removeAttribute('aria-activedescendant');
     // A phone has no room for lines.
     if (innerWidth > 760) shown.forEach((row) => this.spark(row));
   },
@@ -134,6 +137,7 @@ const topicsView = {
     canvas.setAttribute('role', 'img');
     canvas.setAttribute('aria-label', 'age');
     const row = { element: line, cells, name, type, canvas, topic: null };
+    line.id = `row-${this.pool.length}`;
     line.addEventListener('click', () => { if (row.topic) this.choose(row.topic.name); });
     return row;
   },
@@ -184,7 +188,7 @@ const topicsView = {
       for (const [at, value] of points) {
         // A frame without a sample is no gap for a slow topic; 3 s are.
         if (!known(value)) continue;
-        if (at - last < 3000) c.lineTo(px(at), py(value)); else c.moveTo(px(at), py(value));
+        if (at - last < 3000) c.lineTo(px(at), py(value)); else { c.moveTo(px(at) - 1, py(value)); c.lineTo(px(at), py(value)); }
         last = at;
       }
       c.stroke();

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use noctule_record::check::Times;
 use noctule_record::file::{self, FileError, Record};
+use noctule_record::state;
 use noctule_record::times::SampleTimes;
 use noctule_record::writer::{Format, Limits, Recording, Stored, Topic};
 
@@ -20,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut recording = Recording::create(Path::new(to), Limits::default(), Format::default())?;
     let (mut schemas, mut topics, mut times) = (BTreeMap::new(), BTreeMap::new(), Times::default());
     let mut chunk: Vec<(Stored, Vec<u8>)> = Vec::new();
-    file::read(BufReader::new(File::open(from)?), &mut |record| {
+    file::read_path(Path::new(from), &mut |record| {
         match record {
             Record::Header { .. } => {}
             Record::Schema { id, name, encoding, text } => {
@@ -35,6 +34,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 topics.insert(id, recording.add_topic(topic));
             }
             Record::Times(bytes) => times.add(bytes),
+            Record::State(bytes) => {
+                if let Some((log_ns, state)) = state::decode(bytes) {
+                    recording.add_state(log_ns, &state);
+                }
+            }
             Record::Message { channel, sequence, log_ns, publish_ns, payload } => {
                 let topic = *topics.get(&channel).ok_or(FileError::Garbled)?;
                 let times = times.take(channel, sequence).unwrap_or(unknown());

@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use noctule::{Node, Publisher};
+use noctule_record::alarms::Alarms;
 use noctule_record::check::contents;
 use noctule_record::recorder::{Recorder, Selection};
 use noctule_record::writer::{Format, Limits, Recording};
@@ -192,7 +193,8 @@ fn record(domain: u32, path: &Path, lz4: bool) -> Outcome<()> {
     let node = Node::builder("recorder").domain(domain).keep_notices().open()?;
     let recording = Recording::create(path, Limits::default(), Format { lz4 })?;
     let selection = Selection { topics: Vec::new(), queue_bytes_max: QUEUE_BYTES };
-    let mut recorder = Recorder::start(node, recording, selection, Box::new(|_, _, _| None))?;
+    let mut recorder =
+        Recorder::start(node, recording, selection, Box::new(|_, _, _| None), Alarms::default())?;
     let asked = asked();
     while !asked.is_finished() {
         recorder.look();

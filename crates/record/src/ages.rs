@@ -1,18 +1,21 @@
 //! A robot that was recorded: what an MCAP file tells of the rates and ages of its topics.
 //!
 //! An age is the recorder's log time minus the stamp that the sender put into the message. Those are two
-//! clocks, unless the file says nothing else: their offset is part of every age and nothing in the file
-//! bounds it. What can be told is told: a stamp later than its log time proves that its clock is ahead.
+//! clocks: their offset is part of every age and nothing in the file bounds it, but a stamp later than its log
+//! time proves that its clock is ahead. Recordings of `noctule record` hold source times in the recorder's
+//! clock, and their bounds.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
+use std::path::Path;
 
 use crate::check::Times;
-use crate::file::{self, FileError, Record};
-use crate::stamp::Stamp;
+use crate::file::{self, FileError, Record, Take};
+use crate::stamp::{NoStamp, Stamp};
+use crate::times::SampleTimes;
 
 /// Topics of a file.
 const TOPICS_LIMIT: usize = 4096;
@@ -57,8 +60,8 @@ struct Definition {
 pub struct RecordedTopic {
     /// Name of its type; empty if the file has no definition.
     pub type_name: String,
-    /// How its stamps are found, or why not, as the second half of a sentence.
-    pub stamp: Result<Stamp, String>,
+    /// How its stamps are found, or why not.
+    pub stamp: Result<Stamp, NoStamp>,
     /// How many.
     pub messages: u64,
     /// Of all of them together.
@@ -67,6 +70,9 @@ pub struct RecordedTopic {
     pub unset: u64,
     /// Messages in which no stamp is where it should be.
     pub unreadable: u64,
+    /// Ages whose error has no proven limit: all but those of source times that have one.
+    unproven: u64,
+    bound_max_ns: u64,
     /// Of the log.
     first_ns: u64,
     last_ns: u64,
@@ -80,7 +86,23 @@ impl Recording {
     /// # Errors
     /// Why the rest was not read, in one sentence.
     pub fn read(&mut self, file: impl Read, wanted: &[&str]) -> Result<(), FileError> {
-        let result = file::read(file, &mut |record| match record {
+        self.read_by(wanted, |take| file::read(file, take))
+    }
+
+    /// The same of a file, or of the folder of a bag of rosbag2.
+    ///
+    /// # Errors
+    /// As [`Recording::read`].
+    pub fn read_path(&mut self, path: &Path, wanted: &[&str]) -> Result<(), FileError> {
+        self.read_by(wanted, |take| file::read_path(path, take))
+    }
+
+    fn read_by(
+        &mut self,
+        wanted: &[&str],
+        read: impl FnOnce(Take<'_>) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        let result = read(&mut |record| match record {
             Record::Schema { id, name, encoding, text } => {
                 let text = String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]);
                 let (name, language) = (name.to_owned(), encoding.to_owned());
@@ -94,15 +116,14 @@ impl Recording {
                 Ok(())
             }
             Record::Message { channel, sequence, log_ns, publish_ns, payload } => {
-                let times = self.times.take(channel, sequence);
-                let source_ns = times.filter(|times| times.has_source_time).map(|_| publish_ns);
-                self.count(channel, (log_ns, source_ns), payload)
+                let times = self.times.take(channel, sequence).filter(|times| times.has_source_time);
+                self.count(channel, (log_ns, publish_ns, times), payload)
             }
             Record::Times(bytes) => {
                 self.times.add(bytes);
                 Ok(())
             }
-            Record::Header { .. } => Ok(()),
+            Record::Header { .. } | Record::State(_) => Ok(()),
         });
         self.topics.values_mut().for_each(|topic| topic.ages_ns.sort_unstable());
         result
@@ -130,6 +151,8 @@ impl Recording {
         let channel = Channel { topic: topic.to_owned(), stamp: stamp.as_ref().ok().copied() };
         let type_name = definition.name.clone();
         match self.topics.get_mut(topic) {
+            // The summary at the end of a file declares its channels once more.
+            Some(known) if known.stamp == Ok(Stamp::SourceTime) => known.type_name = type_name,
             Some(known) => (known.type_name, known.stamp) = (type_name, stamp),
             None => {
                 self.topics.insert(topic.to_owned(), RecordedTopic::new(type_name, stamp));
@@ -141,7 +164,7 @@ impl Recording {
     fn count(
         &mut self,
         channel: u16,
-        (log_ns, source_ns): (u64, Option<u64>),
+        (log_ns, publish_ns, times): (u64, u64, Option<SampleTimes>),
         payload: &[u8],
     ) -> Result<(), FileError> {
         let channel = self.channels.get(&channel).ok_or_else(|| {
@@ -154,16 +177,20 @@ impl Recording {
             let text = format!("it holds more than {MESSAGES_LIMIT} messages; name the topics that matter");
             return Err(FileError::TooLarge(text));
         }
-        if source_ns.is_some() {
-            topic.stamp = Ok(Stamp::SourceTime);
+        topic.count(log_ns, payload);
+        match times {
+            Some(times) => {
+                topic.stamp = Ok(Stamp::SourceTime);
+                topic.count_source_time(log_ns, publish_ns, times.bound_ns);
+            }
+            None => topic.count_stamp(log_ns, payload, *stamp),
         }
-        topic.count(log_ns, payload, (*stamp, source_ns));
         Ok(())
     }
 }
 
 impl RecordedTopic {
-    fn new(type_name: String, stamp: Result<Stamp, String>) -> RecordedTopic {
+    fn new(type_name: String, stamp: Result<Stamp, NoStamp>) -> RecordedTopic {
         RecordedTopic {
             type_name,
             stamp,
@@ -171,31 +198,49 @@ impl RecordedTopic {
             bytes: 0,
             unset: 0,
             unreadable: 0,
+            unproven: 0,
+            bound_max_ns: 0,
             first_ns: 0,
             last_ns: 0,
             ages_ns: Vec::new(),
         }
     }
 
-    fn count(&mut self, log_ns: u64, payload: &[u8], (stamp, source_ns): (Option<Stamp>, Option<u64>)) {
+    fn count(&mut self, log_ns: u64, payload: &[u8]) {
         self.first_ns = if self.messages == 0 { log_ns } else { self.first_ns.min(log_ns) };
         self.last_ns = self.last_ns.max(log_ns);
         self.messages += 1;
         self.bytes = self.bytes.saturating_add(payload.len() as u64);
-        if let Some(source_ns) = source_ns {
-            let age_ns = i128::from(log_ns) - i128::from(source_ns);
-            self.ages_ns.push(i64::try_from(age_ns).unwrap_or(i64::MAX));
-            return;
+    }
+
+    fn count_source_time(&mut self, log_ns: u64, source_ns: u64, bound_ns: Option<u64>) {
+        self.count_age(log_ns, source_ns.into());
+        match bound_ns {
+            Some(bound_ns) => self.bound_max_ns = self.bound_max_ns.max(bound_ns),
+            None => self.unproven += 1,
         }
+    }
+
+    fn count_stamp(&mut self, log_ns: u64, payload: &[u8], stamp: Option<Stamp>) {
         let Some(stamp) = stamp else { return };
         match stamp.read_ns(payload) {
             None => self.unreadable += 1,
             Some(0) if stamp != Stamp::Scheduled => self.unset += 1,
             Some(stamp_ns) => {
-                let age_ns = i128::from(log_ns) - i128::from(stamp_ns);
-                self.ages_ns.push(i64::try_from(age_ns).unwrap_or(i64::MAX));
+                self.unproven += 1;
+                self.count_age(log_ns, stamp_ns.into());
             }
         }
+    }
+
+    fn count_age(&mut self, log_ns: u64, from_ns: i128) {
+        let age_ns = i128::from(log_ns) - from_ns;
+        self.ages_ns.push(i64::try_from(age_ns).unwrap_or(i64::MAX));
+    }
+
+    /// No age is further from the truth than this, ns; `None` if that is not proven of all of them.
+    pub fn bound_ns(&self) -> Option<u64> {
+        (self.unproven == 0 && !self.ages_ns.is_empty()).then_some(self.bound_max_ns)
     }
 
     /// Between the first and the last message, by the log.

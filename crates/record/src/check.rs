@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
+use std::path::Path;
 
 use serde::Serialize;
 
-use crate::file::{self, FileError, Record, pairs};
+use crate::file::{self, FileError, Record, Take, pairs};
 use crate::times::{SampleTimes, decode};
 
 /// Channels of a file: MCAP's own limit.
@@ -103,8 +104,17 @@ impl Times {
 
 /// Reads a file to its end, or to its damage.
 pub fn contents(file: impl Read) -> (Contents, Result<(), FileError>) {
+    contents_by(|take| file::read(file, take))
+}
+
+/// Reads a file, or the folder of a bag of rosbag2, to its end or to its damage.
+pub fn contents_at(path: &Path) -> (Contents, Result<(), FileError>) {
+    contents_by(|take| file::read_path(path, take))
+}
+
+fn contents_by(read: impl FnOnce(Take<'_>) -> Result<(), FileError>) -> (Contents, Result<(), FileError>) {
     let mut reading = Reading::default();
-    let result = file::read(file, &mut |record| reading.handle(&record));
+    let result = read(&mut |record| reading.handle(&record));
     reading.finish();
     (reading.contents, result)
 }
@@ -127,6 +137,7 @@ impl Reading {
                 channel.metadata = pairs(metadata).map(owned).collect();
             }
             Record::Times(bytes) => self.times.add(bytes),
+            Record::State(_) => {}
             Record::Message { channel, sequence, log_ns, publish_ns, payload } => {
                 let times = self.times.take(channel, sequence);
                 self.count(channel, (log_ns, publish_ns), payload.len() as u64, times)?;

@@ -7,10 +7,15 @@
 
 pub mod foreign;
 
+mod path;
+
 use std::borrow::Cow;
 use std::io::{self, Read};
 
+use crate::state::STATE_OPCODE;
 use crate::times::TIMES_OPCODE;
+
+pub use path::{is_recording, read_path};
 
 /// Longest message or definition. A chunk may be longer, because it is read piece by piece.
 const RECORD_BYTES_MAX: u64 = 256 << 20;
@@ -30,13 +35,25 @@ const DATA_END: u8 = 15;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// Another kind of file.
-    #[error("it does not begin as an MCAP file does, nor as a bag of ROS 1 or a log of PX4 (ULog)")]
+    #[error("it does not begin as an MCAP file does, nor as a bag of ROS 1 or ROS 2 or a log of PX4 (ULog)")]
     NotMcap,
-    /// A bag of rosbag2 in SQLite.
-    #[error(
-        "a bag in SQLite (.db3) is not supported; convert its folder with `ros2 bag convert -i FOLDER -o OPTIONS.yaml` to storage_id mcap"
-    )]
+    /// It is not there, or may not be read.
+    #[error("it cannot be opened: {0}")]
+    Unopened(String),
+    /// A database where bytes are read from front to back.
+    #[error("a bag in SQLite (.db3) cannot be read from front to back; name it by its path")]
     Sqlite,
+    /// A folder or a database of something else.
+    #[error("{0}")]
+    NoBag(&'static str),
+    /// A file of a bag that has several.
+    #[error("{file}: {cause}")]
+    OfBag {
+        /// Its name.
+        file: String,
+        /// What is wrong with it.
+        cause: Box<FileError>,
+    },
     /// No end of the file.
     #[error("the file ends in the middle: its recorder was stopped, or the copy is not whole")]
     Cut,
@@ -50,7 +67,7 @@ pub enum FileError {
     #[error("the file is damaged: {0}")]
     Damaged(Cow<'static, str>),
     /// A compression that is not supported.
-    #[error("a chunk is compressed with \"{0}\", not with lz4 or zstd")]
+    #[error("it is compressed with \"{0}\", which is not supported")]
     Compression(String),
     /// Above a limit of this reader.
     #[error("{0}")]
@@ -112,6 +129,8 @@ pub enum Record<'a> {
     },
     /// Times of samples with their bounds: see [`times`](crate::times).
     Times(&'a [u8]),
+    /// The system that the recording is of: see [`state`](crate::state).
+    State(&'a [u8]),
 }
 
 /// Takes one record; an error ends the reading.
@@ -229,7 +248,7 @@ fn record_head(reader: &mut impl Read) -> Result<Option<Head>, FileError> {
 }
 
 fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -> Result<(), FileError> {
-    if !matches!(kind, HEADER | SCHEMA | CHANNEL | MESSAGE | TIMES_OPCODE) {
+    if !matches!(kind, HEADER | SCHEMA | CHANNEL | MESSAGE | TIMES_OPCODE | STATE_OPCODE) {
         let skipped_bytes = skip(reader, length_bytes)?;
         return if skipped_bytes == length_bytes { Ok(()) } else { Err(Cut) };
     }
@@ -243,6 +262,7 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
     take(match kind {
         HEADER => Record::Header { profile: fields.name()? },
         TIMES_OPCODE => Record::Times(&body),
+        STATE_OPCODE => Record::State(&body),
         SCHEMA => Record::Schema {
             id: fields.u16()?,
             name: fields.name()?,

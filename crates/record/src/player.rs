@@ -3,8 +3,8 @@
 //! Samples are published in the order of the file. When each is due is decided by [`Schedule`]; waiting is the caller's, so that a
 //! player can be paused, stepped, and tested without time passing.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use noctule::{Durability, Format, Node, NodeError, PublishError, Publisher, Qos, Reliability, SourceTime};
 use noctule_timebase::Span;
@@ -119,20 +119,25 @@ impl<'n> Player<'n> {
         (matched.count(), self.publishers.len())
     }
 
-    /// Plays the file once.
+    /// Topics that it publishes, sorted.
+    pub fn topics(&self) -> BTreeSet<&str> {
+        self.publishers.values().map(Publisher::topic).collect()
+    }
+
+    /// Plays the file, or the folder of a bag of rosbag2, once.
     ///
     /// # Errors
     /// Damage of the file, or a sample that cannot be published. What comes before was published.
     pub fn play(
         &mut self,
-        file: impl Read,
+        path: &Path,
         schedule: &Schedule,
         wait_until: WaitUntil<'_>,
     ) -> Result<(), PlayError> {
         let played = &mut self.played;
         let mut times = Times::default();
         let mut failure = None;
-        let result = file::read(file, &mut |record| {
+        let result = file::read_path(path, &mut |record| {
             let (channel, sequence, log_ns, publish_ns, payload) = match record {
                 Record::Times(bytes) => {
                     times.add(bytes);

@@ -3,7 +3,9 @@
 //! Every subscriber is best effort and of any type, so a recorder never holds a publisher back. What the recorder does not keep is counted
 //! by where it was lost: before it (`missed`), for want of room in its queue (`left_out`), or because the disk was full (`not_written`).
 
-use std::collections::{BTreeMap, BTreeSet};
+mod writing;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,9 +19,12 @@ use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Span;
 use serde::Serialize;
 
+use crate::alarms::{Alarm, Alarms};
 use crate::queue::{Queue, Refused};
 use crate::times::SampleTimes;
-use crate::writer::{Recording, Stored, Topic, WriteError};
+use crate::writer::{Recording, Stored, WriteError};
+
+use writing::{Observing, Writing};
 
 /// Topics recorded at once, a thread each.
 pub const TOPICS_LIMIT: usize = 2048;
@@ -29,12 +34,6 @@ const LOOK: Duration = Duration::from_millis(200);
 const DESCRIBED_WITHIN: Duration = Duration::from_millis(50);
 /// Nodes that did not answer.
 const SILENT_MAX: usize = 256;
-/// A chunk is written when it has so many bytes, or after [`CHUNK_EVERY`].
-const CHUNK_BYTES: usize = 4 << 20;
-/// Half of the second that a power cut may cost.
-const CHUNK_EVERY: Duration = Duration::from_millis(400);
-/// After a full disk, another file is tried this often.
-const FULL_RETRY: Duration = Duration::from_secs(1);
 /// The recorder's threads give way to the robot's, whose weight for the scheduler is ten times theirs; see `benchmarks/record`.
 const NICE: i32 = 10;
 /// And once they run, they are interrupted after so long for a thread of the robot's that wakes; by default it would wait for 3 ms.
@@ -108,6 +107,7 @@ struct Shared {
     written_messages: AtomicU64,
     written_bytes: AtomicU64,
     clock: Mutex<Option<WallClock>>,
+    fired: Mutex<VecDeque<Alarm>>,
 }
 
 /// A sample on its way to the file.
@@ -128,7 +128,8 @@ struct WallClock {
 }
 
 impl Recorder {
-    /// Begins to write into `recording` what `selection` names.
+    /// Begins to write into `recording` what `selection` names. When one of `alarms` fires, the files there are
+    /// [are kept](Recorder::keep_files).
     ///
     /// # Errors
     /// The system gives no thread.
@@ -137,6 +138,7 @@ impl Recorder {
         recording: Recording,
         selection: Selection,
         definitions: Definitions,
+        alarms: Alarms,
     ) -> Result<Recorder, NodeError> {
         let shared = Arc::new(Shared {
             queue: Queue::new(selection.queue_bytes_max),
@@ -147,6 +149,7 @@ impl Recorder {
             written_messages: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             clock: Mutex::new(None),
+            fired: Mutex::new(VecDeque::new()),
         });
         let node = Arc::new(node);
         let writing = Writing {
@@ -154,7 +157,9 @@ impl Recorder {
             shared: Arc::clone(&shared),
             recording,
             definitions,
+            alarms,
             topics: BTreeMap::new(),
+            observing: Observing::start(&node),
         };
         let writer = start_thread("noctule-record", move || writing.run())?;
         let (takers, refused, silent) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
@@ -222,6 +227,11 @@ impl Recorder {
     /// Whether the writer has ended by an error, which [`finish`](Recorder::finish) returns.
     pub fn has_failed(&self) -> bool {
         self.writer.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// An alarm that has fired.
+    pub fn poll_alarm(&self) -> Option<Alarm> {
+        lock(&self.shared.fired).pop_front()
     }
 
     /// Notices of the node.
@@ -392,148 +402,6 @@ impl Shared {
     }
 }
 
-/// A topic in one format.
-type Channel = (Arc<str>, Option<Format>);
-
-/// The thread that writes.
-struct Writing {
-    node: Arc<Node>,
-    shared: Arc<Shared>,
-    recording: Recording,
-    definitions: Definitions,
-    topics: BTreeMap<Channel, usize>,
-}
-
-impl Writing {
-    fn run(mut self) -> Result<(), WriteError> {
-        let result = self.write_all();
-        // After an error nobody empties the queue.
-        self.shared.queue.close();
-        result
-    }
-
-    fn write_all(&mut self) -> Result<(), WriteError> {
-        let mut chunk: Vec<(Stored, Vec<u8>)> = Vec::new();
-        let (mut chunk_bytes, mut begun, mut synced) = (0, Timer::now(), Timer::now());
-        let mut full_since: Option<Timer> = None;
-        let mut keeps = 0;
-        loop {
-            let wait = CHUNK_EVERY.saturating_sub(begun.elapsed()).min(LOOK);
-            let taken = self.shared.queue.take(CHUNK_BYTES - chunk_bytes, wait);
-            let is_over = taken.is_none();
-            for (taken, payload) in taken.into_iter().flatten() {
-                chunk_bytes = (chunk_bytes + payload.len()).min(CHUNK_BYTES);
-                let topic = self.topic(&taken);
-                chunk.push((Stored { topic, ..taken.stored }, payload));
-            }
-            if is_over || chunk_bytes >= CHUNK_BYTES || begun.elapsed() >= CHUNK_EVERY {
-                let may_try = full_since.is_none_or(|since| since.elapsed() >= FULL_RETRY) || is_over;
-                full_since = self.write(&chunk, may_try, full_since)?;
-                self.shared.queue.recycle(chunk.drain(..).map(|(_, payload)| payload));
-                (chunk_bytes, begun) = (0, Timer::now());
-                if synced.elapsed() >= CHUNK_EVERY {
-                    self.recording.sync()?;
-                    synced = Timer::now();
-                }
-            }
-            let asked = self.shared.keeps.load(Ordering::Relaxed);
-            if asked != keeps {
-                keeps = asked;
-                without_index(self.recording.keep_files())?;
-            }
-            if is_over {
-                return without_index(self.recording.finish());
-            }
-        }
-    }
-
-    /// Writes a chunk if the disk may have room; returns since when it has none.
-    fn write(
-        &mut self,
-        chunk: &[(Stored, Vec<u8>)],
-        may_try: bool,
-        full_since: Option<Timer>,
-    ) -> Result<Option<Timer>, WriteError> {
-        let kept = if may_try { self.write_what_fits(chunk) } else { Ok(0) };
-        let kept_count = *kept.as_ref().unwrap_or(&0);
-        self.uncount(&chunk[kept_count..]);
-        kept?;
-        let (messages, bytes) = self.recording.written();
-        self.shared.written_messages.store(messages, Ordering::Relaxed);
-        self.shared.written_bytes.store(bytes, Ordering::Relaxed);
-        let is_full = kept_count < chunk.len() || (!may_try && full_since.is_some());
-        self.shared.is_disk_full.store(is_full, Ordering::Relaxed);
-        let is_new = may_try && is_full;
-        Ok(if is_new { Some(Timer::now()) } else { full_since.filter(|_| is_full) })
-    }
-
-    /// Writes as many messages from the front of a chunk as the disk has room for, to a factor of two, and says how many.
-    fn write_what_fits(&mut self, chunk: &[(Stored, Vec<u8>)]) -> Result<usize, WriteError> {
-        let mut count = chunk.len();
-        while count > 0 {
-            match self.recording.write(&chunk[..count]) {
-                Ok(()) => return Ok(count),
-                Err(WriteError::Full { .. }) => count /= 2,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(0)
-    }
-
-    /// A chunk is not in the file.
-    fn uncount(&self, chunk: &[(Stored, Vec<u8>)]) {
-        let names: BTreeMap<usize, &Arc<str>> =
-            self.topics.iter().map(|((name, _), index)| (*index, name)).collect();
-        let known = |stored: &Stored| names.get(&stored.topic).map_or("", |name| &***name);
-        self.shared.uncount(chunk.iter().map(|(stored, payload)| (known(stored), payload.len())));
-    }
-
-    fn topic(&mut self, taken: &Taken) -> usize {
-        let key = (Arc::clone(&taken.topic), taken.format);
-        if let Some(index) = self.topics.get(&key) {
-            return *index;
-        }
-        let qos = taken.endpoint.qos;
-        let type_name = taken.endpoint.type_name.clone();
-        let mut metadata: BTreeMap<String, String> = [
-            ("noctule_reliability", qos.reliability.to_string()),
-            ("noctule_durability", qos.durability.to_string()),
-            ("noctule_keep_last", qos.depth.to_string()),
-            ("noctule_type_hash", format!("{:016x}", taken.endpoint.type_hash)),
-        ]
-        .map(|(key, value)| (key.to_owned(), value))
-        .into();
-        if let Some(deadline) = qos.deadline {
-            metadata.insert("noctule_deadline_ns".into(), deadline.ns().to_string());
-        }
-        metadata.insert("offered_qos_profiles".into(), ros_qos(&taken.endpoint));
-        let definition = (self.definitions)(&self.node, taken.publisher, &taken.endpoint);
-        // What was asked for a moment ago is known without asking again.
-        let known = self.node.type_description(taken.publisher, taken.endpoint.type_hash, Duration::ZERO);
-        if let Ok(description) = known {
-            metadata.insert("noctule_type_description".into(), description.text().to_owned());
-        }
-        let topic = Topic {
-            name: taken.topic.to_string(),
-            encoding: encoding(taken.format).to_owned(),
-            definition,
-            type_name,
-            metadata,
-        };
-        let index = self.recording.add_topic(topic);
-        self.topics.insert(key, index);
-        index
-    }
-}
-
-/// A full disk at the end of a file costs its index only: the chunks are whole.
-fn without_index(ended: Result<(), WriteError>) -> Result<(), WriteError> {
-    match ended {
-        Err(WriteError::Full { .. }) => Ok(()),
-        ended => ended,
-    }
-}
-
 /// MCAP's word for a format (registry of message encodings), or ours where it has none.
 pub fn encoding(format: Option<Format>) -> &'static str {
     match format {
@@ -541,19 +409,6 @@ pub fn encoding(format: Option<Format>) -> &'static str {
         Some(Format::FlatBuffers) => "flatbuffer",
         Some(format) => format.name(),
     }
-}
-
-/// QoS as rosbag2 writes it: YAML with the numbers of rmw's enumerations of ROS 2 Humble and earlier, which later ones read.
-fn ros_qos(endpoint: &Endpoint) -> String {
-    let reliability = if endpoint.qos.reliability == noctule::Reliability::Reliable { 1 } else { 2 };
-    let durability = if endpoint.qos.durability == Durability::TransientLocal { 1 } else { 2 };
-    let infinite = "sec: 9223372036\n    nsec: 854775807";
-    format!(
-        "- history: 1\n  depth: {}\n  reliability: {reliability}\n  durability: {durability}\n  deadline:\n    {infinite}\n  \
-         lifespan:\n    {infinite}\n  liveliness: 1\n  liveliness_lease_duration:\n    {infinite}\n  \
-         avoid_ros_namespace_conventions: false",
-        endpoint.qos.depth
-    )
 }
 
 /// A count is whole even if the thread that counted has panicked.

@@ -7,6 +7,76 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+/// Types of ROS 2's `common_interfaces` that begin with a header, for bags without definitions: those of Humble in SQLite.
+const WITH_HEADER: [(&str, &[&str]); 7] = [
+    ("diagnostic_msgs", &["DiagnosticArray"]),
+    (
+        "geometry_msgs",
+        &[
+            "AccelStamped",
+            "AccelWithCovarianceStamped",
+            "InertiaStamped",
+            "PointStamped",
+            "PolygonStamped",
+            "PoseArray",
+            "PoseStamped",
+            "PoseWithCovarianceStamped",
+            "QuaternionStamped",
+            "TransformStamped",
+            "TwistStamped",
+            "TwistWithCovarianceStamped",
+            "Vector3Stamped",
+            "WrenchStamped",
+        ],
+    ),
+    ("nav_msgs", &["GridCells", "OccupancyGrid", "Odometry", "Path"]),
+    (
+        "sensor_msgs",
+        &[
+            "BatteryState",
+            "CameraInfo",
+            "CompressedImage",
+            "FluidPressure",
+            "Illuminance",
+            "Image",
+            "Imu",
+            "JointState",
+            "Joy",
+            "LaserScan",
+            "MagneticField",
+            "MultiDOFJointState",
+            "MultiEchoLaserScan",
+            "NavSatFix",
+            "PointCloud",
+            "PointCloud2",
+            "Range",
+            "RelativeHumidity",
+            "Temperature",
+            "TimeReference",
+        ],
+    ),
+    ("stereo_msgs", &["DisparityImage"]),
+    ("trajectory_msgs", &["JointTrajectory", "MultiDOFJointTrajectory"]),
+    ("visualization_msgs", &["ImageMarker", "InteractiveMarker", "InteractiveMarkerFeedback", "Marker"]),
+];
+
+/// Why the messages of a channel have no stamp that is read here: the second half of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoStamp {
+    /// The first field of the definition is none.
+    #[error("does not begin with a header")]
+    NoHeader,
+    /// Nothing to look into.
+    #[error("has no definition in the file")]
+    NoDefinition,
+    /// Definitions in another language.
+    #[error("is defined in {0}, which is not read here")]
+    Language(String),
+    /// Messages in another encoding.
+    #[error("is encoded as {0}, which is not read here")]
+    Encoding(String),
+}
+
 /// How to find the stamp in the messages of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
@@ -26,19 +96,18 @@ impl Stamp {
     /// Of messages in `encoding` with a definition: its name, its language, its text.
     ///
     /// # Errors
-    /// Why there is none, as the second half of a sentence.
-    pub fn of(encoding: &str, (name, language, text): (&str, &str, &str)) -> Result<Stamp, String> {
+    /// There is none.
+    pub fn of(encoding: &str, (name, language, text): (&str, &str, &str)) -> Result<Stamp, NoStamp> {
         match (encoding, language) {
             ("json", _) => Ok(Stamp::Json),
             ("cdr", "ros2msg") if name == "noctule/msg/Sample" => Ok(Stamp::Scheduled),
             ("cdr", "ros2msg") if begins_with_a_stamp(text) => Ok(Stamp::Cdr),
             ("ros1", "ros1msg") if begins_with_header(text) => Ok(Stamp::Ros1),
-            ("cdr", "ros2msg") | ("ros1", "ros1msg") => Err("does not begin with a header".into()),
-            ("cdr" | "ros1", "") => Err("has no definition in the file".into()),
-            ("cdr" | "ros1", other) => {
-                Err(format!("is defined in {}, which is not read here", other.escape_debug()))
-            }
-            (other, _) => Err(format!("is encoded as {}, which is not read here", other.escape_debug())),
+            ("cdr", "ros2msg") | ("ros1", "ros1msg") => Err(NoStamp::NoHeader),
+            ("cdr", "") if is_known_with_header(name) => Ok(Stamp::Cdr),
+            ("cdr" | "ros1", "") => Err(NoStamp::NoDefinition),
+            ("cdr" | "ros1", other) => Err(NoStamp::Language(other.escape_debug().to_string())),
+            (other, _) => Err(NoStamp::Encoding(other.escape_debug().to_string())),
         }
     }
 
@@ -78,6 +147,11 @@ impl Stamp {
             Stamp::SourceTime => "source time",
         }
     }
+}
+
+fn is_known_with_header(name: &str) -> bool {
+    let Some((package, name)) = name.split_once("/msg/") else { return false };
+    WITH_HEADER.iter().any(|(known, names)| *known == package && names.contains(&name))
 }
 
 /// Type and name of the first field of a ROS definition.
@@ -180,12 +254,14 @@ mod tests {
     fn what_has_no_stamp_is_told_why() {
         let of = |encoding, schema| Stamp::of(encoding, schema);
         assert_eq!(
-            of("cdr", ("std_msgs/msg/String", "ros2msg", "string data")).unwrap_err(),
+            of("cdr", ("std_msgs/msg/String", "ros2msg", "string data")).unwrap_err().to_string(),
             "does not begin with a header"
         );
-        assert!(of("protobuf", ("x", "protobuf", "")).unwrap_err().contains("protobuf"));
-        assert!(of("cdr", ("x", "ros2idl", "")).unwrap_err().contains("ros2idl"));
-        assert!(of("cdr", ("", "", "")).unwrap_err().contains("no definition"));
+        assert!(of("protobuf", ("x", "protobuf", "")).unwrap_err().to_string().contains("protobuf"));
+        assert!(of("cdr", ("x", "ros2idl", "")).unwrap_err().to_string().contains("ros2idl"));
+        assert!(of("cdr", ("", "", "")).unwrap_err().to_string().contains("no definition"));
+        assert_eq!(of("cdr", ("sensor_msgs/msg/Imu", "", "")), Ok(Stamp::Cdr));
+        assert!(of("cdr", ("sensor_msgs/msg/RegionOfInterest", "", "")).is_err());
         assert_eq!(of("cdr", ("a/msg/B", "ros2msg", "builtin_interfaces/Time stamp")), Ok(Stamp::Cdr));
         assert!(of("cdr", ("rosgraph_msgs/msg/Clock", "ros2msg", "builtin_interfaces/Time clock")).is_err());
     }

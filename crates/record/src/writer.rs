@@ -11,6 +11,7 @@ use mcap::{Compression, McapError, WriteOptions};
 
 use crate::block_buffer::BLOCK_BYTES;
 use crate::staged::Staged;
+use crate::state::{self, STATE_OPCODE, SystemState};
 use crate::times::{SampleTimes, TIMES_OPCODE, encode};
 use crate::unnamed;
 
@@ -100,7 +101,7 @@ pub struct Limits {
 /// How files are written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Format {
-    /// LZ4 for chunks. About 0.5 GB/s a core, see `docs/design/record.md`.
+    /// LZ4 for chunks. About 0.5 GB/s a core, see `benchmarks/record/README.md`.
     pub lz4: bool,
 }
 
@@ -114,6 +115,8 @@ pub struct Recording {
     /// Sequence of the next message of each topic, over all files.
     sequences: Vec<u32>,
     segment: Option<Segment>,
+    /// Content of the state record that goes with the next chunk.
+    state: Option<Vec<u8>>,
     /// Files that have been finished, oldest first, with the log time of their last message; those that are not removed any more
     /// are left out.
     finished: VecDeque<(PathBuf, u64)>,
@@ -155,6 +158,7 @@ impl Recording {
             topics: Vec::new(),
             sequences: Vec::new(),
             segment: None,
+            state: None,
             finished: VecDeque::new(),
             segments: 0,
             messages: 0,
@@ -170,6 +174,11 @@ impl Recording {
         self.topics.push(topic);
         self.sequences.push(0);
         self.topics.len() - 1
+    }
+
+    /// Adds what is known of the system, ns since 1970; it goes with the next chunk, the newest only.
+    pub fn add_state(&mut self, log_ns: u64, state: &SystemState) {
+        self.state = Some(state::encode(log_ns, state));
     }
 
     /// Writes a chunk and gives it to the file as a whole.
@@ -310,6 +319,9 @@ impl Recording {
             *next = next.wrapping_add(1);
         }
         let in_chunk = PrivateRecordOptions::IncludeInChunks.into();
+        if let Some(state) = self.state.take() {
+            writer.write_private_record(STATE_OPCODE, &state, in_chunk).map_err(failed)?;
+        }
         writer.write_private_record(TIMES_OPCODE, &encode(&times), in_chunk).map_err(failed)?;
         for ((stored, payload), times) in chunk.iter().zip(&times) {
             let header = MessageHeader {

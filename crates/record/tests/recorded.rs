@@ -7,17 +7,23 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use noctule::{Endpoint, Format, Node, Reliability, SourceTime, Subscriber};
+use noctule_record::ages;
+use noctule_record::alarms::{Alarms, judge};
 use noctule_record::check::{Contents, contents};
+use noctule_record::ends;
+use noctule_record::file::{self, Record};
 use noctule_record::player::{Ages, Player, Selection as Choice};
 use noctule_record::recorder::{Recorder, Selection};
 use noctule_record::schedule::Schedule;
+use noctule_record::stamp::Stamp;
+use noctule_record::state::{self, SystemState, TopicEnd};
 use noctule_record::times::SampleTimes;
 use noctule_record::writer::{self, Limits, Recording, Stored};
 use noctule_timebase::Span;
 
 /// Nodes of tests that run at once must not meet.
 fn domain(offset: u32) -> u32 {
-    1000 + std::process::id() % 1000 * 4 + offset
+    1000 + std::process::id() % 430 * 8 + offset
 }
 
 fn node(name: &str, domain: u32) -> Node {
@@ -40,13 +46,17 @@ fn read(path: &Path) -> Contents {
 }
 
 fn recorder(domain: u32, path: &Path, limits: Limits, topics: &[&str]) -> Recorder {
+    alarmed(domain, path, limits, topics, Alarms::default())
+}
+
+fn alarmed(domain: u32, path: &Path, limits: Limits, topics: &[&str], alarms: Alarms) -> Recorder {
     let recording = Recording::create(path, limits, writer::Format { lz4: true }).unwrap();
     let topics = topics.iter().map(|topic| (*topic).to_owned()).collect();
     let selection = Selection { topics, queue_bytes_max: 64 << 20 };
     let definition = |_: &Node, _, endpoint: &Endpoint| {
         (endpoint.type_name == "test/msg/Number").then(|| ("ros2msg".into(), "uint64 number\n".into()))
     };
-    Recorder::start(node("recorder", domain), recording, selection, Box::new(definition)).unwrap()
+    Recorder::start(node("recorder", domain), recording, selection, Box::new(definition), alarms).unwrap()
 }
 
 #[test]
@@ -81,6 +91,98 @@ fn every_sample_is_in_the_file_with_its_source_time_and_bound() {
     assert!((5_000..5_010).contains(&topic.bound_max_ns.unwrap()));
     assert!(topic.age_p50_ns.unwrap() >= 30_000_000);
     assert_eq!(topic.metadata["noctule_reliability"], "reliable");
+    // The table of the file has the same, though its summary declares the channel once more.
+    let mut recorded = ages::Recording::default();
+    recorded.read_path(&path, &[]).unwrap();
+    let [(_, aged)] = recorded.topics().collect::<Vec<_>>()[..] else { panic!("one topic") };
+    assert_eq!((&aged.stamp, aged.bound_ns()), (&Ok(Stamp::SourceTime), topic.bound_max_ns));
+    assert_eq!(aged.age_ns(1, 2), topic.age_p50_ns);
+}
+
+#[test]
+fn a_recording_names_who_published_and_who_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("robot.mcap");
+    let (talker, listener) = (node("talker", domain(5)), node("listener", domain(5)));
+    let mut number = talker.publisher("/number").type_name("test/msg/Number", 7).open().unwrap();
+    let _reader = listener.subscriber("/number").open().unwrap();
+    // Requests more than is offered.
+    let picky = node("picky", domain(5));
+    let _unmatched = picky.subscriber("/number").reliability(Reliability::Reliable).open().unwrap();
+    let own = node("recorder", domain(5));
+    until(|| own.endpoints().iter().filter(|known| known.endpoint.topic == "/number").count() == 3);
+    let recording = Recording::create(&path, Limits::default(), writer::Format::default()).unwrap();
+    let selection = Selection { topics: vec!["/number".into()], queue_bytes_max: 64 << 20 };
+    let mut recorder =
+        Recorder::start(own, recording, selection, Box::new(|_, _, _| None), Alarms::default()).unwrap();
+    until(|| {
+        recorder.look();
+        number.readers() == 2
+    });
+    number.publish(b"1").unwrap();
+    until(|| recorder.counts()["/number"].recorded == 1);
+    recorder.finish().1.unwrap();
+    let contents = read(&path);
+    let metadata = &contents.channels.values().next().unwrap().metadata;
+    let names = |key: &str| {
+        ends::read(&metadata[key]).into_iter().map(|end| (end.number, end.name)).collect::<Vec<_>>()
+    };
+    let end = |node: &Node, name: &str| (node.id().to_string()[..16].to_owned(), name.to_owned());
+    assert_eq!(names(ends::PUBLISHERS), [end(&talker, "talker")]);
+    assert_eq!(names(ends::SUBSCRIBERS), [end(&listener, "listener")]);
+}
+
+/// What the file says of the system, as far as it is written.
+fn states(path: &Path) -> Vec<(u64, SystemState)> {
+    let mut states = Vec::new();
+    // The file of a recorder that runs has no end.
+    let _ = file::read_path(path, &mut |record| {
+        if let Record::State(bytes) = record {
+            states.push(state::decode(bytes).unwrap());
+        }
+        Ok(())
+    });
+    states
+}
+
+#[test]
+fn a_recording_says_what_the_system_was_and_who_came_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("robot.mcap");
+    let talker = node("talker", domain(6));
+    let mut number = talker.publisher("/number").open().unwrap();
+    let mut recorder = recorder(domain(6), &path, Limits::default(), &[]);
+    until(|| {
+        recorder.look();
+        number.readers() == 1
+    });
+    until(|| {
+        number.publish(b"1").unwrap();
+        !states(&path).is_empty()
+    });
+    let late = node("late", domain(6));
+    let _reader = late.subscriber("/number").open().unwrap();
+    let _picky = late.subscriber("/number").reliability(Reliability::Reliable).open().unwrap();
+    let is_late =
+        |end: &TopicEnd| (end.topic.as_str(), end.publishes, end.name.as_str()) == ("/number", false, "late");
+    until(|| {
+        number.publish(b"1").unwrap();
+        states(&path).iter().any(|(_, state)| state.ends.iter().any(is_late) && !state.mismatches.is_empty())
+    });
+    recorder.finish().1.unwrap();
+    let (contents, states) = (read(&path), states(&path));
+    let (first_ns, last_ns) = (contents.first_log_ns.unwrap(), contents.last_log_ns.unwrap());
+    assert!(
+        states.iter().all(|(log_ns, _)| (first_ns..last_ns + 1_000_000_000).contains(log_ns)),
+        "{states:?}"
+    );
+    let talking = |end: &TopicEnd| end.publishes && end.number == talker.id().to_string()[..16];
+    // Each is written once a minute.
+    assert_eq!(states.iter().flat_map(|(_, state)| &state.ends).filter(|end| talking(end)).count(), 1);
+    let last = &states.last().unwrap().1;
+    let known = last.nodes.iter().find(|node| node.name == "talker").unwrap();
+    assert!(known.same_host && known.clock.is_none() && known.answers.unwrap() > 0, "{known:?}");
+    assert!(last.mismatches[0].why.contains("reliable"), "{:?}", last.mismatches);
 }
 
 #[test]
@@ -191,7 +293,7 @@ fn a_play_publishes_the_same_samples_in_the_same_order_with_their_ages() {
     let schedule = Schedule { rate: 2.0, start_ns: START_NS, from_ns, to_ns };
     for round in 1..=2 {
         let (mut due, mut numbers) = (Vec::new(), Vec::new());
-        let result = player.play(File::open(&path).unwrap(), &schedule, &mut |due_ns| {
+        let result = player.play(&path, &schedule, &mut |due_ns| {
             take(&mut subscribers, &mut numbers);
             due.push(due_ns);
             true
@@ -243,4 +345,41 @@ fn a_topic_that_the_file_does_not_have_is_named() {
     let choice = Choice { topics: vec!["/x".into()], remap: [].into(), ages: Ages::Renewed };
     let error = Player::open(&player, &contents, &choice).unwrap_err().to_string();
     assert!(error.contains("no topic /x"), "{error}");
+}
+
+/// An alarm keeps the files that led to it, the sample that set it off included, and a check of the file says the same.
+#[test]
+fn an_alarm_keeps_what_led_to_it_and_the_file_says_so_too() {
+    const OLD: &str = "[[alarms]]\ntopic = '/odom'\nage_above_ms = 500\nfor_seconds = 0\n";
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ring.mcap");
+    let limits = Limits { keep_ns: Some(1), ..Limits::default() };
+    let talker = node("talker", domain(4));
+    let mut odometry = talker.publisher("/odom").reliability(Reliability::Reliable).open().unwrap();
+    let mut recorder = alarmed(domain(4), &path, limits, &["/odom"], Alarms::parse(OLD).unwrap());
+    until(|| recorder.look().is_empty() && odometry.readers() == 1);
+    let now = talker.now();
+    odometry.publish_at(b"old", now - Span::from_ms(2_000)).unwrap();
+    let mut fired = None;
+    until(|| {
+        fired = fired.take().or_else(|| recorder.poll_alarm());
+        fired.is_some()
+    });
+    assert_eq!(fired.map(|alarm| alarm.to_string()).as_deref(), Some("age of /odom above 500 ms for 0 s"));
+    // Files after that one are removed, but not that one.
+    until(|| {
+        path.with_extension("1.mcap").exists() || {
+            odometry.publish(b"more").unwrap();
+            false
+        }
+    });
+    let (_, ended) = recorder.finish();
+    ended.unwrap();
+    let kept = read(&path);
+    assert!(kept.channels.values().any(|topic| topic.topic == "/odom" && topic.messages > 0));
+    let (judged, read) = judge(&path, Alarms::parse(OLD).unwrap());
+    assert_eq!((read, judged.len()), (Ok(()), 1));
+    assert_eq!((judged[0].times, judged[0].first_after_ns, judged[0].unknown), (1, Some(0), None));
+    let (judged, _) = judge(&path, Alarms::parse(&OLD.replace("/odom", "/none")).unwrap());
+    assert!(judged[0].times == 0 && judged[0].unknown.is_some());
 }

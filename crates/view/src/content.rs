@@ -75,18 +75,77 @@ impl Kind {
     }
 }
 
+/// Why a sample cannot be shown as a picture, points or a map.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotShown {
+    /// Fewer bytes than the message's fields take.
+    #[error("the bytes end before the message does")]
+    Cut,
+    /// A kind that is shown as values.
+    #[error("it is no picture")]
+    NoPicture,
+    /// A picture whose pixels are of an unknown encoding.
+    #[error(
+        "its encoding is \"{0}\"; shown are rgb8, bgr8, rgba8, bgra8, mono8, mono16, 16UC1, 32FC1, yuv422 and Bayer patterns"
+    )]
+    Encoding(String),
+    /// Fewer bytes than the pixels take.
+    #[error("it says {width} x {height} pixels with {row_bytes} bytes a row, and has {bytes} bytes")]
+    Pixels {
+        /// Columns.
+        width: usize,
+        /// Rows.
+        height: usize,
+        /// Of a row.
+        row_bytes: usize,
+        /// Of all that is there.
+        bytes: usize,
+    },
+    /// A compressed picture of an unknown format.
+    #[error("it is no JPEG, PNG or WebP; its format is \"{0}\"")]
+    Format(String),
+    /// A compressed picture that is too large for the page.
+    #[error("it has {0} bytes; {COMPRESSED_BYTES_MAX} are shown at most")]
+    Large(usize),
+    /// A cloud without places.
+    #[error("it has no fields x, y and z of FLOAT32")]
+    NoPlaces,
+    /// Fewer bytes than the points take.
+    #[error("it says {width} x {height} points of {point_bytes} bytes, and has {bytes}")]
+    Points {
+        /// Points in a row.
+        width: usize,
+        /// Rows.
+        height: usize,
+        /// Of a point.
+        point_bytes: usize,
+        /// Of all that is there.
+        bytes: usize,
+    },
+    /// Fewer bytes than the cells of a map take.
+    #[error("it says {width} x {height} cells, and has {bytes}")]
+    Cells {
+        /// Columns.
+        width: usize,
+        /// Rows.
+        height: usize,
+        /// Of all that is there.
+        bytes: usize,
+    },
+}
+
 /// A message of a content kind for the page: `head` is filled with what the picture is.
 ///
 /// # Errors
-/// Why it cannot be shown, as a sentence.
-pub fn message(kind: Kind, bytes: &[u8], head: Value) -> Result<Payload, String> {
-    let cut = "the bytes end before the message does";
+/// It cannot be shown.
+pub fn message(kind: Kind, bytes: &[u8], head: Value) -> Result<Payload, NotShown> {
+    let cut = NotShown::Cut;
     let content = match kind {
         Kind::Image => image(bytes).ok_or(cut)??,
         Kind::Compressed => compressed(bytes).ok_or(cut)??,
         Kind::Cloud => cloud(bytes).ok_or(cut)??,
         Kind::Grid => grid(bytes).ok_or(cut)??,
-        Kind::Scene | Kind::Tree => return Err("it is no picture".to_owned()),
+        Kind::Scene | Kind::Tree => return Err(NotShown::NoPicture),
     };
     Ok(join(head, content))
 }
@@ -110,7 +169,7 @@ pub(crate) fn join(mut head: Value, (mut of_content, body): Content) -> Payload 
 }
 
 /// `sensor_msgs/Image` as RGB, one byte each, thinned to [`PICTURE_PIXELS_MAX`].
-fn image(bytes: &[u8]) -> Option<Result<Content, String>> {
+fn image(bytes: &[u8]) -> Option<Result<Content, NotShown>> {
     let mut reader = CdrReader::new(bytes)?;
     let frame = reader.header()?;
     let (height, width) = (reader.u32()? as usize, reader.u32()? as usize);
@@ -119,18 +178,12 @@ fn image(bytes: &[u8]) -> Option<Result<Content, String>> {
     let step = reader.u32()? as usize;
     let data = reader.bytes()?;
     let Some(pixel) = Pixel::of(encoding, is_big_endian) else {
-        return Some(Err(format!(
-            "its encoding is \"{}\"; shown are rgb8, bgr8, rgba8, bgra8, mono8, mono16, 16UC1, 32FC1, yuv422 and Bayer patterns",
-            encoding.escape_debug()
-        )));
+        return Some(Err(NotShown::Encoding(encoding.escape_debug().to_string())));
     };
     let is_whole = step.checked_mul(height).is_some_and(|size| size <= data.len())
         && width.checked_mul(pixel.bytes()).is_some_and(|row| row <= step);
     if !is_whole || width == 0 || height == 0 {
-        return Some(Err(format!(
-            "it says {width} x {height} pixels with {step} bytes a row, and has {} bytes",
-            data.len()
-        )));
+        return Some(Err(NotShown::Pixels { width, height, row_bytes: step, bytes: data.len() }));
     }
     let every = width.max(height).div_ceil(PICTURE_PIXELS_MAX);
     let (columns, rows) = (width.div_ceil(every), height.div_ceil(every));
@@ -245,29 +298,23 @@ impl Pixel {
     }
 }
 
-fn compressed(bytes: &[u8]) -> Option<Result<Content, String>> {
+fn compressed(bytes: &[u8]) -> Option<Result<Content, NotShown>> {
     let mut reader = CdrReader::new(bytes)?;
     let (frame, format, data) = (reader.header()?, reader.text()?, reader.bytes()?);
     let kind = match data {
         [0xFF, 0xD8, ..] => "image/jpeg",
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [b'R', b'I', b'F', b'F', ..] => "image/webp",
-        _ => {
-            return Some(Err(format!(
-                "it is no JPEG, PNG or WebP; its format is \"{}\"",
-                format.escape_debug()
-            )));
-        }
+        _ => return Some(Err(NotShown::Format(format.escape_debug().to_string()))),
     };
     if data.len() > COMPRESSED_BYTES_MAX {
-        let bytes = data.len();
-        return Some(Err(format!("it has {bytes} bytes; {COMPRESSED_BYTES_MAX} are shown at most")));
+        return Some(Err(NotShown::Large(data.len())));
     }
     Some(Ok((json!({ "mime": kind, "format": format, "frame": frame }), data.to_vec())))
 }
 
 /// `sensor_msgs/PointCloud2`: x, y, z as f32 and a colour as four bytes (red, green, blue, 255 or, without a colour, 0).
-fn cloud(bytes: &[u8]) -> Option<Result<Content, String>> {
+fn cloud(bytes: &[u8]) -> Option<Result<Content, NotShown>> {
     let mut reader = CdrReader::new(bytes)?;
     let frame = reader.header()?;
     let (height, width) = (reader.u32()? as usize, reader.u32()? as usize);
@@ -290,17 +337,14 @@ fn cloud(bytes: &[u8]) -> Option<Result<Content, String>> {
     let (point_step, row_step) = (reader.u32()? as usize, reader.u32()? as usize);
     let data = reader.bytes()?;
     let [Some(x), Some(y), Some(z), colour] = places else {
-        return Some(Err("it has no fields x, y and z of FLOAT32".to_owned()));
+        return Some(Err(NotShown::NoPlaces));
     };
     let fits = [x, y, z, colour.unwrap_or(x)].iter().all(|at| at.saturating_add(4) <= point_step)
         && row_step.checked_mul(height).is_some_and(|size| size <= data.len())
         && width.checked_mul(point_step).is_some_and(|row| row <= row_step);
     let count = width.saturating_mul(height);
     if !fits && count > 0 {
-        return Some(Err(format!(
-            "it says {width} x {height} points of {point_step} bytes, and has {}",
-            data.len()
-        )));
+        return Some(Err(NotShown::Points { width, height, point_bytes: point_step, bytes: data.len() }));
     }
     let word = |at: usize| {
         let mut bytes = [data[at], data[at + 1], data[at + 2], data[at + 3]];
@@ -326,7 +370,7 @@ fn cloud(bytes: &[u8]) -> Option<Result<Content, String>> {
 }
 
 /// `nav_msgs/OccupancyGrid`: one byte a cell, as it came.
-fn grid(bytes: &[u8]) -> Option<Result<Content, String>> {
+fn grid(bytes: &[u8]) -> Option<Result<Content, NotShown>> {
     let mut reader = CdrReader::new(bytes)?;
     let frame = reader.header()?;
     reader.u32()?;
@@ -339,7 +383,7 @@ fn grid(bytes: &[u8]) -> Option<Result<Content, String>> {
     }
     let data = reader.bytes()?;
     if width.checked_mul(height).is_none_or(|cells| cells > data.len()) {
-        return Some(Err(format!("it says {width} x {height} cells, and has {}", data.len())));
+        return Some(Err(NotShown::Cells { width, height, bytes: data.len() }));
     }
     let every = width.max(height).div_ceil(MAP_CELLS_MAX).max(1);
     let (columns, rows) = (width.div_ceil(every), height.div_ceil(every));

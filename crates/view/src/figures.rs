@@ -38,6 +38,12 @@ pub struct Figures {
     pub frame_max_ns: Option<i64>,
 }
 
+/// Whole deadlines that end within the time between two samples.
+pub(crate) fn deadlines_in(gap_ns: i64, deadline_ns: i64) -> u64 {
+    let whole = gap_ns.saturating_sub(1).max(0).checked_div(deadline_ns);
+    whole.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
+}
+
 impl Figures {
     /// In the order that `web/view/topics.js` reads.
     pub fn row(&self, id: usize) -> Value {

@@ -1,23 +1,21 @@
 //! The running system: a reader of every topic, the nodes and their clocks.
 
 mod definitions;
-mod round_trips;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use noctule::{EndpointKind, KnownEndpoint, Node, NodeId, Qos, incompatible};
+use noctule::{EndpointKind, KnownEndpoint, Node, NodeId, Qos};
+use noctule_record::observer::{Observer, mismatches};
 use serde_json::{Value, json};
 
 use crate::content::Kind;
 use crate::figures::Figures;
-use crate::sample::{ShownSample, ms};
+use crate::sample::ShownSample;
 use crate::types::Types;
 
 use self::definitions::Definitions;
-use self::round_trips::RoundTrips;
 use self::watch::Watch;
 
 pub use self::watch::NewPoints;
@@ -27,10 +25,6 @@ pub(crate) use self::watch::{AGE_PATH, BOUND_PATH};
 pub const TOPICS_LIMIT: usize = 512;
 /// Notices kept.
 const NOTICES_LIMIT: usize = 64;
-/// Links shown.
-const LINKS_LIMIT: usize = 1_024;
-/// Mismatches shown.
-const MISMATCHES_LIMIT: usize = 64;
 
 /// A running system under observation.
 pub struct Live {
@@ -44,7 +38,7 @@ pub struct Live {
     left_out: usize,
     endpoints: Vec<KnownEndpoint>,
     names: BTreeMap<NodeId, String>,
-    round_trips: RoundTrips,
+    observer: Observer,
     definitions: Definitions,
 }
 
@@ -60,7 +54,7 @@ impl Live {
     /// Follows all topics, or those that are named.
     pub fn new(node: Node, wanted: Vec<String>, types: Arc<Types>) -> Live {
         let node = Arc::new(node);
-        let round_trips = RoundTrips::start(&node);
+        let observer = Observer::start(&node, "this view");
         let definitions = Definitions::start(&node, &types);
         Live {
             node,
@@ -71,7 +65,7 @@ impl Live {
             left_out: 0,
             endpoints: Vec::new(),
             names: BTreeMap::new(),
-            round_trips,
+            observer,
             definitions,
         }
     }
@@ -198,92 +192,15 @@ impl Live {
         json!({
             "t": "catalog",
             "topics": topics.collect::<Vec<_>>(),
-            "mismatches": self.mismatches(),
+            "mismatches": mismatches(&self.endpoints),
             "notices": self.notices,
             "left_out": self.left_out,
         })
     }
 
-    fn mismatches(&self) -> Vec<Value> {
-        let of = |kind| self.endpoints.iter().filter(move |known| known.endpoint.kind == kind);
-        let mut by_topic = BTreeMap::<&str, Vec<&KnownEndpoint>>::new();
-        of(EndpointKind::Reader)
-            .for_each(|known| by_topic.entry(&known.endpoint.topic).or_default().push(known));
-        let pairs = of(EndpointKind::Writer).flat_map(|writer| {
-            let readers = by_topic.get(writer.endpoint.topic.as_str()).into_iter().flatten();
-            readers.map(move |reader| (writer, *reader))
-        });
-        let mismatch = |(writer, reader): (&KnownEndpoint, &KnownEndpoint)| {
-            let why = incompatible(&writer.endpoint, &reader.endpoint)?;
-            Some(json!({
-                "topic": writer.endpoint.topic,
-                "writer": writer.node_name, "writer_node": writer.node.to_string(),
-                "reader": reader.node_name, "reader_node": reader.node.to_string(),
-                "why": why.to_string(),
-            }))
-        };
-        pairs.filter_map(mismatch).take(MISMATCHES_LIMIT).collect()
-    }
-
-    /// Every node with its clock and the link to it.
+    /// Every node with its clock and the link to it, and the links between nodes.
     pub fn nodes(&self) -> Value {
-        // This node answers itself at once.
-        let own = self.node.links_of(self.node.id(), Duration::ZERO).unwrap_or_default();
-        let nodes = self.node.nodes().into_iter().map(|known| {
-            let trip = self.round_trips.of(known.id, self.node.now());
-            // The library's own estimate is fed more often; on this host there is one clock.
-            let estimate = self.node.clock_of(known.id).or_else(|| trip?.clock);
-            let clock = estimate.filter(|_| !known.same_host).map(|clock| {
-                json!({
-                    "offset_ms": ms(clock.offset.ns()),
-                    "drift_ppm": clock.drift.ppm(),
-                    "bound_ms": clock.bound.map(|bound| ms(bound.ns())),
-                    "sigma_ms": clock.sigma.map(|sigma| ms(sigma.ns())),
-                    "state": clock.state.to_string(),
-                })
-            });
-            let link = own.iter().find(|link| link.to == known.id);
-            let counted = self.node.link_counters(known.id).unwrap_or_default();
-            json!({
-                "id": known.id.to_string(),
-                "name": known.name,
-                "address": known.address.to_string(),
-                "same_host": known.same_host,
-                "clock": clock,
-                "rtt_ms": trip.and_then(|trip| trip.last_ns).map(ms),
-                "rtt_min_ms": trip.and_then(|trip| trip.least_ns).map(ms),
-                "pings": trip.map(|trip| trip.asked),
-                "answers": trip.map(|trip| trip.answered),
-                "sent": counted.sent_datagrams,
-                "received": counted.received_datagrams,
-                "delivered": counted.delivered,
-                "extras": link.map_or(0, |link| link.extra_datagrams),
-                "loss": link.and_then(|link| link.loss),
-                "capacity_bytes_per_s": link.and_then(|link| link.capacity_bytes_per_s),
-            })
-        });
-        json!({ "t": "nodes", "nodes": nodes.collect::<Vec<_>>(), "links": self.links() })
-    }
-
-    /// Links that nodes have to others, as they report them.
-    fn links(&self) -> Vec<Value> {
-        let name = |id: NodeId| match self.names.get(&id) {
-            Some(name) => name.clone(),
-            None if id == self.node.id() => "this view".to_owned(),
-            None => id.to_string(),
-        };
-        let links = self.round_trips.links().into_iter().take(LINKS_LIMIT).map(|(from, link)| {
-            json!({
-                "from": name(from), "from_id": from.to_string(), "to": name(link.to), "to_id": link.to.to_string(),
-                "rtt_ms": link.round_trip.map(|trip| ms(trip.ns())),
-                "loss": link.loss,
-                "capacity_bytes_per_s": link.capacity_bytes_per_s,
-                "sent": link.sent_datagrams,
-                "extras": link.extra_datagrams,
-                "received": link.received_datagrams,
-            })
-        });
-        links.collect()
+        json!({ "t": "nodes", "nodes": self.observer.nodes(), "links": self.observer.links() })
     }
 }
 

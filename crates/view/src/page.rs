@@ -184,11 +184,15 @@ impl Desk<'_> {
                 self.show_live();
             }
             System::Recorded(recorded) => {
+                let is_look = self.frames % FRAMES_PER_LOOK == 1;
                 for (client, viewer) in &mut self.viewers {
                     let at_ns = viewer.advance(FRAME, recorded.range_ns());
                     let rows = rows(recorded.figures(at_ns));
                     let state = json!({ "t": "state", "at": ms(at_ns), "wall": ms(at_ns), "playing": viewer.is_playing(), "topics": rows });
                     self.server.show(*client, "state", text(&state.to_string()));
+                    if is_look {
+                        self.server.show(*client, "nodes", text(&recorded.nodes(at_ns).to_string()));
+                    }
                 }
             }
         }

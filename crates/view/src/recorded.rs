@@ -1,18 +1,19 @@
 //! A recording, read into memory: the same questions as of a running system, for any moment of it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
 use noctule_record::check::Times;
+use noctule_record::ends::{self, End};
 use noctule_record::file::{self, FileError, Record};
+use noctule_record::observer::MISMATCHES_MAX;
 use noctule_record::stamp::Stamp;
+use noctule_record::state::{self, Mismatch, SystemState};
 use serde_json::{Value, json};
 
 use crate::content::Kind;
-use crate::figures::{Figures, quantile};
+use crate::figures::{Figures, deadlines_in, quantile};
 use crate::live::{AGE_PATH, BOUND_PATH};
 use crate::sample::{ShownSample, ms};
 use crate::types::{Types, number_at};
@@ -30,17 +31,14 @@ const WINDOW_MESSAGES_MAX: usize = 4_096;
 /// Messages that a curve is made of; of more every n-th.
 pub const CURVE_MESSAGES_MAX: usize = 50_000;
 
+/// Names of nodes, and readers of a topic.
+const NAMES_MAX: usize = 4_096;
+/// Bytes of the system's states that are kept, as they stand in the file; a state each two seconds.
+const STATES_BYTES_MAX: usize = 256 << 20;
+
 /// Why a recording cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
-    /// It is not there.
-    #[error("cannot open {path}: {source}")]
-    Open {
-        /// Which.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
     /// It is no recording, or holds nothing.
     #[error("{path}: {what}")]
     Nothing {
@@ -62,6 +60,8 @@ struct Entry {
     missed: u64,
     /// Missed of this topic up to here.
     missed_before: u64,
+    /// Deadlines missed up to here.
+    deadline_missed: u64,
     begin: usize,
     length: usize,
 }
@@ -79,9 +79,18 @@ struct Topic {
     encoding: String,
     stamp: Option<Stamp>,
     kind: Kind,
+    /// In the words of DDS; empty if the file has none.
+    qos: String,
+    /// What its publisher offered.
+    deadline_ns: Option<i64>,
+    /// Who read it.
+    readers: Vec<End>,
     /// By log time.
     entries: Vec<Entry>,
 }
+
+/// Of a channel.
+type Metadata = BTreeMap<String, String>;
 
 /// A recording.
 #[derive(Debug)]
@@ -92,6 +101,11 @@ pub struct Recorded {
     first_ns: i64,
     last_ns: i64,
     notices: Vec<String>,
+    /// Of nodes, by the first digits of their numbers.
+    names: BTreeMap<String, String>,
+    /// The system by log time.
+    states: Vec<(i64, SystemState)>,
+    mismatches: Vec<Mismatch>,
 }
 
 /// A definition of a file.
@@ -112,6 +126,9 @@ struct Reading {
     payload: Vec<u8>,
     messages: usize,
     times: Times,
+    names: BTreeMap<String, String>,
+    states: Vec<(i64, SystemState)>,
+    states_bytes: usize,
 }
 
 impl Recorded {
@@ -121,11 +138,9 @@ impl Recorded {
     /// It cannot be opened, or holds no messages.
     pub fn open(path: &Path, types: Types) -> Result<Recorded, RecordedError> {
         let shown = path.display().to_string();
-        let file = File::open(path).map_err(|source| RecordedError::Open { path: shown.clone(), source })?;
         let mut reading = Reading { types, ..Reading::default() };
-        let result =
-            file::read(BufReader::with_capacity(1 << 20, file), &mut |record| reading.handle(&record));
-        let Reading { types, mut topics, payload, messages, .. } = reading;
+        let result = file::read_path(path, &mut |record| reading.handle(&record));
+        let Reading { types, mut topics, payload, messages, mut names, mut states, .. } = reading;
         if messages == 0 {
             let what =
                 result.err().map_or_else(|| "it has no messages".to_owned(), |error| error.to_string());
@@ -133,19 +148,18 @@ impl Recorded {
         }
         for topic in &mut topics {
             topic.entries.sort_by_key(|entry| entry.log_ns);
-            let mut missed = 0_u64;
-            for entry in &mut topic.entries {
-                missed = missed.saturating_add(entry.missed);
-                entry.missed_before = missed;
-            }
+            topic.count();
         }
+        states.sort_by_key(|(log_ns, _)| *log_ns);
+        join_ends(&mut topics, &mut names, &states);
+        let mismatches = mismatches(&states);
         topics.retain(|topic| !topic.entries.is_empty());
         topics.sort_by(|a, b| a.name.cmp(&b.name));
         let ends = |of: fn(&Topic) -> Option<&Entry>| topics.iter().filter_map(of).map(|entry| entry.log_ns);
         let first_ns = ends(|topic| topic.entries.first()).min().unwrap_or(0);
         let last_ns = ends(|topic| topic.entries.last()).max().unwrap_or(0);
         let notices = result.err().map(|error| format!("{shown}: {error}")).into_iter().collect();
-        Ok(Recorded { topics, types, payload, first_ns, last_ns, notices })
+        Ok(Recorded { topics, types, payload, first_ns, last_ns, notices, names, states, mismatches })
     }
 
     /// The definitions that its messages are decoded by.
@@ -161,6 +175,16 @@ impl Recorded {
     /// The figures of all topics at a moment.
     pub fn figures(&self, at_ns: i64) -> Vec<(usize, Figures)> {
         self.topics.iter().enumerate().map(|(id, topic)| (id, topic.figures(at_ns))).collect()
+    }
+
+    /// Every node's clock and the links at a moment, as the recorder knew them; empty if its file does not say.
+    pub fn nodes(&self, at_ns: i64) -> Value {
+        let next = self.states.partition_point(|(log_ns, _)| *log_ns <= at_ns);
+        // Before the first there is the first.
+        let state = self.states.get(next.saturating_sub(1)).map(|(_, state)| state);
+        let (nodes, links) =
+            state.map(|state| (state.nodes.as_slice(), state.links.as_slice())).unwrap_or_default();
+        json!({ "t": "nodes", "nodes": nodes, "links": links, "recorded": !self.states.is_empty() })
     }
 
     fn topic_named(&self, name: &str) -> Option<&Topic> {
@@ -184,7 +208,7 @@ impl Recorded {
             source_ns: entry.source_ns,
             receive_ns: entry.log_ns,
             bound_ns: entry.bound_ns,
-            publisher: publisher_name(entry.publisher),
+            publisher: self.name(&publisher_number(entry.publisher)),
             route: "file",
             sequence: entry.sequence,
             missed: entry.missed,
@@ -212,7 +236,12 @@ impl Recorded {
         (topic.entries.iter().step_by(every).filter_map(point).collect(), every)
     }
 
-    /// Topics, their types and publishers.
+    /// The name of a node; its number where the file does not have it.
+    fn name(&self, number: &str) -> String {
+        self.names.get(number).map_or(number, String::as_str).to_owned()
+    }
+
+    /// Topics, their types, publishers and readers.
     pub fn catalog(&self) -> Value {
         let topics = self.topics.iter().enumerate().map(|(id, topic)| {
             let mut publishers: Vec<[u8; 8]> = Vec::new();
@@ -222,30 +251,92 @@ impl Recorded {
                 }
             }
             let writers = publishers.iter().map(|publisher| {
-                let name = publisher_name(*publisher);
-                json!({ "node": name, "name": name, "qos": "", "type": topic.type_name })
+                let number = publisher_number(*publisher);
+                json!({ "node": number, "name": self.name(&number), "qos": topic.qos, "type": topic.type_name })
+            });
+            let readers = topic.readers.iter().map(|end| {
+                json!({ "node": end.number, "name": end.name, "qos": "", "type": topic.type_name })
             });
             json!({
                 "id": id, "name": topic.name, "type": topic.type_name, "kind": topic.kind.word(), "live": true,
-                "writers": writers.collect::<Vec<_>>(), "readers": [],
+                "writers": writers.collect::<Vec<_>>(), "readers": readers.collect::<Vec<_>>(),
                 "stamp": topic.stamp.map(Stamp::name),
             })
         });
-        json!({ "t": "catalog", "topics": topics.collect::<Vec<_>>(), "mismatches": [], "notices": self.notices, "left_out": 0 })
+        json!({ "t": "catalog", "topics": topics.collect::<Vec<_>>(), "mismatches": self.mismatches, "notices": self.notices, "left_out": 0 })
     }
 }
 
-fn publisher_name(publisher: [u8; 8]) -> String {
+fn publisher_number(publisher: [u8; 8]) -> String {
     if publisher == [0; 8] {
         return "not recorded".to_owned();
     }
     publisher.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// What was offered, as the live view writes it.
+fn qos(metadata: &Metadata) -> String {
+    let Some(reliability) = metadata.get("noctule_reliability") else { return String::new() };
+    let word = |key: &str| metadata.get(key).map_or("", String::as_str);
+    let mut words =
+        format!("{reliability} {} keep_last {}", word("noctule_durability"), word("noctule_keep_last"));
+    if let Some(deadline_ns) = metadata.get("noctule_deadline_ns").and_then(|ns| ns.parse::<f64>().ok()) {
+        words += &format!(" deadline {} ms", deadline_ns / 1e6);
+    }
+    words
+}
+
+/// Publishers and readers that came after the recording of their topic began.
+fn join_ends(topics: &mut [Topic], names: &mut BTreeMap<String, String>, states: &[(i64, SystemState)]) {
+    let place: BTreeMap<String, usize> =
+        topics.iter().enumerate().map(|(place, topic)| (topic.name.clone(), place)).collect();
+    for end in states.iter().flat_map(|(_, state)| &state.ends) {
+        if names.len() < NAMES_MAX {
+            names.entry(end.number.clone()).or_insert_with(|| end.name.clone());
+        }
+        let Some(topic) = place.get(&end.topic).map(|place| &mut topics[*place]) else { continue };
+        let is_new = topic.readers.iter().all(|known| known.number != end.number);
+        if !end.publishes && is_new && topic.readers.len() < NAMES_MAX {
+            topic.readers.push(End { number: end.number.clone(), name: end.name.clone() });
+        }
+    }
+}
+
+/// All that there were, with the numbers of nodes as samples name them.
+fn mismatches(states: &[(i64, SystemState)]) -> Vec<Mismatch> {
+    let mut all = Vec::new();
+    for one in states.iter().flat_map(|(_, state)| &state.mismatches) {
+        let one = Mismatch {
+            writer_node: ends::short(&one.writer_node),
+            reader_node: ends::short(&one.reader_node),
+            ..one.clone()
+        };
+        if all.len() < MISMATCHES_MAX && !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
+}
+
 impl Topic {
     /// How many entries are not after a moment.
     fn until(&self, at_ns: i64) -> usize {
         self.entries.partition_point(|entry| entry.log_ns <= at_ns)
+    }
+
+    /// What was missed up to each message.
+    fn count(&mut self) {
+        let (mut missed, mut deadline_missed, mut before_ns) = (0_u64, 0_u64, None);
+        for entry in &mut self.entries {
+            missed = missed.saturating_add(entry.missed);
+            if let Some(deadline_ns) = self.deadline_ns {
+                let gap_ns = before_ns.map_or(0, |before_ns| entry.log_ns.saturating_sub(before_ns));
+                let is_late = entry.age_ns().is_some_and(|age_ns| age_ns > deadline_ns);
+                deadline_missed += deadlines_in(gap_ns, deadline_ns) + u64::from(is_late);
+            }
+            before_ns = Some(entry.log_ns);
+            (entry.missed_before, entry.deadline_missed) = (missed, deadline_missed);
+        }
     }
 
     fn figures(&self, at_ns: i64) -> Figures {
@@ -271,7 +362,9 @@ impl Topic {
             bound_ns: bound_ns.and_then(|_| window.iter().filter_map(|entry| entry.bound_ns).max()),
             loss: (published > 0).then(|| missed_in as f64 / published as f64),
             missed: end.checked_sub(1).map_or(0, |last| self.entries[last].missed_before),
-            deadline_missed: None,
+            deadline_missed: self
+                .deadline_ns
+                .map(|_| end.checked_sub(1).map_or(0, |last| self.entries[last].deadline_missed)),
             bytes_per_s: bytes as f64 / seconds,
             samples: end as u64,
             frame_ns: (!frame_ns.is_empty()).then(|| *frame_ns.select_nth_unstable(middle).1),
@@ -291,8 +384,18 @@ impl Reading {
                 let (name, language) = (name.to_owned(), encoding.to_owned());
                 self.schemas.insert(id, Schema { name, language, text: text.to_owned() });
             }
-            Record::Channel { id, schema, topic, encoding, .. } => self.channel(id, schema, topic, encoding),
+            Record::Channel { id, schema, topic, encoding, metadata } => {
+                let pairs = file::pairs(metadata).map(|(key, value)| (key.to_owned(), value.to_owned()));
+                let metadata = pairs.collect();
+                self.channel((id, schema), topic, encoding, &metadata);
+            }
             Record::Times(bytes) => self.times.add(bytes),
+            Record::State(bytes) => {
+                self.states_bytes = self.states_bytes.saturating_add(bytes.len());
+                let state = state::decode(bytes).filter(|_| self.states_bytes <= STATES_BYTES_MAX);
+                self.states
+                    .extend(state.map(|(log_ns, state)| (i64::try_from(log_ns).unwrap_or(i64::MAX), state)));
+            }
             Record::Message { channel, sequence, log_ns, publish_ns, payload } => {
                 let times = self.times.take(channel, sequence);
                 let undeclared = || {
@@ -323,6 +426,7 @@ impl Reading {
                     sequence: times.map_or(u64::from(sequence), |times| times.publisher_sequence),
                     missed: times.map_or(0, |times| times.missed),
                     missed_before: 0,
+                    deadline_missed: 0,
                     begin: self.payload.len(),
                     length: payload.len(),
                 });
@@ -332,7 +436,12 @@ impl Reading {
         Ok(())
     }
 
-    fn channel(&mut self, id: u16, schema: u16, topic: &str, encoding: &str) {
+    fn channel(&mut self, (id, schema): (u16, u16), topic: &str, encoding: &str, metadata: &Metadata) {
+        let ends = |key: &str| metadata.get(key).map_or(Vec::new(), |text| ends::read(text));
+        let (publishers, readers) = (ends(ends::PUBLISHERS), ends(ends::SUBSCRIBERS));
+        let room = NAMES_MAX.saturating_sub(self.names.len());
+        let named = publishers.iter().chain(&readers).take(room);
+        self.names.extend(named.map(|end| (end.number.clone(), end.name.clone())));
         let none = Schema::default();
         let Schema { name: type_name, language, text } = self.schemas.get(&schema).unwrap_or(&none);
         let place = self.topics.iter().position(|known| known.name == topic).unwrap_or_else(|| {
@@ -344,6 +453,12 @@ impl Reading {
                 encoding: if encoding == "bytes" { "cdr".to_owned() } else { encoding.to_owned() },
                 stamp: Stamp::of(encoding, (type_name, language, &text)).ok(),
                 kind: Kind::of(type_name),
+                qos: qos(metadata),
+                deadline_ns: metadata
+                    .get("noctule_deadline_ns")
+                    .and_then(|ns| ns.parse().ok())
+                    .filter(|ns| *ns > 0),
+                readers,
                 entries: Vec::new(),
             });
             self.topics.len() - 1

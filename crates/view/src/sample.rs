@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+pub use noctule_record::state::ms;
+
 use serde_json::{Value, json};
 
 use noctule_codegen::cdr::Tree;
@@ -89,9 +91,4 @@ impl ShownSample {
             }
         }
     }
-}
-
-/// Nanoseconds as milliseconds, to 0.1 µs.
-pub fn ms(ns: i64) -> f64 {
-    (ns as f64 * 1e-2).round() * 1e-4
 }

@@ -216,7 +216,8 @@ impl Decoder {
         match format {
             "cdr" => cdr::decode_some((&self.library, &self.name), bytes, WideStrings::Utf16, LIST_MAX)
                 .map_err(|error| NotDecoded::Value(error.to_string())),
-            "plain" => plain::decode(&self.library, &self.name, bytes, LIST_MAX).map_err(NotDecoded::Value),
+            "plain" => plain::decode(&self.library, &self.name, bytes, LIST_MAX)
+                .map_err(|error| NotDecoded::Value(error.to_string())),
             other => Err(NotDecoded::Format(other.to_owned())),
         }
     }

@@ -64,16 +64,33 @@ impl Incoming {
 }
 
 impl Outgoing {
-    /// Sends a frame.
+    /// Sends a frame, and those that were [written](Outgoing::write) before it.
     ///
     /// # Errors
     /// The connection has ended, or the other side takes nothing for 2 s.
     pub fn send(&mut self, frame: Frame) -> io::Result<()> {
+        self.write(frame)?;
+        self.flush()
+    }
+
+    /// Adds a frame to those that are sent together: some 100 kB, or as many as there are until [`Outgoing::flush`].
+    ///
+    /// # Errors
+    /// As [`Outgoing::send`].
+    pub fn write(&mut self, frame: Frame) -> io::Result<()> {
         let message = match frame {
             Frame::Text(text) => Message::text(text),
             Frame::Binary(bytes) => Message::binary(bytes),
         };
-        self.socket.send(message).map_err(|error| io::Error::other(error.to_string()))
+        self.socket.write(message).map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// Sends what was written.
+    ///
+    /// # Errors
+    /// As [`Outgoing::send`].
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush().map_err(|error| io::Error::other(error.to_string()))
     }
 }
 

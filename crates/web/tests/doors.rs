@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::error::Error;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -34,12 +35,12 @@ fn get(host: &str, target: &str, headers: &str) -> String {
     answer
 }
 
-fn open(host: &str, token: &str, origin: &str) -> Result<WebSocket<TcpStream>, String> {
+fn open(host: &str, token: &str, origin: &str) -> Result<WebSocket<TcpStream>, Box<dyn Error>> {
     let mut request = format!("ws://{host}/socket?token={token}").into_client_request().unwrap();
     request.headers_mut().insert("Origin", origin.parse().unwrap());
     let stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(LONG)).unwrap();
-    tungstenite::client(request, stream).map(|(socket, _)| socket).map_err(|error| error.to_string())
+    Ok(tungstenite::client(request, stream)?.0)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use noctule_record::check::Times;
 use noctule_record::file::{self, FileError, Record};
 
-use crate::trial::Outcome;
+use crate::trial::{Outcome, TrialError};
 
 /// The samples of a topic, over all files.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(crate) fn judge(
     ended_ns: u64,
     matched_ns: Option<u64>,
     keep: Option<(&Path, u64)>,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, TrialError> {
     let files = files(folder)?;
     let mut topics: BTreeMap<String, Seen> = BTreeMap::new();
     let mut last_log_ns = None;
@@ -39,17 +39,17 @@ pub(crate) fn judge(
         match result {
             Ok(()) => {}
             Err(FileError::Cut) if is_last => {}
-            Err(error) => return Err(format!("{}: {error}", path.display())),
+            Err(cause) => return Err(TrialError::File { path: path.clone(), cause }),
         }
         if let Some((folder, number)) = keep {
             let here = |name: &str, seen: &Seen| seen.messages - before.get(name).copied().unwrap_or(0);
             let counts: BTreeMap<&String, u64> =
                 topics.iter().map(|(name, seen)| (name, here(name, seen))).collect();
             let name = format!("{number}_{index}");
-            let json = serde_json::to_string(&counts).map_err(|error| error.to_string())?;
+            let json = serde_json::to_string(&counts)?;
             let copied = std::fs::copy(path, folder.join(format!("{name}.mcap")));
             let written = copied.and_then(|_| std::fs::write(folder.join(format!("{name}.json")), json));
-            written.map_err(|error| error.to_string())?;
+            written?;
         }
     }
     let since_ns = last_log_ns.max(matched_ns);
@@ -61,8 +61,8 @@ pub(crate) fn judge(
 }
 
 /// In the order in which they were written: `a.mcap`, `a.1.mcap` …
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let listed = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+fn files(folder: &Path) -> Result<Vec<PathBuf>, TrialError> {
+    let listed = std::fs::read_dir(folder)?;
     let paths = listed.flatten().map(|entry| entry.path());
     let mut paths: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|end| end == "mcap")).collect();

@@ -24,12 +24,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trial::{Outcome, Plan};
+use trial::{Outcome, Plan, TrialError};
 
 /// A trial is kept for other readers this often.
 const KEEP_EVERY: u64 = 10;
 /// A trial and what it has shown.
-type Numbered = (u64, Result<Outcome, String>);
+type Numbered = (u64, Result<Outcome, TrialError>);
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if report(&outcomes) { Ok(()) } else { Err("not every file is as it should be".into()) }
 }
 
-fn run(arguments: &Arguments, plan: &Plan) -> Result<Outcome, String> {
+fn run(arguments: &Arguments, plan: &Plan) -> Result<Outcome, TrialError> {
     let keep = arguments.keep.as_ref().filter(|_| plan.number.is_multiple_of(KEEP_EVERY));
     if arguments.is_power {
         power::run(&arguments.program, plan, keep)

@@ -6,16 +6,16 @@ use std::process::Command;
 use noctule_sys::clock::now_ns;
 
 use crate::judge;
-use crate::trial::{Outcome, Plan, Trial, wall_ns};
+use crate::trial::{Outcome, Plan, Trial, TrialError, wall_ns};
 
 /// Small, so that the copy takes little time.
 const IMAGE_MIB: u32 = 40;
 
 /// Runs a trial that ends by a cut.
-pub(crate) fn run(program: &Path, plan: &Plan, keep: Option<&PathBuf>) -> Result<Outcome, String> {
+pub(crate) fn run(program: &Path, plan: &Plan, keep: Option<&PathBuf>) -> Result<Outcome, TrialError> {
     let at = |name: &str| plan.folder.join(name).display().to_string();
     for folder in ["disk", "after"] {
-        std::fs::create_dir_all(at(folder)).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(at(folder))?;
     }
     shell(&format!(
         "truncate -s {IMAGE_MIB}M {0} && mkfs.ext4 -q {0} && mount -o loop {0} {1}",
@@ -34,7 +34,7 @@ pub(crate) fn run(program: &Path, plan: &Plan, keep: Option<&PathBuf>) -> Result
 }
 
 /// When the power was cut, and when the recorder was first matched.
-fn cut(program: &Path, plan: &Plan) -> Result<(u64, Option<u64>), String> {
+fn cut(program: &Path, plan: &Plan) -> Result<(u64, Option<u64>), TrialError> {
     let start_ns = now_ns();
     let mut trial = Trial::start(program, plan, &plan.folder.join("disk/a.mcap"))?;
     trial.publish_until(start_ns + plan.end_ns)?;
@@ -47,8 +47,11 @@ fn cut(program: &Path, plan: &Plan) -> Result<(u64, Option<u64>), String> {
     copied.map(|()| (ended_ns, matched_ns))
 }
 
-fn shell(line: &str) -> Result<(), String> {
-    let output = Command::new("sh").args(["-c", line]).output().map_err(|error| error.to_string())?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(format!("{line}: {errors}")) }
+fn shell(line: &str) -> Result<(), TrialError> {
+    let output = Command::new("sh").args(["-c", line]).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(TrialError::Shell { line: line.to_owned(), errors })
 }

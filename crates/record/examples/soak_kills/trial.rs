@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use noctule::{Node, Publisher};
+use noctule::{Node, NodeError, PublishError, Publisher};
+use noctule_record::file::FileError;
 use noctule_sys::clock::{now_ns, realtime_ns, sleep_until};
 
 use crate::judge;
@@ -68,6 +69,25 @@ pub(crate) struct Outcome {
     pub(crate) lost_ns: Option<u64>,
 }
 
+/// Why a trial shows nothing, or a file that is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrialError {
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    #[error(transparent)]
+    Counts(#[from] serde_json::Error),
+    #[error("{program}: {cause}")]
+    Start { program: PathBuf, cause: std::io::Error },
+    #[error("{line}: {errors}")]
+    Shell { line: String, errors: String },
+    #[error("{path}: {cause}")]
+    File { path: PathBuf, cause: FileError },
+}
+
 /// A recorder that runs beside its publishers.
 pub(crate) struct Trial {
     small: Publisher,
@@ -82,16 +102,10 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    pub(crate) fn start(program: &Path, plan: &Plan, file: &Path) -> Result<Trial, String> {
-        let sentence = |error: &dyn std::fmt::Display| error.to_string();
-        let node =
-            Node::builder("talker").domain(plan.domain).keep_notices().open().map_err(|e| sentence(&e))?;
+    pub(crate) fn start(program: &Path, plan: &Plan, file: &Path) -> Result<Trial, TrialError> {
+        let node = Node::builder("talker").domain(plan.domain).keep_notices().open()?;
         let open = |topic: &str, bytes: usize| {
-            node.publisher(topic)
-                .keep_last(64)
-                .payload_bytes_max(bytes as u32)
-                .open()
-                .map_err(|e| sentence(&e))
+            node.publisher(topic).keep_last(64).payload_bytes_max(bytes as u32).open()
         };
         let (small, large) = (open("/small", SMALL_BYTES)?, open("/large", plan.large_bytes)?);
         let domain = plan.domain.to_string();
@@ -103,13 +117,13 @@ impl Trial {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|e| format!("{}: {e}", program.display()))?;
+            .map_err(|cause| TrialError::Start { program: program.to_owned(), cause })?;
         let large_bytes = plan.large_bytes;
         Ok(Trial { small, large, _node: node, recorder, large_bytes, published: 0, matched_ns: None })
     }
 
     /// Publishes until `end_ns` of the monotonic clock.
-    pub(crate) fn publish_until(&mut self, end_ns: i64) -> Result<(), String> {
+    pub(crate) fn publish_until(&mut self, end_ns: i64) -> Result<(), TrialError> {
         let mut due_ns = now_ns();
         let (mut small, mut large) = ([0; SMALL_BYTES], vec![0; self.large_bytes]);
         while due_ns < end_ns {
@@ -120,10 +134,10 @@ impl Trial {
                 self.matched_ns = Some(wall_ns());
             }
             small[..8].copy_from_slice(&self.published.to_le_bytes());
-            self.small.publish(&small).map_err(|error| error.to_string())?;
+            self.small.publish(&small)?;
             if self.published.is_multiple_of(LARGE_EVERY) {
                 large[..8].copy_from_slice(&(self.published / LARGE_EVERY).to_le_bytes());
-                self.large.publish(&large).map_err(|error| error.to_string())?;
+                self.large.publish(&large)?;
             }
             self.published += 1;
         }
@@ -149,8 +163,8 @@ pub(crate) fn wall_ns() -> u64 {
 }
 
 /// Runs a trial that ends by a kill.
-pub(crate) fn run(program: &Path, plan: &Plan, keep: Option<&PathBuf>) -> Result<Outcome, String> {
-    std::fs::create_dir_all(&plan.folder).map_err(|error| error.to_string())?;
+pub(crate) fn run(program: &Path, plan: &Plan, keep: Option<&PathBuf>) -> Result<Outcome, TrialError> {
+    std::fs::create_dir_all(&plan.folder)?;
     let start_ns = now_ns();
     let mut trial = Trial::start(program, plan, &plan.folder.join("a.mcap"))?;
     trial.publish_until(start_ns + plan.end_ns)?;

@@ -9,7 +9,7 @@ use noctule::{Endpoint, Node, NodeError, Sample, SampleInfo, Subscriber, Subscri
 use noctule_codegen::cdr::Tree;
 use noctule_timebase::{Instant, Span};
 
-use crate::figures::{Figures, FrameAges};
+use crate::figures::{Figures, FrameAges, deadlines_in};
 use crate::sample::{ShownSample, ms};
 use crate::types::{Types, json_tree, number_at};
 
@@ -301,9 +301,8 @@ impl Inner {
         }
         if let Some(deadline) = self.deadline.filter(|deadline| *deadline > Span::ZERO) {
             let gap = self.last.map_or(Span::ZERO, |last| info.receive_time - last);
-            let without = (gap.ns() - 1).max(0) / deadline.ns();
             let is_late = age.is_some_and(|age| age.span > deadline);
-            self.deadline_missed += without as u64 + u64::from(is_late);
+            self.deadline_missed += deadlines_in(gap.ns(), deadline.ns()) + u64::from(is_late);
         }
         self.last = Some(info.receive_time);
         self.newest = Some(*info);

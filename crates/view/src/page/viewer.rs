@@ -253,7 +253,7 @@ fn described(
             match content::message(kind, &sample.bytes, head.clone()) {
                 Ok(payload) => payload,
                 Err(why) => {
-                    head["why"] = json!(why);
+                    head["why"] = json!(why.to_string());
                     Payload::Text(head.to_string().into())
                 }
             }

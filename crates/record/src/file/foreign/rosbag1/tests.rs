@@ -88,7 +88,7 @@ fn bags_are_read_in_each_compression() {
 fn what_is_damaged_is_refused_with_a_sentence() {
     let read = |file: &[u8]| contents(file).1.map_err(|error| error.to_string());
     assert!(read(b"#ROSBAG V1.2\nx").unwrap_err().contains("rosbag migrate"));
-    assert!(read(b"SQLite format 3\0").unwrap_err().contains("ros2 bag convert"));
+    assert!(read(b"SQLite format 3\0").unwrap_err().contains("by its path"));
     let begun = |rest: &[u8]| [&b"#ROSBAG V2.0\n"[..], rest].concat();
     assert!(read(&begun(&message(9, 1, b""))).unwrap_err().contains("connection 9"));
     assert!(read(&begun(&chunk("snappy", b""))).unwrap_err().contains("snappy"));

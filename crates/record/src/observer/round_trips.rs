@@ -2,7 +2,7 @@
 //! question a node every two seconds, from a thread of its own.
 //!
 //! The library compares clocks only with nodes that it receives from itself; what a sibling on this host hands on needs no clock of its
-//! own here. So the view keeps an estimator for each node and feeds it with its pings.
+//! own here. So a looker keeps an estimator for each node and feeds it with its pings.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
