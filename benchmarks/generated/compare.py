@@ -65,11 +65,17 @@ with tempfile.TemporaryDirectory() as folder:
     (folder / "one.cpp").write_text('#include "ten_msgs.hpp"\n')
     timed("g++ -fsyntax-only of one type of ten fields", lambda: run("g++", "-std=c++17", "-fsyntax-only", *include, f"-I{folder / 'ten/cpp'}", folder / "one.cpp"))
     if shutil.which("arm-none-eabi-gcc"):
+        # A second type shows what each further one takes, and what all share.
+        (ten / "Other.msg").write_text((ten / "Ten.msg").read_text())
+        run(PROGRAM, folder / "topics.toml", "--out", folder / "two")
+        (ten / "Other.msg").unlink()
         words = ["-std=c99", "-mcpu=cortex-m3", "-mthumb", "-Os", "-ffunction-sections", "-c", *include]
-        run("arm-none-eabi-gcc", *words, folder / "ten/c/ten_msgs.c", "-o", folder / "ten.o")
+        run("arm-none-eabi-gcc", *words, folder / "two/c/ten_msgs.c", "-o", folder / "ten.o")
         symbols = subprocess.run(["arm-none-eabi-nm", "--size-sort", "-S", folder / "ten.o"], check=True, capture_output=True, text=True)
         sizes = {line.split()[3]: int(line.split()[1], 16) for line in symbols.stdout.splitlines()}
-        print(f"Cortex-M3 -Os, a type of ten fields: {sum(sizes.values())} B in all: {sizes}")
+        own = {name: size for name, size in sizes.items() if name.startswith("ten_msgs_Ten_")}
+        shared = {name: size for name, size in sizes.items() if name.startswith("noctule_")}
+        print(f"Cortex-M3 -Os, a type of ten fields: {sum(own.values())} B: {own}; once for all types {sum(shared.values())} B: {shared}")
 
     from rosidl_adapter.msg import convert_msg_to_idl
     from rosidl_parser.definition import IdlLocator
@@ -86,7 +92,7 @@ with tempfile.TemporaryDirectory() as folder:
     def idlc():
         failed = 0
         for path in FILES:
-            words = ["idlc", "-l", "c", "-I", folder / "idl", "-o", folder / "c", idl / f"{path.stem}.idl"]
+            words = ["idlc", "-l", "c", "-I", folder / "idl", "-b", folder / "idl", "-o", folder / "c", idl / f"{path.stem}.idl"]
             failed += subprocess.run([str(word) for word in words], capture_output=True).returncode != 0
         print(f"idlc refuses {failed} of {len(FILES)} files")
 

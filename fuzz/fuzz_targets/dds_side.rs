@@ -10,7 +10,7 @@ use noctule_dds::rules::Rules;
 use noctule_dds::services::message;
 use noctule_dds::services::plan::plan_services;
 use noctule_discovery::EndpointId;
-use noctule_gateway::names::{bus_topic, bus_type};
+use noctule_bridge::names::{bus_topic, bus_type};
 use noctule_timebase::Span;
 
 /// Takes the input apart; zeros when it is at its end.

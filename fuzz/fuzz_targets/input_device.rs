@@ -2,12 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use noctule_teleop::master::device::{Decoder, DeviceKind};
+use noctule_teleop::master::device::{Decoder, DeviceKind, Scale};
 use noctule_teleop::master::trajectory::Trajectory;
 
 fuzz_target!(|bytes: &[u8]| {
-    for kind in [DeviceKind::Mouse, DeviceKind::Touchpad { counts_per_mm: 12.0 }, DeviceKind::Gamepad] {
-        let mut decoder = Decoder::new(kind);
+    for kind in [DeviceKind::Mouse, DeviceKind::Touchpad { counts_per_mm: Some(12.0) }, DeviceKind::Gamepad] {
+        let Ok(scale) = Scale::new(kind, |_| None) else { continue };
+        let mut decoder = Decoder::new(kind, scale);
         for part in bytes.chunks(31) {
             decoder.handle_bytes(part);
             decoder.handle_time(part.len() as i64);

@@ -3,13 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use noctule_netsim::link::{Entry, Link, LinkSpec, Recording, no_recordings};
+use noctule_netsim::link::{Entry, Link, LinkSpec, Recording, ReplayError, no_recordings};
 use noctule_timebase::{Instant, Span};
 
 fuzz_target!(|text: &str| {
     let mut recorded = |_: &str| {
         let entries = vec![Entry { at: Span::ZERO, delay: Some(Span::from_ms(3)) }];
-        Recording::new(entries).map_err(|error| error.to_string())
+        Recording::new(entries).map_err(ReplayError::unreadable)
     };
     let _ = LinkSpec::parse_toml(text, &mut no_recordings);
     let Ok(spec) = LinkSpec::parse(text, &mut recorded) else { return };

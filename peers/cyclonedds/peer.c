@@ -18,7 +18,7 @@
  * under these very names, so that CDR is the message and nothing else, as a board publishes it. */
 #include "../harness/noctule_peer.h"
 
-#include "message.h"
+#include "bench_msgs.h"
 #include <dds/dds.h>
 #include <dds/version.h>
 
@@ -115,7 +115,7 @@ static dds_entity_t topic_of(struct noctule_node *node, const char *name) {
     dds.named = given != NULL;
     if (given) return named_topic(node, given);
     snprintf(full, sizeof full, "%s/%s", node->session, name);
-    return dds_create_topic(dds.participant, &Message_desc, full, NULL, NULL);
+    return dds_create_topic(dds.participant, &bench_msgs_msg_dds__Message__desc, full, NULL, NULL);
 }
 
 static int cyclone_open(struct noctule_node *node) {
@@ -153,7 +153,7 @@ static int cyclone_connect(struct noctule_node *node) {
 }
 
 static int cyclone_send(struct noctule_node *node, const void *message, size_t length) {
-    Message sample;
+    bench_msgs_msg_dds__Message_ sample;
     sample.bytes._maximum = sample.bytes._length = (uint32_t)length;
     sample.bytes._buffer = (uint8_t *)message; /* only read */
     sample.bytes._release = false;
@@ -171,7 +171,7 @@ static int cyclone_try_receive(struct noctule_node *node) {
     int delivered = 0;
     for (int i = 0; i < taken; i++) {
         if (!information[i].valid_data) continue; /* only news about the writer */
-        const Message *sample = (const Message *)samples[i];
+        const bench_msgs_msg_dds__Message_ *sample = (const bench_msgs_msg_dds__Message_ *)samples[i];
         if (dds.named) noctule_deliver(node, samples[i], node->payload_bytes);
         else noctule_deliver(node, sample->bytes._buffer, sample->bytes._length);
         delivered++;

@@ -1,7 +1,9 @@
 // Fast DDS under test: RTPS over UDP, over its shared-memory transport, or through data-sharing with loans.
 //
 // The type is an array of octets as long as the payload, written by hand: what IDL calls `octet bytes[N]`. It is plain
-// and bounded, which loans and data-sharing need, and lets a reader look into the received buffer without a copy.
+// and bounded, which loans and data-sharing need, and lets a reader look into the received buffer without a copy. It is not
+// generated, as the one of peers/cyclonedds is: N is an argument of the run, which no definition can hold, and a sequence of
+// octets, whose length may vary, is not plain. Debian has no fastddsgen, either.
 //
 // On a loopback address discovery is unicast to 127.0.0.1; on another address it is multicast on that interface. With
 // the link shm there is no socket at all. After a kill, files named fastrtps_* and fast_datasharing_* stay in /dev/shm;

@@ -36,7 +36,8 @@ constexpr uint32_t PORT = 17900;
 
 struct State { unsigned char bytes[STATE_BYTES]; };
 
-/// `octet bytes[80]`.
+/// `octet bytes[80]`: the bytes of docs/spec/swarm-state.md as they are, without a field that DDS could know. Not generated,
+/// so that every middleware carries the same 80 bytes, and those that know no types do, too.
 class StateType : public fdds::TopicDataType {
 public:
     StateType() {

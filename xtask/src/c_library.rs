@@ -20,6 +20,8 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     for name in [
         "noctule.h",
         "noctule.hpp",
+        "action.h",
+        "action.hpp",
         "parameter.hpp",
         "request.hpp",
         "sample.hpp",
@@ -74,15 +76,28 @@ pub fn test() -> Result<(), String> {
     let whole = format!("{} prefix/lib/libnoctule.a -lpthread -ldl -lm", package("--cflags"));
     let (c, cpp) = ("gcc -std=c99", "g++ -std=c++17");
     for (compiler, source, library, program) in [
-        (c, "c", &shared, "library_c"),
-        (c, "c", &whole, "library_c_static"),
-        (cpp, "cpp", &shared, "library_cpp"),
+        (c, "library.c", &shared, "library_c"),
+        (c, "library.c", &whole, "library_c_static"),
+        (c, "action.c", &shared, "action_c"),
+        (cpp, "library.cpp", &shared, "library_cpp"),
     ] {
         for (sanitizer, suffix) in [("", ""), ("-fsanitize=address,undefined", "_sanitized")] {
-            let source = format!("../../c/tests/library.{source}");
+            let source = format!("../../c/tests/{source}");
             run(&format!("{compiler} {WARNINGS} {sanitizer} {source} {library} -o {program}{suffix}"))?;
             run(&format!("timeout 60 ./{program}{suffix} $((1000 + $$ % 4000))"))?;
         }
+    }
+    for (compiler, source, program) in
+        [(c, "keep_all.c", "keep_all_c"), (cpp, "keep_all.cpp", "keep_all_cpp")]
+    {
+        run(&format!("{compiler} {WARNINGS} ../../c/tests/{source} {shared} -o {program}"))?;
+    }
+    // Between two hosts; where there cannot be any, the script says so and ends with 77.
+    for writer in ["keep_all_c $domain write", "keep_all_cpp $domain"] {
+        run(&format!(
+            "domain=$((1000 + $$ % 4000)); \
+             ../../c/tests/two_hosts.sh 5 \"./{writer}\" \"./keep_all_c $domain read\" || [ $? = 77 ]"
+        ))?;
     }
     Ok(())
 }

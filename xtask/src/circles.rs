@@ -20,13 +20,10 @@ const TESTS: &str = "tests";
 
 /// Circles that are not broken yet: crate, and the modules in the order of the alphabet. An entry without its circle is a
 /// fault, so that the list only shrinks.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("noctule", &["node", "publisher", "subscriber"]),
-    (
-        "noctule",
-        &["node::audience", "node::groups", "node::outbox", "node::seats", "node::send", "node::state"],
-    ),
-];
+const KNOWN: &[(&str, &[&str])] = &[(
+    "noctule",
+    &["node::audience", "node::groups", "node::outbox", "node::seats", "node::send", "node::state"],
+)];
 
 /// What one file of a crate says.
 #[derive(Default)]

@@ -7,8 +7,10 @@ mod browser;
 mod c_library;
 mod circles;
 mod dds;
+mod error_types;
 mod evidence;
 mod examples;
+mod excerpt;
 mod fuzz;
 mod generated;
 mod link_map;
@@ -21,6 +23,7 @@ mod setup;
 mod shell;
 mod steps;
 mod tidy;
+mod zenoh;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -84,6 +87,11 @@ enum Command {
         /// Build those of Debian packages and run the conformance test on them
         #[arg(long, conflicts_with = "names")]
         smoke: bool,
+    },
+    /// Build a bridge to another network, with optimizations: some minutes
+    Bridge {
+        /// `zenoh` or `dds`
+        name: String,
     },
     /// Replay random simulated runs of a core from their seeds; a failure prints the seed to give here
     Sim {
@@ -194,6 +202,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::run(),
         Command::Peers { smoke: true, .. } => peers::smoke(),
         Command::Peers { names, .. } => peers::build(&names),
+        Command::Bridge { name } => zenoh::build(&name),
         Command::Sim { core, seed, count, trace } => steps::sim(&core, seed, count, trace.as_deref()),
         Command::Sweep { core, seed, cells, out, redraw, .. } if core == "prrt" => {
             link_map::run(&link_map::Request { seed, cells, out, redraw })

@@ -26,6 +26,8 @@ const CORES: [(&str, &str); 3] = [
 const CROSS: &str = "arm-none-eabi-gcc -Os -ffp-contract=off -ffunction-sections -fdata-sections";
 const LINK: &str = "--specs=nano.specs -nostartfiles -Wl,--gc-sections";
 const BARE: &str = "-std=gnu99 -mcpu=cortex-m3 -mthumb -Wall -Wextra -Werror -T c/ports/mps2_an385/mps2.ld c/ports/mps2_an385/*.c";
+/// The application of the examples, its report, and the client.
+const BOARD: &str = "c/examples/board.c c/generated/c/noctule_msgs.c c/noctule_client.c -Ic";
 const QEMU: &str = "qemu-system-arm -M mps2-an385 -display none -monitor none";
 
 /// Everything, in the order of the module's head.
@@ -100,7 +102,7 @@ fn sizes() -> Result<(), String> {
     for (core, flags) in CORES {
         let strict = format!("{CROSS} {flags} -std=c99 {WARNINGS}");
         shell::run(&format!(
-            "{strict} -fcallgraph-info=su -c c/noctule_client.c -o {FOLDER}/client.o && {strict} -Ic/tests/freertos -c c/ports/freertos/noctule_freertos.c -o {FOLDER}/freertos.o"
+            "{strict} -fcallgraph-info=su -c c/noctule_client.c -o {FOLDER}/client.o && {strict} -Ic -Ic/tests/freertos -c c/ports/freertos/noctule_freertos.c -o {FOLDER}/freertos.o"
         ))?;
         let code = |more: &str| {
             let line = format!(
@@ -113,6 +115,9 @@ fn sizes() -> Result<(), String> {
                 "printf '$((16#%s))' $(arm-none-eabi-nm -S {FOLDER}/size.elf | awk '$4 == \"{name}\" {{ print $2 }}') | sed 's/.*/echo &/' | bash"
             ))
         };
+        let generated = format!(
+            "{strict} -Ic -c c/generated/c/noctule_msgs.c -o {FOLDER}/generated.o && arm-none-eabi-size -A {FOLDER}/generated.o | awk '/^.text.noctule_msgs_TaskStatistics_(write|read|encode|decode) / {{ sum += $2 }} END {{ print sum }}'"
+        );
         let client_code = code("")?;
         let graph = fs::read_to_string(shell::root().join(FOLDER).join("client.ci"))
             .map_err(|e| format!("{FOLDER}/client.ci: {e}"))?;
@@ -122,6 +127,7 @@ fn sizes() -> Result<(), String> {
             ("client_state", state("client")?),
             ("bounded_state", state("bounded")?),
             ("stack", deepest_stack(&graph)?),
+            ("generated_code", number(&generated)?),
         ];
         for (what, bytes) in measured {
             let limit = budget
@@ -244,8 +250,7 @@ fn require(holds: bool, what: &str) -> Result<(), String> {
 
 /// The board on this machine, on a line with noise that is cut twice.
 fn board_on_pty() -> Result<(), String> {
-    let sources =
-        "c/examples/board_posix.c c/examples/board.c c/ports/posix/noctule_posix.c c/noctule_client.c";
+    let sources = format!("c/examples/board_posix.c {BOARD} c/ports/posix/noctule_posix.c");
     let sanitize = "-fsanitize=address,undefined -fno-sanitize-recover=all";
     shell::run(&format!("gcc -std=c99 {WARNINGS} -O1 {sanitize} {sources} -o {FOLDER}/board"))?;
     board_on_noisy_line(10, 1000, 2)
@@ -258,10 +263,9 @@ pub fn soak(seconds: u32, unplugs: u32, is_release: bool) -> Result<(), String> 
     fs::create_dir_all(shell::root().join(FOLDER)).map_err(|e| format!("cannot make {FOLDER}: {e}"))?;
     // So long after this program's last sample the board goes on.
     let board_seconds = seconds + 6;
-    let sources =
-        "c/examples/board_posix.c c/examples/board.c c/ports/posix/noctule_posix.c c/noctule_client.c";
+    let sources = format!("c/examples/board_posix.c {BOARD} c/ports/posix/noctule_posix.c");
     shell::run(&format!("gcc -std=c99 {WARNINGS} -O2 {sources} -o {FOLDER}/board_line"))?;
-    let sources = "c/examples/board_mps2.c c/examples/board.c c/noctule_client.c";
+    let sources = format!("c/examples/board_mps2.c {BOARD}");
     let program = format!("{FOLDER}/board_line.elf");
     shell::run(&format!("{CROSS} {BARE} {LINK} -DSECONDS={board_seconds} {sources} -o {program}"))?;
     let heap =
@@ -320,7 +324,7 @@ fn board_on_noisy_line(seconds: u32, noise: u32, unplugs: u32) -> Result<(), Str
 /// The board on a Cortex-M3 in QEMU, its UART on a pty.
 fn board_in_qemu() -> Result<(), String> {
     let program = format!("{FOLDER}/board.elf");
-    let sources = "c/examples/board_mps2.c c/examples/board.c c/noctule_client.c";
+    let sources = format!("c/examples/board_mps2.c {BOARD}");
     shell::run(&format!("{CROSS} {BARE} {LINK} {sources} -o {program}"))?;
     let line = format!("{FOLDER}/qemu_tty_{}", std::process::id());
     let (_agent, agent_says) = start_agent(&format!("serial {line} 8 50 100 1 deaf"))?;

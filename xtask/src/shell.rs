@@ -1,7 +1,15 @@
 //! Running other programs, said aloud.
 
+use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::excerpt::Excerpt;
+
+/// How long after a command's end its output may still come; what it left running in the background keeps the pipe open.
+const OUTPUT_AFTER_THE_END: Duration = Duration::from_secs(1);
 
 /// The checkout's root.
 pub fn root() -> PathBuf {
@@ -14,11 +22,39 @@ pub fn run(line: &str) -> Result<(), String> {
     run_in(&root(), line)
 }
 
-/// As [`run`], in another directory.
+/// As [`run`], in another directory. Where the output goes to a log, the error repeats what of it tells the cause.
 pub fn run_in(directory: &Path, line: &str) -> Result<(), String> {
     println!("$ {line}");
-    let status = shell(directory, line).status().map_err(|e| format!("cannot start `{line}`: {e}"))?;
-    if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
+    let cannot = |error: std::io::Error| format!("cannot start `{line}`: {error}");
+    let mut command = shell(directory, line);
+    let (status, excerpt) = if std::io::stdout().is_terminal() {
+        (command.status().map_err(cannot)?, String::new())
+    } else {
+        let (reader, writer) = std::io::pipe().map_err(cannot)?;
+        command.stdout(writer.try_clone().map_err(cannot)?).stderr(writer);
+        let mut child = command.spawn().map_err(cannot)?;
+        // The command holds this process's ends of the pipe.
+        drop(command);
+        let lines = pass_on(reader);
+        let status = child.wait().map_err(cannot)?;
+        (status, lines.recv_timeout(OUTPUT_AFTER_THE_END).unwrap_or_default())
+    };
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status}){excerpt}")) }
+}
+
+/// Prints what comes out of the pipe, and sends the excerpt of it at its end.
+fn pass_on(reader: PipeReader) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut excerpt = Excerpt::default();
+        for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            excerpt.handle_line(&line);
+        }
+        let _ = sender.send(excerpt.text());
+    });
+    receiver
 }
 
 /// Runs quietly and returns standard output, or `None` if it failed.

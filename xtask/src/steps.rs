@@ -4,8 +4,11 @@ use std::path::Path;
 
 use crate::{
     arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python,
-    readers, readme, setup, shell, tidy,
+    readers, readme, setup, shell, tidy, zenoh,
 };
+
+/// The run that repeats a step which failed, since nobody stands beside it to do so.
+const CI: &str = "ci";
 
 type Step = (&'static str, fn() -> Result<(), String>);
 
@@ -39,6 +42,7 @@ const TEST: &[Step] = &[
     }),
     ("foreign autopilot", autopilot::run),
     ("dds", dds::test),
+    ("zenoh", zenoh::test),
     ("README", readme::run),
     ("report of README", browser::of_readme),
 ];
@@ -78,7 +82,7 @@ pub fn test(only: Option<&str>) -> Result<(), String> {
 /// What CI calls.
 pub fn ci() -> Result<(), String> {
     // The fast tests are part of all tests.
-    run("ci", &[&CHECK[..CHECK.len() - 1], TEST])
+    run(CI, &[&CHECK[..CHECK.len() - 1], TEST])
 }
 
 /// Runs a core's random simulation from `count` seeds, `first` the first.
@@ -192,30 +196,54 @@ fn sanitizer(name: &str) -> Result<(), String> {
     ))
 }
 
+/// Runs a step and notes how long it took.
+fn run_step((step, work): &Step, times_s: &mut Vec<(f64, &'static str)>) -> Result<(), String> {
+    println!("── {step} ──");
+    let start = std::time::Instant::now();
+    let result = work();
+    let seconds = start.elapsed().as_secs_f64();
+    match &result {
+        Ok(()) => println!("── {step}: ok in {seconds:.0} s"),
+        Err(error) => println!("── {step}: FAILED: {}", error.lines().next().unwrap_or_default()),
+    }
+    times_s.push((seconds, *step));
+    result
+}
+
 /// Runs all steps even if one fails, so that one CI run shows all that is wrong.
 fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
-    let mut failures = Vec::new();
+    let mut failures: Vec<(&Step, String)> = Vec::new();
     let mut passed = 0;
     let mut times_s = Vec::new();
-    for (step, work) in lists.iter().copied().flatten() {
-        println!("── {step} ──");
-        let start = std::time::Instant::now();
-        match work() {
-            Ok(()) => {
-                passed += 1;
-                println!("── {step}: ok in {:.0} s", start.elapsed().as_secs_f64());
-            }
-            Err(error) => {
-                println!("── {step}: FAILED: {error}");
-                failures.push(*step);
-            }
+    for step in lists.iter().copied().flatten() {
+        match run_step(step, &mut times_s) {
+            Ok(()) => passed += 1,
+            Err(error) => failures.push((step, error)),
         }
-        times_s.push((start.elapsed().as_secs_f64(), *step));
+    }
+    // What failed for want of the processor passes a second time. It is named all the same.
+    let mut unsteady = Vec::new();
+    failures.retain(|(step, error)| {
+        if name != CI {
+            return true;
+        }
+        println!("── {} failed, and runs once more: {error}", step.0);
+        let is_unsteady = run_step(step, &mut times_s).is_ok();
+        if is_unsteady {
+            unsteady.push(format!("{}: {error}", step.0));
+        }
+        !is_unsteady
+    });
+    passed += unsteady.len();
+    if !unsteady.is_empty() {
+        println!("{name}: unsteady, passed the second time only:\n{}", unsteady.join("\n"));
     }
     times_s.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let longest: Vec<String> =
         times_s.iter().map(|(seconds, step)| format!("{step} {seconds:.0} s")).collect();
     println!("{name}: by length: {}", longest.join(", "));
     println!("{name}: {passed} passed, {} failed", failures.len());
-    if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
+    // Once more at the end, where a reader of a long log begins.
+    let failures: Vec<String> = failures.iter().map(|(step, error)| format!("{}: {error}", step.0)).collect();
+    if failures.is_empty() { Ok(()) } else { Err(format!("failed:\n{}", failures.join("\n"))) }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{circles, evidence, shell};
+use crate::{circles, error_types, evidence, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -33,9 +33,27 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shm-ring", &["sys"]),
     ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
     ("board", &["timebase", "time-sync"]),
-    ("gateway", &["timebase", "time-sync", "framing", "xrce", "formats", "sys", "local-clock", "noctule"]),
-    // For discovery's words, the gateway's names of topics and types, and ROS 2's hash of a type.
-    ("dds", &["timebase", "time-sync", "discovery", "sys", "noctule", "gateway", "codegen"]),
+    // For ROS 2's hash of a type.
+    ("bridge", &["timebase", "time-sync", "sys", "noctule", "codegen"]),
+    // For discovery's names of topics and types in DDS.
+    (
+        "gateway",
+        &[
+            "timebase",
+            "time-sync",
+            "discovery",
+            "framing",
+            "xrce",
+            "formats",
+            "sys",
+            "local-clock",
+            "noctule",
+            "bridge",
+        ],
+    ),
+    // For discovery's words.
+    ("dds", &["timebase", "time-sync", "discovery", "noctule", "bridge"]),
+    ("ros-zenoh", &["timebase", "time-sync", "discovery", "noctule", "bridge"]),
     (
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],
@@ -174,6 +192,7 @@ pub fn run() -> Result<(), String> {
         size(file, &text, &mut faults);
         name(file, &mut faults);
         leftovers(file, &text, &mut faults);
+        error_types::check(file, &text, &mut faults);
         words(file, &text, &replaced, &mut faults);
         if file.extension().is_some_and(|extension| extension == "md") {
             links(file, &text, &mut faults);

@@ -3,13 +3,14 @@
 //! Whoever judges here knows the truth: when a command was really made, which one was spoiled, and which limit the arm exceeds, computed
 //! anew from the state. One seed is a minute; `cargo xtask sim arm --count 1440` is a day.
 
+use noctule_arm::capsules::{capsules, nearest_pair};
 use noctule_arm::controller::{Command, Controller, ControllerConfig, Controlling, Mode};
 use noctule_arm::forward::flange;
 use noctule_arm::hand::Hand;
 use noctule_arm::jacobian::{jacobian, singular_values};
 use noctule_arm::profile::{Motion, ProfileLimits};
 use noctule_arm::validate::{Rule, RuleCounts, Window};
-use noctule_arm::{HOME_RAD, Rotation, Vector};
+use noctule_arm::{HOME_RAD, Joints, Rotation, Vector};
 use noctule_netsim::random::Random;
 use noctule_timebase::{Instant, Span};
 
@@ -18,6 +19,8 @@ const START: Instant<Controlling> = Instant::from_ns(1_000_000_000_000);
 const MINUTE: Span = Span::from_s(60);
 /// What a period is late by where the loop stalls.
 const STALL: Span = Span::from_ms(60);
+/// So many minutes break each of the rules.
+const SEEDS_FOR_ALL_RULES: u64 = 300;
 
 /// A command on its way: when it was really made, and when it arrives.
 struct Sent {
@@ -244,7 +247,7 @@ impl Judge {
     }
 }
 
-/// Whether the state is beyond a limit of the validator, computed anew; self-collision has its own tests.
+/// Whether the state is beyond a limit of the validator, computed anew.
 fn exceeds(controller: &Controller) -> bool {
     let (config, state) = (controller.config(), controller.state());
     let limits = &config.validator;
@@ -265,8 +268,25 @@ fn exceeds(controller: &Controller) -> bool {
         || state.velocity_rad_s.amax() > limits.velocity_rad_s
         || state.voltage_v.amax() > limits.voltage_v
         || outside > limits.window_margin_m + 1e-9
-        || position.z < limits.table_z_m - 0.05
-        || (planned && sigma() < limits.sigma_min - 1e-9)
+        || planned
+            && (sigma() < limits.sigma_min - 1e-9
+                || body_is_where_it_must_not_be(config, &state.joints_rad)
+                || off_profile_m(controller) > limits.tracking_m + 1e-9)
+}
+
+/// A part of the arm that can be is below the table, or touches another.
+fn body_is_where_it_must_not_be(config: &ControllerConfig, joints_rad: &Joints) -> bool {
+    let body = capsules(&config.geometry, joints_rad);
+    let lowest_m = body[2..].iter().map(|part| part.from_m.z.min(part.to_m.z) - part.radius_m);
+    lowest_m.fold(f64::INFINITY, f64::min) < config.validator.table_z_m - 1e-9
+        || nearest_pair(&body).2 < -1e-9
+}
+
+/// From the measured flange to the profile's, at the end of a plan.
+fn off_profile_m(controller: &Controller) -> f64 {
+    let (config, state) = (controller.config(), controller.state());
+    let wanted = flange(&config.geometry, &controller.motion().position_rad);
+    (wanted.translation.vector - flange(&config.geometry, &state.joints_rad).translation.vector).norm()
 }
 
 fn within_limits(before: &Motion, after: &Motion, what: &dyn Fn() -> String) {
@@ -286,7 +306,27 @@ fn config(random: &mut Random) -> ControllerConfig {
         config.validator.window =
             Window { lower_m: Vector::from_element(-2.0), upper_m: Vector::from_element(2.0) };
     }
+    if random.chance(0.5) {
+        narrow(random, &mut config);
+    }
     config
+}
+
+/// Limits that a healthy arm exceeds: each rule must be broken, not only those that an operator can break.
+fn narrow(random: &mut Random, config: &mut ControllerConfig) {
+    let around_home = |random: &mut Random| HOME_RAD.map(|angle| angle.abs() + random.uniform(0.02, 0.4));
+    let (position_rad, upper_rad) = (around_home(random), around_home(random));
+    let limits = &mut config.validator;
+    match random.bits() % 7 {
+        0 => limits.voltage_v = random.uniform(0.01, 0.5),
+        1 => limits.velocity_rad_s = random.uniform(0.1, 3.0),
+        2 => limits.tracking_m = random.uniform(1e-4, 3e-3),
+        3 => limits.position_rad = position_rad,
+        4 => limits.sigma_min = random.uniform(0.02, 0.23),
+        // Nothing but a gap of zero is within.
+        5 => limits.closure_m = 0.0,
+        _ => (config.selector.lower_rad, config.selector.upper_rad) = (-upper_rad, upper_rad),
+    }
 }
 
 /// A minute; returns how often each rule was broken.
@@ -361,4 +401,6 @@ fn random_minutes_pass_no_rule_in_silence() {
     }
     let of = |rule: Rule| total[rule as usize];
     assert!(of(Rule::CommandTooOld) > 0, "nothing was tried");
+    let never: Vec<Rule> = Rule::ALL.into_iter().filter(|rule| of(*rule) == 0).collect();
+    assert!(seeds < SEEDS_FOR_ALL_RULES || never.is_empty(), "never broken: {never:?}");
 }

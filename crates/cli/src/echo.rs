@@ -138,7 +138,7 @@ impl Fields {
             Err(why) => {
                 // Plain bytes need no type.
                 let is_plain = info.format.is_none() && arguments.types.paths.is_empty();
-                return self.warn((node, info), &why, is_plain);
+                return self.warn((node, info), &why.to_string(), is_plain);
             }
         };
         let elements_max = match arguments.elements {
@@ -149,7 +149,7 @@ impl Fields {
         };
         match topic_type.value(info.format, &sample.to_vec(), elements_max) {
             Ok(value) => Some(value),
-            Err(why) => self.warn((node, info), &why, false),
+            Err(why) => self.warn((node, info), &why.to_string(), false),
         }
     }
 

@@ -22,6 +22,7 @@ use noctule_netsim::serial::{Adapter, Noise, SerialSpec};
 use noctule_timebase::Span;
 use serde_json::{Value, json};
 
+use crate::argument::ArgumentError;
 use crate::stop::Stop;
 use crate::swarm::seconds;
 use crate::{Outcome, units};
@@ -388,22 +389,24 @@ fn span(duration: Duration) -> Span {
     Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
-fn time(text: &str) -> Result<Span, String> {
-    parse_time(text).ok_or_else(|| "write a number and us, ms or s, such as 30ms".into())
+fn time(text: &str) -> Result<Span, ArgumentError> {
+    parse_time(text).ok_or(ArgumentError::Duration { example: "30ms" })
 }
 
-fn noise(text: &str) -> Result<Noise, String> {
-    parse_share(text).map(Noise::of).ok_or_else(|| "write a share such as 1% or 0.01".into())
+fn noise(text: &str) -> Result<Noise, ArgumentError> {
+    parse_share(text).map(Noise::of).ok_or(ArgumentError::NoiseShare)
 }
 
-fn device(text: &str) -> Result<Device, String> {
+fn device(text: &str) -> Result<Device, ArgumentError> {
     let parts = text.rsplit_once(':').and_then(|(path, baud)| Some((path.into(), baud.parse().ok()?)));
-    parts.ok_or_else(|| format!("\"{text}\" is no device with its speed; write e.g. /dev/ttyUSB0:921600"))
+    parts.ok_or_else(|| ArgumentError::Device(text.to_owned()))
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let mut found = text
-        .to_socket_addrs()
-        .map_err(|error| format!("\"{text}\" is no address ({error}); write e.g. 127.0.0.1:8888"))?;
-    found.next().ok_or_else(|| format!("\"{text}\" has no address"))
+fn address(text: &str) -> Result<SocketAddr, ArgumentError> {
+    let mut found = text.to_socket_addrs().map_err(|cause| ArgumentError::Address {
+        text: text.to_owned(),
+        cause,
+        example: "127.0.0.1:8888",
+    })?;
+    found.next().ok_or_else(|| ArgumentError::NoAddress(text.to_owned()))
 }

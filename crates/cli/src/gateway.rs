@@ -2,6 +2,8 @@
 
 pub(crate) mod bridge;
 mod dds;
+mod process;
+mod zenoh;
 
 use std::error::Error;
 use std::net::ToSocketAddrs;
@@ -17,8 +19,11 @@ use noctule_gateway::{
 };
 use serde_json::{Value, json};
 
-use self::dds::{Dds, DdsArguments};
+use self::dds::DdsArguments;
+use self::process::BridgeProcess;
+use self::zenoh::ZenohArguments;
 use crate::Outcome;
+use crate::argument::ArgumentError;
 use crate::stop::Stop;
 use crate::swarm::seconds;
 use crate::types::TypesArguments;
@@ -30,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(clap::Args)]
 pub(crate) struct GatewayArguments {
-    /// UDP port to listen on; 8888 if no line and no --dds is named at all, 0 takes a free one; repeatable
+    /// UDP port to listen on; 8888 if no line and no --dds or --zenoh is named at all, 0 takes a free one; repeatable
     #[arg(long, value_name = "PORT")]
     udp: Vec<u16>,
     /// Serial device, with its speed if it is not 921600; repeatable
@@ -52,6 +57,8 @@ pub(crate) struct GatewayArguments {
     #[command(flatten)]
     dds: DdsArguments,
     #[command(flatten)]
+    zenoh: ZenohArguments,
+    #[command(flatten)]
     types: TypesArguments,
     /// XML file of profiles that clients refer to by name
     #[arg(long, value_name = "FILE")]
@@ -70,9 +77,11 @@ pub(crate) struct GatewayArguments {
 pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error>> {
     let stop = Stop::after(arguments.seconds)?;
     let every = arguments.every.unwrap_or(REPORT_EVERY);
-    let mut dds = Dds::start(&arguments.dds, arguments.domain, every, arguments.json)?;
-    if let (false, Some(dds)) = (has_line(arguments), &mut dds) {
-        return bridge_alone(dds, &stop, arguments.json);
+    let dds = dds::start(&arguments.dds, arguments.domain, every, arguments.json)?;
+    let zenoh = arguments.zenoh.start(arguments.domain, every, arguments.json)?;
+    let mut bridges: Vec<BridgeProcess> = dds.into_iter().chain(zenoh).collect();
+    if !has_line(arguments) && !bridges.is_empty() {
+        return bridges_alone(&mut bridges, &stop, arguments.json);
     }
     let gateway = open(arguments)?;
     if arguments.json {
@@ -88,9 +97,7 @@ pub(crate) fn run(arguments: &GatewayArguments) -> Result<Outcome, Box<dyn Error
         while let Some(notice) = gateway.poll_notice() {
             tell(&notice, arguments.json);
         }
-        if let Some(notice) = dds.as_mut().map(Dds::look_after).transpose()?.flatten() {
-            tell(&notice, arguments.json);
-        }
+        look_after(&mut bridges, arguments.json)?;
         if stop.is_due() || Instant::now() >= report_at {
             report(&gateway, arguments.json);
             report_at = Instant::now() + every;
@@ -109,12 +116,20 @@ fn tell(notice: &str, json: bool) {
     }
 }
 
-/// Without a line for boards there is nothing else to do than to look after the bridge.
-fn bridge_alone(dds: &mut Dds, stop: &Stop, json: bool) -> Result<Outcome, Box<dyn Error>> {
-    while !stop.is_due() {
-        if let Some(notice) = dds.look_after()? {
+/// Starts bridges again that have ended.
+fn look_after(bridges: &mut [BridgeProcess], json: bool) -> Result<(), Box<dyn Error>> {
+    for bridge in bridges {
+        if let Some(notice) = bridge.look_after()? {
             tell(&notice, json);
         }
+    }
+    Ok(())
+}
+
+/// Without a line for boards there is nothing else to do than to look after the bridges.
+fn bridges_alone(bridges: &mut [BridgeProcess], stop: &Stop, json: bool) -> Result<Outcome, Box<dyn Error>> {
+    while !stop.is_due() {
+        look_after(bridges, json)?;
         stop.wait_until(Instant::now() + LOOK);
     }
     Ok(Outcome::Done)
@@ -161,28 +176,30 @@ fn open(arguments: &GatewayArguments) -> Result<Gateway, Box<dyn Error>> {
 }
 
 /// `DEV[:BAUD]`, `udp:PORT` or `udp:HOST:PORT`.
-fn autopilot(text: &str) -> Result<MavlinkLine, String> {
+fn autopilot(text: &str) -> Result<MavlinkLine, ArgumentError> {
     let Some(udp) = text.strip_prefix("udp:") else {
         return device(text).map(|(path, baud)| MavlinkLine::Serial(path, baud));
     };
     if let Ok(port) = udp.parse() {
         return Ok(MavlinkLine::Listen(port));
     }
-    let mut found = udp.to_socket_addrs().map_err(|error| {
-        format!("\"{udp}\" is no address ({error}); write e.g. udp:14540 or udp:10.41.1.1:14550")
+    let mut found = udp.to_socket_addrs().map_err(|cause| ArgumentError::Address {
+        text: udp.to_owned(),
+        cause,
+        example: "udp:14540 or udp:10.41.1.1:14550",
     })?;
-    found.next().map(MavlinkLine::Connect).ok_or_else(|| format!("\"{udp}\" has no address"))
+    found.next().map(MavlinkLine::Connect).ok_or_else(|| ArgumentError::NoAddress(udp.to_owned()))
 }
 
 /// `DEV` or `DEV:BAUD`.
-fn device(text: &str) -> Result<(PathBuf, u32), String> {
+fn device(text: &str) -> Result<(PathBuf, u32), ArgumentError> {
     let Some((path, baud)) = text.rsplit_once(':') else { return Ok((text.into(), BAUD_DEFAULT)) };
     // A colon may belong to the path, as in /dev/serial/by-path.
     match baud.parse() {
-        Ok(0) => Err(format!("{path} cannot run at 0 baud; write e.g. {path}:921600")),
+        Ok(0) => Err(ArgumentError::NoBaud(path.to_owned())),
         Ok(baud) => Ok((path.into(), baud)),
         Err(_) if baud.chars().all(|digit| digit.is_ascii_digit()) => {
-            Err(format!("\"{baud}\" is no speed; write e.g. {path}:921600"))
+            Err(ArgumentError::Baud { path: path.to_owned(), baud: baud.to_owned() })
         }
         Err(_) => Ok((text.into(), BAUD_DEFAULT)),
     }
@@ -302,7 +319,7 @@ fn line_json(line: &LineStatus) -> Value {
         "received": c.received, "sent": c.sent, "malformed": c.malformed, "unknown_session": c.unknown_session,
         "over_budget": c.over_budget, "lost": c.lost, "repeated": c.repeated, "beyond": c.beyond,
         "held_back": c.held_back, "too_large": c.too_large + line.too_large, "undeliverable": c.undeliverable,
-        "replaced": c.replaced, "missed": line.missed, "answers_dropped": c.answers_dropped, "events_dropped": c.events_dropped,
+        "replaced": c.replaced, "missed": line.missed, "unanswered": line.unanswered, "answers_dropped": c.answers_dropped, "events_dropped": c.events_dropped,
         "refused_full": c.refused_full,
     })
 }

@@ -204,13 +204,19 @@ fn list_peers(json: bool) -> Result<Outcome, Box<dyn Error>> {
     Ok(Outcome::Done)
 }
 
+/// The directory of `--out` takes no file.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to {directory}: {cause}; name a writable directory with --out")]
+struct NotWritable {
+    directory: PathBuf,
+    cause: std::io::Error,
+}
+
 /// Makes the output directory and checks that a file can be written there.
-fn prepare(directory: &Path) -> Result<(), String> {
+fn prepare(directory: &Path) -> Result<(), NotWritable> {
     let probe = directory.join(".noctule-writable");
     let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&probe, b""));
-    written.map_err(|e| {
-        format!("cannot write to {}: {e}; name a writable directory with --out", directory.display())
-    })?;
+    written.map_err(|cause| NotWritable { directory: directory.to_owned(), cause })?;
     let _ = std::fs::remove_file(probe);
     Ok(())
 }

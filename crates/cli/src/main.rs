@@ -6,6 +6,8 @@
 // The command's work is to print; its libraries must not.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod action;
+mod argument;
 mod call;
 mod echo;
 mod fcu;
@@ -83,6 +85,11 @@ enum Command {
     Call(call::CallArguments),
     /// List services with their types, servers and clients
     Services(services::ServicesArguments),
+    /// Actions: list, info, send a goal, cancel
+    ///
+    /// Exit code 1 if there is no answer, or the goal did not succeed; 2 if the goal does not fit its type.
+    #[command(subcommand)]
+    Action(action::Command),
     /// Parameters of nodes: list, get, set, describe, dump, load
     ///
     /// Exit code 1 if the node did not answer, 2 if it refused or the value does not fit.
@@ -150,6 +157,7 @@ fn main() -> ExitCode {
         Command::Topics(arguments) => topics::run(&arguments),
         Command::Call(arguments) => call::run(&arguments),
         Command::Services(arguments) => services::run(&arguments),
+        Command::Action(command) => action::run(&command),
         Command::Param(command) => param::run(&command),
         Command::Ping(arguments) => ping::run(&arguments),
         Command::Gateway(arguments) => gateway::run(&arguments),

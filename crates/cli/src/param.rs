@@ -259,7 +259,7 @@ fn set(client: &mut ParameterClient, node: &str, values: &[(String, Value)]) -> 
             }
         }
         let results = client.set(&typed)?;
-        refused.extend(results.into_iter().filter_map(Result::err));
+        refused.extend(results.into_iter().filter_map(|set| Some(set.err()?.to_string())));
     }
     match refused.is_empty() {
         true => Ok(String::new()),

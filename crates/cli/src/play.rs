@@ -1,19 +1,20 @@
 //! `noctule play`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use noctule_record::check::{Contents, contents};
+use noctule::{EndpointKind, Node};
+use noctule_record::check::{Contents, contents_at};
 use noctule_record::player::{Ages, PlayError, Played, Player, Selection};
 use noctule_record::schedule::Schedule;
 use serde_json::json;
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
 use crate::stop::Stop;
 use crate::swarm::{SwarmArguments, seconds};
 use crate::units;
@@ -70,7 +71,7 @@ enum AgesWord {
 
 pub(crate) fn run(arguments: &PlayArguments) -> Result<Outcome, Box<dyn Error>> {
     let named = |error: &dyn Error| format!("{}: {error}", arguments.file.display());
-    let (contents, result) = contents(open(&arguments.file)?);
+    let (contents, result) = contents_at(&arguments.file);
     let Some(start_ns) = contents.first_log_ns else {
         let why = result.err().map_or("it holds no message".into(), |damage| damage.to_string());
         return Err(format!("{}: {why}", arguments.file.display()).into());
@@ -89,10 +90,12 @@ pub(crate) fn run(arguments: &PlayArguments) -> Result<Outcome, Box<dyn Error>> 
     while !stop.is_due() && Instant::now() < end && player.matched().0 < player.matched().1 {
         stop.wait_until(Instant::now() + LOOK);
     }
+    let mut others = Others { node: &node, is_reported: false };
     let mut pace = Pace { stop: &stop, begun: Instant::now(), step: arguments.step, latest: Duration::ZERO };
     loop {
+        others.report(&player);
         pace.begun = Instant::now();
-        match player.play(open(&arguments.file)?, &schedule, &mut |due_ns| pace.wait(due_ns)) {
+        match player.play(&arguments.file, &schedule, &mut |due_ns| pace.wait(due_ns)) {
             Ok(()) => {}
             // It was reported above.
             Err(PlayError::File(_)) if result.is_err() => {}
@@ -102,31 +105,64 @@ pub(crate) fn run(arguments: &PlayArguments) -> Result<Outcome, Box<dyn Error>> 
             break;
         }
     }
+    others.report(&player);
     let is_acknowledged = player.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN);
     report(arguments, player.played(), pace.latest, is_acknowledged);
     Ok(if result.is_ok() && is_acknowledged { Outcome::Done } else { Outcome::NotValid })
 }
 
-fn open(path: &Path) -> Result<BufReader<File>, String> {
-    let opened = File::open(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    Ok(BufReader::with_capacity(1 << 20, opened))
+/// Why the part of a recording that is wanted cannot be played.
+#[derive(Debug, thiserror::Error)]
+enum RangeError {
+    #[error("--from {from_s} lies behind the end; the recording is {length_s:.3} s long")]
+    FromBehindEnd { from_s: f64, length_s: f64 },
+    #[error("--to must lie after --from; both count from the start of the recording")]
+    ToBeforeFrom,
 }
 
-fn schedule(arguments: &PlayArguments, start_ns: u64, contents: &Contents) -> Result<Schedule, String> {
+fn schedule(arguments: &PlayArguments, start_ns: u64, contents: &Contents) -> Result<Schedule, RangeError> {
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let length_ns = contents.last_log_ns.unwrap_or(start_ns) - start_ns;
     let (from_ns, to_ns) = (ns(arguments.from), arguments.to.map(ns));
     if from_ns > length_ns {
-        let length_s = length_ns as f64 / 1e9;
-        return Err(format!(
-            "--from {} lies behind the end; the recording is {length_s:.3} s long",
-            arguments.from.as_secs_f64()
-        ));
+        let (from_s, length_s) = (arguments.from.as_secs_f64(), length_ns as f64 / 1e9);
+        return Err(RangeError::FromBehindEnd { from_s, length_s });
     }
     if to_ns.is_some_and(|to_ns| to_ns <= from_ns) {
-        return Err("--to must lie after --from; both count from the start of the recording".into());
+        return Err(RangeError::ToBeforeFrom);
     }
     Ok(Schedule { rate: arguments.rate, start_ns, from_ns, to_ns })
+}
+
+/// Publishers of other nodes on the topics that are played: a reader gets both, mixed.
+struct Others<'n> {
+    node: &'n Node,
+    is_reported: bool,
+}
+
+impl Others<'_> {
+    /// Once, as soon as one is known.
+    fn report(&mut self, player: &Player<'_>) {
+        if self.is_reported {
+            return;
+        }
+        let played = player.topics();
+        let known = self.node.endpoints();
+        let others = known.iter().filter(|other| {
+            let endpoint = &other.endpoint;
+            endpoint.kind == EndpointKind::Writer && played.contains(endpoint.topic.as_str())
+        });
+        let topics: BTreeSet<&str> = others.clone().map(|other| other.endpoint.topic.as_str()).collect();
+        let (Some(topic), Some(other)) = (topics.first(), others.clone().next()) else { return };
+        let more =
+            if topics.len() > 1 { format!(" (and {} more topics)", topics.len() - 1) } else { "".into() };
+        let (topic, name) = (units::printable(topic), units::printable(&other.node_name));
+        anstream::eprintln!(
+            "noctule: {topic}{more} is published by {name}, too, so that readers get both mixed; play under other names \
+             (--remap {topic}:=/recorded{topic}) or in another domain (--domain)"
+        );
+        self.is_reported = true;
+    }
 }
 
 /// When to go on.
@@ -177,18 +213,18 @@ fn report(arguments: &PlayArguments, played: &Played, latest: Duration, is_ackno
     }
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+fn rate(text: &str) -> Result<f64, ArgumentError> {
     let rate: Option<f64> = text.parse().ok().filter(|rate| (1e-6..=1e6).contains(rate));
-    rate.ok_or_else(|| format!("\"{text}\" is no rate; write a number from 0.000001 to 1000000, e.g. 0.5"))
+    rate.ok_or_else(|| ArgumentError::PlayRate(text.to_owned()))
 }
 
-fn offset(text: &str) -> Result<Duration, String> {
+fn offset(text: &str) -> Result<Duration, ArgumentError> {
     if text.parse::<f64>() == Ok(0.0) { Ok(Duration::ZERO) } else { seconds(text) }
 }
 
-fn remap(text: &str) -> Result<(String, String), String> {
+fn remap(text: &str) -> Result<(String, String), ArgumentError> {
     match text.split_once(":=") {
         Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
-        _ => Err(format!("\"{text}\" is no new name for a topic; write /from:=/to")),
+        _ => Err(ArgumentError::NewName(text.to_owned())),
     }
 }

@@ -11,9 +11,10 @@ use noctule::{Format, Node, PAYLOAD_BYTES_DEFAULT, Publisher, Reliability};
 use serde_json::json;
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
 use crate::stop::{Stop, TICK};
 use crate::swarm::{SwarmArguments, seconds};
-use crate::types::{TopicType, Types, TypesArguments};
+use crate::types::{TopicType, TypeError, Types, TypesArguments};
 use crate::units;
 
 /// Between two looks for readers.
@@ -118,6 +119,29 @@ pub(crate) fn run(arguments: &PubArguments) -> Result<Outcome, Box<dyn Error>> {
     Ok(Outcome::Done)
 }
 
+/// Why nothing can be published.
+#[derive(Debug, thiserror::Error)]
+enum PublishError {
+    #[error(
+        "there is nothing to publish; give a text, - for lines of standard input, --file, --hex, or --payload-bytes alone for zeros"
+    )]
+    Nothing,
+    #[error("{path} cannot be read: {cause}; name another file")]
+    Read { path: PathBuf, cause: std::io::Error },
+    #[error("{0} cannot be read: it has more than 1 GiB; name another file")]
+    Large(PathBuf),
+    #[error("a line is longer than {most_bytes} bytes; raise --payload-bytes")]
+    Line { most_bytes: usize },
+    #[error("standard input cannot be read: {0}")]
+    Input(std::io::Error),
+    #[error("\"{0}\" is not hexadecimal; write two digits for every byte, e.g. \"01 ff\"")]
+    Hexadecimal(String),
+    #[error("{0}; or give bytes with --format and --hex")]
+    NoType(TypeError),
+    #[error(transparent)]
+    Type(#[from] TypeError),
+}
+
 /// What the samples are, and of which type if they have one.
 struct Content {
     samples: Samples,
@@ -136,7 +160,7 @@ fn value_type(
     types: &mut Types,
     node: &Node,
     stop: &Stop,
-) -> Result<Option<Arc<TopicType>>, String> {
+) -> Result<Option<Arc<TopicType>>, PublishError> {
     if arguments.text.is_none() || arguments.format.is_some() {
         return Ok(None);
     }
@@ -152,14 +176,14 @@ fn value_type(
         match types.of_topic(node, &arguments.topic) {
             Ok(None) if started.elapsed() < patience => stop.wait_until(Instant::now() + LOOK),
             Ok(found) => return Ok(found),
-            Err(why) => return Err(format!("{why}; or give bytes with --format and --hex")),
+            Err(cause) => return Err(PublishError::NoType(cause)),
         }
     }
     Ok(None)
 }
 
 impl Content {
-    fn of(arguments: &PubArguments) -> Result<Content, String> {
+    fn of(arguments: &PubArguments) -> Result<Content, PublishError> {
         let PubArguments { text, file, hex, payload_bytes, .. } = arguments;
         let plain = |samples| Content { samples, value_type: None };
         if text.as_deref() == Some("-") {
@@ -172,29 +196,23 @@ impl Content {
             return unhex(digits).map(Samples::Same).map(plain);
         }
         if let Some(path) = file {
-            let cannot = |error: &dyn std::fmt::Display| {
-                format!("{} cannot be read: {error}; name another file", path.display())
-            };
             let mut bytes = Vec::new();
-            let opened = std::fs::File::open(path).map_err(|error| cannot(&error))?;
-            let read = opened.take(u64::from(PAYLOAD_BYTES_MAX) + 1).read_to_end(&mut bytes);
-            return match read.map_err(|error| cannot(&error))? {
-                length if length > PAYLOAD_BYTES_MAX as usize => Err(cannot(&"it has more than 1 GiB")),
-                _ => Ok(plain(Samples::Same(bytes))),
+            let read = std::fs::File::open(path)
+                .and_then(|file| file.take(u64::from(PAYLOAD_BYTES_MAX) + 1).read_to_end(&mut bytes));
+            return match read {
+                Ok(length) if length > PAYLOAD_BYTES_MAX as usize => Err(PublishError::Large(path.clone())),
+                Ok(_) => Ok(plain(Samples::Same(bytes))),
+                Err(cause) => Err(PublishError::Read { path: path.clone(), cause }),
             };
         }
         match payload_bytes {
             Some(bytes) => Ok(plain(Samples::Same(vec![0; *bytes as usize]))),
-            None => Err(
-                "there is nothing to publish; give a text, - for lines of standard input, --file, --hex, \
-                         or --payload-bytes alone for zeros"
-                    .into(),
-            ),
+            None => Err(PublishError::Nothing),
         }
     }
 
     /// The same as values of a type.
-    fn of_type(self, value_type: Option<Arc<TopicType>>) -> Result<Content, String> {
+    fn of_type(self, value_type: Option<Arc<TopicType>>) -> Result<Content, PublishError> {
         let samples = match (self.samples, &value_type) {
             (Samples::Same(text), Some(value_type)) => Samples::Same(value_type.encoded(&text)?),
             (samples, _) => samples,
@@ -292,7 +310,7 @@ fn publish_all(
     Ok(())
 }
 
-type Line = Result<Vec<u8>, String>;
+type Line = Result<Vec<u8>, PublishError>;
 
 /// Reads in a thread of its own, so that Ctrl-C need not wait for a line.
 fn lines(most_bytes: usize) -> Receiver<Line> {
@@ -306,11 +324,9 @@ fn lines(most_bytes: usize) -> Receiver<Line> {
             let line = match read {
                 Ok(0) => break,
                 Ok(_) if line.last() == Some(&b'\n') => Ok(line[..line.len() - 1].to_vec()),
-                Ok(_) if line.len() > most_bytes => {
-                    Err(format!("a line is longer than {most_bytes} bytes; raise --payload-bytes"))
-                }
+                Ok(_) if line.len() > most_bytes => Err(PublishError::Line { most_bytes }),
                 Ok(_) => Ok(line),
-                Err(error) => Err(format!("standard input cannot be read: {error}")),
+                Err(cause) => Err(PublishError::Input(cause)),
             };
             let is_last = line.is_err();
             if sender.send(line).is_err() || is_last {
@@ -322,7 +338,7 @@ fn lines(most_bytes: usize) -> Receiver<Line> {
 }
 
 /// `None`: there are no more, or it is time to stop.
-fn next_line(lines: &Receiver<Line>, stop: &Stop) -> Result<Option<Vec<u8>>, String> {
+fn next_line(lines: &Receiver<Line>, stop: &Stop) -> Result<Option<Vec<u8>>, PublishError> {
     while !stop.is_due() {
         match lines.recv_timeout(TICK) {
             Ok(line) => return line.map(Some),
@@ -333,24 +349,21 @@ fn next_line(lines: &Receiver<Line>, stop: &Stop) -> Result<Option<Vec<u8>>, Str
     Ok(None)
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+fn rate(text: &str) -> Result<f64, ArgumentError> {
     match text.parse::<f64>() {
         Ok(rate) if (0.001..=1e6).contains(&rate) => Ok(rate),
-        _ => Err("write a number of samples per second, from 0.001 to 1000000".into()),
+        _ => Err(ArgumentError::PublishRate),
     }
 }
 
-fn unhex(digits: &str) -> Result<Vec<u8>, String> {
+fn unhex(digits: &str) -> Result<Vec<u8>, PublishError> {
     let nibbles: Option<Vec<u32>> =
         digits.chars().filter(|digit| !digit.is_whitespace()).map(|digit| digit.to_digit(16)).collect();
     match nibbles {
         Some(nibbles) if nibbles.len() % 2 == 0 => {
             Ok(nibbles.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect())
         }
-        _ => Err(format!(
-            "\"{}\" is not hexadecimal; write two digits for every byte, e.g. \"01 ff\"",
-            units::printable(digits)
-        )),
+        _ => Err(PublishError::Hexadecimal(units::printable(digits))),
     }
 }
 
@@ -360,8 +373,8 @@ mod tests {
 
     #[test]
     fn hexadecimal_digits_are_bytes_with_or_without_spaces() {
-        assert_eq!(unhex("01 fF"), Ok(vec![1, 255]));
-        assert_eq!(unhex(""), Ok(vec![]));
+        assert_eq!(unhex("01 fF").unwrap(), vec![1, 255]);
+        assert!(unhex("").unwrap().is_empty());
         assert!(unhex("0").is_err() && unhex("0x01").is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
-use std::io::{BufReader, IsTerminal};
+use std::io::{IsTerminal, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use noctule_foxglove::Bridge;
-use noctule_record::check::{Contents, contents};
+use noctule_record::alarms::{self, Alarms, Judged};
+use noctule_record::check::{Contents, contents_at};
 use noctule_record::recorder::{Recorder, Selection, TopicCount};
 use noctule_record::writer::{Format, Limits, Recording};
 use noctule_timebase::Span;
@@ -45,6 +46,10 @@ pub(crate) struct RecordArguments {
     /// Record nothing: say what this file holds, topic by topic, and whether it is whole
     #[arg(long, value_name = "FILE.mcap", conflicts_with = "out")]
     check: Option<PathBuf>,
+    /// Alarms: with --check, whether the file would have set one off (exit code 1); else each is told when it fires, and what --keep-seconds
+    /// has on the disk is kept
+    #[arg(long, value_name = "FILE.toml")]
+    alarms: Option<PathBuf>,
     /// Stop after this many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -79,14 +84,28 @@ enum CompressionWord {
 }
 
 pub(crate) fn run(arguments: &RecordArguments) -> Result<Outcome, Box<dyn Error>> {
+    let alarms = arguments.alarms.as_deref().map(read_alarms).transpose()?.unwrap_or_default();
     match (&arguments.check, &arguments.out) {
-        (Some(file), _) => check(file, arguments.json),
-        (None, Some(out)) => record(arguments, out),
+        (Some(file), _) => check(file, arguments.json, alarms),
+        (None, Some(out)) => record(arguments, out, alarms),
+        (None, None) if !alarms.is_empty() => {
+            Err("--alarms needs --out FILE.mcap to record, or --check FILE.mcap to judge".into())
+        }
         (None, None) => serve_only(arguments),
     }
 }
 
-fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Error>> {
+fn read_alarms(path: &Path) -> Result<Alarms, Box<dyn Error>> {
+    let shown = path.display();
+    let mut text = String::new();
+    let opened =
+        File::open(path).map_err(|error| format!("{shown} cannot be read: {error}; name another file"))?;
+    let read = opened.take(alarms::TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    Ok(Alarms::parse(&text).map_err(|error| format!("{shown}: {error}"))?)
+}
+
+fn record(arguments: &RecordArguments, out: &Path, alarms: Alarms) -> Result<Outcome, Box<dyn Error>> {
     let stop = Stop::after(arguments.seconds)?;
     let keep = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&keep))?;
@@ -102,7 +121,7 @@ fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Er
     let selection = Selection { topics: arguments.topics.clone(), queue_bytes_max };
     let _server = serve(arguments)?;
     let node = arguments.swarm.join_quietly("record")?;
-    let mut recorder = Recorder::start(node, recording, selection, arguments.types.definitions()?)?;
+    let mut recorder = Recorder::start(node, recording, selection, arguments.types.definitions()?, alarms)?;
     let mut shown = Instant::now();
     let is_terminal = std::io::stderr().is_terminal();
     let mut was_full = false;
@@ -111,6 +130,9 @@ fn record(arguments: &RecordArguments, out: &Path) -> Result<Outcome, Box<dyn Er
         let notices: Vec<String> = notices.collect();
         for sentence in notices.into_iter().chain(recorder.look()) {
             anstream::eprintln!("noctule: {sentence}");
+        }
+        while let Some(alarm) = recorder.poll_alarm() {
+            anstream::eprintln!("noctule: alarm: {alarm}; what has been recorded so far is kept");
         }
         if keep.swap(false, Ordering::Relaxed) {
             recorder.keep_files();
@@ -196,9 +218,9 @@ fn report(arguments: &RecordArguments, out: &Path, counts: &BTreeMap<String, Top
     anstream::print!("{}", units::columns(&rows, &[false, true, true, true, true, true]));
 }
 
-fn check(file: &Path, json: bool) -> Result<Outcome, Box<dyn Error>> {
-    let opened = File::open(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-    let (contents, result) = contents(BufReader::new(opened));
+fn check(file: &Path, json: bool, alarms: Alarms) -> Result<Outcome, Box<dyn Error>> {
+    let (contents, result) = contents_at(file);
+    let judged = if alarms.is_empty() { Vec::new() } else { alarms::judge(file, alarms).0 };
     if let (Err(damage), true) = (&result, contents.channels.is_empty()) {
         return Err(format!("{}: {damage}", file.display()).into());
     }
@@ -208,21 +230,31 @@ fn check(file: &Path, json: bool) -> Result<Outcome, Box<dyn Error>> {
         let (first_ns, last_ns) = (contents.first_log_ns, contents.last_log_ns);
         let all = json!({
             "file": file, "damage": damage, "first_log_ns": first_ns, "last_log_ns": last_ns,
-            "out_of_order": contents.out_of_order, "topics": topics,
+            "out_of_order": contents.out_of_order, "topics": topics, "alarms": judged,
         });
         anstream::println!("{}", serde_json::to_string_pretty(&all)?);
     } else {
         print(&contents);
     }
-    match result {
-        Ok(()) => Ok(Outcome::Done),
-        Err(damage) => {
-            anstream::eprintln!(
-                "noctule: {}: {damage}; the figures are of what comes before",
-                file.display()
-            );
-            Ok(Outcome::NotValid)
-        }
+    let sentences: Vec<String> = judged.iter().filter_map(sentence).collect();
+    sentences.iter().for_each(|sentence| anstream::eprintln!("noctule: {}: {sentence}", file.display()));
+    if let Err(damage) = &result {
+        anstream::eprintln!("noctule: {}: {damage}; the figures are of what comes before", file.display());
+    }
+    Ok(if result.is_ok() && sentences.is_empty() { Outcome::Done } else { Outcome::NotValid })
+}
+
+/// Why an alarm fails a check.
+fn sentence(judged: &Judged) -> Option<String> {
+    let alarm = &judged.alarm;
+    match (judged.unknown, judged.first_after_ns) {
+        (Some(why), _) => Some(format!("{alarm}: not known; {why}")),
+        (None, Some(ns)) => Some(format!(
+            "{alarm}: {} times, the first {:.3} s after the start",
+            judged.times,
+            ns as f64 / 1e9
+        )),
+        (None, None) => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::argument::ArgumentError;
 use noctule::{Node, NodeError, NodeId};
 
 /// Which swarm, and as whom.
@@ -84,8 +85,8 @@ pub(crate) fn short(id: NodeId) -> String {
 }
 
 /// `--seconds`: more than none, at most a year.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let fault = || format!("\"{text}\" is no number of seconds; write e.g. 5 or 0.5");
+pub(crate) fn seconds(text: &str) -> Result<Duration, ArgumentError> {
+    let fault = || ArgumentError::Seconds(text.to_owned());
     let seconds: f64 = text.parse().map_err(|_| fault())?;
     let is_sensible = seconds > 0.0 && seconds <= 366.0 * 86_400.0;
     if is_sensible { Ok(Duration::from_secs_f64(seconds)) } else { Err(fault()) }

@@ -18,6 +18,7 @@ use noctule_swarm::neighbours::Knowledge;
 use noctule_swarm::{Scenario, Simulation, scenario};
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -68,8 +69,8 @@ pub(crate) struct RunArguments {
     speed: f64,
 }
 
-fn knowledge(word: &str) -> Result<Knowledge, String> {
-    scenario::knowledge(word).ok_or_else(|| format!("\"{word}\" is not known; give hold, age or bound"))
+fn knowledge(word: &str) -> Result<Knowledge, ArgumentError> {
+    scenario::knowledge(word).ok_or_else(|| ArgumentError::Knowledge(word.to_owned()))
 }
 
 pub(crate) fn run(command: &Command) -> Result<Outcome, Box<dyn Error>> {
@@ -122,6 +123,29 @@ fn read(path: &Path) -> Result<Scenario, Box<dyn Error>> {
     Ok(Scenario::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
+fn motion(m: &Measures) -> String {
+    format!(
+        "motion                {:>8.2}   agreement of directions, -1 to 1; {:.0} m²/s³ of effort a drone",
+        m.order_parameter, m.effort_m2_s3
+    )
+}
+
+/// What drones know of each other, and since when.
+fn known(m: &Measures) -> String {
+    let discovered = m.discovery_s.map_or_else(
+        || "not everybody has heard everybody".to_owned(),
+        |s| format!("everybody has heard everybody after {s:.1} s"),
+    );
+    let left = m
+        .takeoff_s
+        .map_or_else(|| "not all have taken off".to_owned(), |s| format!("the last took off after {s:.1} s"));
+    let overdue = match m.takeoffs_overdue {
+        0 => String::new(),
+        count => format!(", {count} without knowing all in range"),
+    };
+    format!("neighbours known      {:>7.1} %   {discovered}; {left}{overdue}", 100.0 * m.known_share)
+}
+
 fn table(measures: &Measures) -> String {
     let m = measures;
     let ms = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.0} ms"));
@@ -156,6 +180,7 @@ fn table(measures: &Measures) -> String {
     if let (Some(rms), Some(most)) = (m.formation_error_rms_m, m.formation_error_max_m) {
         lines.push(format!("formation error       {rms:>8.2} m rms, {most:.2} m at most"));
     }
+    lines.push(motion(m));
     lines.push(format!(
         "age at decision       {:>8}   p50; p99 {}, oldest {}; ± {} ms",
         ms(m.age_p50_ms),
@@ -167,7 +192,7 @@ fn table(measures: &Measures) -> String {
         "outside their radius  {:>8}   of {} neighbours at decisions; mean radius {:.2} m",
         m.bound_violations, m.bounds_checked, m.uncertainty_mean_m
     ));
-    lines.push(format!("neighbours known      {:>7.1} %", 100.0 * m.known_share));
+    lines.push(known(m));
     let asked = if m.rate_hz < m.rate_asked_hz {
         format!(", {:.1} Hz asked for: the air has no room for more", m.rate_asked_hz)
     } else {

@@ -1,5 +1,6 @@
 //! `noctule sync …`
 
+mod error;
 mod probe;
 mod serve;
 
@@ -19,6 +20,8 @@ use noctule_time_sync::{BoundedConfig, EstimatorKind};
 use noctule_timebase::Span;
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
+use error::SyncError;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -107,28 +110,22 @@ fn draw(
     arguments: &ReplayArguments,
     kind: EstimatorKind,
     (rows, replayed, accuracy): (&[TraceRow], &Replayed, &Accuracy),
-) -> Result<(), String> {
+) -> Result<(), SyncError> {
     if arguments.report.is_none() && arguments.picture.is_none() {
         return Ok(());
     }
     let panels = clock_lab::panels::panels(rows, replayed);
     if panels.is_empty() {
-        return Err("nothing can be drawn: causality forbids every exchange of the trace; \
-                    check the order of its columns"
-            .to_owned());
+        return Err(SyncError::NothingToDraw);
     }
     let name = arguments.trace.file_name().unwrap_or_default().to_string_lossy();
     let heading =
         Heading { trace: &name, estimator: settings(arguments, kind), figures: figures(kind, accuracy) };
-    let cannot = |path: &Path| {
-        let path = path.display().to_string();
-        move |error| format!("{path} cannot be written: {error}; name another file")
-    };
     if let Some(path) = &arguments.report {
-        clock_lab::page::write_page(path, &heading, accuracy, &panels).map_err(cannot(path))?;
+        clock_lab::page::write_page(path, &heading, accuracy, &panels).map_err(SyncError::write(path))?;
     }
     if let Some(path) = &arguments.picture {
-        clock_lab::page::write_picture(path, &heading, &panels).map_err(cannot(path))?;
+        clock_lab::page::write_picture(path, &heading, &panels).map_err(SyncError::write(path))?;
     }
     Ok(())
 }
@@ -150,27 +147,24 @@ fn settings(arguments: &ReplayArguments, kind: EstimatorKind) -> String {
 }
 
 /// The value of `--picture`.
-pub(crate) fn picture_path(text: &str) -> Result<PathBuf, String> {
+pub(crate) fn picture_path(text: &str) -> Result<PathBuf, ArgumentError> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg" | "png") => Ok(path),
-        _ => Err("a picture is .svg or .png; end the name with one of them".to_owned()),
+        _ => Err(ArgumentError::Picture),
     }
 }
 
-fn read(path: &Path) -> Result<Vec<TraceRow>, String> {
-    let file = File::open(path)
-        .map_err(|error| format!("{} cannot be read: {error}; name a CSV trace", path.display()))?;
-    clock_lab::trace::read_csv(file).map_err(|error| format!("{}: {error}", path.display()))
+fn read(path: &Path) -> Result<Vec<TraceRow>, SyncError> {
+    let file = File::open(path).map_err(|cause| SyncError::Read { path: path.to_owned(), cause })?;
+    clock_lab::trace::read_csv(file).map_err(|cause| SyncError::Trace { path: path.to_owned(), cause })
 }
 
-fn wire_times(text: &str) -> Result<(Span, Span), String> {
-    let fault =
-        || "write two whole numbers of nanoseconds, none negative, with a comma between them".to_owned();
-    let (forward, back) = text.split_once(',').ok_or_else(fault)?;
+fn wire_times(text: &str) -> Result<(Span, Span), ArgumentError> {
+    let (forward, back) = text.split_once(',').ok_or(ArgumentError::WireTimes)?;
     let span = |word: &str| match word.trim().parse::<i64>() {
         Ok(ns) if ns >= 0 => Ok(Span::from_ns(ns)),
-        _ => Err(fault()),
+        _ => Err(ArgumentError::WireTimes),
     };
     Ok((span(forward)?, span(back)?))
 }
@@ -248,6 +242,6 @@ fn stop_with_input(stop: &Arc<AtomicBool>) {
     });
 }
 
-fn clock(text: &str) -> Result<LocalClock, String> {
-    text.parse().map_err(|error: ClockError| error.to_string())
+fn clock(text: &str) -> Result<LocalClock, ClockError> {
+    text.parse()
 }

@@ -12,6 +12,7 @@ pub(crate) mod study;
 use std::error::Error;
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
 
 /// Without a subcommand: the whole loop, a master and a controller in a process each, and the page that is opened.
 #[derive(clap::Args)]
@@ -66,8 +67,8 @@ pub(crate) fn run(arguments: &TeleopArguments) -> Result<Outcome, Box<dyn Error>
 }
 
 /// Exactly `N` finite numbers with commas between them.
-fn numbers<const N: usize>(text: &str) -> Result<[f64; N], String> {
-    let fault = || format!("\"{text}\" is not {N} numbers with commas between them");
+fn numbers<const N: usize>(text: &str) -> Result<[f64; N], ArgumentError> {
+    let fault = || ArgumentError::Numbers { text: text.to_owned(), count: N };
     let parsed: Option<Vec<f64>> = text
         .split(',')
         .map(|part| part.trim().parse().ok().filter(|number: &f64| number.is_finite()))

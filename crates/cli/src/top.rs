@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use noctule::{EndpointKind, Node, WindowStatistics};
+use noctule_record::file::is_recording;
 use noctule_timebase::Span;
 use serde_json::{Value, json};
 
@@ -64,13 +65,8 @@ pub(crate) enum Order {
     Bytes,
 }
 
-/// Whether a name is that of a recording and not of a topic.
-fn is_file(name: &str) -> bool {
-    [".mcap", ".bag", ".ulg"].iter().any(|end| name.ends_with(end))
-}
-
 pub(crate) fn run(arguments: &TopArguments) -> Result<Outcome, Box<dyn Error>> {
-    let mut files = arguments.topics.iter().filter(|name| is_file(name));
+    let mut files = arguments.topics.iter().filter(|name| is_recording(name));
     match (files.next(), files.next()) {
         (None, _) => {}
         (Some(file), None) => return recorded::run(Path::new(file), arguments),

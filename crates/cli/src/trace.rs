@@ -331,12 +331,12 @@ mod tests {
         text
     }
 
-    fn records(text: &str) -> Result<Vec<Record>, String> {
+    fn records(text: &str) -> Result<Vec<Record>, TraceError> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("trace");
         std::fs::write(&path, text).unwrap();
         let mut records = Vec::new();
-        read(&path, &mut |record| records.push(record)).map_err(|error| error.to_string())?;
+        read(&path, &mut |record| records.push(record))?;
         Ok(records)
     }
 
@@ -389,10 +389,10 @@ mod tests {
             let cut = records(&whole[..length]).unwrap();
             assert!(all.starts_with(&cut), "cut after {length} bytes");
         }
-        let error = records("\u{1e}{\"name\":1}\n").unwrap_err();
+        let error = records("\u{1e}{\"name\":1}\n").unwrap_err().to_string();
         assert!(error.contains("record 1: it has no name; name a file"), "{error}");
         let long = "x".repeat(RECORD_BYTES_MAX as usize + 2);
-        assert!(records(&long).unwrap_err().contains("longer than a record"));
+        assert!(records(&long).unwrap_err().to_string().contains("longer than a record"));
         assert!(records("").unwrap().is_empty());
         let missing = read(Path::new("/nowhere/at/all"), &mut |_| {}).unwrap_err().to_string();
         assert!(missing.contains("cannot read /nowhere/at/all"), "{missing}");

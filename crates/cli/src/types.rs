@@ -1,5 +1,7 @@
 //! The types of topics as tools need them: from the nodes that have the topics, or from definitions that the user names.
 
+mod error;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +15,9 @@ use noctule_codegen::given::Given;
 use noctule_codegen::layout::Layouts;
 use noctule_record::recorder::Definitions;
 use serde_json::Value;
+
+pub(crate) use error::TypeError;
+use error::{Asked, Hashes};
 
 /// A node that describes its types does so within this time.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
@@ -38,7 +43,7 @@ pub(crate) struct TopicType {
 }
 
 /// A type, or why it is not known.
-type Answer = Result<Arc<TopicType>, String>;
+type Answer = Result<Arc<TopicType>, TypeError>;
 
 /// What is known of the types of topics.
 pub(crate) struct Types {
@@ -52,8 +57,8 @@ impl TypesArguments {
     ///
     /// # Errors
     /// A path that holds no definitions, or wrong ones.
-    pub(crate) fn load(&self) -> Result<Types, String> {
-        let given = Given::load(&self.paths, &installed()).map_err(|faults| faults.to_string())?;
+    pub(crate) fn load(&self) -> Result<Types, TypeError> {
+        let given = Given::load(&self.paths, &installed())?;
         Ok(Types { given, kept: BTreeMap::new(), answered_within: ANSWERED_WITHIN })
     }
 
@@ -61,7 +66,7 @@ impl TypesArguments {
     ///
     /// # Errors
     /// As [`load`](TypesArguments::load).
-    pub(crate) fn of_clients(&self) -> Result<noctule_gateway::Definitions, String> {
+    pub(crate) fn of_clients(&self) -> Result<noctule_gateway::Definitions, TypeError> {
         let inside = Mutex::new((self.load()?.given, BTreeSet::new()));
         Ok(Arc::new(move |topic: &str, type_name: &str| {
             let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +88,7 @@ impl TypesArguments {
     ///
     /// # Errors
     /// As [`load`](TypesArguments::load).
-    pub(crate) fn definitions(&self) -> Result<Definitions, String> {
+    pub(crate) fn definitions(&self) -> Result<Definitions, TypeError> {
         let mut types = Types { answered_within: DEFINED_WITHIN, ..self.load()? };
         let mut silent = BTreeSet::new();
         Ok(Box::new(move |node, owner, endpoint| {
@@ -113,7 +118,7 @@ impl Types {
     ///
     /// # Errors
     /// Why it is not known, as a sentence with the way out.
-    pub(crate) fn of(&mut self, node: &Node, owner: NodeId, topic: &str) -> Result<Arc<TopicType>, String> {
+    pub(crate) fn of(&mut self, node: &Node, owner: NodeId, topic: &str) -> Answer {
         let key = (owner, topic.to_owned());
         if let Some(known) = self.kept.get(&key) {
             return known.clone();
@@ -127,7 +132,7 @@ impl Types {
             .find(|(id, of)| *id == owner && of.topic == topic);
         let found = match endpoint {
             Some((_, endpoint)) => self.of_endpoint(node, owner, &endpoint),
-            None => Err(format!("node {owner} has gone before it was asked for the type")),
+            None => Err(TypeError::Gone(owner)),
         };
         self.kept.insert(key, found.clone());
         found
@@ -137,39 +142,34 @@ impl Types {
     ///
     /// # Errors
     /// As [`of`](Types::of).
-    pub(crate) fn of_endpoint(
-        &mut self,
-        node: &Node,
-        owner: NodeId,
-        endpoint: &Endpoint,
-    ) -> Result<Arc<TopicType>, String> {
+    pub(crate) fn of_endpoint(&mut self, node: &Node, owner: NodeId, endpoint: &Endpoint) -> Answer {
         let asked = match endpoint.type_hash {
-            0 => Err(format!("its type {} has no definition on the bus", endpoint.type_name)),
-            hash => {
-                node.type_description(owner, hash, self.answered_within).map_err(|error| error.to_string())
-            }
+            0 => Err(Asked::NoHash(endpoint.type_name.clone())),
+            hash => node
+                .type_description(owner, hash, self.answered_within)
+                .map_err(|error| Asked::Refused(Arc::new(error))),
         };
         let description = match asked {
             Ok(description) => TypeDescription::clone(&description),
-            Err(why) => self.given(endpoint, &why)?,
+            Err(asked) => self.given(endpoint, asked)?,
         };
-        let described = Described::new(&description).map_err(|error| error.to_string())?;
+        let described = Described::new(&description)?;
         Ok(Arc::new(TopicType { description, described }))
     }
 
-    fn given(&mut self, endpoint: &Endpoint, why: &str) -> Result<TypeDescription, String> {
-        let found =
-            self.given.find(&endpoint.topic, &endpoint.type_name).map_err(|fault| fault.to_string())?;
+    fn given(&mut self, endpoint: &Endpoint, asked: Asked) -> Result<TypeDescription, TypeError> {
+        let found = self
+            .given
+            .find(&endpoint.topic, &endpoint.type_name)
+            .map_err(|fault| TypeError::Definition(Box::new(fault)))?;
         match found {
-            Some(found) if endpoint.type_hash != 0 && found.hash() != endpoint.type_hash => Err(format!(
-                "{} that --types names has the hash {:016x}, and the topic {:016x}; name the definitions that the topic was built with",
-                found.name(),
-                found.hash(),
-                endpoint.type_hash
-            )),
+            Some(found) if endpoint.type_hash != 0 && found.hash() != endpoint.type_hash => {
+                let (name, given) = (found.name().to_string(), found.hash());
+                Err(TypeError::OtherHash { hashes: Hashes { name, given, topic: endpoint.type_hash } })
+            }
             Some(found) => Ok(found),
-            None if self.given.is_empty() => Err(format!("{why}; name its definitions with --types FOLDER")),
-            None => Err(format!("{why}, and --types names no definition of {}", endpoint.type_name)),
+            None if self.given.is_empty() => Err(TypeError::NothingGiven(asked)),
+            None => Err(TypeError::NotGiven { asked, type_name: endpoint.type_name.clone() }),
         }
     }
 
@@ -177,7 +177,7 @@ impl Types {
     ///
     /// # Errors
     /// Endpoints have a type, and none is known here.
-    pub(crate) fn of_topic(&mut self, node: &Node, topic: &str) -> Result<Option<Arc<TopicType>>, String> {
+    pub(crate) fn of_topic(&mut self, node: &Node, topic: &str) -> Result<Option<Arc<TopicType>>, TypeError> {
         let mut fault = None;
         for KnownEndpoint { node: owner, endpoint, .. } in node.endpoints() {
             let has_type = endpoint.type_hash != 0 || !self.given.is_empty() && endpoint.type_name != "bytes";
@@ -196,11 +196,28 @@ impl Types {
     ///
     /// # Errors
     /// Its definition is wrong.
-    pub(crate) fn of_name(&mut self, topic: &str, type_name: &str) -> Result<Option<Arc<TopicType>>, String> {
-        let found = self.given.find(topic, type_name).map_err(|fault| fault.to_string())?;
+    pub(crate) fn of_name(
+        &mut self,
+        topic: &str,
+        type_name: &str,
+    ) -> Result<Option<Arc<TopicType>>, TypeError> {
+        let found =
+            self.given.find(topic, type_name).map_err(|fault| TypeError::Definition(Box::new(fault)))?;
         let Some(description) = found else { return Ok(None) };
-        let described = Described::new(&description).map_err(|error| error.to_string())?;
+        let described = Described::new(&description)?;
         Ok(Some(Arc::new(TopicType { description, described })))
+    }
+}
+
+/// A value of YAML or JSON.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn parsed(text: &[u8]) -> Result<Value, TypeError> {
+    let text = std::str::from_utf8(text).map_err(|_| TypeError::NotUtf8)?;
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(value),
+        Err(_) => serde_saphyr::from_str(text).map_err(|error| TypeError::NotYaml(error.to_string())),
     }
 }
 
@@ -209,17 +226,17 @@ impl TopicType {
     ///
     /// # Errors
     /// Why it is no value of this type.
-    pub(crate) fn encoded(&self, text: &[u8]) -> Result<Vec<u8>, String> {
-        let text =
-            std::str::from_utf8(text).map_err(|_| "the value is not UTF-8; write YAML or JSON".to_owned())?;
-        let value: Value = match serde_json::from_str(text) {
-            Ok(value) => value,
-            Err(_) => serde_saphyr::from_str(text).map_err(|error| {
-                format!("the value is neither JSON nor YAML: {error}; write e.g. '{{x: 1.5}}'")
-            })?,
-        };
+    pub(crate) fn encoded(&self, text: &[u8]) -> Result<Vec<u8>, TypeError> {
+        self.encoded_value(&parsed(text)?)
+    }
+
+    /// A value as the bytes of a sample, CDR.
+    ///
+    /// # Errors
+    /// Why it is no value of this type.
+    pub(crate) fn encoded_value(&self, value: &Value) -> Result<Vec<u8>, TypeError> {
         let Described { library, name } = &self.described;
-        encode(library, name, &value, WideStrings::Utf16).map_err(|error| error.to_string())
+        Ok(encode(library, name, value, WideStrings::Utf16)?)
     }
 
     /// The value of a sample's bytes, with so many elements of each list at most.
@@ -231,21 +248,19 @@ impl TopicType {
         format: Option<Format>,
         bytes: &[u8],
         elements_max: usize,
-    ) -> Result<Tree, String> {
+    ) -> Result<Tree, TypeError> {
         let Described { library, name } = &self.described;
         let decode = |bytes: &[u8]| {
-            decode_some((library, name), bytes, WideStrings::Utf16, elements_max)
-                .map_err(|error| error.to_string())
+            decode_some((library, name), bytes, WideStrings::Utf16, elements_max).map_err(TypeError::from)
         };
         match format {
             // Boards write CDR without saying so.
             Some(Format::Cdr) | None => decode(bytes),
             Some(Format::Plain) => {
-                let other =
-                    || format!("{} has a layout of its own in shared memory", self.description.name());
+                let other = || TypeError::OwnLayout(self.description.name().to_string());
                 decode(&Layouts::new(library).cdr(name, bytes).ok_or_else(other)?)
             }
-            Some(other) => Err(format!("its samples are written as {other}, which is not shown as fields")),
+            Some(other) => Err(TypeError::NotShown(other)),
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use noctule_record::file::is_recording;
 use noctule_view::live::Live;
 use noctule_view::page::{self, PageConfig};
 use noctule_view::recorded::Recorded;
@@ -19,7 +20,7 @@ use crate::swarm::{SwarmArguments, seconds};
 
 #[derive(clap::Args)]
 pub(crate) struct ViewArguments {
-    /// Only these topics; a name that ends in .mcap is a recording, which is shown instead of the running system
+    /// Only these topics, or one recording, which is shown instead of the running system: .mcap, .db3, .ulg, .bag, or the folder of a bag of rosbag2
     topics: Vec<String>,
     /// Where to listen; port 0 takes a free one. Another address than 127.0.0.1 opens the page to the network
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &ViewArguments) -> Result<Outcome, Box<dyn Error>> 
     }
     let stop = Stop::after(arguments.seconds)?;
     let types = Types::new(arguments.types.clone());
-    let files: Vec<&String> = arguments.topics.iter().filter(|name| name.ends_with(".mcap")).collect();
+    let files: Vec<&String> = arguments.topics.iter().filter(|name| is_recording(name)).collect();
     let (system, types, subtitle) = match files.as_slice() {
         [] => {
             let types = Arc::new(types);
@@ -56,7 +57,9 @@ pub(crate) fn run(arguments: &ViewArguments) -> Result<Outcome, Box<dyn Error>> 
         }
         [file] if arguments.topics.len() == 1 => {
             let recorded = Recorded::open(file.as_ref(), types)?;
-            (System::Recorded(Box::new(recorded)), Arc::default(), (*file).clone())
+            // The page has little room, and a file's name tells more than its folders.
+            let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
+            (System::Recorded(Box::new(recorded)), Arc::default(), name.unwrap_or_else(|| (*file).clone()))
         }
         _ => return Err("name one recording, or topics of the running system; not both".into()),
     };

@@ -131,14 +131,14 @@ fn a_system_is_generated_once_and_a_stale_folder_is_exit_code_one() {
 /// The project's own messages are generated: whoever changes a definition or a template runs the generator again.
 #[test]
 fn messages_of_the_project_are_what_the_generator_writes() {
-    for crate_name in ["teleop", "gateway", "fcu"] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(crate_name);
+    for name in ["crates/teleop", "crates/gateway", "crates/fcu", "c", "peers/cyclonedds"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
         let output = generate(&folder, &["topics.toml", "--out", "generated", "--check"], "");
         let sentence = String::from_utf8_lossy(&output.stderr);
         assert_eq!(
             output.status.code(),
             Some(0),
-            "in crates/{crate_name}: noctule gen topics.toml --out generated\n{sentence}"
+            "in {name}: noctule gen topics.toml --out generated\n{sentence}"
         );
     }
 }

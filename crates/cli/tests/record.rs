@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,6 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 const NOCTULE: &str = env!("CARGO_BIN_EXE_noctule");
+
+/// A bag of rosbag2 in SQLite: `/a` at 50 Hz for 0.4 s and once more after 0.1 s, `/b` at 50 Hz, neither with a stamp.
+const BAG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/rosbag2/jazzy.db3");
+const BUSY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/record/busy.toml");
 
 /// Of this test alone.
 fn domain() -> String {
@@ -98,6 +102,27 @@ fn the_file_of_a_recorder_that_was_killed_opens_and_has_what_was_committed() {
 }
 
 #[test]
+fn a_play_beside_the_robot_that_was_recorded_names_it() {
+    let domain = domain();
+    let publish = ["pub", "/a", "1", "--rate", "10"];
+    let mut robot = noctule(&publish, &domain).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut play = noctule(&["play", BAG, "--loop"], &domain).stdout(Stdio::null()).spawn().unwrap();
+    let mut errors = BufReader::new(play.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (send, found) = std::sync::mpsc::channel();
+    std::thread::spawn(move || send.send(errors.find(|line| line.contains("is published by"))));
+    let found = found.recv_timeout(std::time::Duration::from_secs(120));
+    play.kill().unwrap();
+    robot.kill().unwrap();
+    play.wait().unwrap();
+    robot.wait().unwrap();
+    let found = found.unwrap().unwrap();
+    assert!(
+        found.contains("/a is published by noctule pub, too") && found.contains("--remap /a:=/recorded/a"),
+        "{found}"
+    );
+}
+
+#[test]
 fn a_full_disk_is_reported_once_and_what_fits_is_kept() {
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a file system of its own needs root");
@@ -178,10 +203,36 @@ fn wrong_input_gets_a_sentence_and_code_2() {
     fails(&["record", "--out", taken.to_str().unwrap()], "exists; name another file");
     assert_eq!(std::fs::read(&taken).unwrap(), b"mine");
     fails(&["record", "--out", "/nowhere/a.mcap"], "/nowhere/a.mcap cannot be written");
-    fails(&["record", "--check", "/nowhere/a.mcap"], "cannot be read");
+    fails(&["record", "--check", "/nowhere/a.mcap"], "cannot be opened");
     fails(&["record", "--check", text.to_str().unwrap()], "does not begin as an MCAP file");
     fails(&["play", text.to_str().unwrap()], "does not begin as an MCAP file");
-    fails(&["play", "/nowhere/a.mcap"], "cannot be read");
+    fails(&["play", "/nowhere/a.mcap"], "cannot be opened");
+    let alarms = ["record", "--out", "/nowhere/a.mcap", "--alarms"];
+    fails(&[&alarms[..], &["/nowhere/a.toml"]].concat(), "cannot be read");
+    fails(&[&alarms[..], &[text.to_str().unwrap()]].concat(), "expected");
+    fails(&["record", "--serve", "--alarms", BUSY], "needs --out");
+    fails(&["play", directory.path().to_str().unwrap()], "without metadata.yaml");
     fails(&["play", text.to_str().unwrap(), "--rate", "0"], "is no rate");
     fails(&["play", text.to_str().unwrap(), "--remap", "/a"], "write /from:=/to");
+}
+
+#[test]
+fn a_bag_is_checked_and_its_alarms_are_an_exit_code() {
+    let (code, found) = check(Path::new(BAG));
+    assert_eq!((code, messages(&found)), (Some(0), 41));
+    let output = Command::new(NOCTULE).args(["record", "--json", "--check", BAG, "--alarms", BUSY]).output();
+    let output = output.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let times: Vec<_> =
+        found["alarms"].as_array().unwrap().iter().map(|alarm| alarm["times"].as_u64()).collect();
+    assert_eq!(times, [Some(0), Some(1), Some(0)]);
+    let lines: Vec<&str> = errors.lines().collect();
+    let [rate, age] = lines[..] else { panic!("{errors}") };
+    assert!(
+        rate.ends_with("rate of /a below 80 Hz for 0.1 s: 1 times, the first 0.100 s after the start"),
+        "{rate}"
+    );
+    assert!(age.contains("age of /b above 50 ms for 1 s: not known"), "{age}");
 }

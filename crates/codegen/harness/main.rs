@@ -51,7 +51,8 @@ pub trait Fill {
 fn values<T: Message + Default + Fill>(name: &str, hash: u64) {
     for seed in 0..VALUES {
         let mut value = T::default();
-        value.fill(&mut Random(hash ^ seed));
+        let mut random = Random(hash ^ seed);
+        value.fill(&mut random);
         let (mut bytes, mut again) = (Vec::new(), Vec::new());
         encode(Format::Cdr, &value, &mut bytes).unwrap();
         let read: T = decode(Format::Cdr, &bytes).unwrap();
@@ -59,7 +60,35 @@ fn values<T: Message + Default + Fill>(name: &str, hash: u64) {
         assert_eq!(bytes, again, "{name} of seed {seed} is another value after decoding");
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         println!("{name} {seed} {digits}");
+        damaged::<T>((name, seed), &bytes, &mut random);
     }
+}
+
+/// What is read of a sample with one other bit, and that other lengths are refused.
+fn damaged<T: Message>((name, seed): (&str, u64), sample: &[u8], random: &mut Random) {
+    let body = sample.len() as u64 - 4;
+    for number in 4 * seed..4 * seed + 4 {
+        let mut copy = sample.to_vec();
+        copy[(4 + random.next() % body) as usize] ^= 1;
+        println!("{name}@damaged {number} {}", read::<T>(&copy).unwrap_or("refused".to_owned()));
+    }
+    for more in 0..=4 {
+        let mut copy = sample.to_vec();
+        copy.resize(if more == 0 { (4 + random.next() % body) as usize } else { sample.len() + more }, 0);
+        assert_eq!(
+            read::<T>(&copy).is_some(),
+            (1..4).contains(&more),
+            "{name} of seed {seed}, {} bytes",
+            copy.len()
+        );
+    }
+}
+
+fn read<T: Message>(sample: &[u8]) -> Option<String> {
+    let value: T = decode(Format::Cdr, sample).ok()?;
+    let mut again = Vec::new();
+    encode(Format::Cdr, &value, &mut again).unwrap();
+    Some(again.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The same values as they lie in memory that programs share.

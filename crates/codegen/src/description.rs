@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::described::description;
 use crate::hash::{Hashes, rihs01};
 use crate::languages::{
-    c, cpp, python, rust,
+    c, cpp, idl, python, rust,
     simulink::{Ports, block_name},
 };
 use crate::layout::Layouts;
@@ -189,6 +189,7 @@ fn structure(
         "c": c::type_name(name),
         "cpp": { "full": cpp::type_name(name), "namespace": format!("{}::{kind}", cpp::ident(name.package())) },
         "python": python::type_name(name),
+        "idl": idl::type_name(name),
         "simulink": ports.described(name),
     })
 }
@@ -225,6 +226,7 @@ fn field(owner: &TypeName, field: &Field, limits: &Limits, ports: &mut Ports<'_>
         "c": c::field(field, limit),
         "cpp": cpp::field(field),
         "python": python::field(field),
+        "idl": idl::field(field),
         "simulink": ports.field(owner, field),
     })
 }
@@ -254,6 +256,7 @@ fn constant(of: &Constant) -> Value {
         "c": c::constant(element, value),
         "cpp": { "declared": cpp::constant_declaration(element, &of.name), "value": cpp::constant(element, value) },
         "python": python::constant(element, value),
+        "idl": idl::constant(&of.name, element, value),
     })
 }
 

@@ -1,5 +1,6 @@
 //! What is wrong with an input, shown as rustc shows it: the sentence, the file, the line, a caret, the way out.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -180,6 +181,17 @@ impl Faults {
     /// True if one of them is an error.
     pub fn refuse(&self) -> bool {
         self.0.iter().any(|fault| fault.severity == Severity::Error)
+    }
+
+    /// Each of them once: what two topics refer to is read for both.
+    #[must_use]
+    pub fn unique(mut self) -> Self {
+        let mut known = HashSet::new();
+        self.0.retain(|fault| {
+            let place = fault.place.as_ref().map(|place| (place.source.path.clone(), place.span.clone()));
+            known.insert((fault.what.clone(), place))
+        });
+        self
     }
 
     /// The warnings, if there is no error.

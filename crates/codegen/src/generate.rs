@@ -54,7 +54,7 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
         }
     }
     if faults.refuse() {
-        return Err(faults);
+        return Err(faults.unique());
     }
     let limits = check(&system, &library, &mut faults);
     simulink::check(&system, &library, &limits, &mut faults);

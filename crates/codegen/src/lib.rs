@@ -34,6 +34,7 @@ mod languages;
 pub mod layout;
 pub mod library;
 pub mod model;
+mod nearest;
 pub mod render;
 pub mod rosidl;
 pub mod size;

@@ -22,6 +22,8 @@ pub const FIXED_BYTES_MAX: u64 = 64 << 20;
 pub struct Library {
     search: search::Search,
     types: BTreeMap<TypeName, Named>,
+    /// Files that were refused: what they should define is not missed besides.
+    refused: BTreeSet<String>,
     measures: HashMap<TypeName, Measure>,
 }
 
@@ -210,6 +212,9 @@ impl Library {
                 "flatten some of the structs",
             );
         }
+        if self.refused.contains(search::file_of(name)) {
+            return None;
+        }
         if !self.types.contains_key(name) {
             match self.search.find(name) {
                 Ok(Some(types)) => {
@@ -218,7 +223,11 @@ impl Library {
                     }
                 }
                 Ok(None) => {}
-                Err(found) => faults.0.extend(found.0),
+                Err(found) => {
+                    faults.0.extend(found.0);
+                    self.refused.insert(search::file_of(name).to_owned());
+                    return None;
+                }
             }
         }
         let Some(defined) = self.types.get(name).cloned() else {
@@ -226,7 +235,7 @@ impl Library {
                 return None;
             }
             let (what, help) = self.search.not_found(name);
-            let place = at.and_then(|field| field.place.clone());
+            let place = at.and_then(|field| field.type_place.clone().or(field.place.clone()));
             faults.push(Fault { place, help: Some(help), ..Fault::new(what) });
             return None;
         };

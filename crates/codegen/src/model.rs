@@ -214,8 +214,10 @@ pub struct Field {
     pub unit: Option<String>,
     /// True for a part of the key (`@key`).
     pub is_key: bool,
-    /// Where it stands.
+    /// Where its name stands.
     pub place: Option<Place>,
+    /// Where its type stands, if a type that is found nowhere is to be shown there.
+    pub type_place: Option<Place>,
 }
 
 impl Field {
@@ -229,6 +231,7 @@ impl Field {
             unit: None,
             is_key: false,
             place: None,
+            type_place: None,
         }
     }
 }

@@ -87,6 +87,7 @@ const TEMPLATES: &[Template] = &[
     template!("simulink_library.m.j2", "simulink", Program, "simulink/{}_library.m"),
     template!("simulink_block.m.j2", "simulink", Block, "simulink/{}.m"),
     template!("simulink_block.tlc.j2", "simulink", Block, "simulink/{}.tlc"),
+    template!("idl_package.idl.j2", "idl", Package, "idl/{}.idl"),
     template!("catalogue.html.j2", "", Project, "catalogue.html"),
     template!("catalogue.md.j2", "", Project, "catalogue.md"),
 ];
@@ -108,6 +109,8 @@ pub fn render(model: &serde_json::Value, folder: Option<&Path>) -> Result<BTreeM
     });
     environment.add_filter("c_comment", |text: String| c_comment(&text));
     environment.add_filter("matlab", |text: String| matlab(&text));
+    // 20, not 20.0, for people.
+    environment.add_filter("number", |number: f64| ((number * 1000.0).round() / 1000.0).to_string());
     let added = added(folder)?;
     for template in TEMPLATES.iter().chain(&added) {
         let text = match replacement(folder, &template.name)? {

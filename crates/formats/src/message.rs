@@ -140,10 +140,10 @@ macro_rules! message {
                 )),*],
             );
 
-            fn describe(types: &mut $crate::Describer) -> String {
+            fn describe(types: &mut $crate::Describer) -> ::std::string::String {
                 types.structure($type_name, |types| {
                     let _ = &types;
-                    vec![$((
+                    ::std::vec![$((
                         $crate::wire_name(stringify!($field), &[$($wire)?]),
                         <$type as $crate::Definition>::describe(types),
                     )),*]
@@ -153,12 +153,12 @@ macro_rules! message {
 
         impl $crate::Message for $name {
             const TYPE_NAME: &'static str = $type_name;
-            $(fn codec(format: $crate::Format) -> Option<$crate::Codec<Self>> {
+            $(fn codec(format: $crate::Format) -> ::std::option::Option<$crate::Codec<Self>> {
                 $codec(format)
             })?
 
-            $(fn description() -> String {
-                $description.to_owned()
+            $(fn description() -> ::std::string::String {
+                ::std::borrow::ToOwned::to_owned($description)
             })?
         }
     };
@@ -182,6 +182,43 @@ mod tests {
             #[serde(rename = "self")]
             self_ as "self": f64,
         }
+    }
+
+    fn no_other<T>(_: crate::Format) -> Option<crate::Codec<T>> {
+        None
+    }
+
+    /// As `std_msgs/String` is: the names stand for these in a whole package.
+    #[allow(dead_code)]
+    mod named_as_types_of_rust {
+        crate::message! {
+            #[derive(serde::Serialize, serde::Deserialize)]
+            pub(super) struct String: "test/String" {
+                data: u8,
+            }
+            description = "struct test/String\n uint8 data\n";
+        }
+
+        crate::message! {
+            #[derive(serde::Serialize, serde::Deserialize)]
+            pub(super) struct Option: "test/Option" {
+                data: u8,
+            }
+            codec = super::no_other;
+        }
+
+        crate::message! {
+            #[derive(serde::Serialize, serde::Deserialize)]
+            pub(super) struct Vec: "test/Vec" {
+                data: String,
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_may_be_called_as_a_type_of_rust() {
+        use named_as_types_of_rust::{String, Vec};
+        assert_eq!(Vec::HASH, struct_hash("test/Vec", &[("data", String::HASH)]));
     }
 
     #[test]

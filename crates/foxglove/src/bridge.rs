@@ -157,7 +157,11 @@ impl Protocol for Bridge {
             let outbox = Arc::clone(&outbox);
             let work = move || {
                 while let Some(frame) = outbox.next() {
-                    if outgoing.send(as_socket_frame(frame)).is_err() {
+                    let written = outgoing.write(as_socket_frame(frame));
+                    // What waits already goes in the same segment.
+                    let sent =
+                        if outbox.is_waiting() { written } else { written.and_then(|()| outgoing.flush()) };
+                    if sent.is_err() {
                         break;
                     }
                 }

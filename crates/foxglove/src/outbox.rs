@@ -76,6 +76,12 @@ impl Outbox {
         self.filled.notify_one();
     }
 
+    /// Whether a frame waits.
+    pub fn is_waiting(&self) -> bool {
+        let inside = self.lock();
+        !inside.texts.is_empty() || inside.time_ns.is_some() || !inside.messages.is_empty()
+    }
+
     /// Samples that the viewer was too slow for.
     pub fn dropped(&self) -> u64 {
         self.lock().dropped
@@ -137,6 +143,9 @@ mod tests {
             );
         }
         assert_eq!(outbox.lock().bytes, 0);
+        assert!(!outbox.is_waiting());
+        outbox.set_time(3);
+        assert!(outbox.is_waiting());
         outbox.close();
         assert_eq!(outbox.next(), None);
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,13 +33,13 @@ fn server(domain: u32) -> (Server, Arc<Bridge>) {
     (Server::start_with(options, vec![protocol]).unwrap(), bridge)
 }
 
-fn connect(url: &str, protocol: &'static str) -> Result<Socket, String> {
+fn connect(url: &str, protocol: &'static str) -> Result<Socket, Box<dyn Error>> {
     let mut request = url.into_client_request().unwrap();
     request.headers_mut().insert("Sec-WebSocket-Protocol", protocol.parse().unwrap());
     let address = url.strip_prefix("ws://").unwrap().split('/').next().unwrap();
     let stream = std::net::TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    tungstenite::client(request, stream).map(|(socket, _)| socket).map_err(|error| error.to_string())
+    Ok(tungstenite::client(request, stream)?.0)
 }
 
 /// The next text with this `op`.
@@ -125,9 +126,9 @@ fn who_has_not_the_token_or_asks_for_another_protocol_gets_nothing() {
     let (server, _bridge) = server(domain(1));
     let url = server.socket_url();
     let wrong = url.replace("token=", "token=0");
-    assert!(connect(&wrong, "foxglove.websocket.v1").unwrap_err().contains("403"));
+    assert!(connect(&wrong, "foxglove.websocket.v1").unwrap_err().to_string().contains("403"));
     // Without the protocol it is the page's socket, which needs its own origin.
-    assert!(connect(&url, "chat").unwrap_err().contains("403"));
+    assert!(connect(&url, "chat").unwrap_err().to_string().contains("403"));
     assert_eq!(server.refused(), 2);
     let mut viewer = connect(&url, "foxglove.sdk.v1").unwrap();
     assert_eq!(text(&mut viewer, "serverInfo")["capabilities"], json!(["time"]));

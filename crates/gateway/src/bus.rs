@@ -1,18 +1,20 @@
-//! The bus side of a line: a publisher for each writer of its clients, a subscriber for each reader.
+//! The bus side of a line: a publisher for each writer of its clients, a subscriber for each reader, a client or a server for each requester and replier.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
+use noctule::request::{ServiceError, ServiceTypes, TypeRef};
 use noctule::{Format, Node, NodeError, Publisher, Reliability, Subscriber, TypeDescription};
+use noctule_bridge::names::{bus_service, bus_topic, bus_type};
 use noctule_sys::clock::raw_ns;
 use noctule_timebase::Instant;
 use noctule_xrce::{ClientKey, Direction, Endpoint, EndpointId, ObjectId, Sample};
 
 use crate::ages::{Source, Stamped};
-use crate::names::{bus_topic, bus_type};
+use crate::bus_reader::BusReader;
+use crate::inlet::{Inlet, encapsulated};
+use crate::services::{End, MESSAGE_BYTES_MAX, Service};
 
 /// Nodes that a gateway makes for the DDS domains of its clients.
 const DOMAINS_MAX: usize = 16;
@@ -23,12 +25,6 @@ const PAYLOAD_BYTES_MAX: u32 = 256 << 10;
 const HISTORY_DEFAULT: u16 = 64;
 /// Deepest history of a client's writer on the bus, in samples.
 const HISTORY_MAX: u16 = 1000;
-/// A thread that waits for samples looks this often whether it should end.
-const LOOK: Duration = Duration::from_millis(200);
-
-/// CDR in version 1, big-endian and little-endian (DDSI-RTPS 2.3, 10.5): what clients write and read.
-const CDR_BE: [u8; 4] = [0, 0, 0, 0];
-const CDR_LE: [u8; 4] = [0, 1, 0, 0];
 
 /// Finds the description of a topic's type by the names that the bus has for both: clients send names and no definitions.
 pub type Definitions = Arc<dyn Fn(&str, &str) -> Option<TypeDescription> + Send + Sync>;
@@ -81,30 +77,32 @@ impl Nodes {
     }
 }
 
-/// Where samples of the bus go.
-pub(crate) trait Inlet: Send + Sync {
-    /// Hands a sample to the client that `endpoint` belongs to.
-    fn deliver(self: Arc<Self>, endpoint: EndpointId, sample: Sample);
-    /// Counts samples that were gone before they were taken.
-    fn count_missed(&self, missed: u64);
-    /// A notice that is given once, however often its cause returns.
-    fn notice_once(&self, notice: String);
-}
-
 /// Endpoints of a line's clients on the bus.
 #[derive(Debug)]
 pub(crate) struct Bus {
     nodes: Arc<Nodes>,
     outlets: HashMap<EndpointId, Outlet>,
     inlets: HashMap<EndpointId, Inward>,
+    services: HashMap<EndpointId, ServiceEnd>,
+    /// Once there is a reader.
+    reader: Option<BusReader>,
+    /// The line ends; what a client opens in that moment is left.
+    is_closed: bool,
+}
+
+/// A requester or replier of a client, which comes as two endpoints.
+#[derive(Debug)]
+enum ServiceEnd {
+    /// The first of them.
+    Half(Endpoint),
+    /// Both, on the bus.
+    Open(Service, Arc<Node>),
 }
 
 /// A client's reader on the bus.
 #[derive(Debug)]
 struct Inward {
     topic: String,
-    /// Set to end the thread that waits for samples.
-    ended: Arc<AtomicBool>,
     /// The user knows that samples do not reach it.
     is_told: bool,
 }
@@ -119,24 +117,120 @@ struct Outlet {
     payload: Vec<u8>,
 }
 
+/// The threads of a line's endpoints.
+#[must_use = "they are to be ended"]
+pub(crate) struct Threads {
+    services: Vec<Service>,
+    reader: Option<BusReader>,
+}
+
+impl Threads {
+    /// Ends them and waits for it. The caller must not hold what the line's `deliver` waits for.
+    pub(crate) fn end(self) {
+        self.services.into_iter().for_each(Service::end);
+        if let Some(reader) = self.reader {
+            reader.end();
+        }
+    }
+}
+
+/// An endpoint of a client that the bus does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("{what} is not on the bus: {cause}")]
+pub(crate) struct NotOnBus {
+    /// Topic or service, with its name.
+    what: String,
+    cause: Cause,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Cause {
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    #[error(transparent)]
+    Thread(#[from] std::io::Error),
+}
+
 impl Bus {
     pub(crate) fn new(nodes: Arc<Nodes>) -> Bus {
-        Bus { nodes, outlets: HashMap::new(), inlets: HashMap::new() }
+        let (outlets, inlets, services) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Bus { nodes, outlets, inlets, services, reader: None, is_closed: false }
     }
 
     /// Puts an endpoint of a client of `line` on the bus.
     ///
     /// # Errors
-    /// Why not, for people.
-    pub(crate) fn open(&mut self, endpoint: &Endpoint, line: Arc<dyn Inlet>) -> Result<(), String> {
+    /// There is no node for its domain, it cannot be opened, or there is no thread for it.
+    pub(crate) fn open(&mut self, endpoint: &Endpoint, line: Arc<dyn Inlet>) -> Result<(), NotOnBus> {
+        if self.is_closed {
+            return Ok(());
+        }
+        if !endpoint.is_service {
+            return self.open_topic(endpoint, line);
+        }
+        let Some(ServiceEnd::Half(first)) = self.services.remove(&endpoint.id) else {
+            self.services.insert(endpoint.id, ServiceEnd::Half(endpoint.clone()));
+            return Ok(());
+        };
+        let (written, read) = match first.direction {
+            Direction::Write => (&first, endpoint),
+            Direction::Read => (endpoint, &first),
+        };
+        // A requester writes requests, a replier writes replies.
+        let ends = [[written, read], [read, written]];
+        let service = ends.into_iter().find_map(|[request, reply]| {
+            let service = bus_service(&request.topic.name, &reply.topic.name)?;
+            Some((service, [request, reply]))
+        });
+        let Some((service, ends)) = service else {
+            self.open_topic(&first, Arc::clone(&line))?;
+            return self.open_topic(endpoint, line);
+        };
+        let opened = self.open_service(&service, ends, line);
+        opened.map_err(|cause| NotOnBus { what: format!("service {service}"), cause })
+    }
+
+    /// Puts the requester (its endpoint of requests writes) or the replier of a service on the bus.
+    fn open_service(
+        &mut self,
+        service: &str,
+        [request, reply]: [&Endpoint; 2],
+        line: Arc<dyn Inlet>,
+    ) -> Result<(), Cause> {
+        let node = self.nodes.of_domain(request.domain)?;
+        let type_of = |endpoint: &Endpoint| {
+            let name = bus_type(&endpoint.topic.type_name);
+            let hash = self.nodes.type_hash(&node, service, &name);
+            TypeRef { name, hash }
+        };
+        let types = ServiceTypes { request: type_of(request), response: type_of(reply) };
+        let end = if request.direction == Direction::Write {
+            let client = node.raw_client(service, types).payload_bytes_max(MESSAGE_BYTES_MAX).open();
+            End::Client(Box::new(client?), BTreeMap::new())
+        } else {
+            let server = node.raw_server(service, types).payload_bytes_max(MESSAGE_BYTES_MAX).open();
+            End::Server(Box::new(server?))
+        };
+        let opened = Service::start(end, request.id, line)?;
+        self.services.insert(request.id, ServiceEnd::Open(opened, node));
+        Ok(())
+    }
+
+    fn open_topic(&mut self, endpoint: &Endpoint, line: Arc<dyn Inlet>) -> Result<(), NotOnBus> {
         let topic = bus_topic(&endpoint.topic.name);
-        let fault = |error: &dyn std::fmt::Display| format!("topic {topic} is not on the bus: {error}");
-        let node = self.nodes.of_domain(endpoint.domain).map_err(|error| fault(&error))?;
+        let opened = self.open_end(&topic, endpoint, line);
+        opened.map_err(|cause| NotOnBus { what: format!("topic {topic}"), cause })
+    }
+
+    fn open_end(&mut self, topic: &str, endpoint: &Endpoint, line: Arc<dyn Inlet>) -> Result<(), Cause> {
+        let node = self.nodes.of_domain(endpoint.domain)?;
         let type_name = bus_type(&endpoint.topic.type_name);
-        let names = (topic.as_str(), type_name.as_str(), self.nodes.type_hash(&node, &topic, &type_name));
+        let names = (topic, type_name.as_str(), self.nodes.type_hash(&node, topic, &type_name));
         match endpoint.direction {
             Direction::Write => {
-                let publisher = publisher(&node, names, endpoint).map_err(|error| fault(&error))?;
+                let publisher = publisher(&node, names, endpoint)?;
                 let stamped = if endpoint.is_service {
                     Stamped::Not
                 } else {
@@ -146,15 +240,13 @@ impl Bus {
                 self.outlets.insert(endpoint.id, outlet);
             }
             Direction::Read => {
-                let subscriber = subscriber(&node, names, endpoint).map_err(|error| fault(&error))?;
-                let ended = Arc::new(AtomicBool::new(false));
-                let inward = Inward { topic: topic.clone(), ended: Arc::clone(&ended), is_told: false };
-                self.inlets.insert(endpoint.id, inward);
-                let id = endpoint.id;
-                let spawned = thread::Builder::new()
-                    .name(format!("reads {topic}").chars().take(15).collect())
-                    .spawn(move || pass_on(subscriber, &line, id, &ended));
-                spawned.map_err(|error| fault(&error))?;
+                let subscriber = subscriber(&node, names, endpoint)?;
+                let reader = match &self.reader {
+                    Some(reader) => reader,
+                    None => self.reader.insert(BusReader::start(line)?),
+                };
+                reader.add(endpoint.id, subscriber);
+                self.inlets.insert(endpoint.id, Inward { topic: topic.to_owned(), is_told: false });
             }
         }
         Ok(())
@@ -162,20 +254,27 @@ impl Bus {
 
     /// Takes an endpoint off the bus.
     pub(crate) fn close(&mut self, endpoint: EndpointId, direction: Direction) {
+        self.services.remove(&endpoint);
         match direction {
             Direction::Write => drop(self.outlets.remove(&endpoint)),
             Direction::Read => {
-                if let Some(inward) = self.inlets.remove(&endpoint) {
-                    inward.ended.store(true, Ordering::Relaxed);
+                if let (Some(_), Some(reader)) = (self.inlets.remove(&endpoint), &self.reader) {
+                    reader.remove(endpoint);
                 }
             }
         }
     }
 
-    /// Takes all endpoints off the bus.
-    pub(crate) fn close_all(&mut self) {
+    /// Takes all endpoints off the bus. The caller ends their threads.
+    pub(crate) fn close_all(&mut self) -> Threads {
+        self.is_closed = true;
         self.outlets.clear();
-        self.inlets.drain().for_each(|(_, inward)| inward.ended.store(true, Ordering::Relaxed));
+        self.inlets.clear();
+        let services = self.services.drain().filter_map(|(_, end)| match end {
+            ServiceEnd::Open(service, _) => Some(service),
+            ServiceEnd::Half(_) => None,
+        });
+        Threads { services: services.collect(), reader: self.reader.take() }
     }
 
     /// The topic of a client's reader, when a sample does not reach it for the first time.
@@ -187,19 +286,22 @@ impl Bus {
 
     /// How samples of this endpoint say when they were measured.
     pub(crate) fn stamped(&self, endpoint: EndpointId) -> Option<Stamped> {
-        self.outlets.get(&endpoint).map(|outlet| outlet.stamped)
+        let is_service = self.services.contains_key(&endpoint);
+        self.outlets.get(&endpoint).map(|outlet| outlet.stamped).or(is_service.then_some(Stamped::Not))
     }
 
     /// Publishes a client's sample; false if it is too large.
     pub(crate) fn publish(&mut self, endpoint: EndpointId, sample: &Sample, source: Source) -> bool {
+        let on_node = |node: &Node| source.for_node(node.now(), Instant::from_ns(raw_ns()));
+        if let Some(ServiceEnd::Open(service, node)) = self.services.get(&endpoint) {
+            service.handle_message(sample.clone(), on_node(node));
+            return true;
+        }
         let Some(Outlet { node, publisher, payload, .. }) = self.outlets.get_mut(&endpoint) else {
             return true;
         };
-        payload.clear();
-        payload.extend(if sample.is_little_endian { CDR_LE } else { CDR_BE });
-        payload.extend_from_slice(&sample.body);
-        let source = source.for_node(node.now(), Instant::from_ns(raw_ns()));
-        publisher.publish_uncertain(payload, source).is_ok()
+        encapsulated(&sample.body, sample.is_little_endian, payload);
+        publisher.publish_uncertain(payload, on_node(node)).is_ok()
     }
 }
 
@@ -255,36 +357,4 @@ fn subscriber(
         builder = builder.lifespan(Duration::from_millis(ms.into()));
     }
     builder.open()
-}
-
-/// Hands samples to a line until told to end: the thread that receives one also sends it.
-fn pass_on(mut subscriber: Subscriber, line: &Arc<dyn Inlet>, endpoint: EndpointId, ended: &AtomicBool) {
-    let mut missed = 0;
-    while !ended.load(Ordering::Relaxed) {
-        let received = subscriber.receive(Some(LOOK));
-        let before = std::mem::replace(&mut missed, subscriber.counters().missed);
-        line.count_missed(missed - before);
-        match received {
-            Ok(None) => {}
-            Ok(Some(sample)) => {
-                let bytes = sample.to_vec();
-                drop(sample);
-                let body = match bytes.split_first_chunk::<4>() {
-                    Some(([0, 1, ..], body)) => Some((body, true)),
-                    Some(([0, 0, ..], body)) => Some((body, false)),
-                    _ => None,
-                };
-                match body {
-                    Some((body, is_little_endian)) => {
-                        Arc::clone(line).deliver(endpoint, Sample { body: body.into(), is_little_endian });
-                    }
-                    None => line.notice_once(format!(
-                        "topic {} carries samples that are no CDR of version 1, which no client can read",
-                        subscriber.topic()
-                    )),
-                }
-            }
-            Err(error) => line.notice_once(error.to_string()),
-        }
-    }
 }

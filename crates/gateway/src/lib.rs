@@ -33,11 +33,13 @@
 
 pub mod ages;
 mod bus;
+mod bus_reader;
 mod gateway;
+mod inlet;
 mod line;
 pub mod mavlink;
-pub mod names;
 mod serial;
+mod services;
 mod tcp;
 mod udp;
 
@@ -45,6 +47,8 @@ pub use ::mavlink::dialects::dynamic::DynamicDialect;
 pub use bus::Definitions;
 pub use gateway::{Gateway, GatewayBuilder, GatewayError};
 pub use line::{ClientStatus, LineStatus, NOTICES_MAX};
+/// Names of topics and types on the bus and in DDS.
+pub use noctule_bridge::names;
 pub use noctule_xrce::{AgentConfig, References, XmlError};
 pub use serial::BAUD_DEFAULT;
 pub use tcp::CONNECTIONS_MAX;

@@ -15,7 +15,8 @@ use noctule_xrce::{
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 use crate::ages::{ClientTime, Stamping};
-use crate::bus::{Bus, Inlet, Nodes};
+use crate::bus::{Bus, Nodes};
+use crate::inlet::Inlet;
 
 /// Notices that wait to be fetched; more are dropped.
 pub const NOTICES_MAX: usize = 256;
@@ -50,6 +51,8 @@ pub(crate) struct Line {
     wire_ns: AtomicI64,
     /// Samples of the bus that were gone before they were taken.
     missed: AtomicU64,
+    /// Requests of and to clients without a reply.
+    unanswered: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -91,6 +94,8 @@ pub struct LineStatus {
     pub too_large: u64,
     /// Samples of the bus for clients that were gone before they were taken: more came than the machine keeps up with.
     pub missed: u64,
+    /// Requests of and to clients that were not answered.
+    pub unanswered: u64,
 }
 
 /// What there is to say about a client.
@@ -152,6 +157,7 @@ impl Line {
             stop: AtomicBool::new(false),
             wire_ns: AtomicI64::new(0),
             missed: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
         }))
     }
 
@@ -241,14 +247,17 @@ impl Line {
             samples_out: state.samples_out,
             too_large: state.too_large,
             missed: self.missed.load(Ordering::Relaxed),
+            unanswered: self.unanswered.load(Ordering::Relaxed),
         }
     }
 
     /// Ends the line's thread and takes its clients off the bus.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.lock().bus.close_all();
+        // Ended without the lock, for which they may wait.
+        let threads = self.lock().bus.close_all();
         self.kick();
+        threads.end();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -298,6 +307,10 @@ impl Inlet for Line {
     /// Samples of the bus for a client were gone before they were taken.
     fn count_missed(&self, samples: u64) {
         self.missed.fetch_add(samples, Ordering::Relaxed);
+    }
+
+    fn count_unanswered(&self, messages: u64) {
+        self.unanswered.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// Tells the user something that would be said again and again.
@@ -366,7 +379,7 @@ impl State {
             }
             Event::Opened(endpoint) => {
                 if let Err(fault) = self.bus.open(&endpoint, Arc::<Line>::clone(line)) {
-                    self.notice(&line.name, &fault);
+                    self.notice(&line.name, &fault.to_string());
                 }
             }
             Event::Closed { endpoint, direction } => self.bus.close(endpoint, direction),

@@ -19,7 +19,7 @@ use noctule_timebase::Span;
 use noctule_xrce::ClientAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::bus::Inlet as _;
+use crate::inlet::Inlet as _;
 use crate::line::{Line, Port, Sent, now};
 
 /// Speed unless another is named: PX4's companion port.
@@ -169,7 +169,7 @@ impl SerialDriver {
                 }
                 Err(fault) if !is_missing => {
                     is_missing = true;
-                    line.notice(fault);
+                    line.notice(fault.to_string());
                 }
                 Err(_) => {}
             }
@@ -301,18 +301,26 @@ fn is_uart(path: &Path) -> bool {
     path.parent() == Some(Path::new("/dev")) && UARTS.contains(&kind)
 }
 
+/// Why a device is not open.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error("may not be opened; let your user: sudo usermod -aG dialout $USER, then log in again")]
+    Permission,
+    #[error("waiting for it to be there ({0})")]
+    Missing(std::io::Error),
+    #[error("{path} cannot be used ({cause}); name a serial device or a pseudo-terminal")]
+    Unusable { path: PathBuf, cause: std::io::Error },
+}
+
 /// Opens a device and sets it up: raw, eight bits, no parity, no flow control, low latency.
 ///
 /// # Errors
 /// Why not and what to do, for people.
-fn open(device: &Device, line: &Line) -> Result<File, String> {
-    let path = device.path.display();
-    let file = noctule_sys::serial::open(&device.path, device.baud).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => {
-            "may not be opened; let your user: sudo usermod -aG dialout $USER, then log in again".to_owned()
-        }
-        ErrorKind::NotFound => format!("waiting for it to be there ({error})"),
-        _ => format!("{path} cannot be used ({error}); name a serial device or a pseudo-terminal"),
+fn open(device: &Device, line: &Line) -> Result<File, OpenError> {
+    let file = noctule_sys::serial::open(&device.path, device.baud).map_err(|cause| match cause.kind() {
+        ErrorKind::PermissionDenied => OpenError::Permission,
+        ErrorKind::NotFound => OpenError::Missing(cause),
+        _ => OpenError::Unusable { path: device.path.clone(), cause },
     })?;
     if let Some(warning) = latency_timer(&device.path) {
         line.notice_once(warning);

@@ -79,6 +79,36 @@ pub fn write(path: &Path, run: &Run, samples: &[CellSamples]) -> Result<(), Repo
     Ok(())
 }
 
+/// What is wrong with a file of samples.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum SampleError {
+    /// A channel of nobody.
+    #[error("a channel has no metadata named {CELL_KEY:?}")]
+    NoCell,
+    /// Of a run with other cells.
+    #[error(
+        "a channel belongs to cell {cell:?}, run.json has {cells} cells; both files must come from one run"
+    )]
+    OtherRun {
+        /// As the channel names it.
+        cell: String,
+        /// Cells of the run.
+        cells: usize,
+    },
+    /// A message before its channel.
+    #[error("a message names channel {0}, which is not declared")]
+    Undeclared(u16),
+    /// More than [`SAMPLES_MAX`].
+    #[error("more than {SAMPLES_MAX} samples")]
+    TooMany,
+    /// Another encoding.
+    #[error("a message is not little-endian CDR")]
+    NotCdr,
+    /// Bytes of a message.
+    #[error("a message has {0} bytes instead of {MESSAGE_BYTES}")]
+    Length(usize),
+}
+
 /// Reads the samples back for a run of `cells` cells, in the order [`CellSamples`] promises.
 pub fn read(path: &Path, cells: usize) -> Result<Vec<CellSamples>, ReportError> {
     let file = File::open(path).map_err(|source| ReportError::read(path, source))?;
@@ -91,11 +121,10 @@ pub fn read(path: &Path, cells: usize) -> Result<Vec<CellSamples>, ReportError> 
                 cell_of_channel.insert(id, channel_cell(metadata, cells)?);
             }
             Record::Message { channel, payload, .. } => {
-                let undeclared = || format!("a message names channel {channel}, which is not declared");
-                let cell = cell_of_channel.get(&channel).ok_or_else(undeclared)?;
+                let cell = cell_of_channel.get(&channel).ok_or(SampleError::Undeclared(channel))?;
                 total += 1;
                 if total > SAMPLES_MAX {
-                    return Err(format!("more than {SAMPLES_MAX} samples"));
+                    return Err(SampleError::TooMany);
                 }
                 samples[*cell].push(decode(payload)?);
             }
@@ -110,7 +139,10 @@ pub fn read(path: &Path, cells: usize) -> Result<Vec<CellSamples>, ReportError> 
         })
     });
     if let Err(damage) = result {
-        return Err(ReportError::malformed(path, fault.unwrap_or_else(|| damage.to_string())));
+        return Err(ReportError::malformed(
+            path,
+            fault.map_or_else(|| damage.to_string(), |fault| fault.to_string()),
+        ));
     }
     for cell in &mut samples {
         cell.sort_by_key(|sample| (sample.node, sample.index));
@@ -146,14 +178,12 @@ fn by_arrival(samples: &[Sample]) -> Vec<&Sample> {
     order
 }
 
-fn channel_cell(metadata: &[u8], cells: usize) -> Result<usize, String> {
+fn channel_cell(metadata: &[u8], cells: usize) -> Result<usize, SampleError> {
     let cell = file::pairs(metadata).find(|(key, _)| *key == CELL_KEY).map(|(_, cell)| cell);
-    let cell = cell.ok_or_else(|| format!("a channel has no metadata named {CELL_KEY:?}"))?;
+    let cell = cell.ok_or(SampleError::NoCell)?;
     match cell.parse::<usize>() {
         Ok(cell) if cell < cells => Ok(cell),
-        _ => Err(format!(
-            "a channel belongs to cell {cell:?}, run.json has {cells} cells; both files must come from one run"
-        )),
+        _ => Err(SampleError::OtherRun { cell: cell.to_owned(), cells }),
     }
 }
 
@@ -170,12 +200,12 @@ fn encode(sample: &Sample) -> [u8; MESSAGE_BYTES] {
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<Sample, String> {
+fn decode(bytes: &[u8]) -> Result<Sample, SampleError> {
     let Some(([0, 1, _, _], body)) = bytes.split_first_chunk::<4>() else {
-        return Err("a message is not little-endian CDR".to_owned());
+        return Err(SampleError::NotCdr);
     };
     if bytes.len() != MESSAGE_BYTES {
-        return Err(format!("a message has {} bytes instead of {MESSAGE_BYTES}", bytes.len()));
+        return Err(SampleError::Length(bytes.len()));
     }
     let word = |at: usize| {
         let mut word = [0; 8];

@@ -59,7 +59,62 @@ pub enum ImportError {
         /// Line number from 1.
         line: usize,
         /// The fact and the way out.
-        fact: String,
+        fact: RowError,
+    },
+}
+
+/// What is wrong with a row of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RowError {
+    /// A byte that no text has.
+    #[error("a NUL byte; the file was cut off while written or is not text")]
+    Nul,
+    /// No text.
+    #[error("not UTF-8 text")]
+    NotText,
+    /// More fields or fewer.
+    #[error("{found} fields instead of 3: row number, nanoseconds, index")]
+    Fields {
+        /// How many there are.
+        found: usize,
+    },
+    /// A field is no number.
+    #[error("{what} {shown:?} is not a whole number below 2^64; a recording has no header")]
+    NotWhole {
+        /// The field.
+        what: &'static str,
+        /// Its beginning.
+        shown: String,
+    },
+    /// A time of more than 63 bits.
+    #[error("the time {time} does not fit 63 bits; it must be nanoseconds")]
+    TimeTooLarge {
+        /// As it was written.
+        time: String,
+    },
+    /// A time that goes back.
+    #[error(
+        "the time is {back_ns} ns before that of the row above; rows must be in order of time, and the clock must not be set while recording"
+    )]
+    TimeGoesBack {
+        /// By how much.
+        back_ns: u64,
+    },
+    /// An index that an earlier row has.
+    #[error("index {index} was already published in line {first}; indices must be unique")]
+    PublishedTwice {
+        /// It.
+        index: u64,
+        /// Line of that row.
+        first: usize,
+    },
+    /// An answer without a question.
+    #[error("index {index} is not in {published}; both files must be of one recording")]
+    NotPublished {
+        /// It.
+        index: u64,
+        /// The file of the questions.
+        published: PathBuf,
     },
 }
 
@@ -177,44 +232,38 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Row>, ImportError> {
         let row = parse_row(position + 1, line).map_err(refuse)?;
         if let Some(before) = rows.last().filter(|before| before.time_ns > row.time_ns) {
             let back_ns = before.time_ns.abs_diff(row.time_ns);
-            return Err(refuse(format!(
-                "the time is {back_ns} ns before that of the row above; rows must be in order of time, and the clock must not be set while recording"
-            )));
+            return Err(refuse(RowError::TimeGoesBack { back_ns }));
         }
         rows.push(row);
     }
     Ok(rows)
 }
 
-fn parse_row(line: usize, bytes: &[u8]) -> Result<Row, String> {
+fn parse_row(line: usize, bytes: &[u8]) -> Result<Row, RowError> {
     if bytes.contains(&0) {
-        return Err("a NUL byte; the file was cut off while written or is not text".to_owned());
+        return Err(RowError::Nul);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| RowError::NotText)?;
     let fields: Vec<&str> = text.trim().split(',').map(str::trim).collect();
     let &[row, time, index] = fields.as_slice() else {
         let found = match text.trim() {
             "" => 0,
             _ => fields.len(),
         };
-        return Err(format!("{found} fields instead of 3: row number, nanoseconds, index"));
+        return Err(RowError::Fields { found });
     };
     whole("the row number", row)?;
     let time_ns = whole("the time", time)?;
-    let time_ns = i64::try_from(time_ns)
-        .map_err(|_| format!("the time {time} does not fit 63 bits; it must be nanoseconds"))?;
+    let time_ns = i64::try_from(time_ns).map_err(|_| RowError::TimeTooLarge { time: time.to_owned() })?;
     let index = whole("the index", index)?;
     Ok(Row { line, time_ns, index })
 }
 
-fn whole(what: &str, text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        let shown: String = text.chars().take(40).collect();
-        format!("{what} {shown:?} is not a whole number below 2^64; a recording has no header")
-    })
+fn whole(what: &'static str, text: &str) -> Result<u64, RowError> {
+    text.parse().map_err(|_| RowError::NotWhole { what, shown: text.chars().take(40).collect() })
 }
 
-fn refuse(path: &Path, line: usize, fact: String) -> ImportError {
+fn refuse(path: &Path, line: usize, fact: RowError) -> ImportError {
     ImportError::Row { path: path.to_owned(), line, fact }
 }
 
@@ -233,22 +282,14 @@ fn join(
         if let Some(first) = position.insert(row.index, at) {
             let Row { index, line, .. } = *row;
             let first = sent[first].line;
-            return Err(refuse(
-                published,
-                line,
-                format!("index {index} was already published in line {first}; indices must be unique"),
-            ));
+            return Err(refuse(published, line, RowError::PublishedTwice { index, first }));
         }
     }
     let mut first_arrival: Vec<Option<i64>> = vec![None; sent.len()];
     let mut duplicated = 0;
     for row in arrivals {
         let Some(&at) = position.get(&row.index) else {
-            let fact = format!(
-                "index {} is not in {}; both files must be of one recording",
-                row.index,
-                published.display()
-            );
+            let fact = RowError::NotPublished { index: row.index, published: published.to_owned() };
             return Err(refuse(received, row.line, fact));
         };
         match first_arrival[at] {

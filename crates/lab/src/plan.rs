@@ -233,6 +233,20 @@ impl Plan {
     }
 }
 
+/// Why a cell's other traffic cannot flow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum NotBeside {
+    /// Its peer is not here, and why.
+    #[error("{0}")]
+    Missing(String),
+    /// Nobody knows its peer.
+    #[error("beside: no peer is called \"{0}\"")]
+    UnknownPeer(String),
+    /// Its peer does not support it, and what.
+    #[error("beside: {0}")]
+    Unsupported(String),
+}
+
 #[derive(Clone, Copy)]
 struct Expander<'a> {
     scenario: &'a Scenario,
@@ -282,7 +296,8 @@ impl Expander<'_> {
             self.settle(&mut cell);
             check_options(&cell, self.cores)?;
             let beside = self.beside(&cell);
-            let unsupported = self.unsupported(&cell).or_else(|| beside.as_ref().err().cloned());
+            let unsupported =
+                self.unsupported(&cell).or_else(|| beside.as_ref().err().map(NotBeside::to_string));
             cell.beside = beside.ok().flatten().map(Box::new);
             match unsupported {
                 Some(why) => plan.skip(self.peer, why),
@@ -325,12 +340,12 @@ impl Expander<'_> {
     }
 
     /// What flows while the cell is measured: from before its warm-up until after its last message. Or why it cannot.
-    fn beside(&self, cell: &CellPlan) -> Result<Option<CellPlan>, String> {
+    fn beside(&self, cell: &CellPlan) -> Result<Option<CellPlan>, NotBeside> {
         let Some(traffic) = &self.group.beside else { return Ok(None) };
         let peer = traffic.peer.as_deref().unwrap_or(self.peer);
         let Some(entry) = self.registry.entries.get(peer) else {
             let why = self.registry.missing.get(peer).cloned();
-            return Err(why.unwrap_or_else(|| format!("beside: no peer is called \"{peer}\"")));
+            return Err(why.map_or_else(|| NotBeside::UnknownPeer(peer.to_owned()), NotBeside::Missing));
         };
         let seconds = cell.sending_seconds() + BESIDE_SECONDS;
         let rate_hz = (traffic.rate_hz > 0.0).then_some(traffic.rate_hz);
@@ -356,7 +371,7 @@ impl Expander<'_> {
         // It is there from the start, and nothing is asked of its latency.
         (other.warm_up_messages, other.deadline_ns) = (0, None);
         match expander.unsupported(&other) {
-            Some(why) => Err(format!("beside: {why}")),
+            Some(why) => Err(NotBeside::Unsupported(why)),
             None => Ok(Some(other)),
         }
     }

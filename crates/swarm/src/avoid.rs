@@ -126,8 +126,13 @@ impl Avoidance {
         self.near.clear();
         self.others.clear();
         for other in others {
-            let distance_m = (other.position_m - position_m).norm();
-            let free_m = distance_m - other.radius_m - other.uncertainty_m;
+            let toward_m = other.position_m - position_m;
+            let within_m = reach_m + other.radius_m + other.uncertainty_m;
+            // Most of a large swarm is far away: no root for those, and no doubt by rounding about the others.
+            if toward_m.norm_squared() > 1.000_001 * within_m * within_m {
+                continue;
+            }
+            let free_m = toward_m.norm() - other.radius_m - other.uncertainty_m;
             if free_m < reach_m {
                 self.near.push((free_m, self.others.len()));
                 self.others.push(other);

@@ -16,6 +16,7 @@
 //!   provably is.
 //! - [`avoid`]: a velocity near the wanted one that keeps that radius free; [`linear`] is its solver.
 //! - [`rate`]: how many states a second the channel has room for.
+//! - [`takeoff`]: when a drone knows enough of its neighbours to leave its place.
 //! - [`formation`], [`flock`]: where to go together. [`mission`]: goals, obstacles, wind.
 //! - [`scenario`], [`simulation`], [`measures`]: a swarm on one air in virtual time, and what it did.
 //!
@@ -33,6 +34,7 @@ pub mod rate;
 pub mod scenario;
 pub mod simulation;
 pub mod state;
+pub mod takeoff;
 pub mod vehicle;
 
 pub use neighbours::{Estimate, Knowledge, Neighbours};

@@ -91,6 +91,10 @@ pub struct Measures {
     pub bytes_per_drone_s: f64,
     /// Until every drone had heard every other once, s; `null` if that did not happen.
     pub discovery_s: Option<f64>,
+    /// From the start until the last living drone had left its place, s; `null` if one never did.
+    pub takeoff_s: Option<f64>,
+    /// Drones that left because they had waited for the longest time, and not because they knew their neighbours.
+    pub takeoffs_overdue: usize,
     /// Processor time of the run, s; `null` if nobody measured it.
     pub cpu_s: Option<f64>,
 }

@@ -14,6 +14,10 @@
 //! it may be reversed at once, which would double the quadratic term.
 //!
 //! A state older than the lifespan is dropped. A state that is not newer than the one there is counted and ignored.
+//!
+//! In a large swarm most drones are at the edge of the radio's range and are heard by chance, once in many seconds. Kept for the whole
+//! lifespan, such a state would leave open that its drone is anywhere. With [`RangeLimits`] it is kept as long as it proves
+//! that its drone is not near; a drone that comes near is in range and heard again.
 
 use noctule_timebase::{Instant, Span};
 
@@ -51,6 +55,18 @@ pub struct Estimate {
     pub bound: Span,
 }
 
+/// How long states of neighbours are kept that were far away, for [`Knowledge::Bound`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RangeLimits {
+    /// Who was nearer than this when its last state came is in range: that it is silent is no reason to forget it, m.
+    pub in_range_m: f64,
+    /// Who was not is forgotten as soon as it can have come nearer than this, m.
+    pub near_m: f64,
+}
+
+/// Between two looks at who may be near by now.
+const RANGE_PERIOD: Span = Span::from_ms(200);
+
 /// What has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NeighbourCounters {
@@ -62,6 +78,8 @@ pub struct NeighbourCounters {
     pub full: u64,
     /// Neighbours dropped after the lifespan.
     pub expired: u64,
+    /// Neighbours dropped before, by [`RangeLimits`].
+    pub out_of_range: u64,
 }
 
 /// What is kept of a state: one cache line, because a table of a thousand is written at random places.
@@ -71,6 +89,7 @@ struct Known {
     at: Instant<Own>,
     position_m: [f64; 3],
     velocity_m_s: [f32; 3],
+    /// [`FAR`] is set if it was not in range.
     node: u32,
     bound_us: u32,
     position_bound_m: f32,
@@ -116,12 +135,17 @@ impl Known {
 
 /// In a slot without a neighbour: no drone has this number, because no table is so large.
 const NOBODY: u32 = u32::MAX;
+/// Beside the number of a neighbour that was out of range; no table is so large.
+const FAR: u32 = 1 << 31;
 
 /// The table of one drone: a slot for each number, so that a state touches one cache line.
 #[derive(Debug)]
 pub struct Neighbours {
     own: u32,
     lifespan: Span,
+    range: Option<RangeLimits>,
+    range_looked_at: Instant<Own>,
+    here_m: Vector,
     slots: Vec<Known>,
     count: usize,
     counters: NeighbourCounters,
@@ -130,8 +154,20 @@ pub struct Neighbours {
 impl Neighbours {
     /// Of drone `own`, for drones with numbers below `numbers`.
     pub fn new(own: u32, numbers: usize, lifespan: Span) -> Neighbours {
-        let slots = vec![Known::NONE; numbers.min(NOBODY as usize)];
-        Neighbours { own, lifespan, slots, count: 0, counters: NeighbourCounters::default() }
+        let slots = vec![Known::NONE; numbers.min(FAR as usize)];
+        let (here_m, counters) = (Vector::zeros(), NeighbourCounters::default());
+        let range_looked_at = Instant::MIN;
+        Neighbours { own, lifespan, range: None, range_looked_at, here_m, slots, count: 0, counters }
+    }
+
+    /// With limits for those that are far away.
+    pub fn with_range(self, range: Option<RangeLimits>) -> Neighbours {
+        Neighbours { range, ..self }
+    }
+
+    /// The drone itself is here, m; what [`RangeLimits`] count from.
+    pub fn handle_own(&mut self, position_m: Vector) {
+        self.here_m = position_m;
     }
 
     /// A state has come, its time translated into the own clock and right within plus or minus `bound`. A drone's own
@@ -150,17 +186,32 @@ impl Neighbours {
         }
         self.count += usize::from(slot.node == NOBODY);
         *slot = Known::of(&state, bound);
+        let away_m2 = (state.position_m - self.here_m).norm_squared();
+        if self.range.is_some_and(|range| away_m2 > range.in_range_m * range.in_range_m) {
+            slot.node |= FAR;
+        }
         self.counters.taken += 1;
     }
 
-    /// Drops what is older than the lifespan.
+    /// Drops what is older than the lifespan, and what [`RangeLimits`] let go.
     pub fn handle_timeout(&mut self, now: Instant<Own>) {
-        let lifespan = self.lifespan;
-        let is_over = |slot: &&mut Known| slot.node != NOBODY && now - slot.at > lifespan;
-        for slot in self.slots.iter_mut().filter(is_over) {
+        let (lifespan, here_m) = (self.lifespan, self.here_m);
+        let near_m = self.range.map_or(0.0, |range| range.near_m);
+        let looks_at_range = self.range.is_some() && now - self.range_looked_at >= RANGE_PERIOD;
+        if looks_at_range {
+            self.range_looked_at = now;
+        }
+        for slot in self.slots.iter_mut().filter(|slot| slot.node != NOBODY) {
+            let is_over = now - slot.at > lifespan;
+            let is_far = looks_at_range && slot.node & FAR != 0;
+            let is_dropped = is_over || is_far && may_be_within(slot, now, (&here_m, near_m));
+            if !is_dropped {
+                continue;
+            }
             *slot = Known::NONE;
             self.count -= 1;
-            self.counters.expired += 1;
+            self.counters.expired += u64::from(is_over);
+            self.counters.out_of_range += u64::from(!is_over);
         }
     }
 
@@ -200,6 +251,14 @@ impl Neighbours {
     }
 }
 
+/// Whether age and bounds leave open that a neighbour is nearer to a place than that.
+fn may_be_within(known: &Known, now: Instant<Own>, (place_m, near_m): (&Vector, f64)) -> bool {
+    let estimate = estimate(known, now, Knowledge::Bound);
+    let within_m = near_m + estimate.uncertainty_m;
+    (estimate.position_m - place_m).norm_squared() < within_m * within_m
+}
+
+#[inline]
 fn estimate(known: &Known, now: Instant<Own>, knowledge: Knowledge) -> Estimate {
     let age = now - known.at;
     let age_s = age.as_s_f64().max(0.0);
@@ -210,10 +269,10 @@ fn estimate(known: &Known, now: Instant<Own>, knowledge: Knowledge) -> Estimate 
         Knowledge::Bound => (velocity_m_s * age_s, uncertainty_m(known, velocity_m_s.norm(), age_s)),
     };
     Estimate {
-        node: known.node,
+        node: known.node & !FAR,
         position_m: Vector::from(known.position_m) + moved,
         velocity_m_s,
-        radius_m: f64::from(known.radius_mm) / 1000.0,
+        radius_m: f64::from(known.radius_mm) * 1e-3,
         uncertainty_m,
         age,
         bound: Span::from_us(i64::from(known.bound_us)),
@@ -221,15 +280,17 @@ fn estimate(known: &Known, now: Instant<Own>, knowledge: Knowledge) -> Estimate 
 }
 
 /// The radius of the header's formula.
+#[inline]
 fn uncertainty_m(known: &Known, speed_m_s: f64, age_s: f64) -> f64 {
-    let bound_s = f64::from(known.bound_us) / 1e6;
+    // Products, because a thousand drones do this twenty million times a second; the last digit is far below the margins.
+    let bound_s = f64::from(known.bound_us) * 1e-6;
     let most_s = age_s + bound_s;
-    let velocity_bound_m_s = f64::from(known.velocity_bound_mm_s) / 1000.0;
-    let acceleration_bound_m_s2 = f64::from(known.acceleration_bound_cm_s2) / 100.0;
+    let velocity_bound_m_s = f64::from(known.velocity_bound_mm_s) * 1e-3;
+    let acceleration_bound_m_s2 = f64::from(known.acceleration_bound_cm_s2) * 1e-2;
     let moved = velocity_bound_m_s * most_s
         + 0.5 * acceleration_bound_m_s2 * most_s * most_s
         + (speed_m_s + velocity_bound_m_s) * bound_s;
-    let fastest_m_s = f64::from(known.speed_bound_cm_s) / 100.0 + speed_m_s;
+    let fastest_m_s = f64::from(known.speed_bound_cm_s) * 1e-2 + speed_m_s;
     f64::from(known.position_bound_m) + moved.min(fastest_m_s * most_s)
 }
 
@@ -283,6 +344,29 @@ mod tests {
         assert_eq!(table.poll_timeout(), Some(Instant::from_ns(1_000_000_006)));
         table.handle_timeout(Instant::from_ns(1_000_000_007));
         assert_eq!((table.len(), table.counters().expired), (1, 1));
+    }
+
+    #[test]
+    fn who_was_out_of_range_is_forgotten_before_it_can_be_near_and_who_was_in_range_is_not() {
+        let range = RangeLimits { in_range_m: 60.0, near_m: 30.0 };
+        let mut table = Neighbours::new(0, 4, Span::from_s(20)).with_range(Some(range));
+        table.handle_own(Vector::zeros());
+        for (node, x) in [(1, 59.0), (2, 61.0), (3, 200.0)] {
+            table.handle_state(state(node, 0, x, 0.0), Span::ZERO);
+        }
+        let known_at = |table: &mut Neighbours, ms: i64| -> Vec<u32> {
+            let now = Instant::from_ns(ms * 1_000_000);
+            table.handle_timeout(now);
+            table.estimates(now, Knowledge::Bound).map(|estimate| estimate.node).collect()
+        };
+        // With a top speed of 8 m/s it can have moved 31 m after 3.9 s.
+        assert_eq!(known_at(&mut table, 3_700), [1, 2, 3]);
+        assert_eq!(known_at(&mut table, 3_900), [1, 3]);
+        assert_eq!(known_at(&mut table, 10_000), [1, 3]);
+        assert_eq!((table.counters().out_of_range, table.len()), (1, 2));
+        // It is where it was, but this drone has come near.
+        table.handle_own(Vector::new(100.0, 0.0, 0.0));
+        assert_eq!(known_at(&mut table, 10_200), [1]);
     }
 
     #[test]

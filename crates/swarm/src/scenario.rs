@@ -11,9 +11,10 @@ use crate::Vector;
 use crate::avoid::Margins;
 use crate::formation::Shape;
 use crate::mission::Obstacle;
-use crate::neighbours::Knowledge;
+use crate::neighbours::{Knowledge, RangeLimits};
 use crate::rate::RateLimits;
 use crate::state::STATE_BYTES;
+use crate::takeoff::TakeOffLimits;
 use crate::vehicle::Limits;
 
 use text::{AirText, AvoidText, KillText, ObstacleText, StateText, SwarmText, Text};
@@ -36,6 +37,8 @@ pub struct Scenario {
     pub seconds: f64,
     /// They hover this long first and hear each other, s.
     pub hover_s: f64,
+    /// Then they wait until they know their neighbours ([`crate::takeoff`]).
+    pub takeoff: TakeOffLimits,
     /// Gusts: standard deviation per axis, m/s²; each drone has its own.
     pub wind_m_s2: f64,
     /// Vehicles.
@@ -106,6 +109,8 @@ pub struct States {
     pub clock_bound: Span,
     /// States are dropped after this.
     pub lifespan: Span,
+    /// Or before, if they are of drones that were far away.
+    pub range: Option<RangeLimits>,
     /// How they are used.
     pub knowledge: Knowledge,
 }
@@ -190,6 +195,7 @@ impl Scenario {
             mission: mission(swarm)?,
             seconds: range("swarm.seconds", swarm.seconds, 1.0..=3600.0, "1 to 3600 s")?,
             hover_s: range("swarm.hover_s", swarm.hover_s, 0.0..=60.0, "0 to 60 s")?,
+            takeoff: takeoff(swarm)?,
             wind_m_s2: range("swarm.wind_m_s2", swarm.wind_m_s2, 0.0..=3.0, "0 to 3 m/s²")?,
             limits: limits(&text)?,
             margins: margins(&text.avoid, text.vehicle.response_s)?,
@@ -326,6 +332,13 @@ fn mission(swarm: &SwarmText) -> Result<Mission, ScenarioError> {
     }
 }
 
+fn takeoff(swarm: &SwarmText) -> Result<TakeOffLimits, ScenarioError> {
+    let seconds = |seconds: f64| Span::from_ns((seconds * 1e9) as i64);
+    let quiet_s = range("swarm.takeoff_quiet_s", swarm.takeoff_quiet_s, 0.0..=60.0, "0 to 60 s")?;
+    let longest_s = range("swarm.takeoff_longest_s", swarm.takeoff_longest_s, 0.0..=600.0, "0 to 600 s")?;
+    Ok(TakeOffLimits { quiet: seconds(quiet_s), longest: seconds(longest_s) })
+}
+
 fn limits(text: &Text) -> Result<Limits, ScenarioError> {
     let vehicle = &text.vehicle;
     Ok(Limits {
@@ -377,8 +390,16 @@ fn states(state: &StateText, neighbours: &str) -> Result<States, ScenarioError> 
         lifespan: milliseconds(
             1000.0 * range("state.lifespan_s", state.lifespan_s, 0.1..=3600.0, "0.1 to 3600 s")?,
         ),
+        range: state.in_range_m.map(|in_range_m| range_limits(in_range_m, state.near_m)).transpose()?,
         knowledge: knowledge(neighbours)
             .ok_or_else(|| choice("swarm.neighbours", neighbours, "hold, age or bound"))?,
+    })
+}
+
+fn range_limits(in_range_m: f64, near_m: f64) -> Result<RangeLimits, ScenarioError> {
+    Ok(RangeLimits {
+        in_range_m: range("state.in_range_m", in_range_m, 1.0..=10_000.0, "1 to 10000 m")?,
+        near_m: range("state.near_m", near_m, 0.0..=in_range_m, "0 m to state.in_range_m")?,
     })
 }
 

@@ -86,7 +86,7 @@ impl Simulation {
         let starts = drone::starts(&scenario, seed);
         let mut draw = Random::for_part(seed, 21);
         let drones: Vec<Drone> = (starts.iter().enumerate())
-            .map(|(number, start)| Drone::new(&scenario, number, *start, &mut draw))
+            .map(|(number, start)| Drone::new((&scenario, rate_hz), number, *start, &mut draw))
             .collect();
         let count = drones.len();
         let bound_ns = scenario.states.clock_bound.ns() as f64;
@@ -318,6 +318,7 @@ impl Simulation {
             if !drone.alive || !(self.step + number as u64).is_multiple_of(steps) {
                 continue;
             }
+            drone.neighbours.handle_own(drone.vehicle.position_m);
             drone.neighbours.handle_timeout(Instant::from_ns(now.ns()));
             let known = drone.perceive(&flight, &views);
             if !perfect {
@@ -485,6 +486,8 @@ impl Simulation {
             bytes_per_drone_s: counters.sent as f64 * knowing::frame_bytes(STATE_BYTES)
                 / (count as f64 * seconds).max(1e-9),
             discovery_s: self.discovery.complete_s(),
+            takeoff_s: drone::all_left_s(&living),
+            takeoffs_overdue: living.iter().filter(|drone| drone.left_overdue()).count(),
             cpu_s: None,
         }
     }

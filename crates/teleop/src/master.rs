@@ -32,6 +32,9 @@ pub const COAST: Span = Span::from_ms(30);
 pub const HAND_SPEED_MAX_M_S: f64 = 3.0;
 /// Velocities are slopes over so long.
 const SLOPE: Span = Span::from_ms(40);
+/// Sum of squares of their times about the mean, s²: three positions a millisecond apart have twice as much. With less the
+/// noise of a position would be a velocity.
+const SPREAD_MIN_S2: f64 = 1e-6;
 /// Positions that are remembered for it.
 const POSITIONS_MAX: usize = 64;
 /// Poses that a reader may fall behind before it misses one: half a second, for whoever records them.
@@ -96,7 +99,7 @@ impl HandEstimator {
         let mean_s = self.positions.iter().map(|(time_ns, _)| seconds(*time_ns)).sum::<f64>() / count;
         let spread: f64 =
             self.positions.iter().map(|(time_ns, _)| (seconds(*time_ns) - mean_s).powi(2)).sum();
-        if self.positions.len() < 3 || spread <= 0.0 {
+        if self.positions.len() < 3 || spread < SPREAD_MIN_S2 {
             return [0.0; 3];
         }
         std::array::from_fn(|axis| {

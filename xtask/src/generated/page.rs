@@ -10,13 +10,14 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// A topic of each language; every type has a `number`.
-const SHOWN: [(&str, &str); 5] = [
+/// A topic of each language, and of the board, which may be in QEMU; every type has a `number`.
+const SHOWN: [(&str, &str); 6] = [
     ("C", "/arm/left/base/state"),
     ("C++", "/node_1/load"),
     ("Python", "/ups_1/battery"),
     ("Rust", "/arm/left/base/command"),
     ("Simulink", "/gateway_1/line"),
+    ("the board", "/ups_6/battery"),
 ];
 /// Samples that only one of the two readers has may come so often.
 const TRIES: usize = 50;

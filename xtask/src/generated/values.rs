@@ -1,5 +1,5 @@
-//! Seeded values of generated types: Rust, C, C++, Python and Octave must make the same bytes of them, and rosbags must read those and
-//! write them again. A small set of types in `cargo xtask test`; whole sets of packages by `cargo xtask generated --sets DIR`.
+//! Seeded values of generated types: Rust, C, C++, Python and Octave must make the same bytes of them, and rosbags and Cyclone DDS must read those
+//! and write them again. A small set of types in `cargo xtask test`; whole sets of packages by `cargo xtask generated --sets DIR`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,11 +12,15 @@ use crate::{c_library, shell};
 const HARNESS: &str = "crates/codegen/harness";
 /// So that constants may be of any kind, and generated code has no warnings.
 const WARNINGS: &str = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -O1";
+/// Of a small set of types, whose decoders read damaged samples under them.
+const SANITIZERS: &str = "-fsanitize=address,undefined -fno-sanitize-recover=all";
+/// As a program prints a sample that its decoder refuses.
+const REFUSED: &str = " refused";
 
 /// The types of the harness.
 pub(super) fn of_the_harness() -> Result<(), String> {
     let root = shell::root();
-    compare(&root.join(HARNESS).join("topics.toml"), &root.join(HARNESS).join("msg"))
+    compare(&root.join(HARNESS).join("topics.toml"), &root.join(HARNESS).join("msg"), SANITIZERS)
 }
 
 /// All types of the packages below these folders.
@@ -42,12 +46,13 @@ pub(super) fn of_sets(folders: &[PathBuf]) -> Result<(), String> {
     }
     let types: Vec<String> = packages.iter().map(|(name, _)| format!("\"{name}/*\"")).collect();
     let text = format!(
-        "[project]\nname = \"sets\"\nsearch = [\"search\"]\ntypes = [{0}]\nplain = [{0}]\nlanguages = [\"rust\", \"c\", \"cpp\", \"python\", \"simulink\"]\n",
+        "[project]\nname = \"sets\"\nsearch = [\"search\"]\ntypes = [{0}]\nplain = [{0}]\nlanguages = [\"rust\", \"c\", \"cpp\", \"python\", \"simulink\", \"idl\"]\n",
         types.join(", ")
     );
     let topics = target.join("topics.toml");
     fs::write(&topics, text).map_err(|e| format!("{}: {e}", topics.display()))?;
-    compare(&topics, &search)
+    // With sanitizers so many types take hours to compile.
+    compare(&topics, &search, "")
 }
 
 /// Folders that hold `msg`, `srv` or `action`, with their names.
@@ -68,9 +73,11 @@ fn packages_below(folder: &Path, depth: u32, found: &mut Vec<(String, PathBuf)>)
 }
 
 /// Generates, compiles and runs the program of each language, and compares what they print.
-fn compare(topics: &Path, definitions: &Path) -> Result<(), String> {
+fn compare(topics: &Path, definitions: &Path, sanitizers: &str) -> Result<(), String> {
     let folder = shell::root().join("target/generated/values");
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    // What idlc wrote of other types, of which the generator knows nothing.
+    let _ = fs::remove_dir_all(folder.join("out/idl"));
     let (root, prefix) = (shell::root(), c_library::prefix());
     let (root, prefix, topics) = (root.display(), prefix.display(), topics.display());
     let step = |name: &str, line: &str| {
@@ -90,13 +97,13 @@ fn compare(topics: &Path, definitions: &Path) -> Result<(), String> {
     step(
         "c",
         &format!(
-            "gcc -std=c99 {WARNINGS} -I{root}/c -Iout/c out/c/*.c -lm -o values_c && ./values_c > c.txt"
+            "gcc -std=c99 {WARNINGS} {sanitizers} -I{root}/c -Iout/c out/c/*.c -lm -o values_c && ./values_c > c.txt"
         ),
     )?;
     step(
         "cpp",
         &format!(
-            "g++ -std=c++17 {WARNINGS} -I{prefix}/include -Iout/cpp out/cpp/values_main.cpp -o values_cpp && ./values_cpp > cpp.txt"
+            "g++ -std=c++17 {WARNINGS} {sanitizers} -I{prefix}/include -Iout/cpp out/cpp/values_main.cpp -o values_cpp && ./values_cpp > cpp.txt"
         ),
     )?;
     let python = format!("{root}/.venv/bin/python");
@@ -108,11 +115,19 @@ fn compare(topics: &Path, definitions: &Path) -> Result<(), String> {
     for language in ["c", "cpp", "python"] {
         same(language, &expected, &read(language)?)?;
     }
-    let (plain, cdr): (Vec<&str>, Vec<&str>) = expected.lines().partition(|line| line.contains("@plain "));
+    let (damaged, whole): (Vec<&str>, Vec<&str>) =
+        expected.lines().partition(|line| line.contains("@damaged "));
+    let (plain, cdr): (Vec<&str>, Vec<&str>) = whole.into_iter().partition(|line| line.contains("@plain "));
     let lines = cdr.len();
     println!("{} types, {lines} values: the same bytes in Rust, C, C++ and Python", lines / 20);
     println!("{} of them of fixed size: the same memory in Rust, C, C++ and Python", plain.len() / 20);
+    let refused = damaged.iter().filter(|line| line.ends_with(REFUSED)).count();
+    println!(
+        "{} damaged samples: {refused} refused, and the others read as the same values, in Rust, C, C++ and Python",
+        damaged.len()
+    );
     in_octave(&folder, &cdr.join("\n"))?;
+    in_cyclone(&folder, &cdr.join("\n"))?;
     let definitions = definitions.display();
     step("rosbags", &format!("{python} {root}/xtask/src/generated/read_by_rosbags.py {definitions} rust.txt"))
 }
@@ -134,6 +149,27 @@ fn in_octave(folder: &Path, expected: &str) -> Result<(), String> {
     let left_out = expected.lines().count() / 20 - known.len();
     println!("octave: {:.1} s", begin.elapsed().as_secs_f64());
     println!("{} types: the same bytes in Octave; {left_out} are more than a block can be", known.len());
+    Ok(())
+}
+
+/// The same of Cyclone DDS, where it is installed, by what its `idlc` makes of the types written as IDL.
+fn in_cyclone(folder: &Path, cdr: &str) -> Result<(), String> {
+    if shell::output("command -v idlc").is_none() || !Path::new("/usr/include/dds/dds.h").exists() {
+        println!("skipped: Cyclone DDS; apt-get install cyclonedds-dev cyclonedds-tools");
+        return Ok(());
+    }
+    let begin = Instant::now();
+    let folder = folder.join("out/idl");
+    let path = folder.join("values.txt");
+    fs::write(&path, cdr).map_err(|e| format!("{}: {e}", path.display()))?;
+    // A name is no part of the bytes, and idlc writes one that is a keyword of C as it stands. With a letter behind it uuid would be UUID_, a type.
+    let line = "sed -Ei '/^    const /! s/^(    [^;]* )_?([A-Za-z][A-Za-z0-9_]*)((\\[[0-9]+\\])?;)/\\1f_\\2\\3/' *.idl";
+    shell::run_in(&folder, line)?;
+    // Without information for discovery, which is most of what idlc writes.
+    let line = "for file in *.idl; do idlc -t -l c $file || exit 1; done && gcc -std=gnu11 -O1 -Wall -Wextra -I. *.c -lddsc -o values_cyclone";
+    shell::run_in(&folder, line)?;
+    shell::run_in(&folder, "./values_cyclone < values.txt")?;
+    println!("cyclone: {:.1} s", begin.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -74,8 +74,6 @@ def main():
     output = run(convert, log, converted)
     assert output.returncode == 0, output.stderr
     values = check_values(converted, made["files"][log])
-    refused = run(program, "play", made["sqlite"])
-    assert refused.returncode == 2 and "ros2 bag convert" in refused.stderr, refused
     print(f"{len(made['files'])} files of other recorders agree with their own readers, {values} values of PX4's log among them")
 
 

@@ -5,6 +5,8 @@ Bags of ROS 1 and of rosbag2 by the package `rosbags`, a log of PX4 byte by byte
 
 import json
 import pathlib
+import shutil
+import sqlite3
 import struct
 import sys
 
@@ -41,7 +43,8 @@ def messages(store, count, is_ros1):
 def counted(path):
     """Counts and first and last log time of each topic, by the package's own reader."""
     topics = {}
-    with AnyReader([path]) as reader:
+    # Bags of Humble in SQLite have no definitions; counting needs none.
+    with AnyReader([path], default_typestore=get_typestore(Stores.ROS2_HUMBLE)) as reader:
         for connection, log_ns, raw in reader.messages():
             topic = topics.setdefault(connection.topic, {"messages": 0, "bytes": 0, "first_log_ns": log_ns})
             topic["messages"] += 1
@@ -63,18 +66,32 @@ def ros1(folder, name, compression):
     return path, path
 
 
-def ros2(folder, name, plugin, is_compressed):
+def ros2(folder, name, plugin, compression=CompressionMode.NONE, version=9):
     store, path, connections = get_typestore(Stores.ROS2_HUMBLE), folder / name, {}
-    writer = Writer2(path, version=9, storage_plugin=plugin)
-    if is_compressed:
-        writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
+    writer = Writer2(path, version=version, storage_plugin=plugin)
+    if compression != CompressionMode.NONE:
+        writer.set_compression(compression, CompressionFormat.ZSTD)
     with writer:
         for topic, kind, log_ns, message in messages(store, 500, False):
             if topic not in connections:
                 connections[topic] = writer.add_connection(topic, kind, typestore=store)
             writer.write(connections[topic], log_ns, store.serialize_cdr(message, kind))
-    [file] = [file for file in path.iterdir() if file.suffix in (".mcap", ".db3")]
-    return file, path
+    return path, path
+
+
+def humble(path):
+    """The same bag as Humble writes it: version 5 of the metadata, no definitions and no hashes in the database."""
+    old = path.with_name("rosbag2_humble")
+    shutil.copytree(path, old)
+    [database] = old.glob("*.db3")
+    with sqlite3.connect(database) as connection:
+        connection.executescript("DROP TABLE message_definitions; DROP TABLE metadata; DROP TABLE schema; "
+                                 "ALTER TABLE topics DROP COLUMN type_description_hash;")
+    connection.close()
+    newer = ("type_description_hash", "RIHS01_", "ros_distro")
+    lines = [line for line in (old / "metadata.yaml").read_text().splitlines() if not any(word in line for word in newer)]
+    (old / "metadata.yaml").write_text("\n".join("  version: 5" if line.strip().startswith("version:") else line for line in lines) + "\n")
+    return old, old
 
 
 FORMATS = [
@@ -118,12 +135,18 @@ def main():
     folder.mkdir(parents=True)
     compressions = Writer1.CompressionFormat
     made = [ros1(folder, "plain", None), ros1(folder, "bz2", compressions.BZ2), ros1(folder, "lz4", compressions.LZ4),
-            ros2(folder, "rosbag2", StoragePlugin.MCAP, False), ros2(folder, "rosbag2_zstd", StoragePlugin.MCAP, True)]
+            ros2(folder, "rosbag2", StoragePlugin.MCAP), ros2(folder, "rosbag2_zstd", StoragePlugin.MCAP, CompressionMode.STORAGE),
+            ros2(folder, "rosbag2_sqlite_8", StoragePlugin.SQLITE3, version=8),
+            ros2(folder, "rosbag2_sqlite", StoragePlugin.SQLITE3), humble(folder / "rosbag2_sqlite_8")]
+    # One file of a bag, beside its metadata.
+    made += [(next(path.glob("*.db3")), path) for path, _ in made[-3:]] + [(next((folder / "rosbag2").glob("*.mcap")), folder / "rosbag2")]
+    for mode in (CompressionMode.FILE, CompressionMode.MESSAGE):
+        for plugin in StoragePlugin:
+            made.append(ros2(folder, f"{plugin.name}_{mode.name}", plugin, mode))
     expected = {str(file): counted(path) for file, path in made}
-    sqlite, _ = ros2(folder, "rosbag2_sqlite", StoragePlugin.SQLITE3, False)
     log, topics = px4(folder)
     expected[str(log)] = topics
-    (folder / "expected.json").write_text(json.dumps({"files": expected, "sqlite": str(sqlite)}))
+    (folder / "expected.json").write_text(json.dumps({"files": expected}))
 
 
 main()

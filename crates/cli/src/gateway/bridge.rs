@@ -25,11 +25,38 @@ const REASONS: [(&str, &str); 6] = [
 ///
 /// # Errors
 /// There is none and it cannot be built: why, and the way out, in a sentence.
-pub(crate) fn program() -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;
+pub(crate) fn program() -> Result<PathBuf, BridgeError> {
+    let own = std::env::current_exe().map_err(BridgeError::Own)?;
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     Place { own, checkout, cargo: cargo.into() }.program()
+}
+
+/// Why there is no bridge to start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BridgeError {
+    #[error("cannot find this program's file: {0}")]
+    Own(io::Error),
+    #[error(
+        "{why}; it wants a network once, and `apt-get install cmake gcc libclang-dev`; then start this again in a checkout, or \
+         `cargo install --path crates/dds --features cyclone` and put {PROGRAM} beside {own}"
+    )]
+    NotBuilt { why: NotBuilt, own: PathBuf },
+}
+
+/// What went wrong with its build.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotBuilt {
+    #[error("{PROGRAM} is not there")]
+    NotThere,
+    #[error("{PROGRAM} is not there, and cargo cannot be started ({0})")]
+    NoCargo(io::Error),
+    #[error("{PROGRAM} could not be built: {0}")]
+    Lacks(&'static str),
+    #[error("{PROGRAM} could not be built, see above")]
+    SeeAbove,
+    #[error("cargo built no {PROGRAM} ({0})")]
+    Nothing(io::Error),
 }
 
 /// Where things are.
@@ -42,7 +69,7 @@ struct Place {
 }
 
 impl Place {
-    fn program(&self) -> Result<PathBuf, String> {
+    fn program(&self) -> Result<PathBuf, BridgeError> {
         let beside = self.own.with_file_name(PROGRAM);
         let target = self.own.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let is_built_here =
@@ -52,7 +79,7 @@ impl Place {
             Ok(built) if modified(&self.own).is_ok_and(|own| own <= built) => return Ok(beside),
             // It may be of older sources: cargo knows.
             Ok(_) => {}
-            Err(_) if !is_built_here => return Err(self.fault(&format!("{PROGRAM} is not there"))),
+            Err(_) if !is_built_here => return Err(self.fault(NotBuilt::NotThere)),
             Err(_) => anstream::eprintln!(
                 "noctule: building {PROGRAM} (Cyclone DDS) for the first time: one to two minutes"
             ),
@@ -62,11 +89,11 @@ impl Place {
         let touched = File::options().append(true).open(&beside);
         match touched.and_then(|file| file.set_modified(SystemTime::now())) {
             Ok(()) => Ok(beside),
-            Err(error) => Err(self.fault(&format!("cargo built no {PROGRAM} ({error})"))),
+            Err(error) => Err(self.fault(NotBuilt::Nothing(error))),
         }
     }
 
-    fn build(&self, target: &Path) -> Result<(), String> {
+    fn build(&self, target: &Path) -> Result<(), BridgeError> {
         let mut cargo = Command::new(&self.cargo);
         cargo.current_dir(&self.checkout).args(["build", "--quiet", "-p", PROGRAM, "--features", "cyclone"]);
         cargo.arg("--target-dir").arg(target);
@@ -75,28 +102,22 @@ impl Place {
             cargo.arg("--profile").arg(profile);
         }
         let ran = cargo.stdin(Stdio::null()).stdout(Stdio::null()).output();
-        let ran = ran.map_err(|error| {
-            self.fault(&format!("{PROGRAM} is not there, and cargo cannot be started ({error})"))
-        })?;
+        let ran = ran.map_err(|error| self.fault(NotBuilt::NoCargo(error)))?;
         if ran.status.success() {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&ran.stderr);
         match REASONS.into_iter().find(|(words, _)| said.contains(words)) {
-            Some((_, why)) => Err(self.fault(&format!("{PROGRAM} could not be built: {why}"))),
+            Some((_, why)) => Err(self.fault(NotBuilt::Lacks(why))),
             None => {
                 anstream::eprint!("{said}");
-                Err(self.fault(&format!("{PROGRAM} could not be built, see above")))
+                Err(self.fault(NotBuilt::SeeAbove))
             }
         }
     }
 
-    fn fault(&self, what: &str) -> String {
-        format!(
-            "{what}; it wants a network once, and `apt-get install cmake gcc libclang-dev`; then start this again in a \
-             checkout, or `cargo install --path crates/dds --features cyclone` and put {PROGRAM} beside {}",
-            self.own.display()
-        )
+    fn fault(&self, why: NotBuilt) -> BridgeError {
+        BridgeError::NotBuilt { why, own: self.own.clone() }
     }
 }
 
@@ -135,7 +156,7 @@ mod tests {
     fn it_is_built_when_wanted_first_and_not_when_started_again() {
         let (folder, place) = place("touch target/release/noctule-dds");
         for _ in 0..3 {
-            assert_eq!(place.program(), Ok(folder.path().join("target/release/noctule-dds")));
+            assert_eq!(place.program().unwrap(), folder.path().join("target/release/noctule-dds"));
         }
         let called = fs::read_to_string(folder.path().join("called")).unwrap();
         let target = folder.path().join("target");
@@ -155,7 +176,7 @@ mod tests {
         let before = modified(&place.own).unwrap() - Duration::from_secs(60);
         File::options().append(true).open(&bridge).unwrap().set_modified(before).unwrap();
         for _ in 0..2 {
-            assert_eq!(place.program().as_ref(), Ok(&bridge));
+            assert_eq!(place.program().unwrap(), bridge);
         }
         assert_eq!(calls(&folder), 1);
     }
@@ -178,22 +199,22 @@ mod tests {
             ("echo 'something else' >&2; exit 1", "could not be built, see above"),
             ("exit 0", "cargo built no noctule-dds"),
         ] {
-            let said = place(script).1.program().unwrap_err();
+            let said = place(script).1.program().unwrap_err().to_string();
             assert!(said.contains(why) && said.contains("apt-get install cmake"), "{said}");
             assert!(!said.contains('\n'), "{said}");
         }
         let (_folder, mut place) = place("");
         place.cargo = "/there/is/no/cargo".into();
-        assert!(place.program().unwrap_err().contains("cargo cannot be started"));
+        assert!(place.program().unwrap_err().to_string().contains("cargo cannot be started"));
     }
 
     #[test]
     fn away_from_a_checkout_what_lies_beside_is_taken_as_it_is() {
         let (folder, place) = place("");
         fs::remove_file(folder.path().join("Cargo.lock")).unwrap();
-        assert!(place.program().unwrap_err().starts_with("noctule-dds is not there; "));
+        assert!(place.program().unwrap_err().to_string().starts_with("noctule-dds is not there; "));
         let bridge = folder.path().join("target/release/noctule-dds");
         fs::write(&bridge, "").unwrap();
-        assert_eq!((place.program(), calls(&folder)), (Ok(bridge), 0));
+        assert_eq!((place.program().unwrap(), calls(&folder)), (bridge, 0));
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::OutputArguments;
 use crate::Outcome;
+use crate::argument::ArgumentError;
 use crate::fcu::{Flight, ProtocolName, fly_both};
 
 /// A scenario of flights.
@@ -96,8 +97,8 @@ pub(super) fn run(text: &str, smoke: bool, output: &OutputArguments) -> Result<O
     Ok(if valid { Outcome::Done } else { Outcome::NotValid })
 }
 
-fn duration(seconds: f64) -> Result<Duration, String> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{seconds} s is no duration; write e.g. 12"))
+fn duration(seconds: f64) -> Result<Duration, ArgumentError> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| ArgumentError::Length(seconds))
 }
 
 /// A line for each flight: root mean square of the distance, m, median of the trials.

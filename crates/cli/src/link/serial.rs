@@ -15,6 +15,7 @@ use noctule_timebase::Span;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
 
+use crate::argument::ArgumentError;
 use crate::units;
 
 /// Where the ends are found, unless asked otherwise.
@@ -61,13 +62,13 @@ pub(crate) struct SerialArguments {
     json: bool,
 }
 
-fn time(text: &str) -> Result<Span, String> {
-    parse_time(text).ok_or_else(|| "write a number and us, ms or s, such as 16ms".into())
+fn time(text: &str) -> Result<Span, ArgumentError> {
+    parse_time(text).ok_or(ArgumentError::Duration { example: "16ms" })
 }
 
-fn noise(text: &str) -> Result<Noise, String> {
+fn noise(text: &str) -> Result<Noise, ArgumentError> {
     let share = parse_share(text).filter(|share| share.as_f64() <= 0.3);
-    share.map(Noise::of).ok_or_else(|| "write a percentage from 0% to 30%, such as 1%".into())
+    share.map(Noise::of).ok_or(ArgumentError::NoisePercent)
 }
 
 /// Runs a line until Ctrl-C or SIGTERM, and does what is said on standard input.

@@ -12,13 +12,29 @@ const ANY_NODE: &str = "/**";
 /// Maps in maps.
 const DEPTH_MAX: usize = 64;
 
+/// Why a text holds no values of parameters.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(super) enum TextError {
+    #[error("the value is neither JSON nor YAML: {0}; write e.g. 0.5 or '[1, 2]'")]
+    Value(String),
+    #[error("{value} is no value of type {{{kind}}}, as which it is declared")]
+    Kind { value: Value, kind: ParameterType },
+    #[error("it is no YAML: {0}")]
+    File(String),
+    #[error(
+        "it has no parameters of node {0}; write '{0}: {{{ROS_PARAMETERS}: {{NAME: VALUE}}}}', or /** for any node"
+    )]
+    NotThisNode(String),
+    #[error("{0}: more than {DEPTH_MAX} maps in one another")]
+    Deep(String),
+    #[error("{0} has no value")]
+    NoValue(String),
+}
+
 /// A value in YAML or JSON.
-pub(super) fn parsed(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).or_else(|_| {
-        serde_saphyr::from_str(text).map_err(|error| {
-            format!("the value is neither JSON nor YAML: {}; write e.g. 0.5 or '[1, 2]'", first_line(&error))
-        })
-    })
+pub(super) fn parsed(text: &str) -> Result<Value, TextError> {
+    serde_json::from_str(text)
+        .or_else(|_| serde_saphyr::from_str(text).map_err(|error| TextError::Value(first_line(&error))))
 }
 
 /// Of an error that also shows where.
@@ -27,8 +43,8 @@ fn first_line(error: &impl ToString) -> String {
 }
 
 /// The value of this kind that is meant.
-pub(super) fn value_of(value: &Value, kind: ParameterType) -> Result<ParameterValue, String> {
-    let wrong = || format!("{value} is no value of type {{{kind}}}, as which it is declared");
+pub(super) fn value_of(value: &Value, kind: ParameterType) -> Result<ParameterValue, TextError> {
+    let wrong = || TextError::Kind { value: value.clone(), kind };
     let list = || value.as_array().ok_or_else(wrong);
     fn all<T>(list: &[Value], one: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
         list.iter().map(one).collect()
@@ -111,30 +127,23 @@ fn put(map: &mut Map<String, Value>, name: &str, value: &ParameterValue) -> bool
 pub(super) type Named = (String, Value);
 
 /// The parameters in a file that are meant for a node: by its name, or for any node.
-pub(super) fn flat(text: &str, node: &str) -> Result<Vec<Named>, String> {
-    let whole: Value =
-        serde_saphyr::from_str(text).map_err(|error| format!("it is no YAML: {}", first_line(&error)))?;
+pub(super) fn flat(text: &str, node: &str) -> Result<Vec<Named>, TextError> {
+    let whole: Value = serde_saphyr::from_str(text).map_err(|error| TextError::File(first_line(&error)))?;
     let node = format!("/{}", node.trim_matches('/'));
-    let nodes = whole.as_object().ok_or_else(|| shape(&node))?;
+    let nodes = whole.as_object().ok_or_else(|| TextError::NotThisNode(node.clone()))?;
     let mut values = Vec::new();
     for (name, inside) in nodes {
         let is_meant = name == ANY_NODE || format!("/{}", name.trim_matches('/')) == node;
         if !is_meant {
             continue;
         }
-        let parameters = inside.get(ROS_PARAMETERS).ok_or_else(|| shape(&node))?;
+        let parameters = inside.get(ROS_PARAMETERS).ok_or_else(|| TextError::NotThisNode(node.clone()))?;
         flatten("", parameters, DEPTH_MAX, &mut values)?;
     }
     match values.is_empty() {
-        true => Err(shape(&node)),
+        true => Err(TextError::NotThisNode(node)),
         false => Ok(values),
     }
-}
-
-fn shape(node: &str) -> String {
-    format!(
-        "it has no parameters of node {node}; write '{node}: {{{ROS_PARAMETERS}: {{NAME: VALUE}}}}', or /** for any node"
-    )
 }
 
 fn flatten(
@@ -142,7 +151,7 @@ fn flatten(
     value: &Value,
     depth: usize,
     values: &mut Vec<(String, Value)>,
-) -> Result<(), String> {
+) -> Result<(), TextError> {
     match value {
         Value::Object(map) if depth > 0 => {
             for (name, inner) in map {
@@ -151,8 +160,8 @@ fn flatten(
             }
             Ok(())
         }
-        Value::Object(_) => Err(format!("{prefix}: more than {DEPTH_MAX} maps in one another")),
-        Value::Null => Err(format!("{prefix} has no value")),
+        Value::Object(_) => Err(TextError::Deep(prefix.to_owned())),
+        Value::Null => Err(TextError::NoValue(prefix.to_owned())),
         _ => {
             values.push((prefix.to_owned(), value.clone()));
             Ok(())
@@ -193,7 +202,7 @@ mod tests {
         assert_eq!(of("true", ParameterType::Bool), Ok(true.into()));
         assert_eq!(of("[1, 2.5]", ParameterType::DoubleArray), Ok(vec![1.0, 2.5].into()));
         let error = of("1.5", ParameterType::Integer).unwrap_err();
-        assert_eq!(error, "1.5 is no value of type {integer}, as which it is declared");
+        assert_eq!(error.to_string(), "1.5 is no value of type {integer}, as which it is declared");
         assert!(of("[1, 256]", ParameterType::ByteArray).is_err());
         assert!(of("{a: 1}", ParameterType::StringArray).is_err());
     }
@@ -208,10 +217,11 @@ mod tests {
         );
         for text in ["[]", "1", "/leg: {ros__parameters: {d: 3}}", "/arm: {d: 3}"] {
             assert!(
-                flat(text, "/arm").unwrap_err().starts_with("it has no parameters of node /arm"),
+                flat(text, "/arm").unwrap_err().to_string().starts_with("it has no parameters of node /arm"),
                 "{text}"
             );
         }
-        assert_eq!(flat("/arm: {ros__parameters: {d: null}}", "/arm").unwrap_err(), "d has no value");
+        let error = flat("/arm: {ros__parameters: {d: null}}", "/arm").unwrap_err();
+        assert_eq!(error, TextError::NoValue("d".to_owned()));
     }
 }

@@ -16,6 +16,7 @@ use noctule_swarm::mission::{approach, sphere};
 use noctule_swarm::neighbours::Knowledge;
 use noctule_swarm::rate::{RateControl, RateLimits};
 use noctule_swarm::state::{Mode, STATE_BYTES, State};
+use noctule_swarm::takeoff::{TakeOff, TakeOffLimits};
 use noctule_swarm::{Estimate, Limits, Neighbours, Own, Vector, Vehicle};
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_timebase::{Instant, Span};
@@ -45,6 +46,8 @@ const DECISION_STEPS: u64 = 5;
 const POSITION_BOUND_M: f64 = 0.1;
 /// States are dropped after this.
 const LIFESPAN: Span = Span::from_s(10);
+/// A drone waits for its neighbours before it leaves: processes may start seconds apart.
+const TAKEOFF: TakeOffLimits = TakeOffLimits { quiet: Span::from_s(10), longest: Span::from_s(60) };
 /// Mean distance of neighbours at the start, m.
 const SPACING_M: f64 = 21.27;
 /// From here on the goal is reached, m.
@@ -195,6 +198,7 @@ struct Pilot {
     goal_m: Vector,
     neighbours: Neighbours,
     avoidance: Avoidance,
+    takeoff: TakeOff,
     seen: Vec<Estimate>,
     crossings: u32,
 }
@@ -213,6 +217,7 @@ impl Pilot {
             goal_m: -start,
             neighbours: Neighbours::new(number as u32, nodes, LIFESPAN),
             avoidance: Avoidance::new(limits, margins),
+            takeoff: TakeOff::new(TAKEOFF, nodes.saturating_sub(1)),
             seen: Vec::new(),
             crossings: 0,
         }
@@ -243,8 +248,11 @@ impl Pilot {
         if to_goal.norm() < ARRIVED_M {
             (self.goal_m, self.crossings) = (-self.goal_m, self.crossings + 1);
         }
-        // Nobody flies who hears nobody.
-        let wanted = if self.seen.is_empty() { Vector::zeros() } else { approach(&self.limits, to_goal) };
+        let (here_m, reach_m) = (self.vehicle.position_m, self.avoidance.reach_m());
+        let nearby = self.seen.iter().filter(|seen| (seen.position_m - here_m).norm() < reach_m).count();
+        // Nobody leaves before its neighbours are known, and nobody flies who hears nobody.
+        let flies = self.takeoff.handle_known(now, self.seen.len(), nearby) && !self.seen.is_empty();
+        let wanted = if flies { approach(&self.limits, to_goal) } else { Vector::zeros() };
         let others = self.seen.iter().map(|estimate| Other {
             position_m: estimate.position_m,
             velocity_m_s: estimate.velocity_m_s,
@@ -273,15 +281,17 @@ impl Pilot {
         }
     }
 
-    /// Time, position, velocity, crossings, median and greatest age in ms, greatest bound in ms; and for each neighbour its
-    /// number, position, radius and age.
+    /// Time, position, velocity, crossings, median and greatest age in ms, greatest bound in ms, why it
+    /// left its place and how long it had waited, s; and for each neighbour its number, position, radius and age.
     fn line(&self) -> String {
         let mut ages: Vec<f64> = self.seen.iter().map(|estimate| 1e3 * estimate.age.as_s_f64()).collect();
         ages.sort_by(f64::total_cmp);
         let bounds = self.seen.iter().map(|estimate| 1e3 * estimate.bound.as_s_f64());
         let (p, v) = (self.vehicle.position_m, self.vehicle.velocity_m_s);
+        let (clearance, waited) =
+            self.takeoff.cleared().map_or(("waiting", Span::ZERO), |(why, waited)| (why.name(), waited));
         let mut line = format!(
-            "{} {} {} {} {} {} {} {} {} {} {}",
+            "{} {} {} {} {} {} {} {} {} {} {} {} {}",
             now_ns(),
             p.x,
             p.y,
@@ -293,6 +303,8 @@ impl Pilot {
             ages.get(ages.len() / 2).copied().unwrap_or(f64::NAN),
             ages.last().copied().unwrap_or(f64::NAN),
             bounds.fold(0.0, f64::max),
+            clearance,
+            waited.as_s_f64(),
         );
         for estimate in &self.seen {
             let known = KnownDot::from(estimate);

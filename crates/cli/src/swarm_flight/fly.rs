@@ -116,26 +116,38 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     Ok(if valid { Outcome::Done } else { Outcome::NotValid })
 }
 
-fn air(arguments: &FlyArguments) -> Result<AirSpec, String> {
+/// Why a swarm cannot fly on the air that is wanted.
+#[derive(Debug, thiserror::Error)]
+enum FlyError {
+    #[error("--band is {0}; give 2.4 or 5")]
+    Band(f64),
+    #[error(
+        "--multicast-mbps is {0}; give 6, 9, 12, 18, 24, 36, 48 or 54, and at 2.4 GHz also 1, 2, 5.5 or 11"
+    )]
+    MulticastRate(f64),
+    #[error(
+        "the air cannot carry this: {nodes} drones × {hz} Hz × {access_ms:.2} ms at {mbps} Mb/s are {load_percent:.0} % of the air, and \
+         the budget is {budget_percent:.0} %; {way_out}",
+        budget_percent = 100.0 * AIR_BUDGET
+    )]
+    Air { nodes: usize, hz: f64, access_ms: f64, mbps: f64, load_percent: f64, way_out: &'static str },
+}
+
+fn air(arguments: &FlyArguments) -> Result<AirSpec, FlyError> {
     let band = match arguments.band {
         2.4 => Band::Ghz2,
         5.0 => Band::Ghz5,
-        other => return Err(format!("--band is {other}; give 2.4 or 5")),
+        other => return Err(FlyError::Band(other)),
     };
     let rate = Rate::from_mbps(arguments.multicast_mbps).filter(|rate| band == Band::Ghz2 || !rate.is_dsss());
-    let multicast_rate = rate.ok_or_else(|| {
-        format!(
-            "--multicast-mbps is {}; give 6, 9, 12, 18, 24, 36, 48 or 54, and at 2.4 GHz also 1, 2, 5.5 or 11",
-            arguments.multicast_mbps
-        )
-    })?;
+    let multicast_rate = rate.ok_or(FlyError::MulticastRate(arguments.multicast_mbps))?;
     let bursts = (arguments.loss > 0.0).then(|| Bursts { loss: arguments.loss, mean: Span::from_ms(300) });
     let radio = RadioSpec { bursts, ..RadioSpec::default() };
     Ok(AirSpec { band, multicast_rate, radio, ..AirSpec::default() })
 }
 
 /// What a drone must know about its channel, as arguments; or why the channel cannot carry the swarm.
-fn channel(spec: &AirSpec, arguments: &FlyArguments) -> Result<Vec<String>, String> {
+fn channel(spec: &AirSpec, arguments: &FlyArguments) -> Result<Vec<String>, FlyError> {
     let (nodes, rate) = (arguments.nodes, spec.multicast_rate);
     let payload_bytes = STATE_BYTES as u32 + ENVELOPE_BYTES;
     let airtime = rate.airtime(payload_bytes + HEADERS_BYTES);
@@ -148,14 +160,8 @@ fn channel(spec: &AirSpec, arguments: &FlyArguments) -> Result<Vec<String>, Stri
         false => (LEAST_HZ.min(wanted_hz), "fly fewer, or give a higher --multicast-mbps"),
     };
     if load(hz) > AIR_BUDGET {
-        return Err(format!(
-            "the air cannot carry this: {nodes} drones × {hz} Hz × {:.2} ms at {} Mb/s are {:.0} % of the air, and the budget \
-             is {:.0} %; {way_out}",
-            1e3 * access.as_s_f64(),
-            rate.mbps(),
-            100.0 * load(hz),
-            100.0 * AIR_BUDGET
-        ));
+        let (access_ms, mbps, load_percent) = (1e3 * access.as_s_f64(), rate.mbps(), 100.0 * load(hz));
+        return Err(FlyError::Air { nodes, hz, access_ms, mbps, load_percent, way_out });
     }
     let target = AIR_BUDGET * airtime.as_s_f64() / access.as_s_f64();
     let words = ["--rate", "--target", "--airtime-ns"].map(str::to_owned);

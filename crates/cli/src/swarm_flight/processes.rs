@@ -22,6 +22,9 @@ pub(super) struct Said {
     pub(super) age_p50_ms: f64,
     pub(super) age_max_ms: f64,
     pub(super) bound_ms: f64,
+    /// Why it left its place, or `waiting`, and how long it had waited.
+    pub(super) clearance: String,
+    pub(super) waited_s: f64,
     /// At its last decision.
     pub(super) known: Vec<KnownDot>,
 }
@@ -108,7 +111,9 @@ fn parse(line: &str) -> Option<Said> {
         age_p50_ms: number(8)?,
         age_max_ms: number(9)?,
         bound_ms: number(10)?,
-        known: words[11..].iter().take(AIR_NODES_MAX).map(|word| parse_known(word)).collect::<Option<_>>()?,
+        clearance: (*words.get(11)?).to_owned(),
+        waited_s: number(12)?,
+        known: words[13..].iter().take(AIR_NODES_MAX).map(|word| parse_known(word)).collect::<Option<_>>()?,
     })
 }
 
@@ -162,13 +167,15 @@ mod tests {
 
     #[test]
     fn a_drones_line_is_read_and_a_broken_one_is_not() {
-        let said = parse("17 1 2 3 4 5 6 2 120.5 300 0.8 3:1.5:2:3:0.7:110 9:0:0:0:4:300").unwrap();
+        let said = parse("17 1 2 3 4 5 6 2 120.5 300 0.8 quiet 3.5 3:1.5:2:3:0.7:110 9:0:0:0:4:300").unwrap();
         assert_eq!((said.at_ns, said.crossings, said.known.len()), (17, 2, 2));
         assert_eq!((said.known[1].node, said.known[0].radius_m, said.known[0].age_ms), (9, 0.7, 110.0));
         // Before anything is heard.
-        let alone = parse("17 1 2 3 4 5 6 0 NaN NaN 0").unwrap();
+        let alone = parse("17 1 2 3 4 5 6 0 NaN NaN 0 waiting 0").unwrap();
         assert!(alone.known.is_empty() && alone.age_p50_ms.is_nan());
-        for broken in ["", "17 1 2", "17 1 2 3 4 5 6 2 1 1 0 3:1:2", "17 1 2 3 4 5 6 2 1 1 0 x:1:2:3:4:5"] {
+        assert_eq!((said.clearance.as_str(), said.waited_s), ("quiet", 3.5));
+        let line = "17 1 2 3 4 5 6 2 1 1 0 quiet";
+        for broken in ["", "17 1 2", line, &format!("{line} 1 3:1:2"), &format!("{line} 1 x:1:2:3:4:5")] {
             assert!(parse(broken).is_none(), "{broken}");
         }
     }

@@ -6,15 +6,16 @@ use noctule_swarm::Simulation;
 use noctule_swarm::measures::Measures;
 
 use super::map::{Condition, Dot, FRAME, KnownDot, Map, Picture};
+use crate::argument::ArgumentError;
 use crate::stop::Stop;
 
 /// Computing is interrupted after this, so that the map stays alive when a swarm is slower than the clock.
 const SLICE: Duration = Duration::from_millis(200);
 
 /// `--speed`.
-pub(super) fn speed(text: &str) -> Result<f64, String> {
+pub(super) fn speed(text: &str) -> Result<f64, ArgumentError> {
     let speed: Option<f64> = text.parse().ok().filter(|speed| (0.1..=20.0).contains(speed));
-    speed.ok_or_else(|| format!("\"{text}\" is no speed; give 0.1 to 20 virtual seconds a second"))
+    speed.ok_or_else(|| ArgumentError::Speed(text.to_owned()))
 }
 
 /// Runs a simulation on the map. After its end the last picture stays until Ctrl-C.

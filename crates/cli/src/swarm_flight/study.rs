@@ -11,6 +11,7 @@ use noctule_swarm::{Scenario, Simulation};
 use noctule_timebase::Span;
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
 
 /// Longest list of `--delays`.
 const DELAYS_MAX: usize = 32;
@@ -42,16 +43,14 @@ pub(crate) struct StudyArguments {
 #[derive(Clone)]
 struct Delays(Vec<Span>);
 
-fn delays(text: &str) -> Result<Delays, String> {
+fn delays(text: &str) -> Result<Delays, ArgumentError> {
     let one = |word: &str| {
         let ms: f64 = word.trim().parse().ok()?;
         (0.0..=5000.0).contains(&ms).then(|| Span::from_ns((ms * 1e6) as i64))
     };
     let delays: Option<Vec<Span>> = text.split(',').map(one).collect();
     let delays = delays.filter(|delays| delays.len() <= DELAYS_MAX);
-    delays.map(Delays).ok_or_else(|| {
-        format!("\"{text}\" are no delays; give at most {DELAYS_MAX} numbers of milliseconds, 0 to 5000, with commas")
-    })
+    delays.map(Delays).ok_or_else(|| ArgumentError::Delays { text: text.to_owned(), most: DELAYS_MAX })
 }
 
 /// Sums over the seeds of a cell.

@@ -28,6 +28,8 @@ pub(super) struct Figures {
     pub(super) killed: usize,
     /// Pairs of living drones whose bodies overlapped.
     pub(super) collisions: usize,
+    /// Those of which one did not know the other.
+    pub(super) collisions_unknown: usize,
     pub(super) near_misses: usize,
     pub(super) min_separation_m: f64,
     pub(super) crossings: u64,
@@ -38,6 +40,11 @@ pub(super) struct Figures {
     pub(super) age_bound_max_ms: f64,
     /// Mean share of the others that a drone knows, from a third of the time on.
     pub(super) known_share: f64,
+    /// Drones that left their places knowing all others, knowing all in range, because they had waited for the longest time, and
+    /// not at all.
+    pub(super) takeoffs: TakeOffs,
+    /// The longest wait before, s.
+    pub(super) takeoff_wait_max_s: f64,
     /// States a second, at the end: of the drone with the least, and of the one with the most.
     pub(super) rate_least_hz: f64,
     pub(super) rate_most_hz: f64,
@@ -55,11 +62,21 @@ pub(super) struct Figures {
     pub(super) air_cpu_share: f64,
 }
 
+/// Drones by why they left their places.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct TakeOffs {
+    pub(super) complete: usize,
+    pub(super) quiet: usize,
+    pub(super) overdue: usize,
+    pub(super) waiting: usize,
+}
+
 /// Looks at all drones ten times a second.
 pub(super) struct Watch<'a> {
     air: &'a LiveAir,
     start_ns: i64,
     separation: Separation,
+    collisions_unknown: usize,
     /// Where living drones were at the look before.
     before: Vec<Option<Vector>>,
     /// Where drones were last, and what they said.
@@ -78,6 +95,7 @@ impl<'a> Watch<'a> {
             air,
             start_ns: now_ns(),
             separation: Separation::new(0.5),
+            collisions_unknown: 0,
             before: vec![None; nodes],
             dots: vec![unheard; nodes],
             ages_ms: Vec::new(),
@@ -157,7 +175,11 @@ impl<'a> Watch<'a> {
                 if let (Some(a), Some(b)) = (there[number], there[other])
                     && let (Some(c), Some(d)) = (self.before[number], self.before[other])
                 {
+                    let before = self.separation.collided.len();
                     self.separation.record((other as u32, number as u32), c - d, a - b);
+                    let collides = self.separation.collided.len() > before;
+                    self.collisions_unknown +=
+                        usize::from(collides && !know_each_other(said, (number, other)));
                 }
             }
         }
@@ -209,6 +231,7 @@ impl<'a> Watch<'a> {
             lost_nodes: drones.iter().filter(lost).count(),
             killed: drones.iter().filter(|drone| drone.killed).count(),
             collisions: self.separation.collided.len(),
+            collisions_unknown: self.collisions_unknown,
             near_misses: self.separation.near.len(),
             min_separation_m: self.separation.least_m,
             crossings: drones.iter().filter_map(|drone| Some(drone.said()?.crossings)).sum(),
@@ -216,12 +239,36 @@ impl<'a> Watch<'a> {
             age_oldest_p99_ms: at(&self.oldest_ms, 0.99),
             age_bound_max_ms: self.bound_ms,
             known_share: self.known.iter().sum::<f64>() / self.known.len().max(1) as f64,
+            takeoff_wait_max_s: drones.iter().filter_map(|d| Some(d.said()?.waited_s)).fold(0.0, f64::max),
+            takeoffs: takeoffs(drones),
             rate_least_hz: rates.iter().copied().fold(f64::NAN, f64::min),
             rate_most_hz: rates.iter().copied().fold(f64::NAN, f64::max),
             radio_cpu_share: radios_s / (drones.len() as f64 * (now - self.start_ns) as f64 / 1e9),
             ..Figures::default()
         }
     }
+}
+
+/// Whether each of two had the other among its neighbours at its last decision.
+fn know_each_other(said: &[Option<Said>], (one, other): (usize, usize)) -> bool {
+    let knows = |number: usize, whom: usize| {
+        let said = said.get(number).and_then(Option::as_ref);
+        said.is_some_and(|said| said.known.iter().any(|known| known.node == whom))
+    };
+    knows(one, other) && knows(other, one)
+}
+
+fn takeoffs(drones: &[Drone]) -> TakeOffs {
+    let mut counts = TakeOffs::default();
+    for said in drones.iter().filter_map(Drone::said) {
+        *match said.clearance.as_str() {
+            "complete" => &mut counts.complete,
+            "quiet" => &mut counts.quiet,
+            "overdue" => &mut counts.overdue,
+            _ => &mut counts.waiting,
+        } += 1;
+    }
+    counts
 }
 
 fn kill(drone: &mut Drone) {

@@ -14,8 +14,10 @@ use noctule_time_sync::{BoundedConfig, Estimate, EstimatorKind, ExchangerConfig}
 use noctule_timebase::{Instant, Span};
 use serde_json::{Value, json};
 
+use super::error::SyncError;
 use super::{EndArguments, clock as clock_argument};
 use crate::Outcome;
+use crate::argument::ArgumentError;
 
 /// A server that has never answered is given up after this long.
 const PATIENCE: Span = Span::from_s(5);
@@ -97,7 +99,7 @@ pub(crate) fn run(arguments: ProbeArguments) -> Result<Outcome, Box<dyn Error>> 
     Ok(if tally.violations == 0 { Outcome::Done } else { Outcome::NotValid })
 }
 
-fn connect(server: SocketAddr, arguments: &ProbeArguments) -> Result<Prober, String> {
+fn connect(server: SocketAddr, arguments: &ProbeArguments) -> Result<Prober, SyncError> {
     let config = BoundedConfig { max_drift_ppm: arguments.max_drift_ppm, ..BoundedConfig::default() };
     let estimator = Box::new(arguments.estimator.build(config));
     let mut rhythm = ExchangerConfig::default();
@@ -107,22 +109,17 @@ fn connect(server: SocketAddr, arguments: &ProbeArguments) -> Result<Prober, Str
         rhythm.burst_interval = rhythm.burst_interval.min(rhythm.slowest_interval);
     }
     Prober::connect(server, arguments.end.clock.clone(), arguments.end.stamps(), rhythm, estimator)
-        .map_err(|error| format!("cannot ask {server}: {error}; name a host that this one can reach"))
+        .map_err(|cause| SyncError::Ask { server, cause })
 }
 
-fn resolve(server: &str) -> Result<SocketAddr, String> {
+fn resolve(server: &str) -> Result<SocketAddr, ArgumentError> {
     let port = server.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     if !matches!(port, Some(Ok(1..))) {
-        return Err(format!(
-            "\"{server}\" names no port; write HOST:PORT, such as robot:{}",
-            noctule::sync::PORT
-        ));
+        return Err(ArgumentError::NoPort(server.to_owned()));
     }
-    let unknown = |error: &dyn std::fmt::Display| {
-        format!("the host of {server} is not found ({error}); check its name, or write its address")
-    };
-    let mut found = server.to_socket_addrs().map_err(|error| unknown(&error))?;
-    found.next().ok_or_else(|| unknown(&"no address"))
+    let mut found =
+        server.to_socket_addrs().map_err(|cause| ArgumentError::Host { server: server.to_owned(), cause })?;
+    found.next().ok_or_else(|| ArgumentError::HostWithoutAddress(server.to_owned()))
 }
 
 /// Why nobody answered, in one sentence.
@@ -164,12 +161,13 @@ struct Trace {
 }
 
 impl Trace {
-    fn create(path: &Path, arguments: &ProbeArguments) -> Result<Trace, String> {
-        let cannot = |error| format!("{} cannot be written: {error}; name another file", path.display());
-        let mut trace =
-            Trace { file: File::create(path).map_err(cannot)?, with_truth: arguments.server_clock.is_some() };
+    fn create(path: &Path, arguments: &ProbeArguments) -> Result<Trace, SyncError> {
+        let mut trace = Trace {
+            file: File::create(path).map_err(SyncError::write(path))?,
+            with_truth: arguments.server_clock.is_some(),
+        };
         let truth = if trace.with_truth { ",offset_true_ns,step_in_flight" } else { "" };
-        writeln!(trace.file, "t1_ns,t2_ns,t3_ns,t4_ns{truth}").map_err(cannot)?;
+        writeln!(trace.file, "t1_ns,t2_ns,t3_ns,t4_ns{truth}").map_err(SyncError::write(path))?;
         Ok(trace)
     }
 

@@ -14,6 +14,7 @@ use noctule_arm::pid::Gains;
 use serde_json::{Value, json};
 
 use super::numbers;
+use crate::argument::ArgumentError;
 use crate::{Outcome, units};
 
 /// Long enough for the slowest pole to die away.
@@ -35,10 +36,10 @@ pub(crate) struct AnalyseArguments {
     json: bool,
 }
 
-fn picture(text: &str) -> Result<PathBuf, String> {
+fn picture(text: &str) -> Result<PathBuf, ArgumentError> {
     let path = PathBuf::from(text);
     let is_svg = path.extension().is_some_and(|ending| ending == "svg");
-    is_svg.then_some(path).ok_or_else(|| format!("\"{text}\" does not end in .svg; the picture is an SVG"))
+    is_svg.then_some(path).ok_or_else(|| ArgumentError::Svg(text.to_owned()))
 }
 
 fn draw(path: &Path, config: &LoopConfig, views: &[(&'static str, View)]) -> Result<(), Box<dyn Error>> {
@@ -52,9 +53,9 @@ fn words(name: &'static str) -> &'static str {
     if name == "sampled_one_sample_late" { "one sample late" } else { name }
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+fn rate(text: &str) -> Result<f64, ArgumentError> {
     let rate = text.parse().ok().filter(|rate| (10.0..=1e6).contains(rate));
-    rate.ok_or_else(|| format!("\"{text}\" is no rate; write a number of Hz between 10 and 1000000"))
+    rate.ok_or_else(|| ArgumentError::ControlRate(text.to_owned()))
 }
 
 pub(crate) fn run(arguments: &AnalyseArguments) -> Result<Outcome, Box<dyn Error>> {

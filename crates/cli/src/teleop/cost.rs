@@ -8,6 +8,7 @@ use noctule_teleop::experiment::commands::{CommandExperiment, run as run_experim
 use noctule_timebase::Span;
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
 
 #[derive(clap::Args)]
 pub(crate) struct CostArguments {
@@ -34,8 +35,8 @@ pub(crate) struct CostArguments {
     json: bool,
 }
 
-fn time(text: &str) -> Result<Span, String> {
-    parse_time(text).ok_or_else(|| format!("\"{text}\" is no time; write e.g. 20ms"))
+fn time(text: &str) -> Result<Span, ArgumentError> {
+    parse_time(text).ok_or_else(|| ArgumentError::Time(text.to_owned()))
 }
 
 pub(crate) fn run(arguments: &CostArguments) -> Result<Outcome, Box<dyn Error>> {

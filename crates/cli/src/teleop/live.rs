@@ -23,10 +23,13 @@ use noctule_timebase::Span;
 use serde_json::json;
 
 use crate::Outcome;
+use crate::argument::ArgumentError;
 use crate::page_window::open_browser;
 use crate::stop::Stop;
 use crate::swarm::seconds;
 
+/// A command's age must be known this much better than its deadline: what is less certain cannot be judged by it.
+const BOUNDS_IN_DEADLINE: i64 = 5;
 /// Domain of a loop of its own, so that it meets nobody else.
 const LOOP_DOMAIN: u32 = 4_322;
 
@@ -106,9 +109,9 @@ pub(crate) struct MasterArguments {
     /// A device or a recorded hand instead: mouse:/dev/input/event3, touchpad:…, gamepad:…, file:HAND.csv, file:RUN.mcap
     #[arg(long, value_name = "KIND:PATH", value_parser = input, conflicts_with = "operator")]
     input: Option<Input>,
-    /// Resolution of a touchpad, counts per mm; `evtest` shows it
-    #[arg(long, value_name = "COUNTS", default_value_t = 12.0)]
-    counts_per_mm: f64,
+    /// Resolution of a touchpad, counts per mm; by default what its driver states
+    #[arg(long, value_name = "COUNTS", value_parser = counts_per_mm)]
+    counts_per_mm: Option<f64>,
     /// A link that poses pass before they are published, e.g. "delay=20ms loss=2%"
     #[arg(long, value_name = "SPEC")]
     link: Option<String>,
@@ -154,6 +157,9 @@ pub(crate) struct WholeArguments {
     /// A device or a recorded hand instead: mouse:/dev/input/event3, touchpad:…, gamepad:…, file:HAND.csv, file:RUN.mcap
     #[arg(long, value_name = "KIND:PATH", value_parser = input, conflicts_with = "operator")]
     input: Option<Input>,
+    /// Resolution of a touchpad, counts per mm; by default what its driver states
+    #[arg(long, value_name = "COUNTS", value_parser = counts_per_mm)]
+    counts_per_mm: Option<f64>,
     /// A link between operator and arm, e.g. "delay=20ms loss=2%"
     #[arg(long, value_name = "SPEC")]
     link: Option<String>,
@@ -175,12 +181,8 @@ enum InputKind {
     File,
 }
 
-fn input(text: &str) -> Result<Input, String> {
-    let fault = || {
-        format!(
-            "\"{text}\" names no input; write mouse:, touchpad:, gamepad: or file: and a path, e.g. mouse:/dev/input/event3"
-        )
-    };
+fn input(text: &str) -> Result<Input, ArgumentError> {
+    let fault = || ArgumentError::Input(text.to_owned());
     let (kind, path) = text.split_once(':').filter(|(_, path)| !path.is_empty()).ok_or_else(fault)?;
     let kind = match kind {
         "mouse" => InputKind::Mouse,
@@ -193,10 +195,7 @@ fn input(text: &str) -> Result<Input, String> {
 }
 
 impl Input {
-    fn source(&self, counts_per_mm: f64) -> Result<Source, Box<dyn Error>> {
-        if !(0.1..=1_000.0).contains(&counts_per_mm) {
-            return Err(format!("{counts_per_mm} counts per mm is not between 0.1 and 1000").into());
-        }
+    fn source(&self, counts_per_mm: Option<f64>) -> Result<Source, Box<dyn Error>> {
         let kind = match self.kind {
             InputKind::Mouse => DeviceKind::Mouse,
             InputKind::Touchpad => DeviceKind::Touchpad { counts_per_mm },
@@ -207,8 +206,13 @@ impl Input {
     }
 }
 
-pub(super) fn time(text: &str) -> Result<Span, String> {
-    parse_time(text).ok_or_else(|| format!("\"{text}\" is no time; write e.g. 20ms"))
+fn counts_per_mm(text: &str) -> Result<f64, ArgumentError> {
+    let number = text.parse().ok().filter(|number| (0.1..=1_000.0).contains(number));
+    number.ok_or_else(|| ArgumentError::CountsPerMm(text.to_owned()))
+}
+
+pub(super) fn time(text: &str) -> Result<Span, ArgumentError> {
+    parse_time(text).ok_or_else(|| ArgumentError::Time(text.to_owned()))
 }
 
 /// When a process ends: Ctrl-C, its time, or the end of its standard input.
@@ -253,11 +257,9 @@ pub(crate) fn controller(arguments: &ControllerArguments) -> Result<Outcome, Box
     let node = node(&arguments.common, "controller")?;
     // Without it the kernel may wake a sleeper 50 µs late; refused, the lateness is larger and is counted.
     let _ = noctule_sys::scheduling::set_exact_timers();
-    let config = ControllerConfig {
-        mode: arguments.command,
-        deadline: arguments.common.deadline,
-        ..ControllerConfig::default()
-    };
+    let deadline = arguments.common.deadline;
+    let mut config = ControllerConfig { mode: arguments.command, deadline, ..ControllerConfig::default() };
+    config.validator.age_bound_max = deadline / BOUNDS_IN_DEADLINE;
     let lateness = drive::run(&node, config, &|| end.is_due())?;
     Ok(kept_time("controller", &lateness, arguments.common.priority))
 }
@@ -329,13 +331,13 @@ fn show(
 }
 
 pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error>> {
-    let WholeArguments { controller, window, operator, input, link } = arguments;
+    let WholeArguments { controller, window, operator, input, counts_per_mm, link } = arguments;
     if let Some(link) = link {
         // Refused here, with its sentence, rather than by a process that ends behind the page.
         link.parse::<LinkSpec>()?;
     }
     if let Some(input) = input {
-        input.source(1.0)?;
+        input.source(*counts_per_mm)?;
     }
     let common = &controller.common;
     let mode = match controller.command {
@@ -357,6 +359,9 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
         None => ("--operator", operator.word().to_owned()),
     };
     let mut of_master = vec!["master".to_owned(), option.to_owned(), hand.clone()];
+    if let Some(counts) = counts_per_mm {
+        of_master.extend(["--counts-per-mm".to_owned(), counts.to_string()]);
+    }
     if let Some(link) = link {
         of_master.extend(["--link".to_owned(), link.clone()]);
     }

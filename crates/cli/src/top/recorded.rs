@@ -4,11 +4,10 @@
 mod tests;
 
 use std::error::Error;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use noctule_record::ages::{RecordedTopic, Recording};
+use noctule_record::stamp::Stamp;
 use noctule_timebase::Span;
 use serde_json::{Value, json};
 
@@ -17,6 +16,7 @@ use crate::Outcome;
 use crate::units;
 
 const MEANING: &str = "age = log time of the recorder − stamp of the sender, with the unknown offset of their two clocks in it (± ?)";
+const MEANING_OF_SOURCE_TIMES: &str = "age = log time of the recorder − source time in its clock, ± the largest bound of the topic's source times";
 const HEADINGS: [&str; 9] =
     ["topic", "messages", "rate", "age p50", "age p99", "oldest", "ahead", "bytes/s", "stamp"];
 const IS_FIGURE: [bool; 9] = [false, true, true, true, true, true, true, true, false];
@@ -28,11 +28,10 @@ pub(super) fn run(path: &Path, arguments: &TopArguments) -> Result<Outcome, Box<
     if arguments.sort == Order::Loss {
         return Err("a file does not tell what was lost before it; sort by name, rate, age or bytes".into());
     }
-    let opened = File::open(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     let topics = arguments.topics.iter().filter(|name| Path::new(name) != path);
     let wanted: Vec<&str> = topics.map(String::as_str).collect();
     let mut recording = Recording::default();
-    let damage = recording.read(BufReader::new(opened), &wanted).err();
+    let damage = recording.read_path(path, &wanted).err();
     if recording.is_empty()
         && let Some(damage) = &damage
     {
@@ -41,7 +40,7 @@ pub(super) fn run(path: &Path, arguments: &TopArguments) -> Result<Outcome, Box<
     let rows = rows(&recording, arguments.sort);
     if arguments.json {
         let topics: Vec<Value> = rows.iter().map(Row::as_json).collect();
-        let all = json!({ "file": path, "age_is": MEANING, "damage": damage.as_ref().map(ToString::to_string), "topics": topics });
+        let all = json!({ "file": path, "age_is": meanings(&rows).join("; "), "damage": damage.as_ref().map(ToString::to_string), "topics": topics });
         anstream::println!("{}", serde_json::to_string_pretty(&all)?);
     } else if !rows.is_empty() {
         anstream::print!("{}", plain(&rows));
@@ -79,8 +78,9 @@ struct Row<'a> {
 impl Row<'_> {
     fn cells(&self) -> [String; 9] {
         let topic = self.topic;
+        let bound = topic.bound_ns().and_then(|ns| i64::try_from(ns).ok()).map(Span::from_ns);
         let age = |age_ns: Option<i64>| {
-            age_ns.map_or("–".into(), |age_ns| units::with_bound(Span::from_ns(age_ns), None))
+            age_ns.map_or("–".into(), |age_ns| units::with_bound(Span::from_ns(age_ns), bound))
         };
         let is_stamped = !topic.ages_ns().is_empty();
         [
@@ -148,7 +148,7 @@ impl Row<'_> {
                 "p50": topic.age_ns(1, 2), "p99": topic.age_ns(99, 100), "max": topic.oldest_ns(),
                 "min": topic.ages_ns().first(),
             },
-            "bound_ns": Value::Null,
+            "bound_ns": topic.bound_ns(),
             "notes": self.notes(),
         })
     }
@@ -159,11 +159,18 @@ fn plain(rows: &[Row<'_>]) -> String {
     let heading = HEADINGS.map(str::to_owned).to_vec();
     let cells = rows.iter().map(|row| row.cells().to_vec());
     let mut text = units::columns(&std::iter::once(heading).chain(cells).collect::<Vec<_>>(), &IS_FIGURE);
-    text += MEANING;
-    text.push('\n');
-    for note in rows.iter().flat_map(Row::notes) {
-        text += &note;
+    let meanings = meanings(rows).into_iter().map(str::to_owned);
+    for line in meanings.chain(rows.iter().flat_map(Row::notes)) {
+        text += &line;
         text.push('\n');
     }
     text
+}
+
+/// What the ages are, for each kind that there is.
+fn meanings(rows: &[Row<'_>]) -> Vec<&'static str> {
+    let is_source_time = |row: &Row<'_>| row.topic.stamp == Ok(Stamp::SourceTime);
+    let of_source_times = rows.iter().any(is_source_time).then_some(MEANING_OF_SOURCE_TIMES);
+    let of_stamps = rows.iter().any(|row| !is_source_time(row)).then_some(MEANING);
+    of_source_times.into_iter().chain(of_stamps).collect()
 }

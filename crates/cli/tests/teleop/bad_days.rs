@@ -22,7 +22,7 @@ const DEADLINE_NS: i64 = 300_000_000;
 pub(crate) const IDLE: u8 = ArmState::MODE_IDLE;
 pub(crate) const ENGAGED: u8 = ArmState::MODE_ENGAGED;
 const STOPPING: u8 = ArmState::MODE_STOPPING;
-const STOPPED: u8 = ArmState::MODE_STOPPED;
+pub(crate) const STOPPED: u8 = ArmState::MODE_STOPPED;
 /// What is waited for takes no longer, on a machine that builds beside it.
 const PATIENCE_NS: i64 = 120_000_000_000;
 /// A loop that began a period later than this does not make it up.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Topics of plain numbers, beside those that are named below.
-pub(crate) const NUMBERS: usize = 230;
+pub(crate) const NUMBERS: usize = 229;
 /// Topics in all.
 pub(crate) const TOPICS_IN_ALL: usize = NUMBERS + TOPICS.len() + 1;
 /// The node whose clock is 5 s ahead of all others.
@@ -76,8 +76,9 @@ struct Body {
 }
 
 /// Topic, node and type.
-const TOPICS: [(&str, &str, &str); 9] = [
+const TOPICS: [(&str, &str, &str); 10] = [
     ("/camera/image_raw", "camera_driver", "sensor_msgs/msg/Image"),
+    ("/camera/compressed", "camera_driver", "sensor_msgs/msg/CompressedImage"),
     ("/camera/points", "camera_driver", "sensor_msgs/msg/PointCloud2"),
     ("/imu", "imu_driver", "sensor_msgs/msg/Imu"),
     ("/scan", "lidar_driver", "sensor_msgs/msg/LaserScan"),
@@ -233,12 +234,16 @@ impl Body {
         bytes.extend((width as u32 * 3).to_le_bytes());
         bytes.extend((width as u32 * height as u32 * 3).to_le_bytes());
         let shade = (tick / 10 % 200) as u8;
-        for row in 0..height {
-            for column in 0..width {
-                bytes.extend(pixel(column, row, shade));
-            }
-        }
+        let pixels = pixels(shade);
+        bytes.extend(&pixels);
         self.publishers.get_mut("/camera/image_raw").unwrap().publish(&bytes).unwrap();
+        let mut bytes = header("camera");
+        text(&mut bytes, "png");
+        let picture = png_of(&pixels);
+        align(&mut bytes, 4);
+        bytes.extend((picture.len() as u32).to_le_bytes());
+        bytes.extend(picture);
+        self.publishers.get_mut("/camera/compressed").unwrap().publish(&bytes).unwrap();
     }
 
     /// A hill of 40,000 points.
@@ -299,6 +304,21 @@ impl Body {
 /// Red says the column, green the row, blue which picture it is.
 pub(crate) fn pixel(column: usize, row: usize, shade: u8) -> [u8; 3] {
     [(column * 4) as u8, (row * 5) as u8, shade]
+}
+
+/// The picture, row by row.
+fn pixels(shade: u8) -> Vec<u8> {
+    let (width, height) = PICTURE;
+    (0..height).flat_map(|row| (0..width).flat_map(move |column| pixel(column, row, shade))).collect()
+}
+
+fn png_of(pixels: &[u8]) -> Vec<u8> {
+    let (width, height) = PICTURE;
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header().unwrap().write_image_data(pixels).unwrap();
+    bytes
 }
 
 /// CDR up to the end of a header.

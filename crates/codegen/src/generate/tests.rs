@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::*;
+use crate::hash::{Hashes, rihs01};
 use crate::tree;
 
 const ODD: &str = "\
@@ -101,8 +102,8 @@ pub(crate) fn system() -> tempfile::TempDir {
     folder
 }
 
-fn run(folder: &Path) -> Result<Generated, String> {
-    generate(&folder.join("topics.toml"), &[], None).map_err(|faults| faults.to_string())
+fn run(folder: &Path) -> Result<Generated, Faults> {
+    generate(&folder.join("topics.toml"), &[], None)
 }
 
 /// Runs a compiler on generated files; `None` if it is not installed.
@@ -196,6 +197,33 @@ fn a_folder_of_templates_may_add_a_language() {
     }
 }
 
+/// Names of all members at any depth.
+fn members(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            for (name, value) in object {
+                found.insert(name.clone());
+                members(value, found);
+            }
+        }
+        serde_json::Value::Array(list) => list.iter().for_each(|value| members(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn whatever_templates_receive_stands_in_the_specification() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec/generator.md");
+    let text = fs::read_to_string(path).unwrap();
+    let words: BTreeSet<&str> =
+        text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+    let mut found = BTreeSet::new();
+    members(&run(system().path()).unwrap().model, &mut found);
+    assert!(found.len() > 100, "{found:?}");
+    let missing: Vec<&String> = found.iter().filter(|name| !words.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "docs/spec/generator.md lacks {missing:?}");
+}
+
 #[test]
 fn people_and_type_checkers_get_their_files() {
     let files = run(system().path()).unwrap().files;
@@ -203,8 +231,39 @@ fn people_and_type_checkers_get_their_files() {
     assert!(stub.contains("    MANY: ClassVar[int]\n    LEAST: ClassVar[int]\n    TEXT: ClassVar[str]\n    RATE: ClassVar[float]"));
     assert!(stub.contains("        this,\n") && stub.contains("        self,\n"), "{stub}");
     let markdown = &files["catalogue.md"];
+    assert!(
+        files["catalogue.html"].contains("deadline 20 ms")
+            && files["catalogue.html"].contains("<code>&#x2f;ask</code>")
+    );
+    assert!(markdown.contains("| `/ask` | odd_msgs/srv/Ask | console, control, "), "{markdown}");
     assert!(markdown.contains("| `/arm/state` | [odd_msgs/msg/Inner](#odd_msgsmsginner) | drive | "));
     assert!(markdown.contains("| `values` | `float32[]` | m/s |"), "{markdown}");
+}
+
+/// What idlc makes of it is compared in `cargo xtask generated`.
+#[test]
+fn types_written_as_idl_are_the_same_types_when_they_are_read() {
+    let folder = system();
+    let text = TOPICS.replace("[project]", "[project]\nlanguages = [\"idl\"]");
+    fs::write(folder.path().join("topics.toml"), text).unwrap();
+    let generated = run(folder.path()).unwrap();
+    let file = folder.path().join("odd_msgs.idl");
+    fs::write(&file, &generated.files["idl/odd_msgs.idl"]).unwrap();
+    let mut library = Library::new([]);
+    library.add_idl(&file).map_err(|faults| faults.to_string()).unwrap();
+    let types = generated.model["types"].as_array().unwrap();
+    assert!(types.len() > 5);
+    for of in types {
+        let name = TypeName::new(of["name"].as_str().unwrap());
+        library.resolve([&name]).map_err(|faults| faults.to_string()).unwrap();
+        assert_eq!(rihs01(&library, &name), of["rihs01"].as_str().unwrap(), "{name}");
+        assert_eq!(format!("{:016x}", Hashes::new(&library).noctule(&name)), of["hash"].as_str().unwrap());
+    }
+    let odd = library.structure(&TypeName::ros("odd_msgs", "msg", "Odd")).unwrap();
+    assert_eq!(odd.constants.len(), 4, "{:?}", odd.constants);
+
+    fs::write(folder.path().join("topics.toml"), TOPICS.replace("\"mcu\", line", "\"idl\", line")).unwrap();
+    assert!(run(folder.path()).unwrap_err().to_string().contains("no program is written in IDL"));
 }
 
 #[test]
@@ -213,7 +272,7 @@ fn a_block_that_simulink_cannot_have_is_refused() {
     fs::write(folder.path().join("packages/odd_msgs/msg/Far.msg"), "Odd[100000] far\n").unwrap();
     let with = |text: String| {
         fs::write(folder.path().join("topics.toml"), text).unwrap();
-        run(folder.path()).unwrap_err()
+        run(folder.path()).unwrap_err().to_string()
     };
     let far = "\n[topics.\"/far\"]\ntype = \"odd_msgs/Far\"\nfrom = [\"plant\"]\nto = [\"control\"]\n";
     let refused = with(format!("{TOPICS}{far}"));
@@ -230,12 +289,20 @@ fn a_type_that_is_missing_is_shown_in_topics_toml() {
     let folder = system();
     let text = TOPICS.replace("odd_msgs/Odd", "odd_msgs/Even");
     fs::write(folder.path().join("topics.toml"), text).unwrap();
-    let refused = run(folder.path()).unwrap_err();
+    let refused = run(folder.path()).unwrap_err().to_string();
     assert!(
         refused.contains("odd_msgs/msg/Even is found nowhere") && refused.contains("topics.toml:14:8"),
         "{refused}"
     );
     assert!(generate(Path::new("/nowhere/topics.toml"), &[], None).is_err());
+}
+
+#[test]
+fn a_fault_of_a_definition_is_shown_once_however_many_topics_carry_it() {
+    let folder = system();
+    fs::write(folder.path().join("packages/odd_msgs/msg/Odd.msg"), "float65 x\n").unwrap();
+    let refused = run(folder.path()).unwrap_err().to_string();
+    assert_eq!(refused.matches("error:").count(), 1, "{refused}");
 }
 
 #[test]

@@ -9,11 +9,13 @@ use super::Parsed;
 use super::tokens::{Kind, Token};
 use crate::diagnostic::{Fault, Place, Source};
 use crate::model::{Constant, Element, Field, FieldType, Literal, Primitive, Shape, Struct, TypeName};
-use crate::rosidl::literal;
+use crate::rosidl::literal::{self, LiteralError};
 use annotations::Annotations;
 
-/// Modules inside each other: a package, and `msg`, `srv`, `action` or the constants of a struct.
-const MODULES_MAX: usize = 3;
+/// Modules inside each other: a package, `msg`, `srv` or `action`, [`ON_DDS`], and the constants of a struct.
+const MODULES_MAX: usize = 4;
+/// The innermost module of types under their names on DDS: `pkg::msg::dds_::T_` is `pkg/msg/T` of ROS 2.
+const ON_DDS: &str = "dds_";
 /// Suffix of the module that holds the constants of a struct in what ROS 2 writes.
 const CONSTANTS: &str = "_Constants";
 
@@ -175,6 +177,9 @@ impl<'s> Parser<'s> {
         match self.modules.as_slice() {
             [package] => Ok(TypeName::ros(package, "msg", name)),
             [package, kind] => Ok(TypeName::ros(package, kind, name)),
+            [package, kind, inner] if inner == ON_DDS => {
+                Ok(TypeName::ros(package, kind, name.strip_suffix('_').unwrap_or(name)))
+            }
             _ => Err(Fault::at(Place::new(self.source, span), format!("{name} lies outside of a package"))
                 .help("write module PACKAGE { module msg { … }; };")),
         }
@@ -228,9 +233,9 @@ impl<'s> Parser<'s> {
             let kind = self.dimensions(kind.clone())?;
             let place = Place::new(self.source, span);
             let default = match &annotations.default {
-                Some(text) => {
-                    Some(literal::parse(&kind, text).map_err(|what| Fault::at(place.clone(), what))?)
-                }
+                Some(text) => Some(
+                    literal::parse(&kind, text).map_err(|what| Fault::at(place.clone(), what.to_string()))?,
+                ),
                 None => None,
             };
             let is_named = |constant: &Constant, variant: &str| constant.name == variant;
@@ -403,6 +408,9 @@ impl<'s> Parser<'s> {
             [package, kind, name] if matches!(kind.as_str(), "msg" | "srv" | "action") => {
                 Ok(Known::Struct(TypeName::ros(package, kind, name)))
             }
+            [package, kind, inner, name] if inner == ON_DDS => {
+                Ok(Known::Struct(TypeName::ros(package, kind, name.strip_suffix('_').unwrap_or(name))))
+            }
             _ => Err(Fault::at(place, format!("{} is defined nowhere before", parts.join("::")))
                 .help("define it first; a type of another file is written package::msg::Name")),
         }
@@ -450,12 +458,12 @@ impl<'s> Parser<'s> {
         self.expect("=")?;
         let place = self.place();
         let value = self.value()?;
-        let value = fitted(&kind, value).map_err(|what| Fault::at(place, what))?;
+        let value = fitted(&kind, value).map_err(|what| Fault::at(place, what.to_string()))?;
         self.define(&name, span.clone(), Known::Constant(value.clone()))?;
         let owner = self.modules.last().and_then(|module| module.strip_suffix(CONSTANTS));
         if let Some(owner) = owner {
-            let path: Vec<&str> =
-                self.modules[..self.modules.len() - 1].iter().map(String::as_str).chain([owner]).collect();
+            let around = self.modules[..self.modules.len() - 1].iter().map(String::as_str);
+            let path: Vec<&str> = around.filter(|module| *module != ON_DDS).chain([owner]).collect();
             let place = Some(Place::new(self.source, span));
             let Annotations { comment, unit, .. } = annotations;
             self.constants.push((
@@ -474,7 +482,10 @@ impl<'s> Parser<'s> {
         }
         let token = self.token().clone();
         let value = match token.kind {
-            Kind::Number => number(self.next().0).map_err(|what| Fault::at(place.clone(), what))?,
+            Kind::Number => {
+                let word = self.next().0;
+                number(word).ok_or_else(|| Fault::at(place.clone(), format!("{word} is no number")))?
+            }
             Kind::Text(first) => {
                 self.next();
                 let mut text = first;
@@ -513,23 +524,22 @@ impl<'s> Parser<'s> {
 }
 
 /// A number of C: decimal, 0x, a leading 0 for octal, or floating-point with `.`, `e`, `f`, `d`.
-fn number(word: &str) -> Result<Literal, String> {
+fn number(word: &str) -> Option<Literal> {
     let lower = word.to_ascii_lowercase();
-    let wrong = || format!("{word} is no number");
     if let Some(digits) = lower.strip_prefix("0x") {
-        return i128::from_str_radix(digits, 16).map(Literal::Integer).map_err(|_| wrong());
+        return i128::from_str_radix(digits, 16).ok().map(Literal::Integer);
     }
     if lower.contains(['.', 'e', 'f', 'd']) {
         let digits = lower.trim_end_matches(['f', 'd', 'l']);
-        return digits.parse().map(Literal::Float).map_err(|_| wrong());
+        return digits.parse().ok().map(Literal::Float);
     }
     let digits = lower.trim_end_matches(['u', 'l']);
     let radix = if digits.len() > 1 && digits.starts_with('0') { 8 } else { 10 };
-    i128::from_str_radix(digits, radix).map(Literal::Integer).map_err(|_| wrong())
+    i128::from_str_radix(digits, radix).ok().map(Literal::Integer)
 }
 
 /// A value as one of this type.
-fn fitted(kind: &FieldType, value: Literal) -> Result<Literal, String> {
+fn fitted(kind: &FieldType, value: Literal) -> Result<Literal, LiteralError> {
     let text = match value {
         Literal::Integer(value) => value.to_string(),
         Literal::Float(value) => format!("{value:?}"),
@@ -537,7 +547,7 @@ fn fitted(kind: &FieldType, value: Literal) -> Result<Literal, String> {
         Literal::Text(text) if matches!(kind.element, Element::String { .. }) => {
             return Ok(Literal::Text(text));
         }
-        Literal::Text(_) | Literal::List(_) => return Err(format!("a text is no {kind}")),
+        Literal::Text(_) | Literal::List(_) => return Err(LiteralError::Text(kind.clone())),
     };
     literal::parse(kind, &text)
 }

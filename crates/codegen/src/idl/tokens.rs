@@ -46,8 +46,10 @@ pub(super) fn read(source: &Source) -> Result<Vec<Token>, Fault> {
             }
             '#' => {
                 let line = rest.lines().next().unwrap_or_default();
-                check_directive(line)
-                    .map_err(|what| refuse(line.len(), &what).help("write the definitions out"))?;
+                if let Some(word) = unsupported_directive(line) {
+                    let what = format!("#{word} of a preprocessor is not supported");
+                    return Err(refuse(line.len(), &what).help("write the definitions out"));
+                }
                 line.len()
             }
             '"' | '\'' => {
@@ -92,13 +94,11 @@ fn number_length(rest: &str) -> usize {
     rest.find(goes_on).unwrap_or(rest.len())
 }
 
-/// Files that are included are found by the names of their types.
-fn check_directive(line: &str) -> Result<(), String> {
+/// The word of a line of a preprocessor that cannot be passed over. Files that are included are found by the names of their types.
+fn unsupported_directive(line: &str) -> Option<&str> {
     let word = line[1..].split_whitespace().next().unwrap_or_default();
-    match word {
-        "include" | "ifndef" | "define" | "endif" | "pragma" => Ok(()),
-        other => Err(format!("#{other} of a preprocessor is not supported")),
-    }
+    let is_known = matches!(word, "include" | "ifndef" | "define" | "endif" | "pragma");
+    (!is_known).then_some(word)
 }
 
 /// The content of a text up to its closing quote, and its whole length.

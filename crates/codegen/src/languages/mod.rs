@@ -5,6 +5,7 @@
 
 pub(crate) mod c;
 pub(crate) mod cpp;
+pub(crate) mod idl;
 pub(crate) mod python;
 pub(crate) mod rust;
 pub(crate) mod simulink;

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use crate::diagnostic::{Fault, Faults, Source};
 use crate::idl;
 use crate::model::{Named, TypeName};
+use crate::nearest::nearest;
 use crate::rosidl::{self, Kind};
 
 /// Longest definition that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Most definitions of one package.
 const FILES_MAX: usize = 20_000;
+/// Most types of a package that a sentence lists.
+const LISTED_MAX: usize = 12;
 
 /// Types that services and actions of ROS 2 are derived with, for those who have no ROS 2 installed. A package of the same
 /// name that is found takes their place.
@@ -119,6 +122,9 @@ impl Search {
 
     /// The sentence for a type that is found nowhere, and the way out.
     pub(super) fn not_found(&self, name: &TypeName) -> (String, String) {
+        if let Some(found) = self.not_in_package(name) {
+            return found;
+        }
         let package = name.package();
         let what = match self.named.get(package) {
             Some(folder) => format!("{name} is found nowhere in {}", folder.display()),
@@ -131,14 +137,44 @@ impl Search {
                 format!("{name} is found nowhere below {}", folders.join(", "))
             }
         };
-        let help = match self.named.contains_key(package) {
+        let way_out = match self.named.contains_key(package) {
             true => "check the name, or name the package's other folder, too".to_owned(),
             false => format!(
-                "name the folder that holds the package {package} with --search DIR, or source ROS 2's setup script, which sets AMENT_PREFIX_PATH"
+                "name the folder that holds the package {package} with --search DIR or in search of [project], or source ROS 2's setup script, which sets AMENT_PREFIX_PATH"
             ),
+        };
+        let help = match self.folders.iter().find(|folder| !folder.is_dir()) {
+            Some(folder) => format!("there is no folder {}; {way_out}", folder.display()),
+            None => way_out,
         };
         (what, help)
     }
+
+    /// The same of a package that is there and has no such type.
+    fn not_in_package(&self, name: &TypeName) -> Option<(String, String)> {
+        let folder = self.folder_of(name.package())?;
+        let files = Package { name: name.package().to_owned(), folder: folder.clone() }.files().ok()?;
+        let types: Vec<String> =
+            files.iter().map(|file| format!("{}/{}/{}", file.package, file.kind.word(), file.name)).collect();
+        let last = |file: &Definition| file.name.clone();
+        let names: Vec<String> = files.iter().map(last).collect();
+        let meant = nearest(name.name(), names.iter().map(String::as_str));
+        let help = match meant.and_then(|meant| names.iter().position(|known| known == meant)) {
+            Some(index) => format!("write {}", types[index]),
+            None if types.len() > LISTED_MAX => {
+                format!("it has {} types, and none of that name", types.len())
+            }
+            None => format!("it has {}", types.join(", ")),
+        };
+        Some((format!("{name} is found nowhere in {}", folder.display()), help))
+    }
+}
+
+/// What the types of one file have in common: of `pkg/srv/Name_Request` it is `pkg/srv/Name`.
+pub(super) fn file_of(name: &TypeName) -> &str {
+    let text = name.as_str();
+    let last = text.rfind('/').map_or(0, |slash| slash + 1);
+    text[last..].find('_').map_or(text, |suffix| &text[..last + suffix])
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {

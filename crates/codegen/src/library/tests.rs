@@ -15,13 +15,13 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn load(root: &Path, packages: &[&str], search: &[&str]) -> Result<(Library, Vec<TypeName>), String> {
+fn load(root: &Path, packages: &[&str], search: &[&str]) -> Result<(Library, Vec<TypeName>), Faults> {
     let mut library = Library::new(search.iter().map(|path| root.join(path)));
     let mut names = Vec::new();
     for package in packages {
-        names.extend(library.add_package(&root.join(package)).map_err(|faults| faults.to_string())?);
+        names.extend(library.add_package(&root.join(package))?);
     }
-    library.resolve(&names).map_err(|faults| faults.to_string())?;
+    library.resolve(&names)?;
     Ok((library, names))
 }
 
@@ -69,10 +69,10 @@ fn what_does_not_fit_together_is_refused_in_a_sentence() {
         (vec![("p/msg/small.msg", "uint8 a\n")], "\"small\" is not a name that a type may have"),
     ] {
         let root = folder(&files);
-        let refused = load(root.path(), &["p"], &[]).unwrap_err();
+        let refused = load(root.path(), &["p"], &[]).unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
-    let refused = load(Path::new("/nowhere"), &["p"], &[]).unwrap_err();
+    let refused = load(Path::new("/nowhere"), &["p"], &[]).unwrap_err().to_string();
     assert!(refused.contains("/nowhere/p cannot be read"), "{refused}");
 }
 
@@ -80,7 +80,7 @@ fn what_does_not_fit_together_is_refused_in_a_sentence() {
 fn a_file_that_is_no_text_is_refused() {
     let root = folder(&[("p/msg/A.msg", "")]);
     fs::write(root.path().join("p/msg/A.msg"), b"uint8 a # \xff\n").unwrap();
-    assert!(load(root.path(), &["p"], &[]).unwrap_err().contains("is not UTF-8 from byte 10"));
+    assert!(load(root.path(), &["p"], &[]).unwrap_err().to_string().contains("is not UTF-8 from byte 10"));
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn nesting_ends_where_decoders_end() {
         }
         load(root.path(), &["p"], &[]).map(|_| ())
     };
-    assert_eq!(chain(NESTING_MAX), Ok(()));
-    assert!(chain(NESTING_MAX + 1).unwrap_err().contains("60"));
+    chain(NESTING_MAX).unwrap();
+    assert!(chain(NESTING_MAX + 1).unwrap_err().to_string().contains("60"));
     assert!(chain(3 * NESTING_MAX).is_err());
 }
 
@@ -132,5 +132,53 @@ fn idl_is_read_where_there_is_no_msg() {
     assert_eq!(names.len(), 3);
     assert_eq!(library.measure(&names[0]).unwrap().fixed_bytes, 12);
     let wrong = folder(&[("p/msg/One.idl", "module p { union U; };")]);
-    assert!(load(wrong.path(), &["p"], &[]).unwrap_err().contains("union of IDL is not supported"));
+    assert!(
+        load(wrong.path(), &["p"], &[]).unwrap_err().to_string().contains("union of IDL is not supported")
+    );
+}
+
+/// Files, folders to look in, and what the refusal contains.
+type Refusal<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], &'a [&'a str]);
+
+#[test]
+fn what_was_probably_meant_is_in_the_way_out() {
+    let goal = ("other/p/msg/Goal.msg", "uint8 a\n");
+    let cases: [Refusal<'_>; 4] = [
+        (
+            &[goal, ("q/msg/A.msg", "p/Gaol at\n")],
+            &["other"],
+            &["A.msg:1:1", "p/msg/Gaol is found nowhere in", "write p/msg/Goal"],
+        ),
+        (&[goal, ("q/msg/A.msg", "p/Pose at\n")], &["other"], &["help: it has p/msg/Goal"]),
+        (
+            &[("q/msg/A.msg", "p/Pose at\n")],
+            &["othre"],
+            &["there is no folder", "othre; name the folder that holds"],
+        ),
+        (
+            &[("q/msg/A.msg", "Pozition at\n"), ("q/msg/Position.msg", "uint8 a\n")],
+            &[],
+            &["q/msg/Pozition is found nowhere", "write q/msg/Position"],
+        ),
+    ];
+    for (files, search, expected) in cases {
+        let root = folder(files);
+        let refused = load(root.path(), &["q"], search).unwrap_err().to_string();
+        for part in expected {
+            assert!(refused.contains(part), "{refused}\nwithout {part}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_file_is_shown_once_and_its_types_are_not_missed_besides() {
+    let root = folder(&[
+        ("q/msg/A.msg", "p/Goal one\np/Goal two\n"),
+        ("q/msg/B.msg", "p/Goal one\n"),
+        ("q/srv/C.srv", "p/Goal at\n---\n"),
+        ("other/p/msg/Goal.msg", "float65 x\n"),
+    ]);
+    let refused = load(root.path(), &["q"], &["other"]).unwrap_err().to_string();
+    assert_eq!(refused.matches("error:").count(), 1, "{refused}");
+    assert!(refused.contains("float65 is not a type"), "{refused}");
 }

@@ -111,13 +111,13 @@ impl Parser<'_> {
         let kind = self.kind(type_text)?;
         match rest.strip_prefix('=') {
             Some(value) => self.constant((type_text, kind), name, value.trim(), comment),
-            None => self.field(kind, name, rest, comment),
+            None => self.field((type_text, kind), name, rest, comment),
         }
     }
 
     fn field(
         &mut self,
-        kind: FieldType,
+        (type_text, kind): (&str, FieldType),
         name: &str,
         default: &str,
         comment: Vec<String>,
@@ -129,10 +129,10 @@ impl Parser<'_> {
             ));
         }
         let value = if default.is_empty() { None } else { Some(literal::parse(&kind, default)) };
-        let default = value.transpose().map_err(|what| Fault::at(self.place(default), what))?;
-        let place = Some(self.place(name));
+        let default = value.transpose().map_err(|what| Fault::at(self.place(default), what.to_string()))?;
+        let (place, type_place) = (Some(self.place(name)), Some(self.place(type_text)));
         let FieldType { element, shape } = kind;
-        self.fields.push(Field { default, comment, place, ..Field::new(name, element, shape) });
+        self.fields.push(Field { default, comment, place, type_place, ..Field::new(name, element, shape) });
         self.last = Some(Last::Field);
         Ok(())
     }
@@ -156,7 +156,8 @@ impl Parser<'_> {
                 "a constant's name has upper-case letters, digits and single underscores, begins with a letter and does not end with _",
             ));
         }
-        let parsed = literal::parse(&kind, value).map_err(|what| Fault::at(self.place(value), what))?;
+        let parsed =
+            literal::parse(&kind, value).map_err(|what| Fault::at(self.place(value), what.to_string()))?;
         let place = Some(self.place(name));
         let name = name.to_owned();
         self.constants.push(Constant {

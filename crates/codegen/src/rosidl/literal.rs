@@ -1,16 +1,53 @@
 //! Values of constants and defaults, as rosidl_adapter reads them.
 
-use crate::model::{Element, FieldType, Literal, Primitive, Shape};
+use crate::model::{Element, FieldType, Literal, Primitive, Shape, TypeName};
+
+/// Why a text is no value of a type, one sentence each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LiteralError {
+    #[error("{0} cannot have a default, because only numbers, strings and arrays of those have one")]
+    NoDefault(TypeName),
+    #[error("{0} has no literals")]
+    NoLiterals(TypeName),
+    #[error("{0} is not a list; write it as [a, b, c]")]
+    NoList(String),
+    #[error("the array has {length} elements, and the default {count}")]
+    ArrayLength { length: u32, count: usize },
+    #[error("the sequence has at most {bound} elements, and the default {count}")]
+    SequenceLength { bound: u32, count: usize },
+    #[error("{0} is not a bool; write true or false")]
+    Bool(String),
+    #[error("{text} is not a whole number of type {element}")]
+    Integer { text: String, element: Element },
+    #[error("{text} is not in the range of {element}, {least} to {most}")]
+    Range { text: String, element: Element, least: i128, most: i128 },
+    #[error("{0} is not a floating-point number; write it as 1.5e3")]
+    Float(String),
+    #[error("{0} is greater than the greatest float32, {max:e}", max = f32::MAX)]
+    Float32(String),
+    #[error("a string contains NUL, which ends strings in CDR")]
+    Nul,
+    #[error("the string has {length} {unit}, and its type at most {bound}")]
+    StringLength { length: usize, unit: &'static str, bound: u32 },
+    #[error("{text} has no closing {quote}; a # begins a comment even inside quotes")]
+    Unclosed { text: String, quote: char },
+    #[error("{text} has a {quote} inside; write it as \\{quote}")]
+    Quote { text: String, quote: char },
+    #[error("an element of the list is missing between two commas")]
+    NoElement,
+    #[error("between two strings stands {0} and not a comma")]
+    NoComma(String),
+    #[error("a text is no {0}")]
+    Text(FieldType),
+}
 
 /// Reads the value of a constant or of a field.
 ///
 /// # Errors
-/// One sentence: why the text is no value of this type.
-pub(crate) fn parse(kind: &FieldType, text: &str) -> Result<Literal, String> {
+/// The text is no value of this type.
+pub(crate) fn parse(kind: &FieldType, text: &str) -> Result<Literal, LiteralError> {
     if let Element::Named(name) = &kind.element {
-        return Err(format!(
-            "{name} cannot have a default, because only numbers, strings and arrays of those have one"
-        ));
+        return Err(LiteralError::NoDefault(name.clone()));
     }
     let (bound, is_array) = match kind.shape {
         Shape::One => return one(&kind.element, text),
@@ -18,28 +55,28 @@ pub(crate) fn parse(kind: &FieldType, text: &str) -> Result<Literal, String> {
         Shape::Sequence(bound) => (bound, false),
     };
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-    let inner = inner.ok_or_else(|| format!("{text} is not a list; write it as [a, b, c]"))?;
+    let inner = inner.ok_or_else(|| LiteralError::NoList(text.to_owned()))?;
     let is_text = matches!(kind.element, Element::String { .. } | Element::WString { .. });
     let parts = if is_text { quoted_parts(inner)? } else { plain_parts(inner) };
     if let Some(bound) = bound {
         let count = parts.len();
         if is_array && count != bound as usize {
-            return Err(format!("the array has {bound} elements, and the default {count}"));
+            return Err(LiteralError::ArrayLength { length: bound, count });
         }
         if count > bound as usize {
-            return Err(format!("the sequence has at most {bound} elements, and the default {count}"));
+            return Err(LiteralError::SequenceLength { bound, count });
         }
     }
     parts.into_iter().map(|part| one(&kind.element, part)).collect::<Result<_, _>>().map(Literal::List)
 }
 
 /// Reads one number, truth value or string.
-fn one(element: &Element, text: &str) -> Result<Literal, String> {
+fn one(element: &Element, text: &str) -> Result<Literal, LiteralError> {
     match element {
         Element::Primitive(Primitive::Bool) => match text.to_ascii_lowercase().as_str() {
             "true" | "1" => Ok(Literal::Bool(true)),
             "false" | "0" => Ok(Literal::Bool(false)),
-            _ => Err(format!("{text} is not a bool; write true or false")),
+            _ => Err(LiteralError::Bool(text.to_owned())),
         },
         Element::Primitive(primitive @ (Primitive::F32 | Primitive::F64)) => float(*primitive, text),
         Element::Primitive(primitive) => integer(*primitive, text),
@@ -47,17 +84,21 @@ fn one(element: &Element, text: &str) -> Result<Literal, String> {
         Element::WString { bound } => {
             string(text, *bound, |text| text.encode_utf16().count(), "code units of UTF-16")
         }
-        Element::Named(name) => Err(format!("{name} has no literals")),
+        Element::Named(name) => Err(LiteralError::NoLiterals(name.clone())),
     }
 }
 
 /// A number in Python's notation: `12`, `-0x1F`, `0b101`, `0o17`, `1_000`.
-pub(crate) fn integer(primitive: Primitive, text: &str) -> Result<Literal, String> {
+pub(crate) fn integer(primitive: Primitive, text: &str) -> Result<Literal, LiteralError> {
     let (least, most) = primitive.range().unwrap_or_default();
-    let name = Element::Primitive(primitive);
-    let value = number(text).ok_or_else(|| format!("{text} is not a whole number of type {name}"))?;
+    let value = number(text);
+    let element = Element::Primitive(primitive);
+    let text = || text.to_owned();
+    let Some(value) = value else {
+        return Err(LiteralError::Integer { text: text(), element });
+    };
     if value < least || value > most {
-        return Err(format!("{text} is not in the range of {name}, {least} to {most}"));
+        return Err(LiteralError::Range { text: text(), element, least, most });
     }
     Ok(Literal::Integer(value))
 }
@@ -83,45 +124,47 @@ fn number(text: &str) -> Option<i128> {
     Some(if is_negative { -magnitude } else { magnitude })
 }
 
-pub(crate) fn float(primitive: Primitive, text: &str) -> Result<Literal, String> {
+pub(crate) fn float(primitive: Primitive, text: &str) -> Result<Literal, LiteralError> {
     let is_plain = !text.starts_with('_') && !text.ends_with('_') && !text.contains("__");
     let value = text.replace('_', "").parse::<f64>().ok().filter(|_| is_plain);
-    let value = value.ok_or_else(|| format!("{text} is not a floating-point number; write it as 1.5e3"))?;
+    let value = value.ok_or_else(|| LiteralError::Float(text.to_owned()))?;
     if primitive == Primitive::F64 {
         return Ok(Literal::Float(value));
     }
     let rounded = value as f32;
     if rounded.is_infinite() && value.is_finite() {
-        return Err(format!("{text} is greater than the greatest float32, {:e}", f32::MAX));
+        return Err(LiteralError::Float32(text.to_owned()));
     }
     Ok(Literal::Float(f64::from(rounded)))
 }
 
-fn string(text: &str, bound: Option<u32>, length: fn(&str) -> usize, unit: &str) -> Result<Literal, String> {
+fn string(
+    text: &str,
+    bound: Option<u32>,
+    length: fn(&str) -> usize,
+    unit: &'static str,
+) -> Result<Literal, LiteralError> {
     let text = unquoted(text)?;
     if text.contains('\0') {
-        return Err("a string contains NUL, which ends strings in CDR".to_owned());
+        return Err(LiteralError::Nul);
     }
     let length = length(&text);
     match bound {
-        Some(bound) if length > bound as usize => {
-            Err(format!("the string has {length} {unit}, and its type at most {bound}"))
-        }
+        Some(bound) if length > bound as usize => Err(LiteralError::StringLength { length, unit, bound }),
         _ => Ok(Literal::Text(text)),
     }
 }
 
 /// The text between quotes of either kind, or as it stands.
-fn unquoted(text: &str) -> Result<String, String> {
+fn unquoted(text: &str) -> Result<String, LiteralError> {
     let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
         return Ok(text.to_owned());
     };
     let inner = text[1..].strip_suffix(quote);
-    let inner = inner
-        .ok_or_else(|| format!("{text} has no closing {quote}; a # begins a comment even inside quotes"))?;
+    let inner = inner.ok_or_else(|| LiteralError::Unclosed { text: text.to_owned(), quote })?;
     let escaped = format!("\\{quote}");
     if inner.replace(&escaped, "").contains(quote) {
-        return Err(format!("{text} has a {quote} inside; write it as {escaped}"));
+        return Err(LiteralError::Quote { text: text.to_owned(), quote });
     }
     Ok(inner.replace(&escaped, &quote.to_string()))
 }
@@ -131,26 +174,26 @@ fn plain_parts(inner: &str) -> Vec<&str> {
 }
 
 /// Splits at commas that stand outside of quotes.
-fn quoted_parts(inner: &str) -> Result<Vec<&str>, String> {
+fn quoted_parts(inner: &str) -> Result<Vec<&str>, LiteralError> {
     let mut parts = Vec::new();
     let mut rest = inner.trim_start();
     while !rest.is_empty() {
         let length = match rest.chars().next() {
-            Some(quote @ ('"' | '\'')) => closing(rest, quote).ok_or_else(|| {
-                format!("{rest} has no closing {quote}; a # begins a comment even inside quotes")
-            })?,
+            Some(quote @ ('"' | '\'')) => {
+                closing(rest, quote).ok_or_else(|| LiteralError::Unclosed { text: rest.to_owned(), quote })?
+            }
             _ => rest.find(',').unwrap_or(rest.len()),
         };
         let (part, after) = rest.split_at(length);
         if part.trim().is_empty() {
-            return Err("an element of the list is missing between two commas".to_owned());
+            return Err(LiteralError::NoElement);
         }
         parts.push(part.trim());
         let after = after.trim_start();
         rest = match after.strip_prefix(',') {
             Some(next) => next.trim_start(),
             None if after.is_empty() => after,
-            None => return Err(format!("between two strings stands {after} and not a comma")),
+            None => return Err(LiteralError::NoComma(after.to_owned())),
         };
     }
     Ok(parts)
@@ -174,11 +217,11 @@ fn closing(text: &str, quote: char) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn read(element: Element, shape: Shape, text: &str) -> Result<Literal, String> {
+    fn read(element: Element, shape: Shape, text: &str) -> Result<Literal, LiteralError> {
         parse(&FieldType { element, shape }, text)
     }
 
-    fn int(primitive: Primitive, text: &str) -> Result<Literal, String> {
+    fn int(primitive: Primitive, text: &str) -> Result<Literal, LiteralError> {
         read(Element::Primitive(primitive), Shape::One, text)
     }
 
@@ -252,7 +295,12 @@ mod tests {
         };
         assert_eq!(numbers(Shape::Array(3), "[1, 2,3]"), list(&[1, 2, 3]));
         assert_eq!(numbers(Shape::Sequence(None), "[]"), list(&[]));
-        assert!(numbers(Shape::Array(3), "[1, 2]").unwrap_err().contains("3 elements, and the default 2"));
+        let wrong = numbers(Shape::Array(3), "[1, 2]").unwrap_err();
+        assert_eq!(wrong.to_string(), "the array has 3 elements, and the default 2");
+        let wrong = int(Primitive::U8, "256").unwrap_err();
+        assert_eq!(wrong.to_string(), "256 is not in the range of uint8, 0 to 255");
+        let wrong = read(Element::String { bound: None }, Shape::One, "'it''").unwrap_err();
+        assert_eq!(wrong.to_string(), r"'it'' has a ' inside; write it as \'");
         assert!(numbers(Shape::Sequence(Some(1)), "[1, 2]").is_err());
         assert!(numbers(Shape::Array(1), "1").is_err());
         let texts = |text| read(Element::String { bound: None }, Shape::Sequence(None), text);

@@ -62,10 +62,20 @@ pub fn parse(source: &Source, kind: Kind, package: &str, name: &str) -> Result<V
         Kind::Action => 3,
     };
     if parts.len() != wanted {
-        let at = parts.get(wanted).map_or(source.text.len(), |part| part.start.saturating_sub(1));
-        let what =
-            format!("a .{} has {} lines of ---, and this one {}", kind.word(), wanted - 1, parts.len() - 1);
-        return Err(Fault::at(Place::new(source, at..at), what).into());
+        let end = parts.get(wanted).map_or(source.text.len(), |part| part.start.saturating_sub(1));
+        let start = source.text[..end].rfind('\n').map_or(0, |newline| newline + 1);
+        let (rule, help) = match kind {
+            Kind::Msg => {
+                ("a .msg has no line ---", "put a request and its response, with --- in between, into a .srv")
+            }
+            Kind::Srv => ("a .srv has one line ---", "write the request, a line ---, the response"),
+            Kind::Action => (
+                "an .action has two lines ---",
+                "write the goal, a line ---, the result, a line ---, the feedback",
+            ),
+        };
+        let what = format!("{rule}, and this one has {}", parts.len() - 1);
+        return Err(Fault::at(Place::new(source, start..end), what).help(help).into());
     }
     let full = TypeName::ros(package, kind.word(), name);
     let mut read = |index: usize, suffix: &str| {

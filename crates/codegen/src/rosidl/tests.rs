@@ -112,14 +112,14 @@ fn each_fault_has_its_sentence_its_line_and_its_way_out() {
         ("std_msgs/Header h 5\n", ["cannot have a default", "T.msg:1:19"]),
         ("a/b/c/D x\n", ["a/b/c/D is not a type", "package/Name"]),
         ("string s \"a#b\"\n", ["no closing", "# begins a comment even inside quotes"]),
-        ("---\n", ["a .msg has 0 lines of ---, and this one 1", "T.msg"]),
+        ("---\n", ["a .msg has no line ---, and this one has 1", "T.msg:1:1"]),
     ] {
         let shown = refusal(Kind::Msg, text);
         for part in expected {
             assert!(shown.contains(part), "{text:?} gives {shown}, without {part}");
         }
     }
-    assert!(refusal(Kind::Srv, "int32 a\n").contains("a .srv has 1 lines of ---, and this one 0"));
+    assert!(refusal(Kind::Srv, "int32 a\n").contains("a .srv has one line ---, and this one has 0"));
     let both = refusal(Kind::Msg, "int32 A\nint32 B\n");
     assert!(both.contains("T.msg:1:7") && both.contains("T.msg:2:7"), "{both}");
 }

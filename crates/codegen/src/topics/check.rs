@@ -6,7 +6,7 @@ use super::{Language, Qos, System, Topic, services};
 use crate::diagnostic::{Fault, Faults, Place};
 use crate::layout::first_of_any_length;
 use crate::library::Library;
-use crate::model::{Element, Field, Named, Shape, TypeName};
+use crate::model::{Element, Field, FieldType, Named, Shape, TypeName};
 use crate::size::Span;
 
 /// Publishers that one thread can wait for at once (futex_waitv).
@@ -139,8 +139,8 @@ fn mismatch(offered: &Qos, requested: &Qos) -> Option<String> {
 fn set_limits(topic: &Topic, library: &Library, limits: &mut Limits, faults: &mut Faults) {
     for (path, (limit, place)) in &topic.limits {
         match field_of(library, &topic.type_name, path) {
-            Err(what) => faults.push(
-                Fault::at(place.clone(), what)
+            Err(why) => faults.push(
+                Fault::at(place.clone(), why.to_string())
                     .help("a limit is for a field, its name as in the definition: header.frame_id"),
             ),
             Ok((owner, field)) if !has_no_bound(field) => {
@@ -155,25 +155,41 @@ fn set_limits(topic: &Topic, library: &Library, limits: &mut Limits, faults: &mu
     }
 }
 
+/// Why a path leads to no field.
+#[derive(Debug, thiserror::Error)]
+enum PathError {
+    #[error("{0} has no fields")]
+    NoStruct(TypeName),
+    #[error("{0} has no field \"{1}\"")]
+    NoField(TypeName, String),
+    #[error("{step} of {name} is a {kind}, which has no fields")]
+    NoFieldsInside { step: String, name: TypeName, kind: FieldType },
+    #[error("the path is empty")]
+    Empty,
+}
+
 /// The struct and the field that a path from a type leads to.
 fn field_of<'l>(
     library: &'l Library,
     name: &TypeName,
     path: &str,
-) -> Result<(&'l TypeName, &'l Field), String> {
+) -> Result<(&'l TypeName, &'l Field), PathError> {
     let mut name = name.clone();
     let mut steps = path.split('.').peekable();
     while let Some(step) = steps.next() {
-        let defined = library.structure(&name).ok_or_else(|| format!("{name} has no fields"))?;
+        let defined = library.structure(&name).ok_or_else(|| PathError::NoStruct(name.clone()))?;
         let field = defined.fields.iter().find(|field| field.name == step);
-        let field = field.ok_or_else(|| format!("{name} has no field \"{step}\""))?;
+        let field = field.ok_or_else(|| PathError::NoField(name.clone(), step.to_owned()))?;
         match &field.kind.element {
             _ if steps.peek().is_none() => return Ok((&defined.name, field)),
             Element::Named(inner) => name = inner.clone(),
-            _ => return Err(format!("{step} of {name} is a {}, which has no fields", field.kind)),
+            _ => {
+                let (step, kind) = (step.to_owned(), field.kind.clone());
+                return Err(PathError::NoFieldsInside { step, name, kind });
+            }
         }
     }
-    Err("the path is empty".to_owned())
+    Err(PathError::Empty)
 }
 
 /// True if the field itself may be of any length.

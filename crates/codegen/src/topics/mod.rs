@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::{Fault, Faults, Place, Source};
 use crate::model::TypeName;
+use crate::nearest;
 
 /// Most topics of a system, groups expanded.
 pub const TOPICS_MAX: usize = 10_000;
@@ -36,14 +37,16 @@ pub enum Language {
     Mcu,
     /// Blocks of a Simulink model.
     Simulink,
+    /// Types for another DDS and its tools; no program is written in it.
+    Idl,
     /// A program that is there, and not generated: a ROS 2 node, a foreign device.
     External,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Rust, Self::C, Self::Cpp, Self::Python, Self::Mcu, Self::Simulink, Self::External];
+    pub const ALL: [Self; 8] =
+        [Self::Rust, Self::C, Self::Cpp, Self::Python, Self::Mcu, Self::Simulink, Self::Idl, Self::External];
 
     /// Its word in `topics.toml`.
     pub const fn word(self) -> &'static str {
@@ -54,6 +57,7 @@ impl Language {
             Self::Python => "python",
             Self::Mcu => "mcu",
             Self::Simulink => "simulink",
+            Self::Idl => "idl",
             Self::External => "external",
         }
     }
@@ -254,7 +258,7 @@ impl System {
 
 /// The fault of a word that is none of those there are.
 fn unknown_word(place: Place, what: &str, word: &str, known: &[&str]) -> Fault {
-    Fault::at(place, format!("\"{word}\" is no {what}")).help(format!("there are {}", known.join(", ")))
+    Fault::at(place, format!("\"{word}\" is no {what}")).help(nearest::help(word, &known.join(", ")))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::table::Table;
 use super::{Program, TOPIC_NAME_BYTES_MAX};
 use crate::diagnostic::{Fault, Faults, Place};
 use crate::model::TypeName;
+use crate::nearest::nearest;
 
 /// Puts the words of a group in the place of their placeholders.
 pub(super) type Filled<'a> = &'a dyn Fn(&str) -> String;
@@ -62,9 +63,13 @@ pub(super) fn ends(
             Some(index) => found.push(index),
             None => {
                 let what = format!("{name} is none of the programs");
-                let help = format!(
-                    "write {name} = {{ language = \"rust\" }} under [programs], or \"external\" if it is not generated"
-                );
+                let meant = nearest(&name, programs.iter().map(|program| program.name.as_str()));
+                let help = match meant {
+                    Some(meant) => format!("write {meant}, or add {name} under [programs]"),
+                    None => format!(
+                        "write {name} = {{ language = \"rust\" }} under [programs], or \"external\" if it is not generated"
+                    ),
+                };
                 faults.push(Fault::at(table.at(span), what).help(help));
             }
         }

@@ -61,7 +61,11 @@ fn sections(table: &mut Table<'_>, system: &mut System, faults: &mut Faults) -> 
             let what = format!("program {name}");
             match section.of_entry(&name, &entry, &what).and_then(|table| program(&name, table, faults)) {
                 Ok(program) => system.programs.push(program),
-                Err(fault) => faults.push(fault),
+                Err(fault) => {
+                    faults.push(fault);
+                    // So that topics which name it are not refused for that, too.
+                    system.programs.push(unreadable(name, section.at(entry.key.clone())));
+                }
             }
         }
     }
@@ -134,8 +138,13 @@ fn program(name: &str, mut table: Table<'_>, faults: &mut Faults) -> Result<Prog
         return Err(Fault::at(place, what).help("it has lower-case letters, digits and single underscores"));
     }
     let (word, span) = table.required_text("language", "rust")?;
-    let language = language(word)
-        .ok_or_else(|| unknown_word(table.at(span), "language", word, &Language::ALL.map(Language::word)))?;
+    let language = language(word).ok_or_else(|| {
+        unknown_word(table.at(span.clone()), "language", word, &Language::ALL.map(Language::word))
+    })?;
+    if language == Language::Idl {
+        return Err(Fault::at(table.at(span), "no program is written in IDL")
+            .help("write languages = [\"idl\"] under [project] for the types, and \"external\" here"));
+    }
     let mut baud = None;
     if let Some((line, span)) = table.text("line")? {
         let digits = line.strip_prefix("serial:").and_then(|digits| digits.parse::<u32>().ok());
@@ -146,6 +155,11 @@ fn program(name: &str, mut table: Table<'_>, faults: &mut Faults) -> Result<Prog
     let budget_bytes_per_s = table.whole("budget_bytes_per_s", 1..u64::MAX)?;
     table.refuse_rest("language, line, budget_bytes_per_s", faults);
     Ok(Program { name: name.to_owned(), language, baud, budget_bytes_per_s, place })
+}
+
+/// In the place of a program whose table is wrong: nothing is generated then.
+fn unreadable(name: String, place: Place) -> Program {
+    Program { name, language: Language::External, baud: None, budget_bytes_per_s: None, place }
 }
 
 /// Words that stand for placeholders.

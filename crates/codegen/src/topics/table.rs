@@ -6,6 +6,7 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Fault, Faults, Place, Source};
+use crate::nearest;
 
 /// A value with its place.
 #[derive(Debug, Clone)]
@@ -69,7 +70,7 @@ impl<'t> Table<'t> {
     pub(super) fn refuse_rest(self, known: &str, faults: &mut Faults) {
         for (key, entry) in &self.entries {
             let what = format!("{} has no setting \"{key}\"", self.what);
-            faults.push(Fault::at(self.at(entry.key.clone()), what).help(format!("there are {known}")));
+            faults.push(Fault::at(self.at(entry.key.clone()), what).help(nearest::help(key, known)));
         }
     }
 

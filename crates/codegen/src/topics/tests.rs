@@ -138,6 +138,25 @@ fn each_fault_has_its_sentence_and_its_place() {
 }
 
 #[test]
+fn a_slip_of_the_pen_has_one_fault_and_the_word_that_was_meant() {
+    for (text, expected) in [
+        ("[project]\nname = \"x\"\nserach = []\n", "write search; there are name"),
+        (
+            "[project]\nname = \"x\"\n[programs]\na = { language = \"pyhton\" }\n[topics.\"/a\"]\ntype = \"p/Pose\"\nfrom = [\"a\"]\n",
+            "write python; there are rust",
+        ),
+        (
+            "[project]\nname = \"x\"\n[programs]\nconsole = { language = \"c\" }\n[topics.\"/a\"]\ntype = \"p/Pose\"\nfrom = [\"consol\"]\n",
+            "write console, or add consol",
+        ),
+    ] {
+        let shown = System::parse(&Source::new("topics.toml", text)).unwrap_err().to_string();
+        assert_eq!(shown.matches("error:").count(), 1, "{shown}");
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
+#[test]
 fn what_does_not_fit_together_is_refused() {
     let topic = ENDS;
     assert_faults([

@@ -5,6 +5,29 @@ use super::{
     NAME_BYTES_MAX, PRIMITIVES, SHAPES_MAX, TYPES_MAX,
 };
 
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+enum Wrong {
+    #[error("a member stands before the first type")]
+    NoType,
+    #[error("there are more than {TYPES_MAX} types")]
+    Types,
+    #[error("it begins with neither \"struct \" nor \"enum \" nor a space")]
+    Beginning,
+    #[error("a name is empty, or has a space or a control character in it")]
+    Name,
+    #[error("a name has {0} bytes, more than {NAME_BYTES_MAX}")]
+    NameLength(usize),
+    #[error("a field is no type, a space and a name")]
+    Field,
+    #[error("more than {SHAPES_MAX} arrays, sequences and options lie in each other")]
+    Shapes,
+    #[error("a type has neither [N], [<=N], [] nor ? after its name")]
+    Shape,
+    #[error("\"{0}\" is no number from 1 to {max}", max = u32::MAX)]
+    Number(String),
+}
+
 pub(super) fn types(text: &str) -> Result<Vec<DescribedType>, DescriptionError> {
     if text.len() > DESCRIPTION_BYTES_MAX {
         let what = format!(
@@ -18,10 +41,10 @@ pub(super) fn types(text: &str) -> Result<Vec<DescribedType>, DescriptionError> 
     };
     let mut types: Vec<DescribedType> = Vec::new();
     for (line, content) in (1..).zip(body.split('\n')) {
-        let fault = |what: String| DescriptionError { line, what };
+        let fault = |wrong: Wrong| DescriptionError { line, what: wrong.to_string() };
         if let Some(member) = content.strip_prefix(' ') {
             match types.last_mut() {
-                None => return Err(fault("a member stands before the first type".into())),
+                None => return Err(fault(Wrong::NoType)),
                 Some(DescribedType::Struct { fields, .. }) => fields.push(field(member).map_err(fault)?),
                 Some(DescribedType::Enum { variants, .. }) => {
                     variants.push(name(member).map_err(fault)?);
@@ -30,7 +53,7 @@ pub(super) fn types(text: &str) -> Result<Vec<DescribedType>, DescriptionError> 
             continue;
         }
         if types.len() >= TYPES_MAX {
-            return Err(fault(format!("there are more than {TYPES_MAX} types")));
+            return Err(fault(Wrong::Types));
         }
         types.push(match content.split_once(' ') {
             Some(("struct", of)) => {
@@ -40,32 +63,32 @@ pub(super) fn types(text: &str) -> Result<Vec<DescribedType>, DescriptionError> 
                 DescribedType::Enum { name: name(of).map_err(fault)?, variants: Vec::new() }
             }
             _ => {
-                return Err(fault("it begins with neither \"struct \" nor \"enum \" nor a space".into()));
+                return Err(fault(Wrong::Beginning));
             }
         });
     }
     Ok(types)
 }
 
-fn name(word: &str) -> Result<String, String> {
+fn name(word: &str) -> Result<String, Wrong> {
     let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control();
     if word.is_empty() || !word.chars().all(is_plain) {
-        return Err("a name is empty, or has a space or a control character in it".into());
+        return Err(Wrong::Name);
     }
     if word.len() > NAME_BYTES_MAX {
-        return Err(format!("a name has {} bytes, more than {NAME_BYTES_MAX}", word.len()));
+        return Err(Wrong::NameLength(word.len()));
     }
     Ok(word.to_owned())
 }
 
-fn field(member: &str) -> Result<DescribedField, String> {
-    let (kind, field) = member.split_once(' ').ok_or("a field is no type, a space and a name")?;
+fn field(member: &str) -> Result<DescribedField, Wrong> {
+    let (kind, field) = member.split_once(' ').ok_or(Wrong::Field)?;
     let end = kind.find(['[', '?']).unwrap_or(kind.len());
     let (word, shapes) = kind.split_at(end);
     Ok(DescribedField { name: name(field)?, element: element(word)?, shapes: self::shapes(shapes)? })
 }
 
-fn element(word: &str) -> Result<DescribedElement, String> {
+fn element(word: &str) -> Result<DescribedElement, Wrong> {
     if let Some((primitive, _)) = PRIMITIVES.iter().find(|(primitive, _)| *primitive == word) {
         return Ok(DescribedElement::Primitive(primitive));
     }
@@ -78,11 +101,11 @@ fn element(word: &str) -> Result<DescribedElement, String> {
     }
 }
 
-fn shapes(mut rest: &str) -> Result<Vec<DescribedShape>, String> {
+fn shapes(mut rest: &str) -> Result<Vec<DescribedShape>, Wrong> {
     let mut shapes = Vec::new();
     while !rest.is_empty() {
         if shapes.len() >= SHAPES_MAX {
-            return Err(format!("more than {SHAPES_MAX} arrays, sequences and options lie in each other"));
+            return Err(Wrong::Shapes);
         }
         if let Some(after) = rest.strip_prefix('?') {
             shapes.push(DescribedShape::Optional);
@@ -90,7 +113,7 @@ fn shapes(mut rest: &str) -> Result<Vec<DescribedShape>, String> {
             continue;
         }
         let inner = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-        let (count, after) = inner.ok_or("a type has neither [N], [<=N], [] nor ? after its name")?;
+        let (count, after) = inner.ok_or(Wrong::Shape)?;
         shapes.push(match count.strip_prefix("<=") {
             Some(bound) => DescribedShape::Sequence(number(bound)?),
             None if count.is_empty() => DescribedShape::Sequence(0),
@@ -102,11 +125,11 @@ fn shapes(mut rest: &str) -> Result<Vec<DescribedShape>, String> {
 }
 
 /// Decimal, from 1, without a sign or leading zeros.
-fn number(digits: &str) -> Result<u32, String> {
+fn number(digits: &str) -> Result<u32, Wrong> {
     let is_plain = !digits.starts_with('0') && digits.bytes().all(|digit| digit.is_ascii_digit());
     let value = if is_plain { digits.parse().ok() } else { None };
     value.ok_or_else(|| {
         let shown: String = digits.chars().take(20).collect();
-        format!("\"{}\" is no number from 1 to {}", shown.escape_debug(), u32::MAX)
+        Wrong::Number(shown.escape_debug().to_string())
     })
 }

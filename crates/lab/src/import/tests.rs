@@ -6,16 +6,16 @@ fn vectors(name: &str) -> PathBuf {
     root.join(name)
 }
 
-fn import(published: &[u8], received: &[u8]) -> Result<(Run, Vec<CellSamples>), String> {
+fn import(published: &[u8], received: &[u8]) -> Result<(Run, Vec<CellSamples>), ImportError> {
     let directory = tempfile::tempdir().unwrap();
     let paths = ["pub.csv", "sub.csv"].map(|name| directory.path().join(name));
     std::fs::write(&paths[0], published).unwrap();
     std::fs::write(&paths[1], received).unwrap();
-    pingpong(&paths[0], &paths[1]).map_err(|error| error.to_string())
+    pingpong(&paths[0], &paths[1])
 }
 
 fn assert_refused(published: &str, received: &str, wanted: &str) {
-    let error = import(published.as_bytes(), received.as_bytes()).unwrap_err();
+    let error = import(published.as_bytes(), received.as_bytes()).unwrap_err().to_string();
     assert!(error.contains(wanted), "{error:?} lacks {wanted:?}");
     assert!(!error.contains('\n'), "one sentence: {error}");
 }
@@ -100,7 +100,7 @@ fn what_is_not_the_format_is_refused_with_file_and_line() {
     assert_refused("0,100,0\n1,99,1\n", good, "pub.csv line 2: the time is 1 ns before");
     assert_refused("0,1,5\n1,2,5\n", good, "line 2: index 5 was already published in line 1");
     assert_refused(good, "0,150,0\n1,250,9\n", "sub.csv line 2: index 9 is not in");
-    let latin = import(b"0,100,0\n1,200,\xe9\n", good.as_bytes()).unwrap_err();
+    let latin = import(b"0,100,0\n1,200,\xe9\n", good.as_bytes()).unwrap_err().to_string();
     assert!(latin.contains("line 2: not UTF-8 text"), "{latin}");
 }
 

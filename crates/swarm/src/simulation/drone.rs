@@ -15,6 +15,7 @@ use crate::mission::{approach, sphere};
 use crate::neighbours::{Estimate, Neighbours};
 use crate::scenario::{Mission, Scenario};
 use crate::state::{Mode, State};
+use crate::takeoff::{Clearance, TakeOff};
 use crate::vehicle::{Vehicle, shortened};
 use crate::{Own, Vector};
 
@@ -42,6 +43,9 @@ pub(super) struct Drone {
     pub(super) effort: f64,
     pub(super) next_state_ns: i64,
     pub(super) neighbours: Neighbours,
+    takeoff: TakeOff,
+    /// When it was cleared to leave its place, s.
+    left_s: Option<f64>,
     /// States on their way to the radio.
     pub(super) queue: VecDeque<Copies>,
     avoidance: Avoidance,
@@ -87,8 +91,19 @@ pub(super) fn slot_at(scenario: &Scenario, number: usize, now_s: f64) -> Vector 
     slot_m(ORDER[(first + turn) % ORDER.len()], number, scenario.nodes, spacing_m)
 }
 
+/// When the last of them had left its place, s; `None` if one never did.
+pub(super) fn all_left_s(drones: &[&Drone]) -> Option<f64> {
+    drones.iter().map(|drone| drone.left_s).try_fold(0.0, |latest: f64, left_s| Some(latest.max(left_s?)))
+}
+
 impl Drone {
-    pub(super) fn new(scenario: &Scenario, number: usize, start: Vector, draw: &mut Random) -> Drone {
+    /// `rate_hz` is the rate of states: their phases are drawn over its period, or all would send at once and then nobody.
+    pub(super) fn new(
+        (scenario, rate_hz): (&Scenario, f64),
+        number: usize,
+        start: Vector,
+        draw: &mut Random,
+    ) -> Drone {
         Drone {
             number,
             vehicle: Vehicle::at(start),
@@ -98,8 +113,11 @@ impl Drone {
             arrived_s: None,
             alive: true,
             effort: 0.0,
-            next_state_ns: (draw.unit() * 1e9 / scenario.states.rate_hz) as i64,
-            neighbours: Neighbours::new(number as u32, scenario.nodes, scenario.states.lifespan),
+            next_state_ns: (draw.unit() * 1e9 / rate_hz) as i64,
+            neighbours: Neighbours::new(number as u32, scenario.nodes, scenario.states.lifespan)
+                .with_range(scenario.states.range),
+            takeoff: TakeOff::new(scenario.takeoff, scenario.nodes - 1),
+            left_s: None,
             queue: VecDeque::new(),
             avoidance: Avoidance::new(scenario.limits, scenario.margins),
             errors: Random::for_part(draw.bits(), 24),
@@ -183,6 +201,11 @@ impl Drone {
         &self.seen
     }
 
+    /// Whether it left only because it had waited for the longest time.
+    pub(super) fn left_overdue(&self) -> bool {
+        self.takeoff.cleared().is_some_and(|(clearance, _)| clearance == Clearance::Overdue)
+    }
+
     /// What it perceived last.
     pub(super) fn seen(&self) -> &[Estimate] {
         &self.seen
@@ -190,7 +213,7 @@ impl Drone {
 
     /// Decides by what it perceived.
     pub(super) fn decide(&mut self, flight: &Flight<'_>) -> Kept {
-        let wanted = self.wanted_m_s(flight);
+        let wanted = if self.has_left(flight) { self.wanted_m_s(flight) } else { Vector::zeros() };
         // The own estimate has the bound that it tells others.
         let own_m =
             flight.scenario.states.position_bound_m * f64::from(u8::from(flight.scenario.air.is_some()));
@@ -215,11 +238,21 @@ impl Drone {
         decision.kept
     }
 
-    fn wanted_m_s(&self, flight: &Flight<'_>) -> Vector {
-        let (scenario, now_s) = (flight.scenario, flight.now.as_s_f64());
-        if now_s < scenario.hover_s {
-            return Vector::zeros();
+    /// Whether it knows enough of its neighbours to leave its place.
+    fn has_left(&mut self, flight: &Flight<'_>) -> bool {
+        if self.left_s.is_none() && flight.now.as_s_f64() >= flight.scenario.hover_s {
+            let (here_m, reach_m) = (self.vehicle.position_m, self.avoidance.reach_m());
+            let is_near = |seen: &&Estimate| (seen.position_m - here_m).norm_squared() < reach_m * reach_m;
+            let nearby = self.seen.iter().filter(is_near).count();
+            if self.takeoff.handle_known(Instant::from_ns(flight.now.ns()), self.seen.len(), nearby) {
+                self.left_s = Some(flight.now.as_s_f64());
+            }
         }
+        self.left_s.is_some()
+    }
+
+    fn wanted_m_s(&self, flight: &Flight<'_>) -> Vector {
+        let scenario = flight.scenario;
         match scenario.mission {
             Mission::Crossing { .. } => approach(&scenario.limits, self.goal_m - self.vehicle.position_m),
             Mission::Formation { speed_m_s, .. } => self.keep_slot(flight, speed_m_s),
@@ -230,7 +263,7 @@ impl Drone {
     fn keep_slot(&self, flight: &Flight<'_>, speed_m_s: f64) -> Vector {
         let now_s = flight.now.as_s_f64();
         if self.number == 0 {
-            let angle = (now_s - flight.scenario.hover_s) * speed_m_s / LEADER_CIRCLE_M;
+            let angle = (now_s - self.left_s.unwrap_or(now_s)) * speed_m_s / LEADER_CIRCLE_M;
             let place = Vector::new(libm::cos(angle), libm::sin(angle), 0.0) * LEADER_CIRCLE_M;
             let ahead = Vector::new(-libm::sin(angle), libm::cos(angle), 0.0) * speed_m_s;
             return ahead + (place - self.vehicle.position_m);

@@ -3,7 +3,13 @@
 //! [`Decoder`] is without I/O: bytes of `/dev/input/event*` in, positions of the hand out, at the times that the kernel gave the
 //! events. An event is `struct input_event` of a 64-bit machine, 24 bytes; codes are those of `linux/input-event-codes.h`.
 
+mod scale;
+mod touch;
+
 use std::collections::VecDeque;
+
+pub use self::scale::{NoResolution, Scale};
+use self::touch::Fingers;
 
 /// Length of an event.
 const EVENT_BYTES: usize = 24;
@@ -15,11 +21,11 @@ const MOUSE_M_PER_COUNT: f64 = 25.4e-6;
 const WHEEL_M: f64 = 0.002;
 /// Of a stick that is pushed to its end.
 const STICK_M_S: f64 = 0.15;
-const STICK_END: f64 = 32_767.0;
-/// Of the stick's way; less is rest.
-const STICK_DEAD: f64 = 0.08;
 /// A stick moves the hand over no longer a time at once, ns.
 const STICK_STEP_MAX_NS: i64 = 50_000_000;
+/// The kernel sends only what changes: a mouse or a finger without events for so long is still, ns. Longer than the period
+/// of the slowest device (8 ms), and shorter than the time for which a hand is extrapolated.
+const STILL_NS: i64 = 25_000_000;
 
 const EV_SYN: u16 = 0;
 const EV_KEY: u16 = 1;
@@ -38,12 +44,12 @@ const BTN_TOUCH: u16 = 0x14a;
 pub enum DeviceKind {
     /// Moves the hand in x and y, its wheel in z.
     Mouse,
-    /// Moves it while it is touched, by this many counts per mm; `libinput measure` or `evtest` says how many.
+    /// Moves it while it is touched.
     Touchpad {
-        /// Resolution of ABS_X and ABS_Y.
-        counts_per_mm: f64,
+        /// Resolution of both axes; `None` takes what the driver states.
+        counts_per_mm: Option<f64>,
     },
-    /// The left stick in x and y, the right one in z.
+    /// The left stick in x and y, the right one (`ABS_RY`) in z.
     Gamepad,
 }
 
@@ -62,34 +68,38 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Decoder {
     kind: DeviceKind,
+    scale: Scale,
     /// The beginning of an event.
     partial: Vec<u8>,
     reports: VecDeque<Report>,
     overwritten: u64,
     position_m: [f64; 3],
     clutch: bool,
-    /// Last absolute position of a touch.
-    touch: [Option<i32>; 2],
+    fingers: Fingers,
     /// Of the sticks, −1 to 1.
     sticks: [f64; 3],
     moved_at_ns: Option<i64>,
+    /// When the device reported last.
+    event_at_ns: Option<i64>,
     /// The kernel dropped events; everything up to the next report is void.
     is_void: bool,
 }
 
 impl Decoder {
     /// At rest, released.
-    pub fn new(kind: DeviceKind) -> Decoder {
+    pub fn new(kind: DeviceKind, scale: Scale) -> Decoder {
         Decoder {
             kind,
+            scale,
             partial: Vec::with_capacity(EVENT_BYTES),
             reports: VecDeque::new(),
             overwritten: 0,
             position_m: [0.0; 3],
             clutch: false,
-            touch: [None; 2],
+            fingers: Fingers::default(),
             sticks: [0.0; 3],
             moved_at_ns: None,
+            event_at_ns: None,
             is_void: false,
         }
     }
@@ -107,9 +117,12 @@ impl Decoder {
         }
     }
 
-    /// Moves a hand that is on a stick up to this time; other devices report by themselves.
+    /// Moves a hand that is on a stick up to this time. Any other hand is still if its device has been silent.
     pub fn handle_time(&mut self, at_ns: i64) {
         if self.kind != DeviceKind::Gamepad {
+            if self.event_at_ns.is_none_or(|last_ns| at_ns.saturating_sub(last_ns) >= STILL_NS) {
+                self.report(at_ns);
+            }
             return;
         }
         let since_ns = at_ns.saturating_sub(self.moved_at_ns.unwrap_or(at_ns)).clamp(0, STICK_STEP_MAX_NS);
@@ -145,6 +158,7 @@ impl Decoder {
             (EV_SYN, SYN_REPORT) if self.kind != DeviceKind::Gamepad => {
                 let at_ns =
                     seconds.saturating_mul(1_000_000_000).saturating_add(micros.saturating_mul(1_000));
+                self.event_at_ns = Some(at_ns);
                 self.report(at_ns);
             }
             _ if self.is_void => {}
@@ -159,19 +173,18 @@ impl Decoder {
     fn lose(&mut self) {
         self.is_void = true;
         self.clutch = false;
-        self.touch = [None; 2];
+        self.fingers.forget();
         self.sticks = [0.0; 3];
     }
 
     fn handle_key(&mut self, code: u16, is_pressed: bool) {
-        let own = match self.kind {
-            DeviceKind::Mouse => BTN_LEFT,
-            DeviceKind::Touchpad { .. } => BTN_TOUCH,
-            DeviceKind::Gamepad => BTN_SOUTH,
-        };
-        if code == own {
-            self.clutch = is_pressed;
-            self.touch = [None; 2];
+        match (self.kind, code) {
+            (DeviceKind::Touchpad { .. }, BTN_TOUCH) => {
+                self.fingers.handle_button(is_pressed);
+                self.clutch = self.fingers.is_operating();
+            }
+            (DeviceKind::Mouse, BTN_LEFT) | (DeviceKind::Gamepad, BTN_SOUTH) => self.clutch = is_pressed,
+            _ => {}
         }
     }
 
@@ -189,25 +202,21 @@ impl Decoder {
     }
 
     fn handle_absolute(&mut self, code: u16, value: i32) {
-        let axis = usize::from(code);
         match self.kind {
-            DeviceKind::Touchpad { counts_per_mm } if axis < 2 => {
-                if let Some(last) = self.touch[axis].replace(value).filter(|_| self.clutch) {
-                    let moved_m = (f64::from(value) - f64::from(last)) / counts_per_mm * 1e-3;
+            DeviceKind::Touchpad { .. } => {
+                if let Some((axis, counts)) = self.fingers.handle_absolute(code, value) {
+                    let moved_m = counts / self.scale.counts_per_mm[axis] * 1e-3;
                     self.position_m[axis] += if axis == 0 { moved_m } else { -moved_m };
                 }
+                self.clutch = self.fingers.is_operating();
             }
-            DeviceKind::Gamepad => {
-                let share = (f64::from(value) / STICK_END).clamp(-1.0, 1.0);
-                let share = if share.abs() < STICK_DEAD { 0.0 } else { share };
-                match code {
-                    0 => self.sticks[0] = share,
-                    1 => self.sticks[1] = -share,
-                    ABS_RY => self.sticks[2] = -share,
-                    _ => {}
-                }
-            }
-            _ => {}
+            DeviceKind::Gamepad => match code {
+                0 => self.sticks[0] = self.scale.stick(0, value),
+                1 => self.sticks[1] = -self.scale.stick(1, value),
+                ABS_RY => self.sticks[2] = -self.scale.stick(2, value),
+                _ => {}
+            },
+            DeviceKind::Mouse => {}
         }
     }
 
@@ -236,15 +245,19 @@ mod tests {
         bytes
     }
 
+    fn decoder(kind: DeviceKind) -> Decoder {
+        Decoder::new(kind, Scale::new(kind, |_| None).unwrap())
+    }
+
     fn fed(kind: DeviceKind, events: &[Vec<u8>]) -> Decoder {
-        let mut decoder = Decoder::new(kind);
+        let mut decoder = decoder(kind);
         decoder.handle_bytes(&events.concat());
         decoder
     }
 
     #[test]
     fn a_mouse_moves_by_counts_and_its_button_is_the_clutch() {
-        let mut decoder = Decoder::new(DeviceKind::Mouse);
+        let mut decoder = decoder(DeviceKind::Mouse);
         let bytes = [
             event(1_500_000, EV_KEY, BTN_LEFT, 1),
             event(1_500_000, EV_REL, 0, 1_000),
@@ -269,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_touch_begins_anew_wherever_the_finger_comes_down() {
-        let kind = DeviceKind::Touchpad { counts_per_mm: 10.0 };
+        let kind = DeviceKind::Touchpad { counts_per_mm: Some(10.0) };
         let touch = |at_us, x| [event(at_us, EV_ABS, 0, x), event(at_us, EV_SYN, SYN_REPORT, 0)].concat();
         let key = |value| event(0, EV_KEY, BTN_TOUCH, value);
         let mut decoder = fed(
@@ -299,6 +312,44 @@ mod tests {
     }
 
     #[test]
+    fn a_finger_of_a_touchpad_with_slots_is_the_clutch() {
+        let finger = |id| event(0, EV_ABS, 0x39, id);
+        let report = |at_us, x| {
+            // The slot's position, then the single touch that the kernel adds for older programs.
+            [event(at_us, EV_ABS, 0x35, x), event(at_us, EV_ABS, 0, x), event(at_us, EV_SYN, SYN_REPORT, 0)]
+                .concat()
+        };
+        let touch = |value| event(0, EV_KEY, BTN_TOUCH, value);
+        let mut decoder = fed(
+            DeviceKind::Touchpad { counts_per_mm: Some(40.0) },
+            &[
+                finger(7),
+                touch(1),
+                report(1_000, 400),
+                report(9_000, 800),
+                finger(-1),
+                touch(0),
+                report(17_000, 900),
+            ],
+        );
+        let reports: Vec<(bool, f64)> =
+            std::iter::from_fn(|| decoder.poll_report()).map(|one| (one.clutch, one.position_m[0])).collect();
+        assert_eq!(reports, [(true, 0.0), (true, 0.01), (false, 0.01)]);
+    }
+
+    #[test]
+    fn a_device_that_is_silent_is_still_and_says_so() {
+        let mut decoder =
+            fed(DeviceKind::Mouse, &[event(1_000, EV_KEY, BTN_LEFT, 1), event(1_000, EV_SYN, SYN_REPORT, 0)]);
+        decoder.handle_time(1_000_000 + STILL_NS - 1);
+        decoder.handle_time(1_000_000 + STILL_NS);
+        decoder.handle_time(2_000_000 + STILL_NS);
+        let times: Vec<(i64, bool)> =
+            std::iter::from_fn(|| decoder.poll_report()).map(|one| (one.at_ns, one.clutch)).collect();
+        assert_eq!(times, [(1_000_000, true), (1_000_000 + STILL_NS, true), (2_000_000 + STILL_NS, true)]);
+    }
+
+    #[test]
     fn events_that_the_kernel_dropped_release_the_clutch() {
         let mut decoder = fed(
             DeviceKind::Mouse,
@@ -317,15 +368,18 @@ mod tests {
     #[test]
     fn no_bytes_make_it_panic_and_reports_are_limited() {
         let mut state = 88_172_645_463_325_252_u64;
-        for kind in [DeviceKind::Mouse, DeviceKind::Touchpad { counts_per_mm: 12.0 }, DeviceKind::Gamepad] {
-            let mut decoder = Decoder::new(kind);
+        for kind in
+            [DeviceKind::Mouse, DeviceKind::Touchpad { counts_per_mm: Some(12.0) }, DeviceKind::Gamepad]
+        {
+            let mut decoder = decoder(kind);
             for _ in 0..40_000 {
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
                 let mut bytes = event(i64::MAX - (state >> 60) as i64, 0, 0, 0);
                 bytes[16] = (state % 4) as u8;
-                bytes[18] = (state >> 8) as u8 % 9;
+                bytes[18] =
+                    if state >> 63 == 0 { (state >> 8) as u8 % 9 } else { 0x2f + (state >> 8) as u8 % 11 };
                 bytes[20..24].copy_from_slice(&((state >> 16) as u32).to_ne_bytes());
                 decoder.handle_bytes(&bytes);
                 decoder.handle_time(state as i64);

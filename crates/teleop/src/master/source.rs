@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
@@ -10,7 +11,7 @@ use noctule_arm::hand::Hand;
 use noctule_sys::clock::realtime_ns;
 
 use super::HandEstimator;
-use super::device::{Decoder, DeviceKind};
+use super::device::{Decoder, DeviceKind, NoResolution, Scale};
 use super::trajectory::Trajectory;
 use crate::messages::{INPUT_TOPIC, OperatorInput};
 
@@ -45,6 +46,14 @@ pub enum DeviceError {
         /// Why.
         source: std::io::Error,
     },
+    /// Its counts cannot be turned into lengths.
+    #[error("the touchpad {path}: {source}")]
+    NoResolution {
+        /// It.
+        path: PathBuf,
+        /// Why.
+        source: NoResolution,
+    },
     /// It was pulled out, or its file ended.
     #[error("the device {path} has gone; the arm stops by the age of its last command")]
     Gone {
@@ -55,10 +64,10 @@ pub enum DeviceError {
 
 /// A source that is open.
 pub(super) enum OpenSource {
-    Page(TypedSubscriber<OperatorInput>),
+    Page(Box<TypedSubscriber<OperatorInput>>),
     Synthetic(Hand),
     Trajectory { trajectory: Trajectory, next: usize },
-    Device(Device),
+    Device(Box<Device>),
 }
 
 /// A device that a thread reads.
@@ -66,6 +75,8 @@ pub(super) struct Device {
     path: PathBuf,
     decoder: Decoder,
     reads: Receiver<Vec<u8>>,
+    /// Source time of the last report: what the kernel stamped before the hand was last seen still counts, too.
+    newest_ns: i64,
 }
 
 /// This moment by three clocks, ns: the node's, and since the master began.
@@ -78,12 +89,12 @@ pub(super) struct Moment {
 impl OpenSource {
     pub(super) fn open(node: &Node, source: &Source) -> Result<OpenSource, super::MasterError> {
         Ok(match source {
-            Source::Page => OpenSource::Page(inputs(node)?),
+            Source::Page => OpenSource::Page(Box::new(inputs(node)?)),
             Source::Synthetic(hand) => OpenSource::Synthetic(*hand),
             Source::Trajectory(trajectory) => {
                 OpenSource::Trajectory { trajectory: trajectory.clone(), next: 0 }
             }
-            Source::Device(kind, path) => OpenSource::Device(Device::open(*kind, path)?),
+            Source::Device(kind, path) => OpenSource::Device(Box::new(Device::open(*kind, path)?)),
         })
     }
 
@@ -148,6 +159,10 @@ impl Device {
     fn open(kind: DeviceKind, path: &Path) -> Result<Device, DeviceError> {
         let failed = |source| DeviceError::Open { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(failed)?;
+        // A file or pipe with recorded events has no axes that could be asked for.
+        let stated = |axis| noctule_sys::input_device::axis(file.as_fd(), axis).ok().flatten();
+        let scale = Scale::new(kind, stated)
+            .map_err(|source| DeviceError::NoResolution { path: path.to_owned(), source })?;
         let (sender, reads) = sync_channel(READS_MAX);
         let work = move || {
             let mut buffer = [0; READ_BYTES_MAX];
@@ -159,7 +174,7 @@ impl Device {
             }
         };
         std::thread::Builder::new().name("input-device".into()).spawn(work).map_err(failed)?;
-        Ok(Device { path: path.to_owned(), decoder: Decoder::new(kind), reads })
+        Ok(Device { path: path.to_owned(), decoder: Decoder::new(kind, scale), reads, newest_ns: 0 })
     }
 
     fn feed(&mut self, now_ns: i64, estimator: &mut HandEstimator) -> Result<(), DeviceError> {
@@ -174,9 +189,10 @@ impl Device {
         while let Some(report) = self.decoder.poll_report() {
             // The kernel stamps events by the wall clock; what counts is how old they are.
             let age_ns = wall_ns.saturating_sub(report.at_ns).clamp(0, EVENT_AGE_MAX_NS);
-            estimator.handle_input(now_ns - age_ns, input(report.position_m, report.clutch));
+            self.newest_ns = (now_ns - age_ns).max(self.newest_ns + 1);
+            estimator.handle_input(self.newest_ns, input(report.position_m, report.clutch));
         }
-        // What the device said last counts, too.
+        // The device's last bytes count, too.
         match end {
             TryRecvError::Empty => Ok(()),
             TryRecvError::Disconnected => Err(DeviceError::Gone { path: self.path.clone() }),
@@ -217,7 +233,6 @@ mod tests {
             std::thread::yield_now();
         };
         assert!(gone.contains("has gone"), "{gone}");
-        // Both reports were of the wall clock's year 1970: no older than a second.
         assert!(estimator.pose(5_000_000_000).is_some());
         let refused = Device::open(DeviceKind::Mouse, Path::new("/dev/input/none")).err().unwrap();
         assert!(refused.to_string().contains("ls -l /dev/input"), "{refused}");
