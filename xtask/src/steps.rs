@@ -16,6 +16,7 @@ const CHECK: &[Step] = &[
     ("format", || shell::run("cargo fmt --all --check")),
     ("clippy", || shell::run("cargo clippy --workspace --all-targets --quiet -- -D warnings")),
     ("default features", default_features),
+    ("documentation", || shell::run("RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet")),
     ("tidy", tidy::run),
     ("fast tests", || shell::run("cargo test --workspace --quiet")),
 ];
