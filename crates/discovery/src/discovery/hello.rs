@@ -15,7 +15,7 @@ use crate::wire::{Body, Hello, NodeId};
 
 impl Discovery {
     /// An interface or an address of this host has come or gone: says hello as at the start, so that both sides find each
-    /// other on the new network at once. A change within [`CHANGE_SPACING`] of the last is announced by the same hellos.
+    /// other on the new network at once. A change within `CHANGE_SPACING` of the last is announced by the same hellos.
     pub fn handle_network_change(&mut self, now: Instant<Local>) {
         if now - self.started >= CHANGE_SPACING {
             self.started = now;
