@@ -23,9 +23,10 @@ use crate::progress::Progress;
 use crate::{lab_arm, lab_report};
 
 /// Foreign peers that the scenarios of this repository name.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 13] = [
     "aeron",
     "cyclonedds",
+    "ecal",
     "enet",
     "fastdds",
     "iceoryx2",
