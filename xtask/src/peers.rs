@@ -36,9 +36,9 @@ pub fn build(names: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("not built: {}", failed.join(", "))) }
 }
 
-/// Peers that are built in seconds, from Debian's packages, one of PyPI's or nothing, and what the conformance test must be told
-/// of each. The Rust ones bring hundreds of crates, `ros1` hundreds of megabytes, `cyphal` forty packages. One wait and one size are enough of peers that share a harness with another
-/// that shows all of them.
+/// Peers that are built in seconds, from Debian's packages, one of PyPI's or nothing, and what the conformance test must be
+/// told of each. The Rust ones bring hundreds of crates, `ros1` hundreds of megabytes, `cyphal` a dozen packages of PyPI. One
+/// wait and one or two sizes are enough of those that share a harness with another that shows all of them.
 const SMOKE: [(&str, &str); 13] = [
     ("cyclonedds", ""),
     // Finds its partners once a second; the newest message wins unless the writer waits.
