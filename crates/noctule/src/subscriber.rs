@@ -289,6 +289,11 @@ impl Subscriber {
         self.shared.deadline_missed(self.topic.id)
     }
 
+    /// Its node and its number there.
+    pub fn endpoint(&self) -> (NodeId, EndpointId) {
+        (self.shared.id(), self.topic.endpoint.id)
+    }
+
     /// The topic's name.
     pub fn topic(&self) -> &str {
         &self.topic.endpoint.topic
@@ -328,9 +333,9 @@ impl Subscriber {
         loop {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
-                    let Source { node, route, format, relay, depth, .. } = self.sources.list[at];
+                    let Source { node, writer, route, format, relay, depth, .. } = self.sources.list[at];
                     let depth = depth.min(self.keep_last);
-                    let info = self.describe(&sample, node, route);
+                    let info = self.describe(&sample, (node, writer), route);
                     // A young one has none behind it; to ask the writer would cost more than to read.
                     if info.age().is_none_or(|age| age.span > YOUNG)
                         && self.sources.list[at].pass_over(&sample, depth)
@@ -355,7 +360,7 @@ impl Subscriber {
     }
 
     #[inline]
-    fn describe(&self, sample: &RingSample, publisher: NodeId, route: Route) -> SampleInfo {
+    fn describe(&self, sample: &RingSample, (publisher, writer): (NodeId, EndpointId), route: Route) -> SampleInfo {
         let (bound, sigma) = match sample.origin.user {
             0 => (Some(Span::ZERO), Some(Span::ZERO)),
             widths => unpack_widths(widths),
@@ -370,6 +375,7 @@ impl Subscriber {
             sigma,
             length_bytes: sample.length_bytes,
             publisher,
+            writer,
             route,
             format: None,
         }
