@@ -82,7 +82,12 @@ bool decide(
   }
   // A node of the bus is alive as long as discovery hears it; nobody has to say so.
   decided.liveliness = RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
-  decided.liveliness_lease_duration = kInfinite;
+  if (
+    rmw_time_equal(asked.liveliness_lease_duration, rmw_time_t(RMW_QOS_LIVELINESS_LEASE_DURATION_BEST_AVAILABLE)) ||
+    is_unset(asked.liveliness_lease_duration))
+  {
+    decided.liveliness_lease_duration = kInfinite;
+  }
   if (rmw_time_equal(asked.deadline, rmw_time_t(RMW_QOS_DEADLINE_BEST_AVAILABLE)) || is_unset(asked.deadline)) {
     decided.deadline = kInfinite;
   }

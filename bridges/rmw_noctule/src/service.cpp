@@ -222,9 +222,11 @@ rmw_ret_t rmw_send_response(const rmw_service_t * service, rmw_request_id_t * re
 
 rmw_ret_t rmw_service_server_is_available(const rmw_node_t * node, const rmw_client_t * client, bool * is_available)
 {
-  CHECK_HANDLE(node);
-  CHECK_HANDLE(client);
-  CHECK_GIVEN(is_available);
+  RMW_CHECK_FOR_NULL_WITH_MSG(node, "no node is given", return RMW_RET_ERROR);
+  RMW_CHECK_FOR_NULL_WITH_MSG(client, "no client is given", return RMW_RET_ERROR);
+  RMW_CHECK_FOR_NULL_WITH_MSG(is_available, "no place for the answer is given", return RMW_RET_ERROR);
+  CHECK_OURS(node, return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
+  CHECK_OURS(client, return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
   *is_available = nrmw_client_servers(of(client)->client) > 0;
   return RMW_RET_OK;
 }

@@ -2,10 +2,13 @@
 #include <vector>
 
 #include "rmw/allocators.h"
-#include "types.hpp"
 #include "events.hpp"
+#include "types.hpp"
 
-using namespace rmw_noctule;
+using rmw_noctule::Client;
+using rmw_noctule::Service;
+using rmw_noctule::Subscription;
+using rmw_noctule::waitable_of;
 
 namespace
 {
@@ -86,8 +89,7 @@ rmw_ret_t rmw_wait(
   rmw_subscriptions_t * subscriptions, rmw_guard_conditions_t * guard_conditions, rmw_services_t * services,
   rmw_clients_t * clients, rmw_events_t * events, rmw_wait_set_t * wait_set, const rmw_time_t * wait_timeout)
 {
-  RMW_CHECK_FOR_NULL_WITH_MSG(wait_set, "no wait set is given", return RMW_RET_ERROR);
-  CHECK_OURS(wait_set, return RMW_RET_INCORRECT_RMW_IMPLEMENTATION);
+  CHECK_HANDLE(wait_set);
   auto & data = *static_cast<WaitSet *>(wait_set->data);
   collect(subscriptions, guard_conditions, services, clients, events, data.waitables);
   const bool is_endless =
