@@ -19,6 +19,7 @@ mod peers;
 mod python;
 mod readers;
 mod readme;
+mod rmw;
 mod setup;
 mod shell;
 mod steps;

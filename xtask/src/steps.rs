@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python,
-    readers, readme, setup, shell, tidy, zenoh,
+    readers, readme, rmw, setup, shell, tidy, zenoh,
 };
 
 /// The run that repeats a step which failed, since nobody stands beside it to do so.
@@ -43,6 +43,7 @@ const TEST: &[Step] = &[
     ("foreign autopilot", autopilot::run),
     ("dds", dds::test),
     ("zenoh", zenoh::test),
+    ("rmw", rmw::test),
     ("README", readme::run),
     ("report of README", browser::of_readme),
 ];

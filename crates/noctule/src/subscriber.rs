@@ -360,7 +360,12 @@ impl Subscriber {
     }
 
     #[inline]
-    fn describe(&self, sample: &RingSample, (publisher, writer): (NodeId, EndpointId), route: Route) -> SampleInfo {
+    fn describe(
+        &self,
+        sample: &RingSample,
+        (publisher, writer): (NodeId, EndpointId),
+        route: Route,
+    ) -> SampleInfo {
         let (bound, sigma) = match sample.origin.user {
             0 => (Some(Span::ZERO), Some(Span::ZERO)),
             widths => unpack_widths(widths),

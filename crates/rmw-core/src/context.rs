@@ -51,9 +51,13 @@ pub struct Participant {
     pub(crate) node: Node,
     name: NodeName,
     graph: Waitable,
+    /// Set when the library says that something has changed.
+    pub(crate) news: Arc<Waitable>,
     pub(crate) door: Arc<Door>,
     pub(crate) registry: Arc<Registry>,
 }
+
+type Names = BTreeMap<(NodeId, EndpointId), Gid>;
 
 /// What this context has open, beside the nodes themselves.
 #[derive(Debug, Default)]
@@ -62,7 +66,7 @@ pub(crate) struct Registry {
     pub(crate) own: Mutex<BTreeMap<u64, Entry>>,
     pub(crate) writers: Mutex<BTreeMap<u64, Weak<Writer>>>,
     /// Publishers of this context that were opened anew keep the identity they began with.
-    renamed: Mutex<BTreeMap<(NodeId, EndpointId), Gid>>,
+    renamed: Mutex<Names>,
     last: AtomicU64,
 }
 
@@ -83,10 +87,15 @@ impl Context {
     /// As [`NodeBuilder::open`](noctule::NodeBuilder::open).
     pub fn open(&self, namespace: &str, name: &str) -> Result<Arc<Participant>, NodeError> {
         let (door, notify) = (Arc::clone(self.hub.door()), Arc::clone(&self.settings.notify));
+        let news = Arc::new(Waitable::default());
+        let changed = Arc::clone(&news);
         let bus_name = names::on_bus(&names::full_name(namespace, name));
         let mut builder = Node::builder(&bus_name)
             .domain(self.settings.domain)
-            .on_change(move || door.look())
+            .on_change(move || {
+                changed.set();
+                door.look();
+            })
             .on_notice(move |notice| notify(is_warning(notice), &notice.to_string()));
         if self.settings.localhost {
             builder = builder.interface(Ipv4Addr::LOCALHOST);
@@ -101,7 +110,8 @@ impl Context {
         };
         let (door, registry) = (Arc::clone(self.hub.door()), Arc::clone(&self.registry));
         let node = builder.open()?;
-        let participant = Arc::new(Participant { node, name, graph: Waitable::default(), door, registry });
+        let participant =
+            Arc::new(Participant { node, name, graph: Waitable::default(), news, door, registry });
         lock(&self.registry.participants).push(Arc::downgrade(&participant));
         self.hub.door().look();
         Ok(participant)
@@ -166,7 +176,13 @@ impl Participant {
     }
 
     /// What this node shows of an endpoint of its own.
-    pub(crate) fn entry(&self, way: Way, topic: &str, (type_name, type_hash): (&str, u64), gid: Gid) -> Entry {
+    pub(crate) fn entry(
+        &self,
+        way: Way,
+        topic: &str,
+        (type_name, type_hash): (&str, u64),
+        gid: Gid,
+    ) -> Entry {
         Entry {
             node: self.name.clone(),
             way,

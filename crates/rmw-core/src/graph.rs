@@ -99,7 +99,11 @@ impl Wanted {
 }
 
 /// Names with their types, of all nodes or of one.
-pub fn names(entries: &[Entry], wanted: Wanted, node: Option<(&str, &str)>) -> BTreeMap<String, BTreeSet<String>> {
+pub fn names(
+    entries: &[Entry],
+    wanted: Wanted,
+    node: Option<(&str, &str)>,
+) -> BTreeMap<String, BTreeSet<String>> {
     let is_meant = |entry: &&Entry| {
         node.is_none_or(|(namespace, name)| entry.node.namespace == namespace && entry.node.name == name)
     };
@@ -123,7 +127,9 @@ pub fn count(entries: &[Entry], wanted: Wanted, name: &str) -> usize {
 pub fn misfit(writer: &Entry, reader: &Entry) -> Option<Misfit> {
     let any = reader.type_name.is_empty();
     let hashes = (writer.type_hash, reader.type_hash);
-    if !any && (writer.type_name != reader.type_name || (hashes.0 != hashes.1 && hashes.0 != 0 && hashes.1 != 0)) {
+    if !any
+        && (writer.type_name != reader.type_name || (hashes.0 != hashes.1 && hashes.0 != 0 && hashes.1 != 0))
+    {
         return Some(Misfit::Type);
     }
     let (offered, asked) = (&writer.quality, &reader.quality);
@@ -174,12 +180,12 @@ mod tests {
         let bus = bus();
         let list = |wanted, node| names(&bus, wanted, node).into_iter().collect::<Vec<_>>();
         let chatter = ("/chatter".to_owned(), BTreeSet::from(["std_msgs/msg/String".to_owned()]));
-        assert_eq!(list(Wanted::Topics, None), [chatter.clone()]);
+        assert_eq!(list(Wanted::Topics, None), std::slice::from_ref(&chatter));
         assert_eq!(list(Wanted::Published, Some(("/", "talker"))), [chatter]);
         assert_eq!(list(Wanted::Published, Some(("/", "listener"))), []);
         assert_eq!(list(Wanted::AllTopics, None).len(), 4);
         let add = ("/add".to_owned(), BTreeSet::from(["demo/srv/Add".to_owned()]));
-        assert_eq!(list(Wanted::Served, Some(("/", "server"))), [add.clone()]);
+        assert_eq!(list(Wanted::Served, Some(("/", "server"))), std::slice::from_ref(&add));
         assert_eq!(list(Wanted::Called, Some(("/", "server"))), []);
         assert_eq!(list(Wanted::Services, None), [add]);
         assert_eq!(count(&bus, Wanted::Subscribed, "/chatter"), 2);

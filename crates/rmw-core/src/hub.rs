@@ -50,7 +50,7 @@ pub(crate) struct Door {
 }
 
 enum Order {
-    Add(u64, Task),
+    Add(u64, Box<Task>),
     Remove(u64, Sender<()>),
     Request { number: u64, sequence: i64, bytes: Vec<u8> },
     Reply { number: u64, id: RequestId, bytes: Vec<u8> },
@@ -60,7 +60,7 @@ enum Order {
 /// Something that receives.
 #[derive(Debug)]
 pub(crate) enum Task {
-    Reader { subscriber: Subscriber, reader: Arc<Reader> },
+    Reader { subscriber: Box<Subscriber>, reader: Arc<Reader> },
     Client(Box<Called>),
     Server { server: Box<RawServer>, end: Arc<ServerEnd> },
 }
@@ -131,7 +131,7 @@ impl Drop for Hub {
 
 impl Door {
     pub(crate) fn add(&self, number: u64, task: Task) {
-        self.order(Order::Add(number, task));
+        self.order(Order::Add(number, Box::new(task)));
         self.look();
     }
 
@@ -177,7 +177,9 @@ impl Loop {
     fn run(mut self) {
         loop {
             loop {
-                let Some(order) = lock(&self.door.orders).as_mut().and_then(VecDeque::pop_front) else { break };
+                let Some(order) = lock(&self.door.orders).as_mut().and_then(VecDeque::pop_front) else {
+                    break;
+                };
                 if matches!(order, Order::Stop) {
                     *lock(&self.door.orders) = None;
                     return;
@@ -198,7 +200,7 @@ impl Loop {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Add(number, task) => self.tasks.push(Numbered { number, task }),
+            Order::Add(number, task) => self.tasks.push(Numbered { number, task: *task }),
             Order::Remove(number, done) => {
                 self.tasks.retain(|task| task.number != number);
                 // Whoever asked may not wait.
@@ -228,11 +230,7 @@ impl Loop {
     fn tend(&mut self) {
         for Numbered { task, .. } in &mut self.tasks {
             match task {
-                Task::Client(called) => {
-                    if called.client.next_due().is_some_and(|due| due.is_zero()) {
-                        called.drain();
-                    }
-                }
+                Task::Client(called) if called.is_due() => called.drain(),
                 Task::Reader { subscriber, reader } if reader.quality().deadline.is_some() => {
                     reader.refresh(subscriber);
                 }
@@ -370,6 +368,10 @@ impl Called {
             Err(_) => self.end.count_unsent(),
         }
         self.drain();
+    }
+
+    fn is_due(&self) -> bool {
+        self.client.next_due().is_some_and(|due| due.is_zero())
     }
 
     fn drain(&mut self) {

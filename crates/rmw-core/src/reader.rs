@@ -90,7 +90,9 @@ impl Reader {
         let entry = participant.entry(Way::Reads, topic.name, (topic.type_name, topic.type_hash), gid);
         let entry = Entry { quality: topic.quality, rihs01: topic.rihs01, ..entry };
         participant.registry.show([(number, entry)]);
-        participant.door.add(number, Task::Reader { subscriber, reader: Arc::clone(&reader) });
+        participant
+            .door
+            .add(number, Task::Reader { subscriber: Box::new(subscriber), reader: Arc::clone(&reader) });
         Ok(reader)
     }
 

@@ -130,7 +130,10 @@ impl ClientEnd {
     ///
     /// # Errors
     /// As [`ClientBuilder::open`](noctule::request::ClientBuilder::open).
-    pub fn open(participant: &Arc<Participant>, service: &Service<'_>) -> Result<Arc<ClientEnd>, ServiceError> {
+    pub fn open(
+        participant: &Arc<Participant>,
+        service: &Service<'_>,
+    ) -> Result<Arc<ClientEnd>, ServiceError> {
         let builder = participant.node.raw_client(service.name, service.types.clone());
         let builder = builder.payload_bytes_max(MESSAGE_BYTES_MAX);
         let client = builder.deadline(deadline_of(service.name)).open()?;
@@ -205,7 +208,10 @@ impl ServerEnd {
     ///
     /// # Errors
     /// As [`ServerBuilder::open`](noctule::request::ServerBuilder::open).
-    pub fn open(participant: &Arc<Participant>, service: &Service<'_>) -> Result<Arc<ServerEnd>, ServiceError> {
+    pub fn open(
+        participant: &Arc<Participant>,
+        service: &Service<'_>,
+    ) -> Result<Arc<ServerEnd>, ServiceError> {
         let builder = participant.node.raw_server(service.name, service.types.clone());
         let server = Box::new(builder.payload_bytes_max(MESSAGE_BYTES_MAX).open()?);
         let end = End::new(participant, service, true)?;

@@ -197,7 +197,7 @@ mod tests {
         waitable.add(3);
         waitable.replace();
         let (send, heard) = mpsc::channel();
-        waitable.listen(Some(Box::new(move |count| drop(send.send(count)))));
+        waitable.listen(Some(Box::new(move |count| _ = send.send(count))));
         waitable.add(2);
         waitable.listen(None);
         waitable.add(1);

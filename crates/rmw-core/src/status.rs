@@ -129,11 +129,13 @@ mod tests {
         let now = |current| statuses.update(Kind::Matched, |status| status.now(current));
         now(0);
         assert!(!statuses.waitable(Kind::Matched).is_ready());
-        (now(1), now(2));
+        now(1);
+        now(2);
         let status = Status { total: 2, total_change: 2, current: 2, current_change: 2, policy: 0 };
         assert_eq!(statuses.take(Kind::Matched), status);
         assert!(!statuses.waitable(Kind::Matched).is_ready());
-        (now(1), now(0));
+        now(1);
+        now(0);
         let status = Status { total: 2, total_change: 0, current: 0, current_change: -2, policy: 0 };
         assert_eq!(statuses.take(Kind::Matched), status);
     }

@@ -17,7 +17,7 @@ use crate::context::Participant;
 use crate::gid::Gid;
 use crate::graph::{Entry, Way};
 use crate::quality::Quality;
-use crate::signal::lock;
+use crate::signal::{lock, wait};
 use crate::status::{Kind, Statuses};
 
 /// Slots of a type without a bound, at first: of a publisher of little depth, and of one of much.
@@ -68,11 +68,14 @@ pub struct Writer {
     statuses: Statuses,
 }
 
+/// A message and when it was true.
+type Kept = (Instant<Local>, Vec<u8>);
+
 #[derive(Debug)]
 struct Inner {
     publisher: Publisher,
     bytes_max: usize,
-    history: VecDeque<(Instant<Local>, Vec<u8>)>,
+    history: VecDeque<Kept>,
     history_bytes: usize,
 }
 
@@ -86,7 +89,9 @@ pub enum WriteError {
     #[error(transparent)]
     Open(#[from] NodeError),
     /// A reader was behind by the whole history for 100 ms, with KEEP_ALL.
-    #[error("topic {topic} keeps all samples and a reader did not read for 100 ms; publish again later, or keep last")]
+    #[error(
+        "topic {topic} keeps all samples and a reader did not read for 100 ms; publish again later, or keep last"
+    )]
     TimedOut {
         /// The topic.
         topic: String,
@@ -223,8 +228,15 @@ impl Writer {
         let registry = &self.participant.registry;
         registry.rename(publisher.endpoint(), self.gid);
         let end = Timer::now() + READERS_WITHIN;
-        while publisher.readers() < readers && Timer::now() < end {
-            std::thread::sleep(Duration::from_millis(1));
+        let (signal, news) = (Arc::default(), &self.participant.news);
+        loop {
+            // Before the look: what comes after it is waited for.
+            news.clear();
+            let left = end.saturating_duration_since(Timer::now());
+            if publisher.readers() >= readers || left.is_zero() {
+                break;
+            }
+            wait(&signal, &[news], Some(left));
         }
         for (at, bytes) in &inner.history {
             // Each was published before, so it is not too long.
@@ -244,7 +256,9 @@ impl Writer {
         inner.history.push_back((at, bytes.to_vec()));
         inner.history_bytes += bytes.len();
         let depth = self.quality.depth() as usize;
-        while inner.history.len() > depth || (inner.history_bytes > HISTORY_BYTES_MAX && inner.history.len() > 1) {
+        while inner.history.len() > depth
+            || (inner.history_bytes > HISTORY_BYTES_MAX && inner.history.len() > 1)
+        {
             let gone = inner.history.pop_front();
             inner.history_bytes -= gone.map_or(0, |(_, bytes)| bytes.len());
         }

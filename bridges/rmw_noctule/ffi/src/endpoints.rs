@@ -158,7 +158,10 @@ pub unsafe extern "C" fn nrmw_writer_status(writer: *mut WriterHandle, number: u
 /// # Safety
 /// The header's contract.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrmw_writer_wait_for_acknowledgments(writer: *mut WriterHandle, timeout_ns: i64) -> bool {
+pub unsafe extern "C" fn nrmw_writer_wait_for_acknowledgments(
+    writer: *mut WriterHandle,
+    timeout_ns: i64,
+) -> bool {
     let timeout = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
     // SAFETY: the header's contract.
     unsafe { &*writer }.0.wait_for_acknowledgments(timeout)

@@ -83,7 +83,11 @@ pub unsafe extern "C" fn nrmw_names(
 /// # Safety
 /// The header's contract.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrmw_count(context: *const ContextHandle, number: u32, name: *const c_char) -> usize {
+pub unsafe extern "C" fn nrmw_count(
+    context: *const ContextHandle,
+    number: u32,
+    name: *const c_char,
+) -> usize {
     // SAFETY: the header's contract.
     let (context, name) = unsafe { (&*context, given(name)) };
     graph::count(&context.0.entries(), wanted(number), &name)

@@ -142,7 +142,8 @@ pub unsafe extern "C" fn nrmw_context_new(
     let peers = (0..peer_count).map(|at| unsafe { given(*peers.add(at)) }.into_owned()).collect();
     // SAFETY: the same.
     let enclave = unsafe { given(enclave) }.into_owned();
-    let notify = Arc::new(move |is_warning: bool, sentence: &str| notify(is_warning, text::owned(sentence).as_ptr()));
+    let notify =
+        Arc::new(move |is_warning: bool, sentence: &str| notify(is_warning, text::owned(sentence).as_ptr()));
     match Context::new(Settings { domain, localhost, peers, enclave, notify }) {
         Ok(context) => Box::into_raw(Box::new(ContextHandle(context))),
         Err(why) => {
