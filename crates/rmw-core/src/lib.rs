@@ -16,10 +16,12 @@
 #![forbid(unsafe_code)]
 
 pub mod context;
+mod door;
 pub mod gid;
 pub mod graph;
 mod hub;
 pub mod names;
+mod participant;
 pub mod quality;
 pub mod queue;
 pub mod reader;
@@ -28,8 +30,9 @@ pub mod signal;
 pub mod status;
 pub mod writer;
 
-pub use context::{Context, Notify, Participant, Settings};
+pub use context::{Context, Notify, Settings};
 pub use gid::Gid;
+pub use participant::Participant;
 pub use quality::Quality;
 pub use reader::{Reader, Taken};
 pub use services::{ClientEnd, Incoming, ServerEnd};

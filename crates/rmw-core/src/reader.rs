@@ -3,20 +3,25 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use noctule::{Format, NodeError, NodeId, Sample, Subscriber};
 use noctule_bridge::ages::Now;
 
-use crate::context::Participant;
+use crate::door::Task;
 use crate::gid::Gid;
 use crate::graph::{Entry, Way};
-use crate::hub::Task;
+use crate::participant::Participant;
 use crate::quality::Quality;
 use crate::queue::Queue;
 use crate::signal::{Waitable, lock};
 use crate::status::{Kind, Statuses};
 use crate::writer::Topic;
 
+/// Samples taken from one subscriber before the others get their turn.
+const BATCH: usize = 64;
+/// Deadlines are looked at no more often than this.
+const DEADLINE_MIN: Duration = Duration::from_millis(1);
 /// Samples that are remembered so that none is taken twice when its publisher opens anew.
 const SEEN_MAX: usize = 1_000;
 
@@ -90,9 +95,7 @@ impl Reader {
         let entry = participant.entry(Way::Reads, topic.name, (topic.type_name, topic.type_hash), gid);
         let entry = Entry { quality: topic.quality, rihs01: topic.rihs01, ..entry };
         participant.registry.show([(number, entry)]);
-        participant
-            .door
-            .add(number, Task::Reader { subscriber: Box::new(subscriber), reader: Arc::clone(&reader) });
+        participant.door.add(number, Box::new(Heard { subscriber, reader: Arc::clone(&reader) }));
         Ok(reader)
     }
 
@@ -140,7 +143,7 @@ impl Reader {
     }
 
     /// Puts a sample into the queue.
-    pub(crate) fn handle(&self, sample: &Sample) {
+    fn handle(&self, sample: &Sample) {
         let info = sample.info();
         if info.missed > 0 {
             let lost = self.lost.fetch_add(info.missed, Ordering::Relaxed) + info.missed;
@@ -188,7 +191,7 @@ impl Reader {
     }
 
     /// Looks at its publishers and its deadline.
-    pub(crate) fn refresh(&self, subscriber: &mut Subscriber) {
+    fn refresh(&self, subscriber: &mut Subscriber) {
         let publishers = subscriber.publishers();
         self.matched.store(publishers, Ordering::Relaxed);
         self.statuses.update(Kind::Matched, |status| status.now(publishers as u64));
@@ -197,5 +200,49 @@ impl Reader {
             let missed = subscriber.deadline_missed().total;
             self.statuses.update(Kind::Deadline, |status| status.ever(missed));
         }
+    }
+}
+
+/// A subscription as the hub serves it.
+#[derive(Debug)]
+struct Heard {
+    subscriber: Subscriber,
+    reader: Arc<Reader>,
+}
+
+impl Task for Heard {
+    fn drain(&mut self) {
+        for _ in 0..BATCH {
+            // A publisher that is broken has been noticed by the library; the next sample may be of another.
+            match self.subscriber.take() {
+                Ok(Some(sample)) => self.reader.handle(&sample),
+                Ok(None) => break,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        self.reader.refresh(&mut self.subscriber);
+    }
+
+    fn tend(&mut self) {
+        if self.reader.quality.deadline.is_some() {
+            self.look();
+        }
+    }
+
+    fn next_due(&self) -> Option<Duration> {
+        self.reader.quality.deadline.map(|period| period.max(DEADLINE_MIN))
+    }
+
+    fn statuses(&self) -> Option<&Statuses> {
+        Some(&self.reader.statuses)
+    }
+}
+
+impl AsMut<Subscriber> for Heard {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        &mut self.subscriber
     }
 }

@@ -1,22 +1,31 @@
 //! Services of ROS 2: the library's requests, so that `noctule call` reaches a ROS service and the other way round.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use noctule::request::{RequestId, ServiceError, ServiceTopics, ServiceTypes};
+use noctule::request::{
+    CallError, CallId, RawClient, RawReply, RawRequest, RawServer, RequestId, ServiceError, ServiceTopics,
+    ServiceTypes,
+};
+use noctule::{SampleInfo, Subscriber};
+use noctule_bridge::ages::Now;
 use noctule_bridge::requests::deadline_of;
 
-use crate::context::Participant;
+use crate::door::Task;
 use crate::gid::Gid;
 use crate::graph::{Entry, Way};
-use crate::hub::{Called, Task};
+use crate::participant::Participant;
 use crate::quality::Quality;
 use crate::signal::{Waitable, lock};
 
 /// Requests, or replies, that wait to be taken; the oldest gives way to the newest beyond that.
 const WAITING_MAX: usize = 1_000;
+/// Calls of one client that wait for their replies; the oldest is cancelled for the next, for rmw cannot say that a caller has given up.
+const CALLS_MAX: usize = 512;
+/// Requests taken for one server before the others get their turn.
+const BATCH: usize = 64;
 /// Longest request or response. Memory is taken as slots are first written to.
 const MESSAGE_BYTES_MAX: u32 = 1 << 20;
 
@@ -145,7 +154,7 @@ impl ClientEnd {
             unsent: AtomicU64::new(0),
         });
         let called = Called::new(client, Arc::clone(&end));
-        participant.door.add(end.end.numbers[0], Task::Client(Box::new(called)));
+        participant.door.add(end.end.numbers[0], Box::new(called));
         Ok(end)
     }
 
@@ -186,19 +195,19 @@ impl ClientEnd {
         self.unsent.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count_unsent(&self) {
+    fn count_unsent(&self) {
         self.unsent.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn set_servers(&self, servers: usize) {
+    fn set_servers(&self, servers: usize) {
         self.servers.store(servers, Ordering::Release);
     }
 
-    pub(crate) fn handle(&self, reply: Incoming) {
+    fn handle(&self, reply: Incoming) {
         self.end.inbox.push(reply);
     }
 
-    pub(crate) fn participant(&self) -> &Participant {
+    fn participant(&self) -> &Participant {
         &self.end.participant
     }
 }
@@ -213,10 +222,10 @@ impl ServerEnd {
         service: &Service<'_>,
     ) -> Result<Arc<ServerEnd>, ServiceError> {
         let builder = participant.node.raw_server(service.name, service.types.clone());
-        let server = Box::new(builder.payload_bytes_max(MESSAGE_BYTES_MAX).open()?);
+        let server = builder.payload_bytes_max(MESSAGE_BYTES_MAX).open()?;
         let end = End::new(participant, service, true)?;
         let end = Arc::new(ServerEnd { end, unanswered: AtomicU64::new(0) });
-        participant.door.add(end.end.numbers[0], Task::Server { server, end: Arc::clone(&end) });
+        participant.door.add(end.end.numbers[0], Box::new(Served { server, end: Arc::clone(&end) }));
         Ok(end)
     }
 
@@ -247,20 +256,147 @@ impl ServerEnd {
         self.unanswered.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count_unanswered(&self) {
+    fn count_unanswered(&self) {
         self.unanswered.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn handle(&self, request: Incoming) {
+    fn handle(&self, request: Incoming) {
         self.end.inbox.push(request);
     }
 
-    pub(crate) fn participant(&self) -> &Participant {
+    fn participant(&self) -> &Participant {
         &self.end.participant
     }
 }
 
-/// How long a client waits for replies to what it asked, by the name of the service.
-pub(crate) fn deadline(service: &str) -> Duration {
-    deadline_of(service)
+/// A client with the calls that are under way.
+#[derive(Debug)]
+struct Called {
+    client: RawClient,
+    end: Arc<ClientEnd>,
+    /// The numbers that rmw knows them by, in the order in which they began.
+    calls: BTreeMap<CallId, i64>,
+}
+
+/// A server as the hub serves it.
+#[derive(Debug)]
+struct Served {
+    server: RawServer,
+    end: Arc<ServerEnd>,
+}
+
+impl Called {
+    fn new(client: RawClient, end: Arc<ClientEnd>) -> Called {
+        Called { client, end, calls: BTreeMap::new() }
+    }
+
+    fn is_due(&self) -> bool {
+        self.client.next_due().is_some_and(|due| due.is_zero())
+    }
+}
+
+impl Task for Called {
+    fn request(&mut self, sequence: i64, request: &[u8]) {
+        // As on DDS: what is asked while nobody serves is not executed later.
+        if self.client.servers().map_or(0, |servers| servers.len()) == 0 {
+            return self.end.count_unsent();
+        }
+        if self.calls.len() >= CALLS_MAX
+            && let Some((oldest, _)) = self.calls.pop_first()
+        {
+            let _ = self.client.cancel(oldest);
+            self.end.count_unsent();
+        }
+        let within = deadline_of(self.client.service());
+        match self.client.start(request, Some(within)) {
+            Ok(call) => drop(self.calls.insert(call, sequence)),
+            Err(_) => self.end.count_unsent(),
+        }
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        loop {
+            match self.client.next(Some(Duration::ZERO)) {
+                Ok(Some(ended)) => {
+                    let sequence = self.calls.remove(&ended.call);
+                    match (sequence, ended.result) {
+                        (Some(sequence), Ok(reply)) => self.end.handle(answered(&reply, sequence, &self.end)),
+                        (Some(_), Err(_)) => self.end.count_unsent(),
+                        // Cancelled.
+                        (None, _) => {}
+                    }
+                }
+                Ok(None) => break,
+                // A reply that cannot be read ends no call.
+                Err(CallError::Take(_)) => {}
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        self.drain();
+        let servers = self.client.servers().map_or(0, |servers| servers.len());
+        self.end.set_servers(servers);
+    }
+
+    fn tend(&mut self) {
+        if self.is_due() {
+            self.drain();
+        }
+    }
+
+    fn next_due(&self) -> Option<Duration> {
+        self.client.next_due()
+    }
+}
+
+impl AsMut<Subscriber> for Called {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        self.client.subscriber()
+    }
+}
+
+impl Task for Served {
+    fn drain(&mut self) {
+        for _ in 0..BATCH {
+            match self.server.receive(Some(Duration::ZERO)) {
+                Ok(Some(request)) => self.end.handle(asked(request, &self.end)),
+                Ok(None) => break,
+                // The next one may be read.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn look(&mut self) {}
+
+    fn reply(&mut self, id: RequestId, bytes: &[u8]) {
+        if self.server.reply(id, bytes).is_err() {
+            self.end.count_unanswered();
+        }
+    }
+}
+
+impl AsMut<Subscriber> for Served {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        self.server.subscriber()
+    }
+}
+
+fn times(node: &noctule::Node, info: &SampleInfo) -> (Option<i64>, i64) {
+    let now = Now::read(node);
+    (info.source_time.map(|at| now.stamp_ns(at)), now.stamp_ns(info.receive_time))
+}
+
+fn asked(request: RawRequest, end: &ServerEnd) -> Incoming {
+    let (source_ns, received_ns) = times(&end.participant().node, request.info());
+    let RequestId { client, sequence } = request.id();
+    Incoming { client: Gid::of_client(client), sequence, source_ns, received_ns, bytes: request.into_bytes() }
+}
+
+fn answered(reply: &RawReply, sequence: i64, end: &ClientEnd) -> Incoming {
+    let (source_ns, received_ns) = times(&end.participant().node, reply.info());
+    Incoming { client: end.gid(), sequence, source_ns, received_ns, bytes: reply.bytes().to_vec() }
 }

@@ -13,9 +13,9 @@ use noctule::{Format, NodeError, PublishError, Publisher};
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
-use crate::context::Participant;
 use crate::gid::Gid;
 use crate::graph::{Entry, Way};
+use crate::participant::{Participant, Watched};
 use crate::quality::Quality;
 use crate::signal::{lock, wait};
 use crate::status::{Kind, Statuses};
@@ -125,7 +125,9 @@ impl Writer {
             statuses: Statuses::default(),
         });
         let entry = participant.entry(Way::Writes, topic.name, (topic.type_name, topic.type_hash), gid);
-        lock(&participant.registry.writers).insert(number, Arc::downgrade(&writer));
+        let watched: Arc<dyn Watched> = writer.clone();
+        lock(&participant.registry.writers).insert(number, Arc::downgrade(&watched));
+        drop(watched);
         let entry = Entry { quality: topic.quality, rihs01: topic.rihs01, ..entry };
         participant.registry.show([(number, entry)]);
         participant.door.look();
@@ -195,24 +197,6 @@ impl Writer {
         &self.quality
     }
 
-    /// Looks at its readers and its deadline; false if it is busy and must be looked at again.
-    pub(crate) fn refresh(&self) -> bool {
-        let inner = match self.inner.try_lock() {
-            Ok(inner) => inner,
-            Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        let readers = inner.publisher.readers();
-        let missed = self.quality.deadline.map(|_| inner.publisher.deadline_missed().total);
-        drop(inner);
-        self.matched.store(readers, Ordering::Relaxed);
-        self.statuses.update(Kind::Matched, |status| status.now(readers as u64));
-        if let Some(missed) = missed {
-            self.statuses.update(Kind::Deadline, |status| status.ever(missed));
-        }
-        true
-    }
-
     fn topic(&self) -> Topic<'_> {
         let (type_hash, quality) = (self.type_hash, self.quality);
         Topic { name: &self.name, type_name: &self.type_name, type_hash, rihs01: None, quality, bytes_max: 0 }
@@ -273,6 +257,33 @@ fn open(participant: &Participant, topic: &Topic<'_>, bytes_max: usize) -> Resul
         .format(Format::Cdr)
         .payload_bytes_max(bytes_max as u32);
     topic.quality.publisher(builder).open()
+}
+
+impl Watched for Writer {
+    fn refresh(&self) -> bool {
+        let inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let readers = inner.publisher.readers();
+        let missed = self.quality.deadline.map(|_| inner.publisher.deadline_missed().total);
+        drop(inner);
+        self.matched.store(readers, Ordering::Relaxed);
+        self.statuses.update(Kind::Matched, |status| status.now(readers as u64));
+        if let Some(missed) = missed {
+            self.statuses.update(Kind::Deadline, |status| status.ever(missed));
+        }
+        true
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.quality.deadline
+    }
+
+    fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
 }
 
 impl Drop for Writer {

@@ -1,5 +1,7 @@
 //! Two contexts on one host: what one publishes, asks or closes, the other takes, answers or is told.
 
+#![allow(clippy::expect_used)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
