@@ -296,6 +296,11 @@ impl Subscriber {
         self.shared.deadline_missed(self.topic.id)
     }
 
+    /// Its node and its number there.
+    pub fn endpoint(&self) -> (NodeId, EndpointId) {
+        (self.shared.id(), self.topic.endpoint.id)
+    }
+
     /// The topic's name.
     pub fn topic(&self) -> &str {
         &self.topic.endpoint.topic
@@ -335,9 +340,10 @@ impl Subscriber {
         loop {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
-                    let Source { node, route, format, relay, depth, lifespan, .. } = self.sources.list[at];
+                    let Source { node, writer, route, format, relay, depth, lifespan, .. } =
+                        self.sources.list[at];
                     let depth = depth.min(self.keep_last);
-                    let info = self.describe(&sample, node, route);
+                    let info = self.describe(&sample, (node, writer), route);
                     // A young one has none behind it; to ask the writer would cost more than to read.
                     if info.age().is_none_or(|age| age.span > YOUNG)
                         && self.sources.list[at].pass_over(&sample, depth)
@@ -362,7 +368,12 @@ impl Subscriber {
     }
 
     #[inline]
-    fn describe(&self, sample: &RingSample, publisher: NodeId, route: Route) -> SampleInfo {
+    fn describe(
+        &self,
+        sample: &RingSample,
+        (publisher, writer): (NodeId, EndpointId),
+        route: Route,
+    ) -> SampleInfo {
         let (bound, sigma) = match sample.origin.user {
             0 => (Some(Span::ZERO), Some(Span::ZERO)),
             widths => unpack_widths(widths),
@@ -377,6 +388,7 @@ impl Subscriber {
             sigma,
             length_bytes: sample.length_bytes,
             publisher,
+            writer,
             route,
             format: None,
         }
