@@ -28,6 +28,10 @@ const PREFIX_BYTES: usize = 28;
 pub(crate) const PAGE_PREFIX_BYTES: usize = PREFIX_BYTES + 8;
 /// Bytes of an endpoint without its names.
 const ENDPOINT_BYTES: usize = 48;
+/// Of a writer: multicast. Of a reader: relayed.
+const FLAG: u8 = 1;
+/// Of both: HISTORY is keep all.
+const KEEP_ALL: u8 = 2;
 /// Stands for "none" where a duration belongs.
 const NO_SPAN: i64 = i64::MAX;
 
@@ -315,10 +319,11 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
     });
     out.push(qos.reliability as u8);
     out.push(qos.durability as u8);
-    out.push(match endpoint.kind {
-        EndpointKind::Writer => u8::from(qos.multicast),
-        EndpointKind::Reader => u8::from(endpoint.relayed),
-    });
+    let flag = match endpoint.kind {
+        EndpointKind::Writer => qos.multicast,
+        EndpointKind::Reader => endpoint.relayed,
+    };
+    out.push(if flag { FLAG } else { 0 } | if qos.keep_all { KEEP_ALL } else { 0 });
     out.extend_from_slice(&endpoint.formats.to_le_bytes());
     out.extend_from_slice(&endpoint.payload_bytes_max.to_le_bytes());
     out.extend_from_slice(&endpoint.type_hash.to_le_bytes());
@@ -335,7 +340,7 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
 
 fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
     let id = EndpointId(cursor.u32()?);
-    let [kind, reliability, durability, flag] = cursor.take::<4>()?;
+    let [kind, reliability, durability, flags] = cursor.take::<4>()?;
     let kind = match kind {
         0 => EndpointKind::Writer,
         1 => EndpointKind::Reader,
@@ -352,11 +357,11 @@ fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
         1 => Durability::TransientLocal,
         _ => return Err(Malformed::Value),
     };
-    if flag > 1 {
+    if flags & !(FLAG | KEEP_ALL) != 0 {
         return Err(Malformed::Value);
     }
-    let (multicast, relayed) =
-        (flag == 1 && kind == EndpointKind::Writer, flag == 1 && kind == EndpointKind::Reader);
+    let (flag, keep_all) = (flags & FLAG != 0, flags & KEEP_ALL != 0);
+    let (multicast, relayed) = (flag && kind == EndpointKind::Writer, flag && kind == EndpointKind::Reader);
     let formats = cursor.u32()?;
     let payload_bytes_max = cursor.u32()?;
     let type_hash = cursor.u64()?;
@@ -367,7 +372,7 @@ fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
     let [topic_bytes, type_bytes] = cursor.take::<2>()?;
     let topic = cursor.name(topic_bytes.into())?;
     let type_name = cursor.name(type_bytes.into())?;
-    let qos = Qos { reliability, durability, depth, deadline, loss_ppm, lifespan, multicast };
+    let qos = Qos { reliability, durability, depth, keep_all, deadline, loss_ppm, lifespan, multicast };
     let endpoint =
         Endpoint { id, kind, topic, type_name, type_hash, formats, payload_bytes_max, qos, relayed };
     if depth == 0 || loss_ppm == 0 || endpoint.check_names().is_err() {

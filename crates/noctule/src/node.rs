@@ -10,6 +10,7 @@ mod driver;
 mod fallback;
 mod groups;
 mod hand_over;
+mod inbound;
 mod kernel_queue;
 mod known;
 mod lead;
@@ -56,7 +57,7 @@ use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::key_file::KeyFile;
 use crate::notice::{Notice, NoticeHook};
-use crate::shared_topic::{Change, Offer, PublishedTopic, SubscribedTopic};
+use crate::shared_topic::{Change, History, Offer, PublishedTopic, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
 use alarm::Alarm;
 use deadlines::Topic;
@@ -454,7 +455,7 @@ impl Shared {
         &self,
         mut endpoint: Endpoint,
         left_out: u32,
-        held: (u32, Option<u32>),
+        held: (u32, History),
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);

@@ -269,6 +269,7 @@ impl State {
         self.handle_histories(now);
         self.ask_for_udp(now);
         self.sweep_unacknowledged();
+        self.note_held_up(now);
     }
 
     /// Nodes of other hosts that samples of a writer are sent to.

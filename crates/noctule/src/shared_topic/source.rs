@@ -11,6 +11,7 @@ use noctule_discovery::{Endpoint, EndpointId, NodeId, can_be_handed_on};
 use noctule_formats::Format;
 use noctule_shm_ring::{Borrowed, ReadError, Reader, Sample as RingSample};
 
+use super::progress::Progress;
 use crate::sample::{Bytes, Route};
 use crate::topic_formats::TopicFormats;
 
@@ -48,6 +49,8 @@ pub(crate) struct Source {
     pub(crate) depth: u32,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
+    /// Who fills the ring may wait for this reader.
+    progress: Option<Progress>,
     /// Value of the ring's word with which to go to sleep.
     pub(crate) sleeps_on: u32,
 }
@@ -183,6 +186,7 @@ impl Source {
             resumes: false,
             depth: writer.qos.depth,
             is_numbered: route == Route::Udp && can_be_handed_on(writer),
+            progress: None,
             sleeps_on: 0,
         }
     }
@@ -195,6 +199,17 @@ impl Source {
     /// The same, of a ring that holds `depth` samples for this reader.
     pub(crate) fn with_depth(self, depth: u32) -> Source {
         Source { depth, ..self }
+    }
+
+    /// The same, of which samples wait for this reader.
+    pub(crate) fn kept(self, progress: Option<Progress>) -> Source {
+        Source { progress, ..self }
+    }
+
+    /// Whether who fills the ring is to hear how far this reader has read.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.is_due(self.reader.position()))
     }
 
     /// The same, handed on by a node of this host that receives it.
