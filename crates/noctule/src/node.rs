@@ -57,7 +57,7 @@ use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::key_file::KeyFile;
 use crate::notice::{Notice, NoticeHook};
-use crate::shared_topic::{Change, History, Offer, PublishedTopic, SubscribedTopic};
+use crate::shared_topic::{Change, Offer, PublishedTopic, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
 use alarm::Alarm;
 use deadlines::Topic;
@@ -453,19 +453,17 @@ impl Shared {
 
     pub(crate) fn add_subscriber(
         &self,
-        mut endpoint: Endpoint,
-        left_out: u32,
-        held: (u32, History),
+        mut topic: SubscribedTopic,
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);
         }
-        endpoint.check_names()?;
+        topic.endpoint.check_names()?;
         let mut state = self.lock();
-        let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
-        endpoint.id = id;
-        let deadline = endpoint.qos.deadline;
-        let subscribed = Arc::new(SubscribedTopic::new(endpoint, left_out, held));
+        let id = state.add(topic.endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
+        (topic.id, topic.endpoint.id) = (id, id);
+        let deadline = topic.endpoint.qos.deadline;
+        let subscribed = Arc::new(topic);
         state.subscribers.insert(id, Arc::clone(&subscribed));
         state.deadlines.add(id, Topic::Subscribed(Arc::clone(&subscribed)), deadline, clock::now());
         state.settle(id, clock::now());

@@ -87,6 +87,7 @@ pub struct SubscriberBuilder {
     wait: Wait,
     pins: u32,
     history: History,
+    ignores_local: bool,
 }
 
 impl Node {
@@ -116,6 +117,7 @@ impl SubscriberBuilder {
             wait: Wait::Block,
             pins: 1,
             history: History::AsPublished,
+            ignores_local: false,
         }
     }
 
@@ -164,6 +166,12 @@ impl SubscriberBuilder {
         self
     }
 
+    /// Samples of publishers of the same node are not received, as by `ignore_local_publications` of ROS 2. Default no.
+    pub fn ignore_local(mut self, ignores: bool) -> Self {
+        self.ignores_local = ignores;
+        self
+    }
+
     /// DURABILITY transient local: the publisher's history first.
     pub fn transient_local(mut self) -> Self {
         self.endpoint.qos.durability = Durability::TransientLocal;
@@ -200,7 +208,10 @@ impl SubscriberBuilder {
     /// A name that cannot travel, or no room for another endpoint.
     pub fn open(self) -> Result<Subscriber, NodeError> {
         let Qos { lifespan, deadline, .. } = self.endpoint.qos;
-        let topic = self.shared.add_subscriber(self.endpoint, self.left_out, (self.pins, self.history))?;
+        let held = (self.pins, self.history);
+        let mut topic = SubscribedTopic::new(self.endpoint, self.left_out, held);
+        topic.ignores_local = self.ignores_local;
+        let topic = self.shared.add_subscriber(topic)?;
         Ok(Subscriber {
             shared: self.shared,
             topic,
@@ -356,7 +367,7 @@ impl Subscriber {
                         self.shared.read_on(node, writer);
                     }
                     let depth = depth.min(self.keep_last);
-                    let info = self.describe(&sample, node, route);
+                    let info = self.describe(&sample, (node, writer), route);
                     // A young one has none behind it; to ask the writer would cost more than to read.
                     if info.age().is_none_or(|age| age.span > YOUNG)
                         && self.sources.list[at].pass_over(&sample, depth)
@@ -381,7 +392,12 @@ impl Subscriber {
     }
 
     #[inline]
-    fn describe(&self, sample: &RingSample, publisher: NodeId, route: Route) -> SampleInfo {
+    fn describe(
+        &self,
+        sample: &RingSample,
+        (publisher, endpoint): (NodeId, EndpointId),
+        route: Route,
+    ) -> SampleInfo {
         let (bound, sigma) = match sample.origin.user {
             0 => (Some(Span::ZERO), Some(Span::ZERO)),
             widths => unpack_widths(widths),
@@ -396,6 +412,7 @@ impl Subscriber {
             sigma,
             length_bytes: sample.length_bytes,
             publisher,
+            endpoint,
             route,
             format: None,
         }

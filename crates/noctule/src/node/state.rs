@@ -354,6 +354,9 @@ impl State {
                 EndpointKind::Writer => (&ours, &other),
                 EndpointKind::Reader => (&other, &ours),
             };
+            if self.subscribers.get(&reader.id).is_some_and(|topic| topic.ignores_local) {
+                continue;
+            }
             match noctule_discovery::incompatible(writer, reader) {
                 None => self.match_local(writer, reader),
                 Some(why) => self.mismatched(reader.id, &ours.topic, "this node".into(), why),

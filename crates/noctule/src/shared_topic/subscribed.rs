@@ -40,6 +40,8 @@ pub(crate) struct SubscribedTopic {
     pub(crate) left_out: u32,
     pub(crate) pins: u32,
     pub(crate) history: History,
+    /// Publishers of its own node are left out.
+    pub(crate) ignores_local: bool,
     /// What came and went since the subscriber looked.
     pub(crate) changes: Mutex<Vec<Change>>,
     /// Counts them. The subscriber sleeps on it, unless it has one source: then on that alone, which is
@@ -62,6 +64,7 @@ impl SubscribedTopic {
             left_out,
             pins,
             history,
+            ignores_local: false,
             changes: Mutex::new(Vec::new()),
             version: AtomicU32::new(0),
             seen: AtomicU32::new(0),
