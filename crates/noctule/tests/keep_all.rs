@@ -95,8 +95,9 @@ fn a_reader_of_another_host_that_reads_slowly_loses_nothing() {
     let (far, near) = nodes(0);
     for reader in &READERS {
         let (what, _, kept) = *reader;
-        let (mut publisher, mut subscriber) = topic(&far, &near, "rows", reader);
-        let (mut beside, mut heard) = topic(&far, &near, "beside", reader);
+        // A topic for each: the reader before may not be known to have gone.
+        let (mut publisher, mut subscriber) = topic(&far, &near, &format!("rows{kept}"), reader);
+        let (mut beside, mut heard) = topic(&far, &near, &format!("beside{kept}"), reader);
         let (mut next, mut read) = (0, 0);
         fill(&mut publisher, &mut next);
         assert_eq!(next, kept + DEPTH, "{what}: so many wait at the reader, and so many here");

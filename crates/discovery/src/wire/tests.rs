@@ -129,7 +129,7 @@ fn every_kind_comes_back_as_it_went() {
 fn impossible_values_are_refused() {
     let page = bytes_of(Body::Page(Page { number: 0, revision: 1, endpoints: vec![endpoint()] }));
     for (at, value) in
-        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 2), (76, 0), (80, 0), (84, 7)]
+        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 4), (76, 0), (80, 0), (84, 7)]
     {
         let mut bytes = page.clone();
         bytes[at] = value;
