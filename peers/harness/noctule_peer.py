@@ -253,14 +253,16 @@ def obey(verb, words, description, open_link, state):
         if "connected" not in state:
             raise ValueError("run comes after connect")
         node = state["node"](state["link"], state["open"], words)
-        print("running", flush=True)
+        state["output"].write("running\n")
         return node.play()
     raise ValueError("%s is unknown: hello, open, connect, run, stop and close are understood" % verb)
 
 
 def serve(description, open_link, node=Node):
     """Speaks the protocol until close. `description` holds the words of `hello`."""
-    state = {"node": node}
+    # Descriptor 1 is turned to standard error, for middlewares that talk.
+    state = {"node": node, "output": os.fdopen(os.dup(1), "w", buffering=1)}
+    os.dup2(2, 1)
     while (command := next_command())[0] != "close":
         try:
             reply = obey(*command, description, open_link, state)
@@ -269,6 +271,6 @@ def serve(description, open_link, node=Node):
         except (OSError, ValueError, MemoryError) as problem:
             reply = "error " + str(problem).replace("\n", " ")
         if command[0] != "stop":
-            print(reply, flush=True)
+            state["output"].write(reply + "\n")
     if "link" in state:
         state["link"].close()

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::{setup, shell};
+use crate::{programs, setup, shell};
 
 /// Largest report that still opens at once on a robot's screen.
 const REPORT_BYTES_MAX: usize = 3_000_000;
@@ -49,9 +49,7 @@ struct Chart {
 pub fn run() -> Result<(), String> {
     let directory = scratch("report")?;
     let shown = directory.display();
-    shell::run(&format!(
-        "cargo run --quiet -p noctule-lab-report --example synthetic_report -- {shown} 1 2000"
-    ))?;
+    programs::run_example("synthetic_report", &format!("{shown} 1 2000"))?;
     let report = directory.join("report.html");
     test(&report)?;
     let page = read(&report)?;
@@ -68,9 +66,7 @@ pub fn run() -> Result<(), String> {
 fn clock_report() -> Result<(), String> {
     let report = scratch("clock")?.join("report.html");
     let shown = report.display();
-    shell::run(&format!(
-        "cargo run --quiet -p noctule-clock-lab --example synthetic_clock_report -- {shown}"
-    ))?;
+    programs::run_example("synthetic_clock_report", &shown.to_string())?;
     test(&report)?;
     let page = read(&report)?;
     let line = "\"kind\":\"line\",\"xs\":[";

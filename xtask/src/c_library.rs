@@ -9,11 +9,16 @@ use crate::{setup, shell};
 const LIBRARY: &str = "libnoctule.so.0";
 const WARNINGS: &str = "-Wall -Wextra -Wpedantic -Wconversion -Werror -g";
 
+/// The library, and the generator that is installed with it.
+pub const BUILDS: [&str; 2] = [
+    "cargo build --release --locked --package noctule-ffi",
+    "cargo build --release --locked --package noctule-codegen --features command",
+];
+
 /// Builds the library and installs it: headers, libraries, CMake package, pkg-config file. The
 /// installed folder may be moved.
 pub fn install(prefix: &Path) -> Result<(), String> {
-    shell::run("cargo build --release --locked --package noctule-ffi")?;
-    shell::run("cargo build --release --locked --package noctule-codegen --features command")?;
+    BUILDS.into_iter().try_for_each(shell::run)?;
     let root = shell::root();
     let built = root.join("target/release");
     let (headers, libraries) = (prefix.join("include/noctule"), prefix.join("lib"));

@@ -1,7 +1,7 @@
 //! The bridge to DDS against programs of somebody else's making. Its engine is C, so it stays out of the workspace's other
 //! steps: what they need is a Rust compiler.
 
-use crate::{peers, setup, shell};
+use crate::{peers, programs, setup, shell};
 
 /// Cyclone as the bridge's engine wants the first two; the others are for the programs that it meets.
 const PACKAGES: [&str; 6] =
@@ -15,7 +15,8 @@ pub fn test() -> Result<(), String> {
     let bridge = "-p noctule-dds --features cyclone";
     shell::run(&format!("cargo clippy {bridge} --all-targets --quiet -- -D warnings"))?;
     shell::run(&format!("cargo test {bridge}"))?;
-    let gateway = "cargo run -q -p noctule-cli -- gateway --dds 231 --dds-interface 127.0.0.1 --seconds 2";
-    shell::run(gateway)?;
-    shell::run(gateway)
+    programs::build()?;
+    let gateway = format!("{} gateway --dds 231 --dds-interface 127.0.0.1 --seconds 2", programs::NOCTULE);
+    shell::run(&gateway)?;
+    shell::run(&gateway)
 }

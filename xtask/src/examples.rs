@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{c_library, python, shell};
+use crate::{c_library, programs, python, shell};
 
 const LANGUAGES: [&str; 4] = ["rs", "c", "cpp", "py"];
 /// Samples that each subscriber must have of each publisher.
@@ -23,7 +23,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(25);
 /// Builds the programs, those in C and C++ as a new CMake project outside the checkout, and lets all
 /// eight of them meet where nobody else is.
 pub fn run() -> Result<(), String> {
-    shell::run("cargo build --release --locked --package noctule --examples")?;
+    programs::build()?;
     python::install()?;
     c_library::install(&c_library::prefix())?;
     let (project, examples) = (project(), shell::root().join("examples"));
@@ -172,7 +172,7 @@ fn start(example: &str, language: &str, input: Stdio, output: Stdio) -> Result<C
     let (root, project) = (shell::root(), project());
     // C and C++ keep what they print until a buffer is full, unless they are told not to.
     let line = match language {
-        "rs" => format!("{}/target/release/examples/{example}", root.display()),
+        "rs" => format!("{}/target/debug/examples/{example}", root.display()),
         "py" => format!("{0}/.venv/bin/python -u {0}/examples/{example}.py", root.display()),
         _ => format!("stdbuf -oL {}/build/{example}_{language}", project.display()),
     };

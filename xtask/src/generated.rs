@@ -24,7 +24,7 @@ const IN_PLACE: [&str; 4] = ["plain_rust", "plain_c", "plain_cpp", "plain_python
 /// As their callers sign the answers to their requests.
 const SERVED: &str = "served_rust";
 /// Both examples whose build scripts generate: built together, so that what they are made of is compiled once.
-const BUILD_EXAMPLES: &str =
+pub const BUILD_EXAMPLES: &str =
     "cargo build --release --locked --package noctule-generated-example --package noctule-surgical-robot";
 /// Samples that each must have of each other.
 const SAMPLES: usize = 8;

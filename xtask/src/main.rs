@@ -1,5 +1,6 @@
 //! Every developer command: `cargo xtask …`. CI calls the same door.
 
+mod ahead;
 mod arm64;
 mod autopilot;
 mod bench;
@@ -16,6 +17,7 @@ mod generated;
 mod link_map;
 mod microcontroller;
 mod peers;
+mod programs;
 mod python;
 mod readers;
 mod readme;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{setup, shell};
+use crate::{programs, setup, shell};
 
 /// A Debian package and a file that tells whether it is there.
 const PACKAGES: [(&str, &str); 3] = [
@@ -271,10 +271,14 @@ pub fn soak(seconds: u32, unplugs: u32, is_release: bool) -> Result<(), String> 
     let heap =
         shell::output(&format!("arm-none-eabi-nm {program} | grep -cwE 'malloc|_malloc_r|_sbrk' || true"));
     require(heap.as_deref() == Some("0"), "the board in QEMU has no heap")?;
-    let (profile, folder) = if is_release { ("--release", "release") } else { ("", "debug") };
-    shell::run(&format!(
-        "cargo build --quiet {profile} -p noctule-cli -p noctule-lab-peers --bin noctule --example soak_boards"
-    ))?;
+    let folder = if is_release { "release" } else { "debug" };
+    if is_release {
+        shell::run(
+            "cargo build --quiet --release -p noctule-cli -p noctule-lab-peers --bin noctule --example soak_boards",
+        )?;
+    } else {
+        programs::build()?;
+    }
     let soak = format!("target/{folder}/examples/soak_boards target/{folder}/noctule {seconds} {unplugs}");
     let seed = std::process::id();
     let on_host = format!("{FOLDER}/board_line serial {{}} 921600 100 {board_seconds}");
@@ -354,8 +358,8 @@ fn board_in_qemu() -> Result<(), String> {
 /// The board through `noctule gateway`, both ways, with a proven bound of the age of a stamped sample.
 fn board_on_gateway() -> Result<(), String> {
     use std::io::BufRead;
-    shell::run("cargo build --quiet -p noctule-cli")?;
-    let noctule = "target/debug/noctule";
+    programs::build()?;
+    let noctule = programs::NOCTULE;
     let domain = 1000 + std::process::id() % 4000;
     let mut gateway = start(&format!("{noctule} gateway --udp 0 --domain {domain} --json --seconds 40"))?;
     let mut lines = std::io::BufReader::new(gateway.0.stdout.take().ok_or("no standard output")?);

@@ -37,18 +37,24 @@ pub fn build(names: &[String]) -> Result<(), String> {
 }
 
 /// Peers that are built in seconds, from Debian's packages or from nothing, and what the conformance test must be told
-/// of each. The Rust ones bring hundreds of crates.
-const SMOKE: [(&str, &str); 8] = [
+/// of each. The Rust ones bring hundreds of crates. One wait and one size are enough of peers that share a harness with another
+/// that shows all of them.
+const SMOKE: [(&str, &str); 12] = [
     ("cyclonedds", ""),
+    // Finds its partners once a second; the newest message wins unless the writer waits.
+    ("ecal", "--link shm --mode round_trip --payload 64 --option ack_timeout_ms=100"),
     ("enet", ""),
     ("example", ""),
     ("fastdds", ""),
     // A message of it has at least 1,000 bytes.
     ("formats_python", "--payload 4096"),
     ("lcm", "--allow-loss"),
+    ("mqtt", "--wait block --payload 64 --option qos=1"),
+    ("nng", "--wait block --payload 64"),
     // Live mode hands out at its latency: 120 ms unless told, each way.
     ("srt", "--option latency_ms=20"),
     ("udp_c", ""),
+    ("zeromq", "--wait block --payload 64"),
 ];
 
 /// Builds the quick peers and has the conformance test play every mode with each.

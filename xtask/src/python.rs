@@ -33,17 +33,19 @@ pub fn test() -> Result<(), String> {
     ))
 }
 
+/// The line that builds the wheel into this folder below the root.
+pub fn build_into(folder: &str) -> String {
+    format!(
+        "cd python && ../{VENV}/bin/maturin build --release --locked --quiet --interpreter ../{VENV}/bin/python --out ../{folder}"
+    )
+}
+
 /// Builds the wheel and installs it.
 pub fn install() -> Result<(), String> {
     setup()?;
-    let python = format!("../{VENV}/bin/python");
-    let folder = shell::root().join("python");
-    let run = |line: &str| shell::run_in(&folder, line);
-    run("rm -rf dist")?;
-    run(&format!(
-        "../{VENV}/bin/maturin build --release --locked --quiet --interpreter {python} --out dist"
-    ))?;
-    run(&format!(
-        "{python} -m pip --disable-pip-version-check install --quiet --no-deps --no-index --force-reinstall dist/*.whl"
+    shell::run("rm -rf python/dist")?;
+    shell::run(&build_into("python/dist"))?;
+    shell::run(&format!(
+        "{VENV}/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-index --force-reinstall python/dist/*.whl"
     ))
 }

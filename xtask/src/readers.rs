@@ -5,7 +5,7 @@
 
 mod foxglove;
 
-use crate::shell;
+use crate::{programs, shell};
 
 const VENV: &str = "target/readers/venv";
 const PACKAGES: &str = "mcap==1.6.0 mcap-ros2-support==0.6.0 hdrhistogram==0.10.8 \
@@ -22,9 +22,7 @@ pub fn run() -> Result<(), String> {
         shell::run(&format!("{pip} install --quiet {PACKAGES}"))?;
     }
     let report = "target/readers/report";
-    shell::run(&format!(
-        "cargo run --quiet -p noctule-lab-report --example synthetic_report -- {report} 2 2000"
-    ))?;
+    programs::run_example("synthetic_report", &format!("{report} 2 2000"))?;
     shell::run(&format!("{python} xtask/src/readers/check.py {report}"))?;
     recording(&python)?;
     killed(&python)?;
@@ -34,7 +32,6 @@ pub fn run() -> Result<(), String> {
 
 /// Kills recorders and has what they leave read.
 fn killed(python: &str) -> Result<(), String> {
-    shell::run("cargo build --quiet -p noctule-record --examples")?;
     let folder = "target/readers/killed";
     shell::run(&format!(
         "rm -rf {folder}; target/debug/examples/soak_kills target/debug/noctule 40 3 --keep {folder} && \
@@ -53,7 +50,6 @@ fn foreign(python: &str) -> Result<(), String> {
 
 /// Records two topics of a running system and has the file read.
 fn recording(python: &str) -> Result<(), String> {
-    shell::run("cargo build --quiet -p noctule-cli")?;
     let folder = "target/readers/recording";
     // Ends with the publishers: each waits for the recorder, sends its samples, and the recorder is interrupted then.
     let swarm = "--domain 4321 --interface 127.0.0.1";

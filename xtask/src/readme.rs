@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::evidence::{self, Tie};
-use crate::shell;
+use crate::{programs, shell};
 
 const TABLE_BEGIN: &str = "<!-- table of ";
 const TABLE_END: &str = "<!-- end of table -->";
@@ -60,8 +60,8 @@ fn code(program: &str) -> &str {
 
 /// Rewrites the table from the run that its first line names.
 pub fn rewrite() -> Result<(), String> {
-    shell::run("cargo build --quiet --package noctule-cli")?;
-    let text = with_table(&read()?, "target/debug/noctule")?;
+    programs::build()?;
+    let text = with_table(&read()?, programs::NOCTULE)?;
     fs::write(shell::root().join("README.md"), text).map_err(|e| format!("README.md: {e}"))
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::{
-    arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers, python,
-    readers, readme, setup, shell, tidy, zenoh,
+    ahead, arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers,
+    programs, python, readers, readme, setup, shell, tidy, zenoh,
 };
 
 /// The run that repeats a step which failed, since nobody stands beside it to do so.
@@ -16,32 +16,35 @@ const CHECK: &[Step] = &[
     ("format", || shell::run("cargo fmt --all --check")),
     ("clippy", || shell::run("cargo clippy --workspace --all-targets --quiet -- -D warnings")),
     ("default features", default_features),
+    ("documentation", || shell::run("RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet")),
     ("tidy", tidy::run),
     ("fast tests", || shell::run("cargo test --workspace --quiet")),
 ];
 
+/// Those that need nothing optimised come first, so that compiling ahead has their time.
 const TEST: &[Step] = &[
     ("setup", setup::run),
+    ("compile ahead", ahead::start),
     // A failure of one crate does not hide those of the others.
     ("tests", || shell::run("cargo test --workspace --no-fail-fast")),
     ("loom", loom),
-    ("c library", c_library::test),
-    ("microcontroller", microcontroller::test),
     ("arm64", arm64::test),
+    ("microcontroller", microcontroller::test),
+    ("browser", browser::run),
+    ("foreign readers", readers::run),
+    ("dds", dds::test),
+    ("c library", c_library::test),
     ("python", python::test),
     ("examples", examples::run),
     ("generated endpoints", generated::run),
     ("simulink", generated::simulink::run),
-    ("browser", browser::run),
-    ("foreign readers", readers::run),
-    ("release build", || shell::run("cargo build --release")),
+    ("release build", || shell::run(programs::BUILD_RELEASE)),
     ("240 topics", generated::robot::run),
     ("peers speak the protocol", conformance),
     ("peers in the lab", || {
         shell::run("target/release/noctule lab run scenarios/quick.toml --smoke --out target/smoke")
     }),
     ("foreign autopilot", autopilot::run),
-    ("dds", dds::test),
     ("zenoh", zenoh::test),
     ("README", readme::run),
     ("report of README", browser::of_readme),
@@ -196,17 +199,35 @@ fn sanitizer(name: &str) -> Result<(), String> {
     ))
 }
 
+/// How long a step took, and how many processors its commands had in the mean.
+struct Length {
+    step: &'static str,
+    seconds: f64,
+    processors: f64,
+}
+
+/// Processor time of all commands that have ended, from proc_pid_stat(5): cutime and cstime, in hundredths of a second.
+fn processor_seconds() -> f64 {
+    let line = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field, a name in brackets, may have spaces.
+    let fields = line.rsplit(')').next().unwrap_or_default();
+    fields.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>()
+        / 100.0
+}
+
 /// Runs a step and notes how long it took.
-fn run_step((step, work): &Step, times_s: &mut Vec<(f64, &'static str)>) -> Result<(), String> {
+fn run_step((step, work): &Step, lengths: &mut Vec<Length>) -> Result<(), String> {
     println!("── {step} ──");
     let start = std::time::Instant::now();
+    let processor_start_s = processor_seconds();
     let result = work();
     let seconds = start.elapsed().as_secs_f64();
+    let processors = (processor_seconds() - processor_start_s) / seconds.max(0.001);
     match &result {
         Ok(()) => println!("── {step}: ok in {seconds:.0} s"),
         Err(error) => println!("── {step}: FAILED: {}", error.lines().next().unwrap_or_default()),
     }
-    times_s.push((seconds, *step));
+    lengths.push(Length { step, seconds, processors });
     result
 }
 
@@ -214,9 +235,9 @@ fn run_step((step, work): &Step, times_s: &mut Vec<(f64, &'static str)>) -> Resu
 fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
     let mut failures: Vec<(&Step, String)> = Vec::new();
     let mut passed = 0;
-    let mut times_s = Vec::new();
+    let mut lengths = Vec::new();
     for step in lists.iter().copied().flatten() {
-        match run_step(step, &mut times_s) {
+        match run_step(step, &mut lengths) {
             Ok(()) => passed += 1,
             Err(error) => failures.push((step, error)),
         }
@@ -228,7 +249,7 @@ fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
             return true;
         }
         println!("── {} failed, and runs once more: {error}", step.0);
-        let is_unsteady = run_step(step, &mut times_s).is_ok();
+        let is_unsteady = run_step(step, &mut lengths).is_ok();
         if is_unsteady {
             unsteady.push(format!("{}: {error}", step.0));
         }
@@ -238,10 +259,13 @@ fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
     if !unsteady.is_empty() {
         println!("{name}: unsteady, passed the second time only:\n{}", unsteady.join("\n"));
     }
-    times_s.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let longest: Vec<String> =
-        times_s.iter().map(|(seconds, step)| format!("{step} {seconds:.0} s")).collect();
-    println!("{name}: by length: {}", longest.join(", "));
+    lengths.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let longest: Vec<String> = lengths
+        .iter()
+        .map(|Length { step, seconds, processors }| format!("{step} {seconds:.0} s × {processors:.1}"))
+        .collect();
+    let all_s: f64 = lengths.iter().map(|length| length.seconds).sum();
+    println!("{name}: {:.0} minutes, by length and processors: {}", all_s / 60.0, longest.join(", "));
     println!("{name}: {passed} passed, {} failed", failures.len());
     // Once more at the end, where a reader of a long log begins.
     let failures: Vec<String> = failures.iter().map(|(step, error)| format!("{}: {error}", step.0)).collect();

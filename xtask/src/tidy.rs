@@ -15,17 +15,18 @@ const COPIED_WHOLE: &[&str] = &["c/noctule_sync.c", "c/noctule_client.c"];
 
 /// Crate → crates of this workspace it may depend on. Cores see nothing but `timebase`.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("proto-kit", &[]),
     ("timebase", &[]),
     ("time-sync", &["timebase"]),
-    ("netsim", &["timebase"]),
-    ("formats", &[]),
+    ("netsim", &["proto-kit", "timebase"]),
+    ("formats", &["proto-kit"]),
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
     ("arm", &["timebase"]),
     // An application's core: with its air and its simulation.
     ("swarm", &["timebase", "netsim"]),
-    ("discovery", &["timebase"]),
-    ("prrt", &["timebase"]),
+    ("discovery", &["proto-kit", "timebase"]),
+    ("prrt", &["proto-kit", "timebase"]),
     ("framing", &[]),
     ("xrce", &["timebase"]),
     ("sys", &[]),
@@ -53,7 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // For discovery's words.
     ("dds", &["timebase", "time-sync", "discovery", "noctule", "bridge"]),
-    ("ros-zenoh", &["timebase", "time-sync", "discovery", "noctule", "bridge"]),
+    ("ros-zenoh", &["proto-kit", "timebase", "time-sync", "discovery", "noctule", "bridge"]),
     (
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],
@@ -72,7 +73,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For the air time of a broadcast, and the kernel's view of its clock.
     ("doctor", &["netsim", "sys"]),
     // The instrument links nothing that it measures; `doctor` is for the machine's fingerprint in `run.json`.
-    ("lab", &["timebase", "time-sync", "netsim", "sys", "local-clock", "peer", "link-emulator", "doctor"]),
+    (
+        "lab",
+        &[
+            "proto-kit",
+            "timebase",
+            "time-sync",
+            "netsim",
+            "sys",
+            "local-clock",
+            "peer",
+            "link-emulator",
+            "doctor",
+        ],
+    ),
     // What the lab measures without another program; `board` and `gateway` are the peers that are a board and its companion.
     (
         "lab-peers",
@@ -81,7 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // `record` for the one reader of MCAP.
     ("lab-report", &["lab", "record"]),
     ("clock-lab", &["timebase", "time-sync", "netsim", "sys", "local-clock", "lab", "lab-report"]),
-    ("record", &["timebase", "time-sync", "sys", "noctule"]),
+    ("record", &["proto-kit", "timebase", "time-sync", "sys", "noctule"]),
     // For MCAP's words, which are Foxglove's.
     ("foxglove", &["sys", "noctule", "record", "web"]),
     ("python", &["timebase", "time-sync", "noctule"]),

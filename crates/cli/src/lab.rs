@@ -23,8 +23,21 @@ use crate::progress::Progress;
 use crate::{lab_arm, lab_report};
 
 /// Foreign peers that the scenarios of this repository name.
-const FOREIGN: [&str; 9] =
-    ["aeron", "cyclonedds", "enet", "fastdds", "iceoryx2", "lcm", "quinn", "srt", "zenoh"];
+const FOREIGN: [&str; 13] = [
+    "aeron",
+    "cyclonedds",
+    "ecal",
+    "enet",
+    "fastdds",
+    "iceoryx2",
+    "lcm",
+    "mqtt",
+    "nng",
+    "quinn",
+    "srt",
+    "zenoh",
+    "zeromq",
+];
 
 const QUICK: &str = include_str!("../../../scenarios/quick.toml");
 

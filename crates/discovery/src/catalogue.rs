@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use noctule_proto_kit::mix;
+
 use crate::endpoint::{Endpoint, EndpointId};
-use crate::paced::mix;
+
 use crate::wire::{DATAGRAM_BYTES_MAX, PAGE_PREFIX_BYTES, PAGES_LIMIT, Page, endpoint_bytes};
 
 /// This node's endpoints.

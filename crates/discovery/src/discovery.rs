@@ -59,11 +59,11 @@ const ASK_AGAIN: Span = Span::from_ms(50);
 const PROBE_BEFORE: Span = Span::from_ms(1_600);
 /// A probe is repeated after this.
 const PROBE_AGAIN: Span = Span::from_ms(200);
-/// A hello that promises a longer life than this is believed no longer.
+/// A hello that promises a longer life than this counts as one of this.
 const LIFETIME_MAX: Span = Span::from_s(60);
-/// With more nodes than this, lifetimes are extended by [`LIFETIME_PART`].
+/// From twice as many nodes on, lifetimes are extended by [`LIFETIME_PART`].
 const FEW_NODES: usize = 8;
-/// For each doubling of the number of nodes beyond [`FEW_NODES`], a lifetime is longer by this part of itself.
+/// For each whole doubling of the number of nodes beyond [`FEW_NODES`], a lifetime is longer by this part of itself.
 const LIFETIME_PART: i64 = 12;
 /// A timer is put off when it has less than this left.
 const TIMER_SLACK: Span = Span::from_s(1);
@@ -144,7 +144,7 @@ impl Discovery {
             announced: 0,
             leaving: false,
             budget: Bucket::new(config.budget_bytes_per_s, config.budget_saved_bytes, now),
-            jitter: Jitter(path.seed()),
+            jitter: Jitter::new(path.seed()),
             path,
             events: VecDeque::new(),
             counters: Counters::default(),

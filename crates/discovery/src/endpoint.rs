@@ -120,7 +120,7 @@ pub struct Endpoint {
     /// Offered or requested.
     pub qos: Qos,
     /// Of a reader: another process of its host hands it the samples of other hosts
-    /// ([`receivers`](crate::receivers)). Of a writer: never.
+    /// (`crate::relay`). Of a writer: never.
     pub relayed: bool,
 }
 

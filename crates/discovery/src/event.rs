@@ -9,7 +9,7 @@ use crate::wire::NodeId;
 /// To whom a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To the multicast or broadcast group and to every address of [`Discovery::unicast_peers`].
+    /// To the multicast or broadcast group and to every address of [`Discovery::unicast_peers`](crate::Discovery::unicast_peers).
     Everyone,
     /// To this address.
     One(Locator),

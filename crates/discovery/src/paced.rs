@@ -1,5 +1,6 @@
 //! A token bucket, and random delays that are the same for the same seed.
 
+use noctule_proto_kit::SplitMix64;
 use noctule_timebase::{Instant, Span};
 
 use crate::types::Local;
@@ -51,25 +52,20 @@ impl Bucket {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): enough to spread answers, not for secrets.
+/// Random durations: enough to spread answers, not for secrets.
 #[derive(Clone, Debug)]
-pub(crate) struct Jitter(pub(crate) u64);
+pub(crate) struct Jitter(SplitMix64);
 
 impl Jitter {
+    /// The durations of this seed.
+    pub(crate) fn new(seed: u64) -> Jitter {
+        Jitter(SplitMix64::new(seed))
+    }
+
     /// A duration between zero and `most`.
     pub(crate) fn up_to(&mut self, most: Span) -> Span {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let scaled = u128::from(mix(self.0)) * most.ns().max(0) as u128;
-        Span::from_ns((scaled >> 64) as i64)
+        Span::from_ns(self.0.below(most.ns().max(0).cast_unsigned()).cast_signed())
     }
-}
-
-/// SplitMix64's finaliser: every input bit reaches every output bit.
-pub(crate) fn mix(value: u64) -> u64 {
-    let mut z = value;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]
@@ -102,7 +98,7 @@ mod tests {
 
     #[test]
     fn jitter_stays_within_its_span_and_varies() {
-        let mut jitter = Jitter(1);
+        let mut jitter = Jitter::new(1);
         let drawn: Vec<i64> = (0..100).map(|_| jitter.up_to(Span::from_ms(10)).ns()).collect();
         assert!(drawn.iter().all(|ns| (0..10_000_000).contains(ns)));
         assert!(drawn.iter().any(|ns| *ns > 5_000_000) && drawn.iter().any(|ns| *ns < 5_000_000));

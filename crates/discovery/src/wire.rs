@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use noctule_proto_kit::{Bytes, Truncated};
 use noctule_timebase::Span;
 
 use crate::endpoint::{Durability, Endpoint, EndpointId, EndpointKind, NAME_BYTES_MAX, Qos, Reliability};
@@ -178,6 +179,12 @@ pub enum Malformed {
     Value,
 }
 
+impl From<Truncated> for Malformed {
+    fn from(_: Truncated) -> Malformed {
+        Malformed::Length
+    }
+}
+
 impl Datagram {
     /// Appends the datagram's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -226,33 +233,33 @@ impl Datagram {
         if bytes.len() > DATAGRAM_BYTES_MAX {
             return Err(Malformed::Length);
         }
-        let mut cursor = Cursor { rest: bytes };
-        if cursor.take::<4>()? != MAGIC {
+        let mut bytes = Bytes::new(bytes);
+        if bytes.array::<4>()? != MAGIC {
             return Err(Malformed::Magic);
         }
-        let [version, kind, zero, zero_too] = cursor.take::<4>()?;
+        let [version, kind, zero, zero_too] = bytes.array::<4>()?;
         if version != VERSION {
             return Err(Malformed::Version);
         }
         if (zero, zero_too) != (0, 0) {
             return Err(Malformed::Value);
         }
-        let from = NodeId(cursor.take()?);
-        let domain = cursor.u32()?;
+        let from = NodeId(bytes.array()?);
+        let domain = bytes.u32()?;
         let body = match kind {
-            HELLO => Body::Hello(Hello::decode(&mut cursor)?),
-            PAGE => Body::Page(Page::decode(&mut cursor)?),
+            HELLO => Body::Hello(Hello::decode(&mut bytes)?),
+            PAGE => Body::Page(Page::decode(&mut bytes)?),
             QUERY => Body::Query {
-                to: NodeId(cursor.take()?),
-                since: cursor.u32()?,
-                except: PageSet(cursor.take()?),
+                to: NodeId(bytes.array()?),
+                since: bytes.u32()?,
+                except: PageSet(bytes.array()?),
             },
             BYE => Body::Bye,
-            PATH_CHALLENGE => Body::PathChallenge { to: NodeId(cursor.take()?), number: cursor.u64()? },
-            PATH_RESPONSE => Body::PathResponse { number: cursor.u64()?, hello: Hello::decode(&mut cursor)? },
+            PATH_CHALLENGE => Body::PathChallenge { to: NodeId(bytes.array()?), number: bytes.u64()? },
+            PATH_RESPONSE => Body::PathResponse { number: bytes.u64()?, hello: Hello::decode(&mut bytes)? },
             _ => return Err(Malformed::Value),
         };
-        if cursor.rest.is_empty() { Ok(Datagram { from, domain, body }) } else { Err(Malformed::Length) }
+        if bytes.is_empty() { Ok(Datagram { from, domain, body }) } else { Err(Malformed::Length) }
     }
 }
 
@@ -270,15 +277,15 @@ impl Hello {
         out.extend_from_slice(self.name.as_bytes());
     }
 
-    fn decode(cursor: &mut Cursor<'_>) -> Result<Hello, Malformed> {
-        let revision = cursor.u32()?;
-        let pages = cursor.u16()?;
-        let lifetime = Span::from_ms(i64::from(cursor.u16()?) * 100);
-        let port = cursor.u16()?;
-        let [flags, name_bytes] = cursor.take::<2>()?;
-        let host = cursor.u64()?;
-        let digest = cursor.u64()?;
-        let name = cursor.name(name_bytes.into())?;
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Hello, Malformed> {
+        let revision = bytes.u32()?;
+        let pages = bytes.u16()?;
+        let lifetime = Span::from_ms(i64::from(bytes.u16()?) * 100);
+        let port = bytes.u16()?;
+        let [flags, name_bytes] = bytes.array::<2>()?;
+        let host = bytes.u64()?;
+        let digest = bytes.u64()?;
+        let name = decode_name(bytes, name_bytes)?;
         let fits = usize::from(pages) <= PAGES_LIMIT && name.len() <= NODE_NAME_BYTES_MAX;
         if !fits || flags & !NEW_HERE != 0 || lifetime == Span::ZERO {
             return Err(Malformed::Value);
@@ -288,17 +295,17 @@ impl Hello {
 }
 
 impl Page {
-    fn decode(cursor: &mut Cursor<'_>) -> Result<Page, Malformed> {
-        let number = cursor.u16()?;
-        let count = cursor.u16()?;
-        let revision = cursor.u32()?;
+    fn decode(bytes: &mut Bytes<'_>) -> Result<Page, Malformed> {
+        let number = bytes.u16()?;
+        let count = bytes.u16()?;
+        let revision = bytes.u32()?;
         if usize::from(number) >= PAGES_LIMIT || revision == 0 {
             return Err(Malformed::Value);
         }
         // Grows with what is there, not by the announced count.
         let mut endpoints = Vec::new();
         for _ in 0..count {
-            endpoints.push(decode_endpoint(cursor)?);
+            endpoints.push(decode_endpoint(bytes)?);
         }
         Ok(Page { number, revision, endpoints })
     }
@@ -338,9 +345,9 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
     out.extend_from_slice(endpoint.type_name.as_bytes());
 }
 
-fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
-    let id = EndpointId(cursor.u32()?);
-    let [kind, reliability, durability, flags] = cursor.take::<4>()?;
+fn decode_endpoint(bytes: &mut Bytes<'_>) -> Result<Endpoint, Malformed> {
+    let id = EndpointId(bytes.u32()?);
+    let [kind, reliability, durability, flags] = bytes.array::<4>()?;
     let kind = match kind {
         0 => EndpointKind::Writer,
         1 => EndpointKind::Reader,
@@ -362,16 +369,16 @@ fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
     }
     let (flag, keep_all) = (flags & FLAG != 0, flags & KEEP_ALL != 0);
     let (multicast, relayed) = (flag && kind == EndpointKind::Writer, flag && kind == EndpointKind::Reader);
-    let formats = cursor.u32()?;
-    let payload_bytes_max = cursor.u32()?;
-    let type_hash = cursor.u64()?;
-    let deadline = cursor.span()?;
-    let lifespan = cursor.span()?;
-    let loss_ppm = cursor.u32()?;
-    let depth = u32::from(cursor.u16()?);
-    let [topic_bytes, type_bytes] = cursor.take::<2>()?;
-    let topic = cursor.name(topic_bytes.into())?;
-    let type_name = cursor.name(type_bytes.into())?;
+    let formats = bytes.u32()?;
+    let payload_bytes_max = bytes.u32()?;
+    let type_hash = bytes.u64()?;
+    let deadline = decode_span(bytes)?;
+    let lifespan = decode_span(bytes)?;
+    let loss_ppm = bytes.u32()?;
+    let depth = u32::from(bytes.u16()?);
+    let [topic_bytes, type_bytes] = bytes.array::<2>()?;
+    let topic = decode_name(bytes, topic_bytes)?;
+    let type_name = decode_name(bytes, type_bytes)?;
     let qos = Qos { reliability, durability, depth, keep_all, deadline, loss_ppm, lifespan, multicast };
     let endpoint =
         Endpoint { id, kind, topic, type_name, type_hash, formats, payload_bytes_max, qos, relayed };
@@ -381,47 +388,21 @@ fn decode_endpoint(cursor: &mut Cursor<'_>) -> Result<Endpoint, Malformed> {
     Ok(endpoint)
 }
 
-struct Cursor<'a> {
-    rest: &'a [u8],
+fn decode_span(bytes: &mut Bytes<'_>) -> Result<Option<Span>, Malformed> {
+    match bytes.i64()? {
+        NO_SPAN => Ok(None),
+        ns if ns >= 0 => Ok(Some(Span::from_ns(ns))),
+        _ => Err(Malformed::Value),
+    }
 }
 
-impl Cursor<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed::Length)?;
-        self.rest = rest;
-        Ok(*head)
+fn decode_name(bytes: &mut Bytes<'_>, length_bytes: u8) -> Result<String, Malformed> {
+    const { assert!(NAME_BYTES_MAX <= u8::MAX as usize, "one byte of length") };
+    let name = std::str::from_utf8(bytes.slice(length_bytes.into())?).map_err(|_| Malformed::Value)?;
+    if name.chars().any(char::is_control) {
+        return Err(Malformed::Value);
     }
-
-    fn u16(&mut self) -> Result<u16, Malformed> {
-        Ok(u16::from_le_bytes(self.take()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, Malformed> {
-        Ok(u32::from_le_bytes(self.take()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, Malformed> {
-        Ok(u64::from_le_bytes(self.take()?))
-    }
-
-    fn span(&mut self) -> Result<Option<Span>, Malformed> {
-        match i64::from_le_bytes(self.take()?) {
-            NO_SPAN => Ok(None),
-            ns if ns >= 0 => Ok(Some(Span::from_ns(ns))),
-            _ => Err(Malformed::Value),
-        }
-    }
-
-    fn name(&mut self, bytes: usize) -> Result<String, Malformed> {
-        debug_assert!(bytes <= NAME_BYTES_MAX, "one byte of length");
-        let (head, rest) = self.rest.split_at_checked(bytes).ok_or(Malformed::Length)?;
-        self.rest = rest;
-        let name = std::str::from_utf8(head).map_err(|_| Malformed::Value)?;
-        if name.chars().any(char::is_control) {
-            return Err(Malformed::Value);
-        }
-        Ok(name.to_owned())
-    }
+    Ok(name.to_owned())
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hosts::Hosts;
+use noctule_proto_kit::SplitMix64;
 use process::{Kind, Process, Tally};
 
 /// Topic, reliability, samples a second, bytes.
@@ -36,19 +37,6 @@ const READERS: [usize; 2] = [5, 3];
 /// May grow by so much after the first minute: fragmentation of the allocator, and tables that fill slowly.
 const GROWTH_KIB: u64 = 2_048;
 
-/// A generator without a library: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
-
 fn start_all(hosts: &Hosts, key: &Path) -> Vec<Process> {
     let writers = TOPICS.iter().map(|topic| (0, Kind::Writer(*topic)));
     let readers =
@@ -65,7 +53,13 @@ struct Events {
 }
 
 /// Draws what happens next, and does it. The first writer of each reliability, and two readers, live all the time.
-fn disturb(random: &mut Random, hosts: &Hosts, processes: &mut [Process], key: &Path, events: &mut Events) {
+fn disturb(
+    random: &mut SplitMix64,
+    hosts: &Hosts,
+    processes: &mut [Process],
+    key: &Path,
+    events: &mut Events,
+) {
     match random.below(3) {
         0 => {
             // 0.2 to 8 s: some are longer than a node's lifetime.
@@ -139,7 +133,7 @@ fn main() {
     let hosts = Hosts::new();
     let mut processes = start_all(&hosts, &key);
     let _strangers = hosts.start_strangers();
-    let (mut random, mut events) = (Random(seed), Events::default());
+    let (mut random, mut events) = (SplitMix64::new(seed), Events::default());
     let begin = Instant::now();
     let end = begin + Duration::from_secs_f64(minutes * 60.0);
     let mut before: Option<Vec<u64>> = None;

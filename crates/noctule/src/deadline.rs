@@ -26,6 +26,12 @@ pub(crate) fn span(duration: Duration) -> Span {
     Span::from_ns(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX - 1))
 }
 
+/// A share that a user gives, in millionths: at least one, at most all; what is not a number is the least.
+pub(crate) fn loss_ppm(share: f64) -> u32 {
+    // The cast saturates.
+    ((share * 1e6).round() as u32).clamp(1, 1_000_000)
+}
+
 /// How often DEADLINE was missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeadlineMissed {

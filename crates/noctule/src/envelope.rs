@@ -186,7 +186,7 @@ impl Envelope {
         if self.members.is_some() { OVERHEAD_BYTES } else { 0 }
     }
 
-    /// A number by which a node is to address its link to this one, until [`close_link`](Envelope::close_link). There are
+    /// A number by which a node is to address its link to this one, until `close_link`. There are
     /// more than nodes are remembered.
     pub fn open_link(&mut self, node: NodeId) -> u16 {
         self.links.open(node).unwrap_or(u16::MAX)

@@ -18,7 +18,7 @@ use noctule_sys::clock::now_ns;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
-use crate::deadline::{DeadlineMissed, span};
+use crate::deadline::{DeadlineMissed, loss_ppm, span};
 use crate::error::{NodeError, PublishError};
 use crate::node::{Node, Shared};
 use crate::sample::pack_widths;
@@ -157,12 +157,11 @@ impl PublisherBuilder {
     /// Share of samples that may miss the deadline if [`Reliability::DeadlineBound`]; the less, the more
     /// redundancy is spent. From one in a million to 1; default 0.0001.
     pub fn tolerable_loss(mut self, share: f64) -> Self {
-        // Saturates, and what is not a number becomes the least.
-        self.endpoint.qos.loss_ppm = ((share * 1e6).round() as u32).clamp(1, 1_000_000);
+        self.endpoint.qos.loss_ppm = loss_ppm(share);
         self
     }
 
-    /// LIFESPAN: older samples are not delivered.
+    /// LIFESPAN: older samples are not delivered; a subscriber may request less.
     pub fn lifespan(mut self, lifespan: Duration) -> Self {
         self.endpoint.qos.lifespan = Some(span(lifespan));
         self

@@ -9,7 +9,7 @@
 //!
 //! - Two reliable topics, named as ROS 2 names them on DDS: `rq/…Request` and `rr/…Reply`. A header in front of each
 //!   message says which request it is, which server is asked and how long the caller waits (`docs/spec/requests.md`).
-//! - The cores are sans-IO: [`outstanding`] at the client, [`remembered`] at the server. What drives them is the caller's thread: a client
+//! - The cores are sans-IO: `outstanding` at the client, `remembered` at the server. What drives them is the caller's thread: a client
 //!   sends again, and notices a deadline, while the program is in one of its calls.
 //! - Ages both ways: a request and a reply are samples, so each has its [`Age`](crate::Age) with a bound in the clock of who has it.
 

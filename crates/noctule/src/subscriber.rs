@@ -27,7 +27,7 @@ use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
 use crate::age_histogram::AgeHistogram;
-use crate::deadline::{DeadlineMissed, span};
+use crate::deadline::{DeadlineMissed, loss_ppm, span};
 use crate::error::{NodeError, ReceiveError, TakeError};
 use crate::node::{Node, Shared};
 use crate::notice::Notice;
@@ -184,9 +184,16 @@ impl SubscriberBuilder {
         self
     }
 
-    /// LIFESPAN: older samples are not taken.
+    /// LIFESPAN: older samples are not taken, nor those older than their publisher's lifespan.
     pub fn lifespan(mut self, lifespan: Duration) -> Self {
         self.endpoint.qos.lifespan = Some(span(lifespan));
+        self
+    }
+
+    /// Of [`DeadlineBound`](Reliability::DeadlineBound): the share of samples that may miss the deadline, 0.000001 to 1. A publisher
+    /// that tolerates more does not match. Default 0.0001.
+    pub fn tolerable_loss(mut self, share: f64) -> Self {
+        self.endpoint.qos.loss_ppm = loss_ppm(share);
         self
     }
 
@@ -362,7 +369,7 @@ impl Subscriber {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
                     let source = &self.sources.list[at];
-                    let Source { node, writer, route, format, relay, depth, .. } = *source;
+                    let Source { node, writer, route, format, relay, depth, lifespan, .. } = *source;
                     if source.is_awaited() {
                         self.shared.read_on(node, writer);
                     }
@@ -376,7 +383,7 @@ impl Subscriber {
                     }
                     self.recorder.counters.relayed += u64::from(relay.is_some());
                     let info = SampleInfo { format, ..info };
-                    if self.is_expired(&info) {
+                    if self.is_expired(&info, lifespan) {
                         self.recorder.counters.expired += 1;
                         continue;
                     }
@@ -424,9 +431,11 @@ impl Subscriber {
         ReceiveError::Format { topic: self.topic().to_owned(), publisher: info.publisher, cause }
     }
 
-    fn is_expired(&self, info: &SampleInfo) -> bool {
-        let age = || info.age().map(|age| age.span);
-        self.lifespan.is_some_and(|lifespan| age().is_some_and(|age| age > lifespan))
+    /// By the shorter of this subscriber's lifespan and its publisher's.
+    #[inline]
+    fn is_expired(&self, info: &SampleInfo, offered: Option<Span>) -> bool {
+        let lifespan = self.lifespan.into_iter().chain(offered).min();
+        lifespan.is_some_and(|lifespan| info.age().is_some_and(|age| age.span > lifespan))
     }
 
     #[cold]

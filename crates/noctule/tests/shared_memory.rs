@@ -246,3 +246,27 @@ fn a_subscriber_keeps_counts_and_ages_of_its_topic() {
     assert!(after.age_max >= Some(Span::from_ms(1000)) && after.age_p50.is_some(), "{after:?}");
     assert_eq!(subscriber.ages().len(), after.aged);
 }
+
+#[test]
+fn a_subscriber_takes_no_sample_older_than_the_lifespan_of_its_publisher() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("imu").keep_last(64).lifespan(Duration::from_secs(3)).open().unwrap();
+    let mut default = b.subscriber("imu").open().unwrap();
+    let mut shorter = b.subscriber("imu").lifespan(Duration::from_secs(1)).open().unwrap();
+    let mut longer = b.subscriber("imu").lifespan(Duration::from_secs(100)).open().unwrap();
+    for subscriber in [&mut default, &mut shorter, &mut longer] {
+        drop(until_received(&mut publisher, subscriber, b"sample"));
+        while subscriber.take().unwrap().is_some() {}
+    }
+    let all = [&mut default, &mut shorter, &mut longer];
+    let now = a.now();
+    for age_ms in [0, 2_000, 10_000] {
+        publisher.publish_at(b"sample", now - Span::from_ms(age_ms)).unwrap();
+    }
+    let taken = all.map(|subscriber| {
+        let before = subscriber.statistics().counters.expired;
+        let taken = std::iter::from_fn(|| subscriber.take().unwrap().map(drop)).count();
+        (taken, subscriber.statistics().counters.expired - before)
+    });
+    assert_eq!(taken, [(2, 1), (1, 2), (2, 1)]);
+}

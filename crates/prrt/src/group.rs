@@ -9,7 +9,7 @@
 //!
 //! - Samples are symbols of systematic blocks ([`erasure`](crate::erasure)): a parity symbol repairs a different loss at
 //!   every receiver. A block is as long as its first sample's deadline leaves time to ask for parity and get it.
-//! - Parity that somebody will almost certainly need is sent unasked ([`shortfall`]). For more, a receiver asks by how many symbols
+//! - Parity that somebody will almost certainly need is sent unasked (`shortfall`). For more, a receiver asks by how many symbols
 //!   it *has*, when the block should be there; so what is asked for twice is sent once, and the most that any receiver
 //!   lacks is sent without waiting for all of them.
 //! - Requests go to the sender alone, after a random part of the time that can be spared, and not at all if the parity comes first.

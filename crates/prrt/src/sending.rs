@@ -28,10 +28,10 @@ use crate::wire::{
 /// Why a sample was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// It would have more pieces than can be numbered: [`LinkConfig::sample_bytes_max`].
+    /// It would have more pieces than can be numbered: [`LinkConfig::sample_bytes_max`](crate::LinkConfig::sample_bytes_max).
     #[error("the sample is longer than can be numbered in pieces; split it up")]
     TooLong,
-    /// [`LinkConfig::queue_bytes_max`] is reached by samples that are being sent.
+    /// [`LinkConfig::queue_bytes_max`](crate::LinkConfig::queue_bytes_max) is reached by samples that are being sent.
     #[error(
         "the queue to this node is full of samples that are being sent; publish less, or raise queue_bytes_max"
     )]

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use noctule_proto_kit::{Bytes, Truncated};
+
 use crate::StreamId;
 use crate::stream::{Origin, Outgoing};
-use fields::{Cursor, PACKET_BYTES, TIME_BYTES, put_low, put_varint};
+use fields::{Fields, PACKET_BYTES, TIME_BYTES, put_low, put_varint};
 
 mod feedback;
 mod fields;
@@ -182,6 +184,12 @@ pub enum Malformed {
     Value,
 }
 
+impl From<Truncated> for Malformed {
+    fn from(_: Truncated) -> Malformed {
+        Malformed::Length
+    }
+}
+
 /// The number of a block of so many data symbols as it travels: without parity nobody asks for it.
 pub(crate) fn block_number(position: u64, symbols: u8) -> u32 {
     if symbols == 1 { 0 } else { (position % u64::from(BLOCKS)) as u32 }
@@ -267,7 +275,7 @@ impl<'a> Datagram<'a> {
         if let Head::Long(opening) = head {
             (reference.packet, reference.clock_ns) = (opening.next_packet, opening.clock_ns);
         }
-        let mut cursor = Cursor { rest };
+        let mut cursor = Bytes::new(rest);
         let (load, tags) = (content & LOAD, content & TAGS);
         let is_empty = content == 0 && matches!(head, Head::Short(_));
         let most_tags = match load {
@@ -283,7 +291,7 @@ impl<'a> Datagram<'a> {
             _ => Some(Feedback::decode(&mut cursor, &reference)?),
         };
         let load = match load {
-            0 if cursor.rest.is_empty() => None,
+            0 if cursor.is_empty() => None,
             0 => return Err(Malformed::Length),
             PARITY => Some(Load::Parity(Parity::decode(cursor, &reference)?)),
             PROBE => Some(Load::Probe(Probe::decode(cursor, &reference)?)),
@@ -314,7 +322,7 @@ fn put_time(out: &mut Vec<u8>, time_ns: i64, is_short: bool) {
 }
 
 /// A number that is not 2^64 − 1, so that one can follow.
-fn packet_near(cursor: &mut Cursor<'_>, reference: &Reference) -> Result<u64, Malformed> {
+fn packet_near(cursor: &mut Bytes<'_>, reference: &Reference) -> Result<u64, Malformed> {
     let packet = cursor.count_near::<PACKET_BYTES>(reference.packet)?;
     if packet == u64::MAX { Err(Malformed::Value) } else { Ok(packet) }
 }
@@ -381,17 +389,17 @@ impl<'a> Fragment<'a> {
         place: Place,
         symbol: &'a [u8],
     ) -> Result<Fragment<'a>, Malformed> {
-        let mut cursor = Cursor { rest: symbol };
+        let mut cursor = Bytes::new(symbol);
         let tags = cursor.u8()?;
         if tags & FULL_TIME == 0 || tags & !TAGS != 0 {
             return Err(Malformed::Value);
         }
         let tags = Tags::decode(&mut cursor, tags, &Reference::default())?;
-        tags.fragment(writer, Service::Bound(place), cursor.rest)
+        tags.fragment(writer, Service::Bound(place), cursor.rest())
     }
 
     /// Takes the rest of the datagram.
-    fn decode(mut cursor: Cursor<'a>, content: u8, reference: &Reference) -> Result<Fragment<'a>, Malformed> {
+    fn decode(mut cursor: Bytes<'a>, content: u8, reference: &Reference) -> Result<Fragment<'a>, Malformed> {
         let writer = StreamId(cursor.varint_of()?);
         let tags = Tags::decode(&mut cursor, content & TAGS, reference)?;
         let service = match content & LOAD {
@@ -411,7 +419,7 @@ impl<'a> Fragment<'a> {
                 Service::Bound(place)
             }
         };
-        tags.fragment(writer, service, cursor.rest)
+        tags.fragment(writer, service, cursor.rest())
     }
 
     /// Rises from one sample of a writer to the next: the position if reliable, else the sequence number.
@@ -439,7 +447,7 @@ struct Tags {
 }
 
 impl Tags {
-    fn decode(cursor: &mut Cursor<'_>, tags: u8, reference: &Reference) -> Result<Tags, Malformed> {
+    fn decode(cursor: &mut Bytes<'_>, tags: u8, reference: &Reference) -> Result<Tags, Malformed> {
         let sequence = cursor.varint()?;
         let source_time_ns = match tags & FULL_TIME {
             0 => cursor.time_near(reference.clock_ns)?,
@@ -497,10 +505,10 @@ impl Place {
         out.extend_from_slice(&[self.symbol, self.symbols, self.attempt]);
     }
 
-    fn decode(cursor: &mut Cursor<'_>, reference: &Reference) -> Result<Place, Malformed> {
+    fn decode(cursor: &mut Bytes<'_>, reference: &Reference) -> Result<Place, Malformed> {
         let packet = packet_near(cursor, reference)?;
         let block = cursor.low::<3>()? as u32;
-        let [symbol, symbols, attempt] = cursor.take()?;
+        let [symbol, symbols, attempt] = cursor.array()?;
         if symbol == u8::MAX || symbols > FIRST_PARITY {
             return Err(Malformed::Value);
         }
@@ -510,22 +518,22 @@ impl Place {
 
 impl<'a> Parity<'a> {
     /// Takes the rest of the datagram.
-    fn decode(mut cursor: Cursor<'a>, reference: &Reference) -> Result<Parity<'a>, Malformed> {
+    fn decode(mut cursor: Bytes<'a>, reference: &Reference) -> Result<Parity<'a>, Malformed> {
         let writer = StreamId(cursor.varint_of()?);
         let place = Place::decode(&mut cursor, reference)?;
         if place.symbol < FIRST_PARITY || place.symbols == 0 {
             return Err(Malformed::Value);
         }
-        Ok(Parity { writer, place, symbol: cursor.rest })
+        Ok(Parity { writer, place, symbol: cursor.rest() })
     }
 }
 
 impl Probe {
     /// Takes the rest of the datagram.
-    fn decode(mut cursor: Cursor<'_>, reference: &Reference) -> Result<Probe, Malformed> {
+    fn decode(mut cursor: Bytes<'_>, reference: &Reference) -> Result<Probe, Malformed> {
         let packet = packet_near(&mut cursor, reference)?;
-        let is_filled = cursor.rest.iter().all(|byte| *byte == 0);
-        if is_filled { Ok(Probe { packet, zeros: cursor.rest.len() }) } else { Err(Malformed::Value) }
+        let is_filled = cursor.rest().iter().all(|byte| *byte == 0);
+        if is_filled { Ok(Probe { packet, zeros: cursor.rest().len() }) } else { Err(Malformed::Value) }
     }
 }
 
@@ -544,7 +552,7 @@ impl Numbers {
         }
     }
 
-    fn decode(cursor: &mut Cursor<'_>, sequence: u64, reference: &Reference) -> Result<Numbers, Malformed> {
+    fn decode(cursor: &mut Bytes<'_>, sequence: u64, reference: &Reference) -> Result<Numbers, Malformed> {
         let packet = packet_near(cursor, reference)?;
         let halves = cursor.u8()?;
         let mut whole = |half: u8| match half {

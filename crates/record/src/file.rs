@@ -12,6 +12,8 @@ mod path;
 use std::borrow::Cow;
 use std::io::{self, Read};
 
+use noctule_proto_kit::{Bytes, Truncated};
+
 use crate::state::STATE_OPCODE;
 use crate::times::TIMES_OPCODE;
 
@@ -78,6 +80,12 @@ pub enum FileError {
     /// The system or a decompressor failed.
     #[error("the file is damaged or cannot be read: {0}")]
     Unreadable(String),
+}
+
+impl From<Truncated> for FileError {
+    fn from(_: Truncated) -> FileError {
+        FileError::Garbled
+    }
 }
 
 use FileError::{Cut, Garbled};
@@ -258,7 +266,7 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
     if (body.len() as u64) < length_bytes {
         return Err(Cut);
     }
-    let mut fields = Fields { rest: &body };
+    let mut fields = Bytes::new(&body);
     take(match kind {
         HEADER => Record::Header { profile: fields.name()? },
         TIMES_OPCODE => Record::Times(&body),
@@ -274,14 +282,14 @@ fn record(kind: u8, length_bytes: u64, reader: &mut impl Read, take: Take<'_>) -
             schema: fields.u16()?,
             topic: fields.name()?,
             encoding: fields.name()?,
-            metadata: fields.rest,
+            metadata: fields.rest(),
         },
         _ => Record::Message {
             channel: fields.u16()?,
-            sequence: u32::from_le_bytes(fields.take()?),
-            log_ns: u64::from_le_bytes(fields.take()?),
-            publish_ns: u64::from_le_bytes(fields.take()?),
-            payload: fields.rest,
+            sequence: fields.u32()?,
+            log_ns: fields.u64()?,
+            publish_ns: fields.u64()?,
+            payload: fields.rest(),
         },
     })
 }
@@ -298,35 +306,25 @@ fn record_length(length_bytes: u64) -> Result<(), FileError> {
 
 /// The pairs of a [channel's](Record::Channel) metadata; what is damaged ends them.
 pub fn pairs(metadata: &[u8]) -> impl Iterator<Item = (&str, &str)> {
-    let mut fields = Fields { rest: metadata };
-    let length_bytes = fields.take().map_or(0, u32::from_le_bytes) as usize;
-    let mut fields = Fields { rest: &fields.rest[..length_bytes.min(fields.rest.len())] };
+    let mut fields = Bytes::new(metadata);
+    let length_bytes = fields.u32().unwrap_or(0) as usize;
+    let mut fields = Bytes::new(&fields.rest()[..length_bytes.min(fields.rest().len())]);
     std::iter::from_fn(move || {
         let text = |bytes| std::str::from_utf8(bytes).ok();
         Some((text(fields.counted().ok()?)?, text(fields.counted().ok()?)?))
     })
 }
 
-struct Fields<'a> {
-    rest: &'a [u8],
+/// Texts and bytes with their length before them.
+trait Counted<'a> {
+    fn counted(&mut self) -> Result<&'a [u8], FileError>;
+    fn name(&mut self) -> Result<&'a str, FileError>;
 }
 
-impl<'a> Fields<'a> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], FileError> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Garbled)?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
-    fn u16(&mut self) -> Result<u16, FileError> {
-        Ok(u16::from_le_bytes(self.take()?))
-    }
-
+impl<'a> Counted<'a> for Bytes<'a> {
     fn counted(&mut self) -> Result<&'a [u8], FileError> {
-        let length_bytes = u32::from_le_bytes(self.take()?) as usize;
-        let (head, rest) = self.rest.split_at_checked(length_bytes).ok_or(Garbled)?;
-        self.rest = rest;
-        Ok(head)
+        let length_bytes = self.u32()? as usize;
+        Ok(self.slice(length_bytes)?)
     }
 
     fn name(&mut self) -> Result<&'a str, FileError> {

@@ -3,6 +3,7 @@
 //! ROS 2's: number, source time stamp, publisher; exactly 33 bytes, for `rmw_zenoh_cpp` ends its process at another length.
 //! Between two gateways of Noctule the publisher's own clock and what is proven of it go in one of our own, on keys of our own.
 
+use noctule_proto_kit::Bytes;
 use noctule_timebase::Span;
 
 /// Length of ROS 2's attachment.
@@ -43,20 +44,18 @@ impl RosAttachment {
     /// From its bytes, which may be anything: with the fields' names or without.
     pub fn decode(bytes: &[u8]) -> Option<RosAttachment> {
         let has_names = bytes.len() > ROS_BYTES;
-        let mut rest = bytes;
-        let name = |at: usize, rest: &mut &[u8]| -> Option<()> {
-            if has_names {
-                *rest = rest.strip_prefix(NAMES[at])?;
-            }
-            Some(())
+        let mut rest = Bytes::new(bytes);
+        let name = |at: usize, rest: &mut Bytes<'_>| -> Option<()> {
+            let is_next = !has_names || rest.slice(NAMES[at].len()) == Ok(NAMES[at]);
+            is_next.then_some(())
         };
         name(0, &mut rest)?;
-        let sequence = i64::from_le_bytes(take(&mut rest)?);
+        let sequence = rest.i64().ok()?;
         name(1, &mut rest)?;
-        let stamp_ns = i64::from_le_bytes(take(&mut rest)?);
+        let stamp_ns = rest.i64().ok()?;
         name(2, &mut rest)?;
-        let [length] = take::<1>(&mut rest)?;
-        let gid = take(&mut rest)?;
+        let length = rest.u8().ok()?;
+        let gid = rest.array().ok()?;
         (length == GID_LENGTH && rest.is_empty()).then_some(RosAttachment { sequence, stamp_ns, gid })
     }
 }
@@ -93,23 +92,16 @@ impl SiteAttachment {
 
     /// From its bytes, which may be anything.
     pub fn decode(bytes: &[u8]) -> Option<SiteAttachment> {
-        let mut rest = bytes;
-        let [version] = take::<1>(&mut rest)?;
-        let (sequence, source_ns) =
-            (i64::from_le_bytes(take(&mut rest)?), i64::from_le_bytes(take(&mut rest)?));
-        let [bound, sigma] = [u64::from_le_bytes(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?)];
-        let gid = take(&mut rest)?;
+        let mut rest = Bytes::new(bytes);
+        let version = rest.u8().ok()?;
+        let (sequence, source_ns) = (rest.i64().ok()?, rest.i64().ok()?);
+        let [bound, sigma] = [rest.u64().ok()?, rest.u64().ok()?];
+        let gid = rest.array().ok()?;
         // What does not fit into 292 years bounds nothing.
         let [bound, sigma] = [bound, sigma].map(|ns| i64::try_from(ns).ok().map(Span::from_ns));
         let whole = SiteAttachment { sequence, source_ns, bound, sigma, gid };
         (version == SITE_VERSION && rest.is_empty()).then_some(whole)
     }
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (taken, left) = rest.split_first_chunk::<N>()?;
-    *rest = left;
-    Some(*taken)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use noctule_proto_kit::SplitMix64;
 use proptest::prelude::*;
 
 /// A clock that shows `offset_ns` more than true time and runs `ppm` too fast.
@@ -54,22 +55,15 @@ fn run(near: Clock, far: Clock, mut delay_ms: impl FnMut(u64, bool) -> i64) -> (
     (samples, outside, clock.bound(Instant::from_ns(near.at(true_ns))))
 }
 
-/// A number from a seed: SplitMix64.
-fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[test]
 fn over_80_ms_of_routers_ages_stay_inside_their_bounds() {
     let near = Clock { offset_ns: 5_000_000_000, ppm: -60 };
     let far = Clock { offset_ns: -3_000_000_000_000, ppm: 80 };
     for salt in 0..4_u64 {
         // 40 ms each way and queues: up to 10 ms on the way there, up to 30 ms on the way back.
+        let bits = |seed| SplitMix64::new(seed).bits();
         let delay = |seed: u64, is_back: bool| {
-            let queued_ms = mix(seed + salt * 1_000_003) % 10 + u64::from(is_back) * (mix(seed) % 20);
+            let queued_ms = bits(seed + salt * 1_000_003) % 10 + u64::from(is_back) * (bits(seed) % 20);
             40 + queued_ms as i64
         };
         let (samples, outside, bound) = run(near, far, delay);

@@ -122,7 +122,7 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Runs to the end of the scenario, or until [`LINGER_S`] after the last drone has arrived.
+    /// Runs to the end of the scenario, or until `LINGER_S` after the last drone has arrived.
     pub fn run(mut self) -> Measures {
         while !self.is_over() {
             self.advance();
@@ -130,7 +130,7 @@ impl Simulation {
         self.measures()
     }
 
-    /// Whether the scenario's time is over, or [`LINGER_S`] have passed since the last living drone arrived.
+    /// Whether the scenario's time is over, or `LINGER_S` have passed since the last living drone arrived.
     pub fn is_over(&self) -> bool {
         if self.now_s() >= self.scenario.seconds {
             return true;

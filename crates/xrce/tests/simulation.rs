@@ -12,23 +12,11 @@ mod model_client;
 use std::collections::BTreeMap;
 
 use model_client::ModelClient;
+use noctule_proto_kit::SplitMix64;
 use noctule_timebase::{Instant, Span};
 use noctule_xrce::{
     Agent, AgentConfig, ClientAddress, Direction, EndpointId, Event, Local, References, Sample, Stamp,
 };
-
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
 
 /// What the network does to a message.
 #[derive(Clone, Copy)]
@@ -51,7 +39,7 @@ type Arrival = (Instant<Local>, u64);
 struct World {
     agent: Agent,
     client: ModelClient,
-    random: Random,
+    random: SplitMix64,
     weather: Weather,
     now: Instant<Local>,
     on_the_way: BTreeMap<Arrival, (To, Vec<u8>)>,
@@ -71,7 +59,7 @@ impl World {
         World {
             agent: Agent::new(AgentConfig::default(), References::default()),
             client: ModelClient::new(history, Instant::from_ns(0)),
-            random: Random(seed),
+            random: SplitMix64::new(seed),
             weather,
             now: Instant::from_ns(0),
             on_the_way: BTreeMap::new(),

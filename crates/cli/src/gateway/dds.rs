@@ -1,4 +1,4 @@
-//! `noctule gateway --dds`: the [bridge](super::bridge) is a program of its own, which is started and looked after.
+//! `noctule gateway --dds`: the bridge is a program of its own, which is started and looked after.
 
 use std::error::Error;
 use std::net::Ipv4Addr;

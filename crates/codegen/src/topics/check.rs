@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Language, Qos, System, Topic, services};
+use super::{Language, Qos, Reliability, System, Topic, services};
 use crate::diagnostic::{Fault, Faults, Place};
 use crate::layout::first_of_any_length;
 use crate::library::Library;
@@ -113,6 +113,9 @@ fn qos(topic: &Topic, faults: &mut Faults) {
     }
 }
 
+/// What the library offers and requests where `topics.toml` says nothing.
+const TOLERABLE_LOSS_PPM: u32 = 100;
+
 /// Why a request is more than what is offered, by the rules of DDS.
 fn mismatch(offered: &Qos, requested: &Qos) -> Option<String> {
     if requested.reliability > offered.reliability {
@@ -124,6 +127,15 @@ fn mismatch(offered: &Qos, requested: &Qos) -> Option<String> {
     }
     if requested.transient_local && !offered.transient_local {
         return Some("transient_local, and it is written volatile".to_owned());
+    }
+    let both_bound = [offered, requested].iter().all(|qos| qos.reliability == Reliability::DeadlineBound);
+    let loss_ppm = |qos: &Qos| qos.tolerable_loss_ppm.unwrap_or(TOLERABLE_LOSS_PPM);
+    if both_bound && loss_ppm(offered) > loss_ppm(requested) {
+        return Some(format!(
+            "at most {} of a million samples late, and it is written with {}",
+            loss_ppm(requested),
+            loss_ppm(offered)
+        ));
     }
     match (requested.deadline_ns, offered.deadline_ns) {
         (Some(requested), Some(offered)) if requested < offered => {

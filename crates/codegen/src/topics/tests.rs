@@ -157,6 +157,18 @@ fn a_slip_of_the_pen_has_one_fault_and_the_word_that_was_meant() {
 }
 
 #[test]
+fn readers_that_tolerate_less_loss_than_writers_are_refused() {
+    let topic = ENDS;
+    assert_faults([(
+        format!(
+            "[topics.\"/a\"]\ntype = \"p/Pose\"\nreliability = \"deadline_bound\"\ndeadline = \"50ms\"\ntolerable_loss_ppm = 1000\n\
+                 request = {{ tolerable_loss_ppm = 10 }}\n{topic}"
+        ),
+        ["readers of /a request at most 10 of a million samples late, and it is written with 1000", "offer"],
+    )]);
+}
+
+#[test]
 fn what_does_not_fit_together_is_refused() {
     let topic = ENDS;
     assert_faults([

@@ -15,7 +15,7 @@ use crate::wire::{Body, Hello, NodeId};
 
 impl Discovery {
     /// An interface or an address of this host has come or gone: says hello as at the start, so that both sides find each
-    /// other on the new network at once. A change within [`CHANGE_SPACING`] of the last is announced by the same hellos.
+    /// other on the new network at once. A change within `CHANGE_SPACING` of the last is announced by the same hellos.
     pub fn handle_network_change(&mut self, now: Instant<Local>) {
         if now - self.started >= CHANGE_SPACING {
             self.started = now;
@@ -111,7 +111,7 @@ impl Discovery {
 
     /// A hello of a node from where it is.
     fn refresh(&mut self, from: NodeId, hello: Hello, via: Via, now: Instant<Local>) {
-        let expires = now + self.believed(hello.lifetime);
+        let expires = now + self.extended_lifetime(hello.lifetime);
         let Some(neighbour) = self.neighbours.get_mut(&from) else { return };
         // One that overtook a later one says nothing new; but it is a sign of life.
         if hello.revision >= neighbour.hello.revision {
@@ -144,7 +144,7 @@ impl Discovery {
 
     /// How long a node counts as present. The more nodes, the likelier one of them misses several hellos of
     /// another in a row; with a constant lifetime the questions of each would grow with their number.
-    pub(super) fn believed(&self, lifetime: Span) -> Span {
+    pub(super) fn extended_lifetime(&self, lifetime: Span) -> Span {
         let doublings = (self.neighbours.len() / FEW_NODES).max(1).ilog2();
         let lifetime = lifetime.min(LIFETIME_MAX);
         lifetime + lifetime / LIFETIME_PART * i64::from(doublings)

@@ -1,5 +1,7 @@
 //! Seeded content of a given size.
 
+use noctule_proto_kit::SplitMix64;
+
 use super::{Battery, Gps, Header, Imu, Parameter, Point, UavState, Waypoint};
 use crate::{Format, encode};
 
@@ -10,7 +12,7 @@ impl UavState {
     /// A state whose CDR and plain encodings have about `encoded_bytes`: within a point's 16 bytes, but no less than about
     /// 700. The same seed gives the same content on every machine and in the Python peer.
     pub fn realistic(encoded_bytes: usize, seed: u64) -> Self {
-        let mut random = Random { state: seed };
+        let mut random = Random { bits: SplitMix64::new(seed) };
         let mut state = Self::without_points(&mut random);
         let mut fixed = Vec::new();
         // It has nothing that CDR could not express; if it had, the tests would say so.
@@ -77,23 +79,15 @@ impl UavState {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). Its numbers have 20 bits, so that all arithmetic below is exact in single
-/// precision too, and other languages come to the same content.
+/// Its numbers have 20 bits, so that all arithmetic below is exact in single precision too, and other languages come to the same content.
 struct Random {
-    state: u64,
+    bits: SplitMix64,
 }
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     /// 0 … 1.
     fn share(&mut self) -> f64 {
-        (self.next() >> 44) as f64 / (1 << 20) as f64
+        (self.bits.bits() >> 44) as f64 / (1 << 20) as f64
     }
 
     /// −`limit` … `limit`, a power of two or half of one.

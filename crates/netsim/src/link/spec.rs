@@ -42,7 +42,7 @@ pub struct ScriptStep {
 /// Everything a direction does to packets. The default does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Impairments {
-    /// Mean propagation delay, 0 to [`DELAY_MAX`]; with `replay` on top of the recorded one.
+    /// Mean propagation delay, 0 to [`DELAY_MAX`](super::DELAY_MAX); with `replay` on top of the recorded one.
     pub delay: Span,
     /// Spread of the delay, see [`Distribution`].
     pub jitter: Span,

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use noctule_discovery::{Endpoint, EndpointId, NodeId, can_be_handed_on};
 use noctule_formats::Format;
 use noctule_shm_ring::{Borrowed, ReadError, Reader, Sample as RingSample};
+use noctule_timebase::Span;
 
 use super::progress::Progress;
 use crate::sample::{Bytes, Route};
@@ -47,6 +48,8 @@ pub(crate) struct Source {
     resumes: bool,
     /// The publisher's history: more samples may not wait.
     pub(crate) depth: u32,
+    /// The publisher's: older samples are not delivered.
+    pub(crate) lifespan: Option<Span>,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
     /// Who fills the ring may wait for this reader.
@@ -185,6 +188,7 @@ impl Source {
             last: 0,
             resumes: false,
             depth: writer.qos.depth,
+            lifespan: writer.qos.lifespan,
             is_numbered: route == Route::Udp && can_be_handed_on(writer),
             progress: None,
             sleeps_on: 0,

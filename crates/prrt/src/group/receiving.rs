@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use noctule_proto_kit::SplitMix64;
 use noctule_timebase::{Instant, Span};
 
 use super::wire::{ASKS_MAX, Ask, Body, Datagram, Report, Symbol, SymbolKind, ahead};
@@ -80,7 +81,7 @@ pub struct GroupReceiver {
     /// The sender asked who hears it.
     is_hailed: bool,
     saved_bytes: usize,
-    random: u64,
+    random: SplitMix64,
     counters: ReceiverCounters,
 }
 
@@ -150,7 +151,7 @@ impl GroupReceiver {
             has_news: false,
             is_hailed: false,
             saved_bytes: 0,
-            random,
+            random: SplitMix64::new(random),
             counters: ReceiverCounters::default(),
         }
     }
@@ -229,7 +230,7 @@ impl GroupReceiver {
             // It may be lost, or its sender not be known yet: the first sample is answered at once all the same.
             self.report_at = None;
         } else {
-            let spread = 0.75 + self.unit() / 2.0;
+            let spread = 0.75 + self.random.uniform() / 2.0;
             self.report_at = Some(now + scaled(self.report_interval, spread));
             self.report_interval = (self.report_interval * 2).min(self.report_interval_max);
         }
@@ -401,7 +402,7 @@ impl GroupReceiver {
         let (guard, round_trip) = (self.guard(), self.round_trip);
         let is_deaf = self.unheard_requests >= UNHEARD_REQUESTS_MAX;
         for place in 0..self.blocks.len() {
-            let unit = self.unit();
+            let unit = self.random.uniform();
             let block = &mut self.blocks[place];
             match block.stage {
                 Stage::Arriving(at) if at <= now => {
@@ -452,15 +453,6 @@ impl GroupReceiver {
 
     fn guard(&self) -> Span {
         (self.jitter * 4).max(GUARD_LEAST)
-    }
-
-    /// A number from 0 to 1 (SplitMix64).
-    fn unit(&mut self) -> f64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

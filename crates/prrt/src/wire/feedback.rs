@@ -1,7 +1,9 @@
 //! Feedback: which numbered datagrams have arrived, in few bytes where few are missing.
 
+use noctule_proto_kit::Bytes;
+
 use super::Malformed;
-use super::fields::{Cursor, PACKET_BYTES, put_low, put_varint};
+use super::fields::{Fields, PACKET_BYTES, put_low, put_varint};
 use super::head::Reference;
 
 /// The longest feedback: everything is named bit by bit.
@@ -61,7 +63,7 @@ impl Feedback {
         }
     }
 
-    pub(super) fn decode(cursor: &mut Cursor<'_>, reference: &Reference) -> Result<Feedback, Malformed> {
+    pub(super) fn decode(cursor: &mut Bytes<'_>, reference: &Reference) -> Result<Feedback, Malformed> {
         let flags = cursor.u8()?;
         if flags & !(BY_BITS | REFUSES | FULL_TIME) != 0 {
             return Err(Malformed::Value);

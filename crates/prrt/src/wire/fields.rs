@@ -1,6 +1,8 @@
 //! Fields of a datagram: whole integers, integers as long as they need to be (LEB128), and the low bytes of integers of which the
 //! receiver knows about how large they are (RFC 9000, section 17.1).
 
+use noctule_proto_kit::Bytes;
+
 use super::Malformed;
 
 /// Bytes of a packet number, and of the counts that are cut like it.
@@ -30,60 +32,40 @@ fn distance<const N: usize>(low: u64, expected: u64) -> i64 {
     (low.wrapping_sub(expected) << unused).cast_signed() >> unused
 }
 
-/// What is left of a datagram.
-pub(super) struct Cursor<'a> {
-    pub(super) rest: &'a [u8],
+/// The fields that only the transport has.
+pub(super) trait Fields {
+    /// The low `N` bytes of an integer.
+    fn low<const N: usize>(&mut self) -> Result<u64, Malformed>;
+    /// The number nearest to `expected` with the low bytes that follow.
+    fn count_near<const N: usize>(&mut self, expected: u64) -> Result<u64, Malformed>;
+    /// The same for a time.
+    fn time_near(&mut self, expected_ns: i64) -> Result<i64, Malformed>;
+    /// An integer as long as it needs to be, in no more bytes than that.
+    fn varint(&mut self) -> Result<u64, Malformed>;
+    /// The same, of a shorter type.
+    fn varint_of<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed>;
 }
 
-impl Cursor<'_> {
-    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Malformed::Length)?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
-    pub(super) fn u8(&mut self) -> Result<u8, Malformed> {
-        self.take().map(|[byte]| byte)
-    }
-
-    pub(super) fn u16(&mut self) -> Result<u16, Malformed> {
-        Ok(u16::from_le_bytes(self.take()?))
-    }
-
-    pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
-        Ok(u32::from_le_bytes(self.take()?))
-    }
-
-    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
-        Ok(u64::from_le_bytes(self.take()?))
-    }
-
-    pub(super) fn i64(&mut self) -> Result<i64, Malformed> {
-        Ok(i64::from_le_bytes(self.take()?))
-    }
-
-    pub(super) fn low<const N: usize>(&mut self) -> Result<u64, Malformed> {
-        let low: [u8; N] = self.take()?;
+impl Fields for Bytes<'_> {
+    fn low<const N: usize>(&mut self) -> Result<u64, Malformed> {
+        let low: [u8; N] = self.array()?;
         let mut bytes = [0; 8];
         bytes[..N].copy_from_slice(&low);
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// The number nearest to `expected` with the low bytes that follow.
-    pub(super) fn count_near<const N: usize>(&mut self, expected: u64) -> Result<u64, Malformed> {
+    fn count_near<const N: usize>(&mut self, expected: u64) -> Result<u64, Malformed> {
         let low = self.low::<N>()?;
         expected.checked_add_signed(distance::<N>(low, expected)).ok_or(Malformed::Value)
     }
 
-    /// The same for a time.
-    pub(super) fn time_near(&mut self, expected_ns: i64) -> Result<i64, Malformed> {
+    fn time_near(&mut self, expected_ns: i64) -> Result<i64, Malformed> {
         let low = self.low::<TIME_BYTES>()?;
         let ahead = distance::<TIME_BYTES>(low, expected_ns.cast_unsigned());
         expected_ns.checked_add(ahead).ok_or(Malformed::Value)
     }
 
-    /// An integer as long as it needs to be, in no more bytes than that.
-    pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
+    fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0;
         for place in 0..VARINT_BYTES_MAX {
             let byte = self.u8()?;
@@ -100,8 +82,7 @@ impl Cursor<'_> {
         Err(Malformed::Value)
     }
 
-    /// The same, of a shorter type.
-    pub(super) fn varint_of<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
+    fn varint_of<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
         T::try_from(self.varint()?).map_err(|_| Malformed::Value)
     }
 }
@@ -119,11 +100,11 @@ mod tests {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
             prop_assert_eq!(bytes.len(), (64 - value.leading_zeros()).max(1).div_ceil(7) as usize);
-            prop_assert_eq!(Cursor { rest: &bytes }.varint(), Ok(value));
+            prop_assert_eq!(Bytes::new(&bytes).varint(), Ok(value));
             let last = bytes.len() - 1;
             bytes[last] |= 0x80;
             bytes.push(0);
-            prop_assert_eq!(Cursor { rest: &bytes }.varint(), Err(Malformed::Value));
+            prop_assert_eq!(Bytes::new(&bytes).varint(), Err(Malformed::Value));
         }
 
         #[test]
@@ -134,7 +115,7 @@ mod tests {
             let Some(number) = expected.checked_add_signed(ahead) else { return Ok(()) };
             let mut bytes = Vec::new();
             put_low::<PACKET_BYTES>(&mut bytes, number);
-            prop_assert_eq!(Cursor { rest: &bytes }.count_near::<PACKET_BYTES>(expected), Ok(number));
+            prop_assert_eq!(Bytes::new(&bytes).count_near::<PACKET_BYTES>(expected), Ok(number));
         }
 
         #[test]
@@ -142,15 +123,15 @@ mod tests {
             let Some(time_ns) = expected_ns.checked_add(ahead_ns) else { return Ok(()) };
             let mut bytes = Vec::new();
             put_low::<TIME_BYTES>(&mut bytes, time_ns.cast_unsigned());
-            prop_assert_eq!(Cursor { rest: &bytes }.time_near(expected_ns), Ok(time_ns));
+            prop_assert_eq!(Bytes::new(&bytes).time_near(expected_ns), Ok(time_ns));
         }
     }
 
     #[test]
     fn what_lies_outside_the_range_of_the_type_is_refused() {
-        assert_eq!(Cursor { rest: &[255; 3] }.count_near::<3>(0), Err(Malformed::Value));
-        assert_eq!(Cursor { rest: &[255; 9] }.varint(), Err(Malformed::Length));
-        assert_eq!(Cursor { rest: &[255; 10] }.varint(), Err(Malformed::Value));
-        assert_eq!(Cursor { rest: &[0x80, 0x80, 4] }.varint_of::<u16>(), Err(Malformed::Value));
+        assert_eq!(Bytes::new(&[255; 3]).count_near::<3>(0), Err(Malformed::Value));
+        assert_eq!(Bytes::new(&[255; 9]).varint(), Err(Malformed::Length));
+        assert_eq!(Bytes::new(&[255; 10]).varint(), Err(Malformed::Value));
+        assert_eq!(Bytes::new(&[0x80, 0x80, 4]).varint_of::<u16>(), Err(Malformed::Value));
     }
 }

@@ -1,7 +1,9 @@
 //! Flow control of a reliable stream, as of RFC 9000, sections 19.10 and 19.13. Not numbered: who misses it asks again.
 
+use noctule_proto_kit::Bytes;
+
 use super::Malformed;
-use super::fields::{Cursor, put_varint};
+use super::fields::{Fields, put_varint};
 use crate::stream::StreamId;
 
 /// "Of this writer I take samples of positions below the limit."
@@ -27,7 +29,7 @@ impl Limit {
         put(self.writer, self.position, out);
     }
 
-    pub(super) fn decode(cursor: Cursor<'_>) -> Result<Limit, Malformed> {
+    pub(super) fn decode(cursor: Bytes<'_>) -> Result<Limit, Malformed> {
         take(cursor).map(|(writer, position)| Limit { writer, position })
     }
 }
@@ -37,7 +39,7 @@ impl Blocked {
         put(self.writer, self.oldest, out);
     }
 
-    pub(super) fn decode(cursor: Cursor<'_>) -> Result<Blocked, Malformed> {
+    pub(super) fn decode(cursor: Bytes<'_>) -> Result<Blocked, Malformed> {
         match take(cursor)? {
             (_, u64::MAX) => Err(Malformed::Value),
             (writer, oldest) => Ok(Blocked { writer, oldest }),
@@ -51,7 +53,7 @@ fn put(writer: StreamId, position: u64, out: &mut Vec<u8>) {
 }
 
 /// Both, and no more than that.
-fn take(mut cursor: Cursor<'_>) -> Result<(StreamId, u64), Malformed> {
+fn take(mut cursor: Bytes<'_>) -> Result<(StreamId, u64), Malformed> {
     let both = (StreamId(cursor.varint_of()?), cursor.varint()?);
-    if cursor.rest.is_empty() { Ok(both) } else { Err(Malformed::Length) }
+    if cursor.is_empty() { Ok(both) } else { Err(Malformed::Length) }
 }

@@ -1,6 +1,7 @@
 //! How a datagram of a link begins: the long header until both sides know each other's numbers, the short one afterwards.
 
-use super::fields::Cursor;
+use noctule_proto_kit::Bytes;
+
 use super::{Malformed, put_low};
 
 /// Bytes of the long header.
@@ -83,15 +84,15 @@ impl Head {
     }
 
     pub(super) fn decode(datagram: &[u8]) -> Result<Decoded<'_>, Malformed> {
-        let mut cursor = Cursor { rest: datagram };
+        let mut cursor = Bytes::new(datagram);
         if is_short(datagram) {
             let content = cursor.u8()? & !SHORT;
-            return Ok((Head::Short(cursor.u16()?), content, cursor.rest));
+            return Ok((Head::Short(cursor.u16()?), content, cursor.rest()));
         }
-        if cursor.take::<4>()? != MAGIC {
+        if cursor.array::<4>()? != MAGIC {
             return Err(Malformed::Magic);
         }
-        let [version, content] = cursor.take()?;
+        let [version, content] = cursor.array()?;
         if version != VERSION {
             return Err(Malformed::Version);
         }
@@ -101,6 +102,6 @@ impl Head {
             return Err(Malformed::Value);
         }
         let opening = Opening { session, own_id, other_id, clock_ns, next_packet };
-        Ok((Head::Long(opening), content, cursor.rest))
+        Ok((Head::Long(opening), content, cursor.rest()))
     }
 }

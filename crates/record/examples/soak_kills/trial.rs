@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use noctule::{Node, NodeError, PublishError, Publisher};
+use noctule_proto_kit::SplitMix64;
 use noctule_record::file::FileError;
 use noctule_sys::clock::{now_ns, realtime_ns, sleep_until};
 
@@ -35,7 +36,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn draw(seed: u64, number: u64, scratch: &Path) -> Plan {
-        let drawn = mixed(seed.wrapping_mul(1_000_003).wrapping_add(number));
+        let drawn = SplitMix64::new(seed.wrapping_mul(1_000_003).wrapping_add(number)).bits();
         let options: &[&str] = match drawn >> 60 {
             0..=3 => &["--compression", "lz4"],
             4..=7 => &["--split-seconds", "0.5"],
@@ -50,14 +51,6 @@ impl Plan {
             large_bytes: LARGE_BYTES[(drawn >> 59 & 1) as usize],
         }
     }
-}
-
-/// splitmix64 (Steele, Lea, Flood 2014).
-fn mixed(state: u64) -> u64 {
-    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// What a trial has shown.

@@ -1,7 +1,7 @@
 //! Files of other recorders, read as the records of an MCAP file, so that whoever reads one reads all.
 //!
 //! - [`rosbag1`]: bags of ROS 1, version 2.0.
-//! - [`rosbag2`]: bags of ROS 2, as folders and in SQLite; they have a path and cannot be read from front to back.
+//! - `rosbag2`: bags of ROS 2, as folders and in SQLite; they have a path and cannot be read from front to back.
 //! - [`ulog`]: logs of PX4, with their values in CDR.
 //!
 //! The parsers of the first and the last are our own, small and limited: `rosbag` 0.6.3 maps the file into memory and has not changed since 2024; `px4-ulog` 0.6.1
