@@ -254,10 +254,10 @@ impl Remote {
         };
         let (granted, progress) = inbound.attach(topic, writer)?;
         let begin = (granted.pins, granted.position, topic.past(writer));
-        let source = source((node, writer), granted.into_memory(), begin)?.kept(progress);
+        let source = source((node, writer), granted.into_memory(), begin)?;
         // What it asked for itself it has; who asks for nothing has the publisher's depth.
         let has_asked = topic.history.depth().is_some();
-        let source = if has_asked { source.with_depth(inbound.depth) } else { source };
+        let source = if has_asked { source.with_depth(inbound.depth) } else { source }.kept(progress);
         if inbound.is_kept {
             inbound.grant(writer.id, &mut self.link);
         }

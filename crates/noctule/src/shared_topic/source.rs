@@ -46,7 +46,7 @@ pub(crate) struct Source {
     last: u64,
     /// What it has up to `last` is not wanted: taken from another, or older than the reader.
     resumes: bool,
-    /// The publisher's history: more samples may not wait.
+    /// The publisher's history: more samples may not wait. All if it keeps all.
     pub(crate) depth: u32,
     /// The publisher's: older samples are not delivered.
     pub(crate) lifespan: Option<Span>,
@@ -187,7 +187,8 @@ impl Source {
             is_next: false,
             last: 0,
             resumes: false,
-            depth: writer.qos.depth,
+            // Of who waits none is passed over: its next sample may come between the reading of one and the look whether it is old.
+            depth: if writer.qos.keep_all { u32::MAX } else { writer.qos.depth },
             lifespan: writer.qos.lifespan,
             is_numbered: route == Route::Udp && can_be_handed_on(writer),
             progress: None,
@@ -205,9 +206,10 @@ impl Source {
         Source { depth, ..self }
     }
 
-    /// The same, of which samples wait for this reader.
+    /// The same, of which samples wait for this reader, if it is to say how far it has read.
     pub(crate) fn kept(self, progress: Option<Progress>) -> Source {
-        Source { progress, ..self }
+        let depth = if progress.is_some() { u32::MAX } else { self.depth };
+        Source { progress, depth, ..self }
     }
 
     /// Whether who fills the ring is to hear how far this reader has read.
