@@ -67,7 +67,7 @@ PEER = """#!/bin/bash
 exec {program} lab node noctule > >(exec sed -u s/name=noctule/name={peer}/)
 """
 
-# The first node in a namespace of the lab's own starts them; they keep the namespace, so that its number is nobody else's while the folder is there.
+# The first node in a namespace of the lab's own starts them; they keep the namespace, so that its number is not reused while the folder is there.
 WATCH = """
 here={folder}/$(readlink /proc/self/ns/net | tr -dc 0-9)
 if [ "$(readlink /proc/self/ns/net)" != "$(readlink /proc/$PPID/ns/net)" ] && mkdir $here 2>/dev/null; then

@@ -208,7 +208,7 @@ const graphView = {
 // The end of a name tells it apart.
 const shortened = (name, most) => (name.length > most ? `…${name.slice(1 - most)}` : name);
 
-// From fresh to old, told apart with colour vision deficiencies: blue, green, yellow, orange.
+// From fresh to old, distinguishable with colour vision deficiencies: blue, green, yellow, orange.
 function ageColour(value) {
   if (!known(value)) return palette.muted;
   const steps = ['--c0', '--c2', '--c4', '--c1'];

@@ -110,7 +110,7 @@ function readPalette() {
     line: colour('--c0'), light: mixed('--c1', 70), band: mixed('--c0', 22), muted: colour('--muted'), ink: colour('--ink'), paper: colour('--paper'), grid: colour('--line'), mark: colour('--c4'),
     curves: ['--c0', '--c1', '--c2', '--c3', '--c4', '--c5'].map(colour),
     axes: ['--c1', '--c2', '--c0'].map(colour),
-    // From low to high: blue over green to yellow, told apart with colour vision deficiencies.
+    // From low to high: blue over green to yellow, distinguishable with colour vision deficiencies.
     // Lighter on a dark page.
     heights: Array.from({ length: 32 }, (_, index) => `hsl(${250 - index * 6.2} 75% ${(isDark() ? 66 : 38) + index * (isDark() ? 0.1 : 0.8)}%)`),
   };

@@ -56,7 +56,7 @@ fn tools() -> Result<(), String> {
     let library = || shell::output(&format!("rustc --print target-libdir --target {TARGET}"));
     let is_there = || library().is_some_and(|folder| fs::metadata(folder).is_ok());
     if !is_there() {
-        // Fails offline, which is told below.
+        // Fails offline, which is reported below.
         let _ = shell::run(&format!("rustup target add {TARGET}"));
     }
     if is_there() {

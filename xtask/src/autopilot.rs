@@ -1,4 +1,4 @@
-//! The gateway meets an autopilot of somebody else's making: `pymavlink`, which ground stations are built on.
+//! The gateway meets a foreign autopilot: `pymavlink`, which ground stations are built on.
 
 use crate::shell;
 

@@ -1,4 +1,4 @@
-//! The bridge to DDS against programs of somebody else's making. Its engine is C, so it stays out of the workspace's other
+//! The bridge to DDS against foreign programs. Its engine is C, so it stays out of the workspace's other
 //! steps: what they need is a Rust compiler.
 
 use crate::{peers, programs, setup, shell};

@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_millis(20);
 const TIME_LIMIT: Duration = Duration::from_secs(25);
 
 /// Builds the programs, those in C and C++ as a new CMake project outside the checkout, and lets all
-/// eight of them meet where nobody else is.
+/// eight of them meet in a network namespace of their own.
 pub fn run() -> Result<(), String> {
     programs::build()?;
     python::install()?;
@@ -151,7 +151,7 @@ impl Running {
         self.0.push(child);
         thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            // Ends when nobody listens any more.
+            // Ends when its reader has gone.
             lines.map(|line| said.send((language, line))).take_while(Result::is_ok).for_each(drop);
         });
         Ok(())
@@ -170,7 +170,7 @@ impl Drop for Running {
 
 fn start(example: &str, language: &str, input: Stdio, output: Stdio) -> Result<Child, String> {
     let (root, project) = (shell::root(), project());
-    // C and C++ keep what they print until a buffer is full, unless they are told not to.
+    // C and C++ keep what they print until a buffer is full, unless they are configured not to.
     let line = match language {
         "rs" => format!("{}/target/debug/examples/{example}", root.display()),
         "py" => format!("{0}/.venv/bin/python -u {0}/examples/{example}.py", root.display()),

@@ -31,7 +31,7 @@ const SAMPLES: usize = 8;
 /// To give up after; discovery takes a fraction of it.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Builds the programs by cargo, CMake and `python -m noctule.gen`, and lets them meet where nobody else is.
+/// Builds the programs by cargo, CMake and `python -m noctule.gen`, and lets them meet in a network namespace of their own.
 pub fn run() -> Result<(), String> {
     shell::run(BUILD_EXAMPLES)?;
     python::install()?;
@@ -205,7 +205,7 @@ impl Running {
         self.0.push((program, child));
         thread::spawn(move || {
             let lines = output.lines().map_while(Result::ok);
-            // Ends when nobody listens any more.
+            // Ends when its reader has gone.
             lines.map(|line| printed.send((program, line))).take_while(Result::is_ok).for_each(drop);
         });
         Ok(())
@@ -214,7 +214,7 @@ impl Running {
     /// Ends their input, whereupon they end by themselves, and without a fault.
     fn end(&mut self, lines: &Receiver<Line>) -> Result<(), String> {
         self.0.iter_mut().for_each(|(_, child)| drop(child.stdin.take()));
-        // So that none waits until somebody reads what it prints.
+        // So that none waits until its output is read.
         lines.iter().for_each(drop);
         for (program, child) in &mut self.0 {
             let status = child.wait().map_err(|e| format!("a program cannot be waited for: {e}"))?;

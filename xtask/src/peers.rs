@@ -36,7 +36,7 @@ pub fn build(names: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("not built: {}", failed.join(", "))) }
 }
 
-/// Peers that are built in seconds, from Debian's packages or from nothing, and what the conformance test must be told
+/// Peers that are built in seconds, from Debian's packages or from nothing, and the options that the conformance test needs
 /// of each. The Rust ones bring hundreds of crates. One wait and one size are enough of peers that share a harness with another
 /// that shows all of them.
 const SMOKE: [(&str, &str); 12] = [
@@ -51,7 +51,7 @@ const SMOKE: [(&str, &str); 12] = [
     ("lcm", "--allow-loss"),
     ("mqtt", "--wait block --payload 64 --option qos=1"),
     ("nng", "--wait block --payload 64"),
-    // Live mode hands out at its latency: 120 ms unless told, each way.
+    // Live mode hands out at its latency: 120 ms by default, each way.
     ("srt", "--option latency_ms=20"),
     ("udp_c", ""),
     ("zeromq", "--wait block --payload 64"),

@@ -33,6 +33,7 @@ const TEST: &[Step] = &[
     ("browser", browser::run),
     ("foreign readers", readers::run),
     ("dds", dds::test),
+    ("compile ahead, now with the priority of the steps", ahead::raise),
     ("c library", c_library::test),
     ("python", python::test),
     ("examples", examples::run),

@@ -184,7 +184,7 @@ impl Judge {
         let after = controller.state();
         let grew = |rule: Rule| after.rules.of(rule) > before.rules.of(rule);
         count(&mut self.total, &before.rules, &after.rules);
-        // One that is overtaken or of another operator is refused before anybody looks into it.
+        // One that is overtaken or of another operator is refused before its content is read.
         let is_passed_over = grew(Rule::OtherOperator) || after.outdated > before.outdated;
         if !sent.command.is_finite() && !is_passed_over {
             assert!(grew(Rule::CommandNotFinite), "seed {}: a NaN passed", self.seed);

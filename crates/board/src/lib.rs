@@ -157,7 +157,7 @@ struct Inbox {
     dropped: u64,
 }
 
-/// Memory that C points to as well. Not a box: to move a box is to say that nobody else does.
+/// Memory that C points to as well. Not a box: to move a box asserts that no other pointer to it exists.
 struct Shared<T: ?Sized>(NonNull<T>);
 
 impl<T: ?Sized> Shared<T> {
@@ -168,7 +168,7 @@ impl<T: ?Sized> Shared<T> {
 
 impl<T: ?Sized> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: it was a box, and nobody frees it but this.
+        // SAFETY: it was a box, and it is freed only here.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
@@ -353,7 +353,7 @@ impl Client {
         self.inbox().exchanges.pop_front()
     }
 
-    /// Samples and exchanges that gave way because nobody polled.
+    /// Samples and exchanges dropped because they were not polled.
     pub fn dropped(&self) -> u64 {
         // SAFETY: as in `inbox`, only read.
         unsafe { self.inbox.0.as_ref() }.dropped
@@ -390,7 +390,7 @@ fn flags(endpoint: &Endpoint) -> u8 {
 }
 
 extern "C" fn on_sample(context: *mut c_void, endpoint: u16, bytes: *const u8, length: u32, arrived_ns: i64) {
-    // SAFETY: the context is the inbox that `Client::new` named; nobody else uses it during a call of the
+    // SAFETY: the context is the inbox that `Client::new` named; nothing else uses it during a call of the
     // client, because every such call borrows the whole `Client`.
     let inbox = unsafe { &mut *context.cast::<Inbox>() };
     let bytes = match length {

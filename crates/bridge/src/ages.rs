@@ -22,7 +22,7 @@ const RESOLUTION: Span = Span::from_us(1);
 /// Who stamped what a route received last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stamping {
-    /// Nobody that could be believed: samples are as old as their arrival, or older.
+    /// No valid stamp: samples are as old as their arrival, or older.
     #[default]
     Arrival,
     /// The writer's clock, bound unknown.
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_never_set_is_not_believed() {
+    fn a_stamp_of_a_clock_that_was_never_set_is_invalid() {
         assert_eq!(age(Some(1_000), false), Span::ZERO);
         assert_eq!(age(Some(now().wall_ns + 11_000_000_000), true), Span::ZERO);
         assert_eq!(age(None, false), Span::ZERO);

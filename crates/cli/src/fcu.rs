@@ -27,7 +27,7 @@ use crate::stop::Stop;
 use crate::swarm::seconds;
 use crate::{Outcome, units};
 
-/// Domain of the bus for a loop of its own, so that it meets nobody else.
+/// Domain of the bus for a loop of its own, so that it meets no other node.
 const LOOP_DOMAIN: u32 = 4_321;
 /// The companion of a loop listens longer than its controller flies.
 const LOOP_TAIL: Duration = Duration::from_secs(1);

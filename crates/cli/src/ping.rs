@@ -137,7 +137,7 @@ struct Target {
     is_known: bool,
 }
 
-/// What one exchange told.
+/// What one exchange measured.
 #[derive(Clone, Copy)]
 struct Trip {
     round_trip: Span,

@@ -172,9 +172,9 @@ fn value_type(
     let started = Instant::now();
     while !stop.is_due() {
         let has_topic = node.endpoints().iter().any(|known| known.endpoint.topic == arguments.topic);
-        let patience = if has_topic { TYPE_AFTER_TOPIC } else { TOPIC_WITHIN };
+        let timeout = if has_topic { TYPE_AFTER_TOPIC } else { TOPIC_WITHIN };
         match types.of_topic(node, &arguments.topic) {
-            Ok(None) if started.elapsed() < patience => stop.wait_until(Instant::now() + LOOK),
+            Ok(None) if started.elapsed() < timeout => stop.wait_until(Instant::now() + LOOK),
             Ok(found) => return Ok(found),
             Err(cause) => return Err(PublishError::NoType(cause)),
         }

@@ -46,7 +46,7 @@ pub(crate) struct RecordArguments {
     /// Record nothing: say what this file holds, topic by topic, and whether it is whole
     #[arg(long, value_name = "FILE.mcap", conflicts_with = "out")]
     check: Option<PathBuf>,
-    /// Alarms: with --check, whether the file would have set one off (exit code 1); else each is told when it fires, and what --keep-seconds
+    /// Alarms: with --check, whether the file would have set one off (exit code 1); else each is printed when it fires, and what --keep-seconds
     /// has on the disk is kept
     #[arg(long, value_name = "FILE.toml")]
     alarms: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! The end of a command that runs until it is told: Ctrl-C, SIGTERM, or its time is over.
+//! The end of a command that runs until it is stopped: Ctrl-C, SIGTERM, or its time is over.
 
 use std::io;
 use std::os::unix::net::UnixStream;

@@ -130,7 +130,7 @@ fn draw(
     Ok(())
 }
 
-/// The estimator and what it was told.
+/// The estimator and how it was configured.
 fn settings(arguments: &ReplayArguments, kind: EstimatorKind) -> String {
     if kind != EstimatorKind::Bounded {
         return kind.to_string();

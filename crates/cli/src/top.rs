@@ -161,7 +161,7 @@ impl Top<'_> {
         })
     }
 
-    /// Topics that came, topics that went, and what is to be told.
+    /// Topics that came, topics that went, and notices.
     fn look(&mut self) -> Result<(), Box<dyn Error>> {
         let mut seen = BTreeMap::<String, Ends>::new();
         for known in self.node.endpoints() {

@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_of_a_sample_is_told_in_sentences_in_the_order_of_time() {
+    fn the_way_of_a_sample_is_described_in_sentences_in_the_order_of_time() {
         let mut story: Vec<(f64, String, Event)> = records(&file())
             .unwrap()
             .into_iter()

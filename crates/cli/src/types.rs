@@ -70,11 +70,11 @@ impl TypesArguments {
         let inside = Mutex::new((self.load()?.given, BTreeSet::new()));
         Ok(Arc::new(move |topic: &str, type_name: &str| {
             let mut inside = inside.lock().unwrap_or_else(PoisonError::into_inner);
-            let (given, told) = &mut *inside;
+            let (given, printed) = &mut *inside;
             match given.find(topic, type_name) {
                 Ok(found) => found,
                 Err(fault) => {
-                    if told.len() < KEPT_MAX && told.insert(type_name.to_owned()) {
+                    if printed.len() < KEPT_MAX && printed.insert(type_name.to_owned()) {
                         anstream::eprintln!("noctule: {fault}");
                     }
                     None

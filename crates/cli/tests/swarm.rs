@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Longer than anything here takes; a command that reaches it fails its test.
-const PATIENCE: &str = "60";
+const TIMEOUT: &str = "60";
 
 /// Of this test alone; those of the library's tests begin at 500.
 fn domain() -> String {
@@ -29,7 +29,7 @@ fn noctule(words: &[&str], domain: &str) -> Command {
     command
 }
 
-/// A process that runs until it is told to stop.
+/// A process that runs until it is stopped.
 struct Running(Option<Child>);
 
 impl Running {
@@ -73,7 +73,7 @@ fn echo_shows_what_pub_publishes_with_its_age_and_its_publisher() {
     let domain = domain();
     let camera = ["pub", "imu", "9.81 m/s²", "--rate", "50", "--name", "camera"];
     let publisher = Running::start(&camera, &domain);
-    let echoed = finish(&["echo", "imu", "--count", "5", "--seconds", PATIENCE, "--json"], &domain);
+    let echoed = finish(&["echo", "imu", "--count", "5", "--seconds", TIMEOUT, "--json"], &domain);
     assert_eq!(echoed.status.code(), Some(0), "{}", said(&echoed));
     let samples = objects(&echoed);
     assert_eq!(samples.len(), 5);
@@ -92,10 +92,10 @@ fn echo_shows_what_pub_publishes_with_its_age_and_its_publisher() {
 #[test]
 fn every_line_of_standard_input_is_a_sample_and_raw_gives_the_bytes_back() {
     let domain = domain();
-    let words = ["echo", "log", "--count", "3", "--seconds", PATIENCE, "--raw"];
+    let words = ["echo", "log", "--count", "3", "--seconds", TIMEOUT, "--raw"];
     let echo = noctule(&words, &domain).spawn().unwrap();
     let mut publisher =
-        noctule(&["pub", "log", "-", "--wait-for", "1", "--seconds", PATIENCE, "--json"], &domain)
+        noctule(&["pub", "log", "-", "--wait-for", "1", "--seconds", TIMEOUT, "--json"], &domain)
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
@@ -112,7 +112,7 @@ fn every_line_of_standard_input_is_a_sample_and_raw_gives_the_bytes_back() {
 fn bytes_that_are_no_text_are_dumped_and_long_samples_cut() {
     let domain = domain();
     let publisher = Running::start(&["pub", "scan", "--hex", "00 ff 41 42", "--rate", "50"], &domain);
-    let echo = ["echo", "scan", "--count", "1", "--seconds", PATIENCE, "--bytes", "3"];
+    let echo = ["echo", "scan", "--count", "1", "--seconds", TIMEOUT, "--bytes", "3"];
     let echoed = finish(&echo, &domain);
     let text = String::from_utf8(echoed.stdout).unwrap();
     assert!(text.contains("000000  00 ff 41  ") && text.contains("… 1 bytes more"), "{text}");
@@ -163,7 +163,7 @@ fn with_another_key_nothing_is_seen_and_the_reason_is_said_once() {
     let (right, wrong) = (key("right", "ab"), key("wrong", "cd"));
     let (right, wrong) = (right.to_str().unwrap(), wrong.to_str().unwrap());
     let publisher = Running::start(&["pub", "plan", "secret", "--rate", "20", "--key", right], &domain);
-    let insider = finish(&["echo", "plan", "--count", "1", "--seconds", PATIENCE, "--key", right], &domain);
+    let insider = finish(&["echo", "plan", "--count", "1", "--seconds", TIMEOUT, "--key", right], &domain);
     assert_eq!(insider.status.code(), Some(0), "{}", said(&insider));
     for (key, reason) in [(&["--key", wrong][..], "same swarm key"), (&[], "this node has none")] {
         let words = ["echo", "plan", "--seconds", "3"];
@@ -210,7 +210,7 @@ fn ping_tells_the_whole_trip_and_each_way() {
     let domain = domain();
     let camera = Running::start(&["pub", "image", "x", "--rate", "1", "--name", "camera"], &domain);
     let other = Running::start(&["pub", "imu", "x", "--rate", "1", "--name", "imu_driver"], &domain);
-    let words = ["ping", "camera", "--count", "30", "--interval", "0.01", "--json", "--seconds", PATIENCE];
+    let words = ["ping", "camera", "--count", "30", "--interval", "0.01", "--json", "--seconds", TIMEOUT];
     let pinged = finish(&words, &domain);
     assert_eq!(pinged.status.code(), Some(0), "{}", said(&pinged));
     let pinged: Value = serde_json::from_slice(&pinged.stdout).unwrap();

@@ -138,7 +138,7 @@ pub fn measure(
     Ok(runs)
 }
 
-/// Keeps a core busy until told otherwise.
+/// Keeps a core busy while `spinning`.
 fn spin(core: u32, spinning: &AtomicBool) {
     // Unpinned, the scheduler would do its best to keep the burners out of the way.
     let _ = scheduling::pin_to_core(core);

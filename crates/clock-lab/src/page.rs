@@ -17,7 +17,7 @@ use noctule_lab_report::{page, pictures};
 pub struct Heading<'a> {
     /// Name of the trace.
     pub trace: &'a str,
-    /// Name of the estimator and what it was told.
+    /// Name of the estimator and how it was configured.
     pub estimator: String,
     /// Figures with their names, as the terminal shows them.
     pub figures: Vec<(&'a str, String)>,

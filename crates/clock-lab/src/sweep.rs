@@ -12,7 +12,7 @@ use noctule_lab::trace::TraceRow;
 /// Seeds 1 to this one.
 pub const SEEDS: u64 = 10;
 
-/// What `bounded` may be told about a scenario: in G the clock is slewed at 1000 ppm, and the limit
+/// How `bounded` is configured for a scenario: in G the clock is slewed at 1000 ppm, and the limit
 /// on drift is the premise of the bound.
 fn config(scenario: &str) -> BoundedConfig {
     let max_drift_ppm = if scenario == "G" { 1_100 } else { BoundedConfig::default().max_drift_ppm };
@@ -68,7 +68,7 @@ pub fn soak(seeds: std::ops::Range<u64>) -> Vec<(u64, Accuracy)> {
 }
 
 /// One of the named scenarios in turn with the drift of the scenario drawn from the same seed, within
-/// the limit that `bounded` is told.
+/// the limit that `bounded` is configured with.
 fn named_with_any_drift(seed: u64) -> (Scenario, BoundedConfig) {
     let name = SCENARIOS[(seed % SCENARIOS.len() as u64) as usize];
     let premise = config(name);

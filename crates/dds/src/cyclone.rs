@@ -92,7 +92,7 @@ impl Entity {
 
 impl Drop for Entity {
     fn drop(&mut self) {
-        // SAFETY: a number; that it may be gone with its parent is an error code that nobody needs.
+        // SAFETY: a number; that it may be gone with its parent is an error code without a use.
         unsafe { c::dds_delete(self.0) };
     }
 }
@@ -118,7 +118,7 @@ impl QosObject {
             let depth = i32::try_from(qos.depth).unwrap_or(i32::MAX);
             let keep_last = c::dds_history_kind_DDS_HISTORY_KEEP_LAST;
             c::dds_qset_history(object, keep_last, depth);
-            // What late readers get; one sample unless it is told.
+            // What late readers get; one sample unless it is configured.
             let (delay_ns, unlimited) = (0, -1);
             c::dds_qset_durability_service(
                 object, delay_ns, keep_last, depth, unlimited, unlimited, unlimited,

@@ -101,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// A line of the output; that nobody reads it is no fault.
+/// A line of the output; a reader that has gone is no fault.
 fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{}", printable(line)).and_then(|()| io::stdout().flush());
 }

@@ -2,10 +2,10 @@
 //!
 //! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. What is
 //! received is asked for by the weakest of its writers, so that all of them match; and it is offered on the
-//! other side as it was asked for, so that no promise is made that nobody keeps. Only DDS is always offered RELIABLE: readers
+//! other side as it was asked for, so that nothing is offered that no endpoint provides. Only DDS is always offered RELIABLE: readers
 //! of ROS 2 ask for it by default, and a reliable writer suits both kinds.
 //!
-//! A topic with a writer is announced on the other side at once, and read only if somebody there can read it.
+//! A topic with a writer is announced on the other side at once, and read only if a reader there matches it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

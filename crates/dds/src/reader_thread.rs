@@ -79,7 +79,7 @@ fn run<I: Intake>(shared: &Shared, set: &ReaderSet, orders: &Orders<I>) {
                 },
                 Order::Stop(number, answer) => {
                     intakes.remove(&number);
-                    // Nobody may wait any more.
+                    // No thread may wait any more.
                     let _ = answer.try_send(());
                 }
                 Order::End => return,

@@ -64,7 +64,7 @@ impl RosGraph {
         let known = &mut self.known;
         loop {
             let taken = self.reader.take(|sample| {
-                // By who wrote it, and not by what it says: nobody speaks for others.
+                // By the writer's GUID, not by the content: no participant speaks for others.
                 let (Some(writer), Some((_, nodes))) =
                     (sample.participant, discovery_info::decode(sample.bytes))
                 else {

@@ -14,8 +14,8 @@ use crate::sibling_bridges::{ParticipantId, SiblingBridges};
 
 /// Notices that wait to be read.
 const NOTICES_MAX: usize = 1024;
-/// Different notices that are told once.
-const TOLD_MAX: usize = 8192;
+/// Different notices that are reported once.
+const REPORTED_MAX: usize = 8192;
 
 /// Why a topic cannot be exchanged.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub(crate) struct Inside {
     /// Participants of this host.
     pub(crate) here: HashSet<ParticipantId>,
     pub(crate) notices: VecDeque<String>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     /// Other participants in DDS.
     pub(crate) participants: usize,
     /// Another bridge does the work.
@@ -94,10 +94,10 @@ impl Shared {
 
     pub(crate) fn notice_once(&self, text: &str) {
         let mut inside = self.lock();
-        if inside.told.len() == TOLD_MAX {
-            inside.told.clear();
+        if inside.reported.len() == REPORTED_MAX {
+            inside.reported.clear();
         }
-        if inside.told.insert(text.to_owned()) && inside.notices.len() < NOTICES_MAX {
+        if inside.reported.insert(text.to_owned()) && inside.notices.len() < NOTICES_MAX {
             inside.notices.push_back(text.to_owned());
         }
     }

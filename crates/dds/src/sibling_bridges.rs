@@ -2,7 +2,7 @@
 //!
 //! The name of a bridge's node says which DDS participant it is: `dds gateway DOMAIN GUID`. A bridge on the bus whose
 //! participant is also seen in DDS joins the same two networks: a sibling. What it writes on either side came from
-//! the other, so nobody needs to carry it again; and one that works is enough.
+//! the other, so no bridge needs to carry it again; and one that works is enough.
 
 use noctule::NodeId;
 

@@ -127,7 +127,7 @@ impl Work {
                     Order::Stop(number, answer) => {
                         self.moving.retain(|topic| topic.number != number);
                         self.held.retain(|held| held.topic.number != number);
-                        // Nobody may wait any more.
+                        // No thread may wait any more.
                         let _ = answer.try_send(());
                     }
                     Order::End => return,

@@ -1,4 +1,4 @@
-//! Programs of somebody else's, with Debian's Cyclone DDS and Fast DDS, exchange samples with a node of the bus
+//! Foreign programs, with Debian's Cyclone DDS and Fast DDS, exchange samples with a node of the bus
 //! through `noctule-dds`. Everything stays on the loopback interface.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
@@ -24,9 +24,9 @@ mod ros_graph;
 mod services;
 
 /// Nothing takes so long unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const STRING: &str = "std_msgs/msg/String";
-/// What keeps Cyclone to the loopback interface; it is told by its environment, as its users do.
+/// What keeps Cyclone to the loopback interface; it is configured by its environment, as by its users.
 const LOOPBACK: &str = "<General><Interfaces><NetworkInterface address=\"127.0.0.1\"/></Interfaces>\
     <AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
     <MaxAutoParticipantIndex>40</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>";
@@ -104,13 +104,13 @@ impl Process {
     }
 
     fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line in time")
+        self.lines.recv_timeout(TIMEOUT).expect("a line in time")
     }
 
     /// Ends it by its input, and waits.
     fn end(mut self) -> bool {
         drop(self.input.take());
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while Instant::now() < end {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.success();
@@ -163,7 +163,7 @@ impl Place {
 
 /// The report in which this holds.
 fn report_until(bridge: &Process, what: &str, mut holds: impl FnMut(&Value) -> bool) -> Value {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while Instant::now() < end {
         let report: Value = serde_json::from_str(&bridge.line()).unwrap();
         if holds(&report) {
@@ -215,13 +215,13 @@ fn a_late_reader_on_the_bus_gets_what_a_foreign_program_wrote_before_with_its_ag
         let node = place.node();
         let mut subscriber = subscriber(&node, true);
         for expected in 0..5 {
-            let sample = subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample");
+            let sample = subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample");
             assert_eq!(text(&sample), format!("from DDS {expected}"), "{name}");
             let info = sample.info();
             assert_eq!(info.route, Route::SharedMemory);
             let age = info.age().unwrap();
             // It was written before the bridge was started, which waits for more than a second.
-            assert!(age.span.ns() > 1_000_000_000 && age.span.ns() < PATIENCE.as_nanos() as i64, "{age:?}");
+            assert!(age.span.ns() > 1_000_000_000 && age.span.ns() < TIMEOUT.as_nanos() as i64, "{age:?}");
             // Cyclone says which process it is, so that its clock is known to be ours; Fast DDS does not.
             assert_eq!(age.bound.is_some(), *name == "cyclone", "{name} {age:?}");
         }
@@ -278,16 +278,16 @@ fn what_is_published_live_arrives_in_order_each_once_both_ways() {
         let mut subscriber = subscriber(&node, false);
         let mut writer = place.program(program, "write", LIVE, &["1", "first"]);
         assert_eq!(writer.line(), "written");
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while subscriber.publishers() == 0 && Instant::now() < end {
             subscriber.wait(Some(Duration::from_millis(10)));
         }
         for number in 0..50 {
             writeln!(writer.input.as_mut().unwrap(), "live {number}").unwrap();
-            let mut came = text(&subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample"));
+            let mut came = text(&subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample"));
             // What was written first may have come before the reader on the bus did, or not.
             if number == 0 && came == "first 0" {
-                came = text(&subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample"));
+                came = text(&subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample"));
             }
             assert_eq!(came, format!("live {number}"), "{name}");
         }
@@ -315,7 +315,7 @@ fn of_two_bridges_one_stands_by_and_nothing_arrives_twice() {
         let mut subscriber = subscriber(&node, true);
         let writer = place.program(program, "write", KEPT, &["5", "once"]);
         for expected in 0..5 {
-            let sample = subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample");
+            let sample = subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample");
             assert_eq!(text(&sample), format!("once {expected}"));
         }
         assert!(subscriber.receive(Some(Duration::from_secs(1))).unwrap().is_none(), "more than was written");
@@ -327,7 +327,7 @@ fn of_two_bridges_one_stands_by_and_nothing_arrives_twice() {
 }
 
 #[test]
-fn types_that_differ_are_told_by_name() {
+fn types_that_differ_are_reported_by_name() {
     for (_, program) in foreign().iter().take(1) {
         let place = Place::new(7);
         let (node, bridge) = (place.node(), place.bridge(&[]));
@@ -345,14 +345,14 @@ fn types_that_differ_are_told_by_name() {
 }
 
 #[test]
-fn a_publisher_that_leaves_its_values_as_they_lie_is_told_what_to_choose() {
+fn the_notice_for_a_publisher_of_plain_values_names_what_to_choose() {
     let Some((_, program)) = foreign().iter().find(|(name, _)| *name == "cyclone") else { return };
     let place = Place::new(11);
     let (node, bridge) = (place.node(), place.bridge(&[]));
     let mut publisher = node.publisher("/chatter").typed::<UavState>().open().unwrap();
     let reader = place.program(program, "read", LIVE, &["1", UavState::TYPE_NAME]);
     assert_eq!(reader.line(), "matched");
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while publisher.publisher().readers() == 0 && Instant::now() < end {
         thread::park_timeout(Duration::from_millis(10));
     }
@@ -406,7 +406,7 @@ fn a_flood_costs_other_topics_nothing_and_memory_stays_bounded() {
         let mut subscriber = subscriber(&node, true);
         let writer = place.program(program, "write", KEPT, &["5", "beside"]);
         for expected in 0..5 {
-            let sample = subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample");
+            let sample = subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample");
             assert_eq!(text(&sample), format!("beside {expected}"));
         }
         // What it was too fast for is counted, and never more than it wrote.
@@ -433,17 +433,17 @@ fn a_sample_longer_than_the_topic_was_opened_for_opens_it_anew() {
         let (node, bridge) = (place.node(), place.bridge(&[]));
         let mut writer = place.program(program, "write", KEPT, &["1", "short"]);
         let mut subscriber = subscriber(&node, true);
-        assert_eq!(text(&subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample")), "short 0");
+        assert_eq!(text(&subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample")), "short 0");
         // In many fragments.
         let long = "long ".repeat(120_000);
         writeln!(writer.input.as_mut().unwrap(), "{long}").unwrap();
-        assert_eq!(text(&subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample")), long);
+        assert_eq!(text(&subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample")), long);
         assert!(writer.end() && bridge.end());
     }
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_told_with_the_way_out() {
+fn an_interface_that_is_not_there_is_refused_with_the_way_out() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_noctule-dds"));
     let ran = command.args(["111", "--interface", "203.0.113.7"]).output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
@@ -458,10 +458,10 @@ fn when_the_bridge_ends_both_sides_know() {
         let (node, bridge) = (place.node(), place.bridge(&[]));
         let writer = place.program(program, "write", KEPT, &["1", "text"]);
         let mut subscriber = subscriber(&node, true);
-        assert!(subscriber.receive(Some(PATIENCE)).unwrap().is_some());
+        assert!(subscriber.receive(Some(TIMEOUT)).unwrap().is_some());
         assert_eq!(subscriber.publishers(), 1);
         assert!(bridge.end(), "the bridge ends well");
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while subscriber.publishers() > 0 && Instant::now() < end {
             assert!(subscriber.receive(Some(Duration::from_millis(20))).unwrap().is_none());
         }
@@ -497,9 +497,9 @@ fn type_hashes_of_ros_are_carried_into_dds_and_a_different_one_is_named() {
         let other = format!("RIHS01_{}", "5".repeat(64));
         let reader = place.program(program, "types", LIVE, &["1", &format!("typehash={other};")]);
         assert_eq!(reader.line(), format!("typehash={STRING_RIHS01};"));
-        let told = report_until(&bridge, "the other type", |report| report["notice"].is_string());
-        let told = told["notice"].as_str().unwrap();
-        assert!(told.contains(&format!("{other} in DDS and {STRING_RIHS01} on the bus")), "{told}");
+        let report = report_until(&bridge, "the other type", |report| report["notice"].is_string());
+        let notice = report["notice"].as_str().unwrap();
+        assert!(notice.contains(&format!("{other} in DDS and {STRING_RIHS01} on the bus")), "{notice}");
         assert!(reader.end() && bridge.end());
     }
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 /// Nothing of a test takes longer, on a machine that builds beside it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// What a page is given for a condition, ms.
 const CONDITION_MS: u32 = 60_000;
 
@@ -105,7 +105,7 @@ impl Browser {
         std::thread::spawn(move || errors.lines().for_each(drop));
         let address = endpoint.strip_prefix("ws://")?.split('/').next()?;
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let (socket, _) = tungstenite::client(&endpoint, stream).unwrap();
         let connection = RefCell::new(Connection { socket, number: 0 });
         Some(Browser { child, _profile: profile, connection })

@@ -1,6 +1,6 @@
 //! At which rate a Wi-Fi interface's network sends to groups.
 //!
-//! Linux sends group frames at the lowest basic rate of the network unless told otherwise, and reports no rate of its
+//! Linux sends group frames at the lowest basic rate of the network by default, and reports no rate of its
 //! own for them. The basic rates stand in the beacon, which `iw dev IF scan dump` shows with an asterisk.
 
 use std::process::Command;

@@ -90,7 +90,7 @@ impl Line {
         match read {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(length) => Ok(Some(length)),
-            // Refused: nobody listens yet at the other end.
+            // Refused: no socket is bound yet at the other end.
             Err(why)
                 if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionRefused) =>
             {

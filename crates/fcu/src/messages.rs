@@ -7,7 +7,7 @@ use noctule_timebase::Instant;
 
 pub use generated::px4_msgs::msg::{SensorCombined, VehicleOdometry};
 
-// Types that the generator writes are public, and some of them nobody outside of this module needs.
+// Types that the generator writes are public, and some of them are not used outside of this module.
 #[allow(unreachable_pub)]
 #[rustfmt::skip]
 #[path = "../generated/rust/mod.rs"]

@@ -94,7 +94,7 @@ pub struct FusionLine {
     pub position_max_m: f64,
     /// Poses fused.
     pub fused: u64,
-    /// Poses too old, from the future, not believable, or without a known clock.
+    /// Poses too old, from the future, outside the filter's gate, or without a known clock.
     pub refused: u64,
     /// Times the filter had to start again.
     pub resets: u64,

@@ -11,7 +11,7 @@
 //! arrived; each is fused at *its own* time, between two inertial samples if need be. A predictor carries
 //! the result to the present ([`Estimator::state`]).
 //!
-//! A pose older than the horizon, from the future, or farther off than the filter can believe is refused
+//! A pose older than the horizon, from the future, or outside the filter's gate (an outlier) is refused
 //! and counted. Refused for [`EstimatorConfig::reset_after`] without pause, the filter was wrong, not the
 //! camera: it starts again at the pose.
 
@@ -69,7 +69,7 @@ pub struct EstimatorCounters {
     pub too_old: u64,
     /// Not fused: of a time after the present, by more than a tenth of the delay.
     pub from_the_future: u64,
-    /// Not fused: not believable.
+    /// Not fused: outside the filter's gate, an outlier.
     pub rejected: u64,
     /// Not fused: [`ODOMETRY_QUEUE_MAX`].
     pub refused_full: u64,

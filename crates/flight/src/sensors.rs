@@ -1,4 +1,4 @@
-//! What the vehicle is told about itself: inertial measurements at once, a camera's pose late.
+//! What the vehicle measures of itself: inertial measurements at once, a camera's pose late.
 //!
 //! Inertial errors follow the usual model: white noise given by its density, a bias that starts
 //! somewhere and walks (IEEE Std 952; Woodman, "An introduction to inertial navigation", 2007).
@@ -21,7 +21,7 @@ pub struct ImuSample {
     pub specific_force_m_s2: Vector,
 }
 
-/// A pose that somebody else saw: visual odometry.
+/// A pose from an external source: visual odometry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Odometry {
     /// When it was true, by the flight controller's clock.

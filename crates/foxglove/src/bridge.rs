@@ -1,4 +1,4 @@
-//! Joins viewers with a node: one reader for each topic that somebody has subscribed, whoever subscribes.
+//! Joins viewers with a node: one reader for each topic that a viewer has subscribed, however many do.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -264,7 +264,7 @@ impl Hub {
         })
     }
 
-    /// Begins to read topics that somebody wants, and ends those that nobody does.
+    /// Begins to read topics with a subscription, and ends those without.
     fn take_what_is_wanted(self: &Arc<Hub>, inside: &mut Inside) {
         let wanted: BTreeSet<u32> =
             inside.viewers.values().flat_map(|viewer| viewer.session.wanted()).collect();

@@ -97,7 +97,7 @@ fn two_viewers_get_every_sample_and_the_topic_is_read_once() {
         assert_eq!(
             numbers.readers(),
             usize::from(id == 12),
-            "nobody reads what nobody looks at, and one reads for all"
+            "a topic without a subscription has no reader, and one reader serves all"
         );
         let subscribe =
             json!({ "op": "subscribe", "subscriptions": [{ "id": id, "channelId": number["id"] }] });

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! A UART gives bytes, some of them wrong, some missing, some that nobody sent. Messages need a beginning
+//! A UART gives bytes, some of them wrong, some missing, some that were never sent. Messages need a beginning
 //! and an end, and a message that was damaged must be dropped without taking its neighbours along.
 //!
 //! # Approach
@@ -17,7 +17,7 @@
 //! Behind the 7E every byte 7E or 7D, the CRC's too, is sent as 7D and the byte with bit 5 flipped. So a 7E
 //! always begins a frame, and whatever went before it is over: noise costs the frames that it touches and
 //! no other. The CRC is CRC-16/ARC over the payload alone; addresses and length are not covered, which
-//! is why a length is believed no further than the next 7E.
+//! is why a length is trusted no further than the next 7E.
 //!
 //! [`encode`] writes one frame into the caller's buffer. A [`Decoder`] takes bytes as they come.
 #![forbid(unsafe_code)]

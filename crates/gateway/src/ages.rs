@@ -9,7 +9,7 @@
 //!   and the estimate as far from the observation as the two differ: a proven bound, as long as the status is
 //!   fresh.
 //! - Others whose messages begin with a `std_msgs/Header` stamp in the time of day by whatever they know:
-//!   believed, bound unknown.
+//!   accepted, bound unknown.
 //! - All others: a sample is as old as its arrival, bound unknown, for it was there before.
 
 use noctule::SourceTime;
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_believed_and_a_clock_that_was_never_set_is_not() {
+    fn the_stamp_of_a_header_is_valid_and_that_of_a_clock_that_was_never_set_is_not() {
         let mut client = ClientTime::new(Span::ZERO);
         let wall_ns = three_clocks().realtime_ns - 5_000_000;
         let mut body = ((wall_ns / 1_000_000_000) as u32).to_le_bytes().to_vec();

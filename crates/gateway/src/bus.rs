@@ -104,7 +104,7 @@ enum ServiceEnd {
 struct Inward {
     topic: String,
     /// The user knows that samples do not reach it.
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// A client's writer on the bus.
@@ -246,7 +246,7 @@ impl Bus {
                     None => self.reader.insert(BusReader::start(line)?),
                 };
                 reader.add(endpoint.id, subscriber);
-                self.inlets.insert(endpoint.id, Inward { topic: topic.to_owned(), is_told: false });
+                self.inlets.insert(endpoint.id, Inward { topic: topic.to_owned(), is_reported: false });
             }
         }
         Ok(())
@@ -281,7 +281,7 @@ impl Bus {
     pub(crate) fn first_undeliverable(&mut self, client: ClientKey, object: ObjectId) -> Option<String> {
         let is_it = |id: &EndpointId| id.client == client && id.object == object;
         let (_, inward) = self.inlets.iter_mut().find(|(id, _)| is_it(id))?;
-        (!std::mem::replace(&mut inward.is_told, true)).then(|| inward.topic.clone())
+        (!std::mem::replace(&mut inward.is_reported, true)).then(|| inward.topic.clone())
     }
 
     /// How samples of this endpoint say when they were measured.

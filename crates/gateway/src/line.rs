@@ -20,7 +20,7 @@ use crate::inlet::Inlet;
 
 /// Notices that wait to be fetched; more are dropped.
 pub const NOTICES_MAX: usize = 256;
-/// Different notices that are told once only.
+/// Different notices that are reported once only.
 const NOTICES_ONCE_MAX: usize = 1024;
 
 /// What carries messages to clients.
@@ -63,7 +63,7 @@ struct State {
     clients: BTreeMap<ClientKey, ClientState>,
     message: Vec<u8>,
     notices: VecDeque<String>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     samples_in: u64,
     samples_out: u64,
     too_large: u64,
@@ -144,7 +144,7 @@ impl Line {
             clients: BTreeMap::new(),
             message: Vec::new(),
             notices: VecDeque::new(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             samples_in: 0,
             samples_out: 0,
             too_large: 0,
@@ -316,7 +316,7 @@ impl Inlet for Line {
     /// Tells the user something that would be said again and again.
     fn notice_once(&self, text: String) {
         let mut state = self.lock();
-        if state.told.len() < NOTICES_ONCE_MAX && state.told.insert(text.clone()) {
+        if state.reported.len() < NOTICES_ONCE_MAX && state.reported.insert(text.clone()) {
             state.notice(&self.name, &text);
         }
     }

@@ -1,6 +1,6 @@
 //! Autopilots that speak MAVLink: PX4, ArduPilot.
 //!
-//! - [`frames`]: bytes → frames that can be believed.
+//! - [`frames`]: bytes → frames with a valid checksum.
 //! - [`endpoint`]: one side of the link: heartbeats, clocks, answers. Sans-IO.
 //! - [`bridge`]: an autopilot on the bus, with the topics that MAVROS has.
 //! - [`ros`]: MAVLink's messages as the ones ROS 2 knows, in its frames and units.

@@ -147,7 +147,7 @@ impl Work {
             }
             End::Server(server) => {
                 let id = request_of(identity, sample.is_little_endian);
-                // Its deadline is over, it was cancelled, or nobody asked.
+                // Its deadline is over, it was cancelled, or it was never requested.
                 if let Err(why) = server.reply_from(id, &bytes, source) {
                     self.unanswered(1, &why.to_string());
                 }
@@ -197,7 +197,7 @@ impl Work {
         Arc::clone(&self.line).deliver(self.endpoint, Sample { body, is_little_endian });
     }
 
-    /// Requests without a reply, or replies that nobody gets: XRCE has no way to say it to the client.
+    /// Requests without a reply, or replies without a request: XRCE has no way to say it to the client.
     fn unanswered(&self, messages: u64, why: &str) {
         self.line.count_unanswered(messages);
         let (service, what) = match &self.end {

@@ -163,7 +163,7 @@ impl TcpDriver {
     }
 
     fn accept(&mut self, stream: TcpStream, port: &SharedTcpPort) {
-        // However this process ends, the client is told by a reset: what it sends next fails, instead of going nowhere, and it connects
+        // However this process ends, the client notices it by a reset: what it sends next fails, instead of going nowhere, and it connects
         // again at once.
         let has_reset = sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).is_ok();
         let is_usable = has_reset && stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();

@@ -18,7 +18,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 const CONVERSATION: &str = include_str!("../../../vectors/xrce/publish.txt");
 /// Nothing takes so long unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A way to an agent.
 trait Wire {
@@ -32,7 +32,7 @@ impl Udp {
     fn to(port: u16) -> Udp {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(("127.0.0.1", port)).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Udp(socket)
     }
 }
@@ -106,7 +106,7 @@ impl Wire for Tcp {
 /// The board's end of a pseudo-terminal.
 struct Pty {
     board: OwnedFd,
-    /// Without anybody at the other end there is nothing to read from this one.
+    /// Without a process at the other end there is nothing to read from this one.
     _other: OwnedFd,
     decoder: Decoder,
     received: Vec<u8>,
@@ -151,7 +151,7 @@ impl Wire for Pty {
             if let Some(message) = found {
                 return message;
             }
-            let timeout = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+            let timeout = Timespec { tv_sec: TIMEOUT.as_secs() as i64, tv_nsec: 0 };
             let count = poll(&mut [PollFd::new(&self.board, PollFlags::IN)], Some(&timeout)).unwrap();
             assert!(count > 0, "the gateway is silent");
             let mut buffer = [0; 512];
@@ -190,15 +190,15 @@ fn begin(wire: &mut dyn Wire, subscriber: &mut Subscriber) {
 }
 
 fn wait_until(subscriber: &mut Subscriber, is_it: impl Fn(usize) -> bool) {
-    let patience = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + TIMEOUT;
     while !is_it(subscriber.publishers()) {
         subscriber.wait(Some(Duration::from_millis(20)));
-        assert!(std::time::Instant::now() < patience, "{} publishers", subscriber.publishers());
+        assert!(std::time::Instant::now() < end, "{} publishers", subscriber.publishers());
     }
 }
 
 fn received(subscriber: &mut Subscriber) -> Vec<u8> {
-    subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample").to_vec()
+    subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample").to_vec()
 }
 
 /// A node in a domain of its own, so that tests do not hear each other.
@@ -228,7 +228,7 @@ fn a_client_is_on_the_bus_over_tcp() {
     let node = node(4102);
     let gateway = Gateway::builder().tcp(0).attach(&node).unwrap();
     let stream = TcpStream::connect(("127.0.0.1", gateway.ports()[0].1)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     speaks_over(&mut Tcp(stream), &node);
 }
 
@@ -254,7 +254,7 @@ fn a_board_that_is_unplugged_goes_on_where_it_was_when_it_is_plugged_in_again() 
     for (round, is_soon_back) in [(0u8, true), (1, false), (2, true)] {
         drop(wire);
         if !is_soon_back {
-            // Its writer leaves the bus, for nobody knows whether the board is ever seen again.
+            // Its writer leaves the bus, for the board may never be seen again.
             wait_until(&mut subscriber, |publishers| publishers == 0);
         }
         wire = Pty::plugged_at(&link);
@@ -302,10 +302,10 @@ fn clients_of_ipv6_are_on_the_bus() {
     let port = |kind: &str| gateway.ports().iter().find(|(of, _)| *of == kind).unwrap().1;
     let socket = UdpSocket::bind("[::1]:0").unwrap();
     socket.connect(("::1", port("udp"))).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     speaks_over(&mut Udp(socket), &node);
     let stream = TcpStream::connect(("::1", port("tcp"))).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     speaks_over(&mut Tcp(stream), &node);
 }
 
@@ -323,7 +323,7 @@ fn a_tcp_client_knows_at_once_that_the_gateway_went_and_is_served_by_the_next() 
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         }
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         before = Some(stream.try_clone().unwrap());
         speaks_over(&mut Tcp(stream), &node);
     }
@@ -334,7 +334,7 @@ fn who_asks_one_host_for_agents_is_answered() {
     let node = node(4109);
     let _gateway = Gateway::builder().udp(0).attach(&node).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     socket.send_to(&bytes("80 00 00 00 02 01 08 00 00 0B FF FD 02 00 00 00"), "127.0.0.1:7400").unwrap();
     let mut answer = [0; 128];
     let length = socket.recv(&mut answer).expect("an answer");
@@ -351,7 +351,7 @@ fn a_sample_that_no_message_of_the_client_holds_is_named_with_topic_and_size() {
     let conversation = include_str!("../../../vectors/xrce/subscribe.txt");
     let messages = conversation.lines().filter_map(|line| line.strip_prefix("> "));
     messages.take(8).for_each(|message| wire.send(&bytes(message)));
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + TIMEOUT;
     let reader = loop {
         if let Some(known) = node.endpoints().into_iter().next() {
             break known.endpoint;
@@ -362,7 +362,7 @@ fn a_sample_that_no_message_of_the_client_holds_is_named_with_topic_and_size() {
     let publisher = node.publisher(&reader.topic).type_name(&reader.type_name, 0);
     let publisher = publisher.format(noctule::Format::Cdr).reliability(noctule::Reliability::Reliable);
     let mut publisher = publisher.open().unwrap();
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + TIMEOUT;
     let mut sample = vec![0; 12_000];
     sample[1] = 1;
     let notice = loop {

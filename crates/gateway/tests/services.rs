@@ -10,7 +10,7 @@ use noctule::request::{RawClient, RawServer, ServiceTypes, TypeRef};
 use noctule_gateway::Gateway;
 
 /// Nothing takes so long unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// DATA to a client.
 const DATA: u8 = 9;
 /// `SampleIdentity`.
@@ -28,7 +28,7 @@ impl Board {
     fn new(port: u16, key: u8) -> Board {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(("127.0.0.1", port)).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut hello = bytes("80 00 00 00 00 01 10 00 58 52 43 45 01 00 01 0F AA AA BB BB 81 00 FC 01");
         hello[16] = key;
         socket.send(&hello).unwrap();
@@ -57,7 +57,7 @@ impl Board {
 
     /// What the next sample to the client carries, behind the number of its READ_DATA and its object.
     fn hears(&mut self) -> Vec<u8> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let mut buffer = [0; 1024];
         while Instant::now() < end {
             let length = self.socket.recv(&mut buffer).expect("a message of the agent");
@@ -104,14 +104,14 @@ fn node(domain: u32) -> Arc<Node> {
 }
 
 fn client(node: &Node) -> RawClient {
-    let mut client = node.raw_client("s", types()).deadline(PATIENCE).open().unwrap();
-    assert!(client.wait_for_server(PATIENCE).unwrap(), "no server");
+    let mut client = node.raw_client("s", types()).deadline(TIMEOUT).open().unwrap();
+    assert!(client.wait_for_server(TIMEOUT).unwrap(), "no server");
     client
 }
 
 /// Answers the next request with its bytes reversed.
 fn serve(server: &mut RawServer) {
-    let request = server.receive(Some(PATIENCE)).unwrap().expect("a request");
+    let request = server.receive(Some(TIMEOUT)).unwrap().expect("a request");
     let mut reply = LITTLE.to_vec();
     reply.extend(request.bytes()[LITTLE.len()..].iter().rev());
     assert_eq!(request.bytes()[..LITTLE.len()], LITTLE);
@@ -132,9 +132,9 @@ fn a_client_of_the_bus_is_answered_by_a_board() {
         expected.reverse();
         assert_eq!(client.wait_for(call).unwrap().bytes(), [LITTLE, expected].concat());
     }
-    // A reply that nobody waits for is counted, and said once.
+    // A reply without a pending request is counted, and reported once.
     board.replies(&[0; IDENTITY_BYTES], &[1]);
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while gateway.status()[0].unanswered == 0 {
         assert!(Instant::now() < end, "not counted");
         std::thread::park_timeout(Duration::from_millis(10));
@@ -171,7 +171,7 @@ fn a_board_asks_a_board_and_a_server_that_goes_is_named() {
     asking.asks(&[1, 2, 3, 4]);
     serving.hears();
     serving.says("03 01 04 00 00 0C 00 18", &[]);
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let notice = loop {
         match gateway.poll_notice() {
             Some(notice) if notice.contains("has no reply") => break notice,

@@ -1,4 +1,4 @@
-//! A board on a bad line, for long: every sample that is lost is counted by somebody.
+//! A board on a bad line, for long: every sample that is lost is counted by one side.
 //!
 //! `noctule gateway` on one end of a serial line of 921600 baud, a program that is the board of `c/examples` on the
 //! other, and this program as the application on the bus: it publishes and subscribes 100 times a second, reliably
@@ -311,11 +311,11 @@ fn run(plan: &Plan<'_>) -> Result<Vec<String>, Fault> {
     let gateway = Program::start(&gateway)?;
     let mut application = Application::open(domain)?;
     let mut board = Program::start(&plan.board.replace("{}", &board_end))?;
-    let patience_ns = now_ns() + READY_NS;
+    let timeout_ns = now_ns() + READY_NS;
     while !application.is_ready() {
         sleep_until(now_ns() + PERIOD_NS);
         application.take_all()?;
-        if now_ns() > patience_ns || board.has_ended() {
+        if now_ns() > timeout_ns || board.has_ended() {
             return Err(
                 format!("the board is not on the bus; the gateway says {:?}", gateway.newest()).into()
             );

@@ -43,7 +43,7 @@ struct Ends {
     sealed: bool,
     spins: bool,
     buffer: Vec<u8>,
-    /// Every age is read and summed, or the compiler would see that nobody wants it.
+    /// Every age is read and summed, or the compiler would remove it as unused.
     age_sum: Span,
 }
 

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_found_in_the_arrivals_before_the_next_exchange_and_told() {
+    fn a_step_is_found_in_the_arrivals_before_the_next_exchange_and_reported() {
         for stepping in ["offset=5s,step=20ms@5050ms,since=0", "offset=5s,step=-20ms@5050ms,since=0"] {
             for (remote, local) in [(stepping, ""), ("", stepping)] {
                 let clock = foreign(remote, local);

@@ -1,4 +1,4 @@
-//! The machine a run was made on, as far as it can be read without asking anyone.
+//! The machine a run was made on, as far as the system itself reports it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

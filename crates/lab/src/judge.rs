@@ -1,7 +1,7 @@
 //! From what the nodes of a trial say and recorded to a cell of `run.json`: figures, or the reasons
 //! why there are none.
 //!
-//! Nothing a node says is believed by itself: its counts are held against its table, its table
+//! Nothing that a node reports is accepted by itself: its counts are checked against its table, its table
 //! against the tables of its neighbours. A cell that fails any check is invalid and has no summary;
 //! no sample is ever dropped to make a figure look better.
 

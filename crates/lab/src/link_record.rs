@@ -1,6 +1,6 @@
-//! What an emulated link did during one trial, as `run.json` keeps it, and whether the emulator can be believed.
+//! What an emulated link did during one trial, as `run.json` keeps it, and whether the emulator kept to its model.
 //!
-//! Losses the link was told to make are the experiment; packets the emulator itself could not hold, or handed over much
+//! Losses that the link was configured to make are the experiment; packets the emulator itself could not hold, or handed over much
 //! later than the model said, are faults of the tool, and the cell is invalid.
 
 use noctule_link_emulator::Report;
@@ -15,7 +15,7 @@ const LATENESS_P99_9_PACKETS_MIN: u64 = 10_000;
 /// One packet in a hundred may be handed over this much later than due: a tenth of the shortest way that the lab's own
 /// scenarios model.
 const LATENESS_P99_MAX_NS: u64 = 1_000_000;
-/// One in a thousand may be this late, which is about one time slice that the machine gave to somebody else.
+/// One in a thousand may be this late, which is about one time slice that the machine gave to another process.
 const LATENESS_P99_9_MAX_NS: u64 = 5_000_000;
 
 /// An emulated link during one trial, warm-up and discovery included.
@@ -37,7 +37,7 @@ pub struct LinkRecord {
     pub unread: u64,
     /// Packets a node's device did not take: a fault of the emulator.
     pub refused: u64,
-    /// Packets to addresses nobody has.
+    /// Packets to addresses without a node.
     pub unroutable: u64,
     /// Packets of other protocols than IPv4.
     pub not_ipv4: u64,

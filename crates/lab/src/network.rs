@@ -1,7 +1,7 @@
 //! The networks experiments run in: private, without names, gone when the run is.
 //!
 //! One host: a namespace with only `lo`, so that multicast and discovery of every middleware reach
-//! its own nodes and nobody else. Two hosts: two such namespaces joined by a veth pair, or any number joined by an
+//! its own nodes only. Two hosts: two such namespaces joined by a veth pair, or any number joined by an
 //! emulated link.
 
 use std::io;

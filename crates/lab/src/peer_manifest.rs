@@ -67,7 +67,7 @@ pub struct Needs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// One of its own, where multicast works and reaches nobody else. The lab always gives one.
+    /// One of its own, where multicast works and reaches no other node. The lab always gives one.
     Private,
 }
 

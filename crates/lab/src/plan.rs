@@ -175,7 +175,7 @@ impl Plan {
     /// Expands a scenario for the peers and cores there are.
     ///
     /// # Errors
-    /// A peer nobody has heard of, with its line in the file.
+    /// An unknown peer, with its line in the file.
     pub fn expand(
         file: &ScenarioFile,
         registry: &PeerRegistry,
@@ -239,7 +239,7 @@ enum NotBeside {
     /// Its peer is not here, and why.
     #[error("{0}")]
     Missing(String),
-    /// Nobody knows its peer.
+    /// Its peer is unknown.
     #[error("beside: no peer is called \"{0}\"")]
     UnknownPeer(String),
     /// Its peer does not support it, and what.

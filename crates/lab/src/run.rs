@@ -205,7 +205,7 @@ pub struct Cell {
     /// included; `null` on one host.
     #[serde(default)]
     pub wire_bytes: Option<u64>,
-    /// Messages of the warm-up, which [`Cell::wire_bytes`] contains; `null` without a rate, where nobody counts them.
+    /// Messages of the warm-up, which [`Cell::wire_bytes`] contains; `null` without a rate, where they are not counted.
     #[serde(default)]
     pub warm_up_sent: Option<u64>,
     /// Open loop: messages (in a fan-out deliveries) of the schedule, be they sent or not; `null` in closed loop.

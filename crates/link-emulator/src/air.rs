@@ -52,7 +52,7 @@ struct SharedAir {
 pub struct AirReport {
     /// The model's counters.
     pub air: AirCounters,
-    /// Packets to addresses nobody has, and of other protocols than IPv4.
+    /// Packets to addresses without a node, and of other protocols than IPv4.
     pub unroutable: u64,
     /// The latest a packet was handed over after the model's time, ns.
     pub late_max_ns: u64,
@@ -100,7 +100,7 @@ impl LiveAir {
         Ok(LiveAir { shared, thread: Some(thread.map_err(ForwarderError::Thread)?) })
     }
 
-    /// A node is elsewhere, m; a node nobody has is ignored.
+    /// A node is elsewhere, m; an unknown node is ignored.
     pub fn set_position(&self, node: usize, position_m: [f64; 3]) {
         let mut positions = self.shared.positions_m.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(position) = positions.get_mut(node) {
@@ -108,7 +108,7 @@ impl LiveAir {
         }
     }
 
-    /// How long a node has sensed the medium busy since the start, as a radio's survey says; a node nobody has, never.
+    /// How long a node has sensed the medium busy since the start, as a radio's survey says; zero for an unknown node.
     pub fn sensed_busy(&self, node: usize) -> Span {
         let busy = self.shared.busy.lock().unwrap_or_else(PoisonError::into_inner);
         busy.get(node).copied().unwrap_or(Span::ZERO)
@@ -237,7 +237,7 @@ impl Carrier {
     }
 }
 
-/// To whom an IP packet goes on an air of `nodes`; `None`: nobody there.
+/// To whom an IP packet goes on an air of `nodes`; `None`: no node has the address.
 fn receivers(packet: &[u8], nodes: usize) -> Option<Receivers> {
     if packet.len() < HEADER_BYTES || packet[0] >> 4 != 4 {
         return None;

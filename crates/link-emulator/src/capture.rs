@@ -91,7 +91,7 @@ impl Drop for Capture {
     fn drop(&mut self) {
         self.packets = None;
         if let Some(writer) = self.writer.take() {
-            // A disk that is full has already cut the file; there is nobody to tell.
+            // A disk that is full has already cut the file; and it cannot be reported here.
             let _ = writer.join();
         }
     }

@@ -205,7 +205,7 @@ impl Forwarder {
 
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A panic has been printed; the report is missing, and that is told.
+            // A panic has been printed; the report is missing, and that is reported.
             let _ = thread.join();
         }
     }

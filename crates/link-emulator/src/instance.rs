@@ -110,7 +110,7 @@ impl Instance {
     pub fn up(name: &str, nodes: usize, settings: &ForwarderSettings) -> Result<Instance, InstanceError> {
         let name = checked(name)?;
         reclaim()?;
-        // The name is ours from here on, or somebody else's.
+        // The name is ours from here on, or another process's.
         let listener = LocalListener::bind(&socket_name(name)).map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => InstanceError::Exists(name.to_owned()),
             _ => InstanceError::Namespace(error),

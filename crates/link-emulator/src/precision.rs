@@ -22,7 +22,7 @@ pub const COUNT_DEFAULT: u32 = 400;
 /// Time between two.
 const INTERVAL_NS: i64 = 4_000_000;
 /// Longest wait for the last datagram, beyond the delay.
-const PATIENCE_NS: i64 = 1_000_000_000;
+const TIMEOUT_NS: i64 = 1_000_000_000;
 const PORT: u16 = 7_401;
 
 /// What was added to one delay.
@@ -71,7 +71,7 @@ pub fn measure(delay: Span, count: u32, spin: Span) -> Result<Precision, Precisi
     sender.connect(SocketAddrV4::new(node_address(1), PORT))?;
 
     let receiving = std::thread::scope(|scope| {
-        let end_ns = clock::now_ns() + i64::from(count) * INTERVAL_NS + delay.ns() + PATIENCE_NS;
+        let end_ns = clock::now_ns() + i64::from(count) * INTERVAL_NS + delay.ns() + TIMEOUT_NS;
         let receiving = scope.spawn(move || receive_all(&receiver, count, end_ns));
         let start_ns = clock::now_ns() + INTERVAL_NS;
         for number in 0..i64::from(count) {

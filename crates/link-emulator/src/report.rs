@@ -11,7 +11,7 @@ use crate::star::{Star, node_address, node_name};
 pub struct Report {
     /// Per node, what it sent and what became of it.
     pub nodes: Vec<NodeReport>,
-    /// Packets to addresses nobody has.
+    /// Packets to addresses without a node.
     pub unroutable: u64,
     /// Packets of other protocols than IPv4.
     pub not_ipv4: u64,

@@ -173,7 +173,7 @@ impl SerialPump {
 
     fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // A panic has been printed; the report is missing, and that is told.
+            // A panic has been printed; the report is missing, and that is reported.
             let _ = thread.join();
         }
     }
@@ -274,7 +274,7 @@ impl Pump {
             if count == 0 {
                 continue;
             }
-            // What a full pty does not take is lost, as in a UART nobody reads; the reader sees it missing.
+            // What a full pty does not take is lost, as in a UART that is not read; the reader sees it missing.
             let written = rustix::io::write(&end.master, &buffer[..count]).unwrap_or(0);
             line.count_overrun(count - written);
             if let Some(lateness) = &mut self.lateness {
@@ -345,7 +345,7 @@ impl Pump {
         };
         for (there, path) in self.ends.iter_mut().zip(&self.paths).take(count) {
             if there.take().is_some() {
-                // Removed by somebody else is removed.
+                // Removed by another process is removed.
                 let _ = fs::remove_file(path);
             }
         }

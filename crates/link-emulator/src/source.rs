@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_told_by_its_ending() {
+    fn a_file_is_recognised_by_its_extension() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("l.toml");
         std::fs::write(&path, "delay = \"3ms\"\n").unwrap();

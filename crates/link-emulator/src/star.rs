@@ -24,7 +24,7 @@ const HEADER_BYTES: usize = 20;
 #[derive(Debug)]
 pub struct Star {
     links: Vec<Link>,
-    /// Packets to addresses nobody has.
+    /// Packets to addresses without a node.
     pub unroutable: u64,
     /// Packets of other protocols than IPv4, such as the kernel's own IPv6 chatter.
     pub not_ipv4: u64,

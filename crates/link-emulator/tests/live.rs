@@ -16,7 +16,7 @@ use noctule_netsim::serial::SerialSpec;
 use noctule_sys::namespace::NetworkNamespace;
 
 const PORT: u16 = 7_410;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn settings(spec: &str) -> ForwarderSettings {
     ForwarderSettings::new(spec.parse::<LinkSpec>().unwrap(), 1)
@@ -32,7 +32,7 @@ fn start(namespaces: &[NetworkNamespace], settings: &ForwarderSettings) -> Forwa
 
 fn socket(namespace: &NetworkNamespace) -> UdpSocket {
     let socket = namespace.run(|| UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT))).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     socket
 }
 
@@ -143,9 +143,9 @@ fn bytes_cross_a_line_at_its_pace_and_a_plug_can_be_pulled() {
     assert!(!line.unplug(Unplug::FirstEnd).unwrap().plugged);
     assert!(!paths[0].exists() && paths[1].exists());
     b.write_all(b"lost").unwrap();
-    let patience = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(20);
     while line.report().unwrap().directions[1].unplugged < 4 {
-        assert!(Instant::now() < patience, "{:?}", line.report());
+        assert!(Instant::now() < end, "{:?}", line.report());
     }
     line.plug().unwrap();
     let mut a = open(&paths[0]);

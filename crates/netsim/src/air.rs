@@ -285,8 +285,8 @@ impl Air {
         let accesses = self.contenders.iter().filter_map(|&number| self.stations[number].access(slot));
         let ends = self.transmissions.iter().map(|transmission| transmission.end);
         let acknowledgements = self.acknowledgements.iter().map(|owed| owed.at);
-        let patience = self.awaiting.iter().filter_map(|&number| self.stations[number].patience());
-        accesses.chain(ends).chain(acknowledgements).chain(patience).min()
+        let ack_timeouts = self.awaiting.iter().filter_map(|&number| self.stations[number].ack_timeout());
+        accesses.chain(ends).chain(acknowledgements).chain(ack_timeouts).min()
     }
 
     /// Draws a backoff for the frame at the head of a station's queue, or leaves the station idle.
@@ -341,7 +341,7 @@ impl Air {
     }
 
     fn give_up_waiting(&mut self, now: Instant<Truth>) {
-        let late = |station: &Station| station.patience().is_some_and(|until| until <= now);
+        let late = |station: &Station| station.ack_timeout().is_some_and(|until| until <= now);
         while let Some(at) = self.awaiting.iter().position(|&number| late(&self.stations[number])) {
             let number = self.awaiting.swap_remove(at);
             let station = &mut self.stations[number];
@@ -429,8 +429,8 @@ impl Air {
             Receivers::One(to) => {
                 let control = self.spec.unicast_rate.control();
                 let band = self.spec.band;
-                let patience = band.sifs() + control.airtime(ACK_BYTES) + band.slot();
-                self.stations[from].phase = Phase::Awaiting { until: now + patience };
+                let ack_timeout = band.sifs() + control.airtime(ACK_BYTES) + band.slot();
+                self.stations[from].phase = Phase::Awaiting { until: now + ack_timeout };
                 self.awaiting.push(from);
                 if to != from && to < self.stations.len() && self.is_received(now, ended, (to, least_dbm)) {
                     self.acknowledgements.push(Owed { at: now + band.sifs(), from: to, to: from });

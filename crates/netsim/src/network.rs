@@ -11,7 +11,7 @@
 //! A star, as the live emulator builds it: every node has one transmitter towards all others, and
 //! to each of them a channel of its own. Node 0 is `a`: it sends by the direction a>b of the
 //! specification, the others by b>a. Between events nothing happens, so time jumps from one to the
-//! next. Each node may have a clock of its own, and is told the time of that one only.
+//! next. Each node may have a clock of its own, and is given the time of that one only.
 //!
 //! Equal seeds give equal runs. Events at one moment happen in this order: deliveries by sending node,
 //! then timeouts by node, then transmissions by node.
@@ -25,7 +25,7 @@ use crate::link::{Link, LinkSpec};
 /// Rounds of calls at one moment before a network is taken to be stuck: endpoints that answer each
 /// other without any delay, or that ask to be woken in the past.
 pub const ROUNDS_MAX: usize = 10_000;
-/// Datagrams one node may send in one go, and in which it is not believed to end.
+/// Datagrams one node may send in one go; beyond that it is assumed never to end.
 pub const TRANSMISSIONS_MAX: usize = 100_000;
 
 /// The name of a node on the network; at first its number. It can change, as an IP address can.
@@ -35,7 +35,7 @@ pub struct Address(pub u32);
 /// To whom a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// The node that has this address when it is sent; nobody has it: it is dropped and counted.
+    /// The node that has this address when it is sent; without one it is dropped and counted.
     One(Address),
     /// Every other node.
     All,
@@ -60,7 +60,7 @@ pub trait Endpoint {
 
     /// A datagram has arrived.
     fn handle_datagram(&mut self, now: Instant<Self::Clock>, from: Address, bytes: &[u8]);
-    /// The time told by `poll_timeout` has come.
+    /// The time that `poll_timeout` returned has come.
     fn handle_timeout(&mut self, now: Instant<Self::Clock>);
     /// The next datagram to be sent now.
     fn poll_transmit(&mut self, now: Instant<Self::Clock>) -> Option<Transmit>;
@@ -122,8 +122,8 @@ impl<E: Endpoint> Network<E> {
         Network { now: start, nodes: nodes.collect(), unroutable: 0 }
     }
 
-    /// Gives a node a clock of its own, which counts from the network's time zero. Without, it is told
-    /// the true time.
+    /// Gives a node a clock of its own, which counts from the network's time zero. Without, it is
+    /// given the true time.
     pub fn set_clock(&mut self, node: usize, clock: Clock) {
         self.nodes[node].clock = Some(clock);
     }
@@ -159,7 +159,7 @@ impl<E: Endpoint> Network<E> {
         &self.nodes[node].link
     }
 
-    /// Datagrams sent to addresses nobody has.
+    /// Datagrams sent to addresses without a node.
     pub fn unroutable(&self) -> u64 {
         self.unroutable
     }

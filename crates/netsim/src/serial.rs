@@ -139,7 +139,7 @@ pub struct SerialStatistics {
     pub parity_errors: u64,
     /// Bytes lost because the line was unplugged.
     pub unplugged: u64,
-    /// Bytes lost because nobody took what had arrived.
+    /// Bytes lost because the receiver did not take what had arrived.
     pub overrun: u64,
 }
 

@@ -32,12 +32,12 @@ pub(crate) fn relay(
     let open = delegate.words.iter().fold(open, |line, (key, value)| line.with(key, value));
     let answers = child.stdout.take().map(answers).transpose()?;
     if let Some(mut input) = child.stdin.take() {
-        let mut tell = |line: &Line| input.write_all(format!("{line}\n").as_bytes());
+        let mut write_line = |line: &Line| input.write_all(format!("{line}\n").as_bytes());
         // One that has ended says nothing more, and the lab names it when it waits in vain.
-        let mut told = tell(&open);
-        while told.is_ok() {
+        let mut written = write_line(&open);
+        while written.is_ok() {
             match control.wait()? {
-                Command::Line(line) => told = tell(&line),
+                Command::Line(line) => written = write_line(&line),
                 Command::Malformed(error) => control.reply(&Line::error(&error))?,
                 Command::End => break,
             }

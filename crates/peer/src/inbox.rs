@@ -14,7 +14,7 @@ pub(crate) struct Inbox {
     pub(crate) received: u64,
     pub(crate) duplicated: u64,
     pub(crate) unexpected: u64,
-    /// Messages 0 … `sent` − 1 may come back; `u64::MAX` where somebody else sends.
+    /// Messages 0 … `sent` − 1 may come back; `u64::MAX` where another node sends.
     pub(crate) sent: u64,
     pub(crate) last_arrival_ns: i64,
 }

@@ -23,7 +23,7 @@ pub fn serve(peer: &dyn Peer) -> ExitCode {
     match converse(peer, &mut control) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If the lab is gone there is nobody left to tell.
+            // If the lab is gone there is no receiver left.
             let _ = control.reply(&Line::error(&error));
             ExitCode::FAILURE
         }

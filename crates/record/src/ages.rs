@@ -28,7 +28,7 @@ const ONE_DAY_NS: u64 = 86_400_000_000_000;
 /// Of a definition this much is kept: the first field stands there, behind the comments.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 
-/// What a file told.
+/// What a file contains.
 #[derive(Debug, Default)]
 pub struct Recording {
     /// By number, of which channels name one.

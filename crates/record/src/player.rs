@@ -166,7 +166,7 @@ impl<'n> Player<'n> {
                     bound: width(entry.bound_ns),
                     sigma: width(entry.sigma_ns),
                 },
-                // Another recorder's publish time, if it has one, is of a clock that nobody knows.
+                // Another recorder's publish time, if it has one, is of an unknown clock.
                 (Ages::Preserved, None) => SourceTime { time: now, bound: None, sigma: None },
             };
             if let Err(cause) = publisher.publish_uncertain(payload, source) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Buffers of at least this are kept for the next samples of about their size: the memory of large ones is not fetched anew each time.
 const SPARE_LEAST_BYTES: usize = 64 << 10;
-/// So much is kept in them. A buffer that is much larger than its payload would be memory that nobody counts.
+/// So much is kept in them. A buffer that is much larger than its payload would be memory that is not counted.
 const SPARE_LIMIT_BYTES: usize = 32 << 20;
 /// What an item costs beside its payload.
 const ITEM_BYTES: usize = 128;
@@ -64,7 +64,7 @@ impl<T> Queue<T> {
     /// threads cannot exceed the limit together.
     ///
     /// # Errors
-    /// The queue is full, or nobody writes any more.
+    /// The queue is full, or the writer has ended.
     pub(crate) fn reserve(&self, payload_bytes: usize) -> Result<Vec<u8>, Refused> {
         let mut inside = self.lock();
         if inside.is_closed {

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_stamp_is_told_why() {
+    fn what_has_no_stamp_gets_a_reason() {
         let of = |encoding, schema| Stamp::of(encoding, schema);
         assert_eq!(
             of("cdr", ("std_msgs/msg/String", "ros2msg", "string data")).unwrap_err().to_string(),

@@ -349,7 +349,7 @@ impl Recording {
             let is_old = |ended_ns: u64| segment.last_log_ns.saturating_sub(ended_ns) >= keep_ns;
             while self.finished.front().is_some_and(|(_, ended_ns)| is_old(*ended_ns)) {
                 let Some((path, _)) = self.finished.pop_front() else { break };
-                // Somebody else may have removed it.
+                // Another process may have removed it.
                 let _ = std::fs::remove_file(path);
             }
         }

@@ -224,7 +224,7 @@ fn a_recorder_that_ends_by_an_error_counts_what_it_did_not_write() {
 const SECOND_NS: u64 = 1_000_000_000;
 const START_NS: u64 = 1_800_000_000 * SECOND_NS;
 
-/// Times of a sample that nobody published.
+/// Times of a sample that was never published.
 fn times(has_source_time: bool) -> SampleTimes {
     SampleTimes {
         channel: 0,

@@ -90,7 +90,7 @@ impl Graph {
         self.version += u64::from(is_new);
     }
 
-    /// Everybody has gone: the connection is lost, and who is there will be told anew.
+    /// Every entity has gone: the connection is lost, and those that are there will be announced again.
     pub fn clear(&mut self) {
         self.tokens.clear();
         self.gateways.clear();

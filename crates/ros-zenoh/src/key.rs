@@ -6,7 +6,7 @@ use noctule_bridge::names::{bus_type, dds_type};
 
 /// What stands for the hash in ROS 2 Humble, which has none.
 pub const NO_HASH: &str = "TypeHashNotSupported";
-/// What a topic is announced with whose type's hash nobody knows yet: of the form that others want, and nobody's.
+/// What a topic is announced with while the hash of its type is unknown: of the form that others want, and of no type.
 pub const UNKNOWN_HASH: &str = "RIHS01_0000000000000000000000000000000000000000000000000000000000000000";
 /// Keys and tokens longer than this are not read, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
@@ -99,7 +99,7 @@ pub fn is_hash(text: &str) -> bool {
     text == NO_HASH || digits.is_some_and(|digits| digits.len() == 64 && digits.bytes().all(is_digit))
 }
 
-/// Whether this names a definition: a hash that is neither Humble's word nor the one of types that nobody knows.
+/// Whether this names a definition: a hash that is neither Humble's word nor the one of unknown types.
 pub fn is_known_hash(text: &str) -> bool {
     is_hash(text) && text != NO_HASH && text != UNKNOWN_HASH
 }

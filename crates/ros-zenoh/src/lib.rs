@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! Programs of ROS 2 on Zenoh find each other by the names of keys and tokens alone: one wrong sign, and nothing passes and nobody says so.
+//! Programs of ROS 2 on Zenoh find each other by the names of keys and tokens alone: one wrong sign, and nothing passes, without an error.
 //! An attachment of a wrong length ends their process.
 //!
 //! # Approach

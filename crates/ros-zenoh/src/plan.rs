@@ -1,7 +1,7 @@
 //! What both sides have → which topics are to be exchanged, under which keys, and what cannot be.
 //!
-//! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. A topic that somebody writes is
-//! announced on the other side at once, and read only while somebody there reads it. Zenoh compares keys alone, not what is offered with
+//! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. A topic with a writer is
+//! announced on the other side at once, and read only while it has a reader there. Zenoh compares keys alone, not what is offered with
 //! what is requested: whoever has the key gets the samples.
 //!
 //! The key has the hash of the type's definition. What nodes of the bus describe is computed; else the keys are those
@@ -180,7 +180,7 @@ impl Topic<'_> {
         Ok(routes)
     }
 
-    /// Nobody writes what can be exchanged.
+    /// No writer has a type that can be exchanged.
     fn without_writers(&self) -> Result<Vec<Route>, TopicFault> {
         match self.bus.iter().find(|endpoint| endpoint.kind == EndpointKind::Writer) {
             Some(writer) if !self.zenoh.is_empty() => Err(TopicFault::NoCdr(writer.type_name.clone())),

@@ -29,7 +29,7 @@ pub struct ServiceRoute {
     pub hashes: BTreeSet<String>,
     /// [`Direction::FromZenoh`]: its server is in ROS 2.
     pub direction: Direction,
-    /// Of a server in ROS 2: somebody on the bus may call it.
+    /// Of a server in ROS 2: a client on the bus may call it.
     pub is_wanted: bool,
 }
 
@@ -68,7 +68,7 @@ struct Service<'a> {
     clients: BTreeSet<(&'a TypedName, &'a str)>,
     /// On the bus: what reads requests and what writes replies, by its node, with its type.
     bus: [Vec<(NodeId, TypeRef)>; 2],
-    /// Hashes that anybody on the bus names for a type.
+    /// Hashes that endpoints on the bus name for a type.
     bus_hashes: BTreeMap<&'a str, u64>,
     has_bus_client: bool,
 }

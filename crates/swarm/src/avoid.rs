@@ -1,4 +1,4 @@
-//! A velocity near the wanted one with which nobody is hit.
+//! A velocity near the wanted one that collides with no other drone.
 //!
 //! # Problem
 //!
@@ -72,7 +72,7 @@ impl Default for Margins {
     }
 }
 
-/// Somebody to avoid, as the drone knows it.
+/// A neighbour to avoid, as the drone knows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Other {
     /// m.
@@ -194,7 +194,7 @@ impl Avoidance {
         slower_m_s + shortened(chosen_m_s - slower_m_s, left)
     }
 
-    /// Nobody further away matters, m: two at full speed towards each other over the horizon.
+    /// No drone further away matters, m: two at full speed towards each other over the horizon.
     pub fn reach_m(&self) -> f64 {
         2.0 * self.limits.speed_m_s * self.margins.horizon_s + self.limits.radius_m + self.margins.soft_m
     }

@@ -95,7 +95,7 @@ pub struct Measures {
     pub takeoff_s: Option<f64>,
     /// Drones that left because they had waited for the longest time, and not because they knew their neighbours.
     pub takeoffs_overdue: usize,
-    /// Processor time of the run, s; `null` if nobody measured it.
+    /// Processor time of the run, s; `null` if it was not measured.
     pub cpu_s: Option<f64>,
 }
 

@@ -104,7 +104,7 @@ impl Known {
         at: Instant::from_ns(0),
         position_m: [0.0; 3],
         velocity_m_s: [0.0; 3],
-        node: NOBODY,
+        node: NO_NODE,
         bound_us: 0,
         position_bound_m: 0.0,
         velocity_bound_mm_s: 0,
@@ -134,7 +134,7 @@ impl Known {
 }
 
 /// In a slot without a neighbour: no drone has this number, because no table is so large.
-const NOBODY: u32 = u32::MAX;
+const NO_NODE: u32 = u32::MAX;
 /// Beside the number of a neighbour that was out of range; no table is so large.
 const FAR: u32 = 1 << 31;
 
@@ -180,11 +180,11 @@ impl Neighbours {
             self.counters.full += 1;
             return;
         };
-        if slot.node != NOBODY && slot.at >= state.at {
+        if slot.node != NO_NODE && slot.at >= state.at {
             self.counters.stale += 1;
             return;
         }
-        self.count += usize::from(slot.node == NOBODY);
+        self.count += usize::from(slot.node == NO_NODE);
         *slot = Known::of(&state, bound);
         let away_m2 = (state.position_m - self.here_m).norm_squared();
         if self.range.is_some_and(|range| away_m2 > range.in_range_m * range.in_range_m) {
@@ -201,7 +201,7 @@ impl Neighbours {
         if looks_at_range {
             self.range_looked_at = now;
         }
-        for slot in self.slots.iter_mut().filter(|slot| slot.node != NOBODY) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.node != NO_NODE) {
             let is_over = now - slot.at > lifespan;
             let is_far = looks_at_range && slot.node & FAR != 0;
             let is_dropped = is_over || is_far && may_be_within(slot, now, (&here_m, near_m));
@@ -227,12 +227,12 @@ impl Neighbours {
 
     /// One neighbour at `now`.
     pub fn estimate_of(&self, node: u32, now: Instant<Own>, knowledge: Knowledge) -> Option<Estimate> {
-        let known = self.slots.get(node as usize).filter(|slot| slot.node != NOBODY)?;
+        let known = self.slots.get(node as usize).filter(|slot| slot.node != NO_NODE)?;
         Some(estimate(known, now, knowledge))
     }
 
     fn known(&self) -> impl Iterator<Item = &Known> {
-        self.slots.iter().filter(|slot| slot.node != NOBODY)
+        self.slots.iter().filter(|slot| slot.node != NO_NODE)
     }
 
     /// How many are known.

@@ -150,7 +150,7 @@ pub struct Kill {
 /// Why a text is no scenario.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScenarioError {
-    /// Not TOML, or with a field nobody knows.
+    /// Not TOML, or with an unknown field.
     #[error("the scenario cannot be read: {0}; compare with scenarios/swarm_design_point.toml")]
     Syntax(String),
     /// A number that makes no sense.

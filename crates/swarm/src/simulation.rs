@@ -154,7 +154,7 @@ impl Simulation {
         self.drones.iter().map(|drone| drone.alive)
     }
 
-    /// What a drone knew of the others when it last decided; a number that nobody has knows nobody.
+    /// What a drone knew of the others when it last decided; for an unknown number, none.
     pub fn known_by(&self, number: usize) -> &[Estimate] {
         self.drones.get(number).map_or(&[], Drone::seen)
     }

@@ -7,9 +7,9 @@
 //!
 //! # Approach
 //!
-//! It waits until it has heard all that it expects. Not all of a large swarm are in range, so it is enough that nobody new has been
+//! It waits until it has heard all that it expects. Not all of a large swarm are in range, so it is enough that no new one has been
 //! heard nearby for a while. The wait has an end, after which the drone leaves with what it knows and says so: [`Clearance`] is the
-//! reason. A drone that has heard nobody while it expects somebody waits for ever: it has no radio.
+//! reason. A drone that has heard no other while it expects some waits for ever: it has no radio.
 
 use noctule_timebase::{Instant, Span};
 
@@ -18,9 +18,9 @@ use crate::Own;
 /// How long a wait may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakeOffLimits {
-    /// Nobody new nearby for so long: all who are in range are known.
+    /// No new drone nearby for so long: all in range are known.
     pub quiet: Span,
-    /// No longer than this, if anybody is known.
+    /// No longer than this, if any drone is known.
     pub longest: Span,
 }
 
@@ -29,9 +29,9 @@ pub struct TakeOffLimits {
 pub enum Clearance {
     /// It has heard all that it expects.
     Complete,
-    /// It has heard nobody new nearby for [`TakeOffLimits::quiet`].
+    /// It has heard no new drone nearby for [`TakeOffLimits::quiet`].
     Quiet,
-    /// [`TakeOffLimits::longest`] is over, and still somebody new was heard lately.
+    /// [`TakeOffLimits::longest`] is over, and still a new drone was heard lately.
     Overdue,
 }
 
@@ -123,7 +123,7 @@ mod tests {
         // Whoever comes late is waited for from then on.
         assert_eq!(leaves(|second| usize::from(second >= 8)), Some((10, Clearance::Overdue)));
         let mut takeoff = TakeOff::new(LIMITS, 0);
-        assert!(takeoff.handle_known(Instant::from_ns(0), 0, 0), "a lone drone expects nobody");
+        assert!(takeoff.handle_known(Instant::from_ns(0), 0, 0), "a lone drone expects no other");
     }
 
     #[test]

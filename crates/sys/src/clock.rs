@@ -30,7 +30,7 @@ pub fn realtime_ns() -> i64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
-/// Now on `CLOCK_TAI`, in nanoseconds since 1970 without leap seconds; the same as [`realtime_ns`] where nobody told the kernel how far they
+/// Now on `CLOCK_TAI`, in nanoseconds since 1970 without leap seconds; the same as [`realtime_ns`] where the kernel is not configured with how far they
 /// are apart. A system call on some kernels.
 pub fn tai_ns() -> i64 {
     clock_gettime_dynamic(DynamicClockId::Tai).map_or_else(|_| realtime_ns(), nanoseconds)

@@ -68,7 +68,7 @@ impl LocalListener {
         Ok(Self(socket))
     }
 
-    /// The next connection, not blocking either; `None` if nobody waits.
+    /// The next connection, not blocking either; `None` if none waits.
     pub fn accept(&self) -> io::Result<Option<LocalSocket>> {
         match net::accept_with(&self.0, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
             Ok(socket) => Ok(Some(LocalSocket(socket))),
@@ -82,7 +82,7 @@ impl LocalSocket {
     /// Connects to a name; sending and receiving on it wait at most `timeout`.
     ///
     /// # Errors
-    /// `ConnectionRefused` if nobody listens there.
+    /// `ConnectionRefused` if no socket listens there.
     pub fn connect(name: &[u8], timeout: Duration) -> io::Result<Self> {
         let socket = socket(SocketFlags::CLOEXEC)?;
         for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
@@ -95,7 +95,7 @@ impl LocalSocket {
     /// Connects to a name without waiting; sending and receiving on it do not wait either.
     ///
     /// # Errors
-    /// `ConnectionRefused` if nobody listens there; `WouldBlock` if too many others wait to be accepted.
+    /// `ConnectionRefused` if no socket listens there; `WouldBlock` if too many others wait to be accepted.
     pub fn connect_now(name: &[u8]) -> io::Result<Self> {
         let socket = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         net::connect(&socket, &SocketAddrUnix::new_abstract_name(name)?)?;
@@ -193,7 +193,7 @@ fn socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// Nobody there, or gone again, or a signal: look again later.
+/// No connection there, or gone again, or a signal: look again later.
 fn is_transient(error: rustix::io::Errno) -> bool {
     use rustix::io::Errno;
     [Errno::AGAIN, Errno::CONNABORTED, Errno::INTR].contains(&error)

@@ -21,7 +21,7 @@ pub struct NetworkNamespace {
 
 impl NetworkNamespace {
     /// Creates a namespace that holds only `lo`, up, with multicast on it and multicast routed to
-    /// it: programs that discover each other by multicast find each other here and nobody else.
+    /// it: programs that discover each other by multicast find each other here and no other.
     ///
     /// # Errors
     /// `EPERM` without `CAP_SYS_ADMIN`.

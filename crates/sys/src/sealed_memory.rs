@@ -1,6 +1,6 @@
 //! Memory lent to other processes that do not trust its owner, nor the owner them.
 //!
-//! A memfd whose size nobody can change any more, not even its owner: whoever maps it cannot be
+//! A memfd whose size no process can change any more, not even its owner: a process that maps it cannot be
 //! killed by a truncation (SIGBUS). Data that only the owner may write is sealed against future
 //! writable mappings, too; the owner's own mapping is older than the seal and stays writable. Since
 //! a memfd has no name, nothing is left behind whoever dies how.
@@ -93,7 +93,7 @@ impl SealedMemory {
         Ok(Self { start, length_bytes, writable: true })
     }
 
-    /// Maps what another process created, after making sure that nobody can truncate it: writable if
+    /// Maps what another process created, after making sure that no process can truncate it: writable if
     /// it is [`WrittenBy::Holder`], read-only if it is [`WrittenBy::Creator`].
     ///
     /// # Errors
@@ -171,7 +171,7 @@ mod tests {
         let (owner, descriptor) = SealedMemory::create(8192, WrittenBy::Creator).unwrap();
         let reader = SealedMemory::open(descriptor.try_clone().unwrap(), WrittenBy::Creator).unwrap();
         assert!(!reader.is_writable());
-        // SAFETY: both mappings are 8192 bytes; no one else has them.
+        // SAFETY: both mappings are 8192 bytes; nothing else uses them.
         unsafe {
             owner.start().as_ptr().add(5000).write_volatile(7);
             assert_eq!(reader.start().as_ptr().add(5000).read_volatile(), 7);
@@ -184,7 +184,7 @@ mod tests {
     fn memory_without_a_descriptor_is_zero_and_can_be_written() {
         let memory = SealedMemory::unnamed(8192).unwrap();
         assert!(memory.is_writable() && memory.length_bytes() == 8192);
-        // SAFETY: inside the mapping; nobody else has it.
+        // SAFETY: inside the mapping; nothing else uses it.
         unsafe {
             let last = memory.start().as_ptr().add(8191);
             assert_eq!(last.read_volatile(), 0);

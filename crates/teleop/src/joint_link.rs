@@ -126,7 +126,7 @@ impl MotorSide {
 /// The motor: waits until the controller answers, steps the reference, and runs for `duration` from there.
 ///
 /// # Errors
-/// The topics cannot be used, or nobody answers until `is_due`.
+/// The topics cannot be used, or no node answers until `is_due`.
 pub fn run_motor(
     node: &Node,
     config: &LoopConfig,

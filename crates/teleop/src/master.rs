@@ -270,7 +270,7 @@ mod tests {
     fn a_steady_hand_is_followed_between_its_positions() {
         let mut estimator = HandEstimator::default();
         assert!(estimator.pose(0).is_none());
-        // 0.2 m/s, told every 8 ms.
+        // 0.2 m/s, sent every 8 ms.
         for step in 0..20_i64 {
             estimator.handle_input(step * 8_000_000, input(0.2 * 0.008 * step as f64));
         }

@@ -5,7 +5,7 @@
 
 pub use generated::teleop_msgs::msg::{ArmState, JointError, JointVoltage, OperatorInput, PoseCommand};
 
-// Endpoints that the generator writes are public, and nobody outside of this module needs them.
+// Endpoints that the generator writes are public, and are not used outside of this module.
 #[allow(unreachable_pub)]
 #[rustfmt::skip]
 #[path = "../generated/rust/mod.rs"]

@@ -1,10 +1,10 @@
-//! When to ask, and which replies to believe.
+//! When to ask, and which replies to accept.
 //!
 //! # Problem
 //!
 //! A reply that is matched to the wrong request shifts the clock by half the distance between the
 //! two: a client that takes whatever arrives next is off by half a period after one lost packet. And
-//! whoever can make a host believe a reply can set its idea of the time.
+//! an attacker that makes a host accept a reply sets its estimate of the time.
 //!
 //! # Approach
 //!

@@ -2,7 +2,7 @@
 //!
 //! Three operations carry the whole `bounded` estimator: multiply-and-shift through 128 bits,
 //! shift-and-divide by 64-bit division only, and the integer root. Each saturates, each rounds
-//! towards zero, so that a twin in another language needs no knowledge of anybody's rounding mode.
+//! towards zero, so that a twin in another language needs no knowledge of a rounding mode.
 
 /// `a·b / 2^shift`, rounded towards zero, saturated to ±`i64::MAX`. `shift` is at most 63.
 pub(crate) fn mul_shift(a: i64, b: i64, shift: u32) -> i64 {

@@ -54,7 +54,7 @@ fn exchanges(trips: Vec<RoundTrip>) -> Vec<Exchange> {
     trips.iter().map(|t| Exchange::from_ns(t.t1_ns, t.t2_ns, t.t3_ns, t.t4_ns)).collect()
 }
 
-/// Stamps nobody would send: any bits, with now and then a plausible exchange between them.
+/// Implausible stamps: any bits, with now and then a plausible exchange between them.
 fn hostile(seed: u64, count: usize) -> Vec<Exchange> {
     let mut random = Random::new(seed);
     let mut now_ns = 0_i64;

@@ -45,7 +45,7 @@ pub struct Live {
 /// A topic keeps its place as long as the view runs, so that its number means the same for all pages.
 struct Topic {
     name: String,
-    /// `None` when nobody publishes it any longer.
+    /// `None` when it has no publisher any longer.
     watch: Option<Watch>,
     kind: Kind,
 }

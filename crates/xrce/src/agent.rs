@@ -131,12 +131,12 @@ impl Agent {
     /// Writes into a message when it leaves, which must not be later than it does: the last thing to do
     /// before sending it.
     pub fn handle_departure(&mut self, departure: Departure, message: &mut [u8], departed: Stamp) {
-        let told = time_octets(departed.wall);
-        if let Some(place) = message.get_mut(departure.at..departure.at + told.len()) {
-            place.copy_from_slice(&told);
+        let stamp = time_octets(departed.wall);
+        if let Some(place) = message.get_mut(departure.at..departure.at + stamp.len()) {
+            place.copy_from_slice(&stamp);
         }
         if let Some(client) = self.clients.get_mut(&departure.client) {
-            client.session.handle_departure(told, departed.local);
+            client.session.handle_departure(stamp, departed.local);
         }
     }
 
@@ -299,7 +299,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Makes room by evicting who has been silent longest, if it must; false if nobody is silent.
+    /// Makes room by evicting the client that has been silent longest, if it must; false if none is silent.
     fn has_room_for(&mut self, key: ClientKey) -> bool {
         if self.clients.contains_key(&key) || self.clients.len() < self.agent.config.clients_max {
             return true;

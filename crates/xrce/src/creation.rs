@@ -4,7 +4,7 @@ use crate::description::{Description, KEEP_ALL, NAME_BYTES_MAX, Qos, Topic, Topi
 use crate::wire::{Kind, ObjectId, Reader, Status, Truncated};
 use crate::xml;
 
-/// How representations are told apart in CREATE.
+/// How representations are distinguished in CREATE.
 mod format {
     pub(super) const REFERENCE: u8 = 1;
     pub(super) const XML: u8 = 2;

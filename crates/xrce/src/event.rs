@@ -12,7 +12,7 @@ use crate::wire::{ClientKey, ObjectId};
 /// Marker of the clock that `now` is read from: any monotonic clock of the agent.
 pub enum Local {}
 
-/// Marker of the clock that clients are told: the time of day, in nanoseconds since 1970.
+/// Marker of the clock that clients get: the time of day, in nanoseconds since 1970.
 pub enum Wall {}
 
 /// Marker of a client's own clock.
@@ -240,7 +240,7 @@ pub struct Counters {
     pub replaced: u64,
     /// Answers dropped because their queue was full.
     pub answers_dropped: u64,
-    /// Events dropped because nobody fetched them.
+    /// Events dropped because they were not fetched.
     pub events_dropped: u64,
     /// Objects, streams and clients refused because a limit was reached.
     pub refused_full: u64,

@@ -16,10 +16,10 @@ pub(crate) struct Inbound {
     end: u16,
     /// What follows a gap, by its distance from number 0 of the stream.
     ahead: BTreeMap<u16, Vec<u8>>,
-    /// A place beyond ours that the client says it begins at; believed when it says so twice.
+    /// A place beyond ours that the client says it begins at; accepted when it says so twice.
     leap: Option<u16>,
     assembly: Assembly,
-    /// The client is to be told what has arrived.
+    /// The client is to get an acknowledgement of what has arrived.
     pub(crate) ack_due: bool,
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Outbound {
     asked_at: Option<Instant<Local>>,
     /// A time from sending to acknowledgement, rather the shorter ones.
     round_trip: Option<Span>,
-    /// A place beyond ours that the client waits for; believed when it says so twice.
+    /// A place beyond ours that the client waits for; accepted when it says so twice.
     leap: Option<u16>,
 }
 
@@ -223,14 +223,14 @@ impl Outbound {
             self.release();
         }
         // It is there, whatever it has.
-        self.heartbeat_after = self.patience();
+        self.heartbeat_after = self.heartbeat_interval();
         self.heartbeat_at = (!self.flight.is_empty()).then(|| now + self.heartbeat_after);
         self.mark_missed(first, missed);
         Outcome::default()
     }
 
     /// How long the client may be silent before it is asked.
-    fn patience(&self) -> Span {
+    fn heartbeat_interval(&self) -> Span {
         let round_trips = self.round_trip.map_or(HEARTBEAT_FIRST, |round_trip| round_trip * 4);
         round_trips.clamp(HEARTBEAT_LEAST, HEARTBEAT_FIRST)
     }
@@ -281,15 +281,15 @@ impl Outbound {
         if !is_missed(last) {
             self.probes = None;
             self.window = self.flight.len();
-            self.heartbeat_after = self.patience();
+            self.heartbeat_after = self.heartbeat_interval();
             self.heartbeat_at = Some(now + self.heartbeat_after);
             return Outcome::default();
         }
-        // Dropped by the client, or lost on the way: it cannot be told, so it is tried again.
+        // Dropped by the client, or lost on the way: the two cannot be distinguished, so it is tried again.
         self.flight[last].is_missed = true;
         if self.probes.is_some_and(|probes| probes >= PROBES_MAX) {
             let bytes = self.flight.drain(..).map(|message| message.body.len()).sum();
-            (self.probes, self.heartbeat_at, self.heartbeat_after) = (None, None, self.patience());
+            (self.probes, self.heartbeat_at, self.heartbeat_after) = (None, None, self.heartbeat_interval());
             return Outcome { given_up: Some((self.probed, bytes)) };
         }
         Outcome::default()
@@ -297,7 +297,7 @@ impl Outbound {
 
     /// Learns the round trip from the newest acknowledged message, if none before it had to be repeated, for which it
     /// would have waited, and the client was not asked since. Acknowledgements get lost as well, so a shorter time is
-    /// believed at once and a longer one slowly.
+    /// adopted at once and a longer one slowly.
     fn measure(&mut self, arrived: usize, now: Instant<Local>) {
         let fresh = self.flight.range(self.acknowledged..arrived);
         let Some(sent_at) = fresh.clone().next_back().and_then(|message| message.sent_at) else { return };

@@ -262,11 +262,11 @@ impl Session {
     }
 
     /// Notes when a message left that tells so.
-    pub(crate) fn handle_departure(&mut self, told: [u8; 8], departed: Instant<Local>) {
+    pub(crate) fn handle_departure(&mut self, stamp: [u8; 8], departed: Instant<Local>) {
         if self.departures.len() == DEPARTURES_MAX {
             self.departures.pop_front();
         }
-        self.departures.push_back(SentTimestamp { octets: told, departed });
+        self.departures.push_back(SentTimestamp { octets: stamp, departed });
     }
 
     /// Asks the client whether it is there, or gives it up.
@@ -351,7 +351,7 @@ impl Session {
         if let Some(stream) = self.poll_acknowledgement() {
             match self.turn(now, agent) {
                 Turn::Other => {}
-                Turn::Nobody => return None,
+                Turn::None => return None,
                 Turn::Acknowledgement => {
                     self.header(0, 0).write(out);
                     let inbound = self.inbound.get_mut(&stream)?;

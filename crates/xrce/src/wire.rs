@@ -135,7 +135,7 @@ impl Kind {
     }
 }
 
-/// Answer to a request, as it is told to the client.
+/// Answer to a request, as STATUS reports it to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Done.
@@ -192,7 +192,7 @@ pub(crate) fn has_key(session: u8) -> bool {
     session < 0x80
 }
 
-/// One submessage. `rest` is all that follows its header, for kinds whose length is not to be believed.
+/// One submessage. `rest` is all that follows its header, for kinds whose length is not to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Submessage<'a> {
     pub(crate) id: u8,
@@ -364,7 +364,7 @@ impl<'a> SubmessageWriter<'a> {
 
 impl Drop for SubmessageWriter<'_> {
     fn drop(&mut self) {
-        // What does not fit says 0; only DATA in pieces gets so long, and nobody reads the length there.
+        // What does not fit says 0; only DATA in pieces gets so long, and its length is not read there.
         let length = u16::try_from(self.out.len() - self.start).unwrap_or(0).to_le_bytes();
         if let Some(place) = self.out.get_mut(self.start - 2..self.start) {
             place.copy_from_slice(&length);

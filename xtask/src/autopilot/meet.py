@@ -17,7 +17,7 @@ from pymavlink.dialects.v20 import common
 
 DOMAIN = 4711
 AHEAD_NS = 5_000_000_000_000
-PATIENCE_S = 30
+TIMEOUT_S = 30
 
 
 def clock_ns():
@@ -77,7 +77,7 @@ def fly(port, node):
         (node.publisher("/mavros/vision_pose/pose", type_name="geometry_msgs/msg/PoseStamped", format="cdr"), pose()),
     ]
     heard, asked, proven = {}, None, None
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     wanted = {"HEARTBEAT", "request", "reply", "PING", "ODOMETRY", "VISION_POSITION_ESTIMATE"}
     beat = 0
     while time.monotonic() < end and not (wanted <= heard.keys() and proven):
@@ -105,7 +105,7 @@ def fly(port, node):
             age = sample.age
             if age is not None and age.bound_ns is not None:
                 proven = (age.ns / 1e9, age.bound_ns / 1e9, bytes(sample))
-    assert wanted <= heard.keys(), f"missing after {PATIENCE_S} s: {wanted - heard.keys()}"
+    assert wanted <= heard.keys(), f"missing after {TIMEOUT_S} s: {wanted - heard.keys()}"
     assert proven, "no inertial sample with a proven age"
     return heard, proven
 

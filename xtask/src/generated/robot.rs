@@ -27,7 +27,7 @@ const TIME_LIMIT_S: u32 = 180;
 /// How long `noctule top` watches.
 const WATCH_S: u32 = 10;
 
-/// Builds the programs and lets them run where nobody else is.
+/// Builds the programs and lets them run in a network namespace of their own.
 pub fn run() -> Result<(), String> {
     // Both as other steps of `test` build them, so that nothing is compiled for this one alone.
     shell::run(super::BUILD_EXAMPLES)?;

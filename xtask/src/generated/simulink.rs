@@ -39,7 +39,7 @@ pub(super) fn mex(sources: &str, name: &str) -> String {
     )
 }
 
-/// Builds all and lets it run where nobody else is.
+/// Builds all and lets it run in a network namespace of its own.
 pub fn run() -> Result<(), String> {
     if !has_octave() {
         return Ok(());

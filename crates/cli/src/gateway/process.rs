@@ -67,7 +67,7 @@ impl Drop for BridgeProcess {
     fn drop(&mut self) {
         if let Some((mut child, input)) = self.running.take() {
             drop(input);
-            // What it returns is of no use to anybody any more.
+            // What it returns has no use any more.
             let _ = child.wait();
         }
     }

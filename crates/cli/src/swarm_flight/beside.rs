@@ -12,7 +12,7 @@ use noctule_sys::namespace::NetworkNamespace;
 
 /// Payload of a datagram.
 const DATAGRAM_BYTES: usize = 1_200;
-/// Administratively scoped (RFC 2365), and of nobody else here.
+/// Administratively scoped (RFC 2365), and of no other program here.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 78, 99, 1);
 const PORT: u16 = 7_979;
 /// A receiver looks so often whether it is over.

@@ -69,7 +69,7 @@ pub(super) struct Dot {
 pub(super) enum Condition {
     Flying,
     Killed,
-    /// Its process says nothing, although nobody killed it.
+    /// Its process is silent, although it was not killed by a command.
     Silent,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct Picture<'a> {
 enum Said {
     /// Asks for the time; `c` comes back.
     Ping { c: f64 },
-    /// Wants to see what a drone knows; nobody's without a number.
+    /// Wants to see what a drone knows; without a number, of none.
     Select { drone: Option<usize> },
     /// Kill this one.
     Kill { drone: usize },

@@ -23,7 +23,7 @@ const SURVEY_NS: i64 = noctule_swarm::rate::PERIOD.ns() - 50_000_000;
 pub(super) struct Figures {
     pub(super) nodes: usize,
     pub(super) seconds: f64,
-    /// Drones whose processes ended although nobody killed them.
+    /// Drones whose processes ended although no command killed them.
     pub(super) lost_nodes: usize,
     pub(super) killed: usize,
     /// Pairs of living drones whose bodies overlapped.

@@ -20,7 +20,7 @@ use crate::Outcome;
 use crate::argument::ArgumentError;
 
 /// A server that has never answered is given up after this long.
-const PATIENCE: Span = Span::from_s(5);
+const TIMEOUT: Span = Span::from_s(5);
 /// Without a terminal, and on one, the figures are shown this often.
 const LINE_EVERY: Span = Span::from_s(1);
 const REDRAW_EVERY: Span = Span::from_ms(200);
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: ProbeArguments) -> Result<Outcome, Box<dyn Error>> 
                 trace.write(&measured, truth)?;
             }
         }
-        if tally.exchanges == 0 && clock::now() - start >= PATIENCE {
+        if tally.exchanges == 0 && clock::now() - start >= TIMEOUT {
             break;
         }
         display.show(&prober, &tally);
@@ -122,7 +122,7 @@ fn resolve(server: &str) -> Result<SocketAddr, ArgumentError> {
     found.next().ok_or_else(|| ArgumentError::HostWithoutAddress(server.to_owned()))
 }
 
-/// Why nobody answered, in one sentence.
+/// Why no server answered, in one sentence.
 fn silence(server: &str, counters: &ProberCounters) -> String {
     let asked = counters.replies.asked;
     if counters.refused > 0 {
@@ -278,7 +278,7 @@ impl Display {
     }
 }
 
-/// The state of knowledge at this moment, not at the last exchange: a bound grows while nobody answers.
+/// The state of knowledge at this moment, not at the last exchange: a bound grows while the server does not answer.
 fn now(prober: &Prober) -> Option<Estimate> {
     prober.estimate(prober.clock().now())
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::EndArguments;
 use crate::Outcome;
 
-/// The server looks up from its socket this often even if nobody asks.
+/// The server wakes from its socket this often even without a request.
 const TICK_NS: i64 = 200_000_000;
 
 #[derive(clap::Args)]

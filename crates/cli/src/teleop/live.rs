@@ -30,7 +30,7 @@ use crate::swarm::seconds;
 
 /// A command's age must be known this much better than its deadline: what is less certain cannot be judged by it.
 const BOUNDS_IN_DEADLINE: i64 = 5;
-/// Domain of a loop of its own, so that it meets nobody else.
+/// Domain of a loop of its own, so that it meets no other node.
 const LOOP_DOMAIN: u32 = 4_322;
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]

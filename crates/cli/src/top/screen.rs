@@ -31,9 +31,9 @@ impl Screen {
         Ok(())
     }
 
-    /// Waits up to `patience` for a key.
-    pub(super) fn key(&mut self, patience: Duration) -> io::Result<Option<Key>> {
-        let ready = match event::poll(patience) {
+    /// Waits up to `timeout` for a key.
+    pub(super) fn key(&mut self, timeout: Duration) -> io::Result<Option<Key>> {
+        let ready = match event::poll(timeout) {
             // A signal: the caller knows which.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
             ready => ready?,

@@ -41,7 +41,7 @@ impl Swarm {
         let mut url = String::new();
         errors.read_line(&mut url).unwrap();
         assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-        // Whatever is said later must not block anybody.
+        // Whatever is printed later must not block the process.
         std::thread::spawn(move || errors.lines().for_each(drop));
         Swarm { child, url: url.trim().to_owned(), _folder: folder }
     }

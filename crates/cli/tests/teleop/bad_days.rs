@@ -24,7 +24,7 @@ pub(crate) const ENGAGED: u8 = ArmState::MODE_ENGAGED;
 const STOPPING: u8 = ArmState::MODE_STOPPING;
 pub(crate) const STOPPED: u8 = ArmState::MODE_STOPPED;
 /// What is waited for takes no longer, on a machine that builds beside it.
-const PATIENCE_NS: i64 = 120_000_000_000;
+const TIMEOUT_NS: i64 = 120_000_000_000;
 /// A loop that began a period later than this does not make it up.
 const STALL_NS: i64 = 50_000_000;
 
@@ -53,7 +53,7 @@ impl Arm {
         loop {
             let sample = self.states.receive(Some(Duration::from_millis(100))).unwrap();
             let Some(sample) = sample else {
-                assert!(self.node.now().ns() - begin_ns < PATIENCE_NS, "the controller is silent");
+                assert!(self.node.now().ns() - begin_ns < TIMEOUT_NS, "the controller is silent");
                 continue;
             };
             return self.keep(sample);
@@ -85,12 +85,7 @@ impl Arm {
                 return state;
             }
             let waited_ns = self.node.now().ns() - begin_ns;
-            assert!(
-                waited_ns < PATIENCE_NS,
-                "{what} was never true: mode {}, {:?}",
-                state.mode,
-                rule(&state)
-            );
+            assert!(waited_ns < TIMEOUT_NS, "{what} was never true: mode {}, {:?}", state.mode, rule(&state));
         }
     }
 

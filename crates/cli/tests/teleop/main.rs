@@ -43,7 +43,7 @@ impl Loop {
             let said: serde_json::Value = serde_json::from_str(&line).unwrap();
             *pid = said["pid"].as_u64().unwrap() as u32;
         }
-        // Whatever is said later must not block anybody.
+        // Whatever is printed later must not block the process.
         std::thread::spawn(move || errors.lines().for_each(drop));
         let mut url = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();

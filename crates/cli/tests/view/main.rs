@@ -436,7 +436,7 @@ fn a_page_that_does_not_read_is_left_behind_and_nobody_waits() {
     let mut subscriber = node.subscriber("/sensors/s000").open().unwrap();
     let (mut states, mut points) = (0, 0);
     let (mut missed, mut taken) = (0, 0);
-    // Far more than the buffers of a socket that nobody reads.
+    // Far more than the buffers of a socket that is not read.
     while points < 20 || states < 20 || taken < 20 {
         match reading.read().unwrap() {
             tungstenite::Message::Text(text) => states += u32::from(text.contains("\"t\":\"state\"")),

@@ -94,7 +94,7 @@ fn time_to_100_us_is_when_the_error_comes_down_for_good() {
 }
 
 #[test]
-fn a_step_cuts_the_trace_and_the_worst_recovery_is_told() {
+fn a_step_cuts_the_trace_and_the_worst_recovery_is_reported() {
     let truth = |i: i64| {
         if i < 100 {
             0

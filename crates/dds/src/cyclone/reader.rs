@@ -95,7 +95,7 @@ impl ReaderSet {
 
     /// Ends a wait from another thread: the next one if none is under way.
     pub fn wake(&self) {
-        // SAFETY: a number; it fails only if the set is gone, and then nobody waits.
+        // SAFETY: a number; it fails only if the set is gone, and then no thread waits.
         unsafe { c::dds_set_guardcondition(self.wake.0, true) };
     }
 
@@ -257,7 +257,7 @@ impl Reader {
 }
 
 /// Counts in `arrived` each sample that is about to be stored for a reader of this topic, and lets it pass: Cyclone
-/// itself tells nobody what KEEP_LAST overwrites. `arrived` must live as long as the topic has a reader.
+/// itself does not report what KEEP_LAST overwrites. `arrived` must live as long as the topic has a reader.
 fn count_arrivals(topic: &Entity, arrived: &Arc<AtomicU64>) -> Result<(), DdsError> {
     unsafe extern "C" fn count(_: *const c::dds_sample_info_t, arrived: *mut c_void) -> bool {
         // SAFETY: the counter that is given below, which outlives the reader.

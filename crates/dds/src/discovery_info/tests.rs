@@ -36,7 +36,7 @@ fn a_node_has_the_bytes_of_ros() {
 }
 
 #[test]
-fn humbles_numbers_are_longer_and_told_apart_by_the_length() {
+fn humbles_numbers_are_longer_and_distinguished_by_the_length() {
     let bytes = encode(&PARTICIPANT, &[talker()], GidWidth::Bytes24);
     assert_eq!(bytes.len(), golden().len() + 4 * 8);
     assert_eq!(bytes[4..28], [&PARTICIPANT[..], &[0; 8]].concat());

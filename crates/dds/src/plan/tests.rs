@@ -90,7 +90,7 @@ fn a_type_with_keys_and_samples_that_are_no_cdr_are_named() {
     keyed.guid[15] = 0x02;
     assert!(the_fault(&plan_all(&[keyed], &[])).contains("its type ShapeType has keys"));
     let raw = Endpoint { formats: 1, ..bus(EndpointKind::Writer, "/a", "bytes") };
-    // Nobody in DDS wants it: nothing to say.
+    // No reader in DDS wants it: no notice.
     assert_eq!(plan_all(&[], std::slice::from_ref(&raw)), Plan::default());
     let plan = plan_all(&[dds(EndpointKind::Reader, "rt/a", STRING)], &[raw]);
     assert!(the_fault(&plan).contains("no CDR"), "{plan:?}");
@@ -136,7 +136,7 @@ fn a_reader_in_dds_that_wants_more_is_named_and_the_others_are_served() {
     let fault = plan.faults.first().unwrap();
     assert!(fault.starts_with("topic /a: what the bus offers does not suit a reader in DDS"), "{fault}");
     assert!(fault.contains("transient_local") && fault.contains("volatile"), "{fault}");
-    assert!(!plan.routes[0].is_read, "nobody is served by it");
+    assert!(!plan.routes[0].is_read, "no reader is served by it");
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Exchange {
     /// Something came by DDS.
     pub(crate) fn handle_dds(&mut self, shared: &Shared, arrived: Arrived) {
         let Some(participant) = arrived.participant else {
-            // Its writer has gone; nobody waits for an answer, and an answer of it is worth as much.
+            // Its writer has gone; no client waits for an answer, and an answer of it is worth as much.
             return self.handle_message(shared, &arrived, [0; 12]);
         };
         if shared.is_sibling_participant(&participant) {

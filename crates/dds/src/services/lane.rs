@@ -46,7 +46,7 @@ impl Work {
                         if let Some(at) = self.exchanges.iter().position(|one| one.number() == number) {
                             self.exchanges.swap_remove(at).close(&self.shared);
                         }
-                        // Nobody may wait any more.
+                        // No thread may wait any more.
                         let _ = answer.try_send(());
                     }
                     Order::End => return,

@@ -1,7 +1,7 @@
 //! Both sides' endpoints → services to exchange, and why not the others.
 //!
 //! A service goes over the bridge if it has a server on one side alone: that server is offered on the other side. Where both sides have
-//! one, each side asks its own: nobody could say which of two answers a client should get.
+//! one, each side asks its own: which of two answers a client should get is undefined.
 
 use std::collections::{BTreeMap, BTreeSet};
 

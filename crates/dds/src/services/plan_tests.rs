@@ -59,7 +59,7 @@ fn a_server_of_one_side_is_offered_on_the_other() {
     assert_eq!(plan.faults, BTreeSet::new());
     let [from, to] = &plan.routes[..] else { panic!("{plan:?}") };
     assert_eq!((from.service.as_str(), from.direction), ("/add", Direction::FromDds));
-    // Nobody on the bus names a hash of it.
+    // No endpoint on the bus names a hash of it.
     assert_eq!(from.types.request, TypeRef { name: "demo/srv/Add_Request".to_owned(), hash: 0 });
     assert_eq!((to.service.as_str(), to.direction), ("/arm/move", Direction::ToDds));
     assert_eq!(to.types.response, TypeRef { name: "demo/srv/Add_Response".to_owned(), hash: 8 });

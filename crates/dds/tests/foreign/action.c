@@ -1,4 +1,4 @@
-/* A program of somebody else's: an action as rmw_cyclonedds_cpp has it, on Cyclone DDS.
+/* A foreign program: an action as rmw_cyclonedds_cpp has it, on Cyclone DDS.
  *
  *   action serve DOMAIN ACTION
  *   action send  DOMAIN ACTION TO
@@ -88,9 +88,10 @@ static void begin(const send_request_t *request, dds_instance_handle_t who, dds_
     tell(status, EXECUTING);
     /* Volatile: who does not read yet would miss it. */
     while (dds_get_matched_subscriptions(feedback, NULL, 0) <= 0 && !input_ended()) dds_sleepfor(DDS_MSECS(2));
-    feedback_t told;
-    memcpy(told.goal, request->goal, 16);
-    for (told.at = 1; told.at <= request->to && told.at <= 3; told.at++) checked(dds_write(feedback, &told), "feedback");
+    feedback_t progress;
+    memcpy(progress.goal, request->goal, 16);
+    for (progress.at = 1; progress.at <= request->to && progress.at <= 3; progress.at++)
+        checked(dds_write(feedback, &progress), "feedback");
     if (request->to < 1000) tell(status, SUCCEEDED);
 }
 
@@ -151,10 +152,10 @@ static void send_one(uint32_t to, dds_entity_t feedback, dds_entity_t status) {
             checked(dds_write(get_result.writer, &wanted), "question");
         }
         if (accepted) give_back(send_goal.reader, accepted);
-        feedback_t *told = taken(feedback, &info);
-        if (told) {
-            printf("feedback %u\n", told->at);
-            give_back(feedback, told);
+        feedback_t *progress = taken(feedback, &info);
+        if (progress) {
+            printf("feedback %u\n", progress->at);
+            give_back(feedback, progress);
             if (to >= 1000 && !is_canceled) {
                 is_canceled = true;
                 cancel_request_t canceling = { .client = me, .number = 3, .info = { .goal = { 7, number } } };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use noctule::action::{ActiveGoal, CancelCode, GoalId, GoalStatus, TypedGoalEvent};
 
-use super::{PATIENCE, Place, Process, build, foreign, report_until};
+use super::{Place, Process, TIMEOUT, build, foreign, report_until};
 
 noctule::message! {
     #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -52,7 +52,7 @@ fn a_client_of_the_bus_sends_goals_to_an_action_on_cyclone() {
     let place = Place::new(24);
     let Some(theirs) = place.action("serve", &[]) else { return };
     let (node, bridge) = (place.node(), place.bridge(&[]));
-    let mut client = node.action_client::<Count>("/count").deadline(PATIENCE).open().unwrap();
+    let mut client = node.action_client::<Count>("/count").deadline(TIMEOUT).open().unwrap();
     let goal = client.send_goal(&CountGoal { to: 3 }).unwrap();
     let result = client.wait_for_result(goal).unwrap();
     assert_eq!((result.status(), result.reached), (GoalStatus::Succeeded, 3));
@@ -62,7 +62,7 @@ fn a_client_of_the_bus_sends_goals_to_an_action_on_cyclone() {
     let goal = client.start(&CountGoal { to: 1_000 }, None).unwrap();
     let mut feedback = Vec::new();
     while feedback.len() < 3 {
-        let (of, event) = client.next(Some(PATIENCE)).unwrap().expect("feedback");
+        let (of, event) = client.next(Some(TIMEOUT)).unwrap().expect("feedback");
         match event {
             TypedGoalEvent::Feedback { value, .. } if of == goal => feedback.push(value.at),
             TypedGoalEvent::Failed(why) => panic!("{why}"),
@@ -81,7 +81,7 @@ fn a_client_of_the_bus_sends_goals_to_an_action_on_cyclone() {
 
 /// Feedback is volatile: it is published until a reader in DDS has some. Then as the goal says.
 fn work(mut goal: ActiveGoal<Count>, process: &Process, lines: &mut Vec<String>) {
-    let (reached, end) = (goal.to, Instant::now() + PATIENCE);
+    let (reached, end) = (goal.to, Instant::now() + TIMEOUT);
     while !lines.iter().any(|line| line == "feedback 3") {
         assert!(Instant::now() < end, "{lines:?}");
         goal.feedback(&CountFeedback { at: 3 }).unwrap();
@@ -90,13 +90,13 @@ fn work(mut goal: ActiveGoal<Count>, process: &Process, lines: &mut Vec<String>)
     if reached < 1_000 {
         return goal.succeed(&CountResult { reached }).unwrap();
     }
-    assert!(goal.wait_for_cancel(Some(PATIENCE)), "it is canceled");
+    assert!(goal.wait_for_cancel(Some(TIMEOUT)), "it is canceled");
     goal.canceled(&CountResult { reached }).unwrap();
 }
 
 /// Reads its lines until each of these has come, in any order.
 fn until_all(process: &Process, expected: &[&str], lines: &mut Vec<String>) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while expected.iter().any(|line| !lines.iter().any(|came| came == line)) {
         assert!(Instant::now() < end, "{expected:?}: {lines:?}");
         lines.push(process.line());
@@ -118,7 +118,7 @@ fn a_client_on_cyclone_sends_goals_to_an_action_of_the_bus() {
     ];
     for (to, number, lines) in expected {
         let theirs = place.action("send", &[to]).unwrap();
-        let goal = server.next(Some(PATIENCE)).expect("a goal");
+        let goal = server.next(Some(TIMEOUT)).expect("a goal");
         assert_eq!(goal.id().0[..3], [7, number, 0]);
         let goal = goal.accept().unwrap();
         let mut came = Vec::new();

@@ -1,4 +1,4 @@
-/* A program of somebody else's: Cyclone DDS, one topic of std_msgs/msg/String, told what to do by its arguments.
+/* A foreign program: Cyclone DDS, one topic of std_msgs/msg/String; its arguments say what it does.
  *
  *   cyclone write DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
  *   cyclone read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT [TYPE]
@@ -8,7 +8,7 @@
  *   cyclone ping  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
  *
  * write: waits for a reader unless its samples are kept for late ones, writes "TEXT 0", "TEXT 1", …, then each line
- * of its input until that ends. stream: waits for nobody, writes COUNT copies of TEXT as one sample every 10 ms until its input
+ * of its input until that ends. stream: waits for no reader, writes COUNT copies of TEXT as one sample every 10 ms until its input
  * ends, and prints "readers N" when the number of its readers changes. read: prints COUNT samples, one per line, and ends.
  * types: a reader with that USER_DATA; prints the USER_DATA of the writer that it matches, COUNT times at most until its input ends. nodes: writes ROS 2's list of nodes with
  * one node, NAME, and prints each list that comes as "node NAMESPACE NAME READERS WRITERS [GID of the first writer]" until COUNT nodes were
@@ -26,7 +26,7 @@
 #include "ros_graph.h"
 #include "ros_string.h"
 
-#define PATIENCE DDS_SECS(30)
+#define TIMEOUT DDS_SECS(30)
 
 static dds_entity_t participant;
 static dds_qos_t *qos;
@@ -51,7 +51,7 @@ static void wait_for(dds_entity_t entity, uint32_t status) {
     dds_entity_t set = dds_create_waitset(participant);
     dds_set_status_mask(entity, status);
     dds_waitset_attach(set, entity, 0);
-    dds_return_t ready = dds_waitset_wait(set, NULL, 0, PATIENCE);
+    dds_return_t ready = dds_waitset_wait(set, NULL, 0, TIMEOUT);
     dds_delete(set);
     if (ready <= 0) {
         fprintf(stderr, "nothing came in 30 s\n");

@@ -1,4 +1,4 @@
-// A program of somebody else's: Fast DDS, one topic of std_msgs/msg/String, told what to do by its arguments.
+// A foreign program: Fast DDS, one topic of std_msgs/msg/String; its arguments say what it does.
 //
 //   fast write DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT TEXT
 //   fast read  DOMAIN TOPIC reliable|best_effort volatile|transient_local COUNT
@@ -30,7 +30,7 @@ namespace rtps = eprosima::fastrtps::rtps;
 namespace {
 
 constexpr uint32_t MOST = 1024;
-constexpr auto PATIENCE = std::chrono::seconds(30);
+constexpr auto TIMEOUT = std::chrono::seconds(30);
 
 /// `string data`, little-endian: a length that counts the final zero, and the characters.
 class String : public fdds::TopicDataType {
@@ -75,7 +75,7 @@ public:
     exit(1);
 }
 
-/// Fast DDS writes its own errors to standard output unless told otherwise; that carries samples here.
+/// Fast DDS writes its own errors to standard output by default; that carries samples here.
 void log_to_stderr() {
     std::unique_ptr<fdds::StdoutErrConsumer> consumer(new fdds::StdoutErrConsumer);
     consumer->stderr_threshold(fdds::Log::Kind::Info);
@@ -106,7 +106,7 @@ void set(Qos &qos, bool reliable, bool keeps) {
 
 template <class Ready>
 void wait_for(Ready ready) {
-    auto end = std::chrono::steady_clock::now() + PATIENCE;
+    auto end = std::chrono::steady_clock::now() + TIMEOUT;
     while (!ready()) {
         if (std::chrono::steady_clock::now() > end) fail("nothing came in 30 s");
         std::this_thread::sleep_for(std::chrono::milliseconds(5));

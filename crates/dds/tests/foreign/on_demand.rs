@@ -1,4 +1,4 @@
-//! What nobody reads on the other side does not cross, and what it would cost to have many topics.
+//! What has no reader on the other side does not cross, and what it would cost to have many topics.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use noctule::{Format, Node, Reliability};
 use serde_json::Value;
 
-use super::{LIVE, PATIENCE, Place, Process, STRING, foreign, report_until, string, text};
+use super::{LIVE, Place, Process, STRING, TIMEOUT, foreign, report_until, string, text};
 
 const SENSOR: [&str; 2] = ["best_effort", "volatile"];
 
@@ -16,7 +16,7 @@ fn cyclone() -> Option<&'static Path> {
 }
 
 fn becomes(holds: impl Fn() -> bool) -> bool {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !holds() && Instant::now() < end {
         std::thread::park_timeout(Duration::from_millis(10));
     }
@@ -47,12 +47,12 @@ fn of_a_stream_in_dds_that_the_bus_does_not_read_no_byte_crosses() {
     let (node, bridge) = (place.node(), place.bridge(&[]));
     assert_eq!(unread_bytes(&bridge, 5, None), (0, 0));
     assert_eq!(node.endpoints().iter().filter(|known| known.endpoint.topic == "/chatter").count(), 1);
-    // Its reader would be told here, before any byte.
-    assert!(stream.lines.try_recv().is_err(), "somebody reads it");
+    // Its reader would be reported here, before any byte.
+    assert!(stream.lines.try_recv().is_err(), "a reader exists");
 
     let mut subscriber = node.subscriber("/chatter").formats(&[Format::Cdr]).open().unwrap();
     assert_eq!(stream.line(), "readers 1");
-    assert_eq!(text(&subscriber.receive(Some(PATIENCE)).unwrap().expect("a sample")).len(), 100_000);
+    assert_eq!(text(&subscriber.receive(Some(TIMEOUT)).unwrap().expect("a sample")).len(), 100_000);
     drop(subscriber);
     assert_eq!(stream.line(), "readers 0");
     let (first, last) = unread_bytes(&bridge, 5, Some(100_000));
@@ -60,7 +60,7 @@ fn of_a_stream_in_dds_that_the_bus_does_not_read_no_byte_crosses() {
     // And again.
     let mut subscriber = node.subscriber("/chatter").formats(&[Format::Cdr]).open().unwrap();
     assert_eq!(stream.line(), "readers 1");
-    assert!(subscriber.receive(Some(PATIENCE)).unwrap().is_some());
+    assert!(subscriber.receive(Some(TIMEOUT)).unwrap().is_some());
     assert!(stream.end() && bridge.end());
 }
 
@@ -85,14 +85,14 @@ fn of_a_stream_on_the_bus_that_dds_does_not_read_no_byte_crosses() {
         let reader = place.program(program, "read", LIVE, &["3"]);
         assert_eq!(reader.line(), "matched");
         let mut came = 0;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while came < 3 && Instant::now() < end {
             publisher.publish(&sample).unwrap();
             came += u32::from(reader.lines.recv_timeout(Duration::from_millis(20)).is_ok());
         }
         assert!(came == 3 && reader.end(), "{name}: {came} came");
         // Reports of before the reader came may still wait in the pipe.
-        report_until(&bridge, "nobody", |report| {
+        report_until(&bridge, "no reader", |report| {
             let route = &report["routes"][0];
             route["is_read"] == false && route["bytes"].as_u64() >= Some(3 * 60_000)
         });
@@ -110,7 +110,7 @@ fn a_publisher_with_defaults_is_heard_by_a_reliable_reader_in_dds() {
         let mut publisher = publisher.open().unwrap();
         let reader = place.program(program, "read", LIVE, &["5"]);
         assert_eq!(reader.line(), "matched", "{name}");
-        let (mut came, end) = (0, Instant::now() + PATIENCE);
+        let (mut came, end) = (0, Instant::now() + TIMEOUT);
         while came < 5 && Instant::now() < end {
             publisher.publish(&string("default")).unwrap();
             came += u32::from(reader.lines.recv_timeout(Duration::from_millis(20)).is_ok());
@@ -145,7 +145,7 @@ fn many_topics_take_no_threads_and_all_are_joined_at_the_end() {
     };
     let publishers: Vec<_> = (0..TOPICS).map(publisher).collect();
     routes_are(&bridge, TOPICS);
-    assert_eq!(threads(&bridge), alone, "nobody reads them");
+    assert_eq!(threads(&bridge), alone, "they have no reader");
     drop(publishers);
     routes_are(&bridge, 0);
     // Kept samples are always read: one thread for every 31 topics, which end with the topics.

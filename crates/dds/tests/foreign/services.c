@@ -1,4 +1,4 @@
-/* A program of somebody else's: a service as rmw_cyclonedds_cpp has it, on Cyclone DDS.
+/* A foreign program: a service as rmw_cyclonedds_cpp has it, on Cyclone DDS.
  *
  *   services serve DOMAIN SERVICE
  *   services call  DOMAIN SERVICE NUMBER COUNT

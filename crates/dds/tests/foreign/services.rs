@@ -9,7 +9,7 @@ use noctule::request::{Client, EndedCall, Server};
 use noctule::{CallError, Failure, Node};
 use serde_json::{Value, json};
 
-use super::{PATIENCE, Place, Process, build, foreign, report_until};
+use super::{Place, Process, TIMEOUT, build, foreign, report_until};
 
 noctule::message! {
     #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -53,7 +53,7 @@ fn of_service(report: &Value) -> Option<&Value> {
 
 /// Answers until a request says that it is the last: its `a` is -1.
 fn serve(mut server: Server<Add, Sum>) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let mut is_over = false;
     while !is_over && Instant::now() < end {
         server
@@ -71,7 +71,7 @@ fn clients_of_the_bus_call_a_server_on_cyclone_and_each_gets_its_own_replies() {
     let Some(server) = place.service("serve", &[]) else { return };
     let bridge = place.bridge(&[]);
     let nodes = [place.node(), place.node()];
-    let mut clients = nodes.each_ref().map(|node| client(node, PATIENCE));
+    let mut clients = nodes.each_ref().map(|node| client(node, TIMEOUT));
     let first = clients[0].call(&Add { a: 2, b: 3 }).unwrap();
     assert_eq!(first.sum, 5);
     // The server is a process of this host, so that the age of its reply is proven.
@@ -99,7 +99,7 @@ fn clients_of_the_bus_call_a_server_on_cyclone_and_each_gets_its_own_replies() {
     let call = clients[0].start(&Add { a: 99, b: 1 }, None).unwrap();
     while server.line() != "asked 99 1" {}
     assert!(server.end());
-    let Some(EndedCall { call: ended, result }) = clients[0].next(Some(PATIENCE)).unwrap() else {
+    let Some(EndedCall { call: ended, result }) = clients[0].next(Some(TIMEOUT)).unwrap() else {
         panic!("no end")
     };
     assert!(ended == call && matches!(result, Err(CallError::ServerGone { .. })), "{result:?}");
@@ -127,14 +127,14 @@ fn clients_on_cyclone_call_a_server_of_the_bus_and_each_gets_its_own_replies() {
         assert!(caller.line().starts_with("others "));
         assert!(caller.end());
     }
-    let mut told = String::new();
+    let mut notices = String::new();
     let report = report_until(&bridge, "all calls", |report| {
-        told.push_str(report["notice"].as_str().unwrap_or_default());
+        notices.push_str(report["notice"].as_str().unwrap_or_default());
         of_service(report).is_some_and(|service| service["replies"] == 40)
     });
     assert_eq!(of_service(&report).unwrap()["way"], "to_dds");
-    assert_eq!(told, "");
-    client(&node, PATIENCE).call(&Add { a: -1, b: 0 }).unwrap();
+    assert_eq!(notices, "");
+    client(&node, TIMEOUT).call(&Add { a: -1, b: 0 }).unwrap();
     serving.join().unwrap();
     report_until(&bridge, "that the server is gone", |report| report["services"] == json!([]));
     assert!(bridge.end());
@@ -150,7 +150,7 @@ fn a_request_of_dds_that_the_bus_does_not_answer_is_named() {
     let mut server = node.server::<Add, Sum>("/add").open().unwrap();
     let caller = place.service("call", &["3", "1"]).unwrap();
     assert_eq!(caller.line(), "found");
-    server.serve(Some(PATIENCE), |_| Err(Failure("it is closed today".to_owned()))).unwrap();
+    server.serve(Some(TIMEOUT), |_| Err(Failure("it is closed today".to_owned()))).unwrap();
     let notice = report_until(&bridge, "why", |report| report["notice"].is_string());
     let expected =
         "service /add: a request from DDS has no reply, which nothing there can say: service /add: node ";
@@ -163,17 +163,18 @@ fn a_request_of_dds_that_the_bus_does_not_answer_is_named() {
     // One whose server goes before it answers.
     let caller = place.service("call", &["4", "1"]).unwrap();
     assert_eq!(caller.line(), "found");
-    assert!(server.receive(Some(PATIENCE)).unwrap().is_some());
+    assert!(server.receive(Some(TIMEOUT)).unwrap().is_some());
     drop(server);
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     report_until(&bridge, "that it is gone", |report| {
-        told.extend(report["notice"].as_str().map(str::to_owned));
+        notices.extend(report["notice"].as_str().map(str::to_owned));
         report["services"] == json!([])
     });
     assert!(
-        told.iter()
+        notices
+            .iter()
             .any(|notice| notice.contains("have no reply") || notice.contains("ended before it answered")),
-        "{told:?}"
+        "{notices:?}"
     );
     assert!(caller.end() && bridge.end());
 }

@@ -20,10 +20,10 @@ const ATTITUDE: usize = 6;
 const GYRO_BIAS: usize = 9;
 const ACCEL_BIAS: usize = 12;
 
-/// The 99.99 % quantile of χ² with six degrees of freedom: what is farther off is not believed.
+/// The 99.99 % quantile of χ² with six degrees of freedom: what is farther off is an outlier.
 const GATE: f64 = 27.86;
 
-/// What the filter believes.
+/// The nominal state of the filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     /// World frame, m.
@@ -63,7 +63,7 @@ pub(super) struct ErrorState {
 }
 
 impl ErrorState {
-    /// Starts at `state`, believed to within these standard deviations (m, m/s, rad) and the biases of
+    /// Starts at `state`, known to within these standard deviations (m, m/s, rad) and the biases of
     /// `noise`.
     pub(super) fn new(state: State, std: [f64; 3], noise: ImuModel) -> ErrorState {
         let mut covariance = Covariance::zeros();

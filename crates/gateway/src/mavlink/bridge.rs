@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 4096;
 /// Messages of the user's own dialect that may become topics.
 const CUSTOM_TOPICS_MAX: usize = 256;
-/// A header's stamp farther from now than this is not believed.
+/// A header's stamp farther from now than this is invalid.
 const STAMP_MAX: Span = Span::from_s(10);
 
 /// Where an autopilot is.
@@ -84,7 +84,7 @@ pub struct MavlinkStatus {
     pub counters: (EndpointCounters, FrameCounters),
 }
 
-/// So many bytes, and whom they are of where that is to be told.
+/// So many bytes, and their sender where the line knows it.
 type Came = (usize, Option<SocketAddr>);
 
 /// What carries the bytes.
@@ -179,7 +179,7 @@ impl Bridge {
         let shared = Arc::clone(&self.shared);
         self.spawn("mavlink-out", move || {
             while !shared.is_stopped() {
-                // What does not decode is counted by nobody but the sender's own type check.
+                // What does not decode is counted only by the sender's own type check.
                 let Ok(Some(sample)) = subscriber.receive(Some(LOOK)) else { continue };
                 let message = message(&sample, &shared.node);
                 drop(sample);
@@ -232,7 +232,7 @@ impl Inside {
                 // What does not fit at once is lost, as on any serial line that is too slow.
                 (Port::Serial(file), _) => drop(rustix::io::write(file, &self.out)),
                 (Port::Udp(socket), Some(to)) => drop(socket.send_to(&self.out, to)),
-                // Nobody has been heard yet.
+                // No system has been heard yet.
                 (Port::Udp(_), None) => {}
             }
         }
@@ -271,7 +271,7 @@ fn nothing_yet<T>(why: io::Error) -> io::Result<Option<T>> {
     }
 }
 
-/// Reads the line until told to stop; a serial device that goes is waited for.
+/// Reads the line until the bridge stops; a serial device that goes is waited for.
 fn read(shared: &Shared, line: &MavlinkLine, mut outlets: Outlets) {
     let mut buffer = vec![0; READ_BYTES];
     while !shared.is_stopped() {

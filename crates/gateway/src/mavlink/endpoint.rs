@@ -100,9 +100,9 @@ pub struct EndpointCounters {
     pub missed: u64,
     /// Frames whose payload does not fit their message.
     pub malformed: u64,
-    /// Replies of the clock exchange that nobody waited for: late, doubled or forged.
+    /// Replies of the clock exchange without a pending request: late, duplicate or forged.
     pub unexpected_replies: u64,
-    /// Exchanges that told something.
+    /// Exchanges that gave a measurement.
     pub exchanges: u64,
 }
 
@@ -286,7 +286,7 @@ impl Endpoint {
                 self.send(MavMessage::TIMESYNC(reply));
             }
             MavMessage::TIMESYNC(sync) => self.handle_reply(&sync, arrived),
-            // A request is addressed to nobody in particular (0); its answer names who asked.
+            // A request is addressed to no system in particular (0); its answer names the requester.
             MavMessage::PING(ping) if ping.target_system == 0 && ping.target_component == 0 => {
                 if let Some((target_system, target_component)) = self.peer() {
                     self.send(MavMessage::PING(PING_DATA { target_system, target_component, ..ping }));

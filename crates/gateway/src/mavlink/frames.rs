@@ -1,8 +1,8 @@
 //! Bytes of a serial line or of datagrams → MAVLink frames.
 //!
-//! Frames of version 1 (`FE`) and 2 (`FD`) are told by their first byte and believed by their checksum,
+//! Frames of version 1 (`FE`) and 2 (`FD`) are distinguished by their first byte and validated by their checksum,
 //! which covers a number that belongs to the message's definition (CRC_EXTRA): a frame whose message no
-//! dialect knows cannot be believed. Whatever is not a frame is skipped byte by byte, so that noise costs
+//! dialect knows cannot be validated. Whatever is not a frame is skipped byte by byte, so that noise costs
 //! no more than the frame it hit. <https://mavlink.io/en/guide/serialization.html>
 
 use std::collections::VecDeque;
@@ -41,11 +41,11 @@ pub struct Frame {
 /// What came in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounters {
-    /// Frames believed.
+    /// Frames with a valid checksum.
     pub frames: u64,
     /// Bytes that belonged to none.
     pub skipped_bytes: u64,
-    /// Frames that demand an understanding of flags that nobody here has.
+    /// Frames with incompatibility flags that are not implemented here.
     pub unknown_flags: u64,
     /// Frames with a signature; it is not checked.
     pub signed: u64,

@@ -17,7 +17,7 @@ pub use generated::nav_msgs::msg::Odometry;
 pub use generated::sensor_msgs::msg::Imu;
 pub use generated::std_msgs::msg::Header;
 
-// Types that the generator writes are public, and some of them nobody outside of this module needs.
+// Types that the generator writes are public, and some of them are not used outside of this module.
 #[allow(unreachable_pub)]
 #[rustfmt::skip]
 #[path = "../../generated/rust/mod.rs"]

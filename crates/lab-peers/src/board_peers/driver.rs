@@ -160,7 +160,7 @@ impl Shared {
         self.lock().speaker.timeout_ns(now_ns).saturating_sub(now_ns).clamp(0, WAIT_NS_MAX)
     }
 
-    /// Answers until told to stop.
+    /// Answers until it is stopped.
     fn answer(&self) -> Result<(), PeerError> {
         let mut buffer = vec![0; READ_BYTES];
         while !self.stop.load(Ordering::Relaxed) {

@@ -46,7 +46,7 @@ pub(super) enum Hosting {
 
 impl Hosting {
     /// Starts a gateway on the line that `open` names, as the option `gateway` says: `inside` (the default) or `process`;
-    /// with `dds` nobody asks here.
+    /// with `dds` it is not asked for here.
     /// Returns it with the number of its UDP port, if it has one.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ fn process(serial: Option<(&str, u32)>, more: &[&str]) -> Result<(Hosting, Optio
         }
         said = serde_json::from_str(&line).unwrap_or_default();
     }
-    // Nobody reads its reports, and a full pipe must not stop it.
+    // Its reports are not read, and a full pipe must not stop it.
     std::thread::Builder::new()
         .name("gateway says".into())
         .spawn(move || output.map(|mut output| std::io::copy(&mut output, &mut std::io::sink())))

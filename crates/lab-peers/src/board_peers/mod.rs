@@ -147,7 +147,7 @@ fn device(open: &Open) -> Result<(&str, u32), PeerError> {
     Ok((device, baud.ok_or_else(|| PeerError("option.baud=… must say how fast the line is".into()))?))
 }
 
-/// The clock that this side is told to have. A board's clock may be off and drift, but never goes back.
+/// The clock that this side is configured with. A board's clock may be off and drift, but never goes back.
 fn side_clock(open: &Open) -> Result<SideClock, PeerError> {
     let steps = open.clock.as_ref().is_some_and(|clock| clock.to_string().contains("step="));
     if steps {

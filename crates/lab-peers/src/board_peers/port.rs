@@ -100,7 +100,7 @@ impl Port {
                         return Ok(left.len());
                     }
                 }
-                // Nobody listens at the other end yet: the datagram is lost.
+                // No socket is bound at the other end yet: the datagram is lost.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(0),
                 Err(error) => return Err(PeerError::of("cannot write the line", error)),
             }
@@ -116,7 +116,7 @@ impl Port {
     }
 }
 
-/// Nothing is there, or nobody listens at the other end yet.
+/// Nothing is there, or no socket is bound at the other end yet.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused)

@@ -1,6 +1,6 @@
 //! The peer `xrce`: the microcontroller client on one side, Noctule's agent inside an application on the other.
 //!
-//! The line is serial, or UDP; by UDP the board must have a reader on the other side, whose address it is told.
+//! The line is serial, or UDP; by UDP the board must have a reader on the other side, whose address it is configured with.
 
 use noctule_board::{Client, ClientConfig, Endpoint, Line, State};
 use noctule_peer::{Delegate, Description, Open, Peer, PeerError, Support, Transport, Wait};
@@ -117,7 +117,7 @@ impl Board {
 }
 
 /// An agent stamps with the time of day, as XRCE has it; what the lab compares runs on the raw clock of the machine. Both
-/// clocks are of this machine, so the one is told in the other as of now, some milliseconds later.
+/// clocks are of this machine, so the one is converted to the other as of now, some milliseconds later.
 fn on_raw_clock(exchange: Exchange) -> Exchange {
     let clocks = three_clocks();
     let ahead = Span::from_ns(clocks.realtime_ns - clocks.raw_before_ns);

@@ -21,7 +21,7 @@ impl Peer for Memcpy {
     }
 
     fn support(&self) -> Support {
-        // One process copies for itself; there is nobody to send to.
+        // One process copies for itself; there is no receiver.
         Support { is_alone: true, ..Support::default() }
     }
 
@@ -37,7 +37,7 @@ impl Transport for Copy {
     }
 
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
-        // The barrier keeps the compiler from proving that nobody looks at all of the copy.
+        // The barrier keeps the compiler from proving that the whole copy is never read.
         self.target.copy_from_slice(black_box(message.bytes()));
         black_box(&mut self.target);
         self.full = true;

@@ -266,7 +266,7 @@ fn silence_is_not_a_result() {
 }
 
 #[test]
-fn arrivals_on_another_clock_are_translated_and_their_bound_is_told() {
+fn arrivals_on_another_clock_are_translated_and_their_bound_is_reported() {
     let mut plan = plan(Mode::OneWay, 2, Some(1000.0));
     plan.hosts = 2;
     plan.clocks = vec![String::new(), "offset=1s".into()];

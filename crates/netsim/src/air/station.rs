@@ -15,7 +15,7 @@ pub(super) enum Phase {
     Idle,
     /// Counts slots down from this time on.
     Contending { from: Instant<Truth> },
-    /// Has slots left and senses somebody else.
+    /// Has slots left and senses another station.
     Frozen,
     /// Its frame is on the air.
     Sending,
@@ -85,7 +85,7 @@ impl Station {
     }
 
     /// Until when it waits for an acknowledgement, if it does.
-    pub(super) fn patience(&self) -> Option<Instant<Truth>> {
+    pub(super) fn ack_timeout(&self) -> Option<Instant<Truth>> {
         match self.phase {
             Phase::Awaiting { until } => Some(until),
             _ => None,
@@ -103,7 +103,7 @@ impl Station {
         self.phase = Phase::Contending { from };
     }
 
-    /// Somebody has begun to send. True if that stopped its countdown.
+    /// Another station has begun to send. True if that stopped its countdown.
     pub(super) fn freeze(&mut self, now: Instant<Truth>, slot: Span) -> bool {
         let Phase::Contending { from } = self.phase else { return false };
         let counted = (now - from).ns().max(0) / slot.ns();

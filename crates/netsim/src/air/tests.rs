@@ -85,7 +85,7 @@ fn broadcast_in_saturation_has_the_formulas_collisions() {
         let sent = counters.sent as f64 / 10.0 * (1.0 - p);
         assert!((sent / per_s - 1.0).abs() < 0.05, "{stations}: {sent} frames/s alone, formula {per_s}");
         let arrived = counters.received as f64 / (counters.sent * (stations as u64 - 1)) as f64;
-        // Nobody is much stronger than another, so nothing is captured.
+        // No station is much stronger than another, so nothing is captured.
         assert!((1.0 - arrived - p).abs() < 0.06, "{stations}: {} lost, formula {p}", 1.0 - arrived);
     }
 }
@@ -173,7 +173,7 @@ fn a_frame_to_one_is_repeated_until_it_is_acknowledged_and_then_given_up() {
     let arrived = std::iter::from_fn(|| air.poll_reception(end)).count() as u64;
     let counters = air.counters();
     assert!(counters.retried > 500 && arrived > 950 && arrived <= 1_000, "{arrived} {counters:?}");
-    // Nobody at that number: every attempt fails.
+    // No station has that number: every attempt fails.
     air.handle_frame(end, 0, Frame::of_payload(Receivers::One(9), payload(80)));
     air.handle_timeout(end + Span::from_s(1));
     assert_eq!((air.counters().given_up - counters.given_up, air.waiting(0)), (1, 0));

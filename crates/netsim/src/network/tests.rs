@@ -154,7 +154,7 @@ fn a_node_can_move_and_restart() {
 }
 
 #[test]
-fn a_run_ends_when_it_is_told() {
+fn a_run_ends_when_its_condition_holds() {
     let mut network = pair("delay=5ms", 1);
     let done = network.run_until(Instant::from_ns(i64::MAX), |network| network.endpoint(1).got.len() == 3);
     assert_eq!(done, Ok(true));

@@ -159,7 +159,7 @@ fn an_unplugged_line_loses_what_is_on_it_and_what_comes() {
 }
 
 #[test]
-fn a_receiver_that_takes_nothing_overruns_and_is_told() {
+fn a_receiver_that_takes_nothing_overruns_and_is_notified() {
     let mut line = line(SerialSpec { baud: 12_000_000, fifo_bytes: FIFO_BYTES_MAX, ..SerialSpec::default() });
     for second in [0, 2] {
         line.handle_bytes(at(Span::from_s(second)), &vec![0; RECEIVED_BYTES_MAX]);

@@ -128,7 +128,7 @@ fn whole(records: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn chunks_compressed_with_zstd_are_read_and_a_wrong_checksum_is_told() {
+fn chunks_compressed_with_zstd_are_read_and_a_wrong_checksum_is_reported() {
     let records = one_message();
     let level = ruzstd::encoding::CompressionLevel::Fastest;
     let compressed = ruzstd::encoding::compress_to_vec(&records[..], level);

@@ -72,7 +72,7 @@ impl Observing {
 impl Writing {
     pub(super) fn run(mut self) -> Result<(), WriteError> {
         let result = self.write_all();
-        // After an error nobody empties the queue.
+        // After an error no thread empties the queue.
         self.shared.queue.close();
         result
     }

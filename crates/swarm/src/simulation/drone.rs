@@ -97,7 +97,7 @@ pub(super) fn all_left_s(drones: &[&Drone]) -> Option<f64> {
 }
 
 impl Drone {
-    /// `rate_hz` is the rate of states: their phases are drawn over its period, or all would send at once and then nobody.
+    /// `rate_hz` is the rate of states: their phases are drawn over its period, or all would send at once and then none.
     pub(super) fn new(
         (scenario, rate_hz): (&Scenario, f64),
         number: usize,

@@ -18,7 +18,7 @@ const DWELL_STEPS: u32 = 100;
 const CIRCLE_M: f64 = 0.1;
 const TARGETS: u32 = 9;
 /// A target that takes longer counts as missed.
-const PATIENCE_STEPS: u32 = 20_000;
+const STEPS_MAX: u32 = 20_000;
 
 /// A human.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub fn run(human: Human, delay: Span) -> HumanCost {
         let target = Vector::new(CIRCLE_M / 2.0 * angle.cos(), CIRCLE_M / 2.0 * angle.sin(), 0.0);
         let direction = (target - hand).normalize();
         let (mut inside, mut beyond_m, mut taken) = (0, 0.0_f64, 0);
-        while inside < DWELL_STEPS && taken < PATIENCE_STEPS {
+        while inside < DWELL_STEPS && taken < STEPS_MAX {
             shown.push_back(hand);
             let seen =
                 if shown.len() > steps { shown.pop_front().unwrap_or_default() } else { Vector::zeros() };

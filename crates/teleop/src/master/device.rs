@@ -140,7 +140,7 @@ impl Decoder {
         self.reports.pop_front()
     }
 
-    /// Reports that gave way because nobody polled.
+    /// Reports dropped because they were not polled.
     pub fn overwritten(&self) -> u64 {
         self.overwritten
     }

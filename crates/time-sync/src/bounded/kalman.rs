@@ -8,7 +8,7 @@
 //! How fast a crystal wanders is not known in advance: one on a desk needs a filter two orders of
 //! magnitude slower than one beside a motor. So three filters run with wander 100 times apart in
 //! power, fed the same measurements, and the one whose predictions have lately been nearest is
-//! believed (predictive least squares; Rissanen, IMA J. Math. Control Inf. 3, 1986).
+//! selected (predictive least squares; Rissanen, IMA J. Math. Control Inf. 3, 1986).
 //!
 //! Fixed point, all `i64`: offsets in 2^-16 ns relative to an anchor, time in ticks of 2^30 ns (so
 //! no division by a billion anywhere), drift in 2^-16 ns per tick, which makes one unit 2^-46.
@@ -97,7 +97,7 @@ impl Kalman {
     }
 }
 
-/// Three filters of different wander, one of them believed.
+/// Three filters of different wander, one of them selected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bank {
     filters: [Kalman; 3],
@@ -138,29 +138,29 @@ impl Bank {
         Bank { filters: [filter; 3], scores: [ONE; 3], active: 0, at_ns: first.at_ns, noise_scale: ONE }
     }
 
-    fn believed(&self) -> &Kalman {
+    fn selected(&self) -> &Kalman {
         &self.filters[self.active]
     }
 
     /// The offset expected at local time `at_ns`, in 2^-16 ns from the anchor.
     pub(crate) fn offset_at(&self, at_ns: i64) -> i64 {
-        self.believed().offset_after(at_ns.saturating_sub(self.at_ns))
+        self.selected().offset_after(at_ns.saturating_sub(self.at_ns))
     }
 
     /// Its variance in 2^-8 ns².
     pub(crate) fn variance_at(&self, at_ns: i64) -> i64 {
-        self.believed().variance_after(at_ns.saturating_sub(self.at_ns).max(0))
+        self.selected().variance_after(at_ns.saturating_sub(self.at_ns).max(0))
     }
 
     /// The drift in parts per 2^46.
     pub(crate) fn drift(&self) -> i64 {
-        self.believed().drift
+        self.selected().drift
     }
 
     /// Its standard deviation in parts per 2^46.
     pub(crate) fn drift_deviation(&self) -> i64 {
         // The root of 2^-16 units has 8 fraction bits; 8 more make parts per 2^46.
-        crate::fixed::root(self.believed().p11) << 8
+        crate::fixed::root(self.selected().p11) << 8
     }
 
     /// Corrects all offsets by what has turned out to be an error common to past measurements.
@@ -188,10 +188,10 @@ impl Bank {
         self.at_ns = measured.at_ns;
         let variance = mul_shift(measured.variance, self.noise_scale, 8).clamp(P00_MIN, P00_MAX);
 
-        let believed = self.believed();
-        let innovation = measured.offset.saturating_sub(believed.offset);
+        let selected = self.selected();
+        let innovation = measured.offset.saturating_sub(selected.offset);
         let squared = square_shift(innovation, 2 * OFFSET_BITS - VARIANCE_BITS);
-        let total = believed.p00.saturating_add(variance);
+        let total = selected.p00.saturating_add(variance);
         let beyond = innovation.saturating_abs().saturating_sub(measured.explained).max(0);
         let moved = square_shift(beyond, 2 * OFFSET_BITS - VARIANCE_BITS) > total.saturating_mul(25);
         if moved {
@@ -224,20 +224,20 @@ impl Bank {
 
     /// Sets the offset anew after a step, keeps the drift, and adds to its uncertainty.
     pub(crate) fn relock(&mut self, measured: &Measurement, drift_deviation: i64) {
-        let believed = *self.believed();
+        let selected = *self.selected();
         for filter in &mut self.filters {
             *filter = Kalman {
                 offset: measured.offset,
-                drift: believed.drift,
+                drift: selected.drift,
                 p00: measured.variance.clamp(P00_MIN, P00_MAX),
                 p01: 0,
-                p11: believed.p11.saturating_add(drift_variance(drift_deviation)).min(P11_MAX),
+                p11: selected.p11.saturating_add(drift_variance(drift_deviation)).min(P11_MAX),
             };
         }
         self.at_ns = measured.at_ns;
     }
 
-    /// A livelier filter is believed only when it predicts clearly better: by a quarter.
+    /// A livelier filter is selected only when it predicts clearly better: by a quarter.
     fn choose(&mut self) {
         let mut best = 0;
         for i in 1..self.filters.len() {

@@ -11,7 +11,7 @@
 //! *What is it most likely?* Exchanges are gathered into blocks, each block gives the midpoint
 //! between its two edges ([`block`]), a Kalman filter of offset and drift follows those midpoints
 //! with a variance taken from the block's excess over the least round trip ([`kalman`]). Where one
-//! direction queues and the other does not, the quiet direction is believed more ([`path`]).
+//! direction queues and the other does not, the quiet direction has more weight ([`path`]).
 //!
 //! *Has a clock been stepped?* An exchange contradicts when its own interval excludes the estimate
 //! or everything proven before. The first one withdraws the bound, the third in a row starts the
@@ -311,7 +311,7 @@ impl Lock {
 
     /// The reported error: that of the filter, and that of the least round trip, which is common
     /// to all tilted measurements and shows in none.
-    fn told_sigma_at(&self, at_ns: i64) -> i64 {
+    fn reported_sigma_at(&self, at_ns: i64) -> i64 {
         let tilt = self.movement.tilt().saturating_abs();
         // The excess has an exponential distribution: its root mean square is √2 of its mean.
         let common_ns = mul_shift(mul_shift(self.floor.likely_excess_ns(), tilt, 17), ROOT_2, 16);
@@ -542,7 +542,7 @@ impl Estimator for Bounded {
             offset: Span::from_ns(offset_ns),
             drift: Drift::from_2_46(lock.bank.drift()),
             bound: confined.then(|| Span::from_ns(proven.reach_from(offset_ns))),
-            sigma: Some(Span::from_ns(lock.told_sigma_at(now.ns()))),
+            sigma: Some(Span::from_ns(lock.reported_sigma_at(now.ns()))),
             state,
         })
     }

@@ -61,7 +61,7 @@ impl Floor {
         if second_ns == i64::MAX { 0 } else { second_ns.saturating_sub(self.ns()) }
     }
 
-    /// Counts one block, so that a path that has become longer is believed in the end.
+    /// Counts one block, so that a path that has become longer is accepted in the end.
     pub(crate) fn count_block(&mut self, width_ns: i64) {
         self.blocks += 1;
         if self.blocks == FLOOR_BLOCKS {
@@ -78,8 +78,8 @@ impl Floor {
 ///
 /// The two edges of a block say where the offset would be if the quickest message each way had met
 /// no queue. If one direction queues much more than the other, its edge jumps about and the other's
-/// does not, and that shows without any knowledge of the offset itself. Only then is the quiet edge
-/// believed more: weights are the inverse variances of the two edges.
+/// does not, and that shows without any knowledge of the offset itself. Only then has the quiet edge
+/// more weight: weights are the inverse variances of the two edges.
 ///
 /// Movements are kept as those of a full-grown block: the edge of a smaller one moves
 /// [`rougher`] times as much.
@@ -136,7 +136,7 @@ impl Movement {
         self.before = Some(*edges);
     }
 
-    /// Which edge to believe, with 16 fraction bits: +1 the upper alone, −1 the lower alone, 0 both
+    /// Which edge to trust, with 16 fraction bits: +1 the upper alone, −1 the lower alone, 0 both
     /// alike, which is the answer unless the movements differ clearly.
     pub(crate) fn tilt(&self) -> i64 {
         let (quiet_ns, loud_ns) = (self.quiet_ns(), self.forward.ns.max(self.back.ns));

@@ -38,7 +38,7 @@ impl Definitions {
         Definitions { asked: BTreeSet::new(), questions: started.is_ok().then_some(questions) }
     }
 
-    /// Somebody publishes this type; its node is asked for it once.
+    /// This type has a publisher; its node is asked for it once.
     pub(super) fn want(&mut self, owner: NodeId, type_name: &str, hash: u64) {
         let is_new = hash != 0 && self.asked.len() < ASKED_MAX && !self.asked.contains(&(owner, hash));
         if let Some(questions) = self.questions.as_ref().filter(|_| is_new)

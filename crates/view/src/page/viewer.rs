@@ -141,7 +141,7 @@ impl Viewer {
         self.budget_bytes = (self.budget_bytes + BYTES_PER_S * elapsed.as_secs_f64()).min(BYTES_PER_S);
     }
 
-    /// Sends what is new. What still waits for a page is not made anew: a slow page gets less, and nobody waits for it.
+    /// Sends what is new. What still waits for a page is not made anew: a slow page gets less, and no other waits for it.
     pub(super) fn show(&mut self, client: ClientId, system: &System, types: &Types, server: &Server) {
         let types = match system {
             System::Live(_) => types,

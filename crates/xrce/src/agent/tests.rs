@@ -208,7 +208,7 @@ fn a_client_with_properties_says_its_size_behind_them() {
 }
 
 #[test]
-fn clients_that_cannot_be_served_are_told_so_and_nothing_is_kept() {
+fn clients_that_cannot_be_served_get_an_error_and_nothing_is_kept() {
     for (message, status) in [
         // Key zero; version 2; messages of 16 bytes; another cookie.
         ("80 00 00 00 00 01 10 00 58 52 43 45 01 00 01 0F 00 00 00 00 81 00 FC 01", 0x85),
@@ -389,7 +389,7 @@ fn a_service_is_asked_and_answered() {
         [bytes("81 80 06 00 07 01 1E 00 00 34 00 18"), request[..IDENTITY_BYTES].to_vec(), vec![7, 7]];
     bench.client_says(HERE, &answer.concat());
     let reply = last(&bench);
-    // The requester gets it with the number of its request; a reply to somebody else is not for it.
+    // The requester gets it with the number of its request; a reply to another client is not for it.
     let sent = bench.sample(ObjectId([0, 0x17]), &reply);
     assert_eq!(sent[0][8..], [0, 0x20, 0, 0x17, 0, 0x33, 0, 0x17, 7, 7]);
     let mut others = reply;
@@ -446,11 +446,11 @@ fn a_sample_that_does_not_reach_its_client_is_an_event_with_its_size() {
         .client_says(HERE, &bytes("81 01 00 00 08 01 10 00 00 0F 00 16 01 00 00 01 FF FF 00 00 00 00 00 00"));
     assert!(bench.sample(object, &[0; 9000]).iter().all(|message| message[4] != 9));
     bench.drain();
-    let told = bench.events.iter().filter_map(|event| match event {
+    let undeliverable = bench.events.iter().filter_map(|event| match event {
         Event::Undeliverable { object, bytes, .. } => Some((*object, *bytes)),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), [(object, 9008)]);
+    assert_eq!(undeliverable.collect::<Vec<_>>(), [(object, 9008)]);
     assert_eq!(bench.agent.counters().undeliverable, 1);
 }
 
@@ -500,7 +500,7 @@ fn an_answer_goes_ahead_of_the_acknowledgement_where_answers_are_fast() {
     let mut bench = on_a_slow_line();
     let reader = ObjectId([0, 0x16]);
     let nothing: [u8; 0] = [];
-    // The first time nobody knows, and the acknowledgement does not wait.
+    // The first time is unknown, and the acknowledgement does not wait.
     assert_eq!(ask(&mut bench, 7), [id::ACKNACK]);
     bench.pass(Span::from_us(200));
     assert_eq!(kinds(&bench.sample(reader, &[1, 2, 3, 4])), [id::DATA]);

@@ -118,7 +118,7 @@ fn a_client_that_drops_the_last_piece_is_spared_the_others_and_loses_no_number()
     let mut stream = probing();
     let mut given_up = 0;
     for try_again in 1..=5 {
-        // Lost or dropped, nobody knows.
+        // Lost or dropped: unknown.
         given_up += u32::from(stream.handle_acknack(0, 0b11_1111, ms(try_again * 10)).given_up.is_some());
         let next = sent(&mut stream, ms(try_again * 10 + 5));
         assert_eq!(next, if try_again < 5 { [5] } else { [0] }, "try {try_again}");

@@ -33,7 +33,7 @@ pub(super) enum Turn {
     /// Send the other message first.
     Other,
     /// Wait for an answer.
-    Nobody,
+    None,
 }
 
 impl AckHolding {
@@ -58,7 +58,7 @@ impl AckHolding {
                 self.has_yielded = true;
                 return Turn::Other;
             }
-            None if self.until.is_some_and(|until| now < until) && may_yield => return Turn::Nobody,
+            None if self.until.is_some_and(|until| now < until) && may_yield => return Turn::None,
             None if self.until.is_some() && self.asked_at.is_some() => self.pays = false,
             _ => {}
         }

@@ -135,7 +135,7 @@ fn guid(endpoint: EndpointId) -> [u8; 16] {
 }
 
 /// A reply as its requester gets it, with the request's number and object in place of the identity;
-/// `None` if it is somebody else's.
+/// `None` if it is another client's.
 pub(super) fn reply_for(requester: EndpointId, reply: Sample, counters: &mut Counters) -> Option<Sample> {
     let Some((identity, body)) = reply.body.split_first_chunk::<IDENTITY_BYTES>() else {
         count(&mut counters.malformed);

@@ -259,7 +259,7 @@ impl Session {
                     self.answer_status(context.stream, id, object, Status::Ok);
                 }
             }
-            // Samples are the answer; failure is told.
+            // Samples are the answer; failure is a STATUS.
             Some(_) => self.answer_status(context.stream, id, object, Status::Resources),
             None => self.answer_status(context.stream, id, object, Status::UnknownReference),
         }
@@ -327,8 +327,8 @@ impl Session {
             return Ok(());
         }
         let (t3, t2): (Instant<ClientClock>, Instant<ClientClock>) = (reader.time()?, reader.time()?);
-        let told: [u8; 8] = reader.octets()?;
-        let Some(at) = self.departures.iter().position(|before| before.octets == told) else {
+        let stamp: [u8; 8] = reader.octets()?;
+        let Some(at) = self.departures.iter().position(|before| before.octets == stamp) else {
             return Ok(());
         };
         // What was sent before it is old news now.

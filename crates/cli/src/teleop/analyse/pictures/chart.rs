@@ -11,7 +11,7 @@ const HEAD: f64 = 62.0;
 const ABREAST: usize = 3;
 /// Ink, muted ink, lines of the grid, and what is a limit.
 const COLOURS: [&str; 4] = ["#1b1f24", "#5b6470", "#e0e4e9", "#a3260f"];
-/// Of the views: told apart with colour vision deficiencies, too.
+/// Of the views: distinguishable with colour vision deficiencies, too.
 const LINES: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
 /// A line is broken where it is further outside than this many sizes of the chart.
 const FAR: f64 = 20.0;

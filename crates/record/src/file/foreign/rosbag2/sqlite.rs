@@ -168,7 +168,7 @@ fn unmerged(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The database as a URI. One that nobody writes to is read without locks, so that a medium that cannot be written to will do.
+/// The database as a URI. One without a writer is read without locks, so that a medium that cannot be written to will do.
 fn address(path: &Path, is_immutable: bool) -> Result<String, FileError> {
     let absolute = path.canonicalize().map_err(|error| FileError::Unopened(error.to_string()))?;
     let escaped = |byte: u8| match byte {
