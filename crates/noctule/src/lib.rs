@@ -96,8 +96,8 @@ pub use dispatcher::{DispatchError, Dispatcher, Receive, Spun, Stopper};
 pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use link_report::LinkReport;
 pub use noctule_discovery::{
-    Counters as DiscoveryCounters, Durability, Endpoint, EndpointKind, Incompatible, NodeId, Qos, Reason,
-    Reliability, incompatible,
+    Counters as DiscoveryCounters, Durability, Endpoint, EndpointId, EndpointKind, Incompatible, NodeId, Qos,
+    Reason, Reliability, incompatible,
 };
 pub use noctule_formats::{Format, FormatError, Message, TypeDescription, message};
 /// Terms of the transport that notices and counters speak in.

@@ -2,6 +2,7 @@
 
 mod alarm;
 mod audience;
+mod changes;
 mod deadlines;
 mod descriptions;
 mod directory;
@@ -10,6 +11,7 @@ mod driver;
 mod fallback;
 mod groups;
 mod hand_over;
+mod inbound;
 mod kernel_queue;
 mod known;
 mod lead;
@@ -59,6 +61,7 @@ use crate::notice::{Notice, NoticeHook};
 use crate::shared_topic::{Change, Offer, PublishedTopic, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
 use alarm::Alarm;
+use changes::ChangeHook;
 use deadlines::Topic;
 pub use descriptions::DescribeError;
 pub use known::{KnownEndpoint, KnownNode, NodeCounters};
@@ -116,6 +119,7 @@ pub(crate) struct Shared {
     group: Option<u32>,
     /// Where notices go as they come; `None`: they are kept.
     hook: Option<NoticeHook>,
+    on_change: Option<ChangeHook>,
 }
 
 /// How a node is set up.
@@ -130,6 +134,7 @@ pub struct NodeBuilder {
     interface: Option<Ipv4Addr>,
     group: Option<u32>,
     hook: Option<NoticeHook>,
+    on_change: Option<ChangeHook>,
     shares_memory: bool,
     unacknowledged_bytes_max: usize,
 }
@@ -264,6 +269,7 @@ impl NodeBuilder {
             copied: AtomicBool::new(false),
             group: self.group,
             hook: self.hook,
+            on_change: self.on_change,
         });
         let thread = driver::start(Arc::clone(&shared), key_file)
             .map_err(system("the node's thread cannot be started"))?;
@@ -291,6 +297,7 @@ impl Node {
             interface: None,
             group: None,
             hook: Some(NoticeHook::standard_error()),
+            on_change: None,
             shares_memory: true,
             unacknowledged_bytes_max: UNACKNOWLEDGED_BYTES_DEFAULT,
         }
@@ -452,19 +459,17 @@ impl Shared {
 
     pub(crate) fn add_subscriber(
         &self,
-        mut endpoint: Endpoint,
-        left_out: u32,
-        held: (u32, Option<u32>),
+        mut topic: SubscribedTopic,
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);
         }
-        endpoint.check_names()?;
+        topic.endpoint.check_names()?;
         let mut state = self.lock();
-        let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
-        endpoint.id = id;
-        let deadline = endpoint.qos.deadline;
-        let subscribed = Arc::new(SubscribedTopic::new(endpoint, left_out, held));
+        let id = state.add(topic.endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
+        (topic.id, topic.endpoint.id) = (id, id);
+        let deadline = topic.endpoint.qos.deadline;
+        let subscribed = Arc::new(topic);
         state.subscribers.insert(id, Arc::clone(&subscribed));
         state.deadlines.add(id, Topic::Subscribed(Arc::clone(&subscribed)), deadline, clock::now());
         state.settle(id, clock::now());

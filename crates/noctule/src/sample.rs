@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use noctule_discovery::NodeId;
+use noctule_discovery::{EndpointId, NodeId};
 use noctule_formats::Format;
 use noctule_shm_ring::Borrowed;
 use noctule_time_sync::Local;
@@ -59,6 +59,8 @@ pub struct SampleInfo {
     pub length_bytes: usize,
     /// The node that published it.
     pub publisher: NodeId,
+    /// Which of that node's publishers; a number that is not used again while the node lives.
+    pub endpoint: EndpointId,
     /// How it came.
     pub route: Route,
     /// The format of its bytes; `None` if its publisher names none.

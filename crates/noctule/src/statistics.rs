@@ -276,7 +276,7 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
-    use noctule_discovery::NodeId;
+    use noctule_discovery::{EndpointId, NodeId};
 
     use super::*;
 
@@ -291,6 +291,7 @@ mod tests {
             sigma: None,
             length_bytes: 100,
             publisher: NodeId([0; 16]),
+            endpoint: EndpointId(1),
             route: Route::Udp,
             format: None,
         }
