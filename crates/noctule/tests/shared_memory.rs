@@ -256,20 +256,11 @@ fn a_subscriber_takes_no_sample_older_than_the_lifespan_of_its_publisher() {
     let mut longer = b.subscriber("imu").lifespan(Duration::from_secs(100)).open().unwrap();
     for subscriber in [&mut default, &mut shorter, &mut longer] {
         drop(until_received(&mut publisher, subscriber, b"sample"));
-<<<<<<< HEAD
-    }
-    let mut all = [&mut default, &mut shorter, &mut longer];
-    // What was published until the last of them was there.
-    for subscriber in &mut all {
-        while subscriber.take().unwrap().is_some() {}
-    }
-=======
     }
     let all = [&mut default, &mut shorter, &mut longer].map(|subscriber| {
         while subscriber.take().unwrap().is_some() {}
         subscriber
     });
->>>>>>> main
     let now = a.now();
     for age_ms in [0, 2_000, 10_000] {
         publisher.publish_at(b"sample", now - Span::from_ms(age_ms)).unwrap();
