@@ -15,6 +15,7 @@ import os
 import pathlib
 import queue
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -27,7 +28,6 @@ import ecal.nanobind_core as ecal
 import noctule_peer
 
 MATCH_TIMEOUT_S = 10
-LOOK_S = 0.01
 LAYERS = ("shm", "udp", "tcp")
 
 DESCRIPTION = {
@@ -47,6 +47,7 @@ class Ecal:
     def __init__(self, opened):
         self.address = ""
         self.arrived = queue.SimpleQueue()
+        self.partners_changed = threading.Event()
         self.readers = int(opened.get("readers", 0)) if "publish" in opened else 0
         config = ecal.init.get_configuration()
         for layer in LAYERS:
@@ -64,19 +65,23 @@ class Ecal:
         if "publish" in opened:
             # Named: the default of the argument is what was configured when the package was loaded.
             topic = "%s/%s" % (opened["session"], opened["publish"])
-            self.publisher = ecal.Publisher(topic, config=config.publisher)
+            self.publisher = ecal.Publisher(topic, config=config.publisher, event_callback=self.on_event)
         if "subscribe" in opened and opened["role"] != "source":
             topic = "%s/%s" % (opened["session"], opened["subscribe"])
-            self.subscriber = ecal.Subscriber(topic, config=config.subscriber)
+            self.subscriber = ecal.Subscriber(topic, config=config.subscriber, event_callback=self.on_event)
             self.subscriber.set_receive_callback(lambda publisher, kind, data: self.arrived.put(data.buffer))
+
+    def on_event(self, *_):
+        self.partners_changed.set()
 
     def connect(self, _):
         end_s = time.monotonic() + MATCH_TIMEOUT_S
-        while not self.matched():
-            if time.monotonic() > end_s:
+        while True:
+            self.partners_changed.clear()
+            if self.matched():
+                return self.settings
+            if not self.partners_changed.wait(max(0, end_s - time.monotonic())):
                 raise ValueError("not every partner was registered in %d s: does UDP reach them?" % MATCH_TIMEOUT_S)
-            time.sleep(LOOK_S)
-        return self.settings
 
     def matched(self):
         readers = self.publisher.get_subscriber_count() if self.publisher else 0

@@ -18,7 +18,9 @@
 
 #define PORT_FIRST 20000
 #define PORTS 12000 /* below the ports that the kernel gives to clients */
+#define IN_FLIGHT_MIN 20 /* mosquitto's own defaults */
 #define IN_FLIGHT_MAX 65535
+#define QUEUED_MIN 1000
 #define LOOK_MS 5
 
 static struct {
@@ -53,7 +55,8 @@ static void become_broker(const struct noctule_node *node, pid_t parent) {
                           "listener %d %s\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n"
                           "max_inflight_messages %d\nmax_queued_messages %d\nuser root\nlog_dest stderr\n"
                           "log_type error\n",
-                          mqtt.port, node->bind_address, (int)mqtt.window, (int)mqtt.window);
+                          mqtt.port, node->bind_address, (int)mqtt.window,
+                          mqtt.window > QUEUED_MIN ? (int)mqtt.window : QUEUED_MIN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || file < 0 || write(file, text, (size_t)length) != length) _exit(126);
     memset(&all, 0xff, sizeof all);
@@ -97,6 +100,7 @@ static int peer_open(struct noctule_node *node) {
     mqtt.qos = *qos - '0';
     mqtt.port = PORT_FIRST + (int)(hash % PORTS);
     mqtt.window = node->window > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : node->window;
+    if (mqtt.window < IN_FLIGHT_MIN) mqtt.window = IN_FLIGHT_MIN;
     mosquitto_lib_init();
     mqtt.client = mosquitto_new(NULL, true, NULL);
     if (!mqtt.client) return noctule_fail(node, "mosquitto_new: %s", strerror(errno));

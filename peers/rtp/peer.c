@@ -55,7 +55,7 @@ static int rtp_open(struct noctule_node *node) {
     getsockopt(rtp.socket, SOL_SOCKET, SO_RCVBUF, &bytes, &size);
     for (const char *c = node->session; *c; c++) rtp.source = rtp.source * 31 + (unsigned char)*c;
     rtp.source += (uint32_t)node->node;
-    rtp.sequence = (uint16_t)rtp.source; /* RFC 3550 wants a start that cannot be guessed: nobody listens here */
+    rtp.sequence = (uint16_t)rtp.source; /* RFC 3550 wants a start that cannot be guessed, against attackers */
     noctule_setting(node, "profile", "AVP");
     noctule_setting(node, "packet_payload_bytes", "%d", PAYLOAD_BYTES);
     noctule_setting(node, "receive_buffer_bytes", "%d", bytes);

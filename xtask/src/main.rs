@@ -21,6 +21,7 @@ mod programs;
 mod python;
 mod readers;
 mod readme;
+mod rmw;
 mod setup;
 mod shell;
 mod steps;

@@ -36,10 +36,10 @@ pub fn build(names: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("not built: {}", failed.join(", "))) }
 }
 
-/// Peers that are built in seconds, from Debian's packages or from nothing, and the options that the conformance test needs
-/// of each. The Rust ones bring hundreds of crates. One wait and one size are enough of peers that share a harness with another
-/// that shows all of them.
-const SMOKE: [(&str, &str); 12] = [
+/// Peers that are built in seconds, from Debian's packages, one of PyPI's or nothing, and the options that the conformance test
+/// needs of each. The Rust ones bring hundreds of crates, `ros1` hundreds of megabytes, `cyphal` a dozen packages of PyPI. One
+/// wait and one or two sizes are enough of peers that share a harness with another that shows all of them.
+const SMOKE: [(&str, &str); 13] = [
     ("cyclonedds", ""),
     // Finds its partners once a second; the newest message wins unless the writer waits.
     ("ecal", "--link shm --mode round_trip --payload 64 --option ack_timeout_ms=100"),
@@ -51,6 +51,7 @@ const SMOKE: [(&str, &str); 12] = [
     ("lcm", "--allow-loss"),
     ("mqtt", "--wait block --payload 64 --option qos=1"),
     ("nng", "--wait block --payload 64"),
+    ("rtp", "--wait block --payload 64 --payload 4096"),
     // Live mode hands out at its latency: 120 ms by default, each way.
     ("srt", "--option latency_ms=20"),
     ("udp_c", ""),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     ahead, arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers,
-    programs, python, readers, readme, setup, shell, tidy, zenoh,
+    programs, python, readers, readme, rmw, setup, shell, tidy, zenoh,
 };
 
 /// The run that repeats a step which failed, since nobody stands beside it to do so.
@@ -47,6 +47,7 @@ const TEST: &[Step] = &[
     }),
     ("foreign autopilot", autopilot::run),
     ("zenoh", zenoh::test),
+    ("rmw", rmw::test),
     ("README", readme::run),
     ("report of README", browser::of_readme),
 ];

@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // For discovery's words.
     ("dds", &["timebase", "time-sync", "discovery", "noctule", "bridge"]),
     ("ros-zenoh", &["proto-kit", "timebase", "time-sync", "discovery", "noctule", "bridge"]),
+    ("rmw-core", &["timebase", "time-sync", "noctule", "bridge"]),
     (
         "fcu",
         &["timebase", "time-sync", "local-clock", "flight", "formats", "board", "gateway", "noctule", "sys"],

@@ -23,9 +23,10 @@ use crate::progress::Progress;
 use crate::{lab_arm, lab_report};
 
 /// Foreign peers that the scenarios of this repository name.
-const FOREIGN: [&str; 13] = [
+const FOREIGN: [&str; 16] = [
     "aeron",
     "cyclonedds",
+    "cyphal",
     "ecal",
     "enet",
     "fastdds",
@@ -34,6 +35,8 @@ const FOREIGN: [&str; 13] = [
     "mqtt",
     "nng",
     "quinn",
+    "ros1",
+    "rtp",
     "srt",
     "zenoh",
     "zeromq",

@@ -99,6 +99,7 @@ pub struct Discovery {
     last_page: u16,
     announced: u32,
     leaving: bool,
+    generation: u64,
     budget: Bucket,
     jitter: Jitter,
     events: VecDeque<Event>,
@@ -143,6 +144,7 @@ impl Discovery {
             last_page: u16::MAX,
             announced: 0,
             leaving: false,
+            generation: 0,
             budget: Bucket::new(config.budget_bytes_per_s, config.budget_saved_bytes, now),
             jitter: Jitter::new(path.seed()),
             path,
@@ -334,6 +336,11 @@ impl Discovery {
             .flat_map(|(id, neighbour)| neighbour.endpoints().map(move |endpoint| (*id, endpoint.as_ref())))
     }
 
+    /// Counts what has changed in [`nodes`](Discovery::nodes) and [`endpoints`](Discovery::endpoints): as long as it stays the same, so do they.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Every other node known: number, name, locator, whether it is on this host.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &str, Locator, bool)> {
         self.neighbours
@@ -418,6 +425,9 @@ impl Discovery {
             return;
         }
         let Difference { gone, new, changed } = neighbour.apply(page);
+        if !(gone.is_empty() && new.is_empty() && changed.is_empty()) {
+            self.generation += 1;
+        }
         if is_new {
             self.shares.add_page(ip);
         }
@@ -536,6 +546,7 @@ impl Discovery {
 
     fn forget(&mut self, node: NodeId, reason: Reason) {
         let Some(neighbour) = self.neighbours.remove(&node) else { return };
+        self.generation += 1;
         self.timers.remove(&(neighbour.timer, node));
         self.shares.remove(neighbour.locator.ip(), neighbour.pages_held());
         for endpoint in neighbour.endpoints() {

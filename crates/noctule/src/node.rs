@@ -2,6 +2,7 @@
 
 mod alarm;
 mod audience;
+mod changes;
 mod deadlines;
 mod descriptions;
 mod directory;
@@ -60,6 +61,7 @@ use crate::notice::{Notice, NoticeHook};
 use crate::shared_topic::{Change, Offer, PublishedTopic, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
 use alarm::Alarm;
+use changes::ChangeHook;
 use deadlines::Topic;
 pub use descriptions::DescribeError;
 pub use known::{KnownEndpoint, KnownNode, NodeCounters};
@@ -117,6 +119,7 @@ pub(crate) struct Shared {
     group: Option<u32>,
     /// Where notices go as they come; `None`: they are kept.
     hook: Option<NoticeHook>,
+    on_change: Option<ChangeHook>,
 }
 
 /// How a node is set up.
@@ -131,6 +134,7 @@ pub struct NodeBuilder {
     interface: Option<Ipv4Addr>,
     group: Option<u32>,
     hook: Option<NoticeHook>,
+    on_change: Option<ChangeHook>,
     shares_memory: bool,
     unacknowledged_bytes_max: usize,
 }
@@ -265,6 +269,7 @@ impl NodeBuilder {
             copied: AtomicBool::new(false),
             group: self.group,
             hook: self.hook,
+            on_change: self.on_change,
         });
         let thread = driver::start(Arc::clone(&shared), key_file)
             .map_err(system("the node's thread cannot be started"))?;
@@ -292,6 +297,7 @@ impl Node {
             interface: None,
             group: None,
             hook: Some(NoticeHook::standard_error()),
+            on_change: None,
             shares_memory: true,
             unacknowledged_bytes_max: UNACKNOWLEDGED_BYTES_DEFAULT,
         }

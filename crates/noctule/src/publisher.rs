@@ -434,8 +434,8 @@ impl Publisher {
         self.shared.clock.now()
     }
 
-    /// What its number is made of.
-    pub(crate) fn endpoint(&self) -> (NodeId, EndpointId) {
+    /// Its node and its number there, as [`SampleInfo`](crate::SampleInfo) gives them with each sample.
+    pub fn endpoint(&self) -> (NodeId, EndpointId) {
         (self.shared.id(), self.topic.id)
     }
 

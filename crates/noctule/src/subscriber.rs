@@ -329,6 +329,11 @@ impl Subscriber {
         self.shared.deadline_missed(self.topic.id)
     }
 
+    /// Its node and its number there.
+    pub fn endpoint(&self) -> (NodeId, EndpointId) {
+        (self.shared.id(), self.topic.endpoint.id)
+    }
+
     /// The topic's name.
     pub fn topic(&self) -> &str {
         &self.topic.endpoint.topic

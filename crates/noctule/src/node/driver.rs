@@ -17,6 +17,7 @@ use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
 use super::Shared;
+use super::changes::Seen;
 use super::directory::Received;
 use super::door::Door;
 use super::lead::{Duty, PATIENCE};
@@ -68,7 +69,8 @@ pub(super) fn start(shared: Arc<Shared>, key_file: Option<KeyFile>) -> io::Resul
     watch(shared.alarm.as_fd(), ALARM)?;
     watch(connections.listener().as_fd(), LISTENER)?;
     let (buffer, door) = (vec![0; DATAGRAM_BYTES_MAX], Door::default());
-    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, key_file };
+    let seen = Seen::default();
+    let driver = Driver { shared, epoll, connections, listening: 0, buffer, door, key_file, seen };
     std::thread::Builder::new().name("noctule-node".into()).spawn(move || driver.run())
 }
 
@@ -81,6 +83,7 @@ struct Driver {
     buffer: Vec<u8>,
     door: Door,
     key_file: Option<KeyFile>,
+    seen: Seen,
 }
 
 impl Driver {
@@ -102,6 +105,7 @@ impl Driver {
             self.attend();
             self.plan();
             self.tell();
+            self.seen.follow(&self.shared);
             drop(spent);
             events.clear();
             // Until the alarm at the latest: a time-out given here would be rounded up to whole milliseconds, which is later than a

@@ -288,6 +288,12 @@ impl RawClient {
         &self.service
     }
 
+    /// The client's number, which its requests carry.
+    pub fn number(&self) -> u64 {
+        let (node, writer) = self.requests.endpoint();
+        number(node, writer)
+    }
+
     /// The subscriber of the replies, for what waits for many at once. Samples are taken by [`next`](RawClient::next) alone.
     pub fn subscriber(&mut self) -> &mut Subscriber {
         &mut self.replies

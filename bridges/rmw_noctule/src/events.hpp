@@ -1,0 +1,15 @@
+#ifndef EVENTS_HPP_
+#define EVENTS_HPP_
+
+#include "noctule_rmw.h"
+#include "rmw/event.h"
+
+namespace rmw_noctule
+{
+
+// What rings when an event that was initialized has something new.
+nrmw_waitable * waitable_of(const rmw_event_t & event);
+
+}  // namespace rmw_noctule
+
+#endif  // EVENTS_HPP_

@@ -1,0 +1,215 @@
+//! The thread that has everything of a context that receives.
+//!
+//! It sleeps on all rings at once, moves what comes into the queues of who reads it, keeps the calls of clients going, and looks at partners and
+//! deadlines when the library says that something has changed. Others give it orders through its [`Door`].
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use noctule::{Subscriber, Wait, WaitSet};
+
+use crate::door::{Door, Order, Task};
+use crate::gid::Gid;
+use crate::graph::{Entry, Misfit, Way, misfit};
+use crate::participant::{Registry, Watched};
+use crate::signal::lock;
+use crate::status::{Kind, Status};
+
+/// A publisher that was busy is looked at again after this.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Deadlines are looked at no more often than this.
+const DEADLINE_MIN: Duration = Duration::from_millis(1);
+
+/// The hub of a context; dropping it ends its thread.
+pub(crate) struct Hub {
+    door: Arc<Door>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Numbered {
+    number: u64,
+    task: Box<dyn Task>,
+}
+
+struct Loop {
+    door: Arc<Door>,
+    registry: Arc<Registry>,
+    set: WaitSet,
+    tasks: Vec<Numbered>,
+    /// Ends that do not fit, each told once.
+    misfits: BTreeSet<(u64, Gid)>,
+    is_busy: bool,
+    /// The shortest DEADLINE of a publisher.
+    offered: Option<Duration>,
+}
+
+impl Hub {
+    pub(crate) fn start(registry: Arc<Registry>) -> io::Result<Hub> {
+        let set = WaitSet::new(Wait::Block);
+        let door = Arc::new(Door::new(set.waker()));
+        let run = Loop {
+            door: Arc::clone(&door),
+            registry,
+            set,
+            tasks: Vec::new(),
+            misfits: BTreeSet::new(),
+            is_busy: false,
+            offered: None,
+        };
+        let thread = std::thread::Builder::new().name("noctule-rmw".into()).spawn(move || run.run())?;
+        door.set_hub(thread.thread().id());
+        Ok(Hub { door, thread: Some(thread) })
+    }
+
+    pub(crate) fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.door.order(Order::Stop);
+        if let Some(thread) = self.thread.take().filter(|_| !self.door.is_hub()) {
+            // It panics only by a bug, which has been printed then.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Loop {
+    fn run(mut self) {
+        loop {
+            loop {
+                let Some(order) = self.door.next() else { break };
+                if matches!(order, Order::Stop) {
+                    return self.door.shut();
+                }
+                self.obey(order);
+            }
+            if self.door.takes_look() {
+                self.look();
+            }
+            let timeout = self.next_due();
+            if let noctule::Ready::Sample(at) = self.set.wait(&mut self.tasks, timeout) {
+                self.tasks[at].task.drain();
+            } else {
+                self.tend();
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Add(number, task) => self.tasks.push(Numbered { number, task }),
+            Order::Remove(number, done) => {
+                self.tasks.retain(|task| task.number != number);
+                // Whoever asked may not wait.
+                let _ = done.send(());
+            }
+            Order::Request { number, sequence, bytes } => {
+                if let Some(task) = self.task(number) {
+                    task.request(sequence, &bytes);
+                }
+            }
+            Order::Reply { number, id, bytes } => {
+                if let Some(task) = self.task(number) {
+                    task.reply(id, &bytes);
+                }
+            }
+            Order::Stop => {}
+        }
+    }
+
+    fn task(&mut self, number: u64) -> Option<&mut Box<dyn Task>> {
+        self.tasks.iter_mut().find(|task| task.number == number).map(|task| &mut task.task)
+    }
+
+    /// What must be done though nothing comes.
+    fn tend(&mut self) {
+        self.tasks.iter_mut().for_each(|task| task.task.tend());
+        if self.is_busy || self.offered.is_some() {
+            self.look_at_writers();
+        }
+    }
+
+    fn next_due(&self) -> Option<Duration> {
+        let tasks = self.tasks.iter().filter_map(|task| task.task.next_due());
+        let again = self.is_busy.then_some(LOOK_AGAIN);
+        tasks.chain(self.offered.map(|period| period.max(DEADLINE_MIN))).chain(again).min()
+    }
+
+    fn writers(&self) -> Vec<Arc<dyn Watched>> {
+        lock(&self.registry.writers).values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn look_at_writers(&mut self) {
+        let writers = self.writers();
+        self.offered = writers.iter().filter_map(|writer| writer.deadline()).min();
+        self.is_busy = false;
+        for writer in writers {
+            self.is_busy |= !writer.refresh();
+        }
+    }
+
+    /// Partners may have come or gone.
+    fn look(&mut self) {
+        self.look_at_writers();
+        self.tasks.iter_mut().for_each(|task| task.task.look());
+        self.look_for_misfits();
+        self.registry.ring();
+    }
+
+    fn look_for_misfits(&mut self) {
+        let others = self.registry.others();
+        let own = lock(&self.registry.own).clone();
+        self.misfits.retain(|(number, _)| own.contains_key(number));
+        for (number, ours) in &own {
+            let all = own.values().chain(&others);
+            for other in all.filter(|other| other.topic == ours.topic && other.way != ours.way) {
+                let (writer, reader) = if ours.way == Way::Writes { (ours, other) } else { (other, ours) };
+                let Some(why) = misfit(writer, reader) else { continue };
+                if self.misfits.insert((*number, other.gid)) {
+                    self.tell(*number, ours, why);
+                }
+            }
+        }
+    }
+
+    fn tell(&self, number: u64, ours: &Entry, why: Misfit) {
+        let (kind, policy) = match why {
+            Misfit::Type => (Kind::IncompatibleType, 0),
+            Misfit::Policy(policy) => (Kind::IncompatibleQos, policy),
+        };
+        let change = |status: &mut Status| {
+            status.policy = policy;
+            let total = status.total + 1;
+            status.ever(total)
+        };
+        if ours.way == Way::Writes {
+            let writer = lock(&self.registry.writers).get(&number).and_then(Weak::upgrade);
+            if let Some(writer) = writer {
+                writer.statuses().update(kind, change);
+            }
+        } else if let Some(statuses) =
+            self.tasks.iter().find(|task| task.number == number).and_then(|task| task.task.statuses())
+        {
+            statuses.update(kind, change);
+        }
+    }
+}
+
+impl AsMut<Subscriber> for Numbered {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        (*self.task).as_mut()
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hub")
+    }
+}

@@ -1,0 +1,122 @@
+//! Quality of service, in the words of ROS 2, for the library's builders.
+
+use std::time::Duration;
+
+use noctule::{Durability, PublisherBuilder, Qos, Reliability, SubscriberBuilder};
+use noctule_timebase::Span;
+
+use crate::queue::History;
+
+/// Depth where ROS names none (`RMW_QOS_POLICY_DEPTH_SYSTEM_DEFAULT`).
+pub const DEPTH_DEFAULT: u32 = 10;
+/// Samples that a reader may lag behind a publisher with KEEP_ALL, and a greater depth is cut to.
+pub const DEPTH_MAX: u32 = 10_000;
+/// Least history of a volatile publisher: its readers' hubs drain it, each in its own time, and nobody sees more than was published after it came.
+const VOLATILE_DEPTH_MIN: u32 = 16;
+
+/// What a publisher offers or a subscription requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quality {
+    /// RELIABILITY: reliable instead of best effort.
+    pub reliable: bool,
+    /// DURABILITY: transient local instead of volatile.
+    pub transient_local: bool,
+    /// HISTORY: keep all instead of keep last.
+    pub keep_all: bool,
+    /// Of keep last; 0: [`DEPTH_DEFAULT`].
+    pub depth: u32,
+    /// DEADLINE; `None`: none.
+    pub deadline: Option<Duration>,
+    /// LIFESPAN; `None`: none.
+    pub lifespan: Option<Duration>,
+}
+
+impl Quality {
+    /// Depth that is kept.
+    pub fn depth(&self) -> u32 {
+        match self.depth {
+            _ if self.keep_all => DEPTH_MAX,
+            0 => DEPTH_DEFAULT,
+            depth => depth.min(DEPTH_MAX),
+        }
+    }
+
+    /// HISTORY of a subscription's queue.
+    pub fn history(&self) -> History {
+        if self.keep_all { History::KeepAll } else { History::KeepLast(self.depth() as usize) }
+    }
+
+    /// What an endpoint of the bus offers or requests.
+    pub fn of(qos: &Qos) -> Quality {
+        let duration = |span: Span| Duration::from_nanos(span.ns().max(0) as u64);
+        Quality {
+            reliable: qos.reliability == Reliability::Reliable,
+            transient_local: qos.durability == Durability::TransientLocal,
+            keep_all: false,
+            depth: qos.depth,
+            deadline: qos.deadline.map(duration),
+            lifespan: qos.lifespan.map(duration),
+        }
+    }
+
+    pub(crate) fn publisher(&self, builder: PublisherBuilder) -> PublisherBuilder {
+        let depth = match self.transient_local {
+            // Late joiners get no more than was asked for.
+            true => self.depth(),
+            false => self.depth().max(VOLATILE_DEPTH_MIN),
+        };
+        let mut builder = if self.keep_all { builder.keep_all(depth) } else { builder.keep_last(depth) };
+        if self.reliable {
+            builder = builder.reliability(Reliability::Reliable);
+        }
+        if self.transient_local {
+            builder = builder.transient_local();
+        }
+        if let Some(deadline) = self.deadline {
+            builder = builder.deadline(deadline);
+        }
+        match self.lifespan {
+            Some(lifespan) => builder.lifespan(lifespan),
+            None => builder,
+        }
+    }
+
+    pub(crate) fn subscriber(&self, mut builder: SubscriberBuilder) -> SubscriberBuilder {
+        if self.reliable {
+            builder = builder.reliability(Reliability::Reliable);
+        }
+        if self.transient_local {
+            builder = builder.transient_local();
+        }
+        if let Some(deadline) = self.deadline {
+            builder = builder.deadline(deadline);
+        }
+        match self.lifespan {
+            Some(lifespan) => builder.lifespan(lifespan),
+            None => builder,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULT: Quality = Quality {
+        reliable: true,
+        transient_local: false,
+        keep_all: false,
+        depth: 10,
+        deadline: None,
+        lifespan: None,
+    };
+
+    #[test]
+    fn depths_are_those_of_ros_within_the_limit() {
+        assert_eq!(DEFAULT.depth(), 10);
+        assert_eq!(Quality { depth: 0, ..DEFAULT }.depth(), DEPTH_DEFAULT);
+        assert_eq!(Quality { depth: u32::MAX, ..DEFAULT }.depth(), DEPTH_MAX);
+        assert_eq!(Quality { keep_all: true, ..DEFAULT }.history(), History::KeepAll);
+        assert_eq!(DEFAULT.history(), History::KeepLast(10));
+    }
+}

@@ -1,0 +1,90 @@
+//! What has come for a reader and was not taken yet.
+
+use std::collections::VecDeque;
+
+/// Samples that a reader keeps with KEEP_ALL; the oldest gives way to the newest beyond that.
+pub const KEEP_ALL_SAMPLES_MAX: usize = 10_000;
+/// Bytes that a reader keeps at most, whatever its HISTORY; one sample is always kept.
+pub const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// HISTORY of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// So many of the newest, at least 1.
+    KeepLast(usize),
+    /// All, up to [`KEEP_ALL_SAMPLES_MAX`].
+    KeepAll,
+}
+
+/// A queue of bounded length and size.
+#[derive(Debug)]
+pub struct Queue<T> {
+    waiting: VecDeque<(T, usize)>,
+    bytes: usize,
+    samples_max: usize,
+    bytes_max: usize,
+    overwritten: u64,
+}
+
+impl<T> Queue<T> {
+    /// An empty one.
+    pub fn new(history: History) -> Queue<T> {
+        let samples_max = match history {
+            History::KeepLast(depth) => depth.max(1),
+            History::KeepAll => KEEP_ALL_SAMPLES_MAX,
+        };
+        Queue { waiting: VecDeque::new(), bytes: 0, samples_max, bytes_max: KEPT_BYTES_MAX, overwritten: 0 }
+    }
+
+    /// Puts a sample of so many bytes in; tells how many older ones gave way.
+    pub fn push(&mut self, sample: T, bytes: usize) -> usize {
+        let mut gone = 0;
+        while !self.waiting.is_empty()
+            && (self.waiting.len() >= self.samples_max || self.bytes + bytes > self.bytes_max)
+        {
+            self.pop();
+            gone += 1;
+        }
+        self.waiting.push_back((sample, bytes));
+        self.bytes += bytes;
+        self.overwritten += gone as u64;
+        gone
+    }
+
+    /// The oldest.
+    pub fn pop(&mut self) -> Option<T> {
+        let (sample, bytes) = self.waiting.pop_front()?;
+        self.bytes -= bytes;
+        Some(sample)
+    }
+
+    /// Samples that gave way before they were taken.
+    pub fn overwritten(&self) -> u64 {
+        self.overwritten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_stay_in_order() {
+        let mut queue = Queue::new(History::KeepLast(2));
+        assert_eq!((queue.push(1, 10), queue.push(2, 10), queue.push(3, 10)), (0, 0, 1));
+        assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(2), Some(3), None));
+        assert_eq!((queue.overwritten(), queue.bytes), (1, 0));
+    }
+
+    #[test]
+    fn all_are_kept_up_to_the_limits() {
+        let mut queue = Queue::new(History::KeepAll);
+        (0..KEEP_ALL_SAMPLES_MAX).for_each(|number| assert_eq!(queue.push(number, 1), 0));
+        assert_eq!(queue.push(KEEP_ALL_SAMPLES_MAX, 1), 1);
+        let mut queue = Queue::new(History::KeepAll);
+        queue.push(1, KEPT_BYTES_MAX - 1);
+        assert_eq!(queue.push(2, 1), 0);
+        assert_eq!(queue.push(3, KEPT_BYTES_MAX + 1), 2);
+        assert_eq!((queue.pop(), queue.pop()), (Some(3), None));
+    }
+}

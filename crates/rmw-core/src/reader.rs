@@ -1,0 +1,248 @@
+//! A subscription: a queue of its own depth, which the hub fills.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use noctule::{Format, NodeError, NodeId, Sample, Subscriber};
+use noctule_bridge::ages::Now;
+
+use crate::door::Task;
+use crate::gid::Gid;
+use crate::graph::{Entry, Way};
+use crate::participant::Participant;
+use crate::quality::Quality;
+use crate::queue::Queue;
+use crate::signal::{Waitable, lock};
+use crate::status::{Kind, Statuses};
+use crate::writer::Topic;
+
+/// Samples taken from one subscriber before the others get their turn.
+const BATCH: usize = 64;
+/// Deadlines are looked at no more often than this.
+const DEADLINE_MIN: Duration = Duration::from_millis(1);
+/// Samples that are remembered so that none is taken twice when its publisher opens anew.
+const SEEN_MAX: usize = 1_000;
+
+/// A message and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// In CDR, with its header.
+    pub bytes: Vec<u8>,
+    /// When it was true, in nanoseconds of the time of day; `None` if its publisher's clock is not known yet.
+    pub source_ns: Option<i64>,
+    /// When it came here, in nanoseconds of the time of day.
+    pub received_ns: i64,
+    /// Counts the samples of one publisher from 1.
+    pub published: u64,
+    /// Counts the samples of this subscription from 1.
+    pub received: u64,
+    /// Of its publisher.
+    pub gid: Gid,
+}
+
+/// A subscription.
+#[derive(Debug)]
+pub struct Reader {
+    participant: Arc<Participant>,
+    number: u64,
+    gid: Gid,
+    quality: Quality,
+    ignores_own: bool,
+    queue: Mutex<Queue<Taken>>,
+    waitable: Waitable,
+    seen: Mutex<VecDeque<(NodeId, i64)>>,
+    received: AtomicU64,
+    lost: AtomicU64,
+    matched: AtomicUsize,
+    statuses: Statuses,
+}
+
+impl Reader {
+    /// Opens a subscription; `ignores_own`: messages of this context are left out.
+    ///
+    /// # Errors
+    /// As [`SubscriberBuilder::open`](noctule::SubscriberBuilder::open).
+    pub fn open(
+        participant: &Arc<Participant>,
+        topic: &Topic<'_>,
+        ignores_own: bool,
+    ) -> Result<Arc<Reader>, NodeError> {
+        let builder = participant
+            .node
+            .subscriber(topic.name)
+            .type_name(topic.type_name, topic.type_hash)
+            .formats(&[Format::Cdr]);
+        let subscriber = topic.quality.subscriber(builder).open()?;
+        let (node, endpoint) = subscriber.endpoint();
+        let gid = Gid::of(node, endpoint);
+        let number = participant.registry.number();
+        let reader = Arc::new(Reader {
+            participant: Arc::clone(participant),
+            number,
+            gid,
+            quality: topic.quality,
+            ignores_own,
+            queue: Mutex::new(Queue::new(topic.quality.history())),
+            waitable: Waitable::default(),
+            seen: Mutex::default(),
+            received: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            matched: AtomicUsize::new(0),
+            statuses: Statuses::default(),
+        });
+        let entry = participant.entry(Way::Reads, topic.name, (topic.type_name, topic.type_hash), gid);
+        let entry = Entry { quality: topic.quality, rihs01: topic.rihs01, ..entry };
+        participant.registry.show([(number, entry)]);
+        participant.door.add(number, Box::new(Heard { subscriber, reader: Arc::clone(&reader) }));
+        Ok(reader)
+    }
+
+    /// Closes it: nothing comes any more. Whoever drops the last of it must have called this.
+    pub fn close(&self) {
+        self.participant.door.remove(self.number);
+        self.participant.registry.hide(&[self.number]);
+    }
+
+    /// The oldest message that was not taken.
+    pub fn take(&self) -> Option<Taken> {
+        let taken = lock(&self.queue).pop()?;
+        self.waitable.remove(1);
+        Some(taken)
+    }
+
+    /// Rings when there is a message.
+    pub fn waitable(&self) -> &Waitable {
+        &self.waitable
+    }
+
+    /// Its identity.
+    pub fn gid(&self) -> Gid {
+        self.gid
+    }
+
+    /// Publishers that it hears.
+    pub fn matched(&self) -> usize {
+        self.matched.load(Ordering::Relaxed)
+    }
+
+    /// Its events.
+    pub fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+
+    /// What it requests.
+    pub fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    /// Messages that gave way to newer ones before they were taken.
+    pub fn overwritten(&self) -> u64 {
+        lock(&self.queue).overwritten()
+    }
+
+    /// Puts a sample into the queue.
+    fn handle(&self, sample: &Sample) {
+        let info = sample.info();
+        if info.missed > 0 {
+            let lost = self.lost.fetch_add(info.missed, Ordering::Relaxed) + info.missed;
+            self.statuses.update(Kind::Lost, |status| status.ever(lost));
+        }
+        let registry = &self.participant.registry;
+        if self.ignores_own && registry.is_own(info.publisher) {
+            return;
+        }
+        let source = info.source_time;
+        if self.quality.transient_local && source.is_some_and(|at| self.is_again(info.publisher, at.ns())) {
+            return;
+        }
+        let now = Now::read(&self.participant.node);
+        let taken = Taken {
+            bytes: sample.to_vec(),
+            source_ns: source.map(|at| now.stamp_ns(at)),
+            received_ns: now.stamp_ns(info.receive_time),
+            published: info.sequence,
+            received: self.received.fetch_add(1, Ordering::Relaxed) + 1,
+            gid: registry.gid(info.publisher, info.endpoint),
+        };
+        let bytes = taken.bytes.len();
+        let gone = lock(&self.queue).push(taken, bytes);
+        if gone == 0 {
+            self.waitable.add(1);
+        } else {
+            self.waitable.remove(gone - 1);
+            self.waitable.replace();
+        }
+    }
+
+    /// Whether the publisher has published this sample before: it opened anew and gave its history again.
+    fn is_again(&self, publisher: NodeId, source_ns: i64) -> bool {
+        let mut seen = lock(&self.seen);
+        let key = (publisher, source_ns);
+        if seen.contains(&key) {
+            return true;
+        }
+        if seen.len() >= SEEN_MAX {
+            seen.pop_front();
+        }
+        seen.push_back(key);
+        false
+    }
+
+    /// Looks at its publishers and its deadline.
+    fn refresh(&self, subscriber: &mut Subscriber) {
+        let publishers = subscriber.publishers();
+        self.matched.store(publishers, Ordering::Relaxed);
+        self.statuses.update(Kind::Matched, |status| status.now(publishers as u64));
+        self.statuses.update(Kind::Liveliness, |status| status.now(publishers as u64));
+        if self.quality.deadline.is_some() {
+            let missed = subscriber.deadline_missed().total;
+            self.statuses.update(Kind::Deadline, |status| status.ever(missed));
+        }
+    }
+}
+
+/// A subscription as the hub serves it.
+#[derive(Debug)]
+struct Heard {
+    subscriber: Subscriber,
+    reader: Arc<Reader>,
+}
+
+impl Task for Heard {
+    fn drain(&mut self) {
+        for _ in 0..BATCH {
+            // A publisher that is broken has been noticed by the library; the next sample may be of another.
+            match self.subscriber.take() {
+                Ok(Some(sample)) => self.reader.handle(&sample),
+                Ok(None) => break,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        self.reader.refresh(&mut self.subscriber);
+    }
+
+    fn tend(&mut self) {
+        if self.reader.quality.deadline.is_some() {
+            self.look();
+        }
+    }
+
+    fn next_due(&self) -> Option<Duration> {
+        self.reader.quality.deadline.map(|period| period.max(DEADLINE_MIN))
+    }
+
+    fn statuses(&self) -> Option<&Statuses> {
+        Some(&self.reader.statuses)
+    }
+}
+
+impl AsMut<Subscriber> for Heard {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        &mut self.subscriber
+    }
+}

@@ -1,0 +1,296 @@
+//! A publisher of messages of any length.
+//!
+//! A ring's slots have one length, fixed when the publisher opens. A message that does not fit opens the publisher anew with slots that have
+//! room for it and for twice as much as before, waits until its readers are there, and publishes the history of a transient local
+//! topic again. Memory is taken as slots are first written to, so long slots cost what they hold.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant as Timer};
+
+use noctule::{Format, NodeError, PublishError, Publisher};
+use noctule_time_sync::Local;
+use noctule_timebase::Instant;
+
+use crate::gid::Gid;
+use crate::graph::{Entry, Way};
+use crate::participant::{Participant, Watched};
+use crate::quality::Quality;
+use crate::signal::{lock, wait};
+use crate::status::{Kind, Statuses};
+
+/// Slots of a type without a bound, at first: of a publisher of little depth, and of one of much.
+const SLOT_BYTES: u32 = 256 << 10;
+const SLOT_BYTES_DEEP: u32 = 64 << 10;
+/// From this depth on it is much.
+const DEEP: u32 = 100;
+/// Longest message (`docs/spec/shared-memory.md`).
+pub const MESSAGE_BYTES_MAX: usize = 1 << 30;
+/// Bytes of a transient local history that are kept to be published again; the oldest go first.
+const HISTORY_BYTES_MAX: usize = 64 << 20;
+/// How long a publisher that was opened anew waits for the readers it had.
+const READERS_WITHIN: Duration = Duration::from_millis(200);
+/// How long [`Writer::publish`] waits for room with KEEP_ALL, as DDS's `max_blocking_time`.
+const ROOM_WITHIN: Duration = Duration::from_millis(100);
+/// Of that, as long as others who need the publisher may wait.
+const ROOM_SLICE: Duration = Duration::from_millis(2);
+
+/// What is published, and as what.
+#[derive(Clone, Debug)]
+pub struct Topic<'a> {
+    /// `/chatter`.
+    pub name: &'a str,
+    /// `std_msgs/msg/String`.
+    pub type_name: &'a str,
+    /// Of [`Participant::describe`]; 0: not known.
+    pub type_hash: u64,
+    /// ROS 2's hash of the type.
+    pub rihs01: Option<[u8; 32]>,
+    /// Offered or requested.
+    pub quality: Quality,
+    /// Longest message, if the type has a bound; 0: it has none.
+    pub bytes_max: usize,
+}
+
+/// A publisher.
+#[derive(Debug)]
+pub struct Writer {
+    participant: Arc<Participant>,
+    number: u64,
+    gid: Gid,
+    quality: Quality,
+    name: String,
+    type_name: String,
+    type_hash: u64,
+    inner: Mutex<Inner>,
+    matched: AtomicUsize,
+    statuses: Statuses,
+}
+
+/// A message and when it was true.
+type Kept = (Instant<Local>, Vec<u8>);
+
+#[derive(Debug)]
+struct Inner {
+    publisher: Publisher,
+    bytes_max: usize,
+    history: VecDeque<Kept>,
+    history_bytes: usize,
+}
+
+/// Why a message was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The library refused it.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// Slots that are long enough are not to be had.
+    #[error(transparent)]
+    Open(#[from] NodeError),
+    /// A reader was behind by the whole history for 100 ms, with KEEP_ALL.
+    #[error(
+        "topic {topic} keeps all samples and a reader did not read for 100 ms; publish again later, or keep last"
+    )]
+    TimedOut {
+        /// The topic.
+        topic: String,
+    },
+}
+
+impl Writer {
+    /// Opens a publisher.
+    ///
+    /// # Errors
+    /// As [`PublisherBuilder::open`](noctule::PublisherBuilder::open).
+    pub fn open(participant: &Arc<Participant>, topic: &Topic<'_>) -> Result<Arc<Writer>, NodeError> {
+        let deep = topic.quality.depth() >= DEEP;
+        let first = if deep { SLOT_BYTES_DEEP } else { SLOT_BYTES } as usize;
+        let bytes_max = if topic.bytes_max == 0 { first } else { topic.bytes_max.min(first) };
+        let publisher = open(participant, topic, bytes_max)?;
+        let (node, endpoint) = publisher.endpoint();
+        let gid = Gid::of(node, endpoint);
+        let number = participant.registry.number();
+        let (history, history_bytes) = (VecDeque::new(), 0);
+        let writer = Arc::new(Writer {
+            participant: Arc::clone(participant),
+            number,
+            gid,
+            quality: topic.quality,
+            name: topic.name.to_owned(),
+            type_name: topic.type_name.to_owned(),
+            type_hash: topic.type_hash,
+            inner: Mutex::new(Inner { publisher, bytes_max, history, history_bytes }),
+            matched: AtomicUsize::new(0),
+            statuses: Statuses::default(),
+        });
+        let entry = participant.entry(Way::Writes, topic.name, (topic.type_name, topic.type_hash), gid);
+        let watched: Arc<dyn Watched> = writer.clone();
+        lock(&participant.registry.writers).insert(number, Arc::downgrade(&watched));
+        drop(watched);
+        let entry = Entry { quality: topic.quality, rihs01: topic.rihs01, ..entry };
+        participant.registry.show([(number, entry)]);
+        participant.door.look();
+        Ok(writer)
+    }
+
+    /// Publishes a message in CDR, true now.
+    ///
+    /// # Errors
+    /// It is too long, or a reader is too far behind.
+    pub fn publish(&self, bytes: &[u8]) -> Result<(), WriteError> {
+        let mut end = None;
+        loop {
+            let mut inner = lock(&self.inner);
+            if bytes.len() > inner.bytes_max && bytes.len() <= MESSAGE_BYTES_MAX {
+                self.lengthen(&mut inner, bytes.len())?;
+            }
+            let now = self.participant.node.now();
+            match inner.publisher.publish_at(bytes, now) {
+                Ok(()) => {
+                    self.remember(&mut inner, now, bytes);
+                    return Ok(());
+                }
+                Err(PublishError::WouldBlock { topic }) => {
+                    let end = *end.get_or_insert_with(|| Timer::now() + ROOM_WITHIN);
+                    if Timer::now() >= end {
+                        return Err(WriteError::TimedOut { topic });
+                    }
+                    inner.publisher.wait_for_room(bytes.len(), ROOM_SLICE);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits until readers of other hosts have acknowledged everything; false when the time is over.
+    pub fn wait_for_acknowledgments(&self, timeout: Option<Duration>) -> bool {
+        let end = timeout.and_then(|timeout| Timer::now().checked_add(timeout));
+        loop {
+            let left = end.map_or(ROOM_WITHIN, |end| end.saturating_duration_since(Timer::now()));
+            if lock(&self.inner).publisher.wait_for_acknowledgments(left.min(ROOM_WITHIN)) {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+        }
+    }
+
+    /// Its identity, for as long as it is open.
+    pub fn gid(&self) -> Gid {
+        self.gid
+    }
+
+    /// Readers that get what is published.
+    pub fn matched(&self) -> usize {
+        self.matched.load(Ordering::Relaxed)
+    }
+
+    /// Its events.
+    pub fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+
+    /// What it offers.
+    pub fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
+    fn topic(&self) -> Topic<'_> {
+        let (type_hash, quality) = (self.type_hash, self.quality);
+        Topic { name: &self.name, type_name: &self.type_name, type_hash, rihs01: None, quality, bytes_max: 0 }
+    }
+
+    /// Opens anew for messages of so many bytes.
+    #[cold]
+    fn lengthen(&self, inner: &mut Inner, bytes: usize) -> Result<(), NodeError> {
+        let twice = inner.bytes_max.saturating_mul(2).max(bytes).next_power_of_two();
+        let bytes_max = twice.min(MESSAGE_BYTES_MAX);
+        let mut publisher = open(&self.participant, &self.topic(), bytes_max)?;
+        let readers = inner.publisher.readers();
+        let registry = &self.participant.registry;
+        registry.rename(publisher.endpoint(), self.gid);
+        let end = Timer::now() + READERS_WITHIN;
+        let (signal, news) = (Arc::default(), &self.participant.news);
+        loop {
+            // Before the look: what comes after it is waited for.
+            news.clear();
+            let left = end.saturating_duration_since(Timer::now());
+            if publisher.readers() >= readers || left.is_zero() {
+                break;
+            }
+            wait(&signal, &[news], Some(left));
+        }
+        for (at, bytes) in &inner.history {
+            // Each was published before, so it is not too long.
+            let _ = publisher.publish_at(bytes, *at);
+        }
+        let before = std::mem::replace(&mut inner.publisher, publisher);
+        inner.bytes_max = bytes_max;
+        registry.forget_name(before.endpoint());
+        Ok(())
+    }
+
+    /// Keeps what late joiners are to get.
+    fn remember(&self, inner: &mut Inner, at: Instant<Local>, bytes: &[u8]) {
+        if !self.quality.transient_local {
+            return;
+        }
+        inner.history.push_back((at, bytes.to_vec()));
+        inner.history_bytes += bytes.len();
+        let depth = self.quality.depth() as usize;
+        while inner.history.len() > depth
+            || (inner.history_bytes > HISTORY_BYTES_MAX && inner.history.len() > 1)
+        {
+            let gone = inner.history.pop_front();
+            inner.history_bytes -= gone.map_or(0, |(_, bytes)| bytes.len());
+        }
+    }
+}
+
+fn open(participant: &Participant, topic: &Topic<'_>, bytes_max: usize) -> Result<Publisher, NodeError> {
+    let builder = participant
+        .node
+        .publisher(topic.name)
+        .type_name(topic.type_name, topic.type_hash)
+        .format(Format::Cdr)
+        .payload_bytes_max(bytes_max as u32);
+    topic.quality.publisher(builder).open()
+}
+
+impl Watched for Writer {
+    fn refresh(&self) -> bool {
+        let inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let readers = inner.publisher.readers();
+        let missed = self.quality.deadline.map(|_| inner.publisher.deadline_missed().total);
+        drop(inner);
+        self.matched.store(readers, Ordering::Relaxed);
+        self.statuses.update(Kind::Matched, |status| status.now(readers as u64));
+        if let Some(missed) = missed {
+            self.statuses.update(Kind::Deadline, |status| status.ever(missed));
+        }
+        true
+    }
+
+    fn deadline(&self) -> Option<Duration> {
+        self.quality.deadline
+    }
+
+    fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let registry = &self.participant.registry;
+        lock(&registry.writers).remove(&self.number);
+        registry.forget_name(lock(&self.inner).publisher.endpoint());
+        registry.hide(&[self.number]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Two contexts on one host: what one publishes, asks or closes, the other takes, answers or is told.
+
+#![allow(clippy::expect_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use noctule::request::{ServiceTypes, TypeRef};
+use noctule_rmw_core::graph::{Wanted, count, names};
+use noctule_rmw_core::services::Service;
+use noctule_rmw_core::signal::wait;
+use noctule_rmw_core::status::{Kind, Statuses, policy};
+use noctule_rmw_core::writer::Topic;
+use noctule_rmw_core::{
+    ClientEnd, Context, Incoming, Participant, Quality, Reader, ServerEnd, Settings, Taken, Waitable, Writer,
+};
+
+/// For a machine under any load.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const RELIABLE: Quality = Quality {
+    reliable: true,
+    transient_local: false,
+    keep_all: false,
+    depth: 10,
+    deadline: None,
+    lifespan: None,
+};
+
+fn domain() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    4_000 + std::process::id() % 500 + 500 * LAST.fetch_add(1, Ordering::Relaxed) % 1_000
+}
+
+fn context(domain: u32) -> Context {
+    let (peers, enclave, notify) = (Vec::new(), "/".to_owned(), Arc::new(|_, _: &str| {}));
+    Context::new(Settings { domain, localhost: true, peers, enclave, notify }).expect("a context")
+}
+
+fn topic(name: &str, quality: Quality) -> Topic<'_> {
+    let (type_name, type_hash) = ("std_msgs/msg/String", 7);
+    Topic { name, type_name, type_hash, rihs01: None, quality, bytes_max: 0 }
+}
+
+fn until(waitable: &Waitable, mut is_done: impl FnMut() -> bool) {
+    while !is_done() {
+        assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)), "nothing came");
+        waitable.clear();
+    }
+}
+
+/// Until so many partners are there.
+fn matched(statuses: &Statuses, partners: u64) {
+    until(statuses.waitable(Kind::Matched), || statuses.take(Kind::Matched).current == partners);
+}
+
+fn next(reader: &Reader) -> Taken {
+    assert!(wait(&Arc::default(), &[reader.waitable()], Some(PATIENCE)), "no message came");
+    reader.take().expect("a message that was waited for")
+}
+
+fn message(text: &[u8]) -> Vec<u8> {
+    [&[0, 1, 0, 0], text].concat()
+}
+
+fn open(context: &Context, name: &str) -> Arc<Participant> {
+    context.open("/", name).expect("a node")
+}
+
+#[test]
+fn messages_of_any_length_come_in_order() {
+    let domain = domain();
+    let (one, two) = (context(domain), context(domain));
+    let (talker, listener) = (open(&one, "talker"), open(&two, "listener"));
+    let writer = Writer::open(&talker, &topic("/chatter", RELIABLE)).expect("a publisher");
+    let reader = Reader::open(&listener, &topic("/chatter", RELIABLE), false).expect("a subscription");
+    matched(writer.statuses(), 1);
+    matched(reader.statuses(), 1);
+    let (short, long) = (message(b"short"), message(&[7; 3 << 20]));
+    writer.publish(&short).expect("published");
+    assert_eq!(next(&reader).gid, writer.gid());
+    for bytes in [&short, &long, &short] {
+        writer.publish(bytes).expect("published");
+        let taken = next(&reader);
+        assert_eq!(taken.bytes.len(), bytes.len());
+        let source_ns = taken.source_ns.expect("a publisher on this host");
+        assert!(source_ns <= taken.received_ns);
+    }
+    drop(writer);
+    matched(reader.statuses(), 0);
+    reader.close();
+}
+
+#[test]
+fn a_late_subscription_gets_the_history_once_also_of_a_publisher_that_opened_anew() {
+    let domain = domain();
+    let (one, two) = (context(domain), context(domain));
+    let (talker, listener) = (open(&one, "talker"), open(&two, "listener"));
+    let latched = Quality { transient_local: true, depth: 3, ..RELIABLE };
+    let writer = Writer::open(&talker, &topic("/map", latched)).expect("a publisher");
+    (1..=4).for_each(|number| writer.publish(&message(&[number])).expect("published"));
+    let early = Reader::open(&listener, &topic("/map", latched), false).expect("a subscription");
+    let numbers =
+        |reader: &Reader, samples: usize| (0..samples).map(|_| next(reader).bytes[4]).collect::<Vec<_>>();
+    assert_eq!(numbers(&early, 3), [2, 3, 4]);
+    writer.publish(&message(&[5; 1 << 20])).expect("published in longer slots");
+    writer.publish(&message(&[6])).expect("published");
+    assert_eq!(numbers(&early, 2), [5, 6]);
+    assert_eq!(early.take(), None);
+    let late = Reader::open(&listener, &topic("/map", latched), false).expect("a subscription");
+    assert_eq!(numbers(&late, 3), [4, 5, 6]);
+    early.close();
+    late.close();
+}
+
+#[test]
+fn a_subscription_that_asks_for_more_than_is_offered_is_told_which_policy() {
+    let domain = domain();
+    let (one, two) = (context(domain), context(domain));
+    let (talker, listener) = (open(&one, "talker"), open(&two, "listener"));
+    let weak = Quality { reliable: false, ..RELIABLE };
+    let writer = Writer::open(&talker, &topic("/chatter", weak)).expect("a publisher");
+    let reader = Reader::open(&listener, &topic("/chatter", RELIABLE), false).expect("a subscription");
+    for statuses in [writer.statuses(), reader.statuses()] {
+        let waitable = statuses.waitable(Kind::IncompatibleQos);
+        assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)));
+        let status = statuses.take(Kind::IncompatibleQos);
+        assert_eq!((status.total, status.total_change, status.policy), (1, 1, policy::RELIABILITY));
+    }
+    assert_eq!((writer.matched(), reader.matched()), (0, 0));
+    reader.close();
+}
+
+#[test]
+fn own_messages_are_left_out_and_the_queue_keeps_the_newest() {
+    let domain = domain();
+    let one = context(domain);
+    let node = open(&one, "both");
+    let writer = Writer::open(&node, &topic("/loop", RELIABLE)).expect("a publisher");
+    let deaf = Reader::open(&node, &topic("/loop", RELIABLE), true).expect("a subscription");
+    let two_deep = Quality { depth: 2, ..RELIABLE };
+    let reader = Reader::open(&node, &topic("/loop", two_deep), false).expect("a subscription");
+    matched(writer.statuses(), 2);
+    (1..=5).for_each(|number| writer.publish(&message(&[number])).expect("published"));
+    until(reader.waitable(), || reader.overwritten() == 3);
+    // What was cleared while it was waited for.
+    reader.waitable().add(2);
+    assert_eq!((next(&reader).bytes[4], next(&reader).bytes[4]), (4, 5));
+    assert_eq!(deaf.take(), None);
+    reader.close();
+    deaf.close();
+}
+
+fn service(name: &str) -> Service<'_> {
+    let of = |name: &str| TypeRef { name: name.to_owned(), hash: 0 };
+    let types = ServiceTypes { request: of("demo/srv/Add_Request"), response: of("demo/srv/Add_Response") };
+    Service { name, types, rihs01: None, quality: RELIABLE }
+}
+
+fn incoming(waitable: &Waitable, take: impl FnOnce() -> Option<Incoming>) -> Incoming {
+    assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)), "nothing came");
+    take().expect("what was waited for")
+}
+
+#[test]
+fn a_service_answers_each_client_its_own_requests_and_both_are_in_the_graph() {
+    let domain = domain();
+    let (one, two) = (context(domain), context(domain));
+    let (asks, serves) = (open(&one, "asks"), open(&two, "serves"));
+    let client = ClientEnd::open(&asks, &service("/add")).expect("a client");
+    let other = ClientEnd::open(&asks, &service("/add")).expect("another client");
+    let server = ServerEnd::open(&serves, &service("/add")).expect("a service");
+    until(asks.graph(), || client.servers() == 1 && other.servers() == 1);
+    assert_eq!(client.send(message(b"two")), 1);
+    let request = incoming(server.waitable(), || server.take());
+    assert_eq!((&request.bytes[4..], request.client, request.sequence), (&b"two"[..], client.gid(), 1));
+    assert!(server.reply(request.client, request.sequence, message(b"four")));
+    let reply = incoming(client.waitable(), || client.take());
+    assert_eq!((&reply.bytes[4..], reply.sequence), (&b"four"[..], 1));
+    assert_eq!(other.take(), None);
+    let found = names(&one.entries(), Wanted::Served, Some(("/", "serves")));
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), ["/add"]);
+    until(serves.graph(), || count(&two.entries(), Wanted::Called, "/add") == 2);
+    server.close();
+    until(asks.graph(), || client.servers() == 0);
+    client.close();
+    other.close();
+}
