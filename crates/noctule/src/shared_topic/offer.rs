@@ -50,6 +50,11 @@ pub(crate) struct GrantedHere {
 }
 
 impl GrantedHere {
+    /// Its place in the roster.
+    pub(crate) fn reader(&self) -> ReaderId {
+        self.reader
+    }
+
     /// Data and control page.
     pub(crate) fn into_memory(self) -> (Memory, Memory) {
         self.memory
@@ -172,6 +177,11 @@ impl Offer {
         }
         roster.detach(id);
         samples
+    }
+
+    /// Where readers are detached; `None` before there is a ring.
+    pub(crate) fn roster(&self) -> Option<Roster> {
+        self.lock().as_ref().map(|made| made.roster.clone())
     }
 
     /// Readers of this host to whom all that is published from now on comes.
