@@ -48,6 +48,6 @@ fn a_sample_names_its_publisher() {
         }
         publisher.publish(b"x").unwrap();
         let info = *subscriber.receive(Some(LONG)).unwrap().unwrap().info();
-        assert_eq!((info.publisher, info.writer), publisher.endpoint());
+        assert_eq!((info.publisher, info.endpoint), publisher.endpoint());
     }
 }
