@@ -248,23 +248,14 @@ impl Members {
         now: Instant<Raw>,
     ) -> Result<Opened<'a>, Refused> {
         let peer: &mut Peer = self.peers.get_mut(&header.from).ok_or(Refused::Unverified)?;
-        let windows = peer.windows.as_mut().ok_or(Refused::Unverified)?;
-        let mut all = peer.incoming.iter_mut();
-        let incoming = all.find(|incoming| incoming.epoch == header.epoch).ok_or(Refused::Unverified)?;
-        let (ahead, keys) = incoming.for_counter(header.counter)?;
-        let keys = ahead.as_ref().map_or(keys, Incoming::newest);
-        let (key, with) = match header.kind {
-            Kind::Node => (&keys.node, SealedWith::PairKey),
-            _ => (&keys.group, SealedWith::SenderKey),
-        };
-        let body = header::open(key, header.counter, bytes)?;
-        if let Some(ahead) = ahead {
-            *incoming = ahead;
-        }
-        if !windows.accept(header.counter) {
-            return Err(Refused::Replayed);
-        }
-        peer.heard = now;
+        let epoch = peer.incoming.iter().position(|incoming| incoming.epoch == header.epoch);
+        let epoch = epoch.ok_or(Refused::Unverified)?;
+        let is_for_us = header.kind == Kind::Node;
+        let body = peer.open_once(epoch, (header.counter, now), |keys| {
+            let key = if is_for_us { &keys.node } else { &keys.group };
+            header::open(key, header.counter, bytes)
+        })?;
+        let with = if is_for_us { SealedWith::PairKey } else { SealedWith::SenderKey };
         Ok(Opened { from: Some(header.from), body, with })
     }
 
@@ -280,7 +271,7 @@ impl Members {
         }
         let pair = (from, self.me.number());
         let peer: &mut Peer = self.peers.get_mut(&from).ok_or(Refused::Unverified)?;
-        let windows = peer.windows.as_mut().ok_or(Refused::Unverified)?;
+        let windows = peer.windows.as_ref().ok_or(Refused::Unverified)?;
         let counter = link::counter(bytes, windows.newest()).ok_or(Refused::Malformed)?;
         let mut chosen = 0;
         if peer.incoming.len() > 1 {
@@ -293,17 +284,8 @@ impl Members {
             };
             chosen = peer.incoming.iter().position(opens).ok_or(Refused::WrongKey)?;
         }
-        let incoming = peer.incoming.get_mut(chosen).ok_or(Refused::Unverified)?;
-        let (ahead, keys) = incoming.for_counter(counter)?;
-        let keys = ahead.as_ref().map_or(keys, Incoming::newest);
-        let body = link::open(&keys.node, counter, pair, bytes)?;
-        if let Some(ahead) = ahead {
-            *incoming = ahead;
-        }
-        if !windows.accept(counter) {
-            return Err(Refused::Replayed);
-        }
-        peer.heard = now;
+        let body =
+            peer.open_once(chosen, (counter, now), |keys| link::open(&keys.node, counter, pair, bytes))?;
         Ok(Opened { from: Some(from), body, with: SealedWith::PairKey })
     }
 

@@ -3,9 +3,10 @@
 use noctule_timebase::{Instant, Span};
 use ring::aead::LessSafeKey;
 
+use super::Refused;
 use super::chain::Chain;
 use super::handshake::{Ask, MESSAGE_BYTES, PUBLIC_BYTES, Told};
-use super::incoming::Incoming;
+use super::incoming::{Incoming, Keys};
 use super::replay::Windows;
 use super::secret::Secret;
 use super::sending::Sending;
@@ -109,6 +110,28 @@ impl Answered {
 }
 
 impl Peer {
+    /// Opens a datagram with keys of one of the epochs that are held, by `open`. If it opens, the keys further on that opened it are kept, and
+    /// this counter opens nothing again.
+    pub(super) fn open_once<'a>(
+        &mut self,
+        epoch: usize,
+        (counter, now): (u64, Instant<Raw>),
+        open: impl FnOnce(&Keys) -> Result<&'a [u8], Refused>,
+    ) -> Result<&'a [u8], Refused> {
+        let windows = self.windows.as_mut().ok_or(Refused::Unverified)?;
+        let incoming = self.incoming.get_mut(epoch).ok_or(Refused::Unverified)?;
+        let (ahead, keys) = incoming.for_counter(counter)?;
+        let body = open(ahead.as_ref().map_or(keys, Incoming::newest))?;
+        if let Some(ahead) = ahead {
+            *incoming = ahead;
+        }
+        if !windows.accept(counter) {
+            return Err(Refused::Replayed);
+        }
+        self.heard = now;
+        Ok(body)
+    }
+
     pub(super) fn new((key, swarm): (LessSafeKey, SwarmId), now: Instant<Raw>) -> Peer {
         Peer {
             key,
