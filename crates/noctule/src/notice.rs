@@ -85,7 +85,7 @@ pub enum Notice {
         /// How that was noticed.
         reason: Reason,
     },
-    /// This node sends on a network and has no swarm key. Told once in the life of a node.
+    /// This node sends on a network and has no swarm key. Reported once in the life of a node.
     NoKey {
         /// Name of the network's interface.
         interface: String,
@@ -102,7 +102,7 @@ pub enum Notice {
         /// Why, and the way out.
         why: String,
     },
-    /// Other nodes, or what they announce, were refused because a table is full. Told once a minute at most.
+    /// Other nodes, or what they announce, were refused because a table is full. Reported once a minute at most.
     Full {
         /// Nodes, pages and matches refused since the last notice.
         refused: u64,
@@ -164,7 +164,7 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
     },
-    /// No sample for longer than DEADLINE. Told at the first miss after a sample, once a second at most.
+    /// No sample for longer than DEADLINE. Reported at the first miss after a sample, once a second at most.
     DeadlineMissed {
         /// The topic.
         topic: String,
@@ -377,9 +377,9 @@ mod tests {
     #[test]
     fn what_other_nodes_say_cannot_steer_a_terminal() {
         let why = "\u{1b}[2J\u{1b}]0;PWNED\u{7}\nnoctule: all is well \u{202e}txt".to_owned();
-        let told = Notice::Refused { topic: "t".into(), why }.to_string();
-        assert!(told.contains("PWNED") && !told.contains(is_unprintable), "{told:?}");
-        assert_eq!(told.lines().count(), 1);
+        let refused = Notice::Refused { topic: "t".into(), why }.to_string();
+        assert!(refused.contains("PWNED") && !refused.contains(is_unprintable), "{refused:?}");
+        assert_eq!(refused.lines().count(), 1);
         let plain = Notice::Unreadable { topic: "räder/μ".into(), why: "größer".into() }.to_string();
         assert!(plain.contains("räder/μ") && plain.contains("größer"));
     }

@@ -26,7 +26,7 @@ pub(crate) struct Receiving {
     room: Room,
 }
 
-/// One expected writer. Its samples are told apart by a key that rises from one to the next: the position
+/// One expected writer. Its samples are distinguished by a key that rises from one to the next: the position
 /// if they are reliable, else the sequence number.
 #[derive(Debug)]
 struct Reader {
@@ -69,7 +69,7 @@ impl Receiving {
         self.room.bytes()
     }
 
-    /// Takes a fragment in. `false` if it was not taken: a reliable one must be sent again.
+    /// Takes a fragment in. `false` if it was not taken: a reliable one must be retransmitted.
     pub(crate) fn handle_fragment(&mut self, fragment: &Fragment<'_>, sink: &mut Sink<'_>) -> bool {
         let Receiving { readers, room } = self;
         let expected = readers.get_mut(&fragment.writer);

@@ -286,7 +286,7 @@ impl Remote {
         let granted = inbound.offer.attach_here(topic.pins)?;
         let begin = (granted.pins, granted.position, topic.history(writer));
         let source = source((node, writer), granted.into_memory(), begin)?;
-        // What it asked for itself it has; who asks for nothing has the publisher's depth.
+        // What it asked for itself it has; a reader that asks for nothing has the publisher's depth.
         let source = if topic.keep_last.is_some() { source.with_depth(inbound.depth) } else { source };
         inbound.readers.insert(topic.id);
         topic.change(Change::Came(Box::new(source)));
@@ -360,7 +360,7 @@ impl Remote {
         newer
     }
 
-    /// A datagram of the link, that came before `now` if the thread stood still. `local` is now on this node's clock.
+    /// A datagram of the link, that came before `now` if the thread was stalled. `local` is now on this node's clock.
     pub(super) fn handle_datagram(
         &mut self,
         body: &[u8],
@@ -423,7 +423,7 @@ impl Remote {
         }
     }
 
-    /// The next request of the clock exchange, if one is due: only from whom we read.
+    /// The next request of the clock exchange, if one is due: only from nodes that we read from.
     pub(super) fn poll_request(&mut self, local: Instant<Local>) -> Option<Request> {
         if self.inbound.is_empty() || self.has_our_clock {
             return None;

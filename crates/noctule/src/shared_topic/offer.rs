@@ -174,7 +174,7 @@ impl Offer {
         samples
     }
 
-    /// Readers of this host to whom all that is published from now on comes.
+    /// Readers of this host to which all that is published from now on comes.
     pub(crate) fn readers(&self) -> usize {
         self.lock().as_ref().map_or(0, |made| made.roster.len())
     }
@@ -185,7 +185,7 @@ impl Offer {
     }
 }
 
-/// Whoever cannot borrow copies: better than not to read.
+/// A reader that cannot borrow copies: better than not to read.
 fn enter(roster: &Roster, control: &Memory, pins: u32) -> Result<(ReaderId, u32), RingError> {
     let (reader, pins) = match roster.attach(control.clone(), pins) {
         Err(AttachError::Pins { left, .. }) => (roster.attach(control.clone(), left), left),

@@ -37,7 +37,7 @@ pub(crate) struct Source {
     pub(crate) format: Option<Format>,
     /// The node of this host that hands on what it receives from there.
     pub(crate) relay: Option<NodeId>,
-    /// Its publisher, or who handed it on, has gone.
+    /// Its publisher, or the relay, has gone.
     has_ended: bool,
     /// Another ring of the same publisher, which has ended, is read to its end first.
     is_next: bool,
@@ -75,7 +75,7 @@ pub(crate) type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
 type Found<T> = Result<Option<(usize, RingSample, T)>, ReadError>;
 
 impl Sources {
-    /// Takes in what came or went.
+    /// Receives what came or went.
     pub(crate) fn apply(&mut self, change: Change) {
         match change {
             Change::Came(source) => self.add(*source),

@@ -34,7 +34,7 @@ pub(crate) struct SubscribedTopic {
 }
 
 impl SubscribedTopic {
-    /// A topic that nobody publishes yet.
+    /// A topic without a publisher yet.
     pub(crate) fn new(
         endpoint: Endpoint,
         left_out: u32,
@@ -69,7 +69,7 @@ impl SubscribedTopic {
         {
             rhythms.change(&change);
         }
-        // Only a panic of the subscriber's thread poisons it, and then nobody looks.
+        // Only a panic of the subscriber's thread poisons it, and then it is not read.
         if let Ok(mut changes) = self.changes.lock() {
             changes.push(change);
         }
