@@ -1,5 +1,6 @@
-/* keep_all DOMAIN write|read: a topic that keeps all, from one host to another over a line that carries less than is published. The writer gets
- * "would block", and waits for room; the reader gets every sample. two_hosts.sh runs both. */
+/* keep_all DOMAIN write|read: a topic that keeps all, from one host to another over a line that carries less than is published, to a reader that has
+ * room for four samples and pauses now and then. The writer is told that it would block, and waits for room; the reader gets every sample.
+ * two_hosts.sh runs both. */
 #define _POSIX_C_SOURCE 199309L
 
 #include <noctule/noctule.h>
@@ -46,17 +47,29 @@ static void write_all(noctule_node_t *node) {
 
 static void read_all(noctule_node_t *node) {
     noctule_subscriber_t *subscriber = NULL;
-    noctule_subscriber_options_t requested = {.qos = {.reliability = NOCTULE_RELIABLE, .keep_last = SAMPLES}};
+    noctule_subscriber_options_t requested = {.qos = {.reliability = NOCTULE_RELIABLE, .keep_last = 4}, .keep_all = true};
     must(noctule_subscriber_open(node, "rows", &requested, &subscriber) == NOCTULE_OK, "it does not open");
+    /* A topic of which only this node publishes, and whose subscriber leaves that out. */
+    noctule_publisher_t *own = NULL;
+    noctule_subscriber_t *nothing = NULL;
+    noctule_subscriber_options_t of_others = {.ignore_local = true};
+    must(noctule_publisher_open(node, "nothing", NULL, &own) == NOCTULE_OK, "it does not open");
+    must(noctule_subscriber_open(node, "nothing", &of_others, &nothing) == NOCTULE_OK, "it does not open");
     for (uint32_t expected = 0; expected < SAMPLES; expected++) {
         noctule_sample_t *sample = NULL;
         noctule_sample_info_t info;
+        if (expected % 50 == 49) {
+            must(noctule_publish(own, "own", 3) == NOCTULE_OK, "it is not published");
+            must(noctule_receive(nothing, 100000000, &sample, &info) == NOCTULE_NOTHING, "there is something");
+        }
         must(noctule_receive(subscriber, LONG_NS, &sample, &info) == NOCTULE_OK, "a sample is missing");
         uint32_t number;
         memcpy(&number, info.bytes, sizeof number);
         must(number == expected && info.missed == 0 && info.length_bytes == SAMPLE_BYTES, "another sample than was due");
         noctule_sample_release(sample);
     }
+    noctule_subscriber_close(nothing);
+    noctule_publisher_close(own);
     noctule_subscriber_close(subscriber);
 }
 

@@ -68,7 +68,7 @@ static void a_sample_is_borrowed_and_knows_its_age(void) {
     CHECK((uintptr_t)info.bytes % 8 == 0);
     CHECK(info.age_ns >= 0 && info.age_ns == info.receive_time_ns - info.source_time_ns);
     CHECK(info.receive_time_ns <= noctule_now_ns(b));
-    CHECK(info.bound_ns == 0 && info.sigma_ns == 0);
+    CHECK(info.bound_ns == 0 && info.sigma_ns == 0 && info.endpoint > 0);
     CHECK(noctule_publisher_readers(publisher) == 1 && noctule_subscriber_publishers(subscriber) == 1);
 
     /* One may be borrowed; the next is there, but not for us. */

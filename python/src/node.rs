@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use noctule::Qos;
 use noctule::request::{ServiceTypes, TypeRef};
 use noctule_timebase::Span;
 use pyo3::exceptions::PyValueError;
@@ -156,10 +157,12 @@ impl Node {
     /// requested: a publisher that offers less is reported on both sides. ``lifespan``: older samples are not
     /// taken, seconds. ``wait``: ``"block"`` (sleep in the kernel), ``"spin"`` (fastest, burns a core) or ``"hybrid"``
     /// (poll for 50 µs, then sleep). ``borrows``: samples of one publisher that may be held at once, 1 to 7. ``keep_last``:
-    /// samples of each publisher that may wait to be received, default the publisher's own.
+    /// samples of each publisher that may wait to be received, default the publisher's own history. ``keep_all``: no sample gives way to a newer one;
+    /// while ``keep_last`` of a ``"reliable"`` publisher of another host wait here, it keeps the others. ``ignore_local``: samples of the same node are not received.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name=None, type_hash=0, formats=None, reliability="best_effort", transient_local=false,
-        deadline=None, tolerable_loss=0.0001, lifespan=None, wait="block", borrows=2, keep_last=None))]
+        deadline=None, tolerable_loss=0.0001, lifespan=None, wait="block", borrows=2, keep_last=None, keep_all=false,
+        ignore_local=false))]
     fn subscriber(
         &self,
         topic: &str,
@@ -174,19 +177,25 @@ impl Node {
         wait: &str,
         borrows: i64,
         keep_last: Option<i64>,
+        keep_all: bool,
+        ignore_local: bool,
     ) -> PyResult<Subscriber> {
         let node = self.node()?;
         let mut builder = node
             .subscriber(topic)
             .qos(argument::qos(reliability, None, transient_local, deadline, lifespan, tolerable_loss)?)
             .wait(argument::wait(wait)?)
-            .borrows(argument::whole("borrows", borrows, 1..=7)?);
+            .borrows(argument::whole("borrows", borrows, 1..=7)?)
+            .ignore_local(ignore_local);
         if let Some(name) = type_name {
             builder = builder.type_name(name, type_hash);
         }
-        if let Some(depth) = keep_last {
-            builder = builder.keep_last(argument::whole("keep_last", depth, 1..=65535)?);
-        }
+        let depth = keep_last.map(|depth| argument::whole("keep_last", depth, 1..=65535)).transpose()?;
+        builder = match depth {
+            depth if keep_all => builder.keep_all(depth.unwrap_or(Qos::default().depth)),
+            Some(depth) => builder.keep_last(depth),
+            None => builder,
+        };
         if let Some(names) = formats {
             let formats = names.iter().map(|name| argument::format(name)).collect::<PyResult<Vec<_>>>()?;
             builder = builder.formats(&formats);

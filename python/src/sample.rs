@@ -52,6 +52,7 @@ impl Sample {
             sigma_ns: info.sigma.map(Span::ns),
             format: info.format.map(Format::name),
             publisher: info.publisher.to_string(),
+            endpoint: info.endpoint.0,
             route: match info.route {
                 Route::SharedMemory => "shared_memory",
                 Route::Udp => "udp",
@@ -137,6 +138,8 @@ pub(crate) struct SampleInfo {
     format: Option<&'static str>,
     /// The node that published it, 32 hexadecimal digits.
     publisher: String,
+    /// The publisher's number in its node; never used again while that lives.
+    endpoint: u32,
     /// ``"shared_memory"``, or ``"udp"`` (from another host, or where shared memory was refused).
     route: &'static str,
 }
@@ -155,6 +158,7 @@ impl SampleInfo {
                 "sigma_ns",
                 "format",
                 "publisher",
+                "endpoint",
                 "route",
             ],
         )

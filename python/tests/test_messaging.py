@@ -153,6 +153,13 @@ def test_the_latest_sample_and_a_history_of_ones_own(node):
     assert subscriber.take() is None
 
 
+def test_who_ignores_its_own_node_hears_only_others(node):
+    publisher = node.publisher("own")
+    subscriber, other = node.subscriber("own", ignore_local=True), node.subscriber("own")
+    until_received(publisher, other, b"0")
+    assert publisher.readers == 1 and subscriber.publishers == 0 and subscriber.take() is None
+
+
 def test_with_keep_all_a_reader_that_is_behind_holds_up_its_publisher(node):
     publisher = node.publisher("t", keep_last=4, keep_all=True)
     subscriber = node.subscriber("t")

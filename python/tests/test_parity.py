@@ -31,7 +31,7 @@ def test_a_loan_is_written_in_place_and_published_at_the_end(domain):
             np.frombuffer(view, np.uint8)[:] = 7
         sample = subscriber.receive(timeout=20)
         assert len(sample) == 1000 and int(sample.data.sum()) == 7000
-        assert sample.info.publisher == a.id and sample.info.route == "shared_memory"
+        assert sample.info.publisher == a.id and sample.info.route == "shared_memory" and sample.info.endpoint > 0
         del sample
         with pytest.raises(RuntimeError), publisher.loan(8):
             raise RuntimeError("on purpose")

@@ -32,8 +32,12 @@ def write(node):
 
 
 def read(node):
-    subscriber = node.subscriber("rows", reliability="reliable", keep_last=SAMPLES)
+    # Room for four, and a pause now and then.
+    subscriber = node.subscriber("rows", reliability="reliable", keep_last=4, keep_all=True)
+    nothing = node.subscriber("nothing")
     for expected in range(SAMPLES):
+        if expected % 50 == 49:
+            assert nothing.receive(timeout=0.1) is None
         sample = subscriber.receive(timeout=LONG)
         assert sample is not None and sample.info.missed == 0
         assert int.from_bytes(bytes(sample)[:4], "little") == expected

@@ -209,7 +209,8 @@ typedef struct {
     uint32_t borrows;           /* Samples that all readers of this host together may borrow at once. Default 7. */
     bool multicast;             /* Readers of other hosts are sent each datagram once, to a group. Not with NOCTULE_RELIABLE. */
     bool keep_all;              /* HISTORY: no sample gives way to a newer one. While a reader has qos.keep_last of them still to */
-                                /* read (to be sent or acknowledged, on other hosts), publishing fails with WOULD_BLOCK. */
+                                /* read (to be sent or acknowledged, on other hosts), publishing fails with WOULD_BLOCK. With */
+                                /* NOCTULE_RELIABLE other hosts acknowledge no more than their readers have room for. */
     int64_t linger_ns;          /* NOCTULE_RELIABLE: how long closing waits for acknowledgements. Default 1 s; negative: not at all. */
 } noctule_publisher_options_t;
 
@@ -282,6 +283,9 @@ typedef struct {
     noctule_qos_t qos;     /* That is requested. */
     int wait;              /* NOCTULE_WAIT_BLOCK and so on. */
     uint32_t borrows;      /* Samples of one publisher that may be held at once, 1 to 7. Default 1. */
+    bool keep_all;         /* HISTORY, NOCTULE_RELIABLE: while qos.keep_last samples of a publisher of another host wait here, that keeps */
+                           /* further ones. Default: the publisher's history; if qos.keep_last is given, older ones give way. */
+    bool ignore_local;     /* Samples of publishers of the same node are not received. */
 } noctule_subscriber_options_t;
 
 /* How a sample came. */
@@ -302,7 +306,8 @@ typedef struct {
     int64_t bound_ns;        /* Proven: the true age is within this of age_ns; 0 on one clock. -1: nothing is proven. */
     int64_t sigma_ns;        /* Standard error of age_ns if least delays are equal both ways. -1: unknown. */
     const char *format;      /* Name of the format of the bytes; NULL if the publisher names none. Stays for ever. */
-    noctule_node_id_t publisher; /* The node that published it. */
+    noctule_node_id_t publisher; /* The node that published it, */
+    uint32_t endpoint;       /* and the number of the publisher in it; never used again while the node lives. */
     int route;               /* NOCTULE_ROUTE_SHARED_MEMORY or NOCTULE_ROUTE_UDP. */
 } noctule_sample_info_t;
 

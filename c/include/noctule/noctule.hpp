@@ -79,6 +79,8 @@ struct SubscriberOptions {
     Qos qos = {};
     Wait wait = Wait::block;
     std::uint32_t borrows = 1;
+    bool keep_all = false;
+    bool ignore_local = false;
 };
 
 // As noctule_node_options_t, and with its defaults.
@@ -423,6 +425,8 @@ public:
         given.qos = options.qos.given();
         given.wait = static_cast<int>(options.wait);
         given.borrows = options.borrows;
+        given.keep_all = options.keep_all;
+        given.ignore_local = options.ignore_local;
         noctule_subscriber_t *subscriber = nullptr;
         detail::check(noctule_subscriber_open(node_.get(), topic.c_str(), &given, &subscriber));
         return Subscriber(subscriber);

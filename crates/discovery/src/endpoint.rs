@@ -68,8 +68,10 @@ pub struct Qos {
     pub reliability: Reliability,
     /// DURABILITY. Default volatile.
     pub durability: Durability,
-    /// HISTORY keep last: samples kept, at least 1. Default 8.
+    /// HISTORY: samples kept, at least 1. Default 8.
     pub depth: u32,
+    /// HISTORY keep all: no sample gives way to a newer one, and with `depth` of them the writer waits. Default no: keep last.
+    pub keep_all: bool,
     /// DEADLINE: longest time between two samples of the topic, which is also by when a sample must
     /// have arrived if reliability is deadline bound. `None`: no such promise.
     pub deadline: Option<Span>,
@@ -88,6 +90,7 @@ impl Default for Qos {
             reliability: Reliability::default(),
             durability: Durability::default(),
             depth: 8,
+            keep_all: false,
             deadline: None,
             loss_ppm: 100,
             lifespan: None,

@@ -29,6 +29,10 @@ const PREFIX_BYTES: usize = 28;
 pub(crate) const PAGE_PREFIX_BYTES: usize = PREFIX_BYTES + 8;
 /// Bytes of an endpoint without its names.
 const ENDPOINT_BYTES: usize = 48;
+/// Of a writer: multicast. Of a reader: relayed.
+const FLAG: u8 = 1;
+/// Of both: HISTORY is keep all.
+const KEEP_ALL: u8 = 2;
 /// Stands for "none" where a duration belongs.
 const NO_SPAN: i64 = i64::MAX;
 
@@ -322,10 +326,11 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
     });
     out.push(qos.reliability as u8);
     out.push(qos.durability as u8);
-    out.push(match endpoint.kind {
-        EndpointKind::Writer => u8::from(qos.multicast),
-        EndpointKind::Reader => u8::from(endpoint.relayed),
-    });
+    let flag = match endpoint.kind {
+        EndpointKind::Writer => qos.multicast,
+        EndpointKind::Reader => endpoint.relayed,
+    };
+    out.push(if flag { FLAG } else { 0 } | if qos.keep_all { KEEP_ALL } else { 0 });
     out.extend_from_slice(&endpoint.formats.to_le_bytes());
     out.extend_from_slice(&endpoint.payload_bytes_max.to_le_bytes());
     out.extend_from_slice(&endpoint.type_hash.to_le_bytes());
@@ -342,7 +347,7 @@ fn encode_endpoint(endpoint: &Endpoint, out: &mut Vec<u8>) {
 
 fn decode_endpoint(bytes: &mut Bytes<'_>) -> Result<Endpoint, Malformed> {
     let id = EndpointId(bytes.u32()?);
-    let [kind, reliability, durability, flag] = bytes.array::<4>()?;
+    let [kind, reliability, durability, flags] = bytes.array::<4>()?;
     let kind = match kind {
         0 => EndpointKind::Writer,
         1 => EndpointKind::Reader,
@@ -359,11 +364,11 @@ fn decode_endpoint(bytes: &mut Bytes<'_>) -> Result<Endpoint, Malformed> {
         1 => Durability::TransientLocal,
         _ => return Err(Malformed::Value),
     };
-    if flag > 1 {
+    if flags & !(FLAG | KEEP_ALL) != 0 {
         return Err(Malformed::Value);
     }
-    let (multicast, relayed) =
-        (flag == 1 && kind == EndpointKind::Writer, flag == 1 && kind == EndpointKind::Reader);
+    let (flag, keep_all) = (flags & FLAG != 0, flags & KEEP_ALL != 0);
+    let (multicast, relayed) = (flag && kind == EndpointKind::Writer, flag && kind == EndpointKind::Reader);
     let formats = bytes.u32()?;
     let payload_bytes_max = bytes.u32()?;
     let type_hash = bytes.u64()?;
@@ -374,7 +379,7 @@ fn decode_endpoint(bytes: &mut Bytes<'_>) -> Result<Endpoint, Malformed> {
     let [topic_bytes, type_bytes] = bytes.array::<2>()?;
     let topic = decode_name(bytes, topic_bytes)?;
     let type_name = decode_name(bytes, type_bytes)?;
-    let qos = Qos { reliability, durability, depth, deadline, loss_ppm, lifespan, multicast };
+    let qos = Qos { reliability, durability, depth, keep_all, deadline, loss_ppm, lifespan, multicast };
     let endpoint =
         Endpoint { id, kind, topic, type_name, type_hash, formats, payload_bytes_max, qos, relayed };
     if depth == 0 || loss_ppm == 0 || endpoint.check_names().is_err() {

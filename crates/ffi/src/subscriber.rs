@@ -34,6 +34,9 @@ pub struct SubscriberOptions {
     qos: QosOptions,
     wait: c_int,
     borrows: u32,
+    /// A C `bool`, which may hold anything if it was not initialised.
+    keep_all: u8,
+    ignore_local: u8,
 }
 
 /// `noctule_sample_info_t`.
@@ -50,6 +53,7 @@ pub struct Info {
     sigma_ns: i64,
     format: *const c_char,
     publisher: [u8; 16],
+    endpoint: u32,
     route: c_int,
 }
 
@@ -67,6 +71,7 @@ impl Info {
             sigma_ns: info.sigma.map_or(-1, Span::ns),
             format: argument::format_name(info.format),
             publisher: info.publisher.0,
+            endpoint: info.endpoint.0,
             route: match info.route {
                 Route::SharedMemory => 0,
                 Route::Udp => 1,
@@ -156,9 +161,12 @@ unsafe fn open(
         }
         let qos = argument::qos(&options.qos)?;
         builder = builder.qos(qos);
-        if options.qos.keep_last > 0 {
+        if options.keep_all != 0 {
+            builder = builder.keep_all(qos.depth);
+        } else if options.qos.keep_last > 0 {
             builder = builder.keep_last(qos.depth);
         }
+        builder = builder.ignore_local(options.ignore_local != 0);
         if options.borrows > BORROWS_MAX {
             return Err(Failure::argument(format!(
                 "borrows is {}; 1 to {BORROWS_MAX} are possible, or 0 for the default",

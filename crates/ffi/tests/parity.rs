@@ -82,6 +82,8 @@ const ROWS: &[[&str; 5]] = &[
     ["give a sample back", "Drop", "noctule_sample_release", "~Sample", "Sample"],
     ["age, bound, sigma", "age", "age_ns", "age", "age"],
     ["who published it, how it came", "publisher", "publisher", "publisher", "publisher"],
+    ["… by which of its publishers", "EndpointId", "endpoint", "endpoint", "endpoint"],
+    ["leave out the own node's", "ignore_local", "ignore_local", "ignore_local", "ignore_local"],
     [
         "publishers that are matched",
         "publishers",

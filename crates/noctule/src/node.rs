@@ -11,6 +11,7 @@ mod driver;
 mod fallback;
 mod groups;
 mod hand_over;
+mod inbound;
 mod kernel_queue;
 mod known;
 mod lead;
@@ -458,19 +459,17 @@ impl Shared {
 
     pub(crate) fn add_subscriber(
         &self,
-        mut endpoint: Endpoint,
-        left_out: u32,
-        held: (u32, Option<u32>),
+        mut topic: SubscribedTopic,
     ) -> Result<Arc<SubscribedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);
         }
-        endpoint.check_names()?;
+        topic.endpoint.check_names()?;
         let mut state = self.lock();
-        let id = state.add(endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
-        endpoint.id = id;
-        let deadline = endpoint.qos.deadline;
-        let subscribed = Arc::new(SubscribedTopic::new(endpoint, left_out, held));
+        let id = state.add(topic.endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
+        (topic.id, topic.endpoint.id) = (id, id);
+        let deadline = topic.endpoint.qos.deadline;
+        let subscribed = Arc::new(topic);
         state.subscribers.insert(id, Arc::clone(&subscribed));
         state.deadlines.add(id, Topic::Subscribed(Arc::clone(&subscribed)), deadline, clock::now());
         state.settle(id, clock::now());

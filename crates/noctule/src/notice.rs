@@ -130,7 +130,7 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
     },
-    /// A reliable topic offers more than the path to a node carries: older samples gave way to newer ones before they were
+    /// A reliable topic offers more than the path to a node carries or its reader there takes: older samples gave way to newer ones before they were
     /// sent. At once, then every five seconds at most.
     GivenUp {
         /// The topic.
@@ -139,6 +139,15 @@ pub enum Notice {
         node: NodeId,
         /// Samples given up since the last such notice.
         samples: u64,
+    },
+    /// A reader of a topic on another host keeps all and does not read: its publisher waits. Once each time.
+    HeldUp {
+        /// The topic.
+        topic: String,
+        /// The reader's node.
+        node: NodeId,
+        /// It has taken nothing for so long.
+        patience: Span,
     },
     /// Nodes of other hosts have so much still to acknowledge that samples were given up. Once a minute at most.
     Unacknowledged {
@@ -262,6 +271,7 @@ impl Notice {
             Notice::Infeasible { .. } => "infeasible",
             Notice::Feasible { .. } => "feasible",
             Notice::GivenUp { .. } => "given_up",
+            Notice::HeldUp { .. } => "held_up",
             Notice::Unacknowledged { .. } => "unacknowledged",
             Notice::Apart { .. } => "apart",
             Notice::Back { .. } => "back",
@@ -346,7 +356,13 @@ impl Notice {
             Notice::Infeasible { topic, node, why } => write!(f, "topic {topic}, to node {node}: {why}"),
             Notice::GivenUp { topic, node, samples } => write!(
                 f,
-                "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries less than is published; publish less, or raise keep_last if it is for a moment only"
+                "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries, or a reader that keeps all takes, less than is published; publish less, or raise keep_last if it is for a moment only"
+            ),
+            Notice::HeldUp { topic, node, patience } => write!(
+                f,
+                "topic {topic}: node {node} keeps all and has read nothing for {:.0} s, so samples wait for it; have it read, close it, or \
+                 let it keep the last",
+                patience.ns() as f64 / 1e9
             ),
             Notice::Unacknowledged { samples, limit_bytes } => write!(
                 f,

@@ -42,6 +42,7 @@ pub struct Publisher {
     shared: Arc<Shared>,
     topic: Arc<PublishedTopic>,
     writer: Option<Writer>,
+    /// Samples that may wait for a reader, if none gives way.
     keeps_all: bool,
     sequence: u64,
     lent: Option<Lent>,
@@ -68,7 +69,6 @@ pub struct PublisherBuilder {
     pub(crate) shared: Arc<Shared>,
     pub(crate) endpoint: Endpoint,
     pub(crate) pins: u32,
-    keeps_all: bool,
     linger: Duration,
     /// Chosen by the user.
     format: Option<Format>,
@@ -94,7 +94,7 @@ impl PublisherBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        PublisherBuilder { shared, endpoint, pins: 7, keeps_all: false, linger: LINGER_DEFAULT, format: None }
+        PublisherBuilder { shared, endpoint, pins: 7, linger: LINGER_DEFAULT, format: None }
     }
 
     /// Name and layout hash of the type; a reader that expects another gets a notice. Default `bytes`.
@@ -126,17 +126,18 @@ impl PublisherBuilder {
     /// HISTORY keep last: how many samples a reader may lag behind, and how many wait to be sent to other hosts at most,
     /// besides those that are being sent. 1 to 65,535; default 8.
     pub fn keep_last(mut self, depth: u32) -> Self {
-        (self.endpoint.qos.depth, self.keeps_all) = (depth, false);
+        (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (depth, false);
         self
     }
 
     /// HISTORY keep all: no sample is given up or overwritten for a newer one. While a reader has `samples` of them still to
     /// read (on this host) or to be sent or acknowledged (on others), [`publish`](Publisher::publish) says
-    /// [`WouldBlock`](PublishError::WouldBlock) and publishes nothing. 1 to 65,535. A reader of this host that stops
-    /// reading stops its publisher; one that dies does not. On another host a sample counts as read once that node has it.
+    /// [`WouldBlock`](PublishError::WouldBlock) and publishes nothing. 1 to 65,535. If the topic is
+    /// [`Reliable`](Reliability::Reliable), another host acknowledges only what its reader has room for, unless that keeps the last
+    /// ([`SubscriberBuilder::keep_last`](crate::SubscriberBuilder::keep_last)) or requests less. So a reader that stops
+    /// reading stops its publisher, which a notice says after 5 s; one that closes or dies does not.
     pub fn keep_all(mut self, samples: u32) -> Self {
-        self.endpoint.qos.depth = samples;
-        self.keeps_all = true;
+        (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (samples, true);
         self
     }
 
@@ -200,7 +201,8 @@ impl PublisherBuilder {
     /// # Errors
     /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
     pub fn open(self) -> Result<Publisher, NodeError> {
-        let PublisherBuilder { shared, endpoint, pins, keeps_all, linger, .. } = self;
+        let PublisherBuilder { shared, endpoint, pins, linger, .. } = self;
+        let keeps_all = endpoint.qos.keep_all;
         let topic = shared.add_publisher(endpoint, pins)?;
         let (lent, buffer) = (None, Vec::new());
         Ok(Publisher { shared, topic, writer: None, keeps_all, sequence: 0, lent, buffer, linger })

@@ -59,8 +59,8 @@ pub struct SampleInfo {
     pub length_bytes: usize,
     /// The node that published it.
     pub publisher: NodeId,
-    /// Which publisher of that node: the number of its [`Endpoint`](crate::Endpoint).
-    pub writer: EndpointId,
+    /// Which of that node's publishers; a number that is not used again while the node lives.
+    pub endpoint: EndpointId,
     /// How it came.
     pub route: Route,
     /// The format of its bytes; `None` if its publisher names none.

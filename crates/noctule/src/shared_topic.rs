@@ -3,12 +3,16 @@
 //! Both sides use this room, and it uses neither: a publisher and a subscriber know their node, the node knows only this.
 
 mod offer;
+mod progress;
 mod published;
 mod rhythms;
 mod source;
 mod subscribed;
 
-pub(crate) use offer::{Granted, Offer, Past, RingError, is_out_of_descriptors, map_granted, open_ring};
+pub(crate) use offer::{
+    Granted, GrantedHere, Offer, Past, RingError, is_out_of_descriptors, map_granted, open_ring,
+};
+pub(crate) use progress::Progress;
 pub(crate) use published::PublishedTopic;
 pub(crate) use source::{Change, Read, Source, Sources};
-pub(crate) use subscribed::SubscribedTopic;
+pub(crate) use subscribed::{History, SubscribedTopic};

@@ -291,7 +291,7 @@ mod tests {
             sigma: None,
             length_bytes: 100,
             publisher: NodeId([0; 16]),
-            writer: EndpointId(1),
+            endpoint: EndpointId(1),
             route: Route::Udp,
             format: None,
         }

@@ -32,8 +32,8 @@ use crate::error::{NodeError, ReceiveError, TakeError};
 use crate::node::{Node, Shared};
 use crate::notice::Notice;
 use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
-use crate::shared_topic::{Read, Source, Sources, SubscribedTopic};
-use crate::statistics::{Recorder, SubscriberCounters, SubscriberStatistics};
+use crate::shared_topic::{History, Read, Source, Sources, SubscribedTopic};
+use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
 use crate::topic_formats::ANY_FORMAT;
 use bell::Bell;
 
@@ -86,7 +86,8 @@ pub struct SubscriberBuilder {
     left_out: u32,
     wait: Wait,
     pins: u32,
-    keep_last: Option<u32>,
+    history: History,
+    ignores_local: bool,
 }
 
 impl Node {
@@ -109,7 +110,15 @@ impl SubscriberBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        SubscriberBuilder { shared, endpoint, left_out: 0, wait: Wait::Block, pins: 1, keep_last: None }
+        SubscriberBuilder {
+            shared,
+            endpoint,
+            left_out: 0,
+            wait: Wait::Block,
+            pins: 1,
+            history: History::AsPublished,
+            ignores_local: false,
+        }
     }
 
     /// Name and layout hash of the type that is expected. Default: any.
@@ -137,11 +146,29 @@ impl SubscriberBuilder {
     }
 
     /// HISTORY keep last: how many samples of each publisher this subscriber may lag behind; older ones are passed over and
-    /// count as missed. At least 1. Default: the publisher's own depth, which is also the most for a publisher of this host. Of one of another
-    /// host as many are kept as the first subscriber of this node asked for.
+    /// count as missed. At least 1. Default: the publisher's own history, be it keep last or keep all; its depth is also the most for a
+    /// publisher of this host. Of one of another host as many are kept as the first subscriber of this node asked for.
     pub fn keep_last(mut self, depth: u32) -> Self {
-        self.endpoint.qos.depth = depth.max(1);
-        self.keep_last = Some(depth.max(1));
+        let depth = depth.max(1);
+        (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (depth, false);
+        self.history = History::KeepLast(depth);
+        self
+    }
+
+    /// HISTORY keep all: of each publisher of another host up to `samples` wait here, 1 to 65,535; then its further samples are not
+    /// acknowledged until this subscriber has read. Nothing that was acknowledged is lost, other topics go on, and a
+    /// publisher that keeps all waits ([`PublisherBuilder::keep_all`](crate::PublisherBuilder::keep_all)); of one that keeps the
+    /// last older samples give way there. If [`Reliable`](Reliability::Reliable). Of a publisher of this host its own history counts.
+    pub fn keep_all(mut self, samples: u32) -> Self {
+        let samples = samples.max(1);
+        (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (samples, true);
+        self.history = History::KeepAll(samples);
+        self
+    }
+
+    /// Samples of publishers of the same node are not received, as by `ignore_local_publications` of ROS 2. Default no.
+    pub fn ignore_local(mut self, ignores: bool) -> Self {
+        self.ignores_local = ignores;
         self
     }
 
@@ -188,7 +215,10 @@ impl SubscriberBuilder {
     /// A name that cannot travel, or no room for another endpoint.
     pub fn open(self) -> Result<Subscriber, NodeError> {
         let Qos { lifespan, deadline, .. } = self.endpoint.qos;
-        let topic = self.shared.add_subscriber(self.endpoint, self.left_out, (self.pins, self.keep_last))?;
+        let held = (self.pins, self.history);
+        let mut topic = SubscribedTopic::new(self.endpoint, self.left_out, held);
+        topic.ignores_local = self.ignores_local;
+        let topic = self.shared.add_subscriber(topic)?;
         Ok(Subscriber {
             shared: self.shared,
             topic,
@@ -197,7 +227,10 @@ impl SubscriberBuilder {
             wait: self.wait,
             lifespan,
             deadline,
-            keep_last: self.keep_last.unwrap_or(u32::MAX),
+            keep_last: match self.history {
+                History::KeepLast(depth) => depth,
+                History::AsPublished | History::KeepAll(_) => u32::MAX,
+            },
             recorder: Recorder::default(),
             datagram: Vec::new(),
             bell: None,
@@ -340,8 +373,11 @@ impl Subscriber {
         loop {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
-                    let Source { node, writer, route, format, relay, depth, lifespan, .. } =
-                        self.sources.list[at];
+                    let source = &self.sources.list[at];
+                    let Source { node, writer, route, format, relay, depth, lifespan, .. } = *source;
+                    if source.is_awaited() {
+                        self.shared.read_on(node, writer);
+                    }
                     let depth = depth.min(self.keep_last);
                     let info = self.describe(&sample, (node, writer), route);
                     // A young one has none behind it; to ask the writer would cost more than to read.
@@ -371,7 +407,7 @@ impl Subscriber {
     fn describe(
         &self,
         sample: &RingSample,
-        (publisher, writer): (NodeId, EndpointId),
+        (publisher, endpoint): (NodeId, EndpointId),
         route: Route,
     ) -> SampleInfo {
         let (bound, sigma) = match sample.origin.user {
@@ -388,7 +424,7 @@ impl Subscriber {
             sigma,
             length_bytes: sample.length_bytes,
             publisher,
-            writer,
+            endpoint,
             route,
             format: None,
         }

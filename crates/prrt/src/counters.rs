@@ -49,6 +49,8 @@ pub struct LinkCounters {
     pub incomplete: u64,
     /// Fragments not taken because a limit of what may be held was reached.
     pub held_full: u64,
+    /// Fragments not taken because the reader of their writer had no room for more ([`Link::grant`](crate::Link::grant)).
+    pub beyond_limit: u64,
     /// Samples delivered.
     pub delivered: u64,
     /// Samples with a deadline given out for sending.

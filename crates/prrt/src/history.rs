@@ -23,6 +23,8 @@ pub(crate) struct Stream {
     next_position: u64,
     /// The first fragment never sent yet: position of its sample, and its number.
     unsent: (u64, u16),
+    /// Positions from here on its reader does not take yet.
+    limit: Option<u64>,
     /// Samples that the reader refused and of which it has nothing.
     refused: usize,
     /// Samples acknowledged behind one that is not.
@@ -53,6 +55,7 @@ impl Stream {
             samples: VecDeque::new(),
             next_position: sequence,
             unsent: (0, 0),
+            limit: None,
             refused: 0,
             settled: 0,
             has_turn: false,
@@ -184,10 +187,32 @@ impl Stream {
         }
     }
 
-    /// The first fragment never sent yet, of a sample that is still held.
+    /// The first fragment never sent yet, of a sample that is still held and that the reader takes.
     pub(crate) fn next_unsent(&mut self) -> Option<(u64, u16)> {
         self.unsent = self.unsent.max((self.first_position(), 0));
-        (self.unsent.0 < self.next_position).then_some(self.unsent)
+        (self.unsent.0 < self.next_position && self.is_within_limit(self.unsent.0)).then_some(self.unsent)
+    }
+
+    /// Whether the reader takes what is at a position, as far as is known.
+    pub(crate) fn is_within_limit(&self, position: u64) -> bool {
+        self.limit.is_none_or(|limit| position < limit)
+    }
+
+    /// Whether something waits that the reader does not take yet.
+    pub(crate) fn is_blocked(&self) -> bool {
+        let first = self.unsent.0.max(self.first_position());
+        let waits = first < self.next_position && !self.is_within_limit(first);
+        waits || self.refused > 0 && !self.is_within_limit(self.first_position())
+    }
+
+    /// The reader takes what lies before a position. A limit that comes late lowers none.
+    pub(crate) fn set_limit(&mut self, position: u64) {
+        self.limit = (position < u64::MAX).then(|| self.limit.map_or(position, |limit| limit.max(position)));
+    }
+
+    /// It takes all, as far as is known.
+    pub(crate) fn clear_limit(&mut self) {
+        self.limit = None;
     }
 
     /// Whether the next fragment to be sent for the first time is one of several.

@@ -43,6 +43,7 @@ mod counters;
 mod delay_table;
 mod feasibility;
 mod flight;
+mod flow_control;
 mod fragment_set;
 mod gilbert;
 mod held;
@@ -74,7 +75,7 @@ pub use wire::Malformed;
 /// The wire format alone, for tools and fuzzing.
 pub mod datagram {
     pub use crate::wire::{
-        Datagram, Feedback, Fragment, Head, Load, Numbers, Opening, Parity, Place, Probe, Reference, Service,
-        has_deadline, is_short,
+        Blocked, Datagram, Feedback, Fragment, Head, Limit, Load, Numbers, Opening, Parity, Place, Probe,
+        Reference, Service, has_deadline, is_short,
     };
 }

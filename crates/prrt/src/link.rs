@@ -85,6 +85,18 @@ impl Link {
         }
     }
 
+    /// Of the reliable `writer` of the other node `room` samples more are taken than were delivered, of `window` that there is room for at
+    /// most; it waits with others until it is granted more. To be called after each delivered sample and when there is room
+    /// again. `None`: there is room for all, as in the beginning. Gives from how much room on it must be called again.
+    pub fn grant(&mut self, writer: StreamId, room: Option<(u32, u32)>) -> u32 {
+        self.receiving.grant(writer, room)
+    }
+
+    /// A writer of ours whose reader has taken nothing for `patience` although something waits; each such time once.
+    pub fn poll_held_up(&mut self, patience: Span, now: Instant<Local>) -> Option<StreamId> {
+        self.sending.poll_held_up(patience, now)
+    }
+
     /// Samples of `writer` of the other node are no longer wanted.
     pub fn forget(&mut self, writer: StreamId) {
         self.receiving.forget(writer);
@@ -212,6 +224,8 @@ impl Link {
         let mut sink = Sink { counters: &mut self.counters, deliver };
         let (packet, taken, deadline) = match load {
             Load::Probe(probe) => (probe.packet, true, None),
+            Load::Limit(limit) => return self.sending.handle_limit(*limit),
+            Load::Blocked(blocked) => return self.receiving.handle_blocked(*blocked, &mut sink),
             Load::Parity(parity) => {
                 let room = self.receiving.room();
                 let deadline = self.bound_receiving.handle_parity(parity, arrival, (room, &mut sink));
@@ -342,6 +356,12 @@ impl Link {
         }
     }
 
+    /// A limit, or a question after one. One that is withheld is asked for again.
+    fn poll_flow(&mut self, now: Instant<Local>) -> Option<Load<'static>> {
+        let limit = self.receiving.poll_limit().map(Load::Limit);
+        limit.or_else(|| self.sending.poll_blocked(now).map(Load::Blocked))
+    }
+
     fn poll(&mut self, now: Instant<Local>, only_urgent: bool, out: &mut Vec<u8>) -> bool {
         self.counters.at(now);
         self.sending.handle_timeout(now, &mut self.counters);
@@ -350,13 +370,15 @@ impl Link {
         let feedback = piggyback.feedback;
         let is_due = self.arrivals.due().is_some_and(|due| due <= now);
         let goes_first = is_due && self.feedback_waits;
+        let flow = if goes_first { None } else { self.poll_flow(now) };
         let carries_sample = !goes_first
-            && self.sending.poll_transmit((now, only_urgent), &mut piggyback, out, &mut self.counters);
+            && flow.is_none()
+            && self.sending.poll_transmit((now, only_urgent), &mut aboard, out, &mut self.counters);
         if !carries_sample {
-            if !is_due && !self.association.owes_opening() {
+            if flow.is_none() && !is_due && !self.association.owes_opening() {
                 return false;
             }
-            piggyback.encode(None, out);
+            aboard.encode(flow, out);
             let Some(left) = self.feedback_bytes.checked_sub(out.len() - before) else {
                 self.counters.feedback_withheld += 1;
                 self.arrivals.feedback_sent(now);

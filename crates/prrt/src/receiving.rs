@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use crate::config::LinkConfig;
 use crate::counters::LinkCounters;
+use crate::flow_control::Credit;
 use crate::held::{Held, Room};
 use crate::stream::{Delivered, Origin, StreamId};
 use crate::trace::{self, Event, Record};
-use crate::wire::{Fragment, Service};
+use crate::wire::{Blocked, Fragment, Limit, Service};
 
 /// Where things go.
 pub(crate) struct Sink<'a> {
@@ -24,6 +25,8 @@ pub(crate) struct Sink<'a> {
 pub(crate) struct Receiving {
     readers: BTreeMap<StreamId, Reader>,
     room: Room,
+    /// Some writer is to be given its limit.
+    has_limits: bool,
 }
 
 /// One expected writer. Its samples are distinguished by a key that rises from one to the next: the position
@@ -37,19 +40,21 @@ struct Reader {
     /// Lowest key that may still be delivered. Unknown before the first datagram.
     next: Option<u64>,
     held: BTreeMap<u64, Held>,
+    /// For how many more there is room, if somebody has said so.
+    credit: Option<Credit>,
 }
 
 impl Receiving {
     pub(crate) fn new(config: &LinkConfig) -> Receiving {
-        Receiving { readers: BTreeMap::new(), room: Room::new(config) }
+        Receiving { readers: BTreeMap::new(), room: Room::new(config), has_limits: false }
     }
 
     pub(crate) fn expect(&mut self, writer: StreamId, payload_bytes_max: u32, reliable: bool) {
         if self.readers.get(&writer).is_some_and(|reader| reader.reliable != reliable) {
             self.forget(writer);
         }
-        let (last_sequence, next, held) = (None, None, BTreeMap::new());
-        let fresh = Reader { writer, payload_bytes_max, reliable, last_sequence, next, held };
+        let (last_sequence, next, held, credit) = (None, None, BTreeMap::new(), None);
+        let fresh = Reader { writer, payload_bytes_max, reliable, last_sequence, next, held, credit };
         self.readers.entry(writer).or_insert(fresh).payload_bytes_max = payload_bytes_max;
     }
 
@@ -57,6 +62,44 @@ impl Receiving {
         if let Some(reader) = self.readers.remove(&writer) {
             reader.held.values().for_each(|held| self.room.leave(held));
         }
+    }
+
+    /// There is room for so many more samples of a reliable writer, of so many at most; `None`: for all. Gives from how much room on
+    /// this is to be said again.
+    pub(crate) fn grant(&mut self, writer: StreamId, room: Option<(u32, u32)>) -> u32 {
+        let Some(reader) = self.readers.get_mut(&writer).filter(|reader| reader.reliable) else { return 0 };
+        let again = match (room, &mut reader.credit) {
+            (Some(room), credit) => credit.get_or_insert_default().grant(room, reader.next),
+            (None, Some(credit)) => {
+                credit.lift();
+                0
+            }
+            (None, None) => return 0,
+        };
+        self.has_limits = true;
+        again
+    }
+
+    /// A writer asks for its limit.
+    pub(crate) fn handle_blocked(&mut self, blocked: Blocked, sink: &mut Sink<'_>) {
+        let Receiving { readers, room, has_limits } = self;
+        let Some(reader) = readers.get_mut(&blocked.writer).filter(|reader| reader.reliable) else { return };
+        reader.skip_to(blocked.oldest, room, sink);
+        reader.credit.get_or_insert_default().ask();
+        *has_limits = true;
+    }
+
+    /// A limit that its writer is to be given.
+    pub(crate) fn poll_limit(&mut self) -> Option<Limit> {
+        if !self.has_limits {
+            return None;
+        }
+        let limit = self.readers.values_mut().find_map(|reader| {
+            let position = reader.credit.as_mut()?.poll(reader.next)?;
+            Some(Limit { writer: reader.writer, position })
+        });
+        self.has_limits = limit.is_some();
+        limit
     }
 
     /// Where all that is held is accounted for.
@@ -71,7 +114,7 @@ impl Receiving {
 
     /// Takes a fragment in. `false` if it was not taken: a reliable one must be retransmitted.
     pub(crate) fn handle_fragment(&mut self, fragment: &Fragment<'_>, sink: &mut Sink<'_>) -> bool {
-        let Receiving { readers, room } = self;
+        let Receiving { readers, room, has_limits } = self;
         let expected = readers.get_mut(&fragment.writer);
         let Some(reader) =
             expected.filter(|reader| reader.reliable == matches!(fragment.service, Service::Reliable(_)))
@@ -100,6 +143,12 @@ impl Receiving {
             room.leave(held);
             reader.held.remove(&key);
         }
+        let next = reader.next;
+        if reader.credit.as_mut().is_some_and(|credit| credit.refuses(key, next)) {
+            sink.counters.beyond_limit += 1;
+            *has_limits = true;
+            return false;
+        }
         let in_order = !reader.reliable || reader.next == Some(key);
         let is_new = !reader.held.contains_key(&key);
         if in_order && is_new && fragment.count == 1 {
@@ -114,7 +163,7 @@ impl Receiving {
             sink.counters.held_full += 1;
             return false;
         }
-        let Receiving { readers, room } = self;
+        let Receiving { readers, room, .. } = self;
         let Some(reader) = readers.get_mut(&fragment.writer) else { return false };
         let taken = reader.hold(fragment, room, sink.counters);
         if in_order && reader.held.get(&key).is_some_and(Held::is_whole) {
@@ -178,6 +227,9 @@ impl Reader {
         let after = |last: u64| sequence.saturating_sub(last).saturating_sub(1);
         let missed = self.last_sequence.map_or(0, after);
         self.last_sequence = Some(sequence);
+        if let Some(credit) = &mut self.credit {
+            credit.take();
+        }
         sink.counters.delivered += 1;
         sink.counters.note(|| Event::Delivered { part: trace::sample(self.writer, sequence) });
         (sink.deliver)(Delivered { writer: self.writer, sequence, origin, missed, payload });

@@ -14,14 +14,15 @@ use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::path_mtu::PathMtu;
 use crate::feasibility::Wish;
 use crate::flight::{Carried, Fate, Flight, Kind};
+use crate::flow_control::{QUESTION_PAUSE_MAX, Waiting};
 use crate::history::{Queued, Stream, arrived};
 use crate::round_trip::RoundTrip;
 use crate::sent_counters::SentCounters;
 use crate::stream::{Arrival, Class, Local, Outgoing, StreamId};
 use crate::trace::{self, Event, GivenUp, LossRule, Part, Record, Sending as Purpose};
 use crate::wire::{
-    Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Head, Load, Numbers, PIECES_MAX, Probe, Service,
-    piece_range,
+    Blocked, Datagram, Feedback, Fragment, HEADER_BYTES_MAX, Head, Limit, Load, Numbers, PIECES_MAX, Probe,
+    Service, piece_range,
 };
 
 /// Why a sample was not queued.
@@ -79,6 +80,8 @@ pub(crate) struct Sending {
     lost: VecDeque<Carried>,
     /// With the time when each has rested enough.
     resting: VecDeque<(Instant<Local>, Carried)>,
+    /// Writers whose readers take nothing more.
+    waiting: Waiting,
     bound: BoundSending,
     flight: Flight,
     /// Something reliable waits for its turn in time or for the window.
@@ -100,6 +103,7 @@ impl Sending {
             turns: VecDeque::new(),
             lost: VecDeque::new(),
             resting: VecDeque::new(),
+            waiting: Waiting::default(),
             bound: BoundSending::new(),
             flight,
             paced: false,
@@ -186,11 +190,50 @@ impl Sending {
     }
 
     /// Whether a sample of so many bytes can be queued and `depth` of its writer be neither sent nor acknowledged,
-    /// without giving up any.
+    /// without giving up any. Writers that wait for room leave half of the queue to those that do not, unless nothing of theirs is queued:
+    /// a reader that stops reading holds up nobody else.
     pub(crate) fn has_room(&self, writer: StreamId, payload_bytes: usize, depth: u32) -> bool {
         let unsettled = self.streams.get(&writer).map_or(0, Stream::unsettled);
         let cost = payload_bytes + SAMPLE_OVERHEAD_BYTES;
-        unsettled < depth.max(1) as usize && self.queue_bytes() + cost <= self.queue_bytes_max
+        let most_bytes = if unsettled == 0 { self.queue_bytes_max } else { self.queue_bytes_max / 2 };
+        unsettled < depth.max(1) as usize && self.queue_bytes() + cost <= most_bytes
+    }
+
+    /// The reader of a writer takes its samples up to a limit.
+    pub(crate) fn handle_limit(&mut self, limit: Limit) {
+        let writer = limit.writer;
+        let Some(stream) = self.streams.get_mut(&writer).filter(|stream| stream.reliable) else { return };
+        stream.set_limit(limit.position);
+        let lost = &mut self.lost;
+        self.resting.retain(|(_, carried)| {
+            let is_free = carried.writer == writer && stream.is_within_limit(carried.position);
+            lost.extend(is_free.then_some(*carried));
+            !is_free
+        });
+        if stream.next_unsent().is_some() && !stream.has_turn {
+            stream.has_turn = true;
+            self.turns.push_back(writer);
+        }
+        if !stream.is_blocked() {
+            self.waiting.end(writer);
+        }
+    }
+
+    /// A question after a limit, if one is due.
+    pub(crate) fn poll_blocked(&mut self, now: Instant<Local>) -> Option<Blocked> {
+        while let Some(writer) = self.waiting.poll_question(now) {
+            match self.streams.get(&writer).filter(|stream| stream.is_blocked()) {
+                Some(stream) => return Some(Blocked { writer, oldest: stream.first_position() }),
+                // What waited was given up.
+                None => self.waiting.end(writer),
+            }
+        }
+        None
+    }
+
+    /// A writer whose reader has taken nothing for so long although something waits; each such time once.
+    pub(crate) fn poll_held_up(&mut self, patience: Span, now: Instant<Local>) -> Option<StreamId> {
+        self.waiting.poll_long(patience, now)
     }
 
     /// Whether fragments of a sample of several wait to be sent, for the first time or again.
@@ -208,7 +251,9 @@ impl Sending {
     /// Drops what is queued of a writer. Its numbering goes on, should it come back.
     pub(crate) fn stop(&mut self, writer: StreamId, counters: &mut Record) {
         self.bound.stop(writer);
+        self.waiting.end(writer);
         let Some(stream) = self.streams.get_mut(&writer) else { return };
+        stream.clear_limit();
         self.queue_bytes -= stream.give_up_all(counters);
     }
 
@@ -273,7 +318,14 @@ impl Sending {
         });
         counters.timeouts += u64::from(passed);
         while self.resting.front().is_some_and(|(until, _)| *until <= now) {
-            self.lost.extend(self.resting.pop_front().map(|(_, carried)| carried));
+            let Some((_, carried)) = self.resting.pop_front() else { break };
+            let stream = self.streams.get(&carried.writer);
+            if stream.is_none_or(|stream| stream.is_within_limit(carried.position)) {
+                self.lost.push_back(carried);
+            } else {
+                self.resting.push_back((now + QUESTION_PAUSE_MAX, carried));
+                self.waiting.begin(carried.writer, now);
+            }
         }
         self.follow_path(counters);
     }
@@ -353,6 +405,9 @@ impl Sending {
             let Some(stream) = self.streams.get_mut(&writer) else { continue };
             let Some((position, index)) = stream.next_unsent() else {
                 stream.has_turn = false;
+                if stream.is_blocked() {
+                    self.waiting.begin(writer, now);
+                }
                 continue;
             };
             self.turns.push_back(writer);
@@ -384,6 +439,7 @@ impl Sending {
             .chain(rested)
             .chain(paced)
             .chain(self.bound.timeout())
+            .chain(self.waiting.timeout())
             .chain(self.path_mtu().timeout())
             .min()
     }

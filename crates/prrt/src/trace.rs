@@ -505,6 +505,7 @@ impl Record {
             (now.unexpected > before.unexpected, Discarded::Unexpected),
             (now.too_long > before.too_long, Discarded::TooLong),
             (now.held_full > before.held_full, Discarded::BufferFull),
+            (now.beyond_limit > before.beyond_limit, Discarded::BufferFull),
             (now.inconsistent > before.inconsistent, Discarded::Inconsistent),
         ];
         let why = reasons.into_iter().find(|(is_so, _)| *is_so);
@@ -526,10 +527,10 @@ impl Trace {
     }
 }
 
-/// That a datagram with this load arrived; `None` of a probe.
+/// That a datagram with this load arrived; `None` of what carries nothing of a sample.
 fn received(load: &Load<'_>) -> Option<Event> {
     let fragment = match load {
-        Load::Probe(_) => return None,
+        Load::Probe(_) | Load::Limit(_) | Load::Blocked(_) => return None,
         Load::Parity(parity) => {
             let part = Part { writer: parity.writer, sequence: None, part: parity.place.symbol.into() };
             return Some(Event::Received { packet: Some(parity.place.packet), part, why: Sending::Parity });

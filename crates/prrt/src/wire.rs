@@ -10,10 +10,12 @@ use fields::{Fields, PACKET_BYTES, TIME_BYTES, put_low, put_varint};
 
 mod feedback;
 mod fields;
+mod flow;
 mod head;
 
 pub(crate) use feedback::FEEDBACK_BYTES_MAX;
 pub use feedback::Feedback;
+pub use flow::{Blocked, Limit};
 pub use head::{Head, Opening, Reference, is_short};
 
 /// The most bytes in front of a payload, feedback not counted: it is sent with a piece only where there is room.
@@ -44,7 +46,10 @@ const BOUND: u8 = 3 << 3;
 const BOUND_ALONE: u8 = 4 << 3;
 const PARITY: u8 = 5 << 3;
 const PROBE: u8 = 6 << 3;
+const FLOW: u8 = 7 << 3;
 const LOAD: u8 = 7 << 3;
+/// Of flow control: the writer asks.
+const ASKS: u8 = 1;
 const FEEDBACK: u8 = 64;
 /// In a byte with seven other bits, or above the number of a block.
 const ACK_SOON: u8 = 128;
@@ -75,6 +80,10 @@ pub enum Load<'a> {
     Parity(Parity<'a>),
     /// Nothing: the datagram is sent for its length.
     Probe(Probe),
+    /// How far a writer of the receiver may send.
+    Limit(Limit),
+    /// A question after that.
+    Blocked(Blocked),
 }
 
 /// Asks whether the path carries a datagram of this length.
@@ -220,7 +229,7 @@ impl<'a> Datagram<'a> {
     /// Appends the datagram's bytes; `clock_ns` is about now by the sender's clock, as the receiver knows it.
     pub fn encode(&self, clock_ns: i64, out: &mut Vec<u8>) {
         let length = match &self.load {
-            None => 0,
+            None | Some(Load::Limit(_) | Load::Blocked(_)) => 0,
             Some(Load::Parity(parity)) => parity.symbol.len(),
             Some(Load::Probe(probe)) => probe.zeros,
             Some(Load::Fragment(fragment)) => fragment.payload.len(),
@@ -230,6 +239,8 @@ impl<'a> Datagram<'a> {
             None => 0,
             Some(Load::Parity(_)) => PARITY,
             Some(Load::Probe(_)) => PROBE,
+            Some(Load::Limit(_)) => FLOW,
+            Some(Load::Blocked(_)) => FLOW | ASKS,
             Some(Load::Fragment(fragment)) => fragment.content(clock_ns),
         };
         self.head.encode(content | if self.feedback.is_some() { FEEDBACK } else { 0 }, out);
@@ -239,6 +250,8 @@ impl<'a> Datagram<'a> {
         match &self.load {
             None => {}
             Some(Load::Fragment(fragment)) => fragment.encode(content, out),
+            Some(Load::Limit(limit)) => limit.encode(out),
+            Some(Load::Blocked(blocked)) => blocked.encode(out),
             Some(Load::Probe(Probe { packet, zeros })) => {
                 put_low::<PACKET_BYTES>(out, *packet);
                 out.resize(out.len() + zeros, 0);
@@ -265,7 +278,12 @@ impl<'a> Datagram<'a> {
         let mut cursor = Bytes::new(rest);
         let (load, tags) = (content & LOAD, content & TAGS);
         let is_empty = content == 0 && matches!(head, Head::Short(_));
-        if is_empty || tags != 0 && !(BEST_EFFORT..=BOUND_ALONE).contains(&load) {
+        let most_tags = match load {
+            BEST_EFFORT..=BOUND_ALONE => TAGS,
+            FLOW => ASKS,
+            _ => 0,
+        };
+        if is_empty || tags > most_tags {
             return Err(Malformed::Value);
         }
         let feedback = match content & FEEDBACK {
@@ -277,7 +295,8 @@ impl<'a> Datagram<'a> {
             0 => return Err(Malformed::Length),
             PARITY => Some(Load::Parity(Parity::decode(cursor, &reference)?)),
             PROBE => Some(Load::Probe(Probe::decode(cursor, &reference)?)),
-            LOAD => return Err(Malformed::Value),
+            FLOW if tags == ASKS => Some(Load::Blocked(Blocked::decode(cursor)?)),
+            FLOW => Some(Load::Limit(Limit::decode(cursor)?)),
             _ => Some(Load::Fragment(Fragment::decode(cursor, content, &reference)?)),
         };
         Ok(Datagram { head, feedback, load })

@@ -164,7 +164,7 @@ impl Reader {
             received_ns: now.stamp_ns(info.receive_time),
             published: info.sequence,
             received: self.received.fetch_add(1, Ordering::Relaxed) + 1,
-            gid: registry.gid(info.publisher, info.writer),
+            gid: registry.gid(info.publisher, info.endpoint),
         };
         let bytes = taken.bytes.len();
         let gone = lock(&self.queue).push(taken, bytes);

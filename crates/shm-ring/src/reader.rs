@@ -217,6 +217,11 @@ impl Reader {
         true
     }
 
+    /// Position of the message that is read next, or of one before it that is left out.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
     /// Whether there is a message to take.
     #[inline]
     pub fn is_ready(&mut self) -> bool {

@@ -3,7 +3,7 @@
 //! Readers come and go through another thread than the one that publishes. The list is behind a
 //! lock; a version beside it, which the writer reads after its fence, tells whether to look.
 
-use crate::layout::{CONTROL_BYTES, CURSOR, Layout, LayoutError, PINS_PER_READER, PUBLISHED};
+use crate::layout::{CONTROL_BYTES, CURSOR, Layout, LayoutError, PINS, PINS_PER_READER, PUBLISHED};
 use crate::memory::Memory;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 
@@ -54,7 +54,7 @@ struct List {
 /// A reader as the writer sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct Attached {
-    id: ReaderId,
+    pub(crate) id: ReaderId,
     pub(crate) control: Memory,
     /// Words of the control page that count as pins; whatever stands behind them is ignored.
     pub(crate) pins: u32,
@@ -118,6 +118,19 @@ impl Roster {
         let mut list = self.lock();
         list.attached.retain(|reader| reader.id != id);
         self.0.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// The same if nothing of it is borrowed any more; false if something is.
+    pub fn detach_idle(&self, id: ReaderId) -> bool {
+        let pin = |reader: &Attached, pin: usize| reader.control.word(PINS + pin * 8).load(Ordering::Acquire);
+        let list = self.lock();
+        let reader = list.attached.iter().find(|reader| reader.id == id);
+        let is_idle = reader.is_none_or(|reader| (0..reader.pins as usize).all(|at| pin(reader, at) == 0));
+        drop(list);
+        if is_idle {
+            self.detach(id);
+        }
+        is_idle
     }
 
     /// How many readers there are.

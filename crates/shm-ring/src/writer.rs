@@ -11,7 +11,7 @@ use crate::layout::{
     Stamp, WAITING, WRITTEN,
 };
 use crate::memory::Memory;
-use crate::roster::{Attached, READERS_MAX, Roster};
+use crate::roster::{Attached, READERS_MAX, ReaderId, Roster};
 use crate::sync::{Ordering, fence};
 
 /// What a message says beside its bytes.
@@ -170,7 +170,21 @@ impl Writer {
         ((first..self.open).filter(is_held).count() as u64) < depth
     }
 
-    /// Wakes readers that sleep, with one system call, if any does.
+    /// Where the next message goes.
+    pub fn position(&self) -> u64 {
+        self.open
+    }
+
+    /// Positions between the message that a reader reads next and the one that is written next: as many messages wait for it at most.
+    /// 0 for who is not attached.
+    pub fn unread(&mut self, reader: ReaderId) -> u64 {
+        self.refresh_readers();
+        let reader = self.readers.iter().find(|attached| attached.id == reader);
+        let cursor = reader.map(|reader| reader.control.word(CURSOR).load(Ordering::Acquire));
+        cursor.map_or(0, |cursor| self.open.saturating_sub(cursor))
+    }
+
+    /// Wakes who sleeps, with one system call, if somebody does.
     #[cfg(not(loom))]
     #[inline]
     pub fn wake(&self, wake: Wake) {

@@ -15,6 +15,7 @@ fn endpoint() -> Endpoint {
             reliability: Reliability::Reliable,
             durability: Durability::TransientLocal,
             depth: 9,
+            keep_all: false,
             deadline: Some(Span::from_ns(1)),
             loss_ppm: 1,
             lifespan: None,
@@ -48,7 +49,7 @@ fn a_page_has_the_bytes_of_the_specification() {
 }
 
 #[test]
-fn one_byte_says_of_a_writer_that_it_multicasts_and_of_a_reader_that_it_is_relayed() {
+fn one_byte_says_that_a_writer_multicasts_that_a_reader_is_relayed_and_that_either_keeps_all() {
     let page = |kind| {
         let qos = Qos { multicast: true, ..endpoint().qos };
         let endpoint = Endpoint { kind, qos, relayed: false, ..endpoint() };
@@ -63,7 +64,13 @@ fn one_byte_says_of_a_writer_that_it_multicasts_and_of_a_reader_that_it_is_relay
         bytes[flag] = 1;
         let Ok(Datagram { body: Body::Page(read), .. }) = Datagram::decode(&bytes) else { panic!("a page") };
         assert_eq!((read.endpoints[0].qos.multicast, read.endpoints[0].relayed), (multicast, relayed));
-        bytes[flag] = 2;
+        assert!(!read.endpoints[0].qos.keep_all);
+        bytes[flag] = 3;
+        let Ok(Datagram { body: Body::Page(read), .. }) = Datagram::decode(&bytes) else { panic!("a page") };
+        assert!(read.endpoints[0].qos.keep_all);
+        assert_eq!((read.endpoints[0].qos.multicast, read.endpoints[0].relayed), (multicast, relayed));
+        assert_eq!(bytes_of(Body::Page(read)), bytes);
+        bytes[flag] = 4;
         assert_eq!(Datagram::decode(&bytes), Err(Malformed::Value));
     }
 }
@@ -122,7 +129,7 @@ fn every_kind_comes_back_as_it_went() {
 fn impossible_values_are_refused() {
     let page = bytes_of(Body::Page(Page { number: 0, revision: 1, endpoints: vec![endpoint()] }));
     for (at, value) in
-        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 2), (76, 0), (80, 0), (84, 7)]
+        [(5, 9), (6, 1), (29, 2), (32, 0), (40, 2), (41, 3), (42, 2), (43, 4), (76, 0), (80, 0), (84, 7)]
     {
         let mut bytes = page.clone();
         bytes[at] = value;

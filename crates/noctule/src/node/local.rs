@@ -417,7 +417,7 @@ impl Outgoing {
         let what = proven(hand_over::ASK, self.node, (partner, reader), number);
         let proof = state.envelope.proof(shared.id, &[&what]);
         drop(state);
-        let history = topic.history(&writer.1) > 0;
+        let history = topic.past(&writer.1) > 0;
         let ask = Packet::Ask { writer: partner, reader, pins: topic.pins, history, number, proof };
         self.to_ask.push_back(Question { reader, writer, ask, number, is_wanted: true });
         self.ask(shared);
@@ -520,7 +520,7 @@ impl Outgoing {
         let memory = <[OwnedFd; 2]>::try_from(descriptors);
         let [data, control] = memory.map_err(|_| RingError::NoDescriptorHere)?;
         let Some(topic) = shared.lock().subscribers.get(reader).cloned() else { return Ok(()) };
-        let history = topic.history(endpoint);
+        let history = topic.past(endpoint);
         let memory = map_granted((data, control))?;
         if *node == self.node {
             let start = StartAt::From { position, history };

@@ -3,29 +3,26 @@
 //! Samples of one of its writers go into a ring, as if the writer were on this host, with the source time
 //! already in this node's clock. So subscribers know one kind of source only.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability, can_be_handed_on};
+use noctule_discovery::{Endpoint, EndpointId, NodeId, Qos, Reliability};
 use noctule_prrt::{
-    Arrival, Bound, Class, Delivered, Link, LinkConfig, LinkCounters, Local as LinkClock, Order,
-    Origin as LinkOrigin, Outgoing, ReceivedCounters, SentCounters, StreamId, Wish,
+    Arrival, Bound, Class, Link, LinkConfig, LinkCounters, Local as LinkClock, Order, Origin as LinkOrigin,
+    Outgoing, ReceivedCounters, SentCounters, StreamId, Wish,
     group::{Datagram as GroupDatagram, GroupReceiver},
 };
-use noctule_shm_ring::{Memory, Origin, PINS_PER_READER, RingConfig, StartAt, Writer};
-use noctule_time_sync::{
-    Bounded, BoundedConfig, Estimate, Estimator, Exchanger, ExchangerConfig, Local, Remote as RemoteClock,
-};
+use noctule_shm_ring::{Memory, Origin, StartAt};
+use noctule_time_sync::{Bounded, BoundedConfig, Estimate, Estimator, Exchanger, ExchangerConfig, Local};
 use noctule_timebase::{Instant, Span};
 
+use super::inbound::{Inbound, SourceClock};
 use super::path::PathFigures;
 use super::trace::LinkTrace;
 use crate::clock::{LocalClock, Raw};
-use crate::sample::{Route, pack_widths, unpack_widths};
-use crate::shared_topic::{
-    Change, Granted, Offer, PublishedTopic, RingError, Source, SubscribedTopic, open_ring,
-};
+use crate::sample::Route;
+use crate::shared_topic::{Change, Granted, PublishedTopic, RingError, Source, SubscribedTopic, open_ring};
 use crate::sync::wire::{Reply, Request};
 
 /// Longest datagram where no network is in between: what loopback carries in one piece, sealed.
@@ -54,39 +51,11 @@ pub(super) struct Remote {
     trace: Option<LinkTrace>,
 }
 
-/// What is known of the clock that source times are given in.
-#[derive(Clone, Copy, Debug)]
-enum SourceClock {
-    /// It is our own.
-    Ours,
-    /// Another's: so far from ours, if that is known yet.
-    Others(Option<Estimate>),
-}
-
 /// Its clock, known by exchange.
 #[derive(Debug)]
 struct Clock {
     exchanger: Exchanger,
     estimator: Bounded,
-}
-
-/// One of its writers that we read.
-#[derive(Debug)]
-struct Inbound {
-    writer: Writer,
-    offer: Offer,
-    /// Those of our subscribers that read it.
-    readers: BTreeSet<EndpointId>,
-    /// Who watches the deadline asks when the last came.
-    has_deadline: bool,
-    /// Samples come in the writer's order, and have its numbers in the ring.
-    in_order: bool,
-    /// They come by a group.
-    is_group: bool,
-    /// Samples that the ring holds for readers.
-    depth: u32,
-    /// Newest sequence that was put into the ring.
-    sequence: Option<u64>,
 }
 
 /// What links of this node have in common.
@@ -275,7 +244,7 @@ impl Remote {
         let inbound = match self.inbound.entry(writer.id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
-                let inbound = Inbound::new(writer, most_bytes, topic.keep_last)?;
+                let inbound = Inbound::new(writer, most_bytes, topic.history.depth())?;
                 self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
                 if let Some(trace) = &mut self.trace {
                     trace.note_topic(writer.id.0, &writer.topic);
@@ -283,12 +252,15 @@ impl Remote {
                 place.insert(inbound)
             }
         };
-        let granted = inbound.offer.attach_here(topic.pins)?;
-        let begin = (granted.pins, granted.position, topic.history(writer));
+        let (granted, progress) = inbound.attach(topic, writer)?;
+        let begin = (granted.pins, granted.position, topic.past(writer));
         let source = source((node, writer), granted.into_memory(), begin)?;
-        // What it asked for itself it has; a reader that asks for nothing has the publisher's depth.
-        let source = if topic.keep_last.is_some() { source.with_depth(inbound.depth) } else { source };
-        inbound.readers.insert(topic.id);
+        // What it asked for itself it has; who asks for nothing has the publisher's depth.
+        let has_asked = topic.history.depth().is_some();
+        let source = if has_asked { source.with_depth(inbound.depth) } else { source }.kept(progress);
+        if inbound.is_kept {
+            inbound.grant(writer.id, &mut self.link);
+        }
         topic.change(Change::Came(Box::new(source)));
         Ok(())
     }
@@ -317,11 +289,12 @@ impl Remote {
     /// One subscriber less; it may be one that never came to read. True if it was the last: then the ring is gone.
     pub(super) fn unsubscribe(&mut self, writer: EndpointId, reader: EndpointId) -> bool {
         let Some(inbound) = self.inbound.get_mut(&writer) else { return false };
-        inbound.readers.remove(&reader);
-        let was_last = inbound.readers.is_empty();
+        let was_last = inbound.detach(reader);
         if was_last {
             self.inbound.remove(&writer);
             self.link.forget(StreamId(writer.0));
+        } else {
+            inbound.grant(writer, &mut self.link);
         }
         was_last
     }
@@ -337,7 +310,7 @@ impl Remote {
     /// It is not received, or has no room for another reader.
     pub(super) fn hand_on(&self, writer: EndpointId, pins: u32) -> Result<Granted, RingError> {
         let inbound = self.inbound.get(&writer).ok_or(RingError::NotReceived)?;
-        inbound.offer.attach(pins)
+        inbound.hand_on(pins)
     }
 
     /// The newest sequence received of a writer.
@@ -371,12 +344,21 @@ impl Remote {
         let own_ns = (local - (now - came)).ns();
         let arrival = Arrival { now: link_clock(now), came: link_clock(came), own_ns, peer_ns };
         let inbound = &mut self.inbound;
+        let mut kept = None;
         // What breaks the specification is counted by the link.
         let _ = self.link.handle_datagram(body, arrival, &mut |sample| {
-            if let Some(inbound) = inbound.get_mut(&EndpointId(sample.writer.0)) {
+            let writer = EndpointId(sample.writer.0);
+            if let Some(inbound) = inbound.get_mut(&writer) {
                 inbound.take(&sample, clock, now);
+                if inbound.is_kept {
+                    kept = Some(writer);
+                }
             }
         });
+        // A datagram is of one writer.
+        if let Some(writer) = kept {
+            self.grant(writer);
+        }
         self.drain_trace();
     }
 
@@ -398,6 +380,18 @@ impl Remote {
                 }
             });
         });
+    }
+
+    /// A reader that keeps all of one of its writers has read on, or got more to read.
+    pub(super) fn grant(&mut self, writer: EndpointId) {
+        if let Some(inbound) = self.inbound.get_mut(&writer) {
+            inbound.grant(writer, &mut self.link);
+        }
+    }
+
+    /// One of our writers whose readers there have taken nothing for `patience` although something waits; each such time once.
+    pub(super) fn poll_held_up(&mut self, patience: Span, now: Instant<Raw>) -> Option<EndpointId> {
+        self.link.poll_held_up(patience, link_clock(now)).map(|writer| EndpointId(writer.0))
     }
 
     /// Time has passed: samples that waited for one that will not come go to their readers.
@@ -436,82 +430,6 @@ impl Remote {
     pub(super) fn poll_exchange_timeout(&self) -> Option<Instant<Local>> {
         (!self.inbound.is_empty() && !self.has_our_clock).then(|| self.clock.exchanger.poll_timeout())
     }
-}
-
-impl Inbound {
-    /// With as much room as its first reader asks for; as much as the writer keeps if that cannot be had.
-    fn new(writer: &Endpoint, most_bytes: u32, keep_last: Option<u32>) -> Result<Inbound, RingError> {
-        let kept = writer.qos.depth;
-        let asked = keep_last.filter(|asked| *asked > kept);
-        let deep = asked.and_then(|depth| Inbound::with_depth(writer, most_bytes, depth).ok());
-        deep.map_or_else(|| Inbound::with_depth(writer, most_bytes, kept), Ok)
-    }
-
-    fn with_depth(writer: &Endpoint, most_bytes: u32, depth: u32) -> Result<Inbound, RingError> {
-        let config = RingConfig {
-            history: depth,
-            pins: 2 * PINS_PER_READER,
-            payload_bytes_max: most_bytes as usize,
-            type_hash: writer.type_hash,
-        };
-        let has_deadline = writer.qos.deadline.is_some();
-        let offer = Offer::new(config)?;
-        let ring = offer.make_for_here()?.ok_or(RingError::MadeBefore)?;
-        Ok(Inbound {
-            writer: ring,
-            offer,
-            readers: BTreeSet::new(),
-            has_deadline,
-            in_order: can_be_handed_on(writer),
-            is_group: writer.qos.multicast,
-            depth,
-            sequence: None,
-        })
-    }
-
-    fn take(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
-        let last = self.sequence.unwrap_or(0);
-        if !self.in_order {
-            self.writer.skip_numbers(sample.missed);
-        } else if sample.sequence > last {
-            // With the writer's numbers a reader can change over from one ring to another.
-            self.writer.skip_numbers(sample.sequence - last - 1);
-        } else {
-            return;
-        }
-        self.sequence = Some(sample.sequence.max(last));
-        let origin = here(sample.origin, clock);
-        if self.has_deadline {
-            self.writer.stamp(now.ns());
-        }
-        // Longer ones were not expected, so the link has not let them through.
-        if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
-            self.writer.wake(wake);
-        }
-    }
-}
-
-/// When a sample of the other node was true, by the clock of this host. What its writer does not know of the time and what
-/// this host does not know of the writer's clock add up: bounds as such, errors that have nothing to do with each other by their squares.
-fn here(origin: LinkOrigin, clock: SourceClock) -> Origin {
-    let known = match clock {
-        SourceClock::Ours => {
-            return Origin { source_time_ns: origin.source_time_ns, user: origin.source_error };
-        }
-        SourceClock::Others(Some(known)) => known,
-        SourceClock::Others(None) => {
-            return Origin { source_time_ns: Instant::<Local>::MIN.ns(), user: pack_widths(None, None) };
-        }
-    };
-    let remote = Instant::<RemoteClock>::from_ns(origin.source_time_ns);
-    let source_time = remote.translate::<Local>(Span::ZERO - known.offset);
-    let (bound, sigma) = unpack_widths(origin.source_error);
-    let bound = known.bound.zip(bound).map(|(clock, source)| clock + source);
-    let sigma = known
-        .sigma
-        .zip(sigma)
-        .map(|(clock, source)| Span::from_ns((clock.ns() as f64).hypot(source.ns() as f64).ceil() as i64));
-    Origin { source_time_ns: source_time.ns(), user: pack_widths(bound, sigma) }
 }
 
 /// A sample for nodes of other hosts, `now` being the time.

@@ -28,7 +28,9 @@ use crate::shared_topic::{Past, PublishedTopic};
 const TURN_DATAGRAMS: u32 = 16;
 /// A sample up to this leaves whole with a small batch, on any path.
 const SHORT_SAMPLE_BYTES: usize = 4 << 10;
-/// A history at best effort is retransmitted after these: announcements are lost now and then, and repeated within a second.
+/// A reader that keeps all and takes nothing for so long is worth a notice: longer than a program computes between two samples.
+const HELD_UP: Span = Span::from_s(5);
+/// A history at best effort is sent again after these: announcements are lost now and then, and repeated within a second.
 const HISTORY_AGAIN: [Span; 4] =
     [Span::from_ms(10), Span::from_ms(50), Span::from_ms(250), Span::from_ms(1_250)];
 
@@ -196,6 +198,16 @@ impl Shared {
         if !self.is_in_child() && !self.stop.load(Ordering::Acquire) {
             self.wait_until_sent(writer, timeout);
         }
+    }
+
+    /// A subscriber of ours that keeps all has read on of what a writer of another host sent.
+    #[cold]
+    pub(crate) fn read_on(&self, node: NodeId, writer: EndpointId) {
+        self.work(Effort::SmallBatch, |state, _| {
+            if let Some(remote) = state.remotes.get_mut(&node) {
+                remote.grant(writer);
+            }
+        });
     }
 
     /// Whether all nodes of other hosts that read a topic have room for a sample, none of the history given up.
@@ -371,6 +383,18 @@ impl State {
                 {
                     notices.push(Notice::GivenUp { topic: topic.name.clone(), node: *node, samples });
                 }
+            }
+        }
+        notices.into_iter().for_each(|notice| self.note(notice));
+    }
+
+    /// Notes which of our writers wait for a reader that does not read.
+    pub(super) fn note_held_up(&mut self, now: Instant<Raw>) {
+        let mut notices = Vec::new();
+        for (node, remote) in &mut self.remotes {
+            while let Some(writer) = remote.poll_held_up(HELD_UP, now) {
+                let topic = self.publishers.get(&writer).map(|topic| topic.name.clone());
+                notices.extend(topic.map(|topic| Notice::HeldUp { topic, node: *node, patience: HELD_UP }));
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));

@@ -269,6 +269,7 @@ impl State {
         self.handle_histories(now);
         self.ask_for_udp(now);
         self.sweep_unacknowledged();
+        self.note_held_up(now);
     }
 
     /// Nodes of other hosts that samples of a writer are sent to.
@@ -353,6 +354,9 @@ impl State {
                 EndpointKind::Writer => (&ours, &other),
                 EndpointKind::Reader => (&other, &ours),
             };
+            if self.subscribers.get(&reader.id).is_some_and(|topic| topic.ignores_local) {
+                continue;
+            }
             match noctule_discovery::incompatible(writer, reader) {
                 None => self.match_local(writer, reader),
                 Some(why) => self.mismatched(reader.id, &ours.topic, "this node".into(), why),

@@ -50,6 +50,11 @@ pub(crate) struct GrantedHere {
 }
 
 impl GrantedHere {
+    /// Its place in the roster.
+    pub(crate) fn reader(&self) -> ReaderId {
+        self.reader
+    }
+
     /// Data and control page.
     pub(crate) fn into_memory(self) -> (Memory, Memory) {
         self.memory
@@ -174,7 +179,12 @@ impl Offer {
         samples
     }
 
-    /// Readers of this host to which all that is published from now on comes.
+    /// Where readers are detached; `None` before there is a ring.
+    pub(crate) fn roster(&self) -> Option<Roster> {
+        self.lock().as_ref().map(|made| made.roster.clone())
+    }
+
+    /// Readers of this host to whom all that is published from now on comes.
     pub(crate) fn readers(&self) -> usize {
         self.lock().as_ref().map_or(0, |made| made.roster.len())
     }

@@ -12,6 +12,7 @@ use noctule_formats::Format;
 use noctule_shm_ring::{Borrowed, ReadError, Reader, Sample as RingSample};
 use noctule_timebase::Span;
 
+use super::progress::Progress;
 use crate::sample::{Bytes, Route};
 use crate::topic_formats::TopicFormats;
 
@@ -45,12 +46,14 @@ pub(crate) struct Source {
     last: u64,
     /// What it has up to `last` is not wanted: taken from another, or older than the reader.
     resumes: bool,
-    /// The publisher's history: more samples may not wait.
+    /// The publisher's history: more samples may not wait. All if it keeps all.
     pub(crate) depth: u32,
     /// The publisher's: older samples are not delivered.
     pub(crate) lifespan: Option<Span>,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
+    /// Who fills the ring may wait for this reader.
+    progress: Option<Progress>,
     /// Value of the ring's word with which to go to sleep.
     pub(crate) sleeps_on: u32,
 }
@@ -184,9 +187,11 @@ impl Source {
             is_next: false,
             last: 0,
             resumes: false,
-            depth: writer.qos.depth,
+            // Of who waits none is passed over: its next sample may come between the reading of one and the look whether it is old.
+            depth: if writer.qos.keep_all { u32::MAX } else { writer.qos.depth },
             lifespan: writer.qos.lifespan,
             is_numbered: route == Route::Udp && can_be_handed_on(writer),
+            progress: None,
             sleeps_on: 0,
         }
     }
@@ -199,6 +204,18 @@ impl Source {
     /// The same, of a ring that holds `depth` samples for this reader.
     pub(crate) fn with_depth(self, depth: u32) -> Source {
         Source { depth, ..self }
+    }
+
+    /// The same, of which samples wait for this reader, if it is to say how far it has read.
+    pub(crate) fn kept(self, progress: Option<Progress>) -> Source {
+        let depth = if progress.is_some() { u32::MAX } else { self.depth };
+        Source { progress, depth, ..self }
+    }
+
+    /// Whether who fills the ring is to hear how far this reader has read.
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.is_due(self.reader.position()))
     }
 
     /// The same, handed on by a node of this host that receives it.

@@ -3,12 +3,33 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use noctule_discovery::{Durability, Endpoint, EndpointId};
+use noctule_discovery::{Durability, Endpoint, EndpointId, Reliability};
 use noctule_shm_ring::Alarm;
 use noctule_sys::shared_memory::futex_wake;
 
 use super::Change;
 use super::rhythms::Rhythms;
+
+/// HISTORY of a subscriber: samples of each publisher that may wait to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum History {
+    /// As its publisher's, be that keep last or keep all.
+    AsPublished,
+    /// Older ones give way.
+    KeepLast(u32),
+    /// Publishers wait.
+    KeepAll(u32),
+}
+
+impl History {
+    /// Samples, if the subscriber has said how many.
+    pub(crate) fn depth(self) -> Option<u32> {
+        match self {
+            History::AsPublished => None,
+            History::KeepLast(depth) | History::KeepAll(depth) => Some(depth),
+        }
+    }
+}
 
 /// A subscriber's state that the node's thread shares.
 #[derive(Debug)]
@@ -18,8 +39,9 @@ pub(crate) struct SubscribedTopic {
     /// Formats it would understand, a bit each, were they part of this build.
     pub(crate) left_out: u32,
     pub(crate) pins: u32,
-    /// Samples of a publisher that may wait, if the subscriber has said so.
-    pub(crate) keep_last: Option<u32>,
+    pub(crate) history: History,
+    /// Publishers of its own node are left out.
+    pub(crate) ignores_local: bool,
     /// What came and went since the subscriber looked.
     pub(crate) changes: Mutex<Vec<Change>>,
     /// Counts them. The subscriber sleeps on it, unless it has one source: then on that alone, which is
@@ -34,18 +56,15 @@ pub(crate) struct SubscribedTopic {
 }
 
 impl SubscribedTopic {
-    /// A topic without a publisher yet.
-    pub(crate) fn new(
-        endpoint: Endpoint,
-        left_out: u32,
-        (pins, keep_last): (u32, Option<u32>),
-    ) -> SubscribedTopic {
+    /// A topic that nobody publishes yet.
+    pub(crate) fn new(endpoint: Endpoint, left_out: u32, (pins, history): (u32, History)) -> SubscribedTopic {
         SubscribedTopic {
             id: endpoint.id,
             endpoint,
             left_out,
             pins,
-            keep_last,
+            history,
+            ignores_local: false,
             changes: Mutex::new(Vec::new()),
             version: AtomicU32::new(0),
             seen: AtomicU32::new(0),
@@ -54,8 +73,19 @@ impl SubscribedTopic {
         }
     }
 
+    /// Samples of a writer of another host that may wait here before it must; `None` if older ones give way to newer ones.
+    pub(crate) fn keeps_all_of(&self, writer: &Endpoint) -> Option<u32> {
+        let both_reliable =
+            [writer, &self.endpoint].iter().all(|end| end.qos.reliability == Reliability::Reliable);
+        match self.history {
+            History::KeepAll(depth) if both_reliable => Some(depth),
+            History::AsPublished if both_reliable && writer.qos.keep_all => Some(writer.qos.depth),
+            _ => None,
+        }
+    }
+
     /// Samples of a writer that were published before and are wanted.
-    pub(crate) fn history(&self, writer: &Endpoint) -> u32 {
+    pub(crate) fn past(&self, writer: &Endpoint) -> u32 {
         match self.endpoint.qos.durability {
             Durability::TransientLocal => writer.qos.depth,
             Durability::Volatile => 0,

@@ -179,6 +179,22 @@ fn a_probe_is_a_number_and_zeros() {
 }
 
 #[test]
+fn flow_control_is_a_writer_and_a_position() {
+    let datagram = |load| Datagram { head: SHORT, feedback: None, load: Some(load) };
+    let limit = datagram(Load::Limit(Limit { writer: StreamId(3), position: 300 }));
+    let bytes = bytes_of(&limit);
+    assert_eq!((&bytes[..], decode(&bytes)), (&[0xb8, 5, 6, 3, 0xac, 2][..], Ok(limit)));
+    let blocked = |oldest| datagram(Load::Blocked(Blocked { writer: StreamId(3), oldest }));
+    let bytes = bytes_of(&blocked(284));
+    assert_eq!((&bytes[..], decode(&bytes)), (&[0xb9, 5, 6, 3, 0x9c, 2][..], Ok(blocked(284))));
+    assert_eq!(decode(&[&bytes[..], &[0]].concat()), Err(Malformed::Length));
+    assert_eq!(decode(&bytes[..4]), Err(Malformed::Length));
+    assert_eq!(decode(&bytes_of(&blocked(u64::MAX))), Err(Malformed::Value), "no position");
+    let all = datagram(Load::Limit(Limit { writer: StreamId(3), position: u64::MAX }));
+    assert_eq!(decode(&bytes_of(&all)), Ok(all));
+}
+
+#[test]
 fn a_datagram_that_ends_early_is_refused() {
     let feedback = Some(Feedback { newest: 9, earlier: 0, refused: 1, arrived_ns: 0, delay_ns: 0 });
     for head in [SHORT, Head::Long(OPENING)] {
@@ -205,7 +221,7 @@ fn each_rule_has_its_reason() {
         (&long, 6, 0, Malformed::Value),     // with the next: a link without a number
         (&short, 0, 0x80, Malformed::Value), // neither
         (&short, 0, 0x84, Malformed::Value), // the tag of a sample, without one
-        (&short, 0, 0xb8, Malformed::Value), // a seventh load
+        (&short, 0, 0xba, Malformed::Value), // a tag that flow control does not have
         (&short, 3, 0x20, Malformed::Value), // an unknown flag of feedback
         (&short, 3, 0x0f, Malformed::Value), // all named, although none is missing
         (&short, 14, 8, Malformed::Value),   // refuses number −2

@@ -20,7 +20,7 @@ use crate::node::sockets::To;
 use crate::node::state::{Partner, State, Wish};
 use crate::sample::Bytes;
 use crate::shared_topic::{
-    Change, Granted, Offer, PublishedTopic, Source, Sources, SubscribedTopic, map_granted,
+    Change, Granted, History, Offer, PublishedTopic, Source, Sources, SubscribedTopic, map_granted,
 };
 use crate::swarm_key::SwarmKey;
 
@@ -218,7 +218,7 @@ impl World {
         let (now, member) = (self.now, self.members.get_mut(&node).unwrap());
         let mut endpoint = endpoint(EndpointKind::Reader, payload_bytes_max);
         endpoint.id = member.state.add(endpoint.clone(), now).unwrap();
-        let topic = Arc::new(SubscribedTopic::new(endpoint, 0, (0, None)));
+        let topic = Arc::new(SubscribedTopic::new(endpoint, 0, (0, History::AsPublished)));
         member.state.subscribers.insert(topic.id, Arc::clone(&topic));
         member.state.settle(topic.id, now);
         member.readers.push(Reader { topic, sources: Sources::default(), last: 0, missed: 0 });

@@ -1,0 +1,213 @@
+//! A writer of another host as this node receives it: a ring for those that read it here.
+//!
+//! A reader that keeps all is not overrun: the link is granted as many samples as there is room for, and grants more when the reader has
+//! read on. That reader is in this process, for who requests reliability is not relayed, and says so itself: see [`Progress`].
+
+use std::collections::BTreeMap;
+
+use noctule_discovery::{Endpoint, EndpointId, can_be_handed_on};
+use noctule_prrt::{Delivered, Link, Origin as LinkOrigin, StreamId};
+use noctule_shm_ring::{Origin, PINS_PER_READER, ReaderId, RingConfig, Writer};
+use noctule_time_sync::{Estimate, Local, Remote as RemoteClock};
+use noctule_timebase::{Instant, Span};
+
+use crate::clock::Raw;
+use crate::sample::{pack_widths, unpack_widths};
+use crate::shared_topic::{Granted, GrantedHere, Offer, Progress, RingError, SubscribedTopic};
+
+/// What is known of the clock that source times are given in.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SourceClock {
+    /// It is our own.
+    Ours,
+    /// Another's: so far from ours, if that is known yet.
+    Others(Option<Estimate>),
+}
+
+/// A writer of another host that we read.
+#[derive(Debug)]
+pub(super) struct Inbound {
+    writer: Writer,
+    offer: Offer,
+    /// Those of our subscribers that read it.
+    readers: BTreeMap<EndpointId, OwnReader>,
+    /// In the ring's roster, readers that have gone: as long as something of theirs may still be borrowed.
+    gone: Vec<ReaderId>,
+    /// Who watches the deadline asks when the last came.
+    has_deadline: bool,
+    /// Samples come in the writer's order, and have its numbers in the ring.
+    in_order: bool,
+    /// They come by a group.
+    pub(super) is_group: bool,
+    /// A reader keeps all, so the link is granted what there is room for.
+    pub(super) is_kept: bool,
+    /// Samples that the ring holds for readers.
+    pub(super) depth: u32,
+    /// Newest sequence that was put into the ring.
+    pub(super) sequence: Option<u64>,
+}
+
+/// One of our subscribers, as a reader of the ring.
+#[derive(Debug)]
+struct OwnReader {
+    id: ReaderId,
+    /// If it keeps all: samples that may wait for it, and how it says that it has read on.
+    keeps: Option<(u32, Progress)>,
+}
+
+impl Inbound {
+    /// With as much room as its first reader asks for; as much as the writer keeps if that cannot be had.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) fn new(writer: &Endpoint, most_bytes: u32, asked: Option<u32>) -> Result<Inbound, RingError> {
+        let kept = writer.qos.depth;
+        let asked = asked.filter(|asked| *asked > kept);
+        let deep = asked.and_then(|depth| Inbound::with_depth(writer, most_bytes, depth).ok());
+        deep.map_or_else(|| Inbound::with_depth(writer, most_bytes, kept), Ok)
+    }
+
+    fn with_depth(writer: &Endpoint, most_bytes: u32, depth: u32) -> Result<Inbound, RingError> {
+        let config = RingConfig {
+            history: depth,
+            pins: 2 * PINS_PER_READER,
+            payload_bytes_max: most_bytes as usize,
+            type_hash: writer.type_hash,
+        };
+        let has_deadline = writer.qos.deadline.is_some();
+        let offer = Offer::new(config)?;
+        let ring = offer.make_for_here()?.ok_or(RingError::MadeBefore)?;
+        Ok(Inbound {
+            writer: ring,
+            offer,
+            readers: BTreeMap::new(),
+            gone: Vec::new(),
+            has_deadline,
+            in_order: can_be_handed_on(writer),
+            is_group: writer.qos.multicast,
+            is_kept: false,
+            depth,
+            sequence: None,
+        })
+    }
+
+    /// Lets a subscriber of this node read the ring. If it keeps all it is to say how far it has read.
+    ///
+    /// # Errors
+    /// No room for another reader.
+    pub(super) fn attach(
+        &mut self,
+        topic: &SubscribedTopic,
+        writer: &Endpoint,
+    ) -> Result<(GrantedHere, Option<Progress>), RingError> {
+        if let Some(roster) = self.offer.roster() {
+            self.gone.retain(|id| !roster.detach_idle(*id));
+        }
+        let granted = self.offer.attach_here(topic.pins)?;
+        let keeps = topic.keeps_all_of(writer).map(|depth| (depth.min(self.depth), Progress::default()));
+        let progress = keeps.as_ref().map(|(_, progress)| progress.clone());
+        self.is_kept |= keeps.is_some();
+        self.readers.insert(topic.id, OwnReader { id: granted.reader(), keeps });
+        Ok((granted, progress))
+    }
+
+    /// A subscriber of this node reads no more. True if it was the last.
+    pub(super) fn detach(&mut self, reader: EndpointId) -> bool {
+        self.gone.extend(self.readers.remove(&reader).map(|reader| reader.id));
+        self.is_kept = self.readers.values().any(|reader| reader.keeps.is_some());
+        self.readers.is_empty()
+    }
+
+    /// Lets another node of this host read the ring.
+    ///
+    /// # Errors
+    /// No room for another reader.
+    pub(super) fn hand_on(&self, pins: u32) -> Result<Granted, RingError> {
+        self.offer.attach(pins)
+    }
+
+    /// Grants the link as many samples as there is room for: any number if no reader keeps all.
+    pub(super) fn grant(&mut self, writer: EndpointId, link: &mut Link) {
+        loop {
+            let again = link.grant(StreamId(writer.0), self.room());
+            if !self.watch(again) {
+                return;
+            }
+        }
+    }
+
+    /// Samples that there is room for, and at most, so that no reader that keeps all loses one.
+    fn room(&mut self) -> Option<(u32, u32)> {
+        let Inbound { writer, readers, .. } = self;
+        let rooms = readers.values().filter_map(|reader| {
+            let (depth, _) = reader.keeps.as_ref()?;
+            let unread = u32::try_from(writer.unread(reader.id)).unwrap_or(u32::MAX);
+            Some((depth.saturating_sub(unread), *depth))
+        });
+        rooms.reduce(|(room, most), (other, other_most)| (room.min(other), most.min(other_most)))
+    }
+
+    /// Has each reader say so when there is room for so many. True if one has read so far meanwhile.
+    fn watch(&mut self, again: u32) -> bool {
+        let Inbound { writer, readers, .. } = self;
+        let mut has_room = false;
+        for OwnReader { id, keeps } in readers.values() {
+            let Some((depth, progress)) = keeps else { continue };
+            let goal = writer.position() + u64::from(again);
+            let goal = goal.saturating_sub((*depth).into());
+            let is_there = |writer: &mut Writer| writer.position() - writer.unread(*id) >= goal;
+            if is_there(writer) {
+                progress.rest();
+            } else {
+                progress.watch(goal);
+                has_room |= is_there(writer);
+            }
+        }
+        has_room
+    }
+
+    /// Puts a sample that has arrived into the ring.
+    pub(super) fn take(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
+        let last = self.sequence.unwrap_or(0);
+        if !self.in_order {
+            self.writer.skip_numbers(sample.missed);
+        } else if sample.sequence > last {
+            // With the writer's numbers a reader can change over from one ring to another.
+            self.writer.skip_numbers(sample.sequence - last - 1);
+        } else {
+            return;
+        }
+        self.sequence = Some(sample.sequence.max(last));
+        let origin = here(sample.origin, clock);
+        if self.has_deadline {
+            self.writer.stamp(now.ns());
+        }
+        // Longer ones were not expected, so the link has not let them through.
+        if let Ok(wake) = self.writer.copy_in(sample.payload, origin) {
+            self.writer.wake(wake);
+        }
+    }
+}
+
+/// When a sample of the other node was true, by the clock of this host. What its writer does not know of the time and what
+/// this host does not know of the writer's clock add up: bounds as such, errors that have nothing to do with each other by their squares.
+fn here(origin: LinkOrigin, clock: SourceClock) -> Origin {
+    let known = match clock {
+        SourceClock::Ours => {
+            return Origin { source_time_ns: origin.source_time_ns, user: origin.source_error };
+        }
+        SourceClock::Others(Some(known)) => known,
+        SourceClock::Others(None) => {
+            return Origin { source_time_ns: Instant::<Local>::MIN.ns(), user: pack_widths(None, None) };
+        }
+    };
+    let remote = Instant::<RemoteClock>::from_ns(origin.source_time_ns);
+    let source_time = remote.translate::<Local>(Span::ZERO - known.offset);
+    let (bound, sigma) = unpack_widths(origin.source_error);
+    let bound = known.bound.zip(bound).map(|(clock, source)| clock + source);
+    let sigma = known
+        .sigma
+        .zip(sigma)
+        .map(|(clock, source)| Span::from_ns((clock.ns() as f64).hypot(source.ns() as f64).ceil() as i64));
+    Origin { source_time_ns: source_time.ns(), user: pack_widths(bound, sigma) }
+}
