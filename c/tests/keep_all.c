@@ -1,5 +1,5 @@
 /* keep_all DOMAIN write|read: a topic that keeps all, from one host to another over a line that carries less than is published, to a reader that has
- * room for four samples and pauses now and then. The writer is told that it would block, and waits for room; the reader gets every sample.
+ * room for four samples and pauses now and then. The writer gets "would block", and waits for room; the reader gets every sample.
  * two_hosts.sh runs both. */
 #define _POSIX_C_SOURCE 199309L
 

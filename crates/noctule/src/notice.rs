@@ -147,7 +147,7 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
         /// It has taken nothing for so long.
-        patience: Span,
+        waited: Span,
     },
     /// Nodes of other hosts have so much still to acknowledge that samples were given up. Once a minute at most.
     Unacknowledged {
@@ -358,11 +358,11 @@ impl Notice {
                 f,
                 "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries, or a reader that keeps all takes, less than is published; publish less, or raise keep_last if it is for a moment only"
             ),
-            Notice::HeldUp { topic, node, patience } => write!(
+            Notice::HeldUp { topic, node, waited } => write!(
                 f,
                 "topic {topic}: node {node} keeps all and has read nothing for {:.0} s, so samples wait for it; have it read, close it, or \
                  let it keep the last",
-                patience.ns() as f64 / 1e9
+                waited.ns() as f64 / 1e9
             ),
             Notice::Unacknowledged { samples, limit_bytes } => write!(
                 f,

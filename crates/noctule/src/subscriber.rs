@@ -33,7 +33,7 @@ use crate::node::{Node, Shared};
 use crate::notice::Notice;
 use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
 use crate::shared_topic::{History, Read, Source, Sources, SubscribedTopic};
-use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
+use crate::statistics::{Recorder, SubscriberCounters, SubscriberStatistics};
 use crate::topic_formats::ANY_FORMAT;
 use bell::Bell;
 

@@ -92,9 +92,9 @@ impl Link {
         self.receiving.grant(writer, room)
     }
 
-    /// A writer of ours whose reader has taken nothing for `patience` although something waits; each such time once.
-    pub fn poll_held_up(&mut self, patience: Span, now: Instant<Local>) -> Option<StreamId> {
-        self.sending.poll_held_up(patience, now)
+    /// A writer of ours whose reader has taken nothing for `timeout` although something waits; each such time once.
+    pub fn poll_held_up(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
+        self.sending.poll_held_up(timeout, now)
     }
 
     /// Samples of `writer` of the other node are no longer wanted.
@@ -373,12 +373,12 @@ impl Link {
         let flow = if goes_first { None } else { self.poll_flow(now) };
         let carries_sample = !goes_first
             && flow.is_none()
-            && self.sending.poll_transmit((now, only_urgent), &mut aboard, out, &mut self.counters);
+            && self.sending.poll_transmit((now, only_urgent), &mut piggyback, out, &mut self.counters);
         if !carries_sample {
             if flow.is_none() && !is_due && !self.association.owes_opening() {
                 return false;
             }
-            aboard.encode(flow, out);
+            piggyback.encode(flow, out);
             let Some(left) = self.feedback_bytes.checked_sub(out.len() - before) else {
                 self.counters.feedback_withheld += 1;
                 self.arrivals.feedback_sent(now);

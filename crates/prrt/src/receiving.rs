@@ -40,7 +40,7 @@ struct Reader {
     /// Lowest key that may still be delivered. Unknown before the first datagram.
     next: Option<u64>,
     held: BTreeMap<u64, Held>,
-    /// For how many more there is room, if somebody has said so.
+    /// For how many more there is room, if the reader has reported it.
     credit: Option<Credit>,
 }
 

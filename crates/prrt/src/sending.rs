@@ -191,7 +191,7 @@ impl Sending {
 
     /// Whether a sample of so many bytes can be queued and `depth` of its writer be neither sent nor acknowledged,
     /// without giving up any. Writers that wait for room leave half of the queue to those that do not, unless nothing of theirs is queued:
-    /// a reader that stops reading holds up nobody else.
+    /// a reader that stops reading holds up no other.
     pub(crate) fn has_room(&self, writer: StreamId, payload_bytes: usize, depth: u32) -> bool {
         let unsettled = self.streams.get(&writer).map_or(0, Stream::unsettled);
         let cost = payload_bytes + SAMPLE_OVERHEAD_BYTES;
@@ -232,8 +232,8 @@ impl Sending {
     }
 
     /// A writer whose reader has taken nothing for so long although something waits; each such time once.
-    pub(crate) fn poll_held_up(&mut self, patience: Span, now: Instant<Local>) -> Option<StreamId> {
-        self.waiting.poll_long(patience, now)
+    pub(crate) fn poll_held_up(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
+        self.waiting.poll_long(timeout, now)
     }
 
     /// Whether fragments of a sample of several wait to be sent, for the first time or again.

@@ -176,7 +176,7 @@ impl Writer {
     }
 
     /// Positions between the message that a reader reads next and the one that is written next: as many messages wait for it at most.
-    /// 0 for who is not attached.
+    /// 0 for a reader that is not attached.
     pub fn unread(&mut self, reader: ReaderId) -> u64 {
         self.refresh_readers();
         let reader = self.readers.iter().find(|attached| attached.id == reader);
@@ -184,7 +184,7 @@ impl Writer {
         cursor.map_or(0, |cursor| self.open.saturating_sub(cursor))
     }
 
-    /// Wakes who sleeps, with one system call, if somebody does.
+    /// Wakes readers that sleep, with one system call, if any does.
     #[cfg(not(loom))]
     #[inline]
     pub fn wake(&self, wake: Wake) {

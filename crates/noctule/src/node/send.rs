@@ -30,7 +30,7 @@ const TURN_DATAGRAMS: u32 = 16;
 const SHORT_SAMPLE_BYTES: usize = 4 << 10;
 /// A reader that keeps all and takes nothing for so long is worth a notice: longer than a program computes between two samples.
 const HELD_UP: Span = Span::from_s(5);
-/// A history at best effort is sent again after these: announcements are lost now and then, and repeated within a second.
+/// A history at best effort is retransmitted after these: announcements are lost now and then, and repeated within a second.
 const HISTORY_AGAIN: [Span; 4] =
     [Span::from_ms(10), Span::from_ms(50), Span::from_ms(250), Span::from_ms(1_250)];
 
@@ -394,7 +394,7 @@ impl State {
         for (node, remote) in &mut self.remotes {
             while let Some(writer) = remote.poll_held_up(HELD_UP, now) {
                 let topic = self.publishers.get(&writer).map(|topic| topic.name.clone());
-                notices.extend(topic.map(|topic| Notice::HeldUp { topic, node: *node, patience: HELD_UP }));
+                notices.extend(topic.map(|topic| Notice::HeldUp { topic, node: *node, waited: HELD_UP }));
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));

@@ -184,7 +184,7 @@ impl Offer {
         self.lock().as_ref().map(|made| made.roster.clone())
     }
 
-    /// Readers of this host to whom all that is published from now on comes.
+    /// Readers of this host to which all that is published from now on comes.
     pub(crate) fn readers(&self) -> usize {
         self.lock().as_ref().map_or(0, |made| made.roster.len())
     }

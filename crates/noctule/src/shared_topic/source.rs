@@ -52,7 +52,7 @@ pub(crate) struct Source {
     pub(crate) lifespan: Option<Span>,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
-    /// Who fills the ring may wait for this reader.
+    /// The node that fills the ring may wait for this reader.
     progress: Option<Progress>,
     /// Value of the ring's word with which to go to sleep.
     pub(crate) sleeps_on: u32,
@@ -212,7 +212,7 @@ impl Source {
         Source { progress, depth, ..self }
     }
 
-    /// Whether who fills the ring is to hear how far this reader has read.
+    /// Whether the node that fills the ring is to learn how far this reader has read.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| progress.is_due(self.reader.position()))

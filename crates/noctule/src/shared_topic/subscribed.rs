@@ -56,7 +56,7 @@ pub(crate) struct SubscribedTopic {
 }
 
 impl SubscribedTopic {
-    /// A topic that nobody publishes yet.
+    /// A topic without a publisher yet.
     pub(crate) fn new(endpoint: Endpoint, left_out: u32, (pins, history): (u32, History)) -> SubscribedTopic {
         SubscribedTopic {
             id: endpoint.id,
