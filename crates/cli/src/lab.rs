@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::{lab_arm, lab_report};
 
 /// Foreign peers that the scenarios of this repository name.
-const FOREIGN: [&str; 16] = [
+const FOREIGN: [&str; 17] = [
     "aeron",
     "cyclonedds",
     "cyphal",
@@ -39,6 +39,7 @@ const FOREIGN: [&str; 16] = [
     "rtp",
     "srt",
     "zenoh",
+    "zenoh_pico",
     "zeromq",
 ];
 

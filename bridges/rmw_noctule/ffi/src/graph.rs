@@ -51,6 +51,7 @@ pub unsafe extern "C" fn nrmw_nodes(
 
 /// # Safety
 /// The header's contract.
+#[allow(clippy::too_many_arguments)] // C has no better way to say it
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrmw_names(
     context: *const ContextHandle,

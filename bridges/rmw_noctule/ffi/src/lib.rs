@@ -128,6 +128,7 @@ pub unsafe extern "C" fn nrmw_message_free(message: *mut Message) {
 
 /// # Safety
 /// The header's contract.
+#[allow(clippy::too_many_arguments)] // C has no better way to say it
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrmw_context_new(
     domain: u32,

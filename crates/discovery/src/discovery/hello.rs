@@ -92,6 +92,7 @@ impl Discovery {
             }
             let (name, same_host) = (hello.name.clone(), hello.host == self.me.host);
             self.neighbours.insert(from, Neighbour::new(hello.clone(), locator, now));
+            self.generation += 1;
             self.shares.add(locator.ip(), 0);
             self.report(Event::Joined { node: from, locator, same_host, name });
         } else if let Some(neighbour) =
