@@ -265,7 +265,7 @@ static void put_read_data(noctule_cdr_writer_t *cdr, const noctule_endpoint_t *e
     noctule_cdr_put_bytes(cdr, everything, sizeof everything);
 }
 
-/* CREATE of one object, in binary representation, which every agent has; a reader is also told to read. */
+/* CREATE of one object, in binary representation, which every agent has; a reader also gets READ_DATA. */
 static void put_create(const noctule_client_t *self, uint16_t step, noctule_cdr_writer_t *cdr) {
     const uint32_t begin = cdr->length;
     const uint16_t object = object_of_step(self, step), kind = object & 15;
@@ -316,7 +316,7 @@ static bool in_session(const noctule_client_t *self) {
     return self->state == NOCTULE_CREATING || self->state == NOCTULE_READY;
 }
 
-/* Forgets the session; what was in flight is nobody's any more. */
+/* Forgets the session; what was in flight belongs to no session any more. */
 static void drop_session(noctule_client_t *self) {
     for (; self->out_first != self->out_next; self->out_first++)
         self->counts.abandoned += slot(self, self->out_first)->samples;
@@ -709,9 +709,9 @@ static bool is_waiting(const noctule_client_t *self) {
 
 static bool session_is_over(const noctule_client_t *self, int64_t now_ns) {
     const bool is_creating = self->state == NOCTULE_CREATING;
-    const int64_t patience_ns = is_creating ? NOCTULE_CLIENT_CREATE_NS : NOCTULE_CLIENT_STALL_NS;
+    const int64_t timeout_ns = is_creating ? NOCTULE_CLIENT_CREATE_NS : NOCTULE_CLIENT_STALL_NS;
     return self->restart || now_ns - self->heard_ns >= NOCTULE_CLIENT_SILENCE_NS ||
-           ((is_creating || is_waiting(self)) && now_ns - self->progress_ns >= patience_ns);
+           ((is_creating || is_waiting(self)) && now_ns - self->progress_ns >= timeout_ns);
 }
 
 int32_t noctule_client_poll_transmit(noctule_client_t *self, int64_t now_ns, uint8_t *out, size_t capacity) {

@@ -4,7 +4,7 @@
  *
  * C99, no heap, no globals, no recursion. The client opens nothing and asks no clock: bytes that arrived go in, bytes to
  * send come out, and `now_ns` is an argument. It speaks to any DDS-XRCE agent; two extensions that only Noctule's agent
- * understands (docs/spec/xrce.md) are sent to nobody else.
+ * understands (docs/spec/xrce.md) are sent to no other agent.
  *
  * Trusted: the configuration and the caller. Not trusted: every byte from the line. No number of the agent's is used as a
  * size or an index before it is compared with a limit of ours.
@@ -240,7 +240,7 @@ bool noctule_client_is_ready(const noctule_client_t *self, uint16_t endpoint);
 /* Reliable samples and messages not yet acknowledged, in messages. 0: the agent has everything. */
 uint16_t noctule_client_unacknowledged(const noctule_client_t *self);
 
-/* Takes leave of the agent, which deletes the objects. Go on polling until NOCTULE_CLOSED; it comes also if nobody answers. */
+/* Takes leave of the agent, which deletes the objects. Go on polling until NOCTULE_CLOSED; it comes also if the agent does not answer. */
 void noctule_client_close(noctule_client_t *self, int64_t now_ns);
 
 noctule_client_state_t noctule_client_state(const noctule_client_t *self);

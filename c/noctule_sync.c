@@ -421,14 +421,14 @@ static void bank_open(noctule_bounded_t *s, int64_t jump, int64_t elapsed_ns) {
 static bool bank_update(noctule_bounded_t *s, const measurement_t *m) {
     const unsigned to_variance = 2 * OFFSET_BITS - VARIANCE_BITS;
     int64_t elapsed_ns = max64(sub_sat(m->at_ns, s->filter_at_ns), 0), variance, innovation, total, beyond;
-    const noctule_kalman_t *believed = &s->filters[s->active];
+    const noctule_kalman_t *selected = &s->filters[s->active];
     bool has_moved;
     uint8_t best = 0, i;
     for (i = 0; i < 3; i++) kalman_predict(&s->filters[i], elapsed_ns, wander[i]);
     s->filter_at_ns = m->at_ns;
     variance = clamp64(mul_shift(m->variance, s->noise_scale, 8), P00_MIN, P00_MAX);
-    innovation = sub_sat(m->offset, believed->offset);
-    total = add_sat(believed->p00, variance);
+    innovation = sub_sat(m->offset, selected->offset);
+    total = add_sat(selected->p00, variance);
     beyond = max64(sub_sat(abs_sat(innovation), m->explained), 0);
     has_moved = square_shift(beyond, to_variance) > mul_sat(total, 25);
     if (has_moved) {
@@ -558,7 +558,7 @@ static int64_t sigma_at(const noctule_bounded_t *s, int64_t at_ns) {
            (VARIANCE_BITS / 2);
 }
 
-static int64_t told_sigma_at(const noctule_bounded_t *s, int64_t at_ns) {
+static int64_t reported_sigma_at(const noctule_bounded_t *s, int64_t at_ns) {
     int64_t second_ns = min64(max64(s->floor_recent_ns, s->floor_older_ns), min64(s->second_recent_ns, s->second_older_ns));
     int64_t excess_ns = second_ns == INT64_MAX ? 0 : sub_sat(second_ns, floor_ns(s));
     int64_t common_ns = mul_shift(mul_shift(excess_ns, abs_sat(tilt(s)), 17), ROOT_2, 16), filter_ns = sigma_at(s, at_ns);
@@ -763,7 +763,7 @@ bool noctule_bounded_estimate(const noctule_bounded_t *self, int64_t now_ns, noc
         estimate->bound_ns =
             max64(sub_sat(proven.hi_ns, estimate->offset_ns), sub_sat(estimate->offset_ns, proven.lo_ns));
     }
-    estimate->sigma_ns = told_sigma_at(self, now_ns);
+    estimate->sigma_ns = reported_sigma_at(self, now_ns);
     if (elapsed_ns > self->config.stale_after_ns) estimate->state = NOCTULE_SYNC_STALE;
     else if (self->withdrawn) estimate->state = NOCTULE_SYNC_STEPPED;
     else estimate->state = bank_drift_deviation(self) > PPM ? NOCTULE_SYNC_ACQUIRING : NOCTULE_SYNC_LOCKED;

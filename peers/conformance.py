@@ -245,7 +245,7 @@ def check_run(cell, plan, done, records, lossless):
                     done[number]["received"], sent)
         for index, (mine, first) in enumerate(zip(records[number], records[0])):
             if mine[3]:
-                require(first[1] != 0, "%s %d received message %d that nobody sent", role, number, index)
+                require(first[1] != 0, "%s %d received message %d that was never sent", role, number, index)
                 require(mine[0] == first[0], "%s %d changed the stamp of message %d", role, number, index)
                 require(mine[2] >= first[1], "%s %d received message %d before it was sent", role, number, index)
     if cell.mode == "round_trip":
@@ -360,7 +360,7 @@ PRIVATE = "NOCTULE_CONFORMANCE_IS_PRIVATE"
 
 
 def enter_private_namespaces():
-    """Starts this program again where multicast reaches nobody else and /dev/shm is nobody else's."""
+    """Starts this program again where multicast reaches no other program and /dev/shm is its own."""
     setup = ("ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && "
              "mount -t tmpfs tmpfs /dev/shm && exec \"$0\" \"$@\"")
     unshare = ["unshare", "-nm"] if os.geteuid() == 0 else ["unshare", "-rnm"]

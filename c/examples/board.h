@@ -2,7 +2,7 @@
  *
  * The application of the examples, the same on a host and on a board: it publishes a counter at a fixed rate, reliable and
  * best effort, sends back every ping at once, takes a counter in, and reports on itself once a second. Each number that is
- * missing at the end can be told from the counts on both sides.
+ * missing at the end shows in the counts on both sides.
  *
  *   publishes   rt/board/up         std_msgs/UInt32   reliable
  *               rt/board/up_fast    std_msgs/UInt32   best effort, stamped

@@ -181,7 +181,7 @@ int main(int argc, char **argv) {
         if (agent_next_timeout(&agent) < next) next = agent_next_timeout(&agent);
         if (next > now) pause.tv_nsec = (long)(next - now < SECOND_NS / 100 ? next - now : SECOND_NS / 100);
         if (ppoll(&ready, 1, &pause, NULL) > 0 && ready.revents & POLLIN) receive();
-        /* Nobody has the other end open: poll would say so at once, again and again. */
+        /* The other end is not open: poll would say so at once, again and again. */
         if (ready.revents & POLLHUP && !(ready.revents & POLLIN)) {
             struct timespec a_while = {0, 2000000};
             nanosleep(&a_while, NULL);

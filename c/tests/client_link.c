@@ -88,7 +88,7 @@ static uint32_t random_below(uint32_t limit) {
     return (uint32_t)(random_state >> 32) % limit;
 }
 
-/* One noisy frame in 65536 passes its 16-bit checksum. What happens then is nobody's promise, so the line drops it. */
+/* One noisy frame in 65536 passes its 16-bit checksum. What happens then is not specified, so the line drops it. */
 static bool passes_for_another(const packet_t *packet) {
     agent_deframer_t *oracle = &oracles[packet->to_client], before = *oracle;
     size_t i, length = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The agent's side of the conversations in vectors/xrce (README.md there), told to our client: it must understand every
+ * The agent's side of the conversations in vectors/xrce (README.md there), sent to our client: it must understand every
  * message, hand over every sample once, and acknowledge with the bytes that the client there sent. Of a
  * reliable message that the agent repeats the first copy was lost. The client's own objects are others than those of the
  * conversation, so the agent's acknowledgements are left out.

@@ -1,5 +1,5 @@
 /* keep_all DOMAIN write|read: a topic that keeps all, from one host to another over a line that carries less than is published, to a reader that has
- * room for four samples and pauses now and then. The writer is told that it would block, and waits for room; the reader gets every sample.
+ * room for four samples and pauses now and then. The writer gets "would block", and waits for room; the reader gets every sample.
  * two_hosts.sh runs both. */
 #define _POSIX_C_SOURCE 199309L
 
@@ -25,7 +25,7 @@ static void write_all(noctule_node_t *node) {
         .qos = {.reliability = NOCTULE_RELIABLE, .keep_last = DEPTH}, .keep_all = true, .linger_ns = LONG_NS};
     must(noctule_publisher_open(node, "rows", &offered, &publisher) == NOCTULE_OK, "it does not open");
     while (noctule_publisher_readers(publisher) == 0) {
-        must(noctule_wait_for_room(publisher, 1, 0) == NOCTULE_OK, "there is room while nobody reads");
+        must(noctule_wait_for_room(publisher, 1, 0) == NOCTULE_OK, "there is room without a reader");
     }
     char bytes[SAMPLE_BYTES] = {0};
     int held_up = 0;

@@ -1,6 +1,6 @@
 /* ENet under test: one host per node, one connection with one channel per reader, called by the writer.
  *
- * ENet has no thread: whoever owns a host must serve it. Nodes that receive do so while they wait. Where nobody waits, at
+ * ENet has no thread: whoever owns a host must serve it. Nodes that receive do so while they wait. Where no call waits, at
  * a source and after the last message of a run, a thread serves the host (acknowledgements, retransmissions) when
  * something arrives and every millisecond, as a game's network thread would.
  *
@@ -20,7 +20,7 @@
 #define MAX_READERS 64
 #define SOCKET_BUFFER_BYTES (4 << 20)
 #define SERVE_EVERY_NS INT64_C(1000000)
-#define UNSERVED_NS (2 * NP_IDLE_NS) /* so long nobody serves a host whose node waits for messages */
+#define UNSERVED_NS (2 * NP_IDLE_NS) /* so long nothing serves a host whose node waits for messages */
 #define CHANNEL 0
 
 static struct {

@@ -1,6 +1,6 @@
 /* noctule_body.h: what lies between header and trailer of a message (docs/spec/peer-protocol.md, section 2), read whole.
  *
- * A payload that nobody reads costs the reader nothing, and a middleware that only lends it looks faster than it is;
+ * A payload that is not read costs the reader nothing, and a middleware that only lends it looks faster than it is;
  * `touch=full` has every byte read. Eight at a time, without a branch, so that memory is what it costs. */
 #ifndef NOCTULE_BODY_H
 #define NOCTULE_BODY_H

@@ -5,7 +5,7 @@
  * liblcm reads the socket and wakes us through a pipe, so even spinning makes system calls.
  *
  * With a loopback address ttl is 0: the kernel hands multicast round inside the host. With another address ttl is 1,
- * and the route to 239.0.0.0/8 decides the interface: liblcm cannot be told one. */
+ * and the route to 239.0.0.0/8 decides the interface: liblcm cannot be configured with one. */
 #include "../harness/noctule_peer.h"
 
 #include <lcm/lcm.h>
@@ -37,7 +37,7 @@ static void on_message(const lcm_recv_buf_t *received, const char *channel, void
     lcm.delivered++;
 }
 
-/* Our writer probes: answer with our number, unless it has told us that all are heard. */
+/* Our writer probes: answer with our number, unless it has announced that all are heard. */
 static void on_probe(const lcm_recv_buf_t *received, const char *channel, void *user) {
     char answer[300];
     uint32_t number = (uint32_t)lcm.node->node;

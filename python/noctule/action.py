@@ -51,11 +51,11 @@ class _Types:
         self.sent = derived("SendGoal_Response", accepted=bool, stamp=_Time)
         self.get = derived("GetResult_Request", goal_id=_Uuid)
         self.got = derived("GetResult_Response", status=i8, result=result)
-        self.told = derived("FeedbackMessage", goal_id=_Uuid, feedback=feedback)
+        self.progress = derived("FeedbackMessage", goal_id=_Uuid, feedback=feedback)
 
     def described(self, node: Node) -> dict[str, Any]:
         """What an end of the action is opened with, after the types are described."""
-        all_of_them = (self.send, self.sent, self.get, self.got, self.told)
+        all_of_them = (self.send, self.sent, self.get, self.got, self.progress)
         for cls in all_of_them:
             node.describe(description(cls))
         return {"type_name": self.name, "hashes": tuple(type_hash(cls) for cls in all_of_them)}
@@ -151,7 +151,7 @@ class TypedActionClient(Generic[G, R, F]):
         if event.kind == "accepted":
             self._accepted.add(event.goal)
         elif event.kind == "feedback" and event.goal in self._feedback:
-            self._feedback[event.goal].append(decode(self._types.told, bytes(event)).feedback)
+            self._feedback[event.goal].append(decode(self._types.progress, bytes(event)).feedback)
         elif event.kind == "result":
             value: R = decode(self._types.got, bytes(event)).result
             self._ended[event.goal] = GoalResult(event.status or "", value, event.age)
@@ -187,7 +187,7 @@ class TypedGoal(Generic[G, R, F]):
 
     def feedback(self, value: F) -> None:
         """Publish feedback."""
-        self.goal.feedback(encode(self._types.told(_Uuid(list(_NONE)), value)))
+        self.goal.feedback(encode(self._types.progress(_Uuid(list(_NONE)), value)))
 
     def succeed(self, result: R) -> None:
         """End it as it should."""

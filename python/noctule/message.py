@@ -259,7 +259,7 @@ class _Many(_Kind):
             taken = reader.take(count * size, size) if count else b""
             numbers = np.frombuffer(taken, reader.order + self.element.code)
             return numbers.astype(self.element.code) if self.is_numpy else numbers.tolist()
-        # Every element takes a byte at least, so what is announced is not believed.
+        # Every element takes a byte at least, so the announced count is not trusted.
         if count > len(reader.body):
             raise _Wrong("it ends in the middle of a value")
         return [self.element.read(reader) for _ in range(count)]

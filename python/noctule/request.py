@@ -66,7 +66,7 @@ class TypedServer(Generic[Q, R]):
     def serve(self, handler: Callable[[Q], R], timeout: float | None = None) -> bool:
         """Wait for a request and answer it with what ``handler`` gives, or with the text of the exception that it raises.
 
-        ``False`` when the time is over. Raises ``NoReplyError`` if nobody waits for the answer any more.
+        ``False`` when the time is over. Raises ``NoReplyError`` if the client does not wait for the answer any more.
         """
         request = self.server.receive(timeout)
         if request is None:

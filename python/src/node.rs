@@ -22,7 +22,7 @@ use crate::subscriber::Subscriber;
 /// A participant of the swarm, with one thread of its own.
 ///
 /// ``name`` is for people and need not be unique. Nodes of different ``domain`` (0 to 5000) do not see each other.
-/// ``static_peers`` are told by unicast where multicast does not reach: ``"192.168.1.7"`` (all nodes there) or
+/// ``static_peers`` are announced to by unicast where multicast does not reach: ``"192.168.1.7"`` (all nodes there) or
 /// ``"192.168.1.7:40123"`` (one). ``swarm_key`` is the file with the swarm's key. ``interface``: only the interface with this IPv4 address.
 /// ``share_with_group``: members of this group (its number) may read through shared memory, too. ``shared_memory=False``: samples go by UDP
 /// even to nodes of this host. ``unacknowledged_bytes_max``: kept in all for readers of other hosts, default 256 MiB. ``on_notice(kind,
@@ -93,8 +93,8 @@ impl Node {
 
     /// Open a topic for writing.
     ///
-    /// The settings are those of DDS and ROS 2. ``type_name`` and ``type_hash``: a reader that expects another type is
-    /// told so. ``format``: what the bytes are, ``"cdr"``, ``"json"``, ``"msgpack"`` and so on, for typed readers. ``reliability``: ``"best_effort"`` (sent once), ``"deadline_bound"`` (repaired as long as it can still
+    /// The settings are those of DDS and ROS 2. ``type_name`` and ``type_hash``: a reader that expects another type
+    /// gets a notice. ``format``: what the bytes are, ``"cdr"``, ``"json"``, ``"msgpack"`` and so on, for typed readers. ``reliability``: ``"best_effort"`` (sent once), ``"deadline_bound"`` (repaired as long as it can still
     /// arrive by its deadline, but for the share ``tolerable_loss``) or ``"reliable"``. ``keep_last``: samples that a reader may lag behind, 1 to 65535.
     /// ``transient_local``: late joiners get the history first. ``deadline``: a sample at least this often, seconds.
     /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:

@@ -171,7 +171,7 @@ impl Server {
         Ok(received.map(Request))
     }
 
-    /// Answer a request with a response in CDR, once, in any order. Raises ``NoReplyError`` if nobody waits for it any more.
+    /// Answer a request with a response in CDR, once, in any order. Raises ``NoReplyError`` if the client does not wait for it any more.
     fn reply(&self, request: &Request, response: &[u8]) -> PyResult<()> {
         self.with(|server| server.reply(request.0.id(), response))
     }
@@ -181,7 +181,7 @@ impl Server {
         self.with(|server| server.fail(request.0.id(), why))
     }
 
-    /// Whether nobody waits for the answer any more; a cancellation is seen by ``receive``.
+    /// Whether the client does not wait for the answer any more; a cancellation is seen by ``receive``.
     fn is_cancelled(&self, request: &Request) -> PyResult<bool> {
         self.with(|server| Ok(server.is_cancelled(request.0.id())))
     }

@@ -1,6 +1,6 @@
 //! `noctule.Statistics`.
 
-use noctule::TopicStatistics;
+use noctule::SubscriberStatistics;
 use noctule_timebase::Span;
 use pyo3::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::sample::named;
 
 /// What a subscriber has seen of its topic since it was opened.
 ///
-/// Ages are those when samples were taken, in nanoseconds. A quantile is told, within 0.8 %, if ten samples lie beyond it;
+/// Ages are those when samples were taken, in nanoseconds. A quantile is known, within 0.8 %, if ten samples lie beyond it;
 /// ``None``: not known.
 #[pyclass(module = "noctule", frozen, get_all, eq)]
 #[derive(PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub(crate) struct Statistics {
     bound_ns: Option<i64>,
 }
 
-impl From<TopicStatistics> for Statistics {
-    fn from(from: TopicStatistics) -> Statistics {
+impl From<SubscriberStatistics> for Statistics {
+    fn from(from: SubscriberStatistics) -> Statistics {
         let ns = |span: Option<Span>| span.map(Span::ns);
         Statistics {
             taken: from.counters.taken,

@@ -88,9 +88,9 @@ def test_a_descriptor_is_readable_while_there_is_something(domain):
 
 
 def test_who_is_there_and_what_was_counted(domain):
-    told = []
+    notices = []
     with (
-        noctule.Node("here", domain=domain, on_notice=lambda kind, sentence: told.append((kind, sentence))) as here,
+        noctule.Node("here", domain=domain, on_notice=lambda kind, sentence: notices.append((kind, sentence))) as here,
         noctule.Node("there", domain=domain, interface="127.0.0.1") as there,
     ):
         publisher, _ = joined(there, here, "seen")
@@ -101,9 +101,9 @@ def test_who_is_there_and_what_was_counted(domain):
         assert publisher.counters() == {"published": 1, "given_up": 0, "deadline_missed": 0}
         writer = here.publisher("typed", type_name="one")
         reader = here.subscriber("typed", type_name="other")
-        while not any(kind == "mismatch" for kind, _ in told):
+        while not any(kind == "mismatch" for kind, _ in notices):
             reader.receive(timeout=0.005)
-        assert any(kind == "mismatch" and "topic typed" in sentence for kind, sentence in told)
+        assert any(kind == "mismatch" and "topic typed" in sentence for kind, sentence in notices)
         writer.close()
     for wrong in ({"interface": "eth0"}, {"share_with_group": -1}):
         with pytest.raises(ValueError):

@@ -35,7 +35,7 @@ use crate::siblings::{Siblings, is_bridge, node_name};
 
 /// Both sides' discovery is looked at this often.
 const LOOK: Duration = Duration::from_millis(100);
-/// Nothing is exchanged before the others on the bus have had time to learn who this is: a hello is sent once a second.
+/// Nothing is exchanged before the others on the bus have had time to learn of this node: a hello is sent once a second.
 const SETTLE: Duration = Duration::from_millis(1200);
 
 /// Why a bridge cannot be opened.
@@ -260,7 +260,7 @@ impl Planner {
         }
     }
 
-    /// Learns who is there; whether that may change the plan.
+    /// Learns the nodes and endpoints that are there; whether that may change the plan.
     fn look(&mut self) -> bool {
         let (shared, seen) = (&self.shared, &mut self.seen);
         let mut is_new = !self.is_complete;
@@ -317,7 +317,7 @@ impl Planner {
         self.follow_clocks(&look, &wanted);
         wanted.faults.iter().chain(&services.faults).for_each(|fault| self.shared.notice_once(fault));
         self.is_complete = self.routes.follow(&wanted) & self.services.follow(&services.routes);
-        // Who sees a token may send at once: by now there is somebody to take it.
+        // A session that sees a token may send at once: by now there is a reader.
         self.announce(&wanted, &services);
         self.routes.name_publishers(&self.announced);
         self.listed.set(self.services.listed());

@@ -73,7 +73,7 @@ impl Clocks {
         for zid in wanted {
             if clocks.len() < CLOCKS_MAX && !clocks.contains_key(zid) {
                 let mut key = [0; 16];
-                // Without random numbers nobody on the path is kept from guessing, and nothing else is lost.
+                // Without random numbers an attacker on the path can guess, and nothing else is lost.
                 let _ = rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty());
                 clocks.insert(zid.clone(), SiteClock::new(key, now));
             }
@@ -101,7 +101,7 @@ pub(crate) fn serve(shared: &Arc<Shared>) -> Result<Queryable<()>, RouteError> {
         let Some(reply) = clock_reply(&request, arrived, shared.node.now()) else {
             return count(&shared.malformed, 1);
         };
-        // Who asked may have gone.
+        // The requester may have gone.
         let _ = query.reply(query.key_expr(), &reply[..]).wait();
     };
     let queryable = shared.session.declare_queryable(key).complete(true).allowed_origin(Locality::Remote);
@@ -120,7 +120,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<JoinHandle<()>, RouteError> 
     Ok(thread::Builder::new().name("noctule-zen-clk".to_owned()).spawn(work)?)
 }
 
-/// Asks whom it is time to ask; how long until it is time again.
+/// Asks every node that it is time to ask; how long until it is time again.
 fn ask(shared: &Arc<Shared>) -> Duration {
     let mut due = Vec::new();
     let mut next = IDLE;

@@ -124,7 +124,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
 
 /// Joins, as soon as there is a router; `None` if it is to end before that.
 fn open(arguments: &Arguments, stop: &AtomicBool) -> Result<Option<Bridge>, Box<dyn std::error::Error>> {
-    let mut has_told = false;
+    let mut has_reported = false;
     loop {
         let zenoh = engine::config(arguments.endpoint.as_deref(), arguments.config.as_deref())?;
         let config = BridgeConfig {
@@ -139,8 +139,8 @@ fn open(arguments: &Arguments, stop: &AtomicBool) -> Result<Option<Bridge>, Box<
             Err(BridgeError::Zenoh(why)) => why,
             Err(error) => return Err(error.into()),
         };
-        if !has_told {
-            has_told = true;
+        if !has_reported {
+            has_reported = true;
             let at = arguments.endpoint.as_deref().unwrap_or(engine::ENDPOINT_DEFAULT);
             report::notice(
                 arguments.json,

@@ -11,7 +11,7 @@ use crate::bridge::BridgeStatus;
 use crate::counters::RouteStatus;
 use crate::services::ServiceStatus;
 
-/// A line of the output; that nobody reads it is no fault.
+/// A line of the output; a reader that has gone is no fault.
 pub(crate) fn print(line: &str) {
     let _ = writeln!(io::stdout(), "{}", printable(line)).and_then(|()| io::stdout().flush());
 }

@@ -1,4 +1,4 @@
-//! Routes as the planning thread keeps them: each announced on its far side, and read while somebody there reads it.
+//! Routes as the planning thread keeps them: each announced on its far side, and read while a reader there exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the bridge's threads and Zenoh's callbacks share: both sides' handles, who is there, and what the user should know.
+//! What the bridge's threads and Zenoh's callbacks share: both sides' handles, the nodes that are there, and what the user should know.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;

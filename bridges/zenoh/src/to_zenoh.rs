@@ -1,4 +1,4 @@
-//! Samples from the bus to Zenoh. A few threads, each of which waits for as many topics as the kernel waits for at once; who receives
+//! Samples from the bus to Zenoh. A few threads, each of which waits for as many topics as the kernel waits for at once; the one that receives
 //! a sample also sends it.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::engine;
 use crate::from_zenoh::SAMPLE_BYTES_MAX;
 use crate::shared::{RouteError, Shared};
 
-/// Publishers of one topic on the bus that are told apart; beyond, they are counted anew.
+/// Publishers of one topic on the bus that are distinguished; beyond, they are counted from the start.
 const PUBLISHERS_MAX: usize = 1024;
 
 /// Of a publisher on the bus that leaves its samples as they are, or has chosen another format.
@@ -148,7 +148,7 @@ impl Work {
                     }
                     Order::Stop(number, answer) => {
                         self.topics.retain(|topic| topic.number != number);
-                        // Nobody may wait any more.
+                        // No thread may wait any more.
                         let _ = answer.try_send(());
                     }
                     Order::End => return,

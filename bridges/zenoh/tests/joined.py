@@ -44,7 +44,7 @@ class Bridge:
 
     def close(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(ros2.PATIENCE)
+        code = self.process.wait(ros2.TIMEOUT)
         self.thread.join()
         return code
 

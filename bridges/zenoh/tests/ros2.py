@@ -17,15 +17,15 @@ STRING_HASH = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f
 ADD = "example_interfaces::srv::dds_::AddTwoInts_"
 ADD_HASH = "RIHS01_e118de6bf5eeb66a2491b5bda11202e7b68f198d6f67922cf30364858239c81a"
 HUMBLE = "TypeHashNotSupported"
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 def until(what: Callable[[], object], why: str = "") -> object:
     """Waits until something is true, whatever else the machine does."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     pause = threading.Event()
     while not (result := what()):
-        assert time.monotonic() < end, f"not within {PATIENCE} s: {why or what}"
+        assert time.monotonic() < end, f"not within {TIMEOUT} s: {why or what}"
         pause.wait(0.02)
     return result
 
@@ -127,7 +127,7 @@ class Node:
             consolidation=zenoh.ConsolidationMode.NONE,
             payload=request,
             attachment=attachment(sequence, gid) + extra,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
         found = list(replies)
         for reply in found:
@@ -187,7 +187,7 @@ class Graph:
 
 
 class Router:
-    """A router in a process of its own, so that its CPU can be told apart."""
+    """A router in a process of its own, so that its CPU time is counted separately."""
 
     def __init__(self, *endpoints: str) -> None:
         command = [sys.executable, __file__, *endpoints]

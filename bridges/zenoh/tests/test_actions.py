@@ -46,7 +46,7 @@ def test_goals_feedback_results_and_cancellation_pass(router, bus):
         with noctule.Node("robot", domain=bus) as robot, noctule.Node("desk", domain=far_bus) as desk:
             with (
                 noctule.TypedActionServer(robot, "/count", *TYPES, empty=CountResult([])) as server,
-                noctule.TypedActionClient(desk, "/count", *TYPES, deadline=ros2.PATIENCE) as client,
+                noctule.TypedActionClient(desk, "/count", *TYPES, deadline=ros2.TIMEOUT) as client,
             ):
 
                 def serve() -> None:
@@ -57,12 +57,12 @@ def test_goals_feedback_results_and_cancellation_pass(router, bus):
                 thread = threading.Thread(target=serve)
                 thread.start()
                 try:
-                    assert client.client.wait_for_server(ros2.PATIENCE)
+                    assert client.client.wait_for_server(ros2.TIMEOUT)
 
                     def with_feedback() -> bool:
                         # Feedback and result take different ways, so that feedback may come when its goal has ended.
                         goal, seen = client.send_goal(CountGoal(3)), []
-                        while new := client.take_feedback(goal, ros2.PATIENCE):
+                        while new := client.take_feedback(goal, ros2.TIMEOUT):
                             seen += [feedback.at for feedback in new]
                         result = client.wait_for_result(goal)
                         assert (result.status, result.value) == ("succeeded", CountResult([1, 2, 3]))

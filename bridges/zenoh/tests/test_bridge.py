@@ -103,8 +103,8 @@ def test_services_pass_both_ways_with_who_asked(talker, bridge, node):
     response_type = ("example_interfaces/srv/AddTwoInts_Response", 0)
     types = {"request_type": request_type, "response_type": response_type}
     numbers = b"\0\1\0\0" + struct.pack("<qq", 40, 2)
-    with node.client("/there/add", deadline=ros2.PATIENCE, **types) as client:
-        assert client.wait_for_server(ros2.PATIENCE)
+    with node.client("/there/add", deadline=ros2.TIMEOUT, **types) as client:
+        assert client.wait_for_server(ros2.TIMEOUT)
         for _ in range(20):
             assert struct.unpack("<q", bytes(client.call(numbers))[4:]) == (42,)
     with node.server("/here/add", **types) as server:
@@ -210,5 +210,5 @@ def test_a_router_that_is_not_there_is_named_and_waited_for(endpoint, bus):
 
 def test_bad_words_are_one_sentence_and_exit_code_2(tmp_path):
     for words in [["--endpoint", "nonsense"], ["--config", str(tmp_path / "none.json5")], ["--every", "0"]]:
-        ended = subprocess.run([BRIDGE, *words], capture_output=True, text=True, timeout=ros2.PATIENCE)
+        ended = subprocess.run([BRIDGE, *words], capture_output=True, text=True, timeout=ros2.TIMEOUT)
         assert (ended.returncode, len(ended.stderr.strip().splitlines())) == (2, 1), ended.stderr

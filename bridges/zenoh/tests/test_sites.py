@@ -110,7 +110,7 @@ def test_a_gateway_that_lies_is_counted_and_proves_nothing(router, talker, bridg
             liar.session.put(key, cdr_string("y"), attachment=beside)
         liar.session.put(key, cdr_string("last"), attachment=good)
         sample = received(reader, "last")
-        assert sample.info.bound_ns is None, "nobody has proven anything"
+        assert sample.info.bound_ns is None, "no node has proven anything"
         until(lambda: bridge.route("/pose", "from_zenoh")["undated"] == len(extremes) + 3)
         until(lambda: bridge.route("/pose", "from_zenoh")["unreadable"] >= len(hostile) + 1)
         until(lambda: bridge.status()["malformed"] >= len(hostile) + 1)
@@ -263,7 +263,7 @@ def test_robots_of_a_fleet_see_the_desk_and_not_each_other(endpoint, bus, tmp_pa
             until(lambda at=at: proven(at), "the desk gets it, proven")
         until(lambda: bridges[2].status()["sessions"] == 2, "the desk sees both")
         until(lambda: all("/desk" in bridge.status()["ros_nodes"] for bridge in bridges[:2]), "both see the desk")
-        assert [bridge.status()["sessions"] for bridge in bridges[:2]] == [1, 1], "and nobody else"
+        assert [bridge.status()["sessions"] for bridge in bridges[:2]] == [1, 1], "and no other"
         for one in [*readers, *writers, *nodes]:
             one.close()
     finally:
@@ -311,7 +311,7 @@ def test_the_command_starts_the_bridge_and_again_when_it_dies(router, bus, node,
         talker.close()
     finally:
         gateway.send_signal(signal.SIGTERM)
-        code = gateway.wait(ros2.PATIENCE)
+        code = gateway.wait(ros2.TIMEOUT)
         reading.join()
     assert code == 0
     assert not Path(f"/proc/{second}").exists(), "it ends with the command"

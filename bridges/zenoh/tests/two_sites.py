@@ -58,7 +58,7 @@ class Sites:
 
 
 def cost(sites: Sites, publish, seconds: float, rate: float) -> dict:
-    """Bytes between the robot's gateway and its router while it publishes at this rate, and everybody's share of a CPU."""
+    """Bytes between the robot's gateway and its router while it publishes at this rate, and each process's share of a CPU."""
     start, up, down, cpu = time.monotonic(), sites.robot_path.up_bytes, sites.robot_path.down_bytes, sites.cpu()
     sent = pace(seconds, rate, publish)
     spent = time.monotonic() - start
@@ -68,7 +68,7 @@ def cost(sites: Sites, publish, seconds: float, rate: float) -> dict:
 
 
 def tokens(sites: Sites) -> dict:
-    """Bytes that the robot's gateway gets for each endpoint that somebody else announces."""
+    """Bytes that the robot's gateway gets for each endpoint that another node announces."""
     other = ros2.Node("other", sites.first_endpoint)
     until(lambda: "/other" in sites.near.status()["ros_nodes"])
     start, down = time.monotonic(), sites.robot_path.down_bytes

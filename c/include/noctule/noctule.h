@@ -80,7 +80,7 @@ typedef void (*noctule_notice_callback_t)(void *context, const char *kind, const
 /* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
 typedef struct {
     uint32_t domain;                 /* Nodes of different domains do not see each other. 0 to 5000. */
-    const char *const *static_peers; /* Nodes to be told by unicast where multicast does not reach: "192.168.1.7" (all */
+    const char *const *static_peers; /* Nodes to announce to by unicast where multicast does not reach: "192.168.1.7" (all */
     size_t static_peers_count;       /* nodes there) or "192.168.1.7:40123" (one). Default: none. */
     const char *swarm_key;           /* File with the swarm's key. Default: what the environment names, or no key. */
     const char *interface_address;   /* Only the interface with this IPv4 address. Default: all that are up. */
@@ -158,7 +158,7 @@ int noctule_node_counters(const noctule_node_t *node, noctule_node_counters_t *c
 enum {
     NOCTULE_CLOCK_MONOTONIC = 0, /* CLOCK_MONOTONIC: V4L2, most drivers. */
     NOCTULE_CLOCK_REALTIME = 1,  /* CLOCK_REALTIME: the wall clock, stamps of packets. */
-    NOCTULE_CLOCK_TAI = 2        /* CLOCK_TAI: PTP; an error where the kernel was not told TAI. */
+    NOCTULE_CLOCK_TAI = 2        /* CLOCK_TAI: PTP; an error where the kernel has no TAI offset. */
 };
 
 /* When a sample was true, on the node's clock, and how far that is known. */
@@ -200,7 +200,7 @@ typedef struct {
 
 /* Zero (or NULL) in a field means its default. So does NULL instead of the options. */
 typedef struct {
-    const char *type_name;      /* A reader that expects another type is told so. Default "bytes". */
+    const char *type_name;      /* A reader that expects another type gets a notice. Default "bytes". */
     uint64_t type_hash;         /* Of the type's layout; used if type_name is given. */
     const char *format;         /* What the bytes are: "cdr", "plain", "msgpack", "protobuf", "flatbuffers", "bson", "json", */
                                 /* "yaml", "csv", "xml" or "cbor"; typed readers decode it. Default: bytes in no format. */
@@ -338,7 +338,7 @@ int noctule_subscriber_publishers(noctule_subscriber_t *subscriber);
  * sleeps while nothing comes. Errors: ARGUMENT, SYSTEM. */
 int noctule_subscriber_descriptor(noctule_subscriber_t *subscriber);
 
-/* What a subscriber has seen of its topic since it was opened. Ages are those when samples were taken; a quantile is told, within
+/* What a subscriber has seen of its topic since it was opened. Ages are those when samples were taken; a quantile is known, within
  * 0.8 %, if ten samples lie beyond it; INT64_MIN: not known. */
 typedef struct {
     uint64_t taken;
@@ -398,7 +398,7 @@ int noctule_dispatcher_open(int wait, noctule_dispatcher_t **dispatcher);
  * over and closes it: do not use it any more. Errors: ARGUMENT (also while the dispatcher spins). */
 int noctule_on_sample(noctule_dispatcher_t *dispatcher, noctule_subscriber_t *subscriber, noctule_callback_t call, void *context);
 
-/* Who is told that a sample was not received. Default: standard error. */
+/* What is called when a sample was not received. Default: prints to standard error. */
 int noctule_on_error(noctule_dispatcher_t *dispatcher, noctule_error_callback_t call, void *context);
 
 /* Calls until noctule_stop. NOCTULE_OK then, and at once if nothing is registered. Errors: ARGUMENT. */
@@ -471,7 +471,7 @@ int noctule_server_reply(noctule_server_t *server, const noctule_request_t *requ
 /* The same with the reason why there is no response. */
 int noctule_server_fail(noctule_server_t *server, const noctule_request_t *request, const char *why);
 
-/* 1 if nobody waits for the answer any more: it was cancelled, or its deadline is over; else 0. A cancellation is seen by
+/* 1 if the client does not wait for the answer any more: it was cancelled, or its deadline is over; else 0. A cancellation is seen by
  * noctule_server_receive. Errors: ARGUMENT. */
 int noctule_server_is_cancelled(noctule_server_t *server, const noctule_request_t *request);
 

@@ -153,7 +153,7 @@ public:
         detail::check(noctule_server_fail(server_.get(), request.get(), why.c_str()));
     }
 
-    // Nobody waits for the answer any more; a cancellation is seen by receive.
+    // The client does not wait for the answer any more; a cancellation is seen by receive.
     bool is_cancelled(const Request &request) {
         return detail::check(noctule_server_is_cancelled(server_.get(), request.get())) == 1;
     }

@@ -92,7 +92,7 @@ void noctule_posix_close(noctule_posix_t *self) {
     self->unsent_at = self->unsent_end = 0;
 }
 
-/* False if the device is gone. A datagram that nobody listens to is lost like any other. */
+/* False if the device is gone. A datagram without a listener is lost like any other. */
 static bool lost(const noctule_posix_t *self) { return self->path != NULL && errno != EAGAIN && errno != EINTR; }
 
 /* Sends until the line is full or nothing is due. True if bytes wait for the line. */

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_do_not_depend_on_patience() {
+    fn large_counts_need_no_loop() {
         assert_eq!(Span::primitive(1).sequence(u64::from(u32::MAX)).bytes(), 4 + u64::from(u32::MAX));
         assert_eq!(Span::primitive(8).times(u64::MAX).bytes(), u64::MAX);
     }

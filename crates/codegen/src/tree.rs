@@ -88,7 +88,7 @@ fn with_manifest(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     all
 }
 
-/// Paths that the manifest names. One that leads out of the folder is nobody's of ours.
+/// Paths that the manifest names. One that leads out of the folder is none of ours.
 fn generated_before(folder: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
     let inside =

@@ -26,7 +26,7 @@ use noctule_bridge::type_hashes::TypeHashes;
 
 /// Both sides' discovery is looked at this often.
 const LOOK: Duration = Duration::from_millis(100);
-/// Nothing is exchanged before the others on the bus have had time to learn who this is: a hello is said once a second.
+/// Nothing is exchanged before the others on the bus have had time to learn of this node: a hello is sent once a second.
 const SETTLE: Duration = Duration::from_millis(1200);
 /// DDS domains, by the ports that they have (DDSI-RTPS 2.3, 9.6.1).
 pub const DOMAIN_MAX: u32 = 232;
@@ -222,7 +222,7 @@ impl Planner {
         }
     }
 
-    /// Learns who is there; whether that may change the plan.
+    /// Learns the nodes and endpoints that are there; whether that may change the plan.
     fn look(&mut self) -> Result<bool, DdsError> {
         let (shared, seen) = (&self.shared, &mut self.seen);
         let mut is_new = !self.is_complete;

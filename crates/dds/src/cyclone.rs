@@ -29,7 +29,7 @@ pub const SAMPLE_BYTES_MAX: usize = 16 << 20;
 /// Endpoints of others that are looked at.
 pub const ENDPOINTS_MAX: usize = 16_384;
 /// How long a reliable writer may hold its caller while a reader does not keep up: as long as an acknowledgement takes on a
-/// wire, for other topics wait meanwhile. Whoever writes tries again.
+/// wire, for other topics wait meanwhile. The caller tries again.
 const BLOCKING_MAX_NS: i64 = 1_000_000;
 
 /// Why the engine refuses.

@@ -18,7 +18,7 @@
 //! - [`services`]: requests and replies, which have one asker.
 //! - [`ros_variables`]: what ROS 2's discovery variables ask for.
 //! - `ros_graph`: ROS 2's list of nodes, both ways.
-//! - `from_dds`, `to_dds`: the threads that pass samples, each for many topics. Who receives a sample also sends it.
+//! - `from_dds`, `to_dds`: the threads that pass samples, each for many topics. The thread that receives a sample also sends it.
 //!
 //! No loops: samples of one's own are not taken from either side. Bridges that see each other on both sides
 //! (they name their DDS participants in their node's name) exchange nothing of each other's, and all but one stand by.

@@ -1,4 +1,4 @@
-//! Samples from the bus to DDS. A few threads, each of which waits for as many topics as the kernel waits for at once; who receives
+//! Samples from the bus to DDS. A few threads, each of which waits for as many topics as the kernel waits for at once; the one that receives
 //! a sample also sends it.
 //!
 //! A reader in DDS that does not keep up holds its writer. The writer is asked again after 1, 2, 4 ... ms, while the thread passes

@@ -37,7 +37,7 @@ pub fn client(user_data: &[u8]) -> Option<String> {
     (!value.is_empty() && value.len() <= OWNER_BYTES_MAX).then(|| value.to_owned())
 }
 
-/// What an endpoint of the bridge says: its type's hash, or if that is not known, only who it is.
+/// What an endpoint of the bridge says: its type's hash, or if that is not known, only that it is the bridge's.
 pub fn user_data(type_hash: Option<&str>) -> String {
     match type_hash {
         Some(hash) => format!("{KEY}={hash};"),

@@ -52,7 +52,7 @@ const SPREAD_LIMITS: (Span, Span) = (Span::from_ms(2), Span::from_s(1));
 /// Answers to newcomers, and hellos before their time, are at least this far apart.
 const HELLO_SPACING: Span = Span::from_ms(25);
 /// Pages may be right behind the hello that announces them: wait so long before asking.
-const PATIENCE: Span = Span::from_ms(10);
+const PAGES_WAIT: Span = Span::from_ms(10);
 /// Between questions in vain, doubled each time up to 32-fold.
 const ASK_AGAIN: Span = Span::from_ms(50);
 /// A node is probed when its lifetime has so much left.
@@ -108,7 +108,7 @@ pub struct Discovery {
 
 impl Discovery {
     /// A node that starts at `now`. Static peers (at most [`STATIC_PEERS_LIMIT`]; more are cut) get by
-    /// unicast what the group gets. `secret` must be known to nobody else: path challenges are made of it, and what spreads its
+    /// unicast what the group gets. `secret` must be known to no other node: path challenges are made of it, and what spreads its
     /// answers among those of the others.
     pub fn new(
         config: DiscoveryConfig,
@@ -242,7 +242,7 @@ impl Discovery {
         Ok(())
     }
 
-    /// Whether a datagram of a node comes from where that node is. Else anybody could say goodbye in its name.
+    /// Whether a datagram of a node comes from where that node is. Else any node could say goodbye in its name.
     fn is_at(&mut self, node: NodeId, source: Locator) -> bool {
         // Of a node that is not known nothing is kept: its hello will bring it again.
         let Some(neighbour) = self.neighbours.get(&node) else { return false };
@@ -265,7 +265,7 @@ impl Discovery {
         self.forget(node, Reason::Died);
     }
 
-    /// Time has passed: who was silent too long is gone.
+    /// Time has passed: a node that was silent too long is gone.
     pub fn handle_timeout(&mut self, now: Instant<Local>) {
         let fired: Vec<NodeId> = self.fired(now).collect();
         for node in fired {
@@ -281,7 +281,7 @@ impl Discovery {
         self.events.pop_front()
     }
 
-    /// Writes the next datagram that is due into `out` (cleared first) and says to whom it goes.
+    /// Writes the next datagram that is due into `out` (cleared first) and returns its destination.
     pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> Option<Destination> {
         out.clear();
         let (body, destination) = self.next_due(now)?;
@@ -297,7 +297,7 @@ impl Discovery {
         if !self.outbox.is_empty() {
             return self.started;
         }
-        // A question has to be paid; who is to be given up waits for as long, a few milliseconds.
+        // A question has to be paid; a node that is to be given up waits for as long, a few milliseconds.
         let timer = self.timers.first().map(|(at, _)| (*at).max(self.budget.ready_at(QUERY_BYTES)));
         let pages = self.pages_due.zip(self.next_page());
         let pages = pages.map(|(at, page)| at.max(self.budget.ready_at(self.catalogue.page_bytes(page))));
@@ -412,7 +412,7 @@ impl Discovery {
             return;
         }
         self.pages_to_send.extend(changed);
-        let wait = self.jitter.up_to(PATIENCE);
+        let wait = self.jitter.up_to(PAGES_WAIT);
         self.send_pages_at(now + wait);
     }
 
@@ -451,7 +451,9 @@ impl Discovery {
         let query = match neighbour.query {
             _ if whole => Query { at: neighbour.expires - PROBE_BEFORE, asked: 0, about: About::Presence },
             Some(Query { about: About::Pages, .. }) => return self.set_timer(node, now),
-            _ => Query { at: now + PATIENCE + self.jitter.up_to(PATIENCE), asked: 0, about: About::Pages },
+            _ => {
+                Query { at: now + PAGES_WAIT + self.jitter.up_to(PAGES_WAIT), asked: 0, about: About::Pages }
+            }
         };
         neighbour.query = Some(query);
         self.set_timer(node, now);

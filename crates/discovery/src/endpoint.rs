@@ -184,7 +184,7 @@ pub enum Incompatible {
         /// Of both.
         name: String,
     },
-    /// The reader cannot read what the writer writes. Who knows the formats by name names them.
+    /// The reader cannot read what the writer writes. The layer that knows the formats names them.
     #[error("the reader does not understand the writer's serialization format; choose one both have")]
     Format {
         /// A bit per format that the writer uses.
@@ -247,7 +247,7 @@ pub fn incompatible(writer: &Endpoint, reader: &Endpoint) -> Option<Incompatible
             reader: reader.type_name.clone(),
         });
     }
-    // 0: its definition is not known to whoever opened it.
+    // 0: its definition is not known to the program that opened it.
     let is_known = reader.type_hash != 0 && writer.type_hash != 0;
     if !any_type && is_known && writer.type_hash != reader.type_hash {
         return Some(Incompatible::TypeHash { name: writer.type_name.clone() });

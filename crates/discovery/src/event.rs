@@ -6,7 +6,7 @@ use crate::endpoint::{Endpoint, EndpointId, Incompatible};
 use crate::types::Locator;
 use crate::wire::NodeId;
 
-/// To whom a datagram goes.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// To the multicast or broadcast group and to every address of [`Discovery::unicast_peers`](crate::Discovery::unicast_peers).
@@ -146,6 +146,6 @@ pub struct Counters {
     pub challenged: u64,
     /// Path responses that do not fit, or came too late.
     pub refused_responses: u64,
-    /// Events dropped because nobody fetched them.
+    /// Events dropped because they were not fetched.
     pub events_dropped: u64,
 }

@@ -1,4 +1,4 @@
-//! Who is there, and who publishes what.
+//! Which nodes are there, and which publish what.
 //!
 //! # Problem
 //!
@@ -10,9 +10,9 @@
 //!
 //! - Every node says a small *hello* once a second: constant bytes per second per node, however many
 //!   others there are. It carries a digest of what the node offers, not the offer itself.
-//! - The offer (its *catalogue* of endpoints) travels in numbered pages, sent once on change. Who finds that the digest does
+//! - The offer (its *catalogue* of endpoints) travels in numbered pages, sent once on change. A node that finds that the digest does
 //!   not match what it holds asks for what changed since it last matched; the answer goes to everyone,
-//!   delayed a little so that one answer serves all who ask, and is paid from a token bucket.
+//!   delayed a little so that one answer serves all that ask, and is paid from a token bucket.
 //! - A newcomer's hello asks the others to say theirs early, spread over a time that grows with the
 //!   number of nodes known.
 //! - Matching is computed on both sides from the same two descriptions, so both can name a mismatch.

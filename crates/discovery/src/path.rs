@@ -2,13 +2,13 @@
 //!
 //! # Problem
 //!
-//! Whoever forges the source address of a hello would have a camera's stream sent to a victim that never asked for it. And
-//! whoever sends hellos of a million nodes would have a million of them remembered.
+//! An attacker that forges the source address of a hello would have a camera's stream sent to a victim that never asked for it. And
+//! one that sends hellos of a million nodes would have a million of them remembered.
 //!
 //! # Approach
 //!
 //! As in RFC 9000, sections 8 and 9: the address is sent a number, and counts once that came back from it. The number is a keyed
-//! hash of the node, the address and the time (SipHash-2-4 with a key that nobody else has), so nothing is kept until the answer comes. A challenge has
+//! hash of the node, the address and the time (SipHash-2-4 with a key that no other node has), so nothing is kept until the answer comes. A challenge has
 //! 52 bytes, and is sent only for a hello, which has at least 56. What comes from a loopback address needs no proof: no network delivers that.
 
 use std::hash::Hasher;

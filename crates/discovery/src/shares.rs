@@ -1,4 +1,4 @@
-//! How much of the tables each source address has: nobody who has one address only can fill them.
+//! How much of the tables each source address has: a node with one address only cannot fill them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ struct Share {
     pages: usize,
 }
 
-/// What nodes of each address have. Loopback is not limited: who can send from there can do worse.
+/// What nodes of each address have. Loopback is not limited: a process that can send from there can do worse.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
     by_address: BTreeMap<IpAddr, Share>,

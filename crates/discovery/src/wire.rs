@@ -88,7 +88,7 @@ impl PageSet {
 /// One datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// Who says it.
+    /// Its sender.
     pub from: NodeId,
     /// Nodes of different domains do not see each other.
     pub domain: u32,
@@ -105,7 +105,7 @@ pub enum Body {
     Page(Page),
     /// "Send me what changed since this revision of yours."
     Query {
-        /// Whom it is for.
+        /// Its receiver.
         to: NodeId,
         /// The newest revision that the asker holds completely; 0 = none.
         since: u32,

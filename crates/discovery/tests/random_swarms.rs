@@ -1,5 +1,5 @@
 //! Random lives of a swarm: nodes start, leave, crash and restart, endpoints come and go, datagrams are lost. What
-//! each node believes afterwards must be what is so.
+//! each node knows afterwards must be the true state.
 //!
 //! One seed again: `cargo xtask sim discovery --seed N`.
 
@@ -15,7 +15,7 @@ use swarm::Swarm;
 
 const TOPICS: u64 = 4;
 const NODES_MAX: usize = 12;
-/// Longer than a node that fell silent is believed in, and than it takes to ask again what was lost.
+/// Longer than the lifetime of a silent node, and than it takes to ask again for what was lost.
 const SETTLE: Span = Span::from_s(30);
 
 /// A node as it really is.

@@ -1,4 +1,4 @@
-//! What somebody without a right to it can make a node send and keep: forged addresses, nodes by the thousand, pages, endpoints.
+//! What an attacker can make a node send and keep: forged addresses, nodes by the thousand, pages, endpoints.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // tests and what they share
 

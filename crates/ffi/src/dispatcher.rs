@@ -76,7 +76,7 @@ pub unsafe extern "C" fn noctule_dispatcher_open(
     })
 }
 
-/// What a second call at the same time is told.
+/// The error of a second call at the same time.
 const IS_SPINNING: &str = "using this dispatcher; register before it spins, and spin on one thread";
 
 /// Registers a callback and takes over the subscriber.
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn noctule_on_sample(
     })
 }
 
-/// Has errors told to a function.
+/// Sets the function that is called with errors.
 ///
 /// # Safety
 /// As the header says.

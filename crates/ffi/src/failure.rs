@@ -191,7 +191,7 @@ pub(crate) fn guard(call: impl FnOnce() -> Outcome) -> c_int {
 
 fn remember(sentence: String) {
     let text = CString::new(sentence.replace('\0', "")).unwrap_or_default();
-    // Fails only while the thread ends, and then nobody asks.
+    // Fails only while the thread ends, and then it is not asked for.
     let _ = LAST.try_with(|last| *last.borrow_mut() = text);
 }
 

@@ -6,7 +6,7 @@
 //! of ours whose address the caller keeps; publishers and subscribers hold their node, so handles
 //! may be closed in any order.
 //!
-//! Every pointer is checked for null and otherwise believed: that it points to what the header says is
+//! Every pointer is checked for null and otherwise trusted: that it points to what the header says is
 //! the caller's promise and the premise of each `SAFETY` comment.
 #![allow(unsafe_code)] // glue: each block says which promise of the caller it rests on
 

@@ -346,7 +346,7 @@ pub unsafe extern "C" fn noctule_server_fail(
     unsafe { with_request(server, request, fail) }
 }
 
-/// Whether nobody waits for an answer any more.
+/// Whether the client does not wait for an answer any more.
 ///
 /// # Safety
 /// As the header says.

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use noctule::{Node, Route, Sample, SampleInfo, Subscriber, TakeError, TopicStatistics};
+use noctule::{Node, Route, Sample, SampleInfo, Subscriber, SubscriberStatistics, TakeError};
 use noctule_timebase::Span;
 
 use crate::argument::{self, QosOptions};
@@ -98,8 +98,8 @@ pub struct Statistics {
     bound_ns: i64,
 }
 
-impl From<TopicStatistics> for Statistics {
-    fn from(from: TopicStatistics) -> Statistics {
+impl From<SubscriberStatistics> for Statistics {
+    fn from(from: SubscriberStatistics) -> Statistics {
         let age = |age: Option<Span>| age.map_or(i64::MIN, Span::ns);
         Statistics {
             taken: from.counters.taken,

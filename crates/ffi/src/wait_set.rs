@@ -29,7 +29,7 @@ struct Given(*mut SubscriberHandle);
 impl AsMut<Subscriber> for Given {
     fn as_mut(&mut self) -> &mut Subscriber {
         // SAFETY: checked not to be null and to be there once; the caller's handle, which no other thread uses
-        // during the call, and after it nobody comes here.
+        // during the call, and after it no thread comes here.
         unsafe { &mut (*self.0).subscriber }
     }
 }

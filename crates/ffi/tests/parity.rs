@@ -119,7 +119,7 @@ const ROWS: &[[&str; 5]] = &[
     ["… answer it", "reply", "noctule_server_reply", "reply", "reply"],
     ["… or say why not", "fail", "noctule_server_fail", "fail", "fail"],
     ["… with a function", "serve", "-", "serve", "serve"],
-    ["… if somebody waits", "is_cancelled", "noctule_server_is_cancelled", "is_cancelled", "is_cancelled"],
+    ["… if the client waits", "is_cancelled", "noctule_server_is_cancelled", "is_cancelled", "is_cancelled"],
     ["… release the request", "Drop", "noctule_request_release", "Received", "Request"],
     ["… and be done", "Drop", "noctule_server_close", "Owner", "close"],
     ["typed requests", "TypedClientBuilder", "-", "-", "TypedClient"],

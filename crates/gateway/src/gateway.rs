@@ -123,7 +123,7 @@ impl std::fmt::Debug for GatewayBuilder {
 }
 
 impl GatewayBuilder {
-    /// Listens on a UDP port, of all interfaces; also for who asks for agents. 8888 is usual.
+    /// Listens on a UDP port, of all interfaces; also for clients that look for agents. 8888 is usual.
     pub fn udp(mut self, port: u16) -> Self {
         self.udp.push(port);
         self

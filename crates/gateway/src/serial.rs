@@ -125,7 +125,7 @@ impl Outgoing {
             match rustix::io::write(&**file, &self.unsent) {
                 Ok(count) => drop(self.unsent.drain(..count)),
                 Err(rustix::io::Errno::INTR) => {}
-                // Full: later. Gone: whoever reads will find out.
+                // Full: later. Gone: the reader will find out.
                 Err(_) => return,
             }
         }
@@ -143,7 +143,7 @@ pub(crate) struct SerialDriver {
     device: Device,
     port: SerialPort,
     decoder: Decoder,
-    /// Who has been heard on the line.
+    /// The clients that were heard on the line.
     heard: BTreeSet<ClientAddress>,
 }
 

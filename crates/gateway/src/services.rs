@@ -95,7 +95,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Not joined: the thread may wait for the line, which is locked by who drops this.
+        // Not joined: the thread may wait for the line, which is locked by the thread that drops this.
         self.inbox.ended.store(true, Ordering::Relaxed);
         self.waker.wake();
     }
@@ -187,7 +187,7 @@ impl Work {
         let Some((body, is_little_endian)) = without_encapsulation(message) else {
             let why = "a message is no CDR of version 1, which is all that a client reads";
             if let (End::Server(server), Err(id)) = (&mut self.end, identity) {
-                // Who asked may have gone meanwhile.
+                // The client may have gone meanwhile.
                 let _ = server.fail(id, why);
             }
             return self.unanswered(1, why);

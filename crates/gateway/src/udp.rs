@@ -46,7 +46,7 @@ pub(crate) struct UdpDriver {
     socket: Arc<UdpSocket>,
     /// Whether addresses of IPv4 are written as ones of IPv6.
     is_ipv6: bool,
-    /// Hear who asks for agents; not there if another program has the port for itself.
+    /// Receive requests for agents; not there if another program has the port for itself.
     discovery: Vec<UdpSocket>,
     port: u16,
 }
@@ -102,7 +102,7 @@ impl UdpDriver {
         for _ in 0..BATCH {
             let Ok((length, from)) = discovery.recv_from(buffer) else { return };
             let addresses = interface::ipv4_addresses().unwrap_or_default();
-            // Who asks over an interface can reach the addresses of all of them, or will try the next.
+            // A client that asks over an interface can reach the addresses of all of them, or will try the next.
             let mut locators: Vec<_> = addresses.iter().map(|ip| (ip.octets(), self.port)).collect();
             if let SocketAddr::V4(asker) = from
                 && asker.ip().is_loopback()

@@ -237,7 +237,7 @@ impl Carrier {
     }
 }
 
-/// To whom an IP packet goes on an air of `nodes`; `None`: no node has the address.
+/// The destination of an IP packet on an air of `nodes`; `None`: no node has the address.
 fn receivers(packet: &[u8], nodes: usize) -> Option<Receivers> {
     if packet.len() < HEADER_BYTES || packet[0] >> 4 != 4 {
         return None;

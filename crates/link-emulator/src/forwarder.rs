@@ -324,7 +324,7 @@ impl Carrier {
         // Empties the counter; how often it was raised does not matter.
         let _ = rustix::io::read(&self.woken, &mut [0; 8]);
         while let Ok(command) = self.orders.try_recv() {
-            // Who asked may be gone.
+            // The requester may be gone.
             let (_, goes_on) = match command {
                 Command::Report(reply) => (reply.send(self.report()), true),
                 Command::Stop(reply) => (reply.send(self.report()), false),

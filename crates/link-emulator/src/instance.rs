@@ -3,7 +3,7 @@
 //! A link is a process. It holds the namespaces and listens on an abstract socket, whose name only
 //! one process can have and which vanishes with it. The state directory says which links there are:
 //! one small file each, with process number and start time, so that a file whose process was killed is
-//! recognised, and removed by whoever looks next.
+//! recognised, and removed by the next process that looks.
 
 use std::fs;
 use std::io;
@@ -157,15 +157,15 @@ impl Instance {
         }
     }
 
-    /// Answers one question; returns the socket of who asked to stop.
+    /// Answers one question; returns the socket of the process that asked to stop.
     fn answer(&self, socket: LocalSocket) -> Option<LocalSocket> {
         let mut wait = [PollFd::new(&socket, PollFlags::IN)];
-        // The question follows the connection at once; who does not ask, does not stop the others.
+        // The question follows the connection at once; a process that does not ask, does not stop the others.
         let asked = poll(&mut wait, Some(&noctule_sys::clock::timespec(100_000_000))).unwrap_or(0) > 0;
         let mut question = [0; QUESTION_BYTES_MAX];
         let length = if asked { socket.receive(&mut question).ok()?.length_bytes } else { return None };
         let question = &question[..length.min(QUESTION_BYTES_MAX)];
-        // Who asked may be gone: that is their affair.
+        // The requester may be gone, which is no error.
         match question {
             b"report" => {
                 let report = self.forwarder.report().ok()?;

@@ -88,7 +88,7 @@ pub enum SerialError {
 pub enum Unplug {
     /// Both.
     BothEnds,
-    /// The first; who has the second open notices nothing.
+    /// The first; a process with the second open notices nothing.
     FirstEnd,
 }
 
@@ -319,7 +319,7 @@ impl Pump {
                     (reply, true)
                 }
             };
-            // Who asked may be gone.
+            // The requester may be gone.
             let _ = reply.send(self.report());
             if !goes_on {
                 return false;

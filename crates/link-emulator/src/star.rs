@@ -41,7 +41,7 @@ pub fn node_address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(a, b, c, node as u8 + 1)
 }
 
-/// Who gets a packet.
+/// Which node gets a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Node(usize),
@@ -73,7 +73,7 @@ impl Star {
         }
     }
 
-    /// The next packet due by `now`, whoever sent it.
+    /// The next packet due by `now`, of any sender.
     pub fn poll_deliver(&mut self, now: Instant<Truth>) -> Option<Delivery> {
         let due = |link: &Link| link.poll_timeout().filter(|due| *due <= now);
         let earliest = self.links.iter_mut().filter(|link| due(link).is_some());

@@ -3,14 +3,14 @@
 //! # Problem
 //!
 //! A [`Network`](crate::network::Network) gives each node a transmitter of its own. A hundred drones have one channel
-//! together: a frame of one costs all others time, two at once destroy each other, and who is far away neither hears
+//! together: a frame of one costs all others time, two at once destroy each other, and a node that is far away neither hears
 //! nor defers.
 //!
 //! # Approach
 //!
 //! The distributed coordination function of IEEE 802.11 as a state machine: frames and positions in, receptions out.
 //! A broadcast has one attempt after DIFS and a backoff of 0 to 15 slots (31 for 802.11b), and no acknowledgement. A unicast
-//! frame is acknowledged after SIFS, and retransmitted with a doubled window up to a limit. Who is received is decided at
+//! frame is acknowledged after SIFS, and retransmitted with a doubled window up to a limit. Which frame is received is decided at
 //! the end of a frame by the ratio of its level to noise and to all frames that overlapped it (`radio`), so
 //! capture and hidden nodes follow and are not put in. Each station senses only what reaches it.
 //!

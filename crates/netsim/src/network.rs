@@ -32,7 +32,7 @@ pub const TRANSMISSIONS_MAX: usize = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address(pub u32);
 
-/// To whom a datagram goes.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// The node that has this address when it is sent; without one it is dropped and counted.
@@ -44,7 +44,7 @@ pub enum Destination {
 /// A datagram an endpoint wants sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// To whom.
+    /// Its destination.
     pub to: Destination,
     /// What.
     pub bytes: Vec<u8>,
@@ -92,7 +92,7 @@ pub enum Stuck {
     Transmissions {
         /// When.
         at: Instant<Truth>,
-        /// Who.
+        /// Which node.
         node: usize,
     },
 }

@@ -4,7 +4,7 @@
 //!
 //! - The three services and two topics of an action are those of ROS 2, by name and type: `send_goal`, `cancel_goal`, `get_result`, `feedback` and `status` below
 //!   `/name/_action/`. A bridge passes them as any service and any topic; its tools see them.
-//! - `goals`: states of the goals of a server, its results and who waits for them. Sans-IO.
+//! - `goals`: states of the goals of a server, its results and the clients that wait for them. Sans-IO.
 //! - [`ActionServer`]: a thread of its own answers requests for results and cancellations while the program works; the program gets the goals.
 //! - [`ActionClient`]: everything that becomes of its goals comes out of one function, [`next`](ActionClient::next), in the caller's thread.
 //! - A result is asked of the server that accepted the goal, so its end is noticed, and named.

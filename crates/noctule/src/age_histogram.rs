@@ -98,7 +98,7 @@ impl AgeHistogram {
     }
 }
 
-/// A quantile is told only if so many samples lie beyond it.
+/// A quantile is known only if so many samples lie beyond it.
 const BEYOND: f64 = 10.0;
 
 /// Where an age is counted.
@@ -192,8 +192,8 @@ mod tests {
             all_ns.sort_unstable();
             for q in [0.0, 0.1, 0.5, 0.9] {
                 let true_ns = all_ns[(all_ns.len() as f64 * q) as usize];
-                let told_ns = ages.quantile(q).map_or(-1, Span::ns);
-                prop_assert!((told_ns - true_ns).abs() * 128 <= true_ns, "{} is told as {}", true_ns, told_ns);
+                let estimated_ns = ages.quantile(q).map_or(-1, Span::ns);
+                prop_assert!((estimated_ns - true_ns).abs() * 128 <= true_ns, "{} is given as {}", true_ns, estimated_ns);
             }
         }
     }

@@ -70,8 +70,8 @@ impl Watch {
         }
     }
 
-    /// Looks whether a period is over. `newest`: when the last sample came, `None` for none yet. True if the user should be
-    /// told: at the first miss after a sample, once a second at most.
+    /// Looks whether a period is over. `newest`: when the last sample came, `None` for none yet. True if the user should
+    /// get a notice: at the first miss after a sample, once a second at most.
     pub(crate) fn handle_timeout(&mut self, newest: Option<Instant<Raw>>, now: Instant<Raw>) -> bool {
         if now < self.next_look {
             return false;
@@ -121,7 +121,7 @@ mod tests {
         Instant::from_ns(ms * 1_000_000)
     }
 
-    /// Lets time pass to `until_ms`, millisecond by millisecond, with a sample at each of `samples_ms`; when was told.
+    /// Lets time pass to `until_ms`, millisecond by millisecond, with a sample at each of `samples_ms`; returns when there was a notice.
     fn run(watch: &mut Watch, samples_ms: &[i64], until_ms: i64) -> Vec<i64> {
         let newest = |now: i64| samples_ms.iter().filter(|sample| **sample <= now).max().map(|ms| at(*ms));
         (0..=until_ms).filter(|now| watch.handle_timeout(newest(*now), at(*now))).collect()
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn each_period_without_a_sample_counts_and_the_spell_is_told_once() {
+    fn each_period_without_a_sample_counts_and_the_spell_is_reported_once() {
         let mut watch = watch(10);
         assert_eq!(run(&mut watch, &[5, 12], 100), [22]);
         assert_eq!(watch.missed(), (8, Some(at(92))));
@@ -167,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_stutters_is_told_of_once_a_second() {
+    fn a_topic_that_stutters_is_reported_once_a_second() {
         let mut watch = watch(10);
         let samples: Vec<i64> = (0..3000).step_by(20).collect();
-        let told = run(&mut watch, &samples, 3000);
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told.windows(2).all(|pair| pair[1] - pair[0] >= 1000), "{told:?}");
+        let reported = run(&mut watch, &samples, 3000);
+        assert_eq!(reported.len(), 3, "{reported:?}");
+        assert!(reported.windows(2).all(|pair| pair[1] - pair[0] >= 1000), "{reported:?}");
         assert_eq!(watch.missed(), (151, Some(at(3000))));
     }
 

@@ -1,7 +1,7 @@
 //! Callbacks: one thread, the user's, waits for many subscribers and calls for each sample.
 //!
 //! What ROS 2 calls an executor. Callbacks run one after the other on the thread that spins, so they need no locks among
-//! themselves; who wants two at a time has two dispatchers.
+//! themselves; a program that wants two at a time has two dispatchers.
 
 use std::any::Any;
 use std::fmt;
@@ -55,7 +55,7 @@ pub trait Receive: AsMut<Subscriber> {
 /// What [`Dispatcher::spin_once`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spun {
-    /// A callback was called, or an error was told.
+    /// A callback was called, or an error was reported.
     Called,
     /// The time is over.
     TimedOut,
@@ -91,7 +91,7 @@ type OnError<'a> = Box<dyn FnMut(&DispatchError) + Send + 'a>;
 /// A subscriber and what to do with its samples.
 struct Callback<'a> {
     task: Box<dyn Task + 'a>,
-    /// The last thing told of it is that all its samples are held.
+    /// The last error reported of it is that all its samples are held.
     is_starved: bool,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Dispatcher<'a> {
         Dispatcher {
             set: WaitSet::new(wait),
             callbacks: Vec::new(),
-            // So that none is silent. If standard error is closed nobody can be told.
+            // So that none is silent. If standard error is closed the error is lost.
             on_error: Box::new(|error| drop(writeln!(io::stderr(), "noctule: {error}"))),
             is_stopped: Arc::new(AtomicBool::new(false)),
         }

@@ -2,19 +2,19 @@
 //!
 //! # Problem
 //!
-//! Without the key nobody may read, inject, or learn a topic name; and what was recorded may not be
+//! Without the key no attacker may read, inject, or learn a topic name; and what was recorded may not be
 //! played back, not even to a node that has just started and knows nothing of the past.
 //!
 //! # Approach
 //!
 //! Every node draws a key pair and keys to seal with at its start; its number is the hash of its public key. A sender never met before
 //! must answer a challenge: the two messages of a Noise handshake, in which the swarm key is the pre-shared one. The answer shows
-//! that the sender is alive now, is the node that it says, and carries its keys; what it sealed before is not believed.
-//! A challenge, its answer and what provokes them are of like length: nobody is flooded on another's behalf.
+//! that the sender is alive now, is the node that it says, and carries its keys; what it sealed before is not accepted.
+//! A challenge, its answer and what provokes them are of like length: no address is flooded on another's behalf.
 //!
 //! What is for one node is sealed with a key of the two; what is for a group with a key of the sender; discovery, which must be understood by
-//! who does not know the sender, with a key derived from the swarm key. The keys of a sender go on from one generation to
-//! the next and cannot be turned back: who finds them opens little of the past (AES-256-GCM and HKDF by the library `ring`, Noise by `snow`).
+//! a node that does not know the sender, with a key derived from the swarm key. The keys of a sender go on from one generation to
+//! the next and cannot be turned back: an attacker that finds them opens little of the past (AES-256-GCM and HKDF by the library `ring`, Noise by `snow`).
 //! One plain counter is the nonce of all of them. It also shows replays, in a sliding window (RFC 6479).
 //!
 //! Reasons: `docs/design/security.md`. Bytes: `docs/spec/envelope.md`. No sockets here, no clock, no random source: `now` and a seed are arguments.
@@ -74,7 +74,7 @@ pub enum Refused {
     /// Too short, or of another version.
     #[error("sealed datagrams are too short or of another version; use the same release on all nodes")]
     Malformed,
-    /// Opened before, or so old that it cannot be told.
+    /// Opened before, or so old that this is unknown.
     #[error("a datagram was received before: somebody repeats them")]
     Replayed,
     /// The sender has not yet answered a challenge.
@@ -102,10 +102,10 @@ impl RefusedCounters {
     }
 }
 
-/// Who can have made a datagram, from the most to the fewest.
+/// Which nodes can have made a datagram, from the most to the fewest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SealedWith {
-    /// Every member of the swarm, in anybody's name: the key follows from the swarm key.
+    /// Every member of the swarm, in any member's name: the key follows from the swarm key.
     SwarmKey,
     /// The sender, and members that have its key for groups.
     SenderKey,
@@ -113,10 +113,10 @@ pub enum SealedWith {
     PairKey,
 }
 
-/// A datagram that may be believed.
+/// An authenticated datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened<'a> {
-    /// The node that sealed it; `None` without a key, when anybody may claim to be anybody.
+    /// The node that sealed it; `None` without a key, when any node may claim any number.
     pub from: Option<NodeId>,
     /// What was inside.
     pub body: &'a [u8],
@@ -148,7 +148,7 @@ impl Envelope {
     }
 
     /// Seals with the first of these keys from now on, and opens what any of them has sealed. Nothing without a key, or with none given. If an
-    /// old one is not among them, the keys of this node are drawn anew, and whoever has not shown a new one in time is a stranger again.
+    /// old one is not among them, the keys of this node are drawn anew, and a node that has not shown a new one in time is unknown again.
     pub(crate) fn set_keys(&mut self, keys: &[SwarmKey], now: Instant<Raw>) {
         if let Some(members) = &mut self.members {
             members.set_keys(keys, now);
@@ -162,7 +162,7 @@ impl Envelope {
         }
     }
 
-    /// Whether somebody else has shown to have this node's secret: a copy of this machine that has sealed more. Nothing is sealed or opened any more.
+    /// Whether another node has shown to have this node's secret: a copy of this machine that has sealed more. Nothing is sealed or opened any more.
     pub(crate) fn is_copied(&self) -> bool {
         self.members.as_ref().is_some_and(Members::is_copied)
     }
@@ -231,7 +231,7 @@ impl Envelope {
     /// gives nothing: an unknown sender is asked to show itself.
     ///
     /// # Errors
-    /// Why it cannot be believed; counted.
+    /// Why it is not authenticated; counted.
     pub fn open<'a>(
         &mut self,
         bytes: &'a mut [u8],
@@ -262,7 +262,7 @@ impl Envelope {
         self.members.as_mut()?.poll_transmit()
     }
 
-    /// A reason that somebody should be told of, once: keys that do not fit.
+    /// A reason that the application should get as a notice, once: keys that do not fit.
     pub fn poll_warning(&mut self) -> Option<Refused> {
         let worth_telling = [Refused::NoKey, Refused::NotSealed, Refused::WrongKey, Refused::Malformed];
         let new = |reason: &Refused| self.counters.of(*reason) > 0 && !self.warned[*reason as usize];

@@ -188,7 +188,7 @@ pub enum ReceiveError {
     Format {
         /// The topic.
         topic: String,
-        /// Who published it.
+        /// The node that published it.
         publisher: NodeId,
         /// Why.
         cause: FormatError,

@@ -2,7 +2,7 @@
 //!
 //! A [`Node`] joins a swarm; a [`Publisher`] writes samples of a topic, a [`Subscriber`] reads them, each
 //! with its [`Age`] in the reader's own clock and a bound for it. On one host samples go through shared
-//! memory; between hosts by UDP. Who reads what is found by itself.
+//! memory; between hosts by UDP. Discovery finds the readers.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +20,7 @@
 //!
 //! Values of a Rust type travel in one of eleven [`formats`], of which CDR and the plain layout are always there and each
 //! other one is a feature of this crate (`json`, `protobuf`, …, `all_formats`); name and definition of the type go along, so that two
-//! programs that disagree are told so:
+//! programs that disagree both get a notice:
 //!
 //! ```no_run
 //! use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ pub use publisher::{
 pub use request::{CallError, Client, Failure, Reply, Request, RequestId, Server};
 pub use sample::{Age, Route, Sample, SampleInfo};
 pub use stamp::{StampClock, StampError};
-pub use statistics::{SubscriberCounters, SubscriberStatistics, TopicStatistics, WindowStatistics};
+pub use statistics::{StatisticsWindow, SubscriberCounters, SubscriberStatistics, WindowStatistics};
 pub use subscriber::{
     InPlace, Ready, Samples, Subscriber, SubscriberBuilder, TypedSample, TypedSubscriber,
     TypedSubscriberBuilder, Wait, WaitSet, Waker,

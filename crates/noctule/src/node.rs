@@ -93,22 +93,22 @@ pub(crate) struct Shared {
     id: NodeId,
     sockets: Sockets,
     state: Mutex<State>,
-    /// Threads of the application that wait for it: whoever fills the outbox lets them in.
+    /// Threads of the application that wait for it: the thread that fills the outbox lets them in.
     state_wanted: AtomicU32,
     /// Locked before `state`, if both are.
     outbox: Mutex<Outbox>,
-    /// Somebody queued something while another had the outbox.
+    /// A thread queued something while another had the outbox.
     outbox_wanted: AtomicBool,
     /// When the outbox must be looked at again, on the raw clock; `i64::MAX` if never.
     check_at_ns: AtomicI64,
     /// When the thread wakes by itself.
     alarm: Alarm,
-    /// Who reads the own socket.
+    /// Which thread reads the own socket.
     lead: Lead,
     /// Wakes the thread.
     kick: OwnedFd,
     stop: AtomicBool,
-    /// Signalled, under the lock of `state`, when something was sent or acknowledged and somebody waits for that.
+    /// Signalled, under the lock of `state`, when something was sent or acknowledged and a thread waits for that.
     progress: Condvar,
     waiting_for_progress: AtomicU32,
     /// Whether this is still the process that opened the node.
@@ -231,7 +231,7 @@ impl NodeBuilder {
         let seed: [u8; 8] = random::secret().map_err(system("no random numbers"))?;
         let secret = random::secret().map_err(system("no random numbers"))?;
         let envelope = Envelope::new(&keys, secret, u64::from_le_bytes(seed).rotate_left(17));
-        // With a key nobody else can answer in the name of the node.
+        // With a key no other process can answer in the name of the node.
         let id = envelope.number().unwrap_or(NodeId(random));
         let clock = self.clock.started(clock::now());
         let mut host = host_number(&clock).map_err(system("the host cannot be identified by /proc"))?;
@@ -328,7 +328,7 @@ impl Node {
         self.shared.lock().poll_notice()
     }
 
-    /// What came over the network that was not believed or not understood, beside discovery's own traffic.
+    /// What came over the network that was not authenticated or not understood, beside discovery's own traffic.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().counters()
     }

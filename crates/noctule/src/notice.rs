@@ -85,7 +85,7 @@ pub enum Notice {
         /// How that was noticed.
         reason: Reason,
     },
-    /// This node sends on a network and has no swarm key. Told once in the life of a node.
+    /// This node sends on a network and has no swarm key. Reported once in the life of a node.
     NoKey {
         /// Name of the network's interface.
         interface: String,
@@ -102,7 +102,7 @@ pub enum Notice {
         /// Why, and the way out.
         why: String,
     },
-    /// Other nodes, or what they announce, were refused because a table is full. Told once a minute at most.
+    /// Other nodes, or what they announce, were refused because a table is full. Reported once a minute at most.
     Full {
         /// Nodes, pages and matches refused since the last notice.
         refused: u64,
@@ -147,7 +147,7 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
         /// It has taken nothing for so long.
-        patience: Span,
+        waited: Span,
     },
     /// Nodes of other hosts have so much still to acknowledge that samples were given up. Once a minute at most.
     Unacknowledged {
@@ -173,7 +173,7 @@ pub enum Notice {
         /// The reader's node.
         node: NodeId,
     },
-    /// No sample for longer than DEADLINE. Told at the first miss after a sample, once a second at most.
+    /// No sample for longer than DEADLINE. Reported at the first miss after a sample, once a second at most.
     DeadlineMissed {
         /// The topic.
         topic: String,
@@ -358,11 +358,11 @@ impl Notice {
                 f,
                 "topic {topic}, to node {node}: {samples} reliable samples were given up because the path carries, or a reader that keeps all takes, less than is published; publish less, or raise keep_last if it is for a moment only"
             ),
-            Notice::HeldUp { topic, node, patience } => write!(
+            Notice::HeldUp { topic, node, waited } => write!(
                 f,
                 "topic {topic}: node {node} keeps all and has read nothing for {:.0} s, so samples wait for it; have it read, close it, or \
                  let it keep the last",
-                patience.ns() as f64 / 1e9
+                waited.ns() as f64 / 1e9
             ),
             Notice::Unacknowledged { samples, limit_bytes } => write!(
                 f,
@@ -393,9 +393,9 @@ mod tests {
     #[test]
     fn what_other_nodes_say_cannot_steer_a_terminal() {
         let why = "\u{1b}[2J\u{1b}]0;PWNED\u{7}\nnoctule: all is well \u{202e}txt".to_owned();
-        let told = Notice::Refused { topic: "t".into(), why }.to_string();
-        assert!(told.contains("PWNED") && !told.contains(is_unprintable), "{told:?}");
-        assert_eq!(told.lines().count(), 1);
+        let refused = Notice::Refused { topic: "t".into(), why }.to_string();
+        assert!(refused.contains("PWNED") && !refused.contains(is_unprintable), "{refused:?}");
+        assert_eq!(refused.lines().count(), 1);
         let plain = Notice::Unreadable { topic: "räder/μ".into(), why: "größer".into() }.to_string();
         assert!(plain.contains("räder/μ") && plain.contains("größer"));
     }

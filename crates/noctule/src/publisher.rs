@@ -28,7 +28,7 @@ use crate::topic_formats::{RAW_FORMATS, TopicFormats};
 /// Largest sample unless a topic says otherwise: 64 KiB.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 64 << 10;
 
-/// How long dropping a reliable publisher waits for acknowledgements, unless it is told otherwise: about ten retransmissions on a bad link.
+/// How long dropping a reliable publisher waits for acknowledgements by default: about ten retransmissions on a bad link.
 pub const LINGER_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Between two looks at the readers of this host while a publisher waits for them.
@@ -97,7 +97,7 @@ impl PublisherBuilder {
         PublisherBuilder { shared, endpoint, pins: 7, linger: LINGER_DEFAULT, format: None }
     }
 
-    /// Name and layout hash of the type; a reader that expects another is told so. Default `bytes`.
+    /// Name and layout hash of the type; a reader that expects another gets a notice. Default `bytes`.
     pub fn type_name(mut self, name: &str, hash: u64) -> Self {
         (self.endpoint.type_name, self.endpoint.type_hash) = (name.to_owned(), hash);
         self
@@ -237,7 +237,7 @@ impl Publisher {
     }
 
     /// Publishes a copy of `bytes` that came from elsewhere, such as from a board with a clock of its own:
-    /// true at `source.time`, as far as that is known. Readers are told how far; those on other hosts add what
+    /// true at `source.time`, as far as that is known. Readers learn how far; those on other hosts add what
     /// they do not know of this node's clock.
     ///
     /// # Errors
@@ -377,7 +377,7 @@ impl Publisher {
             }
             return Ok(());
         }
-        // Nobody here, or others elsewhere: the bytes are needed twice, or not at all.
+        // No reader here, or others elsewhere: the bytes are needed twice, or not at all.
         let mut bytes = vec![0; length_bytes.min(most_bytes.saturating_add(1))];
         if bytes.len() == length_bytes {
             fill(&mut Place(Where::Heap(&mut bytes)));

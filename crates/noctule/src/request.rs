@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! A topic has no answer. Who asks must learn within a known time what became of the request, whatever happens to the server
+//! A topic has no answer. A client must learn within a known time what became of the request, whatever happens to the server
 //! and to the way there; and a request must not be executed twice because a datagram was.
 //!
 //! # Approach
@@ -11,7 +11,7 @@
 //!   message says which request it is, which server is asked and how long the caller waits (`docs/spec/requests.md`).
 //! - The cores are sans-IO: `outstanding` at the client, `remembered` at the server. What drives them is the caller's thread: a client
 //!   sends again, and notices a deadline, while the program is in one of its calls.
-//! - Ages both ways: a request and a reply are samples, so each has its [`Age`](crate::Age) with a bound in the clock of who has it.
+//! - Ages both ways: a request and a reply are samples, so each has its [`Age`](crate::Age) with a bound in the clock of the node that has it.
 
 mod client;
 mod error;

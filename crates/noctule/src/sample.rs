@@ -8,7 +8,7 @@ use noctule_shm_ring::Borrowed;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
-/// How old a sample is, in the clock of who asks.
+/// How old a sample is, in the reader's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age {
     /// Now minus source time.

@@ -25,7 +25,7 @@ pub enum StampClock {
     Monotonic,
     /// `CLOCK_REALTIME`: the wall clock, kernel stamps of packets. A stamp from before it was stepped is wrong by the step.
     Realtime,
-    /// `CLOCK_TAI`: PTP, as far as a daemon has told the kernel how far TAI is from UTC.
+    /// `CLOCK_TAI`: PTP, if a daemon has set the kernel's offset from UTC to TAI.
     Tai,
 }
 

@@ -1,7 +1,7 @@
 //! What a subscriber has seen of its topic: counts, and ages with their bound.
 //!
 //! Every subscriber keeps them since it was opened ([`Subscriber::statistics`](crate::Subscriber::statistics)). A live table
-//! wants the recent past instead: [`SubscriberStatistics`] covers a window of five slices, of which the oldest is
+//! wants the recent past instead: [`StatisticsWindow`] covers a window of five slices, of which the oldest is
 //! emptied when a new one begins. So memory is constant, 47 kB, whatever the rate. Sans-IO: samples come in
 //! with the time when they were taken, and `now` is an argument.
 
@@ -35,7 +35,7 @@ pub struct SubscriberCounters {
 
 /// What a subscriber has seen of its topic since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TopicStatistics {
+pub struct SubscriberStatistics {
     /// What became of samples.
     pub counters: SubscriberCounters,
     /// Periods of the DEADLINE that was requested in which nothing came.
@@ -56,7 +56,7 @@ pub struct TopicStatistics {
     pub bound: Option<Span>,
 }
 
-/// Keeps [`TopicStatistics`]; recording costs a few nanoseconds.
+/// Keeps [`SubscriberStatistics`]; recording costs a few nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) counters: SubscriberCounters,
@@ -106,9 +106,9 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn statistics(&self) -> TopicStatistics {
+    pub(crate) fn statistics(&self) -> SubscriberStatistics {
         let ages = &self.ages;
-        TopicStatistics {
+        SubscriberStatistics {
             counters: self.counters,
             deadline_missed: 0,
             aged: ages.len(),
@@ -124,7 +124,7 @@ impl Recorder {
 
 /// Collects what a subscriber takes over a window of time; its user records each sample.
 #[derive(Clone, Debug)]
-pub struct SubscriberStatistics {
+pub struct StatisticsWindow {
     slice: Span,
     since: Instant<Local>,
     slices: [Slice; SLICES as usize],
@@ -195,16 +195,16 @@ impl WindowStatistics {
     }
 }
 
-impl SubscriberStatistics {
+impl StatisticsWindow {
     /// Over the last `window`, 50 ms at least; nothing was taken before `now`.
-    pub fn new(window: Span, now: Instant<Local>) -> SubscriberStatistics {
+    pub fn new(window: Span, now: Instant<Local>) -> StatisticsWindow {
         let slice = Span::from_ns((window.ns() / SLICES).max(10_000_000));
         let slices = std::array::from_fn(|_| Slice {
             number: None,
             ages: AgeHistogram::default(),
             sums: Sums::default(),
         });
-        SubscriberStatistics { slice, since: now, slices }
+        StatisticsWindow { slice, since: now, slices }
     }
 
     /// A sample was taken.
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_window_shows_rate_ages_loss_and_the_largest_bound() {
-        let mut statistics = SubscriberStatistics::new(Span::from_s(10), at(0));
+        let mut statistics = StatisticsWindow::new(Span::from_s(10), at(0));
         (0..1000).for_each(|number| statistics.record(&sample(number, number % 100, u64::from(number == 7))));
         let window = statistics.window(at(1000));
         assert_eq!((window.samples, window.missed, window.bytes), (1000, 1, 100_000));
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn what_has_left_the_window_no_longer_counts() {
-        let mut statistics = SubscriberStatistics::new(Span::from_s(10), at(0));
+        let mut statistics = StatisticsWindow::new(Span::from_s(10), at(0));
         statistics.record(&sample(500, 1, 0));
         statistics.record(&sample(9000, 2, 0));
         assert_eq!(statistics.window(at(9999)).samples, 2);
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_slice_is_emptied_before_it_is_used_again() {
-        let mut statistics = SubscriberStatistics::new(Span::from_s(10), at(0));
+        let mut statistics = StatisticsWindow::new(Span::from_s(10), at(0));
         statistics.record(&sample(500, 1, 5));
         statistics.record(&sample(10_500, 1, 0));
         assert_eq!((statistics.window(at(10_600)).samples, statistics.window(at(10_600)).missed), (1, 0));
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn few_samples_have_no_percentiles_and_an_unproven_one_no_bound() {
-        let mut statistics = SubscriberStatistics::new(Span::from_s(10), at(0));
+        let mut statistics = StatisticsWindow::new(Span::from_s(10), at(0));
         (0..19).for_each(|number| statistics.record(&sample(number, 5, 0)));
         assert_eq!(statistics.window(at(20)).age_p50, None);
         statistics.record(&SampleInfo { bound: None, ..sample(19, 5, 0) });
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn an_age_that_is_not_known_is_a_sample_without_an_age() {
-        let mut statistics = SubscriberStatistics::new(Span::from_s(10), at(0));
+        let mut statistics = StatisticsWindow::new(Span::from_s(10), at(0));
         statistics.record(&SampleInfo { source_time: None, bound: None, ..sample(1, 5, 0) });
         let window = statistics.window(at(20));
         assert_eq!((window.samples, window.age_max, window.bound), (1, None, None));

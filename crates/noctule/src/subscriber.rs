@@ -33,7 +33,7 @@ use crate::node::{Node, Shared};
 use crate::notice::Notice;
 use crate::sample::{Route, Sample, SampleInfo, unpack_widths};
 use crate::shared_topic::{History, Read, Source, Sources, SubscribedTopic};
-use crate::statistics::{Recorder, SubscriberCounters, TopicStatistics};
+use crate::statistics::{Recorder, SubscriberCounters, SubscriberStatistics};
 use crate::topic_formats::ANY_FORMAT;
 use bell::Bell;
 
@@ -345,9 +345,9 @@ impl Subscriber {
     }
 
     /// What was seen of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
-    pub fn statistics(&self) -> TopicStatistics {
+    pub fn statistics(&self) -> SubscriberStatistics {
         let deadline_missed = self.deadline.map_or(0, |_| self.deadline_missed().total);
-        TopicStatistics { deadline_missed, ..self.recorder.statistics() }
+        SubscriberStatistics { deadline_missed, ..self.recorder.statistics() }
     }
 
     /// How often which age. Takes no memory before there is a publisher.

@@ -108,7 +108,7 @@ impl SwarmKey {
     pub fn create(path: &Path) -> Result<SwarmKey, SwarmKeyError> {
         let unwritable = |cause| SwarmKeyError::Unwritable { path: path.to_owned(), cause };
         let key: [u8; 32] = noctule_sys::random::secret().map_err(unwritable)?;
-        // Nobody else can read it at any moment: the mode is that of its making.
+        // No other user can read it at any moment: the mode is that of its making.
         let mut file =
             File::options().write(true).create_new(true).mode(0o600).open(path).map_err(unwritable)?;
         let mut digits: String = key.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -20,10 +20,10 @@ pub use server::{Server, ServerCounters};
 /// The UDP port of the clock exchange unless another is named: below those of DDS, which begin at 7400.
 pub const PORT: u16 = 7398;
 
-/// Who says when a datagram arrived.
+/// The source of a datagram's receive time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StampSource {
-    /// The kernel, before it wakes anyone; this process where the kernel cannot be believed.
+    /// The kernel, before it wakes a thread; this process where the kernel's stamp is invalid.
     #[default]
     Kernel,
     /// This process, after it was woken.

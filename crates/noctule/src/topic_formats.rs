@@ -2,7 +2,7 @@
 //!
 //! Discovery carries one bit per format that a writer uses. With one bit that is the format everywhere. With
 //! two, [`Format::Plain`] is what lies in the publisher's shared memory, where it costs nothing to encode, and the other what
-//! goes over the network, where who reads may be built differently. Bytes: `docs/spec/formats.md`.
+//! goes over the network, where the reader may be built differently. Bytes: `docs/spec/formats.md`.
 
 use noctule_formats::{Format, FormatError, Message};
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_told_by_name() {
+    fn formats_are_listed_by_name() {
         assert_eq!(names(Format::Cdr.bit() | Format::Json.bit()), "cdr, json");
         assert_eq!(names(RAW_FORMATS), "bytes in no format");
         assert_eq!(

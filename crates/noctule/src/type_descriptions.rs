@@ -219,7 +219,7 @@ impl Descriptions {
             return false;
         };
         let part = Part { total_bytes: reply.total_bytes, offset: reply.offset, bytes: reply.part.to_vec() };
-        // A second copy finds the first still there, or nobody who waits.
+        // A second copy finds the first still there, or no call that waits.
         let _ = question.answer.try_send(part);
         true
     }
@@ -239,7 +239,7 @@ impl Descriptions {
         Some(receiver)
     }
 
-    /// Nobody waits for the answer any more.
+    /// No call waits for the answer any more.
     pub(crate) fn end(&mut self, nonce: u64) {
         self.questions.remove(&nonce);
     }

@@ -319,7 +319,7 @@ fn a_server_killed_in_the_middle_ends_its_goals_with_an_error_and_another_takes_
         assert!(matches!(gone, GoalError::Call(CallError::ServerGone { .. })), "{gone}");
     }
     let mut child = start(domain);
-    // One more may go to the server that is gone, as long as its departure is on its way; nobody sends it again unasked.
+    // One more may go to the server that is gone, as long as its departure is on its way; no client sends it again unasked.
     let counted = loop {
         let next = client.send_goal(&CountGoal { to: 1 });
         match next.and_then(|next| client.wait_for_result(next)) {

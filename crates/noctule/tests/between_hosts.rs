@@ -66,7 +66,7 @@ fn check(sample: &Sample, (old, width): (Span, Span)) {
 }
 
 #[test]
-fn what_a_publisher_does_not_know_of_a_source_time_is_told_on_other_hosts_too() {
+fn what_a_publisher_does_not_know_of_a_source_time_reaches_other_hosts_too() {
     let domain = domain();
     let (far, near) = (node("far", domain, "offset=5s,ppm=50"), node("near", domain, ""));
     let reliable = Reliability::Reliable;

@@ -11,12 +11,12 @@ const LONG: Duration = Duration::from_secs(30);
 #[test]
 fn nodes_endpoints_and_matches_that_come_and_go_are_told() {
     let domain = 2_400 + std::process::id() % 100;
-    let (send, told) = channel();
+    let (send, called) = channel();
     let hook = move || _ = send.send(());
     let watcher = Node::builder("watcher").domain(domain).keep_notices().on_change(hook).open().unwrap();
     let until = |is_done: &mut dyn FnMut() -> bool| {
         while !is_done() {
-            told.recv_timeout(LONG).unwrap();
+            called.recv_timeout(LONG).unwrap();
         }
     };
     let other = Node::builder("other").domain(domain).keep_notices().open().unwrap();

@@ -1,4 +1,4 @@
-//! A deadline that is missed is told on both sides, whatever way the samples take.
+//! A missed deadline is reported on both sides, whatever way the samples take.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn joined(a: &Node, b: &Node) -> (Publisher, Subscriber) {
 }
 
 /// The next notice of a missed deadline.
-fn told(node: &Node, subscriber: &mut Subscriber) -> (EndpointKind, String) {
+fn next_missed(node: &Node, subscriber: &mut Subscriber) -> (EndpointKind, String) {
     loop {
         match node.poll_notice() {
             Some(notice @ Notice::DeadlineMissed { kind, .. }) => return (kind, notice.to_string()),
@@ -35,18 +35,18 @@ fn told(node: &Node, subscriber: &mut Subscriber) -> (EndpointKind, String) {
     }
 }
 
-fn a_stall_is_told_on_both_sides(domain: u32, clock: &str) {
+fn a_stall_is_reported_on_both_sides(domain: u32, clock: &str) {
     let (a, b) = nodes(domain, clock);
     let (mut publisher, mut subscriber) = joined(&a, &b);
-    // Nobody has promised anything before the first sample.
+    // Before the first sample no deadline runs.
     assert_eq!((publisher.deadline_missed().total, subscriber.deadline_missed().total), (0, 0));
     while subscriber.take().unwrap().is_none() {
         publisher.publish(b"first").unwrap();
         subscriber.wait(Some(Duration::from_millis(5)));
     }
-    let (kind, words) = told(&a, &mut subscriber);
+    let (kind, words) = next_missed(&a, &mut subscriber);
     assert!(kind == EndpointKind::Writer && words.contains("nothing was published for 20 ms"), "{words}");
-    let (kind, words) = told(&b, &mut subscriber);
+    let (kind, words) = next_missed(&b, &mut subscriber);
     assert!(kind == EndpointKind::Reader && words.contains("nothing was received for 40 ms"), "{words}");
     let before = subscriber.deadline_missed();
     assert!(before.total > 0 && before.last <= Some(b.now()), "{before:?}");
@@ -67,13 +67,13 @@ fn a_stall_is_told_on_both_sides(domain: u32, clock: &str) {
 }
 
 #[test]
-fn a_stall_is_told_on_both_sides_through_shared_memory() {
-    a_stall_is_told_on_both_sides(0, "");
+fn a_stall_is_reported_on_both_sides_through_shared_memory() {
+    a_stall_is_reported_on_both_sides(0, "");
 }
 
 #[test]
-fn a_stall_is_told_on_both_sides_of_a_network() {
-    a_stall_is_told_on_both_sides(1, "offset=5s,ppm=50");
+fn a_stall_is_reported_on_both_sides_of_a_network() {
+    a_stall_is_reported_on_both_sides(1, "offset=5s,ppm=50");
 }
 
 #[test]

@@ -193,15 +193,15 @@ fn a_stamp_of_the_wall_clock_is_now_and_tai_is_refused_where_nobody_set_it() {
 
 #[test]
 fn notices_go_to_the_hook_with_a_word_for_their_kind() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let list = Arc::clone(&told);
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let list = Arc::clone(&notices);
     let hook = move |notice: &noctule::Notice| list.lock().unwrap().push((notice.kind(), notice.to_string()));
     let node = builder(domain(7), "offset=3s").on_notice(hook).open().unwrap();
     let _publisher = node.publisher("pose").type_name("one", 1).open().unwrap();
     let mut subscriber = node.subscriber("pose").type_name("other", 2).open().unwrap();
     // That there is no key may be said before.
     let mismatch = loop {
-        let found = told.lock().unwrap().iter().find(|(kind, _)| *kind == "mismatch").cloned();
+        let found = notices.lock().unwrap().iter().find(|(kind, _)| *kind == "mismatch").cloned();
         if let Some((_, sentence)) = found {
             break sentence;
         }

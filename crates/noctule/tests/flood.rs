@@ -85,5 +85,5 @@ fn garbage_at_full_rate_does_not_stop_reliable_samples_and_is_counted() {
         assert!(counters.discovery.malformed > 0 && counters.strangers > 0, "{counters:?}");
         assert!(counters.discovery.malformed + counters.strangers <= u64::from(sent), "{counters:?}");
     }
-    assert_eq!((near.nodes().len(), far.nodes().len()), (1, 1), "garbage is nobody");
+    assert_eq!((near.nodes().len(), far.nodes().len()), (1, 1), "garbage is no node");
 }

@@ -135,7 +135,7 @@ fn an_inertial_sensor_gets_through_beside_a_camera_that_fills_the_line() {
         let imu_samples = seconds * 1_000_000_000 / IMU_INTERVAL_NS as u64;
         let outcome = camera_and_imu(&(far, near), reliability, imu_samples);
         eprintln!("  {} departures", outcome.gone.len());
-        // On a line that drops nothing, what reached the kernel arrives. Nobody waits seconds for anybody.
+        // On a line that drops nothing, what reached the kernel arrives. No stream waits seconds for another.
         let least = imu_samples - imu_samples / 20;
         assert!(outcome.imu_received >= least, "{mbit_per_s} Mbit/s: {}", outcome.imu_received);
         assert_eq!(outcome.gone, [""; 0], "{mbit_per_s} Mbit/s");

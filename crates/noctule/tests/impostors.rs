@@ -1,4 +1,4 @@
-//! Processes of this host that speak in the name of other nodes, or do not answer: nobody is cut off by them.
+//! Processes of this host that speak in the name of other nodes, or do not answer: no node is cut off by them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};

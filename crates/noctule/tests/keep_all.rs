@@ -111,11 +111,11 @@ fn a_reader_of_another_host_that_reads_slowly_loses_nothing() {
             expect(&mut subscriber, read, what);
             read += 1;
             // When all is read there is room as soon as that is acknowledged.
-            let patience = if read == next { LONG } else { Duration::ZERO };
-            while publisher.wait_for_room(4, patience) {
+            let timeout = if read == next { LONG } else { Duration::ZERO };
+            while publisher.wait_for_room(4, timeout) {
                 publisher.publish(&next.to_le_bytes()).unwrap();
                 next += 1;
-                if patience > Duration::ZERO {
+                if timeout > Duration::ZERO {
                     break;
                 }
             }
@@ -146,13 +146,13 @@ fn of_several_readers_of_a_node_the_slowest_that_keeps_all_counts() {
     (0..DEPTH).for_each(|number| expect(&mut quick, number, "the quick one"));
     assert!(!publisher.wait_for_room(4, Duration::from_millis(50)), "the slow one has read nothing");
     (0..DEPTH).for_each(|number| expect(&mut slow, number, "the slow one"));
-    // It goes; those that keep the last, and those that request no reliability, hold up nobody.
+    // It goes; those that keep the last, and those that request no reliability, hold up no publisher.
     drop(slow);
     (DEPTH..2 * DEPTH).for_each(|number| expect(&mut quick, number, "the quick one"));
     drop(quick);
     for _ in 0..100 {
         while publisher.publish(&next.to_le_bytes()).is_err() {
-            assert!(publisher.wait_for_room(4, LONG), "nobody is waited for");
+            assert!(publisher.wait_for_room(4, LONG), "no reader is waited for");
         }
         next += 1;
     }
@@ -172,7 +172,7 @@ fn who_never_reads_is_named_and_releases_its_publisher_when_it_goes() {
         assert!(!publisher.wait_for_room(4, Duration::from_millis(100)), "it is held up");
     }
     drop(subscriber);
-    assert!(publisher.wait_for_room(4, LONG), "nobody reads any more");
+    assert!(publisher.wait_for_room(4, LONG), "no reader is left");
     publisher.publish(&[0; 4]).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! Writers and readers killed at random points: nobody hangs, no torn sample is accepted, nothing is
+//! Writers and readers killed at random points: no process hangs, no torn sample is accepted, nothing is
 //! left behind.
 //!
 //! `NOCTULE_KILLS` (default 12) kills from seed `NOCTULE_SEED` (default 1), half of them of readers,

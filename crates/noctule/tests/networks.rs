@@ -11,7 +11,7 @@ use noctule_sys::interface;
 use noctule_sys::namespace::NetworkNamespace;
 
 /// Nothing takes so long unless it never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A host: a namespace, and how `ip` calls it.
 struct Host(NetworkNamespace);
@@ -73,7 +73,7 @@ fn topic(from: &Node, to: &Node) -> (Publisher, Subscriber) {
 fn until_received((publisher, subscriber): &mut (Publisher, Subscriber), mark: u8) -> Duration {
     let begin = Instant::now();
     loop {
-        assert!(begin.elapsed() < PATIENCE, "nothing came");
+        assert!(begin.elapsed() < TIMEOUT, "nothing came");
         publisher.publish(&[mark]).unwrap();
         while let Some(sample) = subscriber.take().unwrap() {
             if sample.to_vec() == [mark] {
@@ -89,7 +89,7 @@ fn a_network_that_comes_after_the_nodes_joins_them_and_so_does_a_new_one_after_i
     let (Some(a), Some(b)) = (Host::new(), Host::new()) else { return };
     let (far, near) = (a.node(|builder| builder), b.node(|builder| builder));
     let mut topic = topic(&far, &near);
-    topic.0.publish(b"to nobody").unwrap();
+    topic.0.publish(b"without a reader").unwrap();
     for (mark, network) in [(1, "10.1.0"), (2, "10.2.0")] {
         plug((&a, "wire"), (&b, "wire"));
         up(&a, "wire", &format!("{network}.1/24"));
@@ -116,7 +116,7 @@ fn an_address_that_is_replaced_on_one_side_or_the_other_does_not_end_a_stream() 
     // The new address is taken once it has proved that it hears, which may be after the first samples from it.
     let begin = Instant::now();
     while near.nodes()[0].address.ip().to_string() != "10.1.5.1" {
-        assert!(begin.elapsed() < PATIENCE, "still known at {}", near.nodes()[0].address);
+        assert!(begin.elapsed() < TIMEOUT, "still known at {}", near.nodes()[0].address);
         until_received(&mut topic, 3);
     }
 }
@@ -179,7 +179,7 @@ fn a_static_peer_reaches_every_node_of_a_host_behind_a_router() {
     let begin = Instant::now();
     for subscriber in &mut subscribers {
         while subscriber.take().unwrap().is_none() {
-            assert!(begin.elapsed() < PATIENCE, "{} of 20 nodes are known", far.nodes().len());
+            assert!(begin.elapsed() < TIMEOUT, "{} of 20 nodes are known", far.nodes().len());
             publisher.publish(b"tick").unwrap();
             subscriber.wait(Some(Duration::from_millis(5)));
         }

@@ -1,7 +1,7 @@
-//! A reader that may not read shared memory, and memory that cannot be had: each is told in a sentence, the samples come by UDP if that
+//! A reader that may not read shared memory, and memory that cannot be had: each is reported in a sentence, the samples come by UDP if that
 //! can be, and the node lives on.
 //!
-//! Children are this test binary itself, started again with a role; what they were told they print to standard error.
+//! Children are this test binary itself, started again with a role; their notices they print to standard error.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // tests and what they share
 
 use std::io::{BufRead, BufReader};
@@ -31,7 +31,7 @@ fn domain(number: u32) -> u32 {
 }
 
 /// The next notice that speaks of memory or permission. `check` panics if none can come any more.
-fn told(node: &Node, subscriber: &mut Subscriber, mut check: impl FnMut()) -> String {
+fn next_refusal(node: &Node, subscriber: &mut Subscriber, mut check: impl FnMut()) -> String {
     loop {
         check();
         match node.poll_notice() {
@@ -73,24 +73,24 @@ fn role_of_a_started_process() {
     match role {
         "read" => {
             let mut subscriber = node.subscriber("secret").open().unwrap();
-            eprintln!("TOLD {}", told(&node, &mut subscriber, || {}));
-            eprintln!("TOLD took {}", way(&next(&mut subscriber)));
+            eprintln!("NOTICE {}", next_refusal(&node, &mut subscriber, || {}));
+            eprintln!("NOTICE took {}", way(&next(&mut subscriber)));
             let more =
                 std::iter::from_fn(|| node.poll_notice()).filter(|it| matches!(it, Notice::ByUdp { .. }));
-            eprintln!("TOLD once, and {} times more", more.count());
+            eprintln!("NOTICE once, and {} times more", more.count());
         }
         "read_without_descriptors" => {
             use_up_descriptors();
             let mut subscriber = node.subscriber("secret").open().unwrap();
-            eprintln!("TOLD {}", told(&node, &mut subscriber, || {}));
-            eprintln!("TOLD took {}", way(&next(&mut subscriber)));
+            eprintln!("NOTICE {}", next_refusal(&node, &mut subscriber, || {}));
+            eprintln!("NOTICE took {}", way(&next(&mut subscriber)));
         }
         "publish" | "publish_without_descriptors" => {
             if role != "publish" {
                 use_up_descriptors();
             }
             let mut publisher = node.publisher("cmd").open().unwrap();
-            eprintln!("TOLD publishes");
+            eprintln!("NOTICE publishes");
             loop {
                 publisher.publish(b"forged").unwrap();
                 std::thread::yield_now();
@@ -99,7 +99,7 @@ fn role_of_a_started_process() {
         "publish_starved" => {
             starve();
             let history = large(&node).transient_local().open().unwrap_err();
-            eprintln!("TOLD {history}");
+            eprintln!("NOTICE {history}");
             let _large = large(&node).open().unwrap();
             let mut small = node.publisher("small").open().unwrap();
             loop {
@@ -110,12 +110,12 @@ fn role_of_a_started_process() {
         _ => {
             starve();
             let mut unread = node.subscriber("large").open().unwrap();
-            eprintln!("TOLD {}", told(&node, &mut unread, || {}));
+            eprintln!("NOTICE {}", next_refusal(&node, &mut unread, || {}));
             let mut small = node.subscriber("small").open().unwrap();
             while small.take().unwrap().is_none() {
                 small.wait(Some(Duration::from_millis(5)));
             }
-            eprintln!("TOLD small came");
+            eprintln!("NOTICE small came");
         }
     }
 }
@@ -163,13 +163,13 @@ impl Drop for Publishing {
     }
 }
 
-struct Told {
+struct Reporter {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStderr>>,
 }
 
-impl Told {
-    fn start(role: &str, uid: u32) -> Told {
+impl Reporter {
+    fn start(role: &str, uid: u32) -> Reporter {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "role_of_a_started_process", "--nocapture"])
             .env(ROLE, role)
@@ -179,14 +179,14 @@ impl Told {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        Told { child, lines }
+        Reporter { child, lines }
     }
 
     fn next(&mut self) -> String {
         let mut others = String::new();
         for line in self.lines.by_ref() {
             let line = line.unwrap();
-            if let Some(words) = line.strip_prefix("TOLD ") {
+            if let Some(words) = line.strip_prefix("NOTICE ") {
                 return words.to_owned();
             }
             others += &line;
@@ -201,7 +201,7 @@ impl Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for Reporter {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -209,14 +209,14 @@ impl Drop for Told {
 }
 
 #[test]
-fn a_reader_of_another_user_gets_the_samples_by_udp_and_is_told_once() {
+fn a_reader_of_another_user_gets_the_samples_by_udp_and_one_notice() {
     if std::env::var(ROLE).is_ok() || !getuid().is_root() {
         return; // Only root can become another user.
     }
     let domain = domain(0);
     let ours = node(domain, "offset=0s");
     let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
-    let mut stranger = Told::start(&format!("read {domain} offset=0s"), STRANGER);
+    let mut stranger = Reporter::start(&format!("read {domain} offset=0s"), STRANGER);
     let words = stranger.next();
     assert!(words.contains("topic secret") && words.contains("runs as another user"), "{words}");
     assert!(words.contains("name a group"), "{words}");
@@ -234,11 +234,11 @@ fn memory_of_another_user_is_not_read_even_by_root() {
     let domain = domain(4);
     let ours = node(domain, "offset=0s");
     let mut subscriber = ours.subscriber("cmd").open().unwrap();
-    let mut stranger = Told::start(&format!("publish {domain} offset=0s"), STRANGER);
+    let mut stranger = Reporter::start(&format!("publish {domain} offset=0s"), STRANGER);
     assert_eq!(stranger.next(), "publishes");
-    let words = told(&ours, &mut subscriber, || stranger.check_alive());
+    let words = next_refusal(&ours, &mut subscriber, || stranger.check_alive());
     assert!(words.contains("topic cmd") && words.contains("belongs to another user"), "{words}");
-    // Without a key datagrams are everybody's, on this host as on others; memory that can change under the reader is not.
+    // Without a key any process can send datagrams, on this host as on others; memory that can change under the reader is not.
     let sample = next(&mut subscriber);
     assert_eq!((sample.info().route, sample.to_vec()), (Route::Udp, b"forged".to_vec()));
 }
@@ -251,7 +251,8 @@ fn a_reader_without_a_file_descriptor_gets_the_samples_by_udp() {
     let domain = domain(5);
     let ours = node(domain, "offset=0s");
     let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
-    let mut poor = Told::start(&format!("read_without_descriptors {domain} offset=0s"), getuid().as_raw());
+    let mut poor =
+        Reporter::start(&format!("read_without_descriptors {domain} offset=0s"), getuid().as_raw());
     let words = poor.next();
     assert!(words.contains("topic secret") && words.contains("samples come by UDP instead"), "{words}");
     assert_eq!(poor.next(), "took udp, Some(0)");
@@ -265,9 +266,10 @@ fn readers_of_a_publisher_without_a_file_descriptor_get_the_samples_by_udp() {
     let domain = domain(6);
     let ours = node(domain, "offset=0s");
     let mut subscriber = ours.subscriber("cmd").open().unwrap();
-    let mut poor = Told::start(&format!("publish_without_descriptors {domain} offset=0s"), getuid().as_raw());
+    let mut poor =
+        Reporter::start(&format!("publish_without_descriptors {domain} offset=0s"), getuid().as_raw());
     assert_eq!(poor.next(), "publishes");
-    let words = told(&ours, &mut subscriber, || poor.check_alive());
+    let words = next_refusal(&ours, &mut subscriber, || poor.check_alive());
     assert!(words.contains("ulimit -n") && words.contains("samples come by UDP instead"), "{words}");
     assert_eq!(way(&next(&mut subscriber)), "udp, Some(0)");
     // A node that was turned away has not hung up: the other is not taken for dead.
@@ -298,7 +300,7 @@ fn the_reader_that_a_full_ring_refuses_gets_history_and_samples_by_udp() {
     }
     let last_node = node(domain, "offset=0s");
     let mut last = open(&last_node);
-    let words = told(&last_node, &mut last, || {});
+    let words = next_refusal(&last_node, &mut last, || {});
     assert!(
         words.contains("has its 256 readers") && words.contains("samples come by UDP instead"),
         "{words}"
@@ -324,13 +326,13 @@ fn a_publisher_without_memory_says_so_on_both_sides_and_goes_on_with_others() {
         return;
     }
     let domain = domain(1);
-    let mut starved = Told::start(&format!("publish_starved {domain} offset=0s"), getuid().as_raw());
+    let mut starved = Reporter::start(&format!("publish_starved {domain} offset=0s"), getuid().as_raw());
     let words = starved.next();
     assert!(words.contains("bytes of shared memory cannot be had"), "{words}");
     assert!(words.contains("lower keep_last"), "{words}");
     let ours = node(domain, "offset=0s");
     let mut subscriber = ours.subscriber("large").open().unwrap();
-    let words = told(&ours, &mut subscriber, || starved.check_alive());
+    let words = next_refusal(&ours, &mut subscriber, || starved.check_alive());
     assert!(words.contains("topic large") && words.contains("shared memory cannot be had"), "{words}");
     let mut small = ours.subscriber("small").open().unwrap();
     while small.take().unwrap().is_none() {
@@ -344,7 +346,7 @@ fn a_starved_subscriber_says_so(number: u32, its_clock: &str, says: &str) {
     let ours = node(domain, "offset=0s");
     let _large = large(&ours).open().unwrap();
     let mut small = ours.publisher("small").open().unwrap();
-    let mut starved = Told::start(&format!("read_starved {domain} {its_clock}"), getuid().as_raw());
+    let mut starved = Reporter::start(&format!("read_starved {domain} {its_clock}"), getuid().as_raw());
     let words = starved.next();
     assert!(words.contains("topic large: cannot be read here") && words.contains(says), "{words}");
     assert!(words.contains("lower"), "{words}");

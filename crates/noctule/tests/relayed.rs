@@ -11,7 +11,7 @@ use noctule::{
 };
 
 const ROLE: &str = "NOCTULE_RELAYED_ROLE";
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 
 fn domain() -> u32 {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -119,7 +119,7 @@ fn three_readers_of_a_host_cost_the_writer_one_datagram_a_sample() {
         let before = subscriber.counters();
         let mut newest = 0;
         while newest < first + SAMPLES {
-            let sample = subscriber.receive(PATIENCE).unwrap().expect("a sample");
+            let sample = subscriber.receive(TIMEOUT).unwrap().expect("a sample");
             newest = number(&sample);
             let published_ns = i64::from_le_bytes(sample.to_vec()[8..].try_into().unwrap());
             let true_ns = sample.info().receive_time.ns() - published_ns;
@@ -154,7 +154,7 @@ fn a_reader_that_requests_reliability_depends_on_no_other_process() {
     for wanted in 1..=20 {
         publish(&mut publisher);
         for (_, subscriber) in &mut readers {
-            let sample = subscriber.receive(PATIENCE).unwrap().expect("a sample");
+            let sample = subscriber.receive(TIMEOUT).unwrap().expect("a sample");
             assert_eq!((number(&sample), sample.info().missed), (wanted, 0));
         }
     }
@@ -172,16 +172,16 @@ fn one_that_comes_late_gets_the_history_from_the_node_that_received_it() {
     let first = near(domain);
     let mut has_it = first.subscriber("map").transient_local().open().unwrap();
     for wanted in 1..=10 {
-        assert_eq!(number(&has_it.receive(PATIENCE).unwrap().expect("the history")), wanted);
+        assert_eq!(number(&has_it.receive(TIMEOUT).unwrap().expect("the history")), wanted);
     }
     let late = near(domain);
-    // Who comes later and knows of a receiver is relayed from the beginning.
+    // A node that comes later and knows of a receiver is relayed from the beginning.
     while !knows_a_receiver(&late) {
         std::thread::yield_now();
     }
     let mut subscriber = late.subscriber("map").transient_local().open().unwrap();
     for wanted in 1..=10 {
-        assert_eq!(number(&subscriber.receive(PATIENCE).unwrap().expect("the history")), wanted);
+        assert_eq!(number(&subscriber.receive(TIMEOUT).unwrap().expect("the history")), wanted);
     }
     assert_eq!(subscriber.counters().relayed, 10);
     assert_eq!(sent(&writer, &[&late]), [0]);
@@ -239,7 +239,7 @@ fn where_the_receiving_process_is_killed_another_goes_on() {
     for _ in 0..20 {
         publish(&mut publisher);
         for (newest, (_, subscriber)) in newest.iter_mut().zip(&mut readers) {
-            let sample = subscriber.receive(PATIENCE).unwrap().expect("a sample");
+            let sample = subscriber.receive(TIMEOUT).unwrap().expect("a sample");
             assert_eq!((number(&sample), sample.info().missed), (publisher.published(), 0));
             *newest = number(&sample);
         }

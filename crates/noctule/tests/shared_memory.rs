@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use noctule::{Node, Notice, Publisher, Reliability, Subscriber, TopicStatistics};
+use noctule::{Node, Notice, Publisher, Reliability, Subscriber, SubscriberStatistics};
 use noctule_timebase::Span;
 
 /// Tests of one machine run at the same time; each has a domain of its own.
@@ -106,7 +106,7 @@ fn a_late_joiner_of_a_transient_local_topic_gets_the_history() {
 }
 
 #[test]
-fn a_mismatch_is_told_on_both_sides() {
+fn a_mismatch_is_reported_on_both_sides() {
     let (a, b) = pair(domain());
     let _publisher = a.publisher("imu").open().unwrap();
     let mut subscriber = b.subscriber("imu").reliability(Reliability::Reliable).open().unwrap();
@@ -226,7 +226,7 @@ fn a_subscriber_keeps_counts_and_ages_of_its_topic() {
     let mut publisher = a.publisher("imu").keep_last(64).deadline(Duration::from_millis(10)).open().unwrap();
     let builder = b.subscriber("imu").deadline(Duration::from_millis(10)).lifespan(Duration::from_secs(3));
     let mut subscriber = builder.open().unwrap();
-    assert_eq!(subscriber.statistics(), TopicStatistics::default());
+    assert_eq!(subscriber.statistics(), SubscriberStatistics::default());
     drop(until_received(&mut publisher, &mut subscriber, b"sample"));
     while subscriber.take().unwrap().is_some() {}
     let before = subscriber.statistics();

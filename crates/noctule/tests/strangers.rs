@@ -270,11 +270,11 @@ fn hundreds_of_readers_that_acknowledge_nothing_cost_the_budget_and_no_more() {
         stream.passes(1);
     }
     let before = usage();
-    let mut told = 0;
+    let mut reported = 0;
     for _ in 0..200 {
         camera.publish(&vec![7; 1 << 20]).unwrap();
         stream.passes(1);
-        told += std::iter::from_fn(|| robot.poll_notice())
+        reported += std::iter::from_fn(|| robot.poll_notice())
             .filter(|notice| matches!(notice, Notice::Unacknowledged { .. }))
             .count();
     }
@@ -284,7 +284,7 @@ fn hundreds_of_readers_that_acknowledge_nothing_cost_the_budget_and_no_more() {
          {before:?} -> {after:?}"
     );
     assert!(kept <= BUDGET_BYTES, "{kept} bytes");
-    assert_eq!(told, 1);
+    assert_eq!(reported, 1);
     assert!(camera.given_up() > 0);
     // The budget, and as much for what each link and the kernel need.
     assert!(after.0 < before.0 + ((2 * BUDGET_BYTES as u64) >> 10), "{before:?} -> {after:?}");

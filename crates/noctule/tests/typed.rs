@@ -191,7 +191,7 @@ fn notices(a: &Node, b: &Node, subscriber: &mut Subscriber) -> [String; 2] {
 }
 
 #[test]
-fn another_definition_of_the_same_name_is_told_on_both_sides() {
+fn another_definition_of_the_same_name_is_reported_on_both_sides() {
     let (a, b) = nodes(Route::SharedMemory);
     let _publisher = a.publisher("goal").typed::<OtherWaypoint>().open().unwrap();
     let mut subscriber = b.subscriber("goal").typed::<Waypoint>().open().unwrap();
@@ -201,7 +201,7 @@ fn another_definition_of_the_same_name_is_told_on_both_sides() {
 }
 
 #[test]
-fn a_format_that_the_reader_does_not_understand_is_told_by_name() {
+fn a_format_that_the_reader_does_not_understand_is_reported_by_name() {
     let (a, b) = nodes(Route::SharedMemory);
     // Plain for this host and CDR for others: a reader of CDR alone does not understand all.
     let _publisher = a.publisher("goal").typed::<Waypoint>().open().unwrap();
@@ -212,7 +212,7 @@ fn a_format_that_the_reader_does_not_understand_is_told_by_name() {
 }
 
 #[test]
-fn a_writer_of_what_this_program_is_built_without_is_told_with_the_feature_that_reads_it() {
+fn a_writer_of_what_this_program_is_built_without_is_reported_with_the_feature_that_reads_it() {
     for route in [Route::SharedMemory, Route::Udp] {
         let (a, b) = nodes(route);
         let builder = a.publisher("goal").type_name(Waypoint::TYPE_NAME, Waypoint::type_hash());
@@ -226,9 +226,9 @@ fn a_writer_of_what_this_program_is_built_without_is_told_with_the_feature_that_
             continue;
         }
         let [writer, reader] = notices(&a, &b, subscriber.subscriber());
-        let told = "topic goal, with node a: the writer uses json, which this program is built without; \
+        let expected = "topic goal, with node a: the writer uses json, which this program is built without; \
                     turn on the feature \"json\" of the crate noctule";
-        assert_eq!(reader, told);
+        assert_eq!(reader, expected);
         assert!(writer.contains("the writer uses json, the reader understands cdr, plain"), "{writer}");
         let refused = b.publisher("goal").format(Format::Json).typed::<Waypoint>().open().unwrap_err();
         assert!(refused.to_string().contains("turn on the feature \"json\""), "{refused}");

@@ -260,11 +260,11 @@ fn a_callback_that_panics_is_named_and_the_others_go_on() {
 }
 
 #[test]
-fn a_callback_that_keeps_all_it_may_is_told_once_and_goes_on_when_it_lets_go() {
+fn a_callback_that_keeps_all_it_may_causes_one_error_and_goes_on_when_it_lets_go() {
     let node = node("alone", domain(), "");
     let (mut publisher, subscriber) = joined(&node, &node, "kept");
     let (keep, kept) = channel::<Sample>();
-    let (tell, told) = channel();
+    let (tell, errors) = channel();
     let mut dispatcher = Dispatcher::new(Wait::Block);
     dispatcher.on_sample(subscriber, move |sample| keep.send(sample).unwrap());
     dispatcher.on_error(move |error| tell.send(error.clone()).unwrap());
@@ -273,7 +273,7 @@ fn a_callback_that_keeps_all_it_may_is_told_once_and_goes_on_when_it_lets_go() {
     for _ in 0..5 {
         assert_eq!(dispatcher.spin_once(LONG), Spun::Called);
     }
-    let errors: Vec<DispatchError> = told.try_iter().collect();
+    let errors: Vec<DispatchError> = errors.try_iter().collect();
     assert!(matches!(&errors[..], [DispatchError::Receive(ReceiveError::Take(_))]), "{errors:?}");
     drop(kept.recv().unwrap());
     assert_eq!(dispatcher.spin_once(LONG), Spun::Called);

@@ -1,18 +1,18 @@
-//! Which numbered datagrams have arrived, and when to say so.
+//! Which numbered datagrams have arrived, and when to acknowledge them.
 
 use noctule_timebase::{Instant, Span};
 
 use crate::stream::{Arrival, Local};
 use crate::wire::Feedback;
 
-/// Packet numbers before the newest that feedback names: as far as it can say what was refused.
+/// Packet numbers before the newest that feedback names: as far as it can name what was refused.
 pub(crate) const REACH: u64 = 63;
-/// Feedback on reliable datagrams waits this long for a sample to ride on.
-pub(crate) const FEEDBACK_DELAY: Span = Span::from_ms(2);
+/// Feedback on reliable datagrams waits this long for a sample to be piggybacked on (RFC 9000, section 13.2.1: max_ack_delay).
+pub(crate) const MAX_ACK_DELAY: Span = Span::from_ms(2);
 /// Later packets that must have arrived before a reliable one counts as lost (RFC 9002, section 6.1.1).
 pub(crate) const LATER_PACKETS: u64 = 3;
-/// After this many datagrams it waits no longer.
-const UNSAID_LIMIT: u32 = 8;
+/// After this many datagrams it waits no longer (the Ack-Eliciting Threshold of draft-ietf-quic-ack-frequency).
+const ACK_ELICITING_THRESHOLD: u32 = 8;
 
 /// Packet numbers that arrived: the newest and the [`REACH`] before it.
 #[derive(Debug, Default)]
@@ -23,17 +23,17 @@ pub(crate) struct Arrivals {
     /// One that was taken so late that the newest cannot be named with it, and those before it that were, too.
     late: Option<(u64, u64, Arrival)>,
     /// Arrived since the last feedback.
-    unsaid: u32,
-    /// The other side is to hear of us although nothing arrived.
+    unacknowledged: u32,
+    /// Feedback is to be sent although nothing arrived.
     demanded: bool,
-    said_at: Option<Instant<Local>>,
+    feedback_sent_at: Option<Instant<Local>>,
     due: Option<Instant<Local>>,
 }
 
 impl Arrivals {
     /// Notes an arrival, and whether it was taken, be it the first of its number or not: a repetition may
-    /// mean that feedback was lost. What has a deadline says how long feedback on it may wait after that before.
-    pub(crate) fn record(&mut self, packet: u64, taken: bool, patience: Option<Span>, arrival: Arrival) {
+    /// mean that feedback was lost. With a deadline: `ack_delay`, how long feedback on it may wait after the feedback before.
+    pub(crate) fn record(&mut self, packet: u64, taken: bool, ack_delay: Option<Span>, arrival: Arrival) {
         let now = arrival.now;
         let back = match self.newest {
             Some((newest, _)) if packet <= newest => newest - packet,
@@ -54,14 +54,14 @@ impl Arrivals {
         if back > REACH && taken {
             self.record_late(packet, arrival);
         }
-        // The three before it: one that is missing is told at once, until the other side knows it lost.
+        // The three before it: one that is missing is reported at once, until the other side knows it lost.
         let recent = (1 << packet.min(LATER_PACKETS)) - 1;
         let in_order = back == 0 && self.earlier & recent == recent;
-        self.unsaid += 1;
-        let wait_until = match patience {
-            _ if !in_order || self.unsaid >= UNSAID_LIMIT => now,
-            None => now + FEEDBACK_DELAY,
-            Some(patience) => self.said_at.map_or(now, |said| now.max(said + patience)),
+        self.unacknowledged += 1;
+        let wait_until = match ack_delay {
+            _ if !in_order || self.unacknowledged >= ACK_ELICITING_THRESHOLD => now,
+            None => now + MAX_ACK_DELAY,
+            Some(ack_delay) => self.feedback_sent_at.map_or(now, |sent| now.max(sent + ack_delay)),
         };
         self.due = Some(self.due.map_or(wait_until, |due| due.min(wait_until)));
     }
@@ -80,7 +80,7 @@ impl Arrivals {
         });
     }
 
-    /// What should have arrived has not: the other side is to know at once.
+    /// What should have arrived has not: feedback is due at once.
     pub(crate) fn demand(&mut self, now: Instant<Local>) {
         self.demanded = self.newest.is_some();
         if self.demanded {
@@ -96,9 +96,9 @@ impl Arrivals {
         self.earlier &= !(1 << REACH);
     }
 
-    /// What there is to tell, if anything arrived since [`said`](Arrivals::said).
+    /// The feedback to send, if anything arrived since [`feedback_sent`](Arrivals::feedback_sent).
     pub(crate) fn feedback(&self, now: Instant<Local>) -> Option<Feedback> {
-        let newest = self.newest.filter(|_| self.unsaid > 0 || self.demanded);
+        let newest = self.newest.filter(|_| self.unacknowledged > 0 || self.demanded);
         let newest = newest.map(|(newest, arrival)| (newest, self.earlier, self.refused, arrival));
         let late = self.late.map(|(packet, earlier, arrival)| (packet, earlier, 0, arrival));
         let (newest, earlier, refused, arrival) = late.or(newest)?;
@@ -107,14 +107,14 @@ impl Arrivals {
     }
 
     /// Feedback has been sent. After some on late ones that on the newest is still due.
-    pub(crate) fn said(&mut self, now: Instant<Local>) {
+    pub(crate) fn feedback_sent(&mut self, now: Instant<Local>) {
         if self.late.take().is_some() {
             return;
         }
-        if self.unsaid > 0 || self.demanded {
-            self.said_at = Some(now);
+        if self.unacknowledged > 0 || self.demanded {
+            self.feedback_sent_at = Some(now);
         }
-        (self.unsaid, self.demanded, self.due) = (0, false, None);
+        (self.unacknowledged, self.demanded, self.due) = (0, false, None);
     }
 
     /// The number of the packet that should come next.
@@ -147,12 +147,12 @@ mod tests {
             record(&mut arrivals, packet, true, at(0));
         }
         // 70 is 1 before 71, 6 and 4 are 65 and 67 before it: too far, and named first by feedback of their own.
-        let said = arrivals.feedback(at(1)).unwrap();
-        assert_eq!((said.newest, said.earlier, said.refused), (6, 0b10, 0));
-        arrivals.said(at(1));
-        let said = arrivals.feedback(at(1)).unwrap();
-        assert_eq!((said.newest, said.delay_ns), (71, 1_000_000));
-        assert_eq!(said.earlier, 1);
+        let feedback = arrivals.feedback(at(1)).unwrap();
+        assert_eq!((feedback.newest, feedback.earlier, feedback.refused), (6, 0b10, 0));
+        arrivals.feedback_sent(at(1));
+        let feedback = arrivals.feedback(at(1)).unwrap();
+        assert_eq!((feedback.newest, feedback.delay_ns), (71, 1_000_000));
+        assert_eq!(feedback.earlier, 1);
         record(&mut arrivals, u64::MAX - 1, true, at(1));
         assert_eq!(arrivals.feedback(at(1)).unwrap().earlier, 0);
     }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(arrivals.due(), Some(at(2)));
         record(&mut arrivals, 7, true, at(1));
         assert_eq!(arrivals.due(), Some(at(1)));
-        arrivals.said(at(1));
+        arrivals.feedback_sent(at(1));
         assert_eq!((arrivals.due(), arrivals.feedback(at(2))), (None, None));
         record(&mut arrivals, 9, true, at(3));
         assert_eq!(arrivals.due(), Some(at(3)));
@@ -190,13 +190,13 @@ mod tests {
         assert_eq!(arrivals.feedback(at(0)).unwrap().refused, 1);
         record(&mut arrivals, 2, true, at(0));
         record(&mut arrivals, 1, false, at(0));
-        let said = arrivals.feedback(at(0)).unwrap();
-        assert_eq!((said.newest, said.earlier, said.refused), (2, 0b11, 0b110));
+        let feedback = arrivals.feedback(at(0)).unwrap();
+        assert_eq!((feedback.newest, feedback.earlier, feedback.refused), (2, 0b11, 0b110));
         record(&mut arrivals, 64, true, at(0));
-        let said = arrivals.feedback(at(0)).unwrap();
-        assert_eq!((said.earlier, said.refused), (1 << 61 | 1 << 62, 1 << 63));
+        let feedback = arrivals.feedback(at(0)).unwrap();
+        assert_eq!((feedback.earlier, feedback.refused), (1 << 61 | 1 << 62, 1 << 63));
         record(&mut arrivals, 65, true, at(0));
-        let said = arrivals.feedback(at(0)).unwrap();
-        assert_eq!((said.earlier, said.refused), (1 | 1 << 62, 0));
+        let feedback = arrivals.feedback(at(0)).unwrap();
+        assert_eq!((feedback.earlier, feedback.refused), (1 | 1 << 62, 0));
     }
 }

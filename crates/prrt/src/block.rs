@@ -2,7 +2,7 @@
 //!
 //! A symbol is a datagram from the length of its sample on (see the specification). Any as many different
 //! symbols as the block has data symbols give the block, parity symbols included. A block of one symbol has no
-//! parity: the symbol is sent again.
+//! parity: the symbol is retransmitted.
 
 use noctule_timebase::{Instant, Span};
 
@@ -37,8 +37,8 @@ pub(crate) struct Block {
     pub(crate) spacing: Span,
     /// Samples lost with it on average, as last computed.
     pub(crate) risk: f64,
-    /// This host stood still meanwhile: what becomes of it says little of the channel.
-    stood_still: bool,
+    /// This host stalled meanwhile: what becomes of it says little of the channel.
+    stalled: bool,
     /// A datagram of it came too late.
     came_late: bool,
     symbols: Vec<Vec<u8>>,
@@ -72,7 +72,7 @@ impl Block {
             begin: now,
             spacing: Span::ZERO,
             risk: 0.0,
-            stood_still: false,
+            stalled: false,
             came_late: false,
             symbols: Vec::new(),
             is_closed: false,
@@ -142,20 +142,20 @@ impl Block {
         self.unsent > 0
     }
 
-    /// This host stood still from then to then.
-    pub(crate) fn handle_standstill(&mut self, from: Instant<Local>, until: Instant<Local>) {
-        self.stood_still |= self.begin < until && from < self.deadline_at;
+    /// This host stalled from then to then.
+    pub(crate) fn handle_stall(&mut self, from: Instant<Local>, until: Instant<Local>) {
+        self.stalled |= self.begin < until && from < self.deadline_at;
     }
 
     /// Whether this host did meanwhile, as far as noticed.
-    pub(crate) fn stood_still(&self) -> bool {
-        self.stood_still
+    pub(crate) fn has_stalled(&self) -> bool {
+        self.stalled
     }
 
-    /// Whether what became of it is this host's doing rather than the channel's, as far as can be told: it stood still, or it was too
+    /// Whether what became of it is this host's doing rather than the channel's, as far as is known: it stalled, or it was too
     /// late to weigh the risk.
     pub(crate) fn is_excused(&self) -> bool {
-        self.stood_still || self.came_late || self.risk == 0.0 && self.needed() > 0
+        self.stalled || self.came_late || self.risk == 0.0 && self.needed() > 0
     }
 
     fn needed(&self) -> usize {
@@ -192,14 +192,14 @@ impl Block {
     /// A symbol is sent in the datagram `packet`. Gives how often extra ones were before, if it is one.
     pub(crate) fn sent(&mut self, symbol: u8, packet: u64, (now, ack_delay): (Instant<Local>, Span)) -> u8 {
         let is_first = usize::from(symbol) == self.unsent;
-        // It knows when samples come, not of how many pieces they are nor what is sent again.
+        // It knows when samples come, not of how many pieces they are nor what is retransmitted.
         let is_expected = is_first && self.samples as usize == self.symbols.len();
         if is_first {
             self.unsent += 1;
         } else {
             self.extras = self.extras.saturating_add(1);
         }
-        // Whatever is sent again is acknowledged at once.
+        // Whatever is retransmitted is acknowledged at once.
         let ack_delay = if is_first { ack_delay } else { Span::ZERO };
         self.pending.push(Pending { packet, sent_at: now, is_expected, ack_delay });
         (self.last_sent, self.due) = (now, now);

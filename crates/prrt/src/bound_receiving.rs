@@ -1,7 +1,7 @@
 //! Samples with a deadline on their way in: repaired, put together, delivered once and in time.
 //!
 //! A sample's number is remembered until a later one's deadline has passed: until then it may come, afterwards it
-//! is missed. The time between samples is learned from their source times, so that a silence is told to
+//! is missed. The time between samples is learned from their source times, so that a silence is reported to
 //! the sender as soon as it is one, not when the next datagram comes.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct ReceivedCounters {
     pub late: u64,
     /// Samples that did not come in time.
     pub missed: u64,
-    /// Samples delivered thanks to a datagram sent again.
+    /// Samples delivered thanks to a datagram retransmitted.
     pub repaired_by_repeat: u64,
     /// Pieces recovered from parity.
     pub repaired_by_parity: u64,
@@ -252,7 +252,7 @@ impl Reader {
         }
     }
 
-    /// The datagram that made a sample whole was sent again.
+    /// The datagram that made a sample whole was retransmitted.
     fn count_repair(&mut self, fragment: &Fragment<'_>, counters: &mut LinkCounters) {
         let repeated = matches!(fragment.service, Service::Bound(place) if place.attempt > 0);
         counters.repaired_by_repeat += u64::from(repeated);
@@ -285,7 +285,7 @@ impl Reader {
         self.floor = Some(sequence + 1);
         match seen.sample {
             Sample::Delivered => {}
-            // Who wakes late does not deliver late.
+            // A thread that wakes late does not deliver late.
             Sample::Held(held) if held.is_whole() && now <= seen.deadline_at => {
                 self.deliver(sequence, held.origin, held.payload(), sink);
             }

@@ -29,11 +29,11 @@ use crate::wire::{
 const BLOCK_SYMBOLS_MAX: usize = erasure::DATA_SYMBOLS_MAX;
 /// Blocks of one stream that wait for their fate or their deadline.
 const BLOCKS_LIMIT: usize = 65_536;
-/// Before a round trip has been measured it is believed to be this long.
+/// Before a round trip has been measured it is assumed to be this long.
 const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
 /// Threads wake late, by as much at least.
 const LATENESS_LEAST: Span = Span::from_us(300);
-/// Who sleeps for longer stood still, and it says nothing of the next time, nor of the channel.
+/// A thread that sleeps for longer stalled, which says nothing of the next time, nor of the channel.
 const LATENESS_LIMIT: Span = Span::from_ms(3);
 /// One wake in twenty is later than the estimate, found by counting: a step of this part down with every wake, so many up with a later one.
 const LATENESS_STEPS: i64 = 64;
@@ -61,14 +61,14 @@ const OUTAGE_PARTS: i64 = 8;
 /// What a datagram must take off the risk of its block under a limit of the rate: fresh samples are worth more.
 const PRICE_UNDER_LIMIT: f64 = 0.5;
 /// The price for a block that lost time because this host stalled, in parts of the usual one: it has fewer chances left.
-const PRICE_AFTER_STANDSTILL: f64 = 0.2;
+const PRICE_AFTER_STALL: f64 = 0.2;
 
 /// Streams with deadlines.
 #[derive(Debug)]
 pub(crate) struct BoundSending {
     streams: BTreeMap<StreamId, BoundStream>,
     queue_bytes: usize,
-    /// Who sent last: under a limit streams take turns.
+    /// The stream that sent last: under a limit streams take turns.
     turn: StreamId,
     /// The pace lets nothing leave before this.
     ready_at: Instant<Local>,
@@ -76,7 +76,7 @@ pub(crate) struct BoundSending {
     wake_at: Option<Instant<Local>>,
     lateness: Span,
     /// When this host last did, as far as noticed.
-    stood_still: (Instant<Local>, Instant<Local>),
+    stalled: (Instant<Local>, Instant<Local>),
 }
 
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl BoundSending {
             ready_at: Instant::MIN,
             wake_at: None,
             lateness: LATENESS_LEAST,
-            stood_still: (Instant::MIN, Instant::MIN),
+            stalled: (Instant::MIN, Instant::MIN),
         }
     }
 
@@ -268,11 +268,11 @@ impl BoundSending {
 
     /// This host took in now what it got before.
     pub(crate) fn handle_wait(&mut self, came: Instant<Local>, now: Instant<Local>) {
-        let (from, until) = self.stood_still;
+        let (from, until) = self.stalled;
         if now - came > LATENESS_LIMIT && (until < now || came < from) {
-            self.stood_still = (came, now);
+            self.stalled = (came, now);
             let blocks = self.streams.values_mut().flat_map(|stream| &mut stream.blocks);
-            blocks.for_each(|block| block.handle_standstill(came, now));
+            blocks.for_each(|block| block.handle_stall(came, now));
         }
     }
 
@@ -395,7 +395,7 @@ impl BoundStream {
     fn observe(&mut self, now: Instant<Local>) {
         if let Some(last) = self.last_at.replace(now) {
             let latest = now - last;
-            // Who stood still writes late what it should have, all at once.
+            // A writer that stalled writes late what it should have, all at once.
             self.interval = Some(self.interval.map_or(latest, |smoothed| {
                 let most = (smoothed * 2).max(INTERVAL_MOST_LEAST);
                 (smoothed + (latest.clamp(smoothed / 2, most) - smoothed) / 8).max(INTERVAL_LEAST)
@@ -505,7 +505,7 @@ impl BoundStream {
                 block.close();
             }
             let at_the_end = block.deadline_at + path.round * ROUNDS_FOR_THE_FATE;
-            let price = if block.stood_still() { price * PRICE_AFTER_STANDSTILL } else { price };
+            let price = if block.has_stalled() { price * PRICE_AFTER_STALL } else { price };
             match block.step(path, interval, price, now) {
                 Step::Send(risk) if !self.budget.allows() || !path.may_repair => {
                     counters.extras_refused += 1;

@@ -22,7 +22,7 @@ pub struct LinkConfig {
     /// Datagrams that every path carries. Longer ones are sent once a probe has found that the path carries them
     /// (RFC 8899), and no more if they do not arrive. Default 1,400, at most the longest: then nothing is probed.
     pub datagram_bytes_base: usize,
-    /// What the path is believed to carry before anything is known. Default 1,400; between base and longest.
+    /// What the path is assumed to carry before anything is known. Default 1,400; between base and longest.
     pub datagram_bytes_initial: usize,
     /// What an envelope adds to each datagram: the sizes of well-known lines are those of the whole. Default 0.
     pub envelope_bytes: usize,

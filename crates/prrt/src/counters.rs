@@ -11,7 +11,7 @@ pub struct LinkCounters {
     pub path_probes: u64,
     /// Times that the path was found to carry less than before.
     pub path_narrowed: u64,
-    /// Fragments sent again.
+    /// Fragments retransmitted.
     pub repeated: u64,
     /// Reliable datagrams given up for lost.
     pub lost_packets: u64,
@@ -57,7 +57,7 @@ pub struct LinkCounters {
     pub bound_samples: u64,
     /// Their datagrams, each counted once.
     pub bound_data: u64,
-    /// Datagrams sent again for them.
+    /// Datagrams retransmitted for them.
     pub bound_repeats: u64,
     /// Parity datagrams sent for them.
     pub bound_parity: u64,
@@ -71,7 +71,7 @@ pub struct LinkCounters {
     pub after_deadline: u64,
     /// Samples with a deadline that did not come in time.
     pub bound_missed: u64,
-    /// Samples delivered thanks to a datagram sent again.
+    /// Samples delivered thanks to a datagram retransmitted.
     pub repaired_by_repeat: u64,
     /// Pieces recovered from parity.
     pub repaired_by_parity: u64,

@@ -47,8 +47,8 @@ pub(crate) struct Feasibility {
     look_at: Instant<Local>,
     effort: Effort,
     try_after: Span,
-    /// The application was told that it is infeasible.
-    is_told: bool,
+    /// The application was notified that it is infeasible.
+    is_reported: bool,
     block: u8,
     /// Since the last look: samples, and those of them for which the path had no room before their deadline.
     offered: u32,
@@ -91,7 +91,7 @@ impl Feasibility {
             look_at: now + LOOK_FIRST,
             effort: Effort::Full,
             try_after: TRY_AGAIN,
-            is_told: false,
+            is_reported: false,
             block: 1,
             offered: 0,
             starved: 0,
@@ -130,7 +130,7 @@ impl Feasibility {
         self.now.allowed += allowed;
     }
 
-    /// Looks, if it is time to; a change is told once.
+    /// Looks, if it is time to; a change is reported once.
     pub(crate) fn poll(
         &mut self,
         bound: &Bound,
@@ -160,9 +160,9 @@ impl Feasibility {
         let is_hopeless = self.hopeless >= HOPELESS_LOOKS[is_doubted]
             && self.hopeless_excess >= HOPELESS_EVIDENCE * evidence;
         self.adjust(at_once.is_some() || is_hopeless, now);
-        let is_beyond = self.excess >= EVIDENCE * evidence || self.is_told && self.excess > 0.0;
+        let is_beyond = self.excess >= EVIDENCE * evidence || self.is_reported && self.excess > 0.0;
         let is_infeasible = self.effort != Effort::Full || is_beyond;
-        if std::mem::replace(&mut self.is_told, is_infeasible) == is_infeasible {
+        if std::mem::replace(&mut self.is_reported, is_infeasible) == is_infeasible {
             return None;
         }
         if !is_infeasible {
@@ -260,10 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_by_little_is_told_in_time_and_taken_back_when_it_is_not_any_more() {
+    fn what_is_missed_by_little_is_reported_in_time_and_taken_back_when_it_is_not_any_more() {
         let mut feasibility = Feasibility::new(Instant::from_ns(0));
-        let told = (1..).find(|_| look(&mut feasibility, 1.4 * ALLOWED).is_some()).unwrap();
-        assert_eq!(told, (EVIDENCE / (1.4 - BEYOND[0]) / ALLOWED).ceil() as u32);
+        let reported = (1..).find(|_| look(&mut feasibility, 1.4 * ALLOWED).is_some()).unwrap();
+        assert_eq!(reported, (EVIDENCE / (1.4 - BEYOND[0]) / ALLOWED).ceil() as u32);
         // However long it lasts.
         (0..10_000).for_each(|_| assert_eq!(look(&mut feasibility, 1.4 * ALLOWED), None));
         let back = (1..).find(|_| look(&mut feasibility, 0.0).is_some()).unwrap();

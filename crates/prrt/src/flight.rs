@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use noctule_timebase::{Instant, Span};
 
-use crate::arrivals::{FEEDBACK_DELAY, LATER_PACKETS, REACH};
+use crate::arrivals::{LATER_PACKETS, MAX_ACK_DELAY, REACH};
 use crate::congestion::bandwidth::{Bandwidth, Passage};
 use crate::congestion::path_delay::PathDelay;
 use crate::congestion::path_mtu::PathMtu;
@@ -137,7 +137,7 @@ enum State {
     /// Given up for lost; an acknowledgement may still prove otherwise.
     Lost,
     /// Given up, and no feedback that could have named it came: it says nothing of the path.
-    Untold,
+    Unreportable,
     Settled,
 }
 
@@ -200,7 +200,7 @@ impl Flight {
     }
 
     /// The packet [`next_number`](Flight::next_number) has been sent. What has a deadline does not count
-    /// against the window. Gives a reliable packet that had to be forgotten: it is to be sent again.
+    /// against the window. Gives a reliable packet that had to be forgotten: it is to be retransmitted.
     pub(crate) fn sent(&mut self, carried: Carried, bytes: usize, now: Instant<Local>) -> Option<Carried> {
         let mut forgotten = None;
         if self.packets.len() >= PACKETS_LIMIT
@@ -252,7 +252,7 @@ impl Flight {
             }
             let back = newest - number;
             let refused = feedback.refused >> back & 1 == 1;
-            let was_lost = matches!(packet.state, State::Lost | State::Untold);
+            let was_lost = matches!(packet.state, State::Lost | State::Unreportable);
             packet.state = State::Settled;
             self.path_mtu.arrived(number, packet.bytes, now);
             if packet.carried.kind == Kind::Probe {
@@ -285,7 +285,7 @@ impl Flight {
             match (refused, was_lost) {
                 (false, _) => settle(Fate::Arrived, number, packet.carried),
                 (true, false) => settle(Fate::Refused, number, packet.carried),
-                // It is being sent again already.
+                // It is being retransmitted already.
                 (true, true) => {}
             }
             // What came so late tells the time of those that were overtaken, not of the path.
@@ -345,8 +345,8 @@ impl Flight {
             return false;
         }
         let round_trip = self.smoothed();
-        // However long it is waited, what left so long ago will not be heard of.
-        let earliest = now - self.patience_once();
+        // However long it is waited, what left so long ago will not be acknowledged.
+        let earliest = now - self.timeout_without_back_off();
         for (number, packet) in (self.first..).zip(&mut self.packets) {
             if packet.sent_at > earliest {
                 break;
@@ -366,7 +366,7 @@ impl Flight {
 
     /// When the time-out passes.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
-        (self.in_flight_bytes > 0).then(|| self.progress_at + self.patience())
+        (self.in_flight_bytes > 0).then(|| self.progress_at + self.retransmission_timeout())
     }
 
     pub(crate) fn round_trip(&self) -> Option<RoundTrip> {
@@ -455,14 +455,14 @@ impl Flight {
         Gilbert::new(&self.loss.model())
     }
 
-    fn patience(&self) -> Span {
-        let once = self.patience_once();
+    fn retransmission_timeout(&self) -> Span {
+        let once = self.timeout_without_back_off();
         (once * (1 << self.doublings)).min(TIMEOUT_LIMIT.max(once))
     }
 
-    fn patience_once(&self) -> Span {
+    fn timeout_without_back_off(&self) -> Span {
         let once = self.round_trip.map_or(TIMEOUT_INITIAL, |measured| {
-            measured.smoothed + measured.variation * TIMEOUT_VARIATIONS + FEEDBACK_DELAY
+            measured.smoothed + measured.variation * TIMEOUT_VARIATIONS + MAX_ACK_DELAY
         });
         once.max(TIMEOUT_FLOOR)
     }

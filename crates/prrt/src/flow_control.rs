@@ -1,4 +1,4 @@
-//! A reader that takes no more for now holds up its writer, and nobody else (RFC 9000, section 4).
+//! A reader that takes no more for now holds up its writer, and no other (RFC 9000, section 4).
 //!
 //! The reader's side says up to which position it takes a writer's samples; what lies beyond is not sent. A limit is repeated only when
 //! the writer asks: a lost one costs a question, an idle one nothing.
@@ -112,8 +112,8 @@ impl Waiting {
     }
 
     /// A writer that has waited for so long, once.
-    pub(crate) fn poll_long(&mut self, patience: Span, now: Instant<Local>) -> Option<StreamId> {
-        let is_new = |wait: &Wait| !wait.is_noted && now - wait.since >= patience;
+    pub(crate) fn poll_long(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
+        let is_new = |wait: &Wait| !wait.is_noted && now - wait.since >= timeout;
         let (writer, wait) = self.writers.iter_mut().find(|(_, wait)| is_new(wait))?;
         wait.is_noted = true;
         Some(*writer)
@@ -141,7 +141,7 @@ mod tests {
         assert!(credit.refuses(108, Some(108)));
         assert_eq!(credit.poll(Some(108)), Some(108), "the writer did not know");
         assert_eq!((credit.grant((1, 8), Some(108)), credit.poll(Some(108))), (2, None));
-        assert!(!credit.refuses(108, Some(108)), "there is room, although nobody has said so");
+        assert!(!credit.refuses(108, Some(108)), "there is room, although no limit was sent");
         assert_eq!((credit.grant((4, 8), Some(108)), credit.poll(Some(108))), (6, Some(112)));
         assert_eq!((credit.grant((1, 8), Some(108)), credit.poll(Some(108))), (6, None));
         assert!(!credit.refuses(111, Some(108)));
@@ -157,12 +157,12 @@ mod tests {
         waiting.begin(writer, at(20));
         let asked: Vec<i64> = (0..800).filter(|ms| waiting.poll_question(at(*ms)).is_some()).collect();
         assert_eq!(asked, [10, 30, 70, 150, 310, 510, 710]);
-        let patience = Span::from_s(5);
+        let timeout = Span::from_s(5);
         assert_eq!(
-            (waiting.poll_long(patience, at(4_999)), waiting.poll_long(patience, at(5_000))),
+            (waiting.poll_long(timeout, at(4_999)), waiting.poll_long(timeout, at(5_000))),
             (None, Some(writer))
         );
-        assert_eq!((waiting.poll_long(patience, at(9_000)), waiting.timeout()), (None, Some(at(910))));
+        assert_eq!((waiting.poll_long(timeout, at(9_000)), waiting.timeout()), (None, Some(at(910))));
         waiting.end(writer);
         assert_eq!(waiting.timeout(), None);
     }

@@ -9,7 +9,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::stream::Local;
 
-/// The largest share of lost datagrams that is told from all of them.
+/// The largest share of lost datagrams that is distinguished from all of them.
 pub(crate) const LOSS_MAX: f64 = 0.999;
 
 /// How one direction of a path loses datagrams.

@@ -9,12 +9,12 @@
 //!
 //! - Samples are symbols of systematic blocks ([`erasure`](crate::erasure)): a parity symbol repairs a different loss at
 //!   every receiver. A block is as long as its first sample's deadline leaves time to ask for parity and get it.
-//! - Parity that somebody will almost certainly need is sent unasked (`shortfall`). For more, a receiver asks by how many symbols
+//! - Parity that a receiver will almost certainly need is sent unasked (`shortfall`). For more, a receiver asks by how many symbols
 //!   it *has*, when the block should be there; so what is asked for twice is sent once, and the most that any receiver
 //!   lacks is sent without waiting for all of them.
 //! - Requests go to the sender alone, after a random part of the time that can be spared, and not at all if the parity comes first.
-//! - Now and then each receiver reports what arrived: the sender learns who hears the group at all, round trips and losses.
-//!   Who does not hear it, or would cost the others more than [`DRAG_MAX`], is the caller's to serve by a link.
+//! - Now and then each receiver reports what arrived: the sender learns which receivers hear the group at all, round trips and losses.
+//!   A receiver that does not hear it, or would cost the others more than [`DRAG_MAX`], is the caller's to serve by a link.
 //!
 //! [`GroupSender`] and [`GroupReceiver`] are state machines of one stream: `handle_*` in, `poll_*` out, `now` an argument. Drain order after any
 //! call: `poll_transmit` until `false`, then wait until `poll_timeout`.
@@ -52,9 +52,9 @@ pub const DRAG_MAX: f64 = 0.6;
 /// Parity datagrams per datagram of data, in the long run, whatever is asked for.
 pub const PARITY_SHARE_MAX: f64 = 1.0;
 
-/// Before a round trip has been measured it is believed to be this long.
+/// Before a round trip has been measured it is assumed to be this long.
 const ROUND_TRIP_PRIOR: Span = Span::from_ms(20);
-/// Least patience with a datagram that should be here: threads wake late.
+/// Least time that an expected datagram may be late: threads wake late.
 const GUARD_LEAST: Span = Span::from_ms(1);
 
 /// A receiver of a group: the number of its node.
@@ -79,14 +79,14 @@ pub struct GroupConfig {
 pub enum Membership {
     /// It loses so much that it would cost the others more than [`DRAG_MAX`]: it is to be served by itself.
     Apart {
-        /// Who.
+        /// The receiver.
         member: MemberId,
         /// Share of the group's datagrams that it loses.
         loss: f64,
     },
     /// It is served with the others again.
     Back {
-        /// Who.
+        /// The receiver.
         member: MemberId,
     },
 }

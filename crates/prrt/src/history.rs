@@ -160,7 +160,7 @@ impl Stream {
     }
 
     /// Pieces are to be no longer than this. What has not begun, or does not pass any more, is cut anew; of what had begun,
-    /// all pieces are to be sent again.
+    /// all pieces are to be retransmitted.
     pub(crate) fn cut_again(
         &mut self,
         writer: StreamId,

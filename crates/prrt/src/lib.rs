@@ -10,13 +10,13 @@
 //!
 //! - Samples are cut into pieces of equal length. *Best effort*: sent once, the newest wins. *Reliable*:
 //!   repeated until acknowledged, delivered in order, each once; of a writer that is too fast the oldest
-//!   samples are given up (history, keep last), and the other side is told where not to wait.
+//!   samples are given up (history, keep last), and the other side learns where not to wait.
 //!   *Deadline bound*: repaired while that can be in time, with the least redundancy that keeps a loss target.
 //! - Datagrams are as long as the path carries: probes find out while samples need several.
 //! - Feedback rides on samples that go the other way, else on a datagram of its own.
 //! - How much may be on its way follows what arrives: short queues, a fair share beside CUBIC TCP, and no fear of losses
 //!   by chance. The rest waits in a queue of limited length.
-//! - Datagrams of another life of either node are told by the session number and dropped.
+//! - Datagrams of another life of either node are recognised by the session number and dropped.
 //!
 //! A stream that several nodes read can go to all of them at once: [`group`].
 //!

@@ -15,19 +15,19 @@ use crate::feasibility::Wish;
 use crate::flight::Flight;
 use crate::path::ACK_DELAY_PARTS;
 use crate::receiving::{Receiving, Sink};
-use crate::sending::{Aboard, SendError, Sending};
+use crate::sending::{Piggyback, SendError, Sending};
 use crate::sent_counters::SentCounters;
 use crate::stream::{Arrival, Class, Delivered, Local, Outgoing, Stamps, StreamId};
 use crate::trace::{self, Event, Record};
 use crate::wire::{self, Fragment, Load, Malformed, Place, Service};
 
 /// Datagrams that may be taken in before [`Link::poll_transmit`] must be called: an acknowledgement names 64
-/// at most, and what it does not name is sent again.
+/// at most, and what it does not name is retransmitted.
 pub const BATCH_LIMIT: usize = 64;
-/// A datagram with a deadline is told of within this part of it, reckoned from the feedback before: slow
+/// A datagram with a deadline is acknowledged within this part of it, reckoned from the feedback before: slow
 /// streams at once, quick ones bundled.
 const SHARE_OF_DEADLINE: i64 = 64;
-/// Feedback is no more than so many bytes for each byte that came from the other side (RFC 9000, section 8.1): who forges
+/// Feedback is no more than so many bytes for each byte that came from the other side (RFC 9000, section 8.1): an attacker that forges
 /// an address must gain nothing. What is left over may be saved up to the limit.
 const FEEDBACK_SHARE: usize = 3;
 const FEEDBACK_SAVED_LIMIT_BYTES: usize = 64 << 10;
@@ -92,9 +92,9 @@ impl Link {
         self.receiving.grant(writer, room)
     }
 
-    /// A writer of ours whose reader has taken nothing for `patience` although something waits; each such time once.
-    pub fn poll_held_up(&mut self, patience: Span, now: Instant<Local>) -> Option<StreamId> {
-        self.sending.poll_held_up(patience, now)
+    /// A writer of ours whose reader has taken nothing for `timeout` although something waits; each such time once.
+    pub fn poll_held_up(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
+        self.sending.poll_held_up(timeout, now)
     }
 
     /// Samples of `writer` of the other node are no longer wanted.
@@ -229,7 +229,7 @@ impl Link {
             Load::Parity(parity) => {
                 let room = self.receiving.room();
                 let deadline = self.bound_receiving.handle_parity(parity, arrival, (room, &mut sink));
-                (parity.place.packet, true, deadline.map(|deadline| patience(deadline, parity.place)))
+                (parity.place.packet, true, deadline.map(|deadline| ack_delay(deadline, parity.place)))
             }
             Load::Fragment(fragment) => match fragment.service {
                 Service::BestEffort => {
@@ -243,7 +243,7 @@ impl Link {
                     let room = self.receiving.room();
                     let expected = self.bound_receiving.handle_fragment(fragment, arrival, (room, &mut sink));
                     let is_in_time = expected.is_none_or(|(_, is_in_time)| is_in_time);
-                    (place.packet, is_in_time, expected.map(|(deadline, _)| patience(deadline, place)))
+                    (place.packet, is_in_time, expected.map(|(deadline, _)| ack_delay(deadline, place)))
                 }
             },
         };
@@ -345,9 +345,9 @@ impl Link {
         self.sending.has_long_samples()
     }
 
-    fn aboard(&self, now: Instant<Local>) -> Aboard {
+    fn piggyback(&self, now: Instant<Local>) -> Piggyback {
         let (next, acknowledged) = self.sending.packets();
-        Aboard {
+        Piggyback {
             head: self.association.head(next, acknowledged, now),
             long: self.association.long(next, now),
             clock_ns: self.association.clock_ns(now),
@@ -366,31 +366,31 @@ impl Link {
         self.counters.at(now);
         self.sending.handle_timeout(now, &mut self.counters);
         let before = out.len();
-        let mut aboard = self.aboard(now);
-        let feedback = aboard.feedback;
+        let mut piggyback = self.piggyback(now);
+        let feedback = piggyback.feedback;
         let is_due = self.arrivals.due().is_some_and(|due| due <= now);
         let goes_first = is_due && self.feedback_waits;
         let flow = if goes_first { None } else { self.poll_flow(now) };
         let carries_sample = !goes_first
             && flow.is_none()
-            && self.sending.poll_transmit((now, only_urgent), &mut aboard, out, &mut self.counters);
+            && self.sending.poll_transmit((now, only_urgent), &mut piggyback, out, &mut self.counters);
         if !carries_sample {
             if flow.is_none() && !is_due && !self.association.owes_opening() {
                 return false;
             }
-            aboard.encode(flow, out);
+            piggyback.encode(flow, out);
             let Some(left) = self.feedback_bytes.checked_sub(out.len() - before) else {
                 self.counters.feedback_withheld += 1;
-                self.arrivals.said(now);
+                self.arrivals.feedback_sent(now);
                 out.truncate(before);
                 return false;
             };
             self.feedback_bytes = left;
         }
-        self.association.sent(aboard.head, now);
-        self.feedback_waits = aboard.feedback.is_some();
+        self.association.sent(piggyback.head, now);
+        self.feedback_waits = piggyback.feedback.is_some();
         if let Some(feedback) = feedback.filter(|_| !self.feedback_waits) {
-            self.arrivals.said(now);
+            self.arrivals.feedback_sent(now);
             let (newest, missing) = (feedback.newest, trace::missing(&feedback));
             self.counters.note(|| Event::AckSent { newest, missing, piggybacked: carries_sample });
         }
@@ -442,7 +442,7 @@ impl Link {
 
 /// How long feedback on a datagram with a deadline may wait, reckoned from the feedback before. None on a repair: the
 /// sender waits for it in order not to send another.
-fn patience(deadline: Span, place: Place) -> Span {
+fn ack_delay(deadline: Span, place: Place) -> Span {
     match place {
         Place { attempt: 1.., .. } => Span::ZERO,
         Place { ack_soon: true, .. } => deadline / SHARE_OF_DEADLINE,

@@ -30,7 +30,7 @@ pub struct LossEstimator {
 
 /// Packets after which a count weighs 1/e; at 200 Hz, 100 s.
 pub const MEMORY_PACKETS: f64 = 20_000.0;
-/// What is assumed of a path nobody has measured: 1 % lost, in bursts of 2, worth this many packets.
+/// What is assumed of a path before it is measured: 1 % lost, in bursts of 2, worth this many packets.
 const PRIOR_PACKETS: f64 = 400.0;
 const PRIOR_LOST: f64 = 4.0;
 const PRIOR_BURSTS: f64 = 2.0;
@@ -114,7 +114,7 @@ struct TimedLoss {
     is_likelier: bool,
 }
 
-/// Candidates from 0.5 ms to 0.9 s: shorter than the time between two packets cannot be told from none, longer than any deadline
+/// Candidates from 0.5 ms to 0.9 s: shorter than the time between two packets cannot be distinguished from none, longer than any deadline
 /// from an outage.
 const MEMORIES: usize = 27;
 const MEMORY_SHORTEST: Span = Span::from_us(500);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_in_time_and_in_packets_are_told_apart_by_what_follows_losses_sooner_and_later() {
+    fn bursts_in_time_and_in_packets_are_distinguished_by_what_follows_losses_sooner_and_later() {
         for seed in 1..=10 {
             for mean_ms in [5, 15, 30] {
                 let mean = Span::from_ms(mean_ms);

@@ -52,7 +52,7 @@ pub(crate) struct Path {
 pub(crate) const ACK_DELAY_PARTS: i64 = 3;
 /// One in so many blocks asks for its acknowledgement soon on a path that loses: feedback names those before it, too.
 const LOSSY_BLOCKS: u64 = 2;
-/// With a greater share of losses acknowledgements count: what none names in time is sent again in vain.
+/// With a greater share of losses acknowledgements count: what none names in time is retransmitted in vain.
 const ACK_DELAY_LOSS_MAX: f64 = 0.01;
 
 impl Path {

@@ -122,7 +122,7 @@ impl Question {
         self.one_way.max(Span::ZERO) + REACTION
     }
 
-    /// A lost sample is found lost, and sent again, in time.
+    /// A lost sample is found lost, and retransmitted, in time.
     fn has_time_for_news(&self, deadline: Span) -> bool {
         self.one_way + self.round + REACTION <= deadline
     }

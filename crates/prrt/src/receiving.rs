@@ -29,7 +29,7 @@ pub(crate) struct Receiving {
     has_limits: bool,
 }
 
-/// One expected writer. Its samples are told apart by a key that rises from one to the next: the position
+/// One expected writer. Its samples are distinguished by a key that rises from one to the next: the position
 /// if they are reliable, else the sequence number.
 #[derive(Debug)]
 struct Reader {
@@ -40,7 +40,7 @@ struct Reader {
     /// Lowest key that may still be delivered. Unknown before the first datagram.
     next: Option<u64>,
     held: BTreeMap<u64, Held>,
-    /// For how many more there is room, if somebody has said so.
+    /// For how many more there is room, if the reader has reported it.
     credit: Option<Credit>,
 }
 
@@ -112,7 +112,7 @@ impl Receiving {
         self.room.bytes()
     }
 
-    /// Takes a fragment in. `false` if it was not taken: a reliable one must be sent again.
+    /// Takes a fragment in. `false` if it was not taken: a reliable one must be retransmitted.
     pub(crate) fn handle_fragment(&mut self, fragment: &Fragment<'_>, sink: &mut Sink<'_>) -> bool {
         let Receiving { readers, room, has_limits } = self;
         let expected = readers.get_mut(&fragment.writer);

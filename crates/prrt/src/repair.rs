@@ -24,7 +24,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::gilbert::{AllLost, Departure, Shortfall, Unknown};
 use crate::path::{Path, Pending};
-use crate::rhythm::patience;
+use crate::rhythm::grace;
 use crate::stream::Local;
 
 /// Feedback is missing when it comes so much later than expected, in parts of the interval.
@@ -56,7 +56,7 @@ pub(crate) struct Prospect<'a> {
     pub(crate) pending: &'a [Pending],
     /// When a datagram was last sent for it.
     pub(crate) last_sent: Instant<Local>,
-    /// Something was sent again for it.
+    /// Something was retransmitted for it.
     pub(crate) was_lost: bool,
     pub(crate) stake: Stake,
     /// Samples that a datagram must save on average to be sent.
@@ -153,7 +153,7 @@ impl Prospect<'_> {
         }
         let spacing = self.interval.min((self.latest - self.now) / 2);
         let spaced = self.last_sent + spacing;
-        // Who wakes late must not find that it is too late for the rest.
+        // A thread that wakes late must not find that it is too late for the rest.
         if self.now < spaced && spacing >= self.path.lateness {
             return Step::Wait(spaced);
         }
@@ -169,7 +169,7 @@ impl Prospect<'_> {
         let feedback_lost = channel.lost_after(1, self.interval, is_silent);
         let overdue = self.now - round;
         // By then the receiver has missed what it expected: silence means lost feedback, whatever became of the datagram.
-        let missed = overdue - patience(self.interval) - (round - self.path.soonest * 2).max(Span::ZERO);
+        let missed = overdue - grace(self.interval) - (round - self.path.soonest * 2).max(Span::ZERO);
         self.pending.iter().map(move |pending| {
             let departure = Departure { packet: pending.packet, sent_at: pending.sent_at };
             let is_missed = pending.is_expected && pending.sent_at <= missed;
@@ -254,7 +254,7 @@ const SHARE_OF_TARGET_BLOCKS: f64 = 0.35;
 /// Failures with which the model's word is weighted against experience, and how slowly that fades.
 const TRUST_FAILURES: f64 = 1.0;
 const TRUST_FADES: f64 = 1.0 / 1_000_000.0;
-/// Beyond this factor experience is not believed: what fails so much more often than foreseen has a cause that copies do not cure.
+/// Beyond this factor experience is not trusted: what fails so much more often than foreseen has a cause that copies do not cure.
 const EXPERIENCE_MOST: f64 = 8.0;
 
 impl Price {

@@ -5,12 +5,12 @@ use noctule_timebase::{Instant, Span};
 use crate::stream::Local;
 
 /// A datagram is missed so much later than expected, in parts of the interval, jitter aside.
-const PATIENCE_PARTS: i64 = 16;
-/// At least this much, and more than a sender doubts its knowledge of the round trip: it must believe what it is told.
-const PATIENCE_LEAST: Span = Span::from_us(400);
-/// Silences told of before something arrives again: what was elicited stays in proportion.
+const GRACE_PARTS: i64 = 16;
+/// At least this much, and more than the uncertainty of a sender's round trip: the report of a loss must be true.
+const GRACE_LEAST: Span = Span::from_us(400);
+/// Silences reported before something arrives again: what was elicited stays in proportion.
 const SILENCES_LIMIT: u32 = 12;
-/// They are told of no more often than this, whatever the source times say.
+/// They are reported no more often than this, whatever the source times say.
 const SILENCE_LEAST: Span = Span::from_us(500);
 
 /// The time between samples, by their source times, and how irregularly they arrive (RFC 3550, section 6.4.1).
@@ -20,7 +20,7 @@ pub(crate) struct Rhythm {
     interval: Option<Span>,
     jitter: Span,
     expected_at: Option<Instant<Local>>,
-    /// Told of since something arrived.
+    /// Reported since something arrived.
     silences: u32,
 }
 
@@ -50,7 +50,7 @@ impl Rhythm {
         self.newest = Some(Newest { sequence, source_time_ns, arrived: now });
         self.silences = 0;
         self.expected_at =
-            self.interval.map(|interval| now + interval.max(SILENCE_LEAST) + self.patience(interval));
+            self.interval.map(|interval| now + interval.max(SILENCE_LEAST) + self.grace(interval));
     }
 
     /// Whether one that was expected by now is not here; then the next is expected in turn, for one deadline.
@@ -64,7 +64,7 @@ impl Rhythm {
         }
         self.silences += 1;
         let every = interval.max(SILENCE_LEAST);
-        // Who slept through several tells of one.
+        // A thread that slept through several reports one.
         let next = if expected + every > now { expected + every } else { now + every };
         // When it is silent for longer, whatever it could help is over.
         let goes_on = next - newest.arrived <= deadline && self.silences < SILENCES_LIMIT;
@@ -76,12 +76,12 @@ impl Rhythm {
         self.expected_at
     }
 
-    fn patience(&self, interval: Span) -> Span {
-        patience(interval) + self.jitter * 4
+    fn grace(&self, interval: Span) -> Span {
+        grace(interval) + self.jitter * 4
     }
 }
 
 /// How much later than expected a sample is missed where none comes irregularly.
-pub(crate) fn patience(interval: Span) -> Span {
-    (interval / PATIENCE_PARTS).max(PATIENCE_LEAST)
+pub(crate) fn grace(interval: Span) -> Span {
+    (interval / GRACE_PARTS).max(GRACE_LEAST)
 }

@@ -9,7 +9,7 @@ pub(crate) struct RoundTrip {
     pub(crate) variation: Span,
     pub(crate) latest: Span,
     /// The shortest so far that is not yet old: it creeps up by a 1,024th with every measurement, so that a
-    /// path that has become longer is believed after some thousands.
+    /// path that has become longer is adopted after some thousands.
     pub(crate) least: Span,
 }
 

@@ -1,7 +1,7 @@
 //! Samples that wait to be sent, and reliable ones until they have arrived.
 //!
 //! Samples with a deadline go first, and repairs among them ([`bound_sending`](crate::bound_sending)). Writers take turns, a datagram each, so that a camera does not hold up an inertial sensor. What was lost
-//! goes before what is new. What was refused (its reader may not be there yet) rests before it is sent again,
+//! goes before what is new. What was refused (its reader may not be there yet) rests before it is retransmitted,
 //! so that it cannot fill the line.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -38,12 +38,12 @@ pub enum SendError {
     Full,
 }
 
-/// What was refused is sent again after this.
+/// What was refused is retransmitted after this.
 const REST: Span = Span::from_ms(50);
 
 /// What every datagram carries besides.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Aboard {
+pub(crate) struct Piggyback {
     pub(crate) head: Head,
     /// Of what must have its whole length whatever an envelope makes of the head.
     pub(crate) long: Head,
@@ -54,11 +54,11 @@ pub(crate) struct Aboard {
     pub(crate) bytes_max: usize,
 }
 
-impl Aboard {
+impl Piggyback {
     /// Appends a datagram with this load, and feedback if there is room for it.
     pub(crate) fn encode(&mut self, load: Option<Load<'_>>, out: &mut Vec<u8>) {
         let before = out.len();
-        let Aboard { head, clock_ns, feedback, bytes_max, .. } = *self;
+        let Piggyback { head, clock_ns, feedback, bytes_max, .. } = *self;
         Datagram { head, feedback, load }.encode(clock_ns, out);
         if feedback.is_some() && load.is_some() && out.len() - before > bytes_max {
             out.truncate(before);
@@ -191,7 +191,7 @@ impl Sending {
 
     /// Whether a sample of so many bytes can be queued and `depth` of its writer be neither sent nor acknowledged,
     /// without giving up any. Writers that wait for room leave half of the queue to those that do not, unless nothing of theirs is queued:
-    /// a reader that stops reading holds up nobody else.
+    /// a reader that stops reading holds up no other.
     pub(crate) fn has_room(&self, writer: StreamId, payload_bytes: usize, depth: u32) -> bool {
         let unsettled = self.streams.get(&writer).map_or(0, Stream::unsettled);
         let cost = payload_bytes + SAMPLE_OVERHEAD_BYTES;
@@ -232,8 +232,8 @@ impl Sending {
     }
 
     /// A writer whose reader has taken nothing for so long although something waits; each such time once.
-    pub(crate) fn poll_held_up(&mut self, patience: Span, now: Instant<Local>) -> Option<StreamId> {
-        self.waiting.poll_long(patience, now)
+    pub(crate) fn poll_held_up(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
+        self.waiting.poll_long(timeout, now)
     }
 
     /// Whether fragments of a sample of several wait to be sent, for the first time or again.
@@ -365,14 +365,14 @@ impl Sending {
     pub(crate) fn poll_transmit(
         &mut self,
         (now, only_urgent): (Instant<Local>, bool),
-        aboard: &mut Aboard,
+        piggyback: &mut Piggyback,
         out: &mut Vec<u8>,
         counters: &mut Record,
     ) -> bool {
         if let Some(next) = self.bound.next(&self.flight, now, counters) {
             let load = self.bound.load(&next, &mut self.parity);
             let before = out.len();
-            aboard.encode(load, out);
+            piggyback.encode(load, out);
             let (packet, bytes) = (Some(self.flight.next_number()), (out.len() - before) as u64);
             let why = next.purpose();
             counters.note(|| Event::Sent { packet, part: self.bound.part(next.carried), bytes, why });
@@ -382,7 +382,7 @@ impl Sending {
         let packet = self.flight.next_number();
         if let Some(bytes) = self.flight.path_mtu_mut().poll_probe(packet, now) {
             counters.path_probes += 1;
-            self.transmit_probe(bytes, now, aboard, out);
+            self.transmit_probe(bytes, now, piggyback, out);
             return true;
         }
         let may_send = self.flight.ready_at().is_some_and(|ready| ready <= now);
@@ -394,7 +394,7 @@ impl Sending {
                 if self.is_wanted(carried) {
                     counters.repeated += 1;
                     let before = out.len();
-                    self.transmit(carried, now, aboard, out);
+                    self.transmit(carried, now, piggyback, out);
                     self.note_sent(carried, Purpose::Retransmission, out.len() - before, counters);
                     return true;
                 }
@@ -421,7 +421,7 @@ impl Sending {
             }
             let carried = Carried { writer, position, index, kind: Kind::Piece { count } };
             let before = out.len();
-            self.transmit(carried, now, aboard, out);
+            self.transmit(carried, now, piggyback, out);
             self.note_sent(carried, Purpose::First, out.len() - before, counters);
             self.queue_bytes -= self.streams.get_mut(&writer).map_or(0, Stream::advance);
             return true;
@@ -496,18 +496,30 @@ impl Sending {
         });
     }
 
-    fn transmit_probe(&mut self, bytes: usize, now: Instant<Local>, aboard: &mut Aboard, out: &mut Vec<u8>) {
+    fn transmit_probe(
+        &mut self,
+        bytes: usize,
+        now: Instant<Local>,
+        piggyback: &mut Piggyback,
+        out: &mut Vec<u8>,
+    ) {
         let before = out.len();
         let probe = Probe { packet: self.flight.next_number(), zeros: 0 };
-        aboard.head = aboard.long;
-        aboard.encode(Some(Load::Probe(probe)), out);
+        piggyback.head = piggyback.long;
+        piggyback.encode(Some(Load::Probe(probe)), out);
         // What fills it is zeros.
         out.resize(before + bytes, 0);
         let carried = Carried { writer: StreamId(0), position: 0, index: 0, kind: Kind::Probe };
         self.lost.extend(self.flight.sent(carried, bytes, now));
     }
 
-    fn transmit(&mut self, carried: Carried, now: Instant<Local>, aboard: &mut Aboard, out: &mut Vec<u8>) {
+    fn transmit(
+        &mut self,
+        carried: Carried,
+        now: Instant<Local>,
+        piggyback: &mut Piggyback,
+        out: &mut Vec<u8>,
+    ) {
         let Some(stream) = self.streams.get(&carried.writer) else { return };
         let Some(sample) = stream.sample(carried.position) else { return };
         let numbers = Numbers {
@@ -527,7 +539,7 @@ impl Sending {
             payload: &sample.payload()[piece_range(sample.total_bytes(), sample.count, carried.index)],
         };
         let before = out.len();
-        aboard.encode(Some(Load::Fragment(fragment)), out);
+        piggyback.encode(Some(Load::Fragment(fragment)), out);
         if stream.reliable {
             // There was room for it, so nothing was forgotten.
             self.flight.sent(carried, out.len() - before, now);

@@ -7,7 +7,7 @@ pub struct SentCounters {
     pub samples: u64,
     /// Datagrams that carried them, each counted once.
     pub datagrams: u64,
-    /// Datagrams sent again.
+    /// Datagrams retransmitted.
     pub repeats: u64,
     /// Parity datagrams.
     pub parity: u64,

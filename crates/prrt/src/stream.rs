@@ -39,7 +39,7 @@ pub enum Class {
     /// Repaired with the least redundancy that keeps the loss target, as long as it can still be in time;
     /// never delivered later.
     DeadlineBound(Bound),
-    /// Sent again until it arrives; delivered in order.
+    /// Retransmitted until it arrives; delivered in order.
     Reliable,
 }
 
@@ -72,7 +72,7 @@ impl Origin {
 /// A sample to send.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outgoing<'a> {
-    /// Who wrote it.
+    /// Its writer.
     pub writer: StreamId,
     /// Its number, counted by the writer; rises from sample to sample, below 2^64 − 1.
     pub sequence: u64,
@@ -92,7 +92,7 @@ pub struct Outgoing<'a> {
 /// A sample that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered<'a> {
-    /// Who wrote it.
+    /// Its writer.
     pub writer: StreamId,
     /// Its number, counted by the writer.
     pub sequence: u64,
@@ -110,13 +110,13 @@ pub struct Delivered<'a> {
 pub struct Arrival {
     /// By the clock that drives the link, as it is taken in.
     pub now: Instant<Local>,
-    /// When this host got it, by the same clock: earlier than `now` if the thread that takes it in stood still. `now` if that is
+    /// When this host got it, by the same clock: earlier than `now` if the thread that takes it in stalled. `now` if that is
     /// not known.
     pub came: Instant<Local>,
     /// When it came, by this node's clock, the one that source times are given in.
     pub own_ns: i64,
-    /// `now` by the other node's clock, as far as this one knows it. Without it a sample that is late cannot be
-    /// told, and is delivered.
+    /// `now` by the other node's clock, as far as this one knows it. Without it a late sample cannot be
+    /// recognised, and is delivered.
     pub peer_ns: Option<i64>,
 }
 

@@ -88,7 +88,7 @@ reasons! {
         Duplicate = "duplicate", "had arrived before";
         Superseded = "superseded", "is older than a sample that was delivered";
         AfterDeadline = "after_deadline", "arrived after its deadline";
-        Unexpected = "unexpected", "is of a writer that nobody reads here";
+        Unexpected = "unexpected", "is of a writer without a reader here";
         TooLong = "too_long", "is longer than its writer may write";
         BufferFull = "buffer_full", "did not fit into the reassembly buffer";
         Inconsistent = "inconsistent", "contradicts an earlier fragment of its sample";
@@ -435,7 +435,7 @@ struct Trace {
     dropped: u64,
 }
 
-/// The counters of a link, and its events if they are wanted: whoever counts may also note.
+/// The counters of a link, and its events if they are wanted: code that counts may also note.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     counters: LinkCounters,

@@ -57,7 +57,7 @@ const ACK_SOON: u8 = 128;
 pub(crate) const BLOCKS: u32 = 1 << 23;
 /// A half byte that stands for an integer behind it.
 const BEHIND_IT: u8 = 15;
-/// A time is cut if it lies so close to the clock of its sender: a fourth of what could be told.
+/// A time is cut if it lies so close to the clock of its sender: a fourth of what could be represented.
 const SHORT_TIME_NS: u64 = 1 << 38;
 
 /// One datagram of a link. One with a short header is never without content: it acknowledges, or carries a sample, or both.
@@ -98,7 +98,7 @@ pub struct Probe {
 /// A piece of a sample, or a whole one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// Who wrote it.
+    /// Its writer.
     pub writer: StreamId,
     /// Length of the whole sample.
     pub total_bytes: u32,
@@ -190,7 +190,7 @@ impl From<Truncated> for Malformed {
     }
 }
 
-/// The number of a block of so many data symbols as it travels: without parity nobody asks for it.
+/// The number of a block of so many data symbols as it travels: without parity no receiver asks for it.
 pub(crate) fn block_number(position: u64, symbols: u8) -> u32 {
     if symbols == 1 { 0 } else { (position % u64::from(BLOCKS)) as u32 }
 }

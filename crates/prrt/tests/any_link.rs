@@ -1,4 +1,4 @@
-//! The short form of the map of links: no class is worse than best effort where nobody tuned it to.
+//! The short form of the map of links: no class is worse than best effort on links that it was not tuned to.
 //!
 //! The long form is `cargo xtask sweep prrt`. Seeds are fixed, so a cell either fails or does not.
 

@@ -7,7 +7,7 @@ use noctule_timebase::Span;
 mod lossy;
 
 use lossy::fixed_interval::run_fixed;
-use lossy::{Cell, Outcome, Standstills, run, story};
+use lossy::{Cell, Outcome, ThreadStalls, run, story};
 
 fn check(outcome: &Outcome, seed: u64) {
     assert_eq!((outcome.late, outcome.twice), (0, 0), "seed {seed}: late, twice");
@@ -107,7 +107,7 @@ fn at_a_bottleneck_of_half_the_rate_it_is_kept_to_and_the_newest_samples_arrive(
             assert!(settled_s > 8.0 && sent > 0.6 && sent <= 1.2, "seed {seed}, {bottleneck:?}: {sent}");
             // Half is the most there can be; what queues behind older samples is late.
             assert!(on_time > 0.25, "seed {seed}, {bottleneck:?}: {on_time} on time");
-            assert!(outcome.infeasible > 0 && outcome.ends_infeasible, "seed {seed}: nobody was told");
+            assert!(outcome.infeasible > 0 && outcome.ends_infeasible, "seed {seed}: it was not reported");
             assert!(outcome.sender.expired > outcome.sent / 3, "seed {seed}: {:?}", outcome.sender);
         }
     }
@@ -173,8 +173,8 @@ fn session(seed: u64) -> Outcome {
         corruption: random.uniform(0.0, 0.1),
         restarts: random.chance(0.2),
         clock_steps: random.chance(0.2),
-        standstills: [(); 2].map(|()| random.chance(0.2).then_some(Standstills::BUSY)),
-        writer_stands_still: random.chance(0.5),
+        thread_stalls: [(); 2].map(|()| random.chance(0.2).then_some(ThreadStalls::BUSY)),
+        writer_stalls: random.chance(0.5),
         ..Cell::LOSSY
     };
     story::write_if_wanted(cell, 200, seed);

@@ -1,4 +1,4 @@
-//! A reader that takes its time holds up its writer, loses nothing, and is nobody else's concern.
+//! A reader that takes its time holds up its writer, loses nothing, and holds up no other.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
 use noctule_prrt::{Class, LinkConfig, StreamId};
@@ -21,7 +21,7 @@ const BAD: Channel = Channel {
     ..Channel::PERFECT
 };
 
-/// Side 0 publishes whenever there is room; side 1 keeps all of it until somebody reads.
+/// Side 0 publishes whenever there is room; side 1 keeps all of it until its reader reads.
 struct Topic {
     pair: Pair,
     row: Vec<u8>,

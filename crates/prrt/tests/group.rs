@@ -33,7 +33,7 @@ fn two_to_sixteen_receivers_get_what_was_asked_for_at_little_more_than_one_copy(
             publish(&mut swarm, 12_000, terms.interval);
             let mut residuals = Vec::new();
             for number in 1..=receivers {
-                // The first second is discovery's: nobody has reported.
+                // The first second is discovery's: no receiver has reported.
                 let outcome = swarm.outcome(number, 200);
                 assert_eq!((outcome.late, outcome.damaged), (0, 0), "seed {seed}, reader {number}");
                 assert_eq!(outcome.twice, 0, "seed {seed}, reader {number}");
@@ -95,7 +95,7 @@ fn without_loss_nothing_but_the_samples_and_a_report_a_second_is_sent() {
         assert_eq!(check(&mut swarm, number, 1, 3), 0.0);
     }
     let counters = swarm.sender_counters();
-    // The last block ends early, which receivers must be told.
+    // The last block ends early, which receivers must learn.
     assert!(counters.parity_unasked <= 1 && counters.parity_asked == 0, "{counters:?}");
     assert!(counters.reports < 4 * 30, "{counters:?}");
 }

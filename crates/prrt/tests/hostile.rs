@@ -48,7 +48,7 @@ fn bytes(sent: &[Vec<u8>]) -> usize {
     sent.iter().map(Vec::len).sum()
 }
 
-/// Whoever forges has read what the other side, whose link is 9, sends.
+/// The attacker has read what the other side, whose link is 9, sends.
 fn encode(session: u32, next_packet: u64, (feedback, load): (Option<Feedback>, Option<Load<'_>>)) -> Vec<u8> {
     let opening = Opening { session, own_id: 9, other_id: 1, clock_ns: at(0).ns(), next_packet };
     let mut out = Vec::new();
@@ -94,7 +94,7 @@ fn publish(link: &mut Link, sequence: u64, now: Instant<Local>) {
 
 #[test]
 fn a_rhythm_that_breaks_off_elicits_no_more_than_three_times_what_came() {
-    // Two samples make a rhythm; each silence after them would be told.
+    // Two samples make a rhythm; each silence after them would be reported.
     for pause_us in [600, 1_000, 3_000] {
         let (mut link, mut came, mut went) = (link(), opening().len(), 0);
         take(&mut link, &opening(), at(0));

@@ -1,4 +1,4 @@
-//! Small samples with a deadline on links that delay irregularly, become longer, or carry somebody else's traffic: never
+//! Small samples with a deadline on links that delay irregularly, become longer, or carry another flow's traffic: never
 //! worse than best effort on the same link.
 #![allow(clippy::print_stdout)] // helpers print what a failure is judged by
 
@@ -141,7 +141,7 @@ fn a_route_that_becomes_longer_little_by_little_costs_no_samples() {
 fn beside_a_cubic_tcp_samples_are_on_time_as_often_as_at_best_effort() {
     let mut worse = Vec::new();
     for (rate, queue, deadline_ms) in [("6mbit", "15kB", 60), ("20mbit", "50kB", 60)] {
-        // Jitter of less than a packet's time on the wire: without, who meets a full queue is a matter of phase.
+        // Jitter of less than a packet's time on the wire: without, which packet meets a full queue is a matter of phase.
         let line =
             format!("a>b: delay=10ms jitter=300us rate={rate} queue={queue}; b>a: delay=10ms jitter=300us");
         for (seed, tcp_s) in seeds(1, 2).zip([0, 5]) {

@@ -101,7 +101,7 @@ fn samples_of_a_megabyte_use_the_line() {
         let used = outcome.stream_bps / rate;
         let (lost, again) = (outcome.counters.lost_packets, outcome.counters.repeated);
         println!(
-            "{line}: {:.1} MB/s, {used:.3} of the line, {lost} lost, {again} sent again, {:?}",
+            "{line}: {:.1} MB/s, {used:.3} of the line, {lost} lost, {again} retransmitted, {:?}",
             outcome.stream_bps / 8e6,
             outcome.transit(0.5)
         );

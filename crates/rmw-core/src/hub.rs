@@ -40,7 +40,7 @@ struct Loop {
     registry: Arc<Registry>,
     set: WaitSet,
     tasks: Vec<Numbered>,
-    /// Ends that do not fit, each told once.
+    /// Ends that do not fit, each reported once.
     misfits: BTreeSet<(u64, Gid)>,
     is_busy: bool,
     /// The shortest DEADLINE of a publisher.

@@ -23,13 +23,13 @@ pub struct Signal {
 pub struct Waitable {
     pending: AtomicUsize,
     waiting: Mutex<Vec<Arc<Signal>>>,
-    told: Mutex<Told>,
+    notified: Mutex<Notified>,
 }
 
 #[derive(Default)]
-struct Told {
+struct Notified {
     listener: Option<Listener>,
-    /// Came while nobody listened.
+    /// Came while there was no listener.
     unheard: usize,
 }
 
@@ -94,25 +94,25 @@ impl Waitable {
         self.pending.load(Ordering::Acquire) > 0
     }
 
-    /// Calls `listener` with what comes from now on, and at once with what came while nobody listened. `None`: nobody listens.
+    /// Calls `listener` with what comes from now on, and at once with what came while there was no listener. `None`: no listener.
     pub fn listen(&self, listener: Option<Listener>) {
-        let mut told = lock(&self.told);
+        let mut notified = lock(&self.notified);
         if let Some(listener) = &listener
-            && told.unheard > 0
+            && notified.unheard > 0
         {
-            listener(std::mem::take(&mut told.unheard));
+            listener(std::mem::take(&mut notified.unheard));
         }
-        told.listener = listener;
+        notified.listener = listener;
     }
 
     fn ring(&self, count: usize) {
         for signal in &*lock(&self.waiting) {
             signal.raise();
         }
-        let mut told = lock(&self.told);
-        match &told.listener {
+        let mut notified = lock(&self.notified);
+        match &notified.listener {
             Some(listener) => listener(count),
-            None => told.unheard = told.unheard.saturating_add(count),
+            None => notified.unheard = notified.unheard.saturating_add(count),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Two contexts on one host: what one publishes, asks or closes, the other takes, answers or is told.
+//! Two contexts on one host: what one publishes, asks or closes, the other takes, answers or is notified of.
 
 #![allow(clippy::expect_used)]
 

@@ -1,6 +1,6 @@
 //! Where everything is in a data region and in a control page (`docs/spec/shared-memory.md`).
 //!
-//! A reader believes nothing: it copies the numbers of the header once, checks them against the size
+//! A reader trusts nothing: it copies the numbers of the header once, checks them against the size
 //! of its mapping, and computes every offset from the copies.
 
 use crate::memory::Memory;

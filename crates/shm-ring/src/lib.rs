@@ -1,10 +1,10 @@
-//! A broadcast ring in shared memory: one writer, up to 256 readers, nobody waits for anybody.
+//! A broadcast ring in shared memory: one writer, up to 256 readers, none waits for another.
 //!
 //! # Problem
 //!
 //! A camera image or a joint angle goes to several processes of one host. Copying it through a
 //! socket costs two copies and a system call per reader; a queue that readers can write lets one
-//! crashed or hostile reader stop everybody; a lock is worse.
+//! crashed or hostile reader stop all; a lock is worse.
 //!
 //! # Approach
 //!
@@ -12,7 +12,7 @@
 //! of two of slots. Readers map it read-only. Each slot carries a stamp with its position in the
 //! stream and whether it is complete, so a reader polls one word of the slot it expects next, and a
 //! small message arrives together with that word in one cache line. What a reader must say, it says
-//! in a *control page* of its own that nobody but it and the writer has: whether it sleeps, and which
+//! in a *control page* of its own that only it and the writer have: whether it sleeps, and which
 //! positions it has pinned.
 //!
 //! - Reading by copy ([`Reader::take_next`], [`Reader::take_latest`]) is checked against the stamp

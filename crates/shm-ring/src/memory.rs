@@ -151,7 +151,7 @@ mod real {
             }
         }
         /// [`Self::copy_in`] for a part of a message: any offset, and nothing around it changes. Only
-        /// for who alone writes there.
+        /// for the process that alone writes there.
         pub(crate) fn patch(&self, offset: usize, bytes: &[u8]) {
             self.by_words(offset, bytes.len(), |word, within, part| {
                 let mut patched = word.load(Ordering::Relaxed).to_ne_bytes();

@@ -97,7 +97,7 @@ fn a_reader_that_moves_its_pin_costs_one_slot_or_its_grant() {
     });
 }
 
-/// A futex: the comparison and the going to sleep are one step for whoever wakes.
+/// A futex: the comparison and the going to sleep are one step for the thread that wakes.
 struct Futex {
     lock: Mutex<()>,
     sleepers: Condvar,

@@ -35,7 +35,7 @@ pub enum StartAt {
     /// ([`Roster::next_position`](crate::Roster::next_position)), and before it with the last `history`
     /// messages of then, as far as they are still there.
     From {
-        /// As the writer said; one that is not there yet is not believed.
+        /// As the writer said; one that is not there yet is ignored.
         position: u64,
         /// How many messages before it.
         history: u32,
@@ -59,7 +59,7 @@ pub struct Sample {
 /// Why nothing was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The reader was opened before a fork, by the parent. Not found out here, but by whoever owns the reader.
+    /// The reader was opened before a fork, by the parent. Not found out here, but by the owner of the reader.
     #[error(
         "this process was forked from the one that opened the reader, or its machine was copied, and the node goes on there; open it anew"
     )]
@@ -279,7 +279,7 @@ impl Reader {
         }
     }
 
-    /// The word to sleep on, for those who wait for several rings. It lies in memory that may be
+    /// The word to sleep on, for threads that wait for several rings. It lies in memory that may be
     /// mapped read-only: do not store to it.
     #[cfg(not(loom))]
     pub fn futex_word(&self) -> &AtomicU32 {
@@ -352,7 +352,7 @@ impl Reader {
     #[inline]
     fn find(&mut self, view: View) -> Option<u64> {
         let mut newest_known = view == View::Queue;
-        // A writer can skip at most all slots in a row; and what claims more is not believed.
+        // A writer can skip at most all slots in a row; and what claims more is invalid.
         for _ in 0..self.shared.layout.slot_count() + ATTEMPTS_MAX {
             match self.shared.stamp(self.next).find(self.next) {
                 Finding::Complete if newest_known => return Some(self.next),
@@ -519,7 +519,7 @@ impl Pin {
         }
         // Only the reader sets bits, so the bit is still clear; samples dropped elsewhere clear theirs.
         shared.pins_used.fetch_or(1 << index, Ordering::Relaxed);
-        // Release: what was read under this pin's former position happens before who sees the new.
+        // Release: what was read under this pin's former position happens before a thread sees the new.
         shared.control.word(PINS + index as usize * 8).store(position, Ordering::Release);
         fence(Ordering::SeqCst);
         Some(Self { shared: Arc::clone(shared), index })

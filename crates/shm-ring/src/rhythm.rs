@@ -1,4 +1,4 @@
-//! When a ring was last written, for who keeps watch over it without reading it.
+//! When a ring was last written, for a node that keeps watch over it without reading it.
 
 use crate::layout::WRITTEN;
 use crate::memory::Memory;

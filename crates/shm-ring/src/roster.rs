@@ -1,4 +1,4 @@
-//! Who reads a ring: the writer's side of the control pages.
+//! The readers of a ring: the writer's side of the control pages.
 //!
 //! Readers come and go through another thread than the one that publishes. The list is behind a
 //! lock; a version beside it, which the writer reads after its fence, tells whether to look.
@@ -73,7 +73,7 @@ impl Roster {
     }
 
     /// Makes the writer heed a control page from its next message on. Call it before the reader is
-    /// told that it may read: what happens after the reader knows, the writer sees.
+    /// notified that it may read: what happens after the reader knows, the writer sees.
     pub fn attach(&self, control: Memory, pins: u32) -> Result<ReaderId, AttachError> {
         self.add(READERS_MAX, control, pins)
     }
@@ -138,7 +138,7 @@ impl Roster {
         self.lock().attached.len()
     }
 
-    /// Whether nobody reads.
+    /// Whether no reader is attached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -212,15 +212,15 @@ fn a_buffer_that_is_too_small_does_not_lose_the_message() {
 }
 
 #[test]
-fn the_writer_is_told_of_sleepers_once() {
+fn the_writer_learns_of_sleepers_once() {
     let mut pair = Pair::new(CONFIG);
     let (mut reader, ..) = pair.reader(0, StartAt::Next);
-    assert_eq!(pair.put("nobody sleeps"), Wake::Nobody);
+    assert_eq!(pair.put("no reader sleeps"), Wake::None);
     assert_eq!(reader.begin_wait(), None, "there is something to read");
     assert!(next(&mut reader).is_some());
     assert_eq!(reader.begin_wait(), Some(1));
     assert_eq!(pair.put("one sleeps"), Wake::Readers);
-    assert_eq!(pair.put("it was woken"), Wake::Nobody);
+    assert_eq!(pair.put("it was woken"), Wake::None);
     reader.end_wait();
     assert_eq!(pair.writer.counters().woken, 1);
 }
@@ -408,7 +408,7 @@ fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
 #[test]
 fn there_is_room_until_a_reader_has_four_messages_to_read() {
     let mut pair = Pair::new(CONFIG);
-    assert!(pair.writer.has_room(4), "nobody reads");
+    assert!(pair.writer.has_room(4), "no reader is left");
     pair.put_numbers(20);
     let (mut reader, id, _) = pair.reader(1, StartAt::Next);
     for message in 0..4 {

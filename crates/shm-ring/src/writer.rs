@@ -1,10 +1,10 @@
 //! The writing side.
 //!
-//! One slot is always *open*: claimed, marked, and known to be pinned by nobody. A message is written
+//! One slot is always *open*: claimed, marked, and known to be pinned by no reader. A message is written
 //! into it, completed with one store to its stamp, and the next slot is claimed right away. Marking a
 //! slot long before it is written keeps the mark off the way of the message: a spinning reader that
 //! polls the stamp would otherwise take the line away between mark and completion. One full fence per
-//! message serves both questions that need one: who sleeps, and what is pinned.
+//! message serves both questions that need one: which readers sleep, and what is pinned.
 
 use crate::layout::{
     CURSOR, LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PUBLISHED, RingConfig, SOURCE_TIME, STAMP,
@@ -23,12 +23,12 @@ pub struct Origin {
     pub user: u32,
 }
 
-/// Whether somebody must be woken after a message.
+/// Whether a reader must be woken after a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "call Writer::wake, or readers sleep on"]
 pub enum Wake {
     /// No reader sleeps; no system call is needed.
-    Nobody,
+    None,
     /// At least one reader sleeps.
     Readers,
 }
@@ -122,13 +122,13 @@ impl Writer {
         self.counters
     }
 
-    /// Leaves out `count` numbers: for who passes on messages of which some were lost, so that readers
+    /// Leaves out `count` numbers: for a relay that passes on messages of which some were lost, so that readers
     /// count them as missed.
     pub fn skip_numbers(&mut self, count: u64) {
         self.number = self.number.saturating_add(count);
     }
 
-    /// Says that the next message is published at `now_ns` of the host's `CLOCK_MONOTONIC`, for who keeps watch
+    /// Says that the next message is published at `now_ns` of the host's `CLOCK_MONOTONIC`, for a node that keeps watch
     /// ([`Rhythm`](crate::Rhythm)).
     #[inline]
     pub fn stamp(&self, now_ns: i64) {
@@ -176,7 +176,7 @@ impl Writer {
     }
 
     /// Positions between the message that a reader reads next and the one that is written next: as many messages wait for it at most.
-    /// 0 for who is not attached.
+    /// 0 for a reader that is not attached.
     pub fn unread(&mut self, reader: ReaderId) -> u64 {
         self.refresh_readers();
         let reader = self.readers.iter().find(|attached| attached.id == reader);
@@ -184,7 +184,7 @@ impl Writer {
         cursor.map_or(0, |cursor| self.open.saturating_sub(cursor))
     }
 
-    /// Wakes who sleeps, with one system call, if somebody does.
+    /// Wakes readers that sleep, with one system call, if any does.
     #[cfg(not(loom))]
     #[inline]
     pub fn wake(&self, wake: Wake) {
@@ -222,7 +222,7 @@ impl Writer {
         self.memory.word(slot + STAMP).store(Stamp::complete(self.open).0, Ordering::Release);
         self.memory.word(PUBLISHED).store(self.open, Ordering::Release);
         self.held[self.layout.slot_index(self.open)] = self.open;
-        // Pairs with the fences of the reader: whoever comes, sets a flag or a pin either is seen
+        // Pairs with the fences of the reader: one that comes, sets a flag or a pin either is seen
         // from here on, or sees what has been published.
         fence(Ordering::SeqCst);
         self.refresh_readers();
@@ -234,7 +234,7 @@ impl Writer {
         wake
     }
 
-    /// Opens the next slot that nobody has pinned. What readers read is newer than all that comes
+    /// Opens the next slot that no reader has pinned. What readers read is newer than all that comes
     /// into question here ([`Layout::oldest`]), so no honest pin is set here any more.
     #[inline]
     fn claim(&mut self) {
@@ -244,7 +244,7 @@ impl Writer {
         }
         let stamp = self.memory.word(self.layout.slot(self.open) + STAMP);
         stamp.store(Stamp::open(self.open).0, Ordering::Relaxed);
-        // Who reads anything of what is written from now on finds this mark afterwards.
+        // A reader of anything written from now on finds this mark afterwards.
         fence(Ordering::Release);
     }
 
@@ -254,7 +254,7 @@ impl Writer {
     #[inline]
     fn sleepers(&self) -> Wake {
         let published = self.open;
-        let mut wake = Wake::Nobody;
+        let mut wake = Wake::None;
         for reader in &self.readers {
             let waiting = reader.control.word(WAITING);
             let since = waiting.load(Ordering::Relaxed);
@@ -323,7 +323,7 @@ impl Loan<'_> {
         self.length_bytes == 0
     }
 
-    /// First byte. Valid for [`Self::len`] bytes while the loan lives; nobody else writes there, but
+    /// First byte. Valid for [`Self::len`] bytes while the loan lives; nothing else writes there, but
     /// readers that were overtaken may be reading (and will notice).
     #[cfg(not(loom))]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {

@@ -14,7 +14,7 @@
 //! pair lies in two triangles, and only a pair that lies in all triangles which do not close can alone be
 //! the cause.
 //!
-//! All offsets must belong to the same moment; who carries an estimate on to it asks the estimator at
+//! All offsets must belong to the same moment; to carry an estimate on to it, ask the estimator at
 //! that moment. Constant asymmetry of one path is found only where it exceeds the bounds, which it
 //! never does as long as they are proven; with sigma in place of the bound the check is sharper and
 //! says what is likely.

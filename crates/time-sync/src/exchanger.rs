@@ -34,7 +34,7 @@ const BURST: u32 = 8;
 /// Unanswered requests in a row after which the peer is asked slowly.
 const SILENCE: u32 = 8;
 
-/// What a reply must bring back. Unpredictable for whoever does not have the key.
+/// What a reply must bring back. Unpredictable for an attacker without the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nonce(pub u64);
 

@@ -1,4 +1,4 @@
-//! The state machine: who is who, and whose turn it is.
+//! The state machine: its clients, and whose turn it is.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -16,7 +16,7 @@ use crate::wire::{
     VENDOR_OURS, VERSION, has_key, id,
 };
 
-/// Answers to who has no session that wait to be sent.
+/// Answers to clients without a session that wait to be sent.
 pub const REPLIES_MAX: usize = 64;
 /// A client that takes no longer messages than this is refused.
 pub const MESSAGE_BYTES_LEAST: u16 = 32;
@@ -49,7 +49,7 @@ pub struct ClientFigures {
 pub struct Agent {
     clients: BTreeMap<ClientKey, Client>,
     by_address: HashMap<ClientAddress, ClientKey>,
-    /// Who may have something to send, in turn.
+    /// Clients that may have something to send, in turn.
     ready: VecDeque<ClientKey>,
     alarms: BTreeSet<(Instant<Local>, ClientKey)>,
     replies: VecDeque<(ClientAddress, Vec<u8>)>,
@@ -161,7 +161,7 @@ impl Agent {
         let Some(key) = self.by_address.get(&address).copied() else { return };
         let Some(client) = self.clients.get_mut(&key) else { return };
         client.session.give_up(&mut self.agent);
-        // Who comes back comes by another connection.
+        // A client that comes back comes by another connection.
         client.session.is_blocked = false;
         self.set_alarm(key, now);
     }
@@ -314,7 +314,7 @@ impl Agent {
 
     fn admit(&mut self, introduction: &Introduction, from: ClientAddress, now: Instant<Local>) {
         let key = introduction.key;
-        // Whoever was at this place is there no more.
+        // The client that was at this place is there no more.
         if let Some(other) = self.by_address.get(&from).copied().filter(|other| *other != key) {
             self.remove(other, Gone::Replaced);
         }
@@ -361,7 +361,7 @@ impl Agent {
         Some(client)
     }
 
-    /// Answers who may have no session, on stream 0 and with the header's session.
+    /// Answers a client that may have no session, on stream 0 and with the header's session.
     fn reply(&mut self, to: ClientAddress, header: &Header, write: impl FnOnce(&mut Vec<u8>)) {
         if self.replies.len() == REPLIES_MAX {
             return count(&mut self.agent.counters.answers_dropped);

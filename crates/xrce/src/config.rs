@@ -5,7 +5,7 @@ use noctule_timebase::Span;
 /// What an agent allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// Clients at once; who has been silent longest makes room. Default 256.
+    /// Clients at once; the one that has been silent longest makes room. Default 256.
     pub clients_max: usize,
     /// Messages per second of one client, with a tenth of a second's worth at once; more are dropped.
     /// Default 20,000.

@@ -93,7 +93,7 @@ pub(crate) fn read_creation(
     Ok(creation)
 }
 
-/// A domain; who leaves it to the agent says −1, or 255 as eProsima's agent has it, and gets 0.
+/// A domain; a client that leaves it to the agent says −1, or 255 as eProsima's agent has it, and gets 0.
 fn read_domain(reader: &mut Reader<'_>) -> Result<u16, Truncated> {
     const AGENTS_CHOICE: u16 = 255;
     let domain = reader.u16()?;
@@ -150,7 +150,7 @@ fn read_qos(reader: &mut Reader<'_>) -> Result<Qos, Truncated> {
     Ok(Qos {
         reliable: flags & RELIABLE != 0,
         transient_local: flags & DURABLE != 0,
-        // Who keeps all may name a depth as well, for its own side.
+        // A writer that keeps all may name a depth as well, for its own side.
         depth: if flags & KEEP_LAST != 0 { depth } else { Some(KEEP_ALL) },
         deadline_ms: reader.optional(Reader::u32)?,
         lifespan_ms: reader.optional(Reader::u32)?,

@@ -8,7 +8,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Most samples kept for a reader, whatever its history.
 pub const SAMPLES_MAX: usize = 32;
 
-/// Samples kept for who wants all of them: as many as a reader may have.
+/// Samples kept for a reader that wants all of them: as many as a reader may have.
 pub const KEEP_ALL: u16 = SAMPLES_MAX as u16;
 
 /// Requests or replies kept for a replier or requester: as many clients may ask at once as an agent has. A request that a newer one

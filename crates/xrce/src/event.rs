@@ -187,7 +187,7 @@ pub enum Gone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Transmit {
-    /// Whom to.
+    /// Its destination.
     pub to: ClientAddress,
     /// The message tells when it was sent: see [`Agent::handle_departure`](crate::Agent::handle_departure).
     pub stamp: Option<Departure>,

@@ -61,7 +61,7 @@ impl Objects {
             let is_alike = old.is_like(&object);
             match (flags & REUSE != 0, flags & REPLACE != 0) {
                 (true, _) if is_alike => return Ok((Status::Matched, Difference::default())),
-                // What is alike needs no replacing, and who reads it need not find it anew.
+                // What is alike needs no replacing, and its readers need not find it again.
                 (false, true) if is_alike => return Ok((Status::Ok, Difference::default())),
                 (_, true) => {}
                 (true, false) => return Err(Status::Mismatch),

@@ -39,7 +39,7 @@ const SOCKET_BUFFER_BYTES: usize = 2 << 20;
 const STREAM: i32 = 1001;
 const FRAGMENTS_AT_ONCE: usize = 32;
 const MATCH_TIMEOUT_NS: i64 = 10_000_000_000;
-/// Nodes wait for the lab without running anything: nobody is declared dead meanwhile.
+/// Nodes wait for the lab without running anything: no client is declared dead meanwhile.
 const LIVENESS: Duration = Duration::from_secs(120);
 /// Between two looks of the client's conductor, which only keeps its entry alive.
 const POLLS_PER_LOOK: u32 = 4096;

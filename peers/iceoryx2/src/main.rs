@@ -156,7 +156,7 @@ fn bytes_service(node: &Node<ipc::Service>, open: &Open, topic: &str) -> Result<
         .map_err(|e| PeerError::of("no publish-subscribe service", e))
 }
 
-/// The event service that wakes sleepers; nobody sleeps when all nodes spin.
+/// The event service that wakes sleepers; no node sleeps when all spin.
 fn event_service(node: &Node<ipc::Service>, open: &Open, topic: &str) -> Result<Option<Event>, PeerError> {
     if open.wait == Wait::Spin {
         return Ok(None);

@@ -147,7 +147,7 @@ fn datagram_buffer_bytes(open: &Open, otherwise: u64) -> Result<usize, PeerError
 enum Driver {
     /// The node's thread, while it sends or waits.
     Here(Runtime),
-    /// A thread of its own, until it is told to end.
+    /// A thread of its own, until `end` is sent.
     There { handle: Handle, end: Option<oneshot::Sender<()>>, thread: Option<std::thread::JoinHandle<()>> },
 }
 

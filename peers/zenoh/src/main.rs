@@ -1,7 +1,7 @@
 //! Zenoh under test: peer to peer, without a router, without scouting.
 //!
 //! A node that subscribes listens on an address of its own, which the lab hands to the publisher of
-//! its topic; nobody else is contacted. Before `ready` both sides have seen each other's liveliness
+//! its topic; no other node is contacted. Before `ready` both sides have seen each other's liveliness
 //! token, which Zenoh declares after, and over the same link as, the publisher or subscriber.
 //!
 //! Links: `tcp` and `udp` are Zenoh's transports of those names, `shm` its shared-memory buffers with
@@ -90,7 +90,7 @@ impl Peer for Zenoh {
     }
 }
 
-/// A port held for the session that will listen on it: a session can only be told whom to connect to
+/// A port held for the session that will listen on it: a session can only be configured with what to connect to
 /// when it is opened, and that is not known before `connect`.
 struct Door {
     address: String,

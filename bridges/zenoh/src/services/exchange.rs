@@ -141,7 +141,7 @@ impl Exchange {
                 let End::Server { server, asked, .. } = &mut self.end else { return };
                 if let Some(id) = asked.remove(&request) {
                     count(&self.counters.failed, 1);
-                    // Who asked may have gone meanwhile.
+                    // The client may have gone meanwhile.
                     let _ =
                         server.fail(id, "no server in Zenoh has answered: it has gone, or the time is over");
                 }
@@ -228,7 +228,7 @@ impl Exchange {
         let id = request.id();
         if asked.len() >= ASKED_MAX {
             count(&self.counters.full, 1);
-            // Who asked may have gone meanwhile.
+            // The client may have gone meanwhile.
             let _ = server.fail(id, "the bridge to Zenoh holds as many requests as it may; call again later");
             return;
         }
@@ -257,7 +257,7 @@ impl Exchange {
             }
             Err(why) => {
                 count(&self.counters.failed, 1);
-                // Who asked may have gone meanwhile.
+                // The client may have gone meanwhile.
                 let _ = server.fail(id, &format!("Zenoh does not take the request: {why}"));
             }
         }
@@ -280,7 +280,7 @@ impl Exchange {
             }
             Err(why) => {
                 count(&self.counters.failed, 1);
-                // Who asked may have gone meanwhile.
+                // The client may have gone meanwhile.
                 let _ = server.fail(id, &why.to_string());
                 return;
             }
@@ -296,7 +296,7 @@ impl Exchange {
         }
     }
 
-    /// Ends; who asked by Zenoh learns it.
+    /// Ends; clients on Zenoh learn it.
     fn close(self) {
         if let End::Client { asked, .. } = self.end {
             for (query, _) in asked.into_values() {
@@ -312,7 +312,7 @@ impl Exchange {
 }
 
 fn refuse(query: &Query, why: &str) {
-    // Who asked may have gone meanwhile.
+    // The client may have gone meanwhile.
     let _ = query.reply_err(why).wait();
 }
 
@@ -335,7 +335,7 @@ impl Work {
                         if let Some(at) = self.exchanges.iter().position(|one| one.number == number) {
                             self.exchanges.swap_remove(at).close();
                         }
-                        // Nobody may wait any more.
+                        // No thread may wait any more.
                         let _ = answer.try_send(());
                     }
                     Order::End => return,

@@ -136,7 +136,7 @@ impl ServiceRoutes {
             let refusal = query.clone();
             if !inbox.push(Arrived { number, what: What::Asked(Box::new(query)) }) {
                 count(&counters.full, 1);
-                // Who asked may have gone meanwhile.
+                // The client may have gone meanwhile.
                 let _ =
                     refusal.reply_err("the bridge holds as many requests as it may; call again later").wait();
             }

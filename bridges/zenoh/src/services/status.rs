@@ -25,7 +25,7 @@ pub(crate) struct ServiceStatus {
     pub(crate) requests: u64,
     /// Replies that were passed on.
     pub(crate) replies: u64,
-    /// Requests that have no reply; who asked learns it.
+    /// Requests that have no reply; the client learns it.
     pub(crate) failed: u64,
     /// Replies whose client did not wait any more.
     pub(crate) late: u64,
@@ -38,7 +38,7 @@ pub(crate) struct ServiceStatus {
 /// A service and what is counted of it.
 pub(crate) type CountedService = (Arc<ServiceRoute>, Arc<ServiceCounters>);
 
-/// Those that are exchanged now, for the planning thread and who asks for the status.
+/// Those that are exchanged now, for the planning thread and the status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedServices(Arc<Mutex<Vec<CountedService>>>);
 

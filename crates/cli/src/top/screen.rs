@@ -91,7 +91,7 @@ fn cell((text, is_figure): (impl Into<String>, bool)) -> Cell<'static> {
 
 #[cfg(test)]
 mod tests {
-    use noctule::{SubscriberStatistics, WindowStatistics};
+    use noctule::{StatisticsWindow, WindowStatistics};
     use noctule_timebase::{Instant, Span};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn the_table_has_a_row_per_topic_and_the_notice_below() {
         let nothing =
-            SubscriberStatistics::new(Span::from_s(30), Instant::from_ns(0)).window(Instant::from_ns(1));
+            StatisticsWindow::new(Span::from_s(30), Instant::from_ns(0)).window(Instant::from_ns(1));
         let lines = lines(120, 6, &nothing);
         assert!(lines[0].starts_with("topic ") && lines[0].contains("age p99"), "{lines:#?}");
         assert!(lines[1].starts_with("imu\\u{1b}[2J ") && lines[1].contains("2/1"), "{lines:#?}");
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_terminal_of_any_size_will_do() {
         let nothing =
-            SubscriberStatistics::new(Span::from_s(30), Instant::from_ns(0)).window(Instant::from_ns(1));
+            StatisticsWindow::new(Span::from_s(30), Instant::from_ns(0)).window(Instant::from_ns(1));
         for (width, height) in [(1, 1), (20, 3), (40, 2), (500, 200)] {
             assert_eq!(lines(width, height, &nothing).len(), usize::from(height));
         }

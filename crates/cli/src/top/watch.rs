@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use noctule::{Node, NodeError, Subscriber, SubscriberStatistics, WindowStatistics};
+use noctule::{Node, NodeError, StatisticsWindow, Subscriber, WindowStatistics};
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
 
@@ -22,7 +22,7 @@ pub(super) struct Watch {
 }
 
 struct Shared {
-    statistics: Mutex<SubscriberStatistics>,
+    statistics: Mutex<StatisticsWindow>,
     /// Why it is no longer watched.
     trouble: Mutex<Option<String>>,
     stop: AtomicBool,
@@ -37,7 +37,7 @@ impl Watch {
     ) -> Result<Watch, NodeError> {
         let subscriber = node.subscriber(topic).open()?;
         let window = Span::from_ns(i64::try_from(window.as_nanos()).unwrap_or(i64::MAX));
-        let statistics = SubscriberStatistics::new(window, node.now());
+        let statistics = StatisticsWindow::new(window, node.now());
         let window = statistics.window(node.now());
         let shared = Arc::new(Shared {
             statistics: Mutex::new(statistics),

@@ -66,7 +66,7 @@ impl<'t> Table<'t> {
         self.entries.keys().cloned().collect()
     }
 
-    /// A fault for every key that nobody has taken.
+    /// A fault for every key that was not read.
     pub(super) fn refuse_rest(self, known: &str, faults: &mut Faults) {
         for (key, entry) in &self.entries {
             let what = format!("{} has no setting \"{key}\"", self.what);

@@ -130,7 +130,7 @@ pub struct Taken<'a> {
     pub client: Option<Arc<str>>,
 }
 
-/// Who a writer is.
+/// The identity of a writer.
 #[derive(Clone, Debug)]
 struct Origin {
     participant: [u8; 12],
@@ -230,7 +230,7 @@ impl Reader {
         self.overwritten
     }
 
-    /// Who is behind a writer's handle; asked once.
+    /// The writer behind a handle; asked once.
     fn origin(&mut self, handle: u64) -> Option<Origin> {
         if let Some(known) = self.origins.get(&handle) {
             return Some(known.clone());

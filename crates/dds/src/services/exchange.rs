@@ -50,7 +50,7 @@ pub(crate) enum End {
     /// The server is on the bus.
     Client {
         client: Box<RawClient>,
-        /// Calls under way, and who asked.
+        /// Calls under way, and their clients.
         asked: BTreeMap<CallId, Asker>,
     },
 }
@@ -61,7 +61,7 @@ pub(crate) struct Asker {
     reader: Awaited,
 }
 
-/// Whom a sample waits for in DDS.
+/// The endpoint that a sample waits for in DDS.
 enum Awaited {
     /// A server, and that its replies can be read.
     Server,
@@ -151,7 +151,7 @@ impl Exchange {
                     Ok(()) => count(&self.counters.replies, 1),
                     Err(noctule::request::ReplyError::Publish(why)) => {
                         count(&self.counters.full, 1);
-                        // Who asked may have gone meanwhile.
+                        // The client may have gone meanwhile.
                         let _ = server.fail(id, &format!("the reply did not pass the bridge: {why}"));
                     }
                     // Its deadline is over, or it was cancelled.
@@ -173,7 +173,7 @@ impl Exchange {
         self.handle_time(shared);
     }
 
-    /// Ends; who asked by DDS and has no answer is named.
+    /// Ends; clients in DDS without an answer are named.
     pub(crate) fn close(self, shared: &Shared) {
         if let End::Client { asked, .. } = &self.end
             && !asked.is_empty()
@@ -225,7 +225,7 @@ impl Exchange {
                 "the request is no CDR of version 1, which is all that DDS knows"
             }
         };
-        // Who asked may have gone meanwhile.
+        // The client may have gone meanwhile.
         let _ = server.fail(id, refusal);
     }
 

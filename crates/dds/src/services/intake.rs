@@ -20,7 +20,7 @@ pub(crate) struct Arrived {
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) stamp_ns: i64,
-    /// Who wrote it, unless it is gone.
+    /// Its writer, unless it is gone.
     pub(crate) participant: Option<[u8; 12]>,
     /// The client's own name for itself, if it has one.
     pub(crate) client: Option<Arc<str>>,

@@ -135,7 +135,7 @@ impl ServiceRoutes {
         Ok(())
     }
 
-    /// A server on the bus for one in DDS, which is opened last: who finds it can ask.
+    /// A server on the bus for one in DDS, which is opened last: a client that finds it can ask.
     fn offer_on_bus(&self, route: &ServiceRoute) -> Result<(End, Reader, Writer), RouteError> {
         let Shared { node, participant, .. } = &*self.shared;
         let topics = ServiceTopics::of(&route.service)?;

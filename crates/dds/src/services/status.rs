@@ -41,7 +41,7 @@ pub struct ServiceStatus {
 /// A service and what is counted of it.
 pub(crate) type CountedService = (Arc<ServiceRoute>, Arc<ServiceCounters>);
 
-/// Those that are exchanged now, for the planning thread and who asks for the status.
+/// Those that are exchanged now, for the planning thread and the status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListedServices(Arc<Mutex<Vec<CountedService>>>);
 

@@ -98,7 +98,7 @@ enum Port {
 struct Inside {
     endpoint: Endpoint,
     port: Option<Arc<Port>>,
-    /// Whom datagrams go to.
+    /// Where datagrams go to.
     to: Option<SocketAddr>,
     out: Vec<u8>,
 }
@@ -247,7 +247,7 @@ impl Port {
         }
     }
 
-    /// Bytes that are there, and whom they are of; `None` if there are none.
+    /// Bytes that are there, and their sender; `None` if there are none.
     fn read(&self, buffer: &mut [u8]) -> io::Result<Option<Came>> {
         let read = match self {
             Port::Serial(file) => match rustix::io::read(file, buffer)? {

@@ -42,7 +42,7 @@ pub const TIMESYNC_INTERVAL: Span = Span::from_ms(100);
 /// Silence after which the other side is taken to be gone.
 pub const SILENCE_MAX: Span = Span::from_s(5);
 
-/// Who we are towards the other side.
+/// Our identity towards the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A companion computer; the other side is an autopilot.
@@ -51,7 +51,7 @@ pub enum Role {
     Autopilot,
 }
 
-/// Who we are.
+/// Our identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Our system number; MAVROS and PX4 use 1 for both sides of one vehicle.
@@ -265,7 +265,7 @@ impl Endpoint {
                 peer.heard = arrived;
                 peer.next_sequence = sequence.wrapping_add(1);
             }
-            // A gimbal or a ground station on the same line: heard, but not whom we talk to.
+            // A gimbal or a ground station on the same line: heard, but not our partner.
             Some(_) => {}
             None if is_wanted(self.identity.role, component) => {
                 let next_sequence = sequence.wrapping_add(1);
@@ -350,7 +350,7 @@ impl Endpoint {
     }
 }
 
-/// Whether a component of this number is whom we are to talk to.
+/// Whether a component of this number is our partner.
 fn is_wanted(role: Role, component: u8) -> bool {
     const AUTOPILOT: u8 = 1;
     match role {

@@ -13,7 +13,7 @@ use mavlink::{Dialect, MavlinkVersion, Message, calculate_crc};
 
 /// The longest frame: version 2 with a full payload and a signature.
 pub const FRAME_BYTES_MAX: usize = 280;
-/// Bytes that may wait to be looked at; whoever brings more loses the oldest.
+/// Bytes that may wait to be looked at; with more the oldest are lost.
 pub const BUFFER_BYTES_MAX: usize = 16 * FRAME_BYTES_MAX;
 
 const STX_V1: u8 = 0xFE;

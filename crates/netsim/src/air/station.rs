@@ -92,7 +92,7 @@ impl Station {
         }
     }
 
-    /// The countdown begins, on the grid of slots that all who heard the same last transmission share: two stations whose
+    /// The countdown begins, on the grid of slots that all stations that heard the same last transmission share: two stations whose
     /// frames come within one slot collide.
     pub(super) fn resume(&mut self, now: Instant<Truth>, band: Band) {
         let first = self.idle_since + band.difs();

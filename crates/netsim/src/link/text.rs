@@ -49,7 +49,7 @@ const KEYS: [&str; 22] = [
 const DIGITS_MAX: usize = 15;
 const RATE_MAX_BPS: u64 = 1_000_000_000_000;
 
-/// Turns the name after `replay=` into a recording. Who reads files does it outside of this crate.
+/// Turns the name after `replay=` into a recording. Files are read outside of this crate.
 pub type Recordings<'a> = &'a mut dyn FnMut(&str) -> Result<Recording, ReplayError>;
 
 /// For specifications that must not replay anything.

@@ -213,7 +213,7 @@ fn read(node: &Node, stop: &AtomicBool) {
     };
     let mut subscribers: Vec<Subscriber> = TOPICS.iter().map(open).collect();
     let mut seen: BTreeMap<(usize, NodeId), Seen> = BTreeMap::new();
-    let (mut set, mut tally, mut told_ns) = (WaitSet::new(Wait::Block), Tally::default(), now_ns());
+    let (mut set, mut tally, mut reported_ns) = (WaitSet::new(Wait::Block), Tally::default(), now_ns());
     loop {
         let is_over = stop.load(Ordering::Relaxed);
         if let Ready::Sample(at) = set.wait(&mut subscribers, Some(Duration::from_millis(100)))
@@ -225,8 +225,8 @@ fn read(node: &Node, stop: &AtomicBool) {
             let from = seen.entry((at, sample.info().publisher)).or_default();
             from.take(number, sample.info().missed, in_order, &mut tally);
         }
-        if is_over || now_ns() - told_ns > 500_000_000 {
-            told_ns = now_ns();
+        if is_over || now_ns() - reported_ns > 500_000_000 {
+            reported_ns = now_ns();
             let Tally { taken, missed, unaccounted, twice } = tally;
             println!("TALLY {taken} {missed} {unaccounted} {twice}");
         }

@@ -71,7 +71,7 @@ pub struct ActionClientCounters {
     pub results: u64,
     /// Goals without a result: no server, a server that ended, a deadline that was over.
     pub failed: u64,
-    /// Feedback that nobody took before [`EVENTS_MAX`] events waited.
+    /// Feedback that was not taken before [`EVENTS_MAX`] events waited.
     pub feedback_dropped: u64,
     /// Feedback of goals that this client does not follow.
     pub other_goals: u64,
@@ -392,7 +392,7 @@ impl RawActionClient {
         let request = srv::CancelGoal_Request { goal_info: goal_info(goal, stamp) };
         let mut bytes = Vec::new();
         encode(Format::Cdr, &request, &mut bytes).map_err(|cause| self.format(cause))?;
-        // Who accepted it is asked, if that is known.
+        // The server that accepted it is asked, if that is known.
         let server = match self.followed.get(&goal).map(|followed| followed.phase) {
             Some(Phase::Accepted(_, server)) => Some(server),
             _ => None,

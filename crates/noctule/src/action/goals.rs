@@ -1,4 +1,4 @@
-//! The goals of one server: their states, their results and who waits for them. Sans-IO: goals, cancellations, requests for
+//! The goals of one server: their states, their results and the clients that wait for them. Sans-IO: goals, cancellations, requests for
 //! results, steps and the time in; answers and states out.
 //!
 //! # Approach
@@ -27,7 +27,7 @@ pub const RESULTS_MAX: usize = 256;
 pub const RESULTS_BYTES_MAX: usize = 16 << 20;
 /// Requests for results that may wait at one server.
 pub const WAITING_MAX: usize = 1024;
-/// How long a server keeps a result unless it is told otherwise; ROS 2's default.
+/// How long a server keeps a result by default, as in ROS 2.
 pub const GOAL_KEPT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// What became of the goals that were sent to a server. Each saturates.
@@ -278,7 +278,7 @@ impl Goals {
         Wanted::Waits
     }
 
-    /// Forgets the requests for results for which nobody waits any more.
+    /// Forgets the requests for results whose clients do not wait any more.
     pub(super) fn handle_gone(&mut self, mut is_gone: impl FnMut(RequestId) -> bool) {
         for known in self.known.values_mut() {
             let before = known.waiting.len();

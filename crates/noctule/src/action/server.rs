@@ -131,7 +131,7 @@ impl<'a> ActionServerBuilder<'a> {
         self
     }
 
-    /// How long a result is kept after the end of its goal. Default 10 s, as in ROS 2. Who asks before that end waits for it as long as he likes.
+    /// How long a result is kept after the end of its goal. Default 10 s, as in ROS 2. A client that asks before that end waits for it as long as it likes.
     pub fn keep_results(mut self, kept: Duration) -> Self {
         self.kept = kept;
         self
@@ -177,7 +177,7 @@ impl<'a> ActionServerBuilder<'a> {
             .open()?;
         let get = node.raw_server(&names.get_result, self.types.get_result);
         let servers = [
-            // Before the one for goals: who has a goal accepted can ask for its result.
+            // Before the one for goals: a client with an accepted goal can ask for its result.
             get.payload_bytes_max(self.payload_bytes_max).open()?,
             node.raw_server(&names.cancel_goal, cancel_types()).open()?,
             node.raw_server(&names.send_goal, self.types.send_goal).open()?,
@@ -425,7 +425,7 @@ impl RawActiveGoal {
         state.publish_status();
         drop(state);
         self.has_ended = true;
-        // It answers those who wait for the result.
+        // It answers the clients that wait for the result.
         self.shared.waker.wake();
         Ok(())
     }

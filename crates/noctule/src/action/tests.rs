@@ -128,7 +128,7 @@ fn requests_for_a_result_wait_for_the_end_and_each_is_answered_once() {
     at_status(&mut goals, goal(1), GoalStatus::Executing);
     assert_eq!(goals.handle_request(goal(1), request(1)), Wanted::Waits);
     assert_eq!(goals.handle_request(goal(1), request(2)), Wanted::Waits);
-    // Nobody waits for the second any more.
+    // No client waits for the second any more.
     goals.handle_gone(|id| id == request(2));
     assert_eq!(goals.poll_answer(), None);
     let end = outcome(GoalStatus::Aborted, 9);

@@ -329,7 +329,7 @@ impl<A: Action> ActiveGoal<A> {
     /// Ends it as it was asked to.
     ///
     /// # Errors
-    /// As [`succeed`](ActiveGoal::succeed), or nobody has asked.
+    /// As [`succeed`](ActiveGoal::succeed), or it was not requested.
     pub fn canceled(self, result: &A::Result) -> Result<(), GoalError> {
         self.end(GoalStatus::Canceled, result)
     }

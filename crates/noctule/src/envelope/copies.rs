@@ -1,4 +1,4 @@
-//! Whether somebody else has this node's secret: a copy of its machine, by a live clone or an old snapshot.
+//! Whether another node has this node's secret: a copy of its machine, by a live clone or an old snapshot.
 //!
 //! # Problem
 //!
@@ -8,8 +8,8 @@
 //! # Approach
 //!
 //! A datagram of discovery under this node's own number, with a counter that this node has not reached, was made by a copy that is
-//! ahead, or by a member that lies (a replay is behind). So it is challenged like a stranger. Only who has this node's secret can answer, and this
-//! node answers no challenge that it has made itself, so nobody can hand one back. The node that has the answer is the copy that is behind:
+//! ahead, or by a member that lies (a replay is behind). So it is challenged like an unknown node. Only a node that has this node's secret can answer, and this
+//! node answers no challenge that it has made itself, so no node can hand one back. The node that has the answer is the copy that is behind:
 //! it seals and opens nothing any more. The other goes on.
 
 use super::handshake::{self, Ask, Side};
@@ -56,7 +56,7 @@ impl Members {
         let seed = self.random.draw();
         let pre_shared = &self.swarms[swarm].pre_shared;
         let side = Side { me: &self.me, other: self.number(), pre_shared, seed: &seed };
-        let answer = handshake::answer(side, message, |_| self.sending.tell(false));
+        let answer = handshake::answer(side, message, |_| self.sending.sender_keys(false));
         if let Some(answer) = answer {
             self.post(Kind::Answer, (self.number(), &answer.message), arrival.source);
         }

@@ -1,7 +1,7 @@
 //! Challenge and answer: the two messages of `Noise_IXpsk0_25519_AESGCM_SHA256`.
 //!
 //! The node that challenges learns that the other is alive now and is the node whose number it has, and gets its keys, which only
-//! these two nodes can read, whoever has the swarm key. A node's number is the hash of its public key, so nobody else can answer in
+//! these two nodes can read, whoever has the swarm key. A node's number is the hash of its public key, so no other node can answer in
 //! its name.
 //!
 //! Pure functions of their arguments. The state of a handshake is its seed: the same seed gives the same bytes, so a challenge can be
@@ -80,7 +80,7 @@ pub(super) struct Ask {
 
 /// What an answer gives: the keys of the sender that answers.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct SenderKeys {
     /// The secret of the pair that this handshake has made is to be used, not one from before.
     pub(super) is_pair_new: bool,
     pub(super) generation: u64,
@@ -94,7 +94,7 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) message: Vec<u8>,
-    pub(super) told: Told,
+    pub(super) keys: SenderKeys,
     /// The secret of the pair for what this node sends.
     pub(super) pair: Secret,
 }
@@ -106,7 +106,11 @@ pub(super) fn challenge(side: Side<'_>, ask: Ask) -> Option<Vec<u8>> {
 
 /// Answers the challenge `message`. `None`
 /// for what is not a challenge of that node to this one.
-pub(super) fn answer(side: Side<'_>, message: &[u8], tell: impl FnOnce(Ask) -> Told) -> Option<Answer> {
+pub(super) fn answer(
+    side: Side<'_>,
+    message: &[u8],
+    sender_keys: impl FnOnce(Ask) -> SenderKeys,
+) -> Option<Answer> {
     let mut state = build(side, false)?;
     let mut payload = [0; PAYLOAD_BYTES];
     // No Diffie-Hellman before these tags, under the swarm's key, were right.
@@ -115,15 +119,15 @@ pub(super) fn answer(side: Side<'_>, message: &[u8], tell: impl FnOnce(Ask) -> T
     if length != PAYLOAD_BYTES || !is_named {
         return None;
     }
-    let told = tell(Ask::decode(&payload)?);
+    let keys = sender_keys(Ask::decode(&payload)?);
     let mut out = vec![0; MESSAGE_BYTES];
-    let length = state.write_message(told.encode().as_slice(), &mut out).ok()?;
+    let length = state.write_message(keys.encode().as_slice(), &mut out).ok()?;
     out.truncate(length);
-    Some(Answer { message: out, told, pair: pair(&mut state) })
+    Some(Answer { message: out, keys, pair: pair(&mut state) })
 }
 
-/// Opens the answer to the challenge of the same side and `ask`: what it tells, and the secret of the pair for what the other node sends.
-pub(super) fn finish(side: Side<'_>, ask: Ask, message: &[u8]) -> Option<(Told, Secret)> {
+/// Opens the answer to the challenge of the same side and `ask`: the keys of its sender, and the secret of the pair for what the other node sends.
+pub(super) fn finish(side: Side<'_>, ask: Ask, message: &[u8]) -> Option<(SenderKeys, Secret)> {
     let (mut state, _) = begin(side, ask)?;
     let mut payload = zeroize::Zeroizing::new([0; PAYLOAD_BYTES]);
     let length = state.read_message(message, payload.as_mut_slice()).ok()?;
@@ -131,7 +135,7 @@ pub(super) fn finish(side: Side<'_>, ask: Ask, message: &[u8]) -> Option<(Told, 
     if length != PAYLOAD_BYTES || !is_named {
         return None;
     }
-    Some((Told::decode(&payload)?, pair(&mut state)))
+    Some((SenderKeys::decode(&payload)?, pair(&mut state)))
 }
 
 fn begin(side: Side<'_>, ask: Ask) -> Option<(HandshakeState, Vec<u8>)> {
@@ -175,7 +179,7 @@ impl Ask {
     }
 }
 
-impl Told {
+impl SenderKeys {
     fn encode(&self) -> zeroize::Zeroizing<[u8; PAYLOAD_BYTES]> {
         let mut bytes = zeroize::Zeroizing::new([0; PAYLOAD_BYTES]);
         bytes[0] = u8::from(self.is_pair_new);
@@ -190,14 +194,14 @@ impl Told {
         bytes
     }
 
-    fn decode(bytes: &[u8; PAYLOAD_BYTES]) -> Option<Told> {
+    fn decode(bytes: &[u8; PAYLOAD_BYTES]) -> Option<SenderKeys> {
         let epoch = |at: usize| Some(u16::from_le_bytes(*bytes[at..].first_chunk()?));
         let secret = |at: usize| Some(Secret::from_bytes(*bytes[at..].first_chunk::<SECRET_BYTES>()?));
         if bytes[0] > 1 || bytes[1] > 1 || bytes[6..8] != [0, 0] {
             return None;
         }
         let next = if bytes[1] == 1 { Some((epoch(4)?, secret(48)?)) } else { None };
-        Some(Told {
+        Some(SenderKeys {
             is_pair_new: bytes[0] == 1,
             generation: u64::from_le_bytes(*bytes[8..].first_chunk()?),
             now: (epoch(2)?, secret(16)?),

@@ -8,7 +8,7 @@ use super::chain::{Chain, generation};
 use super::secret::Secret;
 use crate::clock::Raw;
 
-/// Generations that a datagram may be ahead of the newest known if nobody but a member can have made its header.
+/// Generations that a datagram may be ahead of the newest known if only a member can have made its header.
 pub(super) const STEPS_MAX: u64 = 64;
 /// Generations that any other datagram may be ahead: a hello a second keeps both sides together, and who forges datagrams is not to
 /// make this node compute.

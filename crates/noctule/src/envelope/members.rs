@@ -29,7 +29,7 @@ const CHALLENGE_AGAIN: Span = Span::from_ms(20);
 const CHALLENGE_ANEW: Span = Span::from_s(1);
 /// Of a challenge and of an answer, seal included.
 pub(super) const CHALLENGE_BYTES: usize = OVERHEAD_BYTES + NUMBER_BYTES + MESSAGE_BYTES;
-/// Nobody is sent more than so many times what was sent in its name.
+/// No address is sent more than so many times what was sent in its name.
 const AMPLIFICATION_MAX: usize = 3;
 const NUMBER_BYTES: usize = 16;
 /// Challenges made in a second.
@@ -59,7 +59,7 @@ pub(super) struct Members {
     purge_at: Option<Instant<Raw>>,
     sweep_at: Option<Instant<Raw>>,
     pub(super) outbox: VecDeque<(SocketAddr, Vec<u8>)>,
-    /// A challenge to whoever seals under this node's number.
+    /// A challenge to the node that seals under this node's number.
     pub(super) copy: Option<Pending>,
     pub(super) is_copied: bool,
 }
@@ -363,7 +363,7 @@ impl Members {
         true
     }
 
-    /// Answers a challenge, whoever sent it: the answer is as long, and the same if the challenge is.
+    /// Answers a challenge of any sender: the answer is as long, and the same if the challenge is.
     fn answer(
         &mut self,
         peer: &mut Peer,
@@ -394,10 +394,10 @@ impl Members {
         let mut asked = Ask::default();
         let answer = handshake::answer(side, message, |ask| {
             asked = ask;
-            self.sending.tell(held.sends_by == 0 || held.sends_by != ask.receives_by)
+            self.sending.sender_keys(held.sends_by == 0 || held.sends_by != ask.receives_by)
         });
-        let Answer { message: out, told, pair } = answer.ok_or(Refused::Unverified)?;
-        if told.is_pair_new {
+        let Answer { message: out, keys, pair } = answer.ok_or(Refused::Unverified)?;
+        if keys.is_pair_new {
             peer.sends_by = Some(PairOut::new(pair, &self.sending));
         }
         self.post(Kind::Answer, (from, &out), source);
@@ -426,8 +426,8 @@ impl Members {
         }
         let side =
             Side { me: &self.me, other: header.from, pre_shared: &swarm.pre_shared, seed: &pending.seed };
-        let (told, pair) = handshake::finish(side, pending.ask, message).ok_or(Refused::Unverified)?;
-        peer.learn(told, pair, arrival.now);
+        let (keys, pair) = handshake::finish(side, pending.ask, message).ok_or(Refused::Unverified)?;
+        peer.learn(keys, pair, arrival.now);
         peer.proved_by = swarm.id;
         peer.pending = None;
         _ = peer.windows.get_or_insert_with(|| Windows::starting_at(header.counter));

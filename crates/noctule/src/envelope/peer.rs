@@ -5,7 +5,7 @@ use ring::aead::LessSafeKey;
 
 use super::Refused;
 use super::chain::Chain;
-use super::handshake::{Ask, MESSAGE_BYTES, PUBLIC_BYTES, Told};
+use super::handshake::{Ask, MESSAGE_BYTES, PUBLIC_BYTES, SenderKeys};
 use super::incoming::{Incoming, Keys};
 use super::replay::Windows;
 use super::secret::Secret;
@@ -172,19 +172,19 @@ impl Peer {
     }
 
     /// Takes the keys that an answer gave.
-    pub(super) fn learn(&mut self, told: Told, secret: Secret, now: Instant<Raw>) {
-        let is_new = told.is_pair_new || self.receives_by.is_none();
+    pub(super) fn learn(&mut self, keys: SenderKeys, secret: Secret, now: Instant<Raw>) {
+        let is_new = keys.is_pair_new || self.receives_by.is_none();
         let mut old = std::mem::take(&mut self.incoming);
         if is_new {
             self.receives_by = Some(Pair::new(secret));
             old.clear();
         }
         let Some(pair) = self.receives_by.as_ref().map(|pair| &pair.secret) else { return };
-        for (epoch, secret) in [Some(told.now), told.next].into_iter().flatten() {
+        for (epoch, secret) in [Some(keys.now), keys.next].into_iter().flatten() {
             // One that is held is further on than an answer that was repeated.
             let held = old.iter().position(|incoming| incoming.epoch == epoch).map(|at| old.swap_remove(at));
             let mut incoming = held
-                .unwrap_or_else(|| Incoming::new(epoch, Chain::new(secret, told.generation), pair.clone()));
+                .unwrap_or_else(|| Incoming::new(epoch, Chain::new(secret, keys.generation), pair.clone()));
             incoming.until = None;
             self.incoming.push(incoming);
         }

@@ -4,7 +4,7 @@ use noctule_timebase::{Instant, Span};
 use ring::aead::LessSafeKey;
 
 use super::chain::{Chain, first_counter, generation};
-use super::handshake::Told;
+use super::handshake::SenderKeys;
 use super::secret::Secret;
 use crate::clock::Raw;
 
@@ -71,8 +71,8 @@ impl Sending {
     }
 
     /// What a node that has challenged is to know.
-    pub(super) fn tell(&self, is_pair_new: bool) -> Told {
-        Told {
+    pub(super) fn sender_keys(&self, is_pair_new: bool) -> SenderKeys {
+        SenderKeys {
             is_pair_new,
             generation: self.chain.generation(),
             now: (self.epoch, self.chain.secret().clone()),

@@ -110,16 +110,16 @@ fn a_replayed_datagram_is_refused() {
 }
 
 #[test]
-fn a_node_that_starts_later_does_not_believe_recorded_datagrams() {
+fn a_node_that_starts_later_does_not_accept_recorded_datagrams() {
     let (mut a, mut b) = acquainted();
     let recorded = sealed(&mut a, b"open the gripper");
     assert!(deliver(&recorded, &mut a, &mut b, at(1)).is_ok());
     let mut newcomer = envelope(3, 7);
-    // A is gone; somebody plays its words, as often as they like.
+    // A is gone; an attacker replays its datagrams, as often as it likes.
     for ms in 0..1000 {
         assert_eq!(newcomer.open(&mut recorded.clone(), address(*A), at(ms)), Err(Refused::Unverified));
     }
-    // Even with A alive, what it sealed before it answered the newcomer is not believed.
+    // Even with A alive, what it sealed before it answered the newcomer is not accepted.
     let hello = sealed(&mut a, HELLO);
     let _ = deliver(&hello, &mut a, &mut newcomer, at(2000));
     assert_eq!(deliver(&recorded, &mut a, &mut newcomer, at(2001)), Err(Refused::Replayed));
@@ -150,7 +150,7 @@ fn a_recorded_answer_does_not_satisfy_another_challenge() {
 }
 
 #[test]
-fn wrong_missing_and_superfluous_keys_are_counted_and_told_once() {
+fn wrong_missing_and_superfluous_keys_are_counted_and_reported_once() {
     let mut wrong = envelope(1, 8);
     let mut none = Envelope::new(&[], [1; 32], 1);
     let mut b = envelope(2, 7);
@@ -168,7 +168,7 @@ fn wrong_missing_and_superfluous_keys_are_counted_and_told_once() {
         (None, Some(Refused::NoKey), None)
     );
     assert_eq!(b.counters().of(Refused::WrongKey), 3);
-    assert!(b.poll_transmit().is_none(), "nothing is sent to who does not have the key");
+    assert!(b.poll_transmit().is_none(), "nothing is sent to a node without the key");
 }
 
 #[test]

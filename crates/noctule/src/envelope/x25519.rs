@@ -58,7 +58,7 @@ impl Dh for KeyPair {
         self.private.bytes()
     }
 
-    /// Refuses points of small order, whose product anybody knows.
+    /// Refuses points of small order, whose product is public.
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let public = *public.first_chunk::<SECRET_BYTES>().ok_or(Error::Dh)?;
         let shared = MontgomeryPoint(public).mul_clamped(*self.private.bytes()).to_bytes();

@@ -1,8 +1,8 @@
 //! When the node's thread wakes by itself.
 //!
-//! Whoever takes in a datagram or sends one may find that the thread must look earlier than it planned: an acknowledgement is due
+//! A thread that receives a datagram or sends one may find that the node's thread must look earlier than it planned: an acknowledgement is due
 //! in 2 ms, say. Waking the thread only so that it plans anew costs as much as all the rest, and on the same core it comes
-//! before whoever waits for the sample. So the thread sleeps on a timer, and others set that.
+//! before the thread that waits for the sample. So the thread sleeps on a timer, and others set that.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -37,7 +37,7 @@ pub(super) struct Directory {
     port: u16,
 }
 
-/// Who is on this host: domain and port.
+/// The nodes on this host: domain and port.
 pub(super) type Entry = (u32, u16);
 
 impl Directory {
@@ -58,7 +58,7 @@ impl Directory {
 
     /// All nodes of this host but this one; those of one domain, or of all.
     pub(super) fn others(&self, domain: Option<u32>) -> Vec<Entry> {
-        // Of this thread's namespace. Where the file cannot be read nobody is found.
+        // Of this thread's namespace. Where the file cannot be read no node is found.
         let listed = std::fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
         let mut others = entries(&listed);
         others.retain(|entry| {
@@ -83,7 +83,7 @@ impl Directory {
     }
 
     fn send_packet(&self, to: Entry, bytes: &[u8]) {
-        // Who has gone, or does not keep up, does not get it: as with UDP.
+        // A node that has gone, or does not keep up, does not get it: as with UDP.
         if let Ok(to) = address(to) {
             let _ = self.socket.send_to_addr(bytes, &to);
         }

@@ -1,6 +1,6 @@
 //! The well-known port of a host: what comes there is passed on to every node of the host.
 //!
-//! Whoever can send to the port can have a datagram copied once for each node of the host, so only what may be discovery's is
+//! A process that can send to the port can have a datagram copied once for each node of the host, so only what may be discovery's is
 //! passed on, and no more of it a second than a large swarm sends.
 
 use std::net::SocketAddr;

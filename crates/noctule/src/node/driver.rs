@@ -20,7 +20,7 @@ use super::Shared;
 use super::changes::Seen;
 use super::directory::Received;
 use super::door::Door;
-use super::lead::{Duty, PATIENCE};
+use super::lead::{Duty, UNREAD_MAX};
 use super::local::{Connections, FIRST_TOKEN};
 use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
@@ -161,7 +161,7 @@ impl Driver {
             longest = WAKE_AGAIN;
         }
         if self.shared.lead.is_away() {
-            longest = longest.min(PATIENCE);
+            longest = longest.min(UNREAD_MAX);
         }
         let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
         let sleep = (due.min(self.shared.check_at()) - now).clamp(Span::ZERO, longest);
@@ -256,7 +256,7 @@ impl Driver {
         shared.copied.store(true, Ordering::Relaxed);
         shared.note(Notice::Copied);
         self.tell();
-        // Whoever waits looks round, and is refused.
+        // Threads that wait look round, and are refused.
         shared.sources_went(shared.id);
         shared.wake_reader();
     }
@@ -293,7 +293,7 @@ impl Driver {
         self.listening = channels;
     }
 
-    /// Notices go to whoever was named, so that none is silent. The state is not locked meanwhile.
+    /// Notices go to the configured hook, so that none is silent. The state is not locked meanwhile.
     fn tell(&self) {
         let Some(hook) = &self.shared.hook else { return };
         loop {

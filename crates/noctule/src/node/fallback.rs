@@ -8,7 +8,7 @@
 //! # Approach
 //!
 //! The reader's node makes ready to receive, then asks the writer's node for samples by UDP, again and again until that says that it sends.
-//! The writer's node sends to nobody of this host who has not asked, and only to a reader that discovery has matched. Bytes:
+//! The writer's node sends to no node of this host that has not asked, and only to a reader that discovery has matched. Bytes:
 //! `docs/spec/shared-memory.md`, section 4.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,7 @@ impl Message {
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
     readers: BTreeMap<(EndpointId, Partner), Asking>,
-    /// What has been told: by node and topic, once.
+    /// What has been reported: by node and topic, once.
     noted: BTreeSet<(NodeId, String)>,
 }
 
@@ -99,7 +99,7 @@ impl Fallback {
         self.readers.remove(&(reader, writer)).is_some()
     }
 
-    /// Whether a topic of a node is to be told about: once.
+    /// Whether a topic of a node is to be reported: once.
     pub(super) fn is_news(&mut self, node: NodeId, topic: &str) -> bool {
         self.noted.insert((node, topic.to_owned()))
     }

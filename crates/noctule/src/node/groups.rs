@@ -150,7 +150,7 @@ impl Groups {
         sending.next()
     }
 
-    /// Appends the next report, and says to whom it goes.
+    /// Appends the next report, and returns its destination.
     pub(super) fn poll_report(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<NodeId> {
         let mut receiving = self.receiving.iter_mut();
         receiving
@@ -198,7 +198,7 @@ impl State {
         self.groups.expect((node, writer.id), class(&writer.qos), u64::from_le_bytes(random));
     }
 
-    /// Tells who was set apart from one of our groups, or taken back.
+    /// Reports the nodes that were set apart from one of our groups, or taken back.
     pub(super) fn note_memberships(&mut self) {
         while let Some((writer, change)) = self.groups.poll_membership() {
             let Some(topic) = self.publishers.get(&writer) else { continue };

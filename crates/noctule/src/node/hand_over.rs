@@ -24,7 +24,7 @@ fn numbered(rest: &[u8]) -> Option<(u64, Proof)> {
     Some((u64::from_le_bytes(*number), proof.try_into().ok()?))
 }
 
-/// What a proof of an ask or a grant is about: its kind, to whom it is said, the endpoints, the number of the question.
+/// What a proof of an ask or a grant is about: its kind, its receiver, the endpoints, the number of the question.
 pub(super) fn proven(kind: u8, to: NodeId, (writer, reader): (Partner, EndpointId), number: u64) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend(to.0);
@@ -105,7 +105,7 @@ impl Packet {
         bytes
     }
 
-    /// Who says it, and what; `None` for what no node of this version says.
+    /// Its sender and its content; `None` for what no node of this version sends.
     pub(super) fn decode(bytes: &[u8]) -> Option<(NodeId, Packet)> {
         let (head, rest) = bytes.split_first_chunk::<52>()?;
         let from = NodeId(*head[8..].first_chunk()?);

@@ -1,7 +1,7 @@
 //! A writer of another host as this node receives it: a ring for those that read it here.
 //!
 //! A reader that keeps all is not overrun: the link is granted as many samples as there is room for, and grants more when the reader has
-//! read on. That reader is in this process, for who requests reliability is not relayed, and says so itself: see [`Progress`].
+//! read on. That reader is in this process, because readers that request reliability are not relayed, and reports its progress itself: see [`Progress`].
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(super) struct Inbound {
     readers: BTreeMap<EndpointId, OwnReader>,
     /// In the ring's roster, readers that have gone: as long as something of theirs may still be borrowed.
     gone: Vec<ReaderId>,
-    /// Who watches the deadline asks when the last came.
+    /// The deadline's watch asks when the last came.
     has_deadline: bool,
     /// Samples come in the writer's order, and have its numbers in the ring.
     in_order: bool,

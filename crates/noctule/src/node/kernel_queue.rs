@@ -15,7 +15,7 @@
 //! Where one datagram takes longer than [`TARGET`], the queue holds one, and the next goes when that has left: two would already hold up a
 //! sensor for longer than its periods. An empty queue is then no sign that the limit is too low; how soon it ran empty gives the rate.
 //!
-//! Sans-IO: who drives it looks at the queue and says what it saw.
+//! Sans-IO: its driver looks at the queue and reports what it saw.
 
 use noctule_timebase::{Instant, Span};
 

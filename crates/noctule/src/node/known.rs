@@ -10,7 +10,7 @@ use crate::type_descriptions::DescriptionCounters;
 /// What a node's sockets have brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeCounters {
-    /// Discovery; what nobody could make sense of is malformed there.
+    /// Discovery; what no other parser accepted is malformed there.
     pub discovery: Counters,
     /// Datagrams that the seal did not let through, by reason.
     pub refused: RefusedCounters,

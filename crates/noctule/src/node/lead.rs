@@ -1,8 +1,8 @@
-//! Who reads the node's own socket: the thread, or a subscriber that waits for samples of other hosts.
+//! Which thread reads the node's own socket: the thread, or a subscriber that waits for samples of other hosts.
 //!
 //! A sample that the thread takes in must wake the subscriber, which costs as much as all the rest. So a
 //! subscriber that has nothing else to wait for reads the socket itself while it waits (leader and follower,
-//! Schmidt et al., PLoP 2000). Between two waits nobody reads; if that lasts, or another subscriber waits
+//! Schmidt et al., PLoP 2000). Between two waits no thread reads; if that lasts, or another subscriber waits
 //! as well, or one of another process to which this node hands on, the thread takes the socket back.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -13,13 +13,13 @@ use crate::clock::Raw;
 
 /// The thread reads.
 const THREAD: u32 = 0;
-/// Nobody reads; a subscriber may.
+/// No thread reads; a subscriber may.
 const FREE: u32 = 1;
 /// A subscriber reads.
 const TAKEN: u32 = 2;
 
-/// A socket that nobody has read for so long goes back to the thread.
-pub(super) const PATIENCE: Span = Span::from_ms(5);
+/// A socket that no subscriber has read for so long goes back to the thread.
+pub(super) const UNREAD_MAX: Span = Span::from_ms(5);
 
 /// Which thread reads the node's own socket at present.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Lead {
                 Duty::LetGo
             }
             FREE => {
-                let alone = now - Instant::from_ns(self.left_ns.load(Ordering::Relaxed)) > PATIENCE;
+                let alone = now - Instant::from_ns(self.left_ns.load(Ordering::Relaxed)) > UNREAD_MAX;
                 let back = (alone || followers)
                     && self
                         .state

@@ -54,7 +54,7 @@ pub(super) struct Connections {
     /// Nodes that cannot be connected to at the moment: one attempt for all that is wanted of a node.
     attempts: BTreeMap<NodeId, Attempt>,
     suspects: Suspects,
-    /// Given up for a moment when this process has no descriptor left, to turn away who waits.
+    /// Given up for a moment when this process has no descriptor left, to turn away a process that waits.
     spare: Option<File>,
 }
 
@@ -138,7 +138,7 @@ impl Connections {
         &self.listener
     }
 
-    /// Takes in who has connected.
+    /// Accepts connections.
     pub(super) fn accept(&mut self, shared: &Shared, epoll: &OwnedFd) {
         while let Some(socket) = self.next_connection(shared.id) {
             let allowed = is_trusted(&socket, shared);
@@ -178,7 +178,7 @@ impl Connections {
             match self.listener.accept() {
                 Ok(socket) => return socket,
                 Err(error) if is_out_of_descriptors(&error) => {
-                    // The kernel says so even if nobody waits any more.
+                    // The kernel reports it even if no process waits any more.
                     self.spare.take()?;
                     let turned_away = self.listener.accept();
                     if let Ok(Some(socket)) = &turned_away {
@@ -205,7 +205,7 @@ impl Connections {
         epoll: &OwnedFd,
     ) {
         if via != shared.id && !shared.lock().discovery.is_here(via) {
-            // It has gone meanwhile, and anybody can have its name now.
+            // It has gone meanwhile, and any process can have its name now.
             return;
         }
         if let Some(attempt) = self.attempts.get_mut(&via) {
@@ -221,7 +221,7 @@ impl Connections {
         }
     }
 
-    /// Time has passed: tries again to connect, and looks again whether who hung up is alive.
+    /// Time has passed: tries again to connect, and looks again whether a node that closed its connection is alive.
     pub(super) fn handle_timeout(&mut self, shared: &Shared, epoll: &OwnedFd) {
         let now = clock::now();
         while let Some(node) = self.suspects.poll(now, is_listening) {
@@ -265,7 +265,7 @@ impl Connections {
             for question in &mut outgoing.asked {
                 question.is_wanted &= !question.is_about(writer, reader);
             }
-            // If it cannot be told, it is gone and has nothing to forget.
+            // If that cannot be sent, the other side is gone and has nothing to release.
             let _ = outgoing.socket.send(&Packet::Release { writer, reader }.encode(shared.id), &[]);
         }
     }
@@ -276,7 +276,7 @@ impl Connections {
             for ended in incoming.attached.extract_if(.., |attached| attached.writer == writer) {
                 let reader = ended.reader;
                 ended.detach(shared);
-                // If it cannot be told, its connection is at its end.
+                // If that cannot be sent, its connection is at its end.
                 let _ = incoming.socket.send(&Packet::End { writer, reader }.encode(shared.id), &[]);
             }
         }
@@ -296,7 +296,7 @@ impl Connections {
             None => {
                 let socket = LocalSocket::connect_now(socket_name(node).as_bytes())?;
                 if !is_trusted(&socket, shared) {
-                    // The name of a node that has died is anybody's.
+                    // Any process can take the name of a node that has died.
                     let why =
                         "its socket belongs to another user; run both as one user, or name a group in both";
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -411,7 +411,7 @@ impl Outgoing {
     fn want(&mut self, (writer, reader): (Described, EndpointId), shared: &Shared) {
         let state = shared.lock();
         let Some(topic) = state.subscribers.get(&reader).cloned() else { return };
-        // Without random numbers nobody else's answer can be told from ours; without a key it does not matter.
+        // Without random numbers an answer to another node cannot be distinguished from ours; without a key it does not matter.
         let number = random::secret().map_or(0, u64::from_le_bytes);
         let partner = (writer.0, writer.1.id);
         let what = proven(hand_over::ASK, self.node, (partner, reader), number);
@@ -561,14 +561,14 @@ fn unreachable_node(
     refused(shared, (via, writer, reader), notice, true);
 }
 
-/// Lets whoever has connected read nothing.
+/// Lets a process that has connected read nothing.
 fn turn_away(socket: &LocalSocket, why: &str, me: NodeId) {
     let refusal = Packet::Refuse { writer: ALL, reader: EndpointId(0), why: why.to_owned() };
     // If it cannot be sent, the end of the connection says the same.
     let _ = socket.send(&refusal.encode(me), &[]);
 }
 
-/// Whether who is at the other end may share memory with us: the same user, root, or a member of the named group.
+/// Whether the process at the other end may share memory with us: the same user, root, or a member of the named group.
 fn is_trusted(socket: &LocalSocket, shared: &Shared) -> bool {
     socket.credentials().is_ok_and(|who| {
         let group = shared.group.is_some_and(|group| socket.peer_is_in_group(group).unwrap_or(false));
@@ -576,7 +576,7 @@ fn is_trusted(socket: &LocalSocket, shared: &Shared) -> bool {
     })
 }
 
-/// Whether the socket of a node is there. If nobody can say it is.
+/// Whether the socket of a node is there. If that is unknown it is.
 fn is_listening(node: NodeId) -> bool {
     let error = LocalSocket::connect_now(socket_name(node).as_bytes()).err();
     error.is_none_or(|error| error.kind() != io::ErrorKind::ConnectionRefused)

@@ -1,6 +1,6 @@
 //! Datagrams on their way from the state to the kernel, and what sends them: no lock of the state is held meanwhile.
 //!
-//! Whoever has the outbox sends for everybody. The others queue their samples in the state, say that there is more, and go on; so
+//! The thread that has the outbox sends for all. The others queue their samples in the state, say that there is more, and go on; so
 //! datagrams leave in the order in which the state gave them out, and while one thread is in the kernel the next ones gather and
 //! leave together.
 
@@ -154,7 +154,7 @@ impl Outbox {
         true
     }
 
-    /// When the outbox must be filled and sent again although nothing new is due.
+    /// When the outbox must be filled and sent once more although nothing new is due.
     pub(super) fn check_at(&self) -> Option<noctule_timebase::Instant<clock::Raw>> {
         self.queue.check_at()
     }

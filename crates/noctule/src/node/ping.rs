@@ -63,7 +63,7 @@ impl Pings {
         let is_ours = self.0.get(&reply.nonce.0).is_some_and(|pending| pending.node == from);
         let pending = if is_ours { self.0.remove(&reply.nonce.0) } else { None };
         let Some(Pending { t1, answer, .. }) = pending else { return false };
-        // Who asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let _ = answer.try_send(Exchange { t1, t2: reply.t2, t3: reply.t3, t4 });
         true
     }

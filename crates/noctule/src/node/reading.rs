@@ -1,4 +1,4 @@
-//! Datagrams of the node's own socket, read by whoever waits for them.
+//! Datagrams of the node's own socket, read by the thread that waits for them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::sync::arrival::came;
 
 /// Longer datagrams are not ours.
 pub(super) const DATAGRAM_BYTES_MAX: usize = 65_536;
-/// A thread that wakes so late stands still.
-const STANDS_STILL: Span = Span::from_ms(3);
+/// A thread that wakes so late is stalled.
+const STALLED: Span = Span::from_ms(3);
 
 impl Shared {
     /// Waits for samples of other hosts by reading the socket, until `is_done` or for no reason. False,
@@ -51,7 +51,7 @@ impl Shared {
         self.end_following();
     }
 
-    /// As [`follow`](Shared::follow), for who waits on several nodes.
+    /// As [`follow`](Shared::follow), for a thread that waits on several nodes.
     pub(crate) fn begin_following(&self) {
         self.lead.begin_following();
     }
@@ -61,7 +61,7 @@ impl Shared {
         self.lead.end_following();
     }
 
-    /// Takes in one datagram that is there, if nobody else reads.
+    /// Receives one datagram that is there, if no other thread reads.
     #[inline]
     pub(crate) fn try_receive(&self, buffer: &mut Vec<u8>) {
         if self.lead.take() {
@@ -75,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// Takes in all datagrams that are there, a batch at most, if nobody else reads.
+    /// Receives all datagrams that are there, a batch at most, if no other thread reads.
     pub(crate) fn receive_all(&self, buffer: &mut Vec<u8>) {
         if !self.lead.take() {
             return;
@@ -120,7 +120,7 @@ impl Shared {
                 Ok(Some(Arrival { length_bytes: 0, .. })) => return,
                 Ok(Some(arrival)) if self.take_in(buffer, &arrival) => return,
                 Ok(Some(_)) => {}
-                // A signal, or word of a datagram that found nobody.
+                // A signal, or the ICMP error of a datagram that found no socket.
                 Ok(None) | Err(_) => return,
             }
         }
@@ -133,21 +133,21 @@ impl Shared {
         self.work(Effort::All, |state, now| {
             let from = (arrival.from, Via::Unicast);
             state.handle_datagram(&mut buffer[..length], from, arrival.realtime_ns, now);
-            let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STANDS_STILL;
+            let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STALLED;
             lay && self.drain(state, buffer)
         })
     }
 
-    /// Takes in what lies in the own socket, if the thread is to and stands still: without what was said there, repairs would be
+    /// Receives what lies in the own socket, if the thread is to and is stalled: without its feedback, repairs would be
     /// decided in vain.
     pub(super) fn relieve(&self, state: &mut State, now: Instant<Raw>) {
-        if !self.alarm.rang_by(now - STANDS_STILL) || self.lead.is_away() {
+        if !self.alarm.rang_by(now - STALLED) || self.lead.is_away() {
             return;
         }
         self.drain(state, &mut vec![0; DATAGRAM_BYTES_MAX]);
     }
 
-    /// Takes in what lies in the own socket, a batch at most. Whether word to look round was there, too.
+    /// Receives what lies in the own socket, a batch at most. Whether word to look round was there, too.
     fn drain(&self, state: &mut State, buffer: &mut [u8]) -> bool {
         let mut looks_round = false;
         for _ in 0..BATCH_LIMIT {

@@ -255,7 +255,7 @@ impl Remote {
         let (granted, progress) = inbound.attach(topic, writer)?;
         let begin = (granted.pins, granted.position, topic.past(writer));
         let source = source((node, writer), granted.into_memory(), begin)?;
-        // What it asked for itself it has; who asks for nothing has the publisher's depth.
+        // What it asked for itself it has; a reader that asks for nothing has the publisher's depth.
         let has_asked = topic.history.depth().is_some();
         let source = if has_asked { source.with_depth(inbound.depth) } else { source }.kept(progress);
         if inbound.is_kept {
@@ -333,7 +333,7 @@ impl Remote {
         newer
     }
 
-    /// A datagram of the link, that came before `now` if the thread stood still. `local` is now on this node's clock.
+    /// A datagram of the link, that came before `now` if the thread was stalled. `local` is now on this node's clock.
     pub(super) fn handle_datagram(
         &mut self,
         body: &[u8],
@@ -389,9 +389,9 @@ impl Remote {
         }
     }
 
-    /// One of our writers whose readers there have taken nothing for `patience` although something waits; each such time once.
-    pub(super) fn poll_held_up(&mut self, patience: Span, now: Instant<Raw>) -> Option<EndpointId> {
-        self.link.poll_held_up(patience, link_clock(now)).map(|writer| EndpointId(writer.0))
+    /// One of our writers whose readers there have taken nothing for `timeout` although something waits; each such time once.
+    pub(super) fn poll_held_up(&mut self, timeout: Span, now: Instant<Raw>) -> Option<EndpointId> {
+        self.link.poll_held_up(timeout, link_clock(now)).map(|writer| EndpointId(writer.0))
     }
 
     /// Time has passed: samples that waited for one that will not come go to their readers.
@@ -417,7 +417,7 @@ impl Remote {
         }
     }
 
-    /// The next request of the clock exchange, if one is due: only from whom we read.
+    /// The next request of the clock exchange, if one is due: only from nodes that we read from.
     pub(super) fn poll_request(&mut self, local: Instant<Local>) -> Option<Request> {
         if self.inbound.is_empty() || self.has_our_clock {
             return None;

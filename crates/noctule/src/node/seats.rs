@@ -14,10 +14,10 @@
 //! - Who receives keeps receiving; who comes later reads its rings. Only where two receive, because neither knew of
 //!   the other, the higher gives way, and only once the other's rings hold what comes next here.
 //! - When a receiver goes, the lowest of those behind it goes to the network, and the others behind it. If it does not
-//!   say so in time, they all go: whatever one of them believes, nobody waits for ever.
+//!   say so in time, they all go: whatever one of them assumes, none waits for ever.
 //! - Who is refused by a node (another user's, or not receiving after all) asks the next one, at last the network,
 //!   and tries again later: a refusal may be but what one of two did not know yet.
-//! - Whose ring ends is told by the node that filled it, whatever discovery knows by then.
+//! - The node that filled a ring announces its end, whatever discovery knows by then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -396,7 +396,7 @@ impl State {
         }
     }
 
-    /// Gives way once every ring there holds what comes next here. Of a writer that is silent this cannot be told.
+    /// Gives way once every ring there holds what comes next here. Of a silent writer this is unknown.
     fn finish_move(&mut self, reader: EndpointId, now: Instant<Raw>) {
         let writers = self.foreign_writers(reader);
         let Some(seat) = self.seats.get_mut(&reader) else { return };

@@ -30,11 +30,11 @@ const TURN_DATAGRAMS: u32 = 16;
 const SHORT_SAMPLE_BYTES: usize = 4 << 10;
 /// A reader that keeps all and takes nothing for so long is worth a notice: longer than a program computes between two samples.
 const HELD_UP: Span = Span::from_s(5);
-/// A history at best effort is sent again after these: announcements are lost now and then, and repeated within a second.
+/// A history at best effort is retransmitted after these: announcements are lost now and then, and repeated within a second.
 const HISTORY_AGAIN: [Span; 4] =
     [Span::from_ms(10), Span::from_ms(50), Span::from_ms(250), Span::from_ms(1_250)];
 
-/// A history that is to be sent again.
+/// A history that is to be retransmitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PastDue {
     at: Instant<Raw>,
@@ -82,7 +82,7 @@ impl Shared {
             drop(state);
             self.flush(outbox, more, effort);
         } else {
-            // Whoever has it looks for more before it goes, or did so before this.
+            // The thread that has it looks for more before it goes, or did so before this.
             self.tell_progress();
             drop(state);
             self.outbox_wanted.store(true, Ordering::SeqCst);
@@ -94,7 +94,7 @@ impl Shared {
         result
     }
 
-    /// The state, for a thread of the application: whoever fills the outbox lets it in.
+    /// The state, for a thread of the application: the thread that fills the outbox lets it in.
     fn lock_soon(&self) -> MutexGuard<'_, State> {
         if let Ok(state) = self.state.try_lock() {
             return state;
@@ -150,14 +150,14 @@ impl Shared {
             }
             if !is_wanted {
                 drop(outbox);
-                // Somebody may have asked between the look and here.
+                // A reader may have asked between the look and here.
                 let is_wanted = self.outbox_wanted.load(Ordering::SeqCst);
                 let Some(again) = self.try_outbox().filter(|_| is_wanted) else { return };
                 outbox = again;
             }
             if effort != Effort::All {
                 drop(outbox);
-                // The node's thread goes on, so that whoever publishes need not.
+                // The node's thread goes on, so that the publishing thread need not.
                 self.kick();
                 return;
             }
@@ -192,7 +192,7 @@ impl Shared {
         is_sent
     }
 
-    /// As [`wait_until_sent`](Shared::wait_until_sent), for who goes: not at all if this is the child of a fork or the node has ended, whose
+    /// As [`wait_until_sent`](Shared::wait_until_sent), for an endpoint that goes: not at all if this is the child of a fork or the node has ended, whose
     /// thread is what would go on sending.
     pub(crate) fn linger(&self, writer: EndpointId, timeout: Duration) {
         if !self.is_in_child() && !self.stop.load(Ordering::Acquire) {
@@ -223,7 +223,7 @@ impl Shared {
         self.waiting_for_progress.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Something was acknowledged or sent: whoever waits for that looks again.
+    /// Something was acknowledged or sent: threads that wait for that look again.
     pub(super) fn tell_progress(&self) {
         if self.waiting_for_progress.load(Ordering::SeqCst) > 0 {
             self.progress.notify_all();
@@ -394,7 +394,7 @@ impl State {
         for (node, remote) in &mut self.remotes {
             while let Some(writer) = remote.poll_held_up(HELD_UP, now) {
                 let topic = self.publishers.get(&writer).map(|topic| topic.name.clone());
-                notices.extend(topic.map(|topic| Notice::HeldUp { topic, node: *node, patience: HELD_UP }));
+                notices.extend(topic.map(|topic| Notice::HeldUp { topic, node: *node, waited: HELD_UP }));
             }
         }
         notices.into_iter().for_each(|notice| self.note(notice));

@@ -257,12 +257,12 @@ impl Sockets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     One(SocketAddr),
-    /// Discovery's group, and who is not reached by it.
+    /// Discovery's group, and the nodes that it does not reach.
     Everyone,
     Channel(u8, Reach),
 }
 
-/// Where those are who read a channel.
+/// The addresses of the readers of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reach {
     /// On this machine, at a loopback address.

@@ -1,7 +1,7 @@
 //! What a node knows, behind one lock: discovery, the seal, and its own topics.
 //!
 //! Sans-IO like the cores it joins: datagrams come in, datagrams and wishes come out, `now` is an
-//! argument. The node's thread and whoever waits for samples of other hosts take turns with it.
+//! argument. The node's thread and threads that wait for samples of other hosts take turns with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ use network::LimitWatch;
 const OUTBOX_LIMIT: usize = 256;
 /// The first byte of a datagram of a link both sides of which know it; others begin with a letter.
 const SHORT_HEADER: u8 = 128;
-/// Notices kept for who asks; older ones are dropped.
+/// Notices kept until they are fetched; older ones are dropped.
 const NOTICES_LIMIT: usize = 256;
 
 /// What the node's thread is to do with other processes of this host.
@@ -113,7 +113,7 @@ pub(super) struct State {
     pub(super) overload: Overload,
     /// Of all samples that nodes of other hosts have still to acknowledge.
     pub(super) unacknowledged: Unacknowledged,
-    /// Histories to be sent again.
+    /// Histories to be retransmitted.
     pub(super) histories: Vec<PastDue>,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
@@ -177,7 +177,7 @@ impl State {
         stamp_realtime_ns: Option<i64>,
         now: Instant<Raw>,
     ) {
-        // Why one is not believed is counted by who did not believe it.
+        // The envelope counts why it did not open one.
         let Ok(Opened { from, body, with }) = self.envelope.open(bytes, source, now) else {
             self.note_refusals();
             return;
@@ -229,7 +229,7 @@ impl State {
                 }
             }
             Some([b'N', b'C', b'T', b'F', ..]) => self.handle_fallback(body, (from, source), now),
-            // Whoever has the key may speak for itself only.
+            // A holder of the key may speak for itself only.
             _ if from
                 .is_some_and(|from| noctule_discovery::sender(body).is_some_and(|says| says != from)) =>
             {
@@ -336,7 +336,7 @@ impl State {
         Some(id)
     }
 
-    /// Joins a new endpoint with its partners, those of this node included: nobody hears its own
+    /// Joins a new endpoint with its partners, those of this node included: no node hears its own
     /// announcements.
     pub(super) fn settle(&mut self, id: EndpointId, now: Instant<Raw>) {
         self.seat(id, now);
@@ -365,7 +365,7 @@ impl State {
         self.handle_events(now);
     }
 
-    /// Readers to whom what is published from now on goes: on this host those that have been given the
+    /// Readers to which what is published from now on goes: on this host those that have been given the
     /// ring, on others those that are known.
     pub(super) fn readers_of(&self, writer: EndpointId) -> usize {
         let Some(topic) = self.publishers.get(&writer) else { return 0 };

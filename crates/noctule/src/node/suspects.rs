@@ -1,8 +1,8 @@
-//! Nodes of this host whose connection to us has ended: dead, or somebody else's doing?
+//! Nodes of this host whose connection to us has ended: dead, or closed by another process?
 //!
 //! The end of a connection shows at once that a process has died. But any process that may connect can speak in the name of a node and
 //! hang up. So a node counts as dead only when its own listening socket is gone as well. A process that is being killed closes its sockets
-//! one after the other, so who is still there is asked again a few times.
+//! one after the other, so a node that is still there is asked again a few times.
 
 use std::collections::BTreeMap;
 

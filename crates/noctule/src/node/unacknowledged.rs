@@ -8,7 +8,7 @@
 //! # Approach
 //!
 //! Links share the bytes of a sample, so bytes are counted once however many links hold them. Above half of the limit only nodes of an
-//! address that holds less than a quarter get new samples, so that nobody who has one address only can starve the others; at the limit none.
+//! address that holds less than a quarter get new samples, so that a node with one address only cannot starve the others; at the limit none.
 //! What a node does not get counts as given up: `missed` at its reader, and a notice.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -48,7 +48,7 @@ pub(super) struct Unacknowledged {
     pub(super) noted_at: Option<Instant<Raw>>,
 }
 
-/// Who gets a new sample.
+/// Which nodes get a new sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Admitted {
     /// Every node.

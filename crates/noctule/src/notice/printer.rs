@@ -1,4 +1,4 @@
-//! Notices on standard error: whoever can cause one cannot fill a disk with them.
+//! Notices on standard error: a node that can cause one cannot fill a disk with them.
 
 use std::fmt::Display;
 

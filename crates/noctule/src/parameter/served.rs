@@ -365,7 +365,7 @@ fn answer<Q: Message, R: Message>(
         let id = request.id();
         let response = handler(request.into_value());
         if let Err(why) = server.reply(id, &response) {
-            // Too long; or nobody waits any more, and then this has no effect either.
+            // Too long; or no client waits any more, and then this has no effect either.
             let _ = server.raw().fail(id, &why.to_string());
         }
     }

@@ -29,7 +29,7 @@ pub enum ParameterError {
         /// Which.
         name: String,
     },
-    /// Nobody declared it.
+    /// It was not declared.
     #[error("parameter {name} cannot be set because it was not declared")]
     NotDeclared {
         /// Which.

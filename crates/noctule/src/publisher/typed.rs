@@ -63,7 +63,7 @@ impl<T: Message> TypedPublisherBuilder<T> {
 }
 
 impl<T: Message> TypedPublisher<T> {
-    /// Publishes a value, true now. Nobody reads: nothing is encoded.
+    /// Publishes a value, true now. Without a reader nothing is encoded.
     ///
     /// # Errors
     /// A value that its format cannot express, or longer than the topic allows; no reader gets it then.

@@ -238,7 +238,7 @@ impl RawClient {
         }
     }
 
-    /// Ends a call with [`CallError::Cancelled`]; its server learns that nobody waits any more. False if it has ended before.
+    /// Ends a call with [`CallError::Cancelled`]; its server learns that the client does not wait any more. False if it has ended before.
     ///
     /// # Errors
     /// The cancellation cannot be published.
@@ -415,7 +415,7 @@ impl RawReply {
         self.info.age()
     }
 
-    /// Who answered.
+    /// The server that answered.
     pub fn server(&self) -> NodeId {
         self.info.publisher
     }

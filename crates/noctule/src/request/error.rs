@@ -72,7 +72,7 @@ pub enum CallError {
     DeadlineExceeded {
         /// The service.
         service: String,
-        /// Who was asked last.
+        /// The server that was asked last.
         server: NodeId,
         /// The deadline.
         waited: Duration,
@@ -86,7 +86,7 @@ pub enum CallError {
     ServerGone {
         /// The service.
         service: String,
-        /// Who was asked.
+        /// The server that was asked.
         server: NodeId,
     },
     /// The request arrived after its deadline, or its age was not proven to be below it. It was not executed.
@@ -96,7 +96,7 @@ pub enum CallError {
     Late {
         /// The service.
         service: String,
-        /// Who refused.
+        /// The server that refused.
         server: NodeId,
     },
     /// The server remembers as many requests as it may. It was not executed.
@@ -106,7 +106,7 @@ pub enum CallError {
     ServerFull {
         /// The service.
         service: String,
-        /// Who refused.
+        /// The server that refused.
         server: NodeId,
     },
     /// It was executed, and its reply is not kept any more.
@@ -114,7 +114,7 @@ pub enum CallError {
     Forgotten {
         /// The service.
         service: String,
-        /// Who executed it.
+        /// The server that executed it.
         server: NodeId,
     },
     /// Cancelled by the caller. It may have been executed.
@@ -128,7 +128,7 @@ pub enum CallError {
     Failed {
         /// The service.
         service: String,
-        /// Who.
+        /// The server.
         server: NodeId,
         /// In its words.
         why: String,

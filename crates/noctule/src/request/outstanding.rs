@@ -201,7 +201,7 @@ impl Outstanding {
         Some(sequence)
     }
 
-    /// Ends a call; its server learns that nobody waits for the reply. False if it is not under way.
+    /// Ends a call; its server learns that the client does not wait for the reply. False if it is not under way.
     pub(crate) fn handle_cancel(&mut self, sequence: i64) -> bool {
         let Some(call) = self.calls.remove(&sequence) else { return false };
         // Nothing of it may go out after this.

@@ -142,7 +142,7 @@ impl Remembered {
     /// The program answers. The reply goes out if this does not fail.
     ///
     /// # Errors
-    /// Nobody waits for it.
+    /// No client waits for it.
     pub(crate) fn handle_answer(
         &mut self,
         now: Instant<Local>,

@@ -107,7 +107,7 @@ impl RawServer {
     /// Answers a request with a response in CDR.
     ///
     /// # Errors
-    /// Nobody waits for it any more, or it cannot be published.
+    /// No client waits for it any more, or it cannot be published.
     pub fn reply(&mut self, id: RequestId, response: &[u8]) -> Result<(), ReplyError> {
         self.answer(id, (Status::Done, response), None)
     }
@@ -133,7 +133,7 @@ impl RawServer {
         self.answer(id, (Status::Failed, why.as_bytes()), None)
     }
 
-    /// Whether nobody waits for the reply any more: it was cancelled, or its deadline is over. Takes in no requests; the
+    /// Whether the client does not wait for the reply any more: it was cancelled, or its deadline is over. Takes in no requests; the
     /// cancellation is noticed once it was [received](RawServer::receive).
     pub fn is_cancelled(&mut self, id: RequestId) -> bool {
         self.core.handle_time(self.replies.now());

@@ -78,7 +78,7 @@ fn a_call_ends_with_its_server_unless_it_is_idempotent() {
 }
 
 #[test]
-fn a_late_reply_a_second_one_and_one_to_another_client_are_told_apart() {
+fn a_late_reply_a_second_one_and_one_to_another_client_are_distinguished() {
     let mut client = Outstanding::new(1);
     client.handle_servers(at(0), &[server(5)]);
     let late = client.handle_call(at(0), b"q", terms(100, false)).unwrap();

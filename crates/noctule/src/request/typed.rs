@@ -245,7 +245,7 @@ impl<Q: Message, R: Message> Server<Q, R> {
                 Ok(value) => return Ok(Some(Request { value, raw: raw.without_bytes() })),
                 Err(cause) => {
                     self.raw.count_malformed();
-                    // Who asked may have gone; then there is nobody to answer.
+                    // The client may have gone; then there is no reply.
                     let _ = self.raw.fail(raw.id(), &format!("the request cannot be read: {cause}"));
                 }
             }
@@ -272,7 +272,7 @@ impl<Q: Message, R: Message> Server<Q, R> {
     /// Answers a request.
     ///
     /// # Errors
-    /// Nobody waits for it any more, or it cannot be expressed or published.
+    /// No client waits for it any more, or it cannot be expressed or published.
     pub fn reply(&mut self, id: RequestId, response: &R) -> Result<(), ReplyError> {
         self.buffer.clear();
         encode(Format::Cdr, response, &mut self.buffer)
@@ -297,7 +297,7 @@ impl<R> Reply<R> {
         self.info.age()
     }
 
-    /// Who answered.
+    /// The server that answered.
     pub fn server(&self) -> NodeId {
         self.info.publisher
     }

@@ -66,7 +66,7 @@ pub(crate) struct ReplyHeader {
     pub(crate) status: Status,
     /// The request that is answered.
     pub(crate) id: RequestId,
-    /// Who answers; 0: not stated.
+    /// The server that answers; 0: not stated.
     pub(crate) server: u64,
 }
 

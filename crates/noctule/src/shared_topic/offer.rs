@@ -184,7 +184,7 @@ impl Offer {
         self.lock().as_ref().map(|made| made.roster.clone())
     }
 
-    /// Readers of this host to whom all that is published from now on comes.
+    /// Readers of this host to which all that is published from now on comes.
     pub(crate) fn readers(&self) -> usize {
         self.lock().as_ref().map_or(0, |made| made.roster.len())
     }
@@ -195,7 +195,7 @@ impl Offer {
     }
 }
 
-/// Whoever cannot borrow copies: better than not to read.
+/// A reader that cannot borrow copies: better than not to read.
 fn enter(roster: &Roster, control: &Memory, pins: u32) -> Result<(ReaderId, u32), RingError> {
     let (reader, pins) = match roster.attach(control.clone(), pins) {
         Err(AttachError::Pins { left, .. }) => (roster.attach(control.clone(), left), left),

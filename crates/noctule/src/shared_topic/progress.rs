@@ -1,4 +1,4 @@
-//! How far a reader that keeps all has read, for who fills its ring.
+//! How far a reader that keeps all has read, for the node that fills its ring.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -21,7 +21,7 @@ impl Progress {
         fence(Ordering::SeqCst);
     }
 
-    /// Nobody waits for it.
+    /// No reader waits for it.
     pub(crate) fn rest(&self) {
         self.0.store(u64::MAX, Ordering::Relaxed);
     }

@@ -38,7 +38,7 @@ pub(crate) struct Source {
     pub(crate) format: Option<Format>,
     /// The node of this host that hands on what it receives from there.
     pub(crate) relay: Option<NodeId>,
-    /// Its publisher, or who handed it on, has gone.
+    /// Its publisher, or the relay, has gone.
     has_ended: bool,
     /// Another ring of the same publisher, which has ended, is read to its end first.
     is_next: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Source {
     pub(crate) lifespan: Option<Span>,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
-    /// Who fills the ring may wait for this reader.
+    /// The node that fills the ring may wait for this reader.
     progress: Option<Progress>,
     /// Value of the ring's word with which to go to sleep.
     pub(crate) sleeps_on: u32,
@@ -78,7 +78,7 @@ pub(crate) type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
 type Found<T> = Result<Option<(usize, RingSample, T)>, ReadError>;
 
 impl Sources {
-    /// Takes in what came or went.
+    /// Receives what came or went.
     pub(crate) fn apply(&mut self, change: Change) {
         match change {
             Change::Came(source) => self.add(*source),
@@ -212,7 +212,7 @@ impl Source {
         Source { progress, depth, ..self }
     }
 
-    /// Whether who fills the ring is to hear how far this reader has read.
+    /// Whether the node that fills the ring is to learn how far this reader has read.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| progress.is_due(self.reader.position()))

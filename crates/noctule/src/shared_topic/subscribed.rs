@@ -56,7 +56,7 @@ pub(crate) struct SubscribedTopic {
 }
 
 impl SubscribedTopic {
-    /// A topic that nobody publishes yet.
+    /// A topic without a publisher yet.
     pub(crate) fn new(endpoint: Endpoint, left_out: u32, (pins, history): (u32, History)) -> SubscribedTopic {
         SubscribedTopic {
             id: endpoint.id,
@@ -99,7 +99,7 @@ impl SubscribedTopic {
         {
             rhythms.change(&change);
         }
-        // Only a panic of the subscriber's thread poisons it, and then nobody looks.
+        // Only a panic of the subscriber's thread poisons it, and then it is not read.
         if let Ok(mut changes) = self.changes.lock() {
             changes.push(change);
         }

@@ -132,7 +132,7 @@ const LOOKS: u32 = 2;
 
 impl Subscriber {
     /// A file descriptor that is readable while there may be a sample, for poll and epoll. When it is, take until
-    /// [`take`](Subscriber::take) gives nothing, which makes it wait for the next; nobody but the subscriber reads from it. The first call
+    /// [`take`](Subscriber::take) gives nothing, which makes it wait for the next; only the subscriber reads from it. The first call
     /// starts a thread, which sleeps as long as nothing comes. It is closed with the subscriber.
     ///
     /// # Errors

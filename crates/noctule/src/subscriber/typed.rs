@@ -38,7 +38,7 @@ pub struct TypedSample<T> {
 
 impl SubscriberBuilder {
     /// What is expected are values of `T`, in any format that it has in this build. A publisher of another type, or of another
-    /// definition of it, is told so, and so is the user here.
+    /// definition of it, gets a notice, and so does the user here.
     pub fn typed<T: Message>(self) -> TypedSubscriberBuilder<T> {
         let mut builder = self.type_name(T::TYPE_NAME, T::type_hash());
         builder.endpoint.formats = T::formats();
@@ -170,7 +170,7 @@ impl<T> Deref for TypedSample<T> {
 }
 
 /// A plain value where it lies in shared memory, which is not used again while this lives. Only what is asked for is
-/// copied: a Rust reference to memory of another process would promise what nobody can keep.
+/// copied: a Rust reference to memory of another process would promise what cannot be kept.
 ///
 /// What came over the network lies nowhere in this layout; it was decoded, and reads the same.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ use crate::node::Shared;
 #[derive(Debug)]
 pub struct WaitSet {
     wait: Wait,
-    /// Whom to look at first.
+    /// Which to look at first.
     turn: usize,
     /// Value of the wake-up word that was noticed.
     woken: u32,
@@ -160,7 +160,7 @@ impl WaitSet {
         }
         for_network(subscribers, Shared::begin_following);
         self.sleep(subscribers, timeout);
-        // Sources come and go only while nobody sleeps, so these are the same.
+        // Sources come and go only while no thread sleeps, so these are the same.
         for_network(subscribers, Shared::end_following);
     }
 

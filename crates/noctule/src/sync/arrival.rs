@@ -2,9 +2,9 @@
 //!
 //! # Problem
 //!
-//! The kernel stamps a datagram before it wakes anyone, tens of microseconds earlier than the program
-//! can. But it stamps in `CLOCK_REALTIME`, which somebody may step at any moment, and a bound must
-//! not depend on nobody doing so.
+//! The kernel stamps a datagram before it wakes a thread, tens of microseconds earlier than the program
+//! can. But it stamps in `CLOCK_REALTIME`, which may be stepped at any moment, and a bound must
+//! not depend on that.
 //!
 //! # Approach
 //!
@@ -18,7 +18,7 @@
 //! that counts, at a rate which differs by no more than [`SLEW_LIMIT_PPM`].
 //!
 //! What does not fit (the differences disagree, the stamp lies before the first reading or after the
-//! second) is not believed: the program's own reading is used instead, and counted.
+//! second) is invalid: the program's own reading is used instead, and counted.
 //!
 //! The derivation, and what it is worth: `docs/design/time-sync.md`.
 
@@ -39,7 +39,7 @@ pub struct ArrivalCounters {
     pub kernel: u32,
     /// By this program, because the kernel gave no stamp or was not asked to.
     pub unstamped: u32,
-    /// By this program, because the kernel's stamp could not be believed.
+    /// By this program, because the kernel's stamp was invalid.
     pub implausible: u32,
 }
 
@@ -67,8 +67,8 @@ impl Arrivals {
         self.counters
     }
 
-    /// When the datagram arrived that was received just now, by the kernel's stamp if it has one
-    /// that can be believed.
+    /// When the datagram arrived that was received just now, by the kernel's stamp if it has a
+    /// valid one.
     pub fn handle(&mut self, stamp_realtime_ns: Option<i64>) -> Instant<Raw> {
         let after = three_clocks();
         let converted = stamp_realtime_ns.map(|stamp_ns| latest_raw_ns(stamp_ns, &self.before, &after));
@@ -83,7 +83,7 @@ impl Arrivals {
     }
 }
 
-/// A datagram that seems to have lain in its socket for longer is not believed to: rather was the wall clock stepped.
+/// A datagram that seems to have lain in its socket for longer did not: more likely the wall clock was stepped.
 const WAIT_MOST: Span = Span::from_s(1);
 
 /// When the datagram came that is taken in `now`, when the wall clock says `realtime_ns`. For what needs no proof: one reading of a
@@ -94,7 +94,7 @@ pub(crate) fn came(stamp_realtime_ns: Option<i64>, realtime_ns: i64, now: Instan
 }
 
 /// The latest reading of the crystal at which the kernel can have taken the stamp, which is never
-/// later than `after`; `None` if the stamp cannot be believed.
+/// later than `after`; `None` if the stamp is invalid.
 fn latest_raw_ns(stamp_ns: i64, before: &ThreeClocks, after: &ThreeClocks) -> Option<i64> {
     // Wall clock minus CLOCK_MONOTONIC: at least, at most.
     let wall = |clocks: &ThreeClocks| {
@@ -115,7 +115,7 @@ fn latest_raw_ns(stamp_ns: i64, before: &ThreeClocks, after: &ThreeClocks) -> Op
     // The same moment on CLOCK_MONOTONIC.
     let earliest_ns = stamp_ns.checked_sub(most_before.max(most_after))?;
     let latest_ns = stamp_ns.checked_sub(least_before.min(least_after))?;
-    // Before the first reading nobody watched for steps; after the second it is in the future.
+    // Before the first reading steps were not watched for; after the second it is in the future.
     if earliest_ns < before.monotonic_after_ns || earliest_ns > after.monotonic_before_ns {
         return None;
     }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_from_before_the_first_reading_or_from_the_future_is_not_believed() {
+    fn a_stamp_from_before_the_first_reading_or_from_the_future_is_invalid() {
         let (before, after) = (STEADY.three_clocks(1_000, 25), STEADY.three_clocks(90_000, 25));
         let converted = |raw_ns| latest_raw_ns(STEADY.realtime_ns(raw_ns), &before, &after);
         assert_eq!(converted(500), None);

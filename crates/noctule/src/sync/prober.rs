@@ -54,7 +54,7 @@ pub struct ProberCounters {
     pub exchanges: Counters,
     /// Datagrams that are no reply.
     pub malformed: MalformedCounters,
-    /// Times the other host said that nobody listens there, or the network that it leads nowhere.
+    /// Times the other host reported that no socket listens there, or the network that it leads nowhere.
     pub refused: u32,
     /// How replies were stamped.
     pub arrivals: ArrivalCounters,

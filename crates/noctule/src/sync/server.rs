@@ -11,7 +11,7 @@ use crate::sync::StampSource;
 use crate::sync::arrival::{ArrivalCounters, Arrivals};
 use crate::sync::wire::{DATAGRAM_BYTES, MalformedCounters, Reply, Request};
 
-/// Answers whoever asks for the time of one local clock.
+/// Answers requests for the time of one local clock.
 #[derive(Debug)]
 pub struct Server {
     socket: UdpSocket,
@@ -67,7 +67,7 @@ impl Server {
     /// true.
     ///
     /// # Errors
-    /// The socket fails. That nobody listens any more where a reply went is no failure.
+    /// The socket fails. That no socket listens any more where a reply went is no failure.
     pub fn serve(&mut self, timeout_ns: i64, stop: &AtomicBool) -> io::Result<()> {
         while !stop.load(Ordering::Relaxed) && datagram::wait(&self.socket, timeout_ns)? {
             self.answer_one()?;
@@ -81,7 +81,7 @@ impl Server {
         let arrival = match datagram::receive(&self.socket, &mut bytes) {
             Ok(Some(arrival)) => arrival,
             Ok(None) => return Ok(()),
-            // Word of an earlier reply that found nobody.
+            // The ICMP error of an earlier reply that found no socket.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(()),
             Err(error) => return Err(error),
         };

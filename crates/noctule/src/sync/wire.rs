@@ -1,8 +1,8 @@
 //! The datagrams of the clock exchange: 32 bytes there, 32 bytes back.
 //!
-//! A server answers anyone who asks, so an answer must not be worth forging a sender address for:
+//! A server answers any request, so an answer must not be worth forging a sender address for:
 //! request and reply have the same length. It must not answer answers either, or two servers could
-//! be made to talk to each other for ever: the kind is checked before anything else is believed.
+//! be made to talk to each other for ever: the kind is checked before anything else is read.
 //!
 //! Every byte: `docs/spec/sync.md`.
 

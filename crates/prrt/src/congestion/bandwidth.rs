@@ -17,9 +17,9 @@ const TRAIN_MAX: Span = Span::from_ms(100);
 /// Arrivals must be farther apart than this times what was sent, and longer by this and by more than jitter explains.
 const STRETCH: f64 = 1.01;
 const STRETCH_LEAST: Span = Span::from_us(300);
-/// Trains of which the fastest is believed: a stall makes one slow.
+/// Trains of which the fastest is selected: a stall makes one slow.
 const TRAINS: usize = 3;
-/// A train as fast as what is believed that was not stretched: there is so much more.
+/// A train as fast as the selected one that was not stretched: there is so much more.
 const RAISE: f64 = 1.01;
 const AS_FAST: f64 = 0.98;
 /// Arrivals are counted over this, and the most of them is remembered for one to two of these (BBR has ten round trips).
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_bears_more_is_found_out_and_a_stall_is_not_believed() {
+    fn a_path_that_bears_more_is_found_out_and_a_stall_is_ignored() {
         let mut dispersion = Bandwidth::default();
         train(&mut dispersion, 0, 1_000, (80, 100));
         let stall = Passage {

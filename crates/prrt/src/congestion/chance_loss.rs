@@ -1,8 +1,8 @@
 //! Whether a full window loses more than the path loses by chance.
 //!
 //! A policer, and a queue too short to be seen, lose without a round trip that grows. So much loss is answered by a smaller
-//! window: if they were what lost, less is lost then. Who offers `s` to what bears `(1 − p) s` loses
-//! `1 − (1 − p) / d` with `d` of the window, and who loses by chance as much as before. In the second case the decrease is taken
+//! window: if they were what lost, less is lost then. A sender that offers `s` to what bears `(1 − p) s` loses
+//! `1 − (1 − p) / d` with `d` of the window, and one that loses by chance as much as before. In the second case the decrease is taken
 //! back, and what the path loses by chance is known.
 
 /// More than this part of so many packets is not chance, unless a decrease has shown that it is.

@@ -31,7 +31,7 @@ impl Cubic {
 
     /// Packets after a loss.
     pub(crate) fn decrease(&mut self, packets: f64, now: Instant<Local>) -> f64 {
-        // Section 4.7: who shrinks makes room at once for who is new.
+        // Section 4.7: a flow that shrinks makes room at once for a new one.
         self.before = if packets < self.before { packets * (1.0 + BETA) / 2.0 } else { packets };
         let after = packets * BETA;
         self.inflection = Span::from_ns((((self.before - after).max(0.0) / C).cbrt() * 1e9) as i64);

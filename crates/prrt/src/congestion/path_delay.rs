@@ -1,6 +1,6 @@
 //! The round trip that a path has without a queue, and how irregular it is.
 //!
-//! Everybody who asks whether there is a queue asks here: [`rate_limit`](super::rate_limit) and
+//! All that depends on whether there is a queue asks here: [`rate_limit`](super::rate_limit) and
 //! [`window`](super::window).
 
 use noctule_timebase::{Instant, Span};

@@ -26,8 +26,8 @@ const WELL_KNOWN_BYTES: [usize; 6] = [1_472, 8_972, 1_392, 1_252, 4_052, 2_276];
 const GAIN_LEAST: usize = 8;
 /// Probes of one size that are lost before it counts as too long (RFC 8899, section 5.1.2).
 const TRIES: u32 = 3;
-/// A probe that was not heard of for so long may be lost (section 5.1.1).
-const PATIENCE: Span = Span::from_s(1);
+/// A probe without acknowledgement for so long may be lost (section 5.1.1).
+const PROBE_TIMEOUT: Span = Span::from_s(1);
 /// After a loss nothing is tried for so long: losses come in bursts.
 const PAUSE: Span = Span::from_ms(100);
 /// A long sample asks for probes for so long.
@@ -46,7 +46,7 @@ const BLACK_HOLE_ROUND_TRIPS: i64 = 3;
 pub(crate) struct Sizes {
     /// Every path carries it.
     pub(crate) base_bytes: usize,
-    /// Believed at first.
+    /// Assumed at first.
     pub(crate) initial_bytes: usize,
     pub(crate) max_bytes: usize,
     /// What an envelope adds.
@@ -64,7 +64,7 @@ pub(crate) struct PathMtu {
     probe: Option<Probe>,
     /// The size tried last, and how many probes of it were lost.
     tried: (usize, u32),
-    /// Probes of this size are lost, or nobody is there: a probe of the base will tell.
+    /// Probes of this size are lost, or no node is there: a probe of the base decides.
     doubted: Option<usize>,
     /// No probe before this.
     ready_at: Instant<Local>,
@@ -152,14 +152,14 @@ impl PathMtu {
     /// When a probe is due, or given up.
     pub(crate) fn timeout(&self) -> Option<Instant<Local>> {
         match self.probe {
-            Some(probe) => Some(probe.sent_at + PATIENCE),
+            Some(probe) => Some(probe.sent_at + PROBE_TIMEOUT),
             None => self.due().map(|(at, _)| at),
         }
     }
 
     /// Time has passed. Of a probe that was not heard of it is not known whether its length was the reason.
     pub(crate) fn handle_timeout(&mut self, now: Instant<Local>) {
-        let Some(probe) = self.probe.filter(|probe| probe.sent_at + PATIENCE <= now) else { return };
+        let Some(probe) = self.probe.filter(|probe| probe.sent_at + PROBE_TIMEOUT <= now) else { return };
         (self.probe, self.ready_at) = (None, now + PAUSE);
         if probe.bytes > self.sizes.base_bytes {
             self.doubted = Some(probe.bytes);

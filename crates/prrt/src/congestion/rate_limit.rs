@@ -4,7 +4,7 @@
 //!
 //! The rate of such samples is the application's, and repairs come on top. On a path that loses by chance that is
 //! right; on one that loses because it is full, every repair is another loss. But a long round trip may be jitter, a
-//! longer route or somebody else's queue, and a limit against those loses what best effort would have delivered.
+//! longer route or another flow's queue, and a limit against those loses what best effort would have delivered.
 //!
 //! # Approach
 //!
@@ -165,7 +165,7 @@ impl Average {
     }
 }
 
-/// A deadline that nobody has.
+/// A deadline that no stream has.
 const NEVER: Span = Span::from_s(1 << 30);
 const FREE: State = State::Free(Vec::new());
 
@@ -389,7 +389,7 @@ impl RateLimit {
         let [drained, noise] = [reference - least, QUEUE_LEAST.max(path.noise())].map(|span| span.as_s_f64());
         let queue = least - path.floor();
         if !is_long(queue, path) {
-            // Gone long before it could have drained: a radio that stalled, or somebody else's.
+            // Gone long before it could have drained: a radio that stalled, or another flow's.
             let is_ours = drained <= expected * 2.0 / DRAINED + noise;
             self.conclude(is_ours, queue, now);
         } else if expected >= 2.0 * noise {
@@ -406,7 +406,7 @@ impl RateLimit {
         }
     }
 
-    /// The limit helps nobody.
+    /// The limit does not help.
     fn withdraw(&mut self, now: Instant<Local>) {
         (self.state, self.limit_bytes_per_s) = (FREE, None);
         (self.growing, self.near_ceiling) = (0, 0);

@@ -2,7 +2,7 @@
 //!
 //! Two shares bound them, whatever the repair rule would like: one of the data that was sent, for the worst channel
 //! that is worth a try; and one of the datagrams that *arrived*, so that extras die out where little or nothing does
-//! (a circuit breaker, RFC 8083), be it for congestion or because nobody is there.
+//! (a circuit breaker, RFC 8083), be it for congestion or because no node is there.
 
 /// Extras for every datagram of data.
 const EXTRAS_PER_DATAGRAM: f64 = 4.0;
@@ -11,7 +11,7 @@ const EXTRAS_PER_ARRIVAL: f64 = 1.25;
 /// The same where the wish cannot be fulfilled anyway: more would only take the line from others.
 const EXTRAS_PER_DATAGRAM_INFEASIBLE: f64 = 0.5;
 const EXTRAS_PER_ARRIVAL_INFEASIBLE: f64 = 0.25;
-/// Extras that may be saved up, and those to begin with: nobody knows yet what the path bears.
+/// Extras that may be saved up, and those to begin with: what the path bears is not known yet.
 const EXTRAS_SAVED_LIMIT: f64 = 256.0;
 const EXTRAS_SAVED_FIRST: f64 = 32.0;
 /// While so many are left they are spent freely.

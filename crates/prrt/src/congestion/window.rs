@@ -3,8 +3,8 @@
 //! # Problem
 //!
 //! TCP fills the queue in front of a narrow line until it overflows: the line is used, its share is fair, and every
-//! datagram of everybody waits. And it takes every loss for an overflow, so that a radio that loses 5 % by chance
-//! stands still.
+//! datagram of every flow waits. And it takes every loss for an overflow, so that a radio that loses 5 % by chance
+//! stalls.
 //!
 //! # Approach
 //!
@@ -13,7 +13,7 @@
 //!
 //! - [`Mode::Start`]: twice the window each round trip, until there is a queue.
 //! - [`Mode::Drain`]: only as much as the path holds without a queue, by Little's law. Is the queue gone then, it was
-//!   ours: back to short queues. If not, somebody else's is in it.
+//!   ours: back to short queues. If not, another flow's is in it.
 //! - [`Mode::Short`]: grows slowly, then faster, until there is a queue; then drains. Alone on a line it keeps some packets waiting.
 //! - [`Mode::Compete`]: CUBIC TCP for some seconds, so that its like leave us our half; then drains, to see whether they are still there.
 //!
@@ -430,7 +430,7 @@ impl Window {
         self.round = Round::new(now, next);
     }
 
-    /// A longer queue than this is one that somebody should drain.
+    /// A longer queue than this is to be drained.
     fn allowed(&self) -> Span {
         let packets = match self.rate_bytes_per_s() {
             Some(rate) => {

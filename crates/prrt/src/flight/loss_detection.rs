@@ -39,7 +39,7 @@ impl Flight {
         self.overtaken = self.overtaken.max(waiting.map_or(overtaken, |waiting| waiting.min(overtaken)));
     }
 
-    /// Feedback that was said after a packet must have arrived does not name it. What this host left lying was said earlier.
+    /// Feedback that was sent after a packet must have arrived does not name it. What this host left lying was sent earlier.
     pub(super) fn give_up_overdue(
         &mut self,
         newest: u64,
@@ -83,7 +83,7 @@ impl Flight {
         else {
             return false;
         };
-        packet.state = if later > REACH { State::Untold } else { State::Lost };
+        packet.state = if later > REACH { State::Unreportable } else { State::Lost };
         self.in_flight_bytes -= packet.cost_bytes;
         if packet.state == State::Lost {
             self.path_mtu.lost((number, packet.bytes), packet.sent_at, round_trip, now);
@@ -114,7 +114,7 @@ impl Flight {
                 break;
             }
             self.recorded += 1;
-            if packet.state == State::Untold {
+            if packet.state == State::Unreportable {
                 continue;
             }
             self.loss.handle_fate(packet.state == State::Lost, packet.sent_at);
@@ -128,7 +128,7 @@ impl Flight {
             let is_stale = !packet.carried.is_piece() && packet.sent_at + STALE < now;
             match packet.state {
                 State::InFlight if !is_stale => break,
-                State::Lost | State::Untold if !out_of_reach => break,
+                State::Lost | State::Unreportable if !out_of_reach => break,
                 _ if !is_recorded && packet.state != State::InFlight => break,
                 _ => {}
             }

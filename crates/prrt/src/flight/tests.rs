@@ -82,7 +82,7 @@ fn feedback_that_lay_unread_was_said_before_and_has_not_taken_so_long() {
         let feedback = Feedback { newest, earlier: 0, refused: 0, arrived_ns: 0, delay_ns: 0 };
         settling(|settle| assert!(flight.handle_feedback(&feedback, (at(came), at(120)), settle).is_some()))
     };
-    // Two that lay in the socket for 39 and 38 ms: the first was said too early to prove a loss.
+    // Two that lay in the socket for 39 and 38 ms: the first was sent too early to prove a loss.
     assert_eq!(read_late(7, 81), (vec![], vec![]));
     assert_eq!(read_late(8, 82), (vec![8], vec![]));
     assert_eq!(flight.round_trip().unwrap().smoothed, known);
@@ -179,7 +179,7 @@ fn what_was_refused_is_neither_lost_nor_on_its_way() {
         assert_eq!(fate, Fate::Refused);
         refused.push(carried.position);
     });
-    // 0 was given up for lost before: it is being sent again already.
+    // 0 was given up for lost before: it is being retransmitted already.
     assert_eq!((refused, in_flight_bytes - flight.in_flight_bytes), (vec![4, 5], 2 * COST));
 }
 
@@ -204,7 +204,7 @@ fn the_round_trip_is_smoothed_as_rfc_6298_says() {
     }
     // 80 + 80/8; variation 40, then 3/4·40 + 1/4·80 = 50.
     assert_eq!(flight.round_trip().map(|trip| trip.smoothed), Some(Span::from_ms(90)));
-    assert_eq!(flight.patience(), Span::from_ms(90 + 4 * 50 + 2));
+    assert_eq!(flight.retransmission_timeout(), Span::from_ms(90 + 4 * 50 + 2));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The receivers of a group as their reports show them: who hears it, how long it takes, how much is lost.
+//! The receivers of a group as their reports show them: which hear it, how long it takes, how much is lost.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,16 +17,16 @@ const REPORT_EVERY_S_MAX: usize = 16;
 const SILENCE_HALVES: i64 = 7;
 /// Datagrams that a share of losses remembers.
 const MEMORY_PACKETS: f64 = 2_000.0;
-/// What is believed of the loss before anything is known, and how many datagrams that is worth.
+/// What is assumed of the loss before anything is known, and how many datagrams that is worth.
 const LOSS_PRIOR: (f64, f64) = (0.01, 50.0);
 /// A share counts against a receiver only when it has been seen over so many datagrams.
 const JUDGED_PACKETS: f64 = 300.0;
-/// Who was set apart stays so for this long at least.
+/// A receiver that was set apart stays so for this long at least.
 const APART_LEAST: Span = Span::from_s(10);
-/// Changes that nobody has fetched.
+/// Changes that were not fetched.
 const EVENTS_LIMIT: usize = 64;
 /// A round trip counts as no more than the smoothed one and so many variations and a guard above: reports are a second or more apart, and one
-/// thread that was late must not make blocks short for all others for the next five. What has really become longer is soon believed.
+/// thread that was late must not make blocks short for all others for the next five. What has really become longer is soon adopted.
 const OUTLIER_VARIATIONS: i64 = 4;
 /// Of two that lose the one may lose so much less and is as slow.
 const ALIKE: f64 = 0.8;
@@ -103,12 +103,12 @@ impl Members {
         self.members.get(&id).is_some_and(|member| member.state == State::Hears)
     }
 
-    /// Whether anybody is served.
-    pub(super) fn anybody(&self) -> bool {
+    /// Whether any member is served.
+    pub(super) fn serves_any(&self) -> bool {
         self.served().next().is_some()
     }
 
-    /// Whether nobody's first report is missing.
+    /// Whether no member's first report is missing.
     pub(super) fn all_hear(&self) -> bool {
         self.members.values().all(|member| member.state != State::Silent)
     }
@@ -135,7 +135,7 @@ impl Members {
         packet
     }
 
-    /// A report; false from who is no member, and of what was never sent.
+    /// A report; false from a node that is no member, and of what was never sent.
     pub(super) fn handle_report(
         &mut self,
         id: MemberId,
@@ -179,17 +179,17 @@ impl Members {
         self.members.len().div_ceil(REPORTS_PER_S).clamp(1, REPORT_EVERY_S_MAX) as u8
     }
 
-    /// The longest round trip to who is served, with its variation; `None` before any is known.
+    /// The longest round trip to a member that is served, with its variation; `None` before any is known.
     pub(super) fn round_trip(&self) -> Option<Span> {
         self.served().filter(|member| member.trip.is_some()).map(Member::round).max()
     }
 
-    /// Shares that those lose who are served.
+    /// Shares that the served members lose.
     pub(super) fn losses(&self) -> Vec<f64> {
         self.served().map(Member::loss).collect()
     }
 
-    /// Who loses most of those served: the one that was it before, while others lose little more.
+    /// The member that loses most of those served: the one that was it before, while others lose little more.
     pub(super) fn slowest(&self, before: Option<MemberId>) -> Option<MemberId> {
         let served = self.members.iter().filter(|(_, member)| member.state == State::Hears);
         let (id, member) = served.max_by(|(_, a), (_, b)| a.loss().total_cmp(&b.loss()))?;
@@ -212,10 +212,10 @@ impl Members {
         (back > 0).then(|| self.times.len().checked_sub(back).and_then(|at| self.times.get(at)).copied())?
     }
 
-    /// Sets apart who costs the others too much, and takes back who no longer would.
+    /// Sets apart members that cost the others too much, and takes back those that no longer would.
     fn judge(&mut self, id: MemberId, block: usize, now: Instant<Local>) {
         let Some(member) = self.members.get(&id) else { return };
-        // Two that lose much hide behind each other; whom it costs something are those that lose less.
+        // Two that lose much hide behind each other; the cost falls on those that lose less.
         let others = self.members.iter().filter(|(other, served)| {
             **other != id && served.state == State::Hears && served.loss() < member.loss() / 2.0
         });

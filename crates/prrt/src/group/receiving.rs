@@ -19,7 +19,7 @@ const BLOCKS_LIMIT: usize = 64;
 const HELD_BYTES_MAX: usize = 16 << 20;
 /// Blocks in a row of which nothing arrived that are asked for; more are taken for an interruption.
 const GAP_BLOCKS_MAX: i32 = 4;
-/// Numbers of packets further apart are believed when a second one agrees (RFC 3550, appendix A.1).
+/// Numbers of packets further apart are accepted when a second one agrees (RFC 3550, appendix A.1).
 const JUMP_PACKETS_MAX: u32 = 3_000;
 /// Requests for one block.
 const ASKS_PER_BLOCK_MAX: u8 = 8;
@@ -41,7 +41,7 @@ pub struct ReceiverCounters {
     pub other_session: u64,
     /// Symbols that were repaired.
     pub repaired: u64,
-    /// Symbols that are none: somebody forged parity.
+    /// Symbols that are none: forged parity.
     pub inconsistent: u64,
     /// Reports given out.
     pub reports: u64,
@@ -66,7 +66,7 @@ pub struct GroupReceiver {
     /// Numbered from `first` without gaps.
     blocks: VecDeque<Block>,
     first: u32,
-    /// Far from the others: believed when it comes again.
+    /// Far from the others: accepted when it comes again.
     stray: Option<u32>,
     room: Room,
     packets: Packets,
@@ -78,7 +78,7 @@ pub struct GroupReceiver {
     report_interval: Span,
     report_interval_max: Span,
     has_news: bool,
-    /// The sender asked who hears it.
+    /// The sender asked which receivers hear it.
     is_hailed: bool,
     saved_bytes: usize,
     random: SplitMix64,
@@ -93,7 +93,7 @@ struct Packets {
     /// Bit `i`: the number `i` below has arrived.
     window: u64,
     received: u32,
-    /// Far from the others: believed when the next one agrees.
+    /// Far from the others: accepted when the next one agrees.
     stray: Option<u32>,
 }
 
@@ -415,7 +415,7 @@ impl GroupReceiver {
                         self.counters.silenced += 1;
                         Stage::Deaf
                     } else {
-                        // Who lacks most asks first, which may be enough for others.
+                        // The receiver that lacks most asks first, which may be enough for others.
                         let window = (round_trip * 2).min((spare - guard).max(Span::ZERO) / 4);
                         Stage::Holding(now + scaled(window, unit) / lacking as i64)
                     };

@@ -23,13 +23,13 @@ const HELD_BYTES_MAX: usize = 16 << 20;
 /// Times that a block leaves to ask for parity and get it, if it still has so many samples then.
 const ROUNDS: i64 = 3;
 const BLOCK_ENOUGH: u8 = 8;
-/// Parity that somebody needs with more than this probability is sent unasked, by how often there is still time to ask.
+/// Parity that a receiver needs with more than this probability is sent unasked, by how often there is still time to ask.
 const UNASKED_SHARES: [f64; 2] = [0.1, 0.8];
 /// Parity that may be saved up.
 const PARITY_SAVED_LIMIT: f64 = 64.0;
-/// When nobody hears the group, it is tried so often.
+/// When no receiver hears the group, it is tried so often.
 const PROBE_INTERVAL: Span = Span::from_s(1);
-/// Who joins is asked whether it hears the group before there is a sample: so many times, twice as long apart each time.
+/// A receiver that joins is asked whether it hears the group before there is a sample: so many times, twice as long apart each time.
 const HAILS: u32 = 6;
 const HAIL_INTERVAL_FIRST: Span = Span::from_ms(50);
 /// Bounds of a datagram: what every host must take (RFC 791), and a jumbo frame.
@@ -58,7 +58,7 @@ pub struct SenderCounters {
     pub asks: u64,
     /// Requests that came too late, or of blocks no longer here.
     pub asks_late: u64,
-    /// Reports of what was never sent, of who is no member, or requests that contradict what was sent.
+    /// Reports of what was never sent, of nodes that are no members, or requests that contradict what was sent.
     pub impossible: u64,
     /// Times that parity was wanted, but more than [`PARITY_SHARE_MAX`] had been sent.
     pub parity_refused: u64,
@@ -66,7 +66,7 @@ pub struct SenderCounters {
     pub expired: u64,
     /// Samples not sent because the path to the slowest receiver is full.
     pub held_back: u64,
-    /// Samples left to links because nobody hears the group, or because they are too long or too many.
+    /// Samples left to links because no receiver hears the group, or because they are too long or too many.
     pub left_to_links: u64,
 }
 
@@ -116,7 +116,7 @@ struct Block {
 }
 
 impl GroupSender {
-    /// A stream to a group that nobody has joined.
+    /// A stream to a group that no node has joined.
     pub fn new(config: GroupConfig, now: Instant<Local>) -> GroupSender {
         let datagram_bytes_max =
             config.datagram_bytes_max.clamp(*DATAGRAM_BYTES.start(), *DATAGRAM_BYTES.end());
@@ -173,7 +173,7 @@ impl GroupSender {
         }
         self.observe(now);
         let cost = sample.payload.len() + count * SYMBOL_HEADER_BYTES;
-        let is_probe = !self.members.anybody();
+        let is_probe = !self.members.serves_any();
         let fits = count <= PIECES_MAX && self.held_bytes + cost <= HELD_BYTES_MAX;
         if !fits || self.blocks.len() >= BLOCKS_LIMIT || is_probe && now < self.probe_at {
             self.close_open();
@@ -292,7 +292,7 @@ impl GroupSender {
         self.held_bytes
     }
 
-    /// Asks who hears the group, with a symbol without bytes: else the first samples would go by links to everybody.
+    /// Asks which nodes hear the group, with a symbol without bytes: else the first samples would go by links to all.
     fn hail(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> bool {
         if self.hails_left == 0 || now < self.hail_at {
             return false;
@@ -360,7 +360,7 @@ impl GroupSender {
             self.counters.impossible += 1;
             return;
         }
-        // Of an open block what lacks is not known yet; who lacks it asks again.
+        // Of an open block what lacks is not known yet; a receiver that lacks it asks again.
         let lacking = block.symbols.len().saturating_sub(ask.held.into());
         if !block.is_closed || arrives > block.last_deadline || lacking == 0 {
             self.counters.asks_late += u64::from(arrives > block.last_deadline);
@@ -406,7 +406,7 @@ impl GroupSender {
             symbols: Vec::with_capacity(planned.into()),
             sent: 0,
             parity_sent: 0,
-            // Told with the data, sent behind it.
+            // Announced with the data, sent behind it.
             decided: 0,
             unasked,
             interval,
@@ -421,7 +421,7 @@ impl GroupSender {
     fn close_open(&mut self) {
         let Some(block) = self.blocks.back().filter(|block| !block.is_closed) else { return };
         let (symbols, interval) = (block.symbols.len() as u8, block.interval);
-        // Receivers wait for more, and for the parity that they were told of; some tells them that this is all.
+        // Receivers wait for more, and for the parity that was announced; some parity signals that this is all.
         let ends_early = symbols < block.planned;
         let unasked = if ends_early {
             self.unasked(symbols, interval).max(block.unasked).max(1)
@@ -453,19 +453,19 @@ impl GroupSender {
         if spare < Span::ZERO {
             return 0;
         }
-        // Before two samples nobody knows when the next will follow.
+        // Before two samples it is not known when the next will follow.
         let interval = self.interval.unwrap_or(SPAN_MAX * 2).ns().max(1);
         (spare.min(SPAN_MAX).ns() / interval + 1).clamp(1, BLOCK_SAMPLES_MAX.into()) as u8
     }
 
-    /// Parity to send behind a block before anybody asks.
+    /// Parity to send behind a block before any receiver asks.
     fn unasked(&self, symbols: u8, interval: Span) -> u8 {
         let Some(bound) = self.config.bound else { return 0 };
         let losses = self.members.losses();
         let filled = interval * i64::from(symbols.saturating_sub(1));
         let rounds = (bound.deadline - filled - self.one_way()).ns() / self.round().ns().max(1);
         if rounds < 1 {
-            // Nobody can ask: each for itself must get enough.
+            // No receiver can ask: each for itself must get enough.
             let parity = losses.iter().map(|loss| parity_for(&[*loss], symbols.into(), bound.loss_target));
             return parity.max().unwrap_or(0);
         }

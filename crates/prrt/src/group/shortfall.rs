@@ -1,7 +1,7 @@
 //! How much parity a group of receivers needs.
 //!
 //! Each receiver loses datagrams of its own, independently, with its share `p`. Of the first `n` symbols of a block of `k` a receiver
-//! lacks some if it lost more than `n − k`. So somebody lacks after `n` with `Q(n) = 1 − Π (1 − P[Bin(n, p) > n − k])`,
+//! lacks some if it lost more than `n − k`. So at least one lacks some after `n` with `Q(n) = 1 − Π (1 − P[Bin(n, p) > n − k])`,
 //! and parity `i`, counted from 0, is needed with `Q(k + i)`; as many as are needed in the mean are `Σ Q(k + i)`: the mean of the
 //! largest of several negative binomials (Nonnenmacher, Biersack, Towsley 1998, section III).
 
@@ -30,13 +30,13 @@ pub(super) fn somebody_lacks(losses: &[f64], data: usize, parity: usize) -> f64 
     1.0 - losses.iter().map(|loss| 1.0 - loses_more(data + parity, parity, *loss)).product::<f64>()
 }
 
-/// The least number of parity symbols after which somebody lacks something with no more than `share`.
+/// The least number of parity symbols after which a receiver lacks something with no more than `share`.
 pub(super) fn parity_for(losses: &[f64], data: usize, share: f64) -> u8 {
     let enough = (0..PARITY_SYMBOLS_MAX).find(|&parity| somebody_lacks(losses, data, parity) <= share);
     enough.unwrap_or(PARITY_SYMBOLS_MAX) as u8
 }
 
-/// How many parity symbols are needed in the mean until nobody lacks anything.
+/// How many parity symbols are needed in the mean until no receiver lacks anything.
 pub(super) fn expected(losses: &[f64], data: usize) -> f64 {
     let needed = (0..PARITY_SYMBOLS_MAX).map(|parity| somebody_lacks(losses, data, parity));
     needed.take_while(|share| *share > NEGLIGIBLE).sum()

@@ -93,7 +93,7 @@ fn a_lost_datagram_is_followed_from_its_first_sending_to_the_delivery() {
         _ => None,
     });
     let Some((Some(sequence), rule)) = lost else { panic!("nothing was declared lost: {a:#?}") };
-    assert_ne!(rule, LossRule::Timeout, "what came behind it told of it");
+    assert_ne!(rule, LossRule::Timeout, "what came behind it reported it");
     let sender = story(&a, sequence);
     let expected = ["datagram_sent first", &format!("packet_lost {}", rule.word())];
     assert_eq!(sender[..2], expected);

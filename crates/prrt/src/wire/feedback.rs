@@ -23,7 +23,7 @@ pub struct Feedback {
     pub newest: u64,
     /// Bit `i` of the lower 63: packet number `newest − 1 − i` arrived too. The highest bit is 0.
     pub earlier: u64,
-    /// Bit `i`: packet number `newest − i` arrived but was not taken; it is to be sent again, later.
+    /// Bit `i`: packet number `newest − i` arrived but was not taken; it is to be retransmitted, later.
     pub refused: u64,
     /// When `newest` arrived, by the clock of the node that received it.
     pub arrived_ns: i64,

@@ -1,4 +1,4 @@
-//! Flow control of a reliable stream, as of RFC 9000, sections 19.10 and 19.13. Not numbered: who misses it asks again.
+//! Flow control of a reliable stream, as of RFC 9000, sections 19.10 and 19.13. Not numbered: a node that misses it asks again.
 
 use noctule_proto_kit::Bytes;
 

@@ -1,6 +1,6 @@
 //! A sender of TCP's CUBIC (RFC 9438) with ideal selective acknowledgement, and its receiver: as a flow that competes.
 //!
-//! Segments carry numbers instead of bytes, and what is lost is not sent again but replaced by the next segment: the
+//! Segments carry numbers instead of bytes, and what is lost is not retransmitted but replaced by the next segment: the
 //! flow never ends, so it makes no difference to the line. Slow start ends with the first loss, as Linux's does
 //! without HyStart.
 

@@ -123,7 +123,7 @@ impl Pair {
             let arrival = self.in_transit.first_key_value().map(|((at, _), _)| *at);
             let timeouts = self.links.iter().filter_map(Link::poll_timeout);
             let Some(next) = timeouts.chain(arrival).min().filter(|next| *next <= end) else { break };
-            assert!(next > self.now || arrival == Some(next), "seed {}: time stands still", self.seed);
+            assert!(next > self.now || arrival == Some(next), "seed {}: time stalls", self.seed);
             self.now = self.now.max(next);
             for link in &mut self.links {
                 link.handle_timeout(self.now, &mut |sample| panic!("{sample:?} had waited"));

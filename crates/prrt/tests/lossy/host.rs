@@ -1,4 +1,4 @@
-//! A host whose thread stands still now and then: what arrives waits in its socket, and what should be sent is not.
+//! A host whose thread stalls now and then: what arrives waits in its socket, and what should be sent is not.
 
 use noctule_netsim::Random;
 use noctule_prrt::Local;
@@ -6,45 +6,45 @@ use noctule_timebase::{Instant, Span};
 
 /// How often, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standstills {
+pub struct ThreadStalls {
     /// Between the end of one and the begin of the next, exponential with this mean.
     pub every: Span,
     /// Uniform from the first to the second.
     pub length: (Span, Span),
 }
 
-impl Standstills {
+impl ThreadStalls {
     /// A thread with normal priority beside a build: a second apart, 5 to 50 ms.
-    pub const BUSY: Standstills =
-        Standstills { every: Span::from_s(1), length: (Span::from_ms(5), Span::from_ms(50)) };
+    pub const BUSY: ThreadStalls =
+        ThreadStalls { every: Span::from_s(1), length: (Span::from_ms(5), Span::from_ms(50)) };
 }
 
 /// The thread of one host.
 pub struct Thread {
-    standstills: Option<Standstills>,
+    thread_stalls: Option<ThreadStalls>,
     random: Random,
-    /// The present standstill, or the next.
+    /// The present stall, or the next.
     begin: Instant<Local>,
     end: Instant<Local>,
 }
 
 impl Thread {
-    pub fn new(standstills: Option<Standstills>, random: Random, now: Instant<Local>) -> Thread {
-        let mut thread = Thread { standstills, random, begin: now, end: now };
+    pub fn new(thread_stalls: Option<ThreadStalls>, random: Random, now: Instant<Local>) -> Thread {
+        let mut thread = Thread { thread_stalls, random, begin: now, end: now };
         thread.go_on();
         thread
     }
 
-    /// Until when it stands still, if it does. To be asked in order of time.
+    /// Until when it stalls, if it does. To be asked in order of time.
     pub fn still_until(&mut self, now: Instant<Local>) -> Option<Instant<Local>> {
-        while self.standstills.is_some() && self.end <= now {
+        while self.thread_stalls.is_some() && self.end <= now {
             self.go_on();
         }
         (self.begin <= now && now < self.end).then_some(self.end)
     }
 
     fn go_on(&mut self) {
-        let Some(Standstills { every, length: (least, most) }) = self.standstills else { return };
+        let Some(ThreadStalls { every, length: (least, most) }) = self.thread_stalls else { return };
         let (runs_ns, stands_ns) = (
             self.random.exponential(every.ns() as f64),
             self.random.uniform(least.ns() as f64, most.ns() as f64),

@@ -14,8 +14,8 @@ mod host;
 pub mod fixed_interval;
 pub mod story;
 
-pub use host::Standstills;
 use host::Thread;
+pub use host::ThreadStalls;
 
 pub const WRITER: StreamId = StreamId(1);
 
@@ -43,9 +43,9 @@ pub struct Cell {
     /// Probability that whatever arrives or wakes is held up, and uniformly for up to how long; what comes behind it waits.
     pub stalls: f64,
     pub stall: Span,
-    /// Of the node's thread at the sender, and at the receiver; and whether the application of the sender stands still with it.
-    pub standstills: [Option<Standstills>; 2],
-    pub writer_stands_still: bool,
+    /// Of the node's thread at the sender, and at the receiver; and whether the application of the sender stalls with it.
+    pub thread_stalls: [Option<ThreadStalls>; 2],
+    pub writer_stalls: bool,
     pub deadline: Span,
     pub interval: Span,
     pub payload_bytes: usize,
@@ -76,8 +76,8 @@ impl Cell {
         wake_late: Span::ZERO,
         stalls: 0.0,
         stall: Span::ZERO,
-        standstills: [None; 2],
-        writer_stands_still: false,
+        thread_stalls: [None; 2],
+        writer_stalls: false,
         deadline: Span::from_ms(60),
         interval: Span::from_ms(5),
         payload_bytes: 115,
@@ -259,9 +259,9 @@ struct Simulation {
     /// By time of arrival, and a number of their own.
     in_transit: BTreeMap<(Instant<Local>, u64), Datagram>,
     datagrams: u64,
-    /// What each node's clock is ahead of the simulation's, and what the other believes.
+    /// What each node's clock is ahead of the simulation's, and what the other assumes.
     clocks_ns: [i64; 2],
-    believed_ns: [i64; 2],
+    assumed_ns: [i64; 2],
     next_sample: Instant<Local>,
     written: Vec<Instant<Local>>,
     payload: Vec<u8>,
@@ -287,14 +287,14 @@ impl Simulation {
             wakes: [None; 2],
             lateness: Random::for_part(seed, 3),
             threads: [0, 1].map(|node: usize| {
-                Thread::new(cell.standstills[node], Random::for_part(seed, 4 + node as u64), START)
+                Thread::new(cell.thread_stalls[node], Random::for_part(seed, 4 + node as u64), START)
             }),
             still_until: [None; 2],
             sockets: [(); 2].map(|()| VecDeque::new()),
             in_transit: BTreeMap::new(),
             datagrams: 0,
             clocks_ns,
-            believed_ns: clocks_ns,
+            assumed_ns: clocks_ns,
             next_sample: START,
             written: Vec::with_capacity(samples as usize),
             payload: vec![7; cell.payload_bytes],
@@ -333,7 +333,7 @@ impl Simulation {
         };
         let stands = next <= self.now && sample != Some(next) && arrival != Some(next);
         let (seed, now, cell) = (self.seed, self.now, self.cell);
-        assert!(!stands, "seed {seed}: time stands still at {now:?}, timeouts {timeouts:?}, {cell:?}");
+        assert!(!stands, "seed {seed}: time stalls at {now:?}, timeouts {timeouts:?}, {cell:?}");
         self.now = self.now.max(next);
         let cell = &self.cell;
         let end = START + cell.interval * self.samples as i64 + cell.deadline + cell.round_trip * 8;
@@ -342,7 +342,7 @@ impl Simulation {
 
     /// When the next sample is written.
     fn writes_at(&self) -> Option<Instant<Local>> {
-        let still_until = self.still_until[0].filter(|_| self.cell.writer_stands_still);
+        let still_until = self.still_until[0].filter(|_| self.cell.writer_stalls);
         (self.outcome.sent < self.samples).then(|| self.next_sample.max(still_until.unwrap_or(Instant::MIN)))
     }
 
@@ -355,7 +355,7 @@ impl Simulation {
         }
     }
 
-    /// When who sleeps until `at` wakes.
+    /// When a thread that sleeps until `at` wakes.
     fn wake(&mut self, at: Instant<Local>) -> Instant<Local> {
         let (unit, late) = (self.cell.sleep_unit.ns(), self.cell.wake_late.ns());
         let asleep = (at - self.now).clamp(Span::ZERO, Span::from_s(10)).ns();
@@ -389,7 +389,7 @@ impl Simulation {
             }
         }
         if self.outcome.sent == self.samples * 3 / 4 {
-            self.believed_ns = self.clocks_ns;
+            self.assumed_ns = self.clocks_ns;
         }
     }
 
@@ -416,7 +416,7 @@ impl Simulation {
             let datagram = entry.remove();
             self.sockets[datagram.to].push_back((came, datagram));
         }
-        // Who writes reads the socket, if the thread does not.
+        // The writing thread reads the socket, if the node's thread does not.
         for (to, is_awake) in is_awake.iter_mut().enumerate() {
             if self.still_until[to].is_some() && !*is_awake {
                 continue;
@@ -427,7 +427,7 @@ impl Simulation {
                     now,
                     came,
                     own_ns: came.ns() + self.clocks_ns[to],
-                    peer_ns: Some(now.ns() + self.believed_ns[1 - to]),
+                    peer_ns: Some(now.ns() + self.assumed_ns[1 - to]),
                 };
                 // What is damaged and malformed is counted.
                 let taken = self.links[to].handle_datagram(&bytes, arrival, &mut deliver);
@@ -471,7 +471,7 @@ impl Simulation {
         for _ in 0..copies {
             let mut bytes = datagram.to_vec();
             if self.damage.chance(self.cell.corruption) {
-                // UDP's length and checksum let nothing through that is shorter than it was sent; what somebody else sends may be
+                // UDP's length and checksum let nothing through that is shorter than it was sent; what another program sends may be
                 // too short for a header.
                 bytes.truncate(self.damage.bits() as usize % bytes.len().min(HEADER_BYTES_MIN));
             }

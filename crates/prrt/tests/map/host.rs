@@ -231,7 +231,7 @@ impl Endpoint for Host {
                     tcp.handle_segment(segment, now);
                 }
             }
-            _ => unreachable!("a datagram that nobody sent"),
+            _ => unreachable!("a datagram that was never sent"),
         }
     }
 

@@ -161,7 +161,7 @@ impl Swarm {
         writer.links[number].stop(WRITER);
     }
 
-    /// The writer's process dies and starts again; discovery tells everybody.
+    /// The writer's process dies and starts again; discovery reports it to all nodes.
     pub(crate) fn restart_writer(&mut self) {
         self.session += 1;
         let (session, terms) = (self.session, self.terms);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use noctule::{Endpoint, Node, NodeError, Sample, SampleInfo, Subscriber, SubscriberStatistics};
+use noctule::{Endpoint, Node, NodeError, Sample, SampleInfo, StatisticsWindow, Subscriber};
 use noctule_codegen::cdr::Tree;
 use noctule_timebase::{Instant, Span};
 
@@ -41,7 +41,7 @@ struct Shared {
 
 /// What is known of the topic.
 struct Inner {
-    statistics: SubscriberStatistics,
+    statistics: StatisticsWindow,
     frame: FrameAges,
     samples: u64,
     missed: u64,
@@ -100,7 +100,7 @@ impl Watch {
     pub(super) fn start(node: &Node, topic: &str, types: &Arc<Types>) -> Result<Watch, NodeError> {
         let subscriber = node.subscriber(topic).open()?;
         let inner = Inner {
-            statistics: SubscriberStatistics::new(WINDOW, node.now()),
+            statistics: StatisticsWindow::new(WINDOW, node.now()),
             frame: FrameAges::default(),
             samples: 0,
             missed: 0,

@@ -474,7 +474,7 @@ fn on_a_slow_line() -> Bench {
         "08 01 10 00 00 10 00 16 80 00 00 01 FF FF 00 00 00 00 00 00",
     ]) {
         let sent = bench.client_says(HERE, &[vec![0x81, 0x80, number, 0], bytes(create)].concat());
-        // Who has published nothing yet is acknowledged first.
+        // A client that has published nothing yet is acknowledged first.
         let expected = if number == 6 { vec![id::ACKNACK] } else { vec![id::ACKNACK, id::STATUS] };
         assert_eq!(kinds(&sent), expected, "message {number}");
         acknowledge(&mut bench, number + 1);

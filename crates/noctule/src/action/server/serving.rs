@@ -134,7 +134,7 @@ fn decide(state: &mut State, server: &mut RawServer, decision: Decision) {
     let _ = done.send(replied);
 }
 
-/// Somebody wants the result of a goal.
+/// A client requests the result of a goal.
 fn result(shared: &Served, server: &mut RawServer, request: &RawRequest) {
     let mut state = shared.lock();
     let Some(id) = goal_id(request.bytes()) else {
@@ -152,7 +152,7 @@ fn result(shared: &Served, server: &mut RawServer, request: &RawRequest) {
         Wanted::Waits => {}
         Wanted::Answer(outcome) => answer(shared, server, request.id(), &outcome),
         Wanted::Unknown => match shared.empty_response(GoalStatus::Unknown) {
-            // Who asked may have gone.
+            // The client may have gone.
             Some(response) => drop(server.reply(request.id(), &response)),
             None => fail(
                 server,
@@ -168,13 +168,13 @@ fn result(shared: &Served, server: &mut RawServer, request: &RawRequest) {
 
 fn answer(shared: &Served, server: &mut RawServer, request: RequestId, outcome: &Outcome) {
     match outcome.response.clone().or_else(|| shared.empty_response(outcome.status)) {
-        // Who asked may have gone.
+        // The client may have gone.
         Some(response) => drop(server.reply(request, &response)),
         None => fail(server, request, &format!("the goal is {}, and left no result", outcome.status)),
     }
 }
 
-/// Somebody wants goals to be canceled.
+/// A client requests that goals be canceled.
 fn cancel(shared: &Served, server: &mut RawServer, request: &RawRequest) {
     let message = match decode::<srv::CancelGoal_Request>(Format::Cdr, request.bytes()) {
         Ok(message) => message,
@@ -206,13 +206,13 @@ fn cancel(shared: &Served, server: &mut RawServer, request: &RawRequest) {
     let mut bytes = Vec::new();
     let response = srv::CancelGoal_Response { return_code: code as i8, goals_canceling };
     match encode(Format::Cdr, &response, &mut bytes) {
-        // Who asked may have gone.
+        // The client may have gone.
         Ok(()) => drop(server.reply(request.id(), &bytes)),
         Err(why) => fail(server, request.id(), &why.to_string()),
     }
 }
 
 fn fail(server: &mut RawServer, request: RequestId, why: &str) {
-    // Who asked may have gone.
+    // The client may have gone.
     let _ = server.fail(request, why);
 }

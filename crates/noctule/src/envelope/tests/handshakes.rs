@@ -86,21 +86,21 @@ fn nobody_answers_in_the_name_of_another() {
     let ask = Ask { receives_by: 1, sends_by: 2 };
     let asks = Side { me: &asker, other: victim.number(), pre_shared: &swarm, seed: &seed };
     let challenge = handshake::challenge(asks, ask).unwrap();
-    let told = || members(&mut envelope(9, 7)).sending.tell(true);
+    let keys = || members(&mut envelope(9, 7)).sending.sender_keys(true);
     let answer = |me: &Identity, pre_shared: &Secret| {
         let side = Side { me, other: asker.number(), pre_shared, seed: &seed };
         handshake::answer(side, &challenge, |asked| {
             assert_eq!(asked, ask);
-            told()
+            keys()
         })
     };
     let right = answer(&victim, &swarm).unwrap();
     let (learned, same) = handshake::finish(asks, ask, &right.message).unwrap();
-    assert_eq!((learned.now.1.bytes(), same.bytes()), (right.told.now.1.bytes(), right.pair.bytes()));
+    assert_eq!((learned.now.1.bytes(), same.bytes()), (right.keys.now.1.bytes(), right.pair.bytes()));
     // A member has the swarm key and may call itself what it likes; the secret of that number it has not.
     let forged = answer(&liar.under(victim.number()), &swarm).unwrap();
     assert!(handshake::finish(asks, ask, &forged.message).is_none());
-    // Who has no swarm key cannot even begin.
+    // A node without the swarm key cannot even begin.
     assert!(answer(&victim, &Secret::from_bytes([9; 32])).is_none());
     // Nor challenge in another's name.
     let liar = liar.under(asker.number());

@@ -48,7 +48,7 @@ fn a_recording_and_the_swarm_key_open_no_samples() {
         assert!(!some_key_opens(&mut finder, bytes));
         assert!(opened(&mut finder, bytes, at(1)).is_err());
     }
-    // Discovery it opens: names of topics and nodes are not secret for who has the key.
+    // Discovery it opens: names of topics and nodes are not secret for a holder of the key.
     assert!(some_key_opens(&mut finder, &hello));
     // The one that they are for has keys that do, so that the test can fail.
     assert!(data.iter().all(|bytes| some_key_opens(&mut b, bytes)));
@@ -90,7 +90,7 @@ fn of_a_node_that_fell_silent_no_keys_are_kept() {
     assert!(!some_key_opens(&mut b, &last));
     assert_eq!((members(&mut b).peers.len(), members(&mut b).silent.len()), (0, 1));
     assert_eq!(sealed_for(&mut b, *A, b"x"), None, "nor what B seals with for it");
-    // Somebody repeats what it sealed, and forges: it stays silent.
+    // An attacker replays what it sealed, and forges: it stays silent.
     assert_eq!(opened(&mut b, &recorded, at(ms)), Err(Refused::Replayed));
     let mut forged = lost.clone();
     forged[HEADER_BYTES] ^= 1;

@@ -1,7 +1,7 @@
 //! The worked example of `docs/spec/envelope.md`, whose bytes were computed by another program (Python's `cryptography`).
 
 use super::super::chain::Chain;
-use super::super::handshake::{self, Ask, Identity, Side, Told};
+use super::super::handshake::{self, Ask, Identity, SenderKeys, Side};
 use super::super::peer::Pair;
 use super::super::swarm::Swarm;
 use super::*;
@@ -41,18 +41,18 @@ fn challenge_answer_and_keys_are_those_of_the_worked_example() {
     let challenge = handshake::challenge(asks, ask).unwrap();
     assert_eq!(hex(&challenge), CHALLENGE);
     let answers = Side { me: &b, other: a.number(), pre_shared: &swarm, seed: &secret(5) };
-    let told = |asked| {
+    let sender_keys = |asked| {
         assert_eq!(asked, ask);
         let next = Some((10, secret(8)));
-        Told { is_pair_new: true, generation: 7, now: (9, secret(6)), next }
+        SenderKeys { is_pair_new: true, generation: 7, now: (9, secret(6)), next }
     };
     let handshake::Answer { message: answer, pair, .. } =
-        handshake::answer(answers, &challenge, told).unwrap();
+        handshake::answer(answers, &challenge, sender_keys).unwrap();
     assert_eq!((hex(&answer).as_str(), hex(pair.bytes()).as_str()), (ANSWER, PAIR));
-    let (told, same) = handshake::finish(asks, ask, &answer).unwrap();
-    assert_eq!((told.is_pair_new, told.generation, same.bytes()), (true, 7, pair.bytes()));
-    assert_eq!((told.now.0, told.now.1.bytes()), (9, &[6; 32]));
-    assert!(told.next.is_some_and(|(epoch, secret)| epoch == 10 && secret.bytes() == &[8; 32]));
+    let (keys, same) = handshake::finish(asks, ask, &answer).unwrap();
+    assert_eq!((keys.is_pair_new, keys.generation, same.bytes()), (true, 7, pair.bytes()));
+    assert_eq!((keys.now.0, keys.now.1.bytes()), (9, &[6; 32]));
+    assert!(keys.next.is_some_and(|(epoch, secret)| epoch == 10 && secret.bytes() == &[8; 32]));
     assert_eq!(Pair::new(same).id, u64::from_le_bytes(PAIR_ID));
 
     let mut chain = Chain::new(secret(6), 7);

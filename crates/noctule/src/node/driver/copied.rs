@@ -34,8 +34,9 @@ fn of_two_copies_the_one_that_is_behind_ends_and_its_calls_are_refused() {
     assert!(refused.contains("copied"), "{refused}");
     let refused = publisher.publish(b"x").unwrap_err().to_string();
     assert!(refused.contains("copied"), "{refused}");
-    let told = std::iter::from_fn(|| behind.poll_notice()).any(|notice| matches!(notice, Notice::Copied));
-    assert!(told && !ahead.shared.is_in_child());
+    let is_reported =
+        std::iter::from_fn(|| behind.poll_notice()).any(|notice| matches!(notice, Notice::Copied));
+    assert!(is_reported && !ahead.shared.is_in_child());
     drop((publisher, subscriber, behind));
     assert!(ahead.publisher("t").open().unwrap().publish(b"x").is_ok());
     assert!(!ahead.shared.lock().envelope.is_copied());

@@ -1,4 +1,4 @@
-//! Who gets a new sample, if much waits for nodes of other hosts ([`Unacknowledged`](crate::node::unacknowledged::Unacknowledged)).
+//! Which nodes get a new sample, if much waits for nodes of other hosts ([`Unacknowledged`](crate::node::unacknowledged::Unacknowledged)).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::node::unacknowledged::{Admitted, LOOK_AGAIN, NOTICE_INTERVAL};
 use crate::notice::Notice;
 
 impl State {
-    /// Who gets a sample of so many bytes.
+    /// Which nodes get a sample of so many bytes.
     pub(in crate::node) fn admit(&mut self, bytes: usize) -> Admitted {
         let budget = &mut self.unacknowledged;
         budget.until_look = budget.until_look.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Readers of this host that get their samples by UDP: who asks, who is served ([`Fallback`](crate::node::fallback::Fallback)).
+//! Readers of this host that get their samples by UDP: which ask, which are served ([`Fallback`](crate::node::fallback::Fallback)).
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

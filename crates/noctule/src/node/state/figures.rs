@@ -1,4 +1,4 @@
-//! What a node has counted and measured, for who asks.
+//! What a node has counted and measured, for the API.
 
 use noctule_discovery::{EndpointId, NodeId};
 use noctule_prrt::{ReceivedCounters, SentCounters};

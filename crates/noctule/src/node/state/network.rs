@@ -10,14 +10,14 @@ use crate::clock::Raw;
 use crate::notice::Notice;
 use crate::shared_topic::RingError;
 
-/// A limit that goes on being reached is told again after this time.
-const TELL_AGAIN: Span = Span::from_s(60);
+/// A limit that goes on being reached is reported again after this time.
+const REPORT_AGAIN: Span = Span::from_s(60);
 
-/// When a limit was last told of.
+/// When a limit was last reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LimitWatch {
     refused: u64,
-    told: Option<Instant<Raw>>,
+    reported_at: Option<Instant<Raw>>,
 }
 
 /// Descriptors that rings of other hosts' writers leave to the rest of the process, and the most that they take.
@@ -88,9 +88,9 @@ impl State {
         let counters = self.discovery.counters();
         let refused = counters.refused_full + counters.refused_matches + counters.displaced;
         let is_new = refused > self.limits.refused;
-        if is_new && self.limits.told.is_none_or(|told| now - told >= TELL_AGAIN) {
+        if is_new && self.limits.reported_at.is_none_or(|reported_at| now - reported_at >= REPORT_AGAIN) {
             let more = refused - self.limits.refused;
-            self.limits = LimitWatch { refused, told: Some(now) };
+            self.limits = LimitWatch { refused, reported_at: Some(now) };
             self.note(Notice::Full { refused: more });
         }
     }

@@ -7,7 +7,7 @@ use crate::envelope::SealedWith;
 use crate::notice::Notice;
 
 impl State {
-    /// Queues a short datagram, if there is room and the node can open it; whoever misses it asks again.
+    /// Queues a short datagram, if there is room and the node can open it; a node that misses it asks again.
     pub(in crate::node) fn queue(&mut self, body: &[u8], (node, to): Destined) {
         if self.outbox.len() >= OUTBOX_LIMIT {
             return;
@@ -36,7 +36,7 @@ impl State {
     }
 }
 
-/// Discovery may come from every member; streams to a group from who has the sender's key; all else only from the sender itself.
+/// Discovery may come from every member; streams to a group from any holder of the sender's key; all else only from the sender itself.
 pub(super) fn is_fit(with: SealedWith, body: &[u8]) -> bool {
     let needed = match body.first_chunk::<4>() {
         Some(b"NCTG") => SealedWith::SenderKey,

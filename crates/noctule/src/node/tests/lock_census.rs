@@ -1,4 +1,4 @@
-//! Whoever holds a lock of the node holds up no sample in shared memory: every lock that another thread can take is held here, while
+//! A thread that holds a lock of the node holds up no sample in shared memory: every lock that another thread can take is held here, while
 //! samples are published, lent and taken.
 
 use std::sync::mpsc;

@@ -1,16 +1,16 @@
-//! Threads that stand still for 5 to 50 ms, about once a second, beside DESIGN's lossy link: what they delay is not taken for what the link
+//! Threads that stall for 5 to 50 ms, about once a second, beside DESIGN's lossy link: what they delay is not taken for what the link
 //! loses.
 
 use noctule_timebase::Span;
 
 mod lossy;
 
-use lossy::{Cell, Outcome, Standstills, run};
+use lossy::{Cell, Outcome, ThreadStalls, run};
 
 const SAMPLES: u64 = 20_000;
-/// Standstills, and bursts of the link, are few: their mean is of several runs.
+/// Stalls, and bursts of the link, are few: their mean is of several runs.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=4;
-const BUSY: Option<Standstills> = Some(Standstills::BUSY);
+const BUSY: Option<ThreadStalls> = Some(ThreadStalls::BUSY);
 
 /// Share not in time, and redundancy, of all seeds together.
 fn together(cell: Cell) -> (f64, f64) {
@@ -24,17 +24,17 @@ fn together(cell: Cell) -> (f64, f64) {
 #[test]
 fn standing_still_costs_what_it_must_and_redundancy_stays_in_proportion() {
     let (residual, quiet) = together(Cell::LOSSY);
-    println!("nobody: residual {residual:.2e}, redundancy {quiet:.4}");
+    println!("none: residual {residual:.2e}, redundancy {quiet:.4}");
     // The share that came too late, or was not known to be lost in time, with room for chance.
-    for (standstills, writer_stands_still, most) in [
+    for (thread_stalls, writer_stalls, most) in [
         ([BUSY, None], false, 2e-4),
         ([BUSY, None], true, 8e-4),
         ([None, BUSY], false, 7e-4),
         ([BUSY; 2], false, 8e-4),
         ([BUSY; 2], true, 1.4e-3),
     ] {
-        let (residual, redundancy) = together(Cell { standstills, writer_stands_still, ..Cell::LOSSY });
-        let who = (standstills.map(|standstills| standstills.is_some()), writer_stands_still);
+        let (residual, redundancy) = together(Cell { thread_stalls, writer_stalls, ..Cell::LOSSY });
+        let who = (thread_stalls.map(|thread_stalls| thread_stalls.is_some()), writer_stalls);
         println!("{who:?}: residual {residual:.2e}, redundancy {redundancy:.4}");
         assert!(redundancy <= 1.3 * quiet, "{who:?}, seeds {SEEDS:?}: {redundancy} instead of {quiet}");
         assert!(residual <= most, "{who:?}, seeds {SEEDS:?}: {residual:.2e}");
@@ -43,7 +43,7 @@ fn standing_still_costs_what_it_must_and_redundancy_stays_in_proportion() {
 
 #[test]
 fn without_loss_a_busy_machine_spends_next_to_nothing() {
-    let cell = Cell { loss: 0.0, burst: 1.0, standstills: [BUSY; 2], ..Cell::LOSSY };
+    let cell = Cell { loss: 0.0, burst: 1.0, thread_stalls: [BUSY; 2], ..Cell::LOSSY };
     let outcome = run(cell, SAMPLES, 1);
     println!("residual {:.2e}, redundancy {:.4}", outcome.residual(), outcome.redundancy());
     assert!(outcome.redundancy() < 0.03, "seed 1: {}", outcome.redundancy());
@@ -52,9 +52,9 @@ fn without_loss_a_busy_machine_spends_next_to_nothing() {
 }
 
 #[test]
-fn a_thread_that_mostly_stands_still_ends_nothing() {
-    let always = Standstills { every: Span::from_ms(20), length: (Span::from_ms(5), Span::from_ms(50)) };
-    let cell = Cell { standstills: [Some(always); 2], writer_stands_still: true, ..Cell::LOSSY };
+fn a_thread_that_mostly_stalls_ends_nothing() {
+    let always = ThreadStalls { every: Span::from_ms(20), length: (Span::from_ms(5), Span::from_ms(50)) };
+    let cell = Cell { thread_stalls: [Some(always); 2], writer_stalls: true, ..Cell::LOSSY };
     let outcome = run(cell, SAMPLES, 1);
     println!("residual {:.2e}, redundancy {:.4}", outcome.residual(), outcome.redundancy());
     assert_eq!((outcome.late, outcome.twice), (0, 0), "seed 1");
