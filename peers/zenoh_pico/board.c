@@ -132,10 +132,8 @@ static int board_receive(struct noctule_node *node, int64_t timeout_ns) {
     struct timespec timeout = { timeout_ns / 1000000000, timeout_ns % 1000000000 };
     struct pollfd ready = { board.line, POLLIN, 0 };
     board.delivered = 0;
-    if (ppoll(&ready, 1, &timeout, NULL) <= 0) {
-        keep_alive(noctule_now_ns());
-        return 0;
-    }
+    keep_alive(noctule_now_ns());
+    if (ppoll(&ready, 1, &timeout, NULL) <= 0) return 0;
     z_result_t error = zp_read(z_loan(board.session), NULL);
     return error < 0 ? failed(node, "zp_read", error) : board.delivered;
 }

@@ -28,7 +28,7 @@ pub fn start() -> Result<(), String> {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", "nice", "-n", "19", "bash", "-c"]);
     command
-        .arg(format!("trap 'kill 0' TERM; {{ {lines} }} & wait"))
+        .arg(format!("trap 'trap - TERM; kill 0' TERM; {{ {lines} }} & wait"))
         .current_dir(shell::root())
         .process_group(0);
     command.stdin(Stdio::null()).stdout(log).stderr(errors);
@@ -42,7 +42,9 @@ pub fn start() -> Result<(), String> {
 pub fn raise() -> Result<(), String> {
     if let Some(group) = GROUP.get() {
         // It may have ended.
-        let _ = shell::output(&format!("renice -n 0 -g {group}"));
+        if shell::output(&format!("renice -n 0 -g {group}")).is_none() {
+            println!("what compiles ahead has ended, or keeps the lowest priority: to raise it takes root");
+        }
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ pub struct Publisher {
     shared: Arc<Shared>,
     topic: Arc<PublishedTopic>,
     writer: Option<Writer>,
-    /// Samples that may wait for a reader, if none gives way.
+    /// No sample gives way: HISTORY keep all.
     keeps_all: bool,
     sequence: u64,
     lent: Option<Lent>,

@@ -396,8 +396,12 @@ impl Subscriber {
                     return Ok(Some((info, rest)));
                 }
                 Ok(None) if self.sources.retire() => self.settle(),
-                Ok(None) if self.bell.is_some() && self.arm() => {}
-                Ok(None) => return Ok(None),
+                Ok(None) => {
+                    self.report_progress();
+                    if self.bell.is_none() || !self.arm() {
+                        return Ok(None);
+                    }
+                }
                 Err(cause) => return Err(TakeError { topic: self.topic().to_owned(), cause }),
             }
         }
@@ -434,6 +438,13 @@ impl Subscriber {
     fn undecodable(&mut self, info: &SampleInfo, cause: FormatError) -> ReceiveError {
         self.recorder.counters.undecodable += 1;
         ReceiveError::Format { topic: self.topic().to_owned(), publisher: info.publisher, cause }
+    }
+
+    /// Has publishers that wait for this reader go on, also where what it read was there before and is not delivered twice.
+    #[inline]
+    fn report_progress(&self) {
+        let awaited = self.sources.list.iter().filter(|source| source.is_awaited());
+        awaited.for_each(|source| self.shared.read_on(source.node, source.writer));
     }
 
     /// By the shorter of this subscriber's lifespan and its publisher's.

@@ -67,6 +67,11 @@ impl Stream {
         self.next_position += 1;
     }
 
+    /// What is queued, as it counts towards the queue's limit.
+    pub(crate) fn bytes(&self) -> usize {
+        self.samples.iter().map(Queued::cost).sum()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }

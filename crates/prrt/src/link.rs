@@ -378,12 +378,17 @@ impl Link {
             if flow.is_none() && !is_due && !self.association.owes_opening() {
                 return false;
             }
+            let is_limit = matches!(flow, Some(Load::Limit(_)));
+            // A question is asked for a sample, and like one it does not answer to anything.
+            let is_question = matches!(flow, Some(Load::Blocked(_)));
             piggyback.encode(flow, out);
-            let Some(left) = self.feedback_bytes.checked_sub(out.len() - before) else {
+            let cost = if is_question { 0 } else { out.len() - before };
+            let Some(left) = self.feedback_bytes.checked_sub(cost) else {
                 self.counters.feedback_withheld += 1;
                 self.arrivals.feedback_sent(now);
                 out.truncate(before);
-                return false;
+                // Samples may wait behind a limit; it is asked for again.
+                return is_limit && self.poll(now, only_urgent, out);
             };
             self.feedback_bytes = left;
         }

@@ -190,13 +190,16 @@ impl Sending {
     }
 
     /// Whether a sample of so many bytes can be queued and `depth` of its writer be neither sent nor acknowledged,
-    /// without giving up any. Writers that wait for room leave half of the queue to those that do not, unless nothing of theirs is queued:
-    /// a reader that stops reading holds up no other.
+    /// without giving up any. A writer fills at most half of the queue, so that a reader that stops reading holds up no other.
     pub(crate) fn has_room(&self, writer: StreamId, payload_bytes: usize, depth: u32) -> bool {
         let unsettled = self.streams.get(&writer).map_or(0, Stream::unsettled);
         let cost = payload_bytes + SAMPLE_OVERHEAD_BYTES;
-        let most_bytes = if unsettled == 0 { self.queue_bytes_max } else { self.queue_bytes_max / 2 };
-        unsettled < depth.max(1) as usize && self.queue_bytes() + cost <= most_bytes
+        let (all, half) = (self.queue_bytes_max, self.queue_bytes_max / 2);
+        let total = self.queue_bytes() + cost;
+        // To add up what is queued of a writer takes a look at each sample.
+        let is_own_share =
+            || unsettled == 0 || self.streams.get(&writer).is_none_or(|own| own.bytes() + cost <= half);
+        unsettled < depth.max(1) as usize && (total <= half || total <= all && is_own_share())
     }
 
     /// The reader of a writer takes its samples up to a limit.
@@ -288,7 +291,8 @@ impl Sending {
                     if let Some(stream) = streams.get_mut(&carried.writer) {
                         stream.refused(carried.position);
                     }
-                    resting.push_back((now + REST, carried));
+                    let at = resting.partition_point(|(other, _)| *other <= now + REST);
+                    resting.insert(at, (now + REST, carried));
                 }
                 Fate::Lost(_) => lost.push_back(carried),
             }
@@ -323,7 +327,9 @@ impl Sending {
             if stream.is_none_or(|stream| stream.is_within_limit(carried.position)) {
                 self.lost.push_back(carried);
             } else {
-                self.resting.push_back((now + QUESTION_PAUSE_MAX, carried));
+                let until = now + QUESTION_PAUSE_MAX;
+                let at = self.resting.partition_point(|(other, _)| *other <= until);
+                self.resting.insert(at, (until, carried));
                 self.waiting.begin(carried.writer, now);
             }
         }

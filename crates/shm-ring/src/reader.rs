@@ -162,6 +162,8 @@ impl Reader {
         let shared = Shared { data, layout, control, pins, pins_used: AtomicU32::new(0) };
         let (next, next_number) = shared.start(start);
         let counters = ReaderCounters::default();
+        // History is to be read, too.
+        shared.control.word(CURSOR).store(next, Ordering::Release);
         Ok(Self { shared: Arc::new(shared), next, next_number, counters })
     }
 
@@ -239,6 +241,7 @@ impl Reader {
     pub fn rewind(&mut self) -> Option<u64> {
         let expected = self.next_number;
         (self.next, self.next_number) = self.shared.start(StartAt::Oldest);
+        self.shared.control.word(CURSOR).store(self.next, Ordering::Release);
         (expected > 0).then_some(expected)
     }
 

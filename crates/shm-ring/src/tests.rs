@@ -406,6 +406,34 @@ fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
 }
 
 #[test]
+fn what_waits_for_a_reader_is_messages_not_positions() {
+    let mut pair = Pair::new(CONFIG);
+    pair.put_numbers(4);
+    let (mut late, late_id, _) = pair.reader(0, StartAt::Oldest);
+    assert_eq!(pair.writer.unread(late_id), 4, "history waits, too");
+    assert!((0..4).all(|_| next(&mut late).is_some()) && next(&mut late).is_none());
+    let (mut holds, _, _) = pair.reader(3, StartAt::Next);
+    let (mut reader, id, _) = pair.reader(0, StartAt::Next);
+    pair.put_numbers(3);
+    let held = [(); 3].map(|()| holds.borrow_next().unwrap().unwrap());
+    assert!((0..3).all(|_| next(&mut reader).is_some()));
+    for round in 0..60 {
+        let skipped = pair.writer.counters().skipped;
+        pair.put_numbers(2);
+        assert_eq!(pair.writer.unread(id), 2, "{round}");
+        let [one_left, none_left] = [1, 0].map(|left| pair.writer.position_with(left, id).unwrap());
+        assert!(
+            next(&mut reader).is_some() && reader.position() >= one_left && reader.position() < none_left
+        );
+        assert_eq!((pair.writer.position_with(1, id), pair.writer.unread(id)), (None, 1));
+        assert!(next(&mut reader).is_some() && reader.position() >= none_left);
+        assert_eq!((pair.writer.position_with(0, id), pair.writer.unread(id)), (None, 0));
+        assert!(round < 20 || skipped > 0, "pins were never in the way");
+    }
+    drop(held);
+}
+
+#[test]
 fn there_is_room_until_a_reader_has_four_messages_to_read() {
     let mut pair = Pair::new(CONFIG);
     assert!(pair.writer.has_room(4), "no reader is left");

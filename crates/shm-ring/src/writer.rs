@@ -164,10 +164,13 @@ impl Writer {
         if self.open < self.room_until {
             return true;
         }
-        // Positions that were skipped hold no message.
-        let first = oldest.max(self.open.saturating_sub(self.layout.slot_count()));
-        let is_held = |position: &u64| self.held[self.layout.slot_index(*position)] == *position;
-        ((first..self.open).filter(is_held).count() as u64) < depth
+        (self.messages_from(oldest).count() as u64) < depth
+    }
+
+    /// Positions of the messages from one on. Those that were skipped for a pin hold none.
+    fn messages_from(&self, first: u64) -> impl Iterator<Item = u64> {
+        let first = first.max(self.open.saturating_sub(self.layout.slot_count()));
+        (first..self.open).filter(|position| self.held[self.layout.slot_index(*position)] == *position)
     }
 
     /// Where the next message goes.
@@ -175,13 +178,24 @@ impl Writer {
         self.open
     }
 
-    /// Positions between the message that a reader reads next and the one that is written next: as many messages wait for it at most.
-    /// 0 for a reader that is not attached.
+    /// Messages that wait for a reader; 0 for one that is not attached.
     pub fn unread(&mut self, reader: ReaderId) -> u64 {
         self.refresh_readers();
-        let reader = self.readers.iter().find(|attached| attached.id == reader);
-        let cursor = reader.map(|reader| reader.control.word(CURSOR).load(Ordering::Acquire));
-        cursor.map_or(0, |cursor| self.open.saturating_sub(cursor))
+        self.cursor(reader).map_or(0, |cursor| self.messages_from(cursor).count() as u64)
+    }
+
+    /// The position at which a reader has read so far that only `left` of the messages that are there now wait for it. `None`: no more wait now.
+    pub fn position_with(&mut self, left: u64, reader: ReaderId) -> Option<u64> {
+        self.refresh_readers();
+        let cursor = self.cursor(reader)?;
+        let to_read =
+            self.messages_from(cursor).count().checked_sub(usize::try_from(left).unwrap_or(usize::MAX))?;
+        self.messages_from(cursor).nth(to_read.checked_sub(1)?).map(|last| last + 1)
+    }
+
+    fn cursor(&self, reader: ReaderId) -> Option<u64> {
+        let reader = self.readers.iter().find(|attached| attached.id == reader)?;
+        Some(reader.control.word(CURSOR).load(Ordering::Acquire))
     }
 
     /// Wakes readers that sleep, with one system call, if any does.

@@ -153,14 +153,13 @@ impl Inbound {
         let mut has_room = false;
         for OwnReader { id, keeps } in readers.values() {
             let Some((depth, progress)) = keeps else { continue };
-            let goal = writer.position() + u64::from(again);
-            let goal = goal.saturating_sub((*depth).into());
-            let is_there = |writer: &mut Writer| writer.position() - writer.unread(*id) >= goal;
-            if is_there(writer) {
-                progress.rest();
-            } else {
-                progress.watch(goal);
-                has_room |= is_there(writer);
+            let left = u64::from(depth.saturating_sub(again));
+            match writer.position_with(left, *id) {
+                None => progress.rest(),
+                Some(goal) => {
+                    progress.watch(goal);
+                    has_room |= writer.unread(*id) <= left;
+                }
             }
         }
         has_room
