@@ -73,7 +73,8 @@ type Kept = (Instant<Local>, Vec<u8>);
 
 #[derive(Debug)]
 struct Inner {
-    publisher: Publisher,
+    /// `None`: closed.
+    publisher: Option<Publisher>,
     bytes_max: usize,
     history: VecDeque<Kept>,
     history_bytes: usize,
@@ -88,6 +89,12 @@ pub enum WriteError {
     /// Slots that are long enough are not to be had.
     #[error(transparent)]
     Open(#[from] NodeError),
+    /// Its owner has closed it.
+    #[error("topic {topic}: the publisher was closed; open another")]
+    Closed {
+        /// The topic.
+        topic: String,
+    },
     /// A reader was behind by the whole history for 100 ms, with KEEP_ALL.
     #[error(
         "topic {topic} keeps all samples and a reader did not read for 100 ms; publish again later, or keep last"
@@ -120,7 +127,7 @@ impl Writer {
             name: topic.name.to_owned(),
             type_name: topic.type_name.to_owned(),
             type_hash: topic.type_hash,
-            inner: Mutex::new(Inner { publisher, bytes_max, history, history_bytes }),
+            inner: Mutex::new(Inner { publisher: Some(publisher), bytes_max, history, history_bytes }),
             matched: AtomicUsize::new(0),
             statuses: Statuses::default(),
         });
@@ -146,7 +153,10 @@ impl Writer {
                 self.lengthen(&mut inner, bytes.len())?;
             }
             let now = self.participant.node.now();
-            match inner.publisher.publish_at(bytes, now) {
+            let Some(publisher) = &mut inner.publisher else {
+                return Err(WriteError::Closed { topic: self.name.clone() });
+            };
+            match publisher.publish_at(bytes, now) {
                 Ok(()) => {
                     self.remember(&mut inner, now, bytes);
                     return Ok(());
@@ -156,7 +166,7 @@ impl Writer {
                     if Timer::now() >= end {
                         return Err(WriteError::TimedOut { topic });
                     }
-                    inner.publisher.wait_for_room(bytes.len(), ROOM_SLICE);
+                    publisher.wait_for_room(bytes.len(), ROOM_SLICE);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -168,7 +178,8 @@ impl Writer {
         let end = timeout.and_then(|timeout| Timer::now().checked_add(timeout));
         loop {
             let left = end.map_or(ROOM_SLICE, |end| end.saturating_duration_since(Timer::now()));
-            if lock(&self.inner).publisher.wait_for_acknowledgments(Duration::ZERO) {
+            let is_acknowledged = |open: &Publisher| open.wait_for_acknowledgments(Duration::ZERO);
+            if lock(&self.inner).publisher.as_ref().is_none_or(is_acknowledged) {
                 return true;
             }
             if left.is_zero() {
@@ -177,6 +188,17 @@ impl Writer {
             // Without the lock: who publishes meanwhile is not held up.
             wait(&Arc::default(), &[], Some(left.min(ROOM_SLICE)));
         }
+    }
+
+    /// Closes it, in this thread: it may wait until what was published is sent, and the hub, which may drop the last of it, must not.
+    pub fn close(&self) {
+        let Some(publisher) = lock(&self.inner).publisher.take() else { return };
+        let registry = &self.participant.registry;
+        lock(&registry.writers).remove(&self.number);
+        registry.hide(&[self.number]);
+        let endpoint = publisher.endpoint();
+        drop(publisher);
+        registry.forget_name(endpoint);
     }
 
     /// Its identity, for as long as it is open.
@@ -207,10 +229,11 @@ impl Writer {
     /// Opens anew for messages of so many bytes.
     #[cold]
     fn lengthen(&self, inner: &mut Inner, bytes: usize) -> Result<(), NodeError> {
+        let Some(before) = &inner.publisher else { return Ok(()) };
         let twice = inner.bytes_max.saturating_mul(2).max(bytes).next_power_of_two();
         let bytes_max = twice.min(MESSAGE_BYTES_MAX);
         let mut publisher = open(&self.participant, &self.topic(), bytes_max)?;
-        let readers = inner.publisher.readers();
+        let readers = before.readers();
         let registry = &self.participant.registry;
         registry.rename(publisher.endpoint(), self.gid);
         let end = Timer::now() + READERS_WITHIN;
@@ -228,9 +251,10 @@ impl Writer {
             // Each was published before, so it is not too long.
             let _ = publisher.publish_at(bytes, *at);
         }
-        let before = std::mem::replace(&mut inner.publisher, publisher);
         inner.bytes_max = bytes_max;
-        registry.forget_name(before.endpoint());
+        if let Some(before) = inner.publisher.replace(publisher) {
+            registry.forget_name(before.endpoint());
+        }
         Ok(())
     }
 
@@ -268,8 +292,9 @@ impl Watched for Writer {
             Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        let readers = inner.publisher.readers();
-        let missed = self.quality.deadline.map(|_| inner.publisher.deadline_missed().total);
+        let Some(publisher) = &inner.publisher else { return true };
+        let readers = publisher.readers();
+        let missed = self.quality.deadline.map(|_| publisher.deadline_missed().total);
         drop(inner);
         self.matched.store(readers, Ordering::Relaxed);
         self.statuses.update(Kind::Matched, |status| status.now(readers as u64));
@@ -290,9 +315,6 @@ impl Watched for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        let registry = &self.participant.registry;
-        lock(&registry.writers).remove(&self.number);
-        registry.forget_name(lock(&self.inner).publisher.endpoint());
-        registry.hide(&[self.number]);
+        self.close();
     }
 }

@@ -88,7 +88,9 @@ fn messages_of_any_length_come_in_order() {
         let source_ns = taken.source_ns.expect("a publisher on this host");
         assert!(source_ns <= taken.received_ns);
     }
-    drop(writer);
+    writer.close();
+    let refused = writer.publish(&short).expect_err("closed").to_string();
+    assert_eq!(refused, "topic /chatter: the publisher was closed; open another");
     matched(reader.statuses(), 0);
     reader.close();
 }

@@ -99,7 +99,7 @@ pub unsafe extern "C" fn nrmw_writer_open(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrmw_writer_free(writer: *mut WriterHandle) {
     // SAFETY: the header's contract: it came of `nrmw_writer_open` and was not freed.
-    drop(unsafe { Box::from_raw(writer) });
+    unsafe { Box::from_raw(writer) }.0.close();
 }
 
 /// # Safety
