@@ -9,7 +9,7 @@ use noctule::Node;
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
-fn nodes_endpoints_and_matches_that_come_and_go_are_told() {
+fn nodes_endpoints_and_matches_that_come_and_go_are_reported() {
     let domain = 2_400 + std::process::id() % 100;
     let (send, called) = channel();
     let hook = move || _ = send.send(());

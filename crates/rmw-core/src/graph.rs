@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_and_services_are_told_apart() {
+    fn topics_and_services_are_distinguished() {
         let bus = bus();
         let list = |wanted, node| names(&bus, wanted, node).into_iter().collect::<Vec<_>>();
         let chatter = ("/chatter".to_owned(), BTreeSet::from(["std_msgs/msg/String".to_owned()]));

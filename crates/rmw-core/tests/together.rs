@@ -116,7 +116,7 @@ fn a_late_subscription_gets_the_history_once_also_of_a_publisher_that_opened_ane
 }
 
 #[test]
-fn a_subscription_that_asks_for_more_than_is_offered_is_told_which_policy() {
+fn a_subscription_that_asks_for_more_than_is_offered_learns_which_policy() {
     let domain = domain();
     let (one, two) = (context(domain), context(domain));
     let (talker, listener) = (open(&one, "talker"), open(&two, "listener"));

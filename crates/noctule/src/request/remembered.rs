@@ -7,7 +7,7 @@
 //!   kept [`UNPROVEN`] longer.
 //! - A copy of an answered request gets the same reply again, while its bytes are kept.
 //! - An answered request is forgotten [`ANSWERED`] after its last copy even if its deadline is far: its client resends more
-//!   often than that while it waits.
+//!   often than that while it waits. Where there is no room for another, [`ANSWERED_LEAST`] is enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,15 @@ use super::wire::{Kind, ReplyHeader, RequestHeader, RequestId, Status};
 use crate::sample::Age;
 
 /// Requests that one server remembers, answered or not.
-pub const REMEMBERED_MAX: usize = 4096;
+pub const REMEMBERED_MAX: usize = 16_384;
 /// Bytes of replies that one server keeps for copies of requests.
 pub const REPLIES_BYTES_MAX: usize = 16 << 20;
 /// How much longer a request of unknown age is remembered than its deadline.
 const UNPROVEN: Span = Span::from_s(10);
 /// How long a reply is kept after the last copy of its request.
 const ANSWERED: Span = Span::from_s(60);
+/// And how long at least: twice the longest pause between two copies, so that its client has the reply.
+const ANSWERED_LEAST: Span = Span::from_s(10);
 
 /// What became of the requests that came to a server. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +80,8 @@ struct Known {
     state: State,
     /// Its age is above its deadline from then on.
     until: Instant<Local>,
+    /// When it or its last copy was answered.
+    answered_at: Instant<Local>,
     /// The earlier of that and, if answered, [`ANSWERED`] after the last copy.
     forget_at: Instant<Local>,
 }
@@ -120,7 +124,7 @@ impl Remembered {
         }
         if header.kind == Kind::Cancel {
             // The request came with a loss, or not at all: a copy of it is not to be executed.
-            if self.known.len() < REMEMBERED_MAX {
+            if self.has_room(now) {
                 self.remember(now, header, age, State::Cancelled);
             }
             return Verdict::Ignore;
@@ -130,7 +134,7 @@ impl Remembered {
             count(&mut self.counters.late);
             return Verdict::Answer(Status::Late, Vec::new());
         }
-        if self.known.len() >= REMEMBERED_MAX {
+        if !self.has_room(now) {
             count(&mut self.counters.full);
             return Verdict::Answer(Status::Full, Vec::new());
         }
@@ -184,14 +188,30 @@ impl Remembered {
 
     /// Forgets what need not be remembered any more.
     pub(crate) fn handle_time(&mut self, now: Instant<Local>) {
-        while let Some((at, id)) = self.by_time.first().copied() {
-            if at > now {
-                break;
-            }
-            self.by_time.pop_first();
-            if let Some(Known { state: State::Answered(_, Some(bytes)), .. }) = self.known.remove(&id) {
-                self.reply_bytes -= bytes.len();
-            }
+        while self.by_time.first().is_some_and(|(at, _)| *at <= now) {
+            self.forget_first();
+        }
+    }
+
+    /// Whether another request can be remembered; makes room if one is there that was answered long enough ago.
+    fn has_room(&mut self, now: Instant<Local>) -> bool {
+        if self.known.len() < REMEMBERED_MAX {
+            return true;
+        }
+        let first = self.by_time.first().and_then(|(_, id)| self.known.get(id));
+        let is_over = first.is_some_and(|known| {
+            matches!(known.state, State::Answered(..)) && now - known.answered_at >= ANSWERED_LEAST
+        });
+        if is_over {
+            self.forget_first();
+        }
+        is_over
+    }
+
+    fn forget_first(&mut self) {
+        let Some((_, id)) = self.by_time.pop_first() else { return };
+        if let Some(Known { state: State::Answered(_, Some(bytes)), .. }) = self.known.remove(&id) {
+            self.reply_bytes -= bytes.len();
         }
     }
 
@@ -223,7 +243,7 @@ impl Remembered {
             None => header.deadline.checked_add(UNPROVEN).unwrap_or(header.deadline),
         };
         let until = now.checked_add(left).unwrap_or(Instant::MAX);
-        self.known.insert(header.id, Known { state, until, forget_at: until });
+        self.known.insert(header.id, Known { state, until, answered_at: now, forget_at: until });
         self.by_time.insert((until, header.id));
     }
 
@@ -231,6 +251,7 @@ impl Remembered {
     fn touch(&mut self, now: Instant<Local>, id: RequestId) {
         let Some(known) = self.known.get_mut(&id) else { return };
         self.by_time.remove(&(known.forget_at, id));
+        known.answered_at = now;
         known.forget_at = known.until.min(now.checked_add(ANSWERED).unwrap_or(Instant::MAX));
         self.by_time.insert((known.forget_at, id));
     }

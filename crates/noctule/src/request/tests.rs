@@ -180,6 +180,30 @@ fn a_full_server_refuses_and_remembers_again_after_deadlines() {
 }
 
 #[test]
+fn a_full_server_forgets_what_was_answered_ten_seconds_ago() {
+    let mut server = Remembered::new(5);
+    let far = 600_000;
+    for sequence in 0..REMEMBERED_MAX as i64 {
+        assert_eq!(server.handle_request(at(sequence), &request(1, sequence, far), age(0)), Verdict::Execute);
+        let id = RequestId { client: 1, sequence };
+        assert!(server.handle_answer(at(sequence), id, (Status::Done, b"")).is_ok());
+    }
+    // A copy shows that its client still waits.
+    let copy = server.handle_request(at(16_400), &request(1, 0, far), age(16_400));
+    assert_eq!(copy, Verdict::Answer(Status::Done, Vec::new()));
+    for sequence in 0..100 {
+        assert_eq!(server.handle_request(at(16_401), &request(2, sequence, far), age(0)), Verdict::Execute);
+    }
+    assert_eq!(server.handle_request(at(16_402), &request(1, 0, far), age(16_402)), copy, "not forgotten");
+    // As many under way as there is room for are refused.
+    let mut sequence = 100;
+    while server.handle_request(at(40_000), &request(2, sequence, far), age(0)) == Verdict::Execute {
+        sequence += 1;
+    }
+    assert_eq!((sequence, server.counters.full), (REMEMBERED_MAX as i64, 1));
+}
+
+#[test]
 fn replies_beyond_the_limit_in_bytes_are_not_kept_and_a_copy_learns_it() {
     let mut server = Remembered::new(5);
     let long = vec![0; remembered::REPLIES_BYTES_MAX / 2 + 1];
