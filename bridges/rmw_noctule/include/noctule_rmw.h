@@ -136,7 +136,8 @@ nrmw_status nrmw_reader_status(nrmw_reader * reader, uint32_t kind);
 
 nrmw_client * nrmw_client_open(nrmw_node * node, const nrmw_service * service, nrmw_error * error);
 void nrmw_client_free(nrmw_client * client);
-int64_t nrmw_client_send(nrmw_client * client, const uint8_t * bytes, size_t length);
+/* The request's number, from 1; 0: it is too long. */
+int64_t nrmw_client_send(nrmw_client * client, const uint8_t * bytes, size_t length, nrmw_error * error);
 bool nrmw_client_take(nrmw_client * client, nrmw_message * message);
 size_t nrmw_client_servers(const nrmw_client * client);
 void nrmw_client_gid(const nrmw_client * client, uint8_t * gid);
@@ -145,9 +146,10 @@ nrmw_waitable * nrmw_client_waitable(nrmw_client * client);
 nrmw_server * nrmw_server_open(nrmw_node * node, const nrmw_service * service, nrmw_error * error);
 void nrmw_server_free(nrmw_server * server);
 bool nrmw_server_take(nrmw_server * server, nrmw_message * message);
-/* False: the gid is of no client. */
-bool nrmw_server_reply(
-  nrmw_server * server, const uint8_t * gid, int64_t number, const uint8_t * bytes, size_t length);
+/* 0: done; 1: the gid is of no client; 2: the response is too long, as error says. */
+int nrmw_server_reply(
+  nrmw_server * server, const uint8_t * gid, int64_t number, const uint8_t * bytes, size_t length,
+  nrmw_error * error);
 nrmw_waitable * nrmw_server_waitable(nrmw_server * server);
 
 void nrmw_message_free(nrmw_message * message);

@@ -112,7 +112,9 @@ nrmw_quality quality_of(const rmw_qos_profile_t & qos)
 rmw_qos_profile_t qos_of(const nrmw_quality & quality)
 {
   rmw_qos_profile_t qos = rmw_qos_profile_default;
-  qos.history = quality.keep_all ? RMW_QOS_POLICY_HISTORY_KEEP_ALL : RMW_QOS_POLICY_HISTORY_KEEP_LAST;
+  // Without a depth it is a subscription of another context, which does not announce its history.
+  const auto keep_last = quality.depth == 0 ? RMW_QOS_POLICY_HISTORY_UNKNOWN : RMW_QOS_POLICY_HISTORY_KEEP_LAST;
+  qos.history = quality.keep_all ? RMW_QOS_POLICY_HISTORY_KEEP_ALL : keep_last;
   qos.depth = quality.depth;
   qos.reliability =
     quality.reliable ? RMW_QOS_POLICY_RELIABILITY_RELIABLE : RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;

@@ -169,7 +169,13 @@ rmw_ret_t rmw_send_request(const rmw_client_t * client, const void * ros_request
   if (!write(of(client)->type.request, ros_request, bytes)) {
     return RMW_RET_ERROR;
   }
-  *sequence_id = nrmw_client_send(of(client)->client, bytes.data(), bytes.size());
+  nrmw_error error{};
+  const int64_t number = nrmw_client_send(of(client)->client, bytes.data(), bytes.size(), &error);
+  if (number == 0) {
+    rmw_noctule::fail("the request was not sent", error);
+    return RMW_RET_ERROR;
+  }
+  *sequence_id = number;
   return RMW_RET_OK;
 }
 
@@ -215,8 +221,14 @@ rmw_ret_t rmw_send_response(const rmw_service_t * service, rmw_request_id_t * re
   uint8_t gid[16];
   std::memcpy(gid, request_header->writer_guid, sizeof(gid));
   // A client that has gone is no error of the service's: the reply is dropped and counted.
-  nrmw_server_reply(
-    of(service)->server, gid, request_header->sequence_number, bytes.data(), bytes.size());
+  nrmw_error error{};
+  constexpr int kTooLong = 2;
+  const int done = nrmw_server_reply(
+    of(service)->server, gid, request_header->sequence_number, bytes.data(), bytes.size(), &error);
+  if (done == kTooLong) {
+    rmw_noctule::fail("the response was not sent", error);
+    return RMW_RET_ERROR;
+  }
   return RMW_RET_OK;
 }
 

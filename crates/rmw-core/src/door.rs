@@ -16,14 +16,16 @@ use crate::status::Statuses;
 
 /// Something that receives.
 pub(crate) trait Task: AsMut<Subscriber> + Send {
-    /// Takes what is there.
-    fn drain(&mut self);
+    /// Takes what is there. False: its node goes on in another process, or on another machine, and nothing comes here any more.
+    fn drain(&mut self) -> bool;
 
     /// Partners may have come or gone.
     fn look(&mut self);
 
-    /// Does what is due though nothing came.
-    fn tend(&mut self) {}
+    /// Does what is due though nothing came; false as for [`drain`](Task::drain).
+    fn tend(&mut self) -> bool {
+        true
+    }
 
     /// When something is due though nothing comes.
     fn next_due(&self) -> Option<Duration> {

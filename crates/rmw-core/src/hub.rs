@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant as Timer};
 
 use noctule::{Subscriber, Wait, WaitSet};
 
@@ -45,6 +45,25 @@ struct Loop {
     is_busy: bool,
     /// The shortest DEADLINE of a publisher.
     offered: Option<Duration>,
+    alarm: Alarm,
+}
+
+/// When something must be done though nothing comes. What comes meanwhile does not put it off.
+#[derive(Debug, Default)]
+struct Alarm(Option<Timer>);
+
+impl Alarm {
+    /// Something is due in `due`, if not earlier by what was said before; how long that is from `now`. `None`: nothing is due.
+    fn set(&mut self, now: Timer, due: Option<Duration>) -> Option<Duration> {
+        let due = due.and_then(|due| now.checked_add(due));
+        self.0 = self.0.into_iter().chain(due).min();
+        self.0.map(|at| at.saturating_duration_since(now))
+    }
+
+    /// Whether the time has come; then it must be set anew.
+    fn takes(&mut self, now: Timer) -> bool {
+        self.0.take_if(|at| *at <= now).is_some()
+    }
 }
 
 impl Hub {
@@ -59,6 +78,7 @@ impl Hub {
             misfits: BTreeSet::new(),
             is_busy: false,
             offered: None,
+            alarm: Alarm::default(),
         };
         let thread = std::thread::Builder::new().name("noctule-rmw".into()).spawn(move || run.run())?;
         door.set_hub(thread.thread().id());
@@ -93,10 +113,15 @@ impl Loop {
             if self.door.takes_look() {
                 self.look();
             }
-            let timeout = self.next_due();
-            if let noctule::Ready::Sample(at) = self.set.wait(&mut self.tasks, timeout) {
-                self.tasks[at].task.drain();
-            } else {
+            let due = self.next_due();
+            let timeout = self.alarm.set(Timer::now(), due);
+            if let noctule::Ready::Sample(at) = self.set.wait(&mut self.tasks, timeout)
+                && !self.tasks[at].task.drain()
+            {
+                // What it has not read keeps it ready for ever.
+                self.tasks.remove(at);
+            }
+            if timeout.is_some() && self.alarm.takes(Timer::now()) {
                 self.tend();
             }
         }
@@ -130,7 +155,7 @@ impl Loop {
 
     /// What must be done though nothing comes.
     fn tend(&mut self) {
-        self.tasks.iter_mut().for_each(|task| task.task.tend());
+        self.tasks.retain_mut(|task| task.task.tend());
         if self.is_busy || self.offered.is_some() {
             self.look_at_writers();
         }
@@ -211,5 +236,29 @@ impl AsMut<Subscriber> for Numbered {
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hub")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_in_between_does_not_put_off_what_is_due() {
+        let (start, ms) = (Timer::now(), Duration::from_millis);
+        let mut alarm = Alarm::default();
+        assert_eq!(alarm.set(start, None), None);
+        assert!(!alarm.takes(start));
+        assert_eq!(alarm.set(start, Some(ms(5))), Some(ms(5)));
+        // A sample each millisecond, and the same period is asked for at each.
+        for passed in 1..5 {
+            assert!(!alarm.takes(start + ms(passed)));
+            assert_eq!(alarm.set(start + ms(passed), Some(ms(5))), Some(ms(5 - passed)));
+        }
+        assert!(alarm.takes(start + ms(5)));
+        assert!(!alarm.takes(start + ms(5)));
+        assert_eq!(alarm.set(start + ms(5), Some(ms(5))), Some(ms(5)));
+        assert_eq!(alarm.set(start + ms(6), Some(ms(1))), Some(ms(1)), "something earlier");
+        assert_eq!(alarm.set(start + ms(9), None), Some(Duration::ZERO), "late");
     }
 }

@@ -25,6 +25,7 @@ mod participant;
 pub mod quality;
 pub mod queue;
 pub mod reader;
+mod seen;
 pub mod services;
 pub mod signal;
 pub mod status;

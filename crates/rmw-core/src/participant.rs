@@ -187,7 +187,10 @@ fn entry(known: &KnownEndpoint) -> Entry {
         type_name: endpoint.type_name.clone(),
         type_hash: endpoint.type_hash,
         rihs01: None,
-        quality: Quality::of(&endpoint.qos),
+        quality: match endpoint.kind {
+            EndpointKind::Writer => Quality::of(&endpoint.qos),
+            EndpointKind::Reader => Quality::of_reader(&endpoint.qos),
+        },
         gid: Gid::of(known.node, endpoint.id),
     }
 }

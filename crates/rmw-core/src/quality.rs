@@ -23,7 +23,7 @@ pub struct Quality {
     pub transient_local: bool,
     /// HISTORY: keep all instead of keep last.
     pub keep_all: bool,
-    /// Of keep last; 0: [`DEPTH_DEFAULT`].
+    /// Of keep last; 0: [`DEPTH_DEFAULT`], or of a reader elsewhere: not known.
     pub depth: u32,
     /// DEADLINE; `None`: none.
     pub deadline: Option<Duration>,
@@ -46,13 +46,21 @@ impl Quality {
         if self.keep_all { History::KeepAll } else { History::KeepLast(self.depth() as usize) }
     }
 
+    /// What a reader of the bus requests. By default it has its publisher's HISTORY and says no depth of its own; so do the subscriptions of
+    /// other contexts, whose depth is that of a queue of their process.
+    pub fn of_reader(qos: &Qos) -> Quality {
+        let default = Qos::default();
+        let is_said = (qos.depth, qos.keep_all) != (default.depth, default.keep_all);
+        Quality { depth: if is_said { qos.depth } else { 0 }, ..Quality::of(qos) }
+    }
+
     /// What an endpoint of the bus offers or requests.
     pub fn of(qos: &Qos) -> Quality {
         let duration = |span: Span| Duration::from_nanos(span.ns().max(0) as u64);
         Quality {
             reliable: qos.reliability == Reliability::Reliable,
             transient_local: qos.durability == Durability::TransientLocal,
-            keep_all: false,
+            keep_all: qos.keep_all,
             depth: qos.depth,
             deadline: qos.deadline.map(duration),
             lifespan: qos.lifespan.map(duration),
@@ -110,6 +118,19 @@ mod tests {
         deadline: None,
         lifespan: None,
     };
+
+    #[test]
+    fn the_history_of_an_endpoint_is_what_it_announces() {
+        let all = Qos { depth: 30, keep_all: true, ..Qos::default() };
+        for quality in [Quality::of(&all), Quality::of_reader(&all)] {
+            assert!(quality.keep_all && quality.depth == 30);
+        }
+        let last = Qos { keep_all: false, ..all };
+        assert!(!Quality::of(&last).keep_all);
+        assert_eq!(Quality::of_reader(&last).depth, 30);
+        // A reader that says nothing has no depth to show; a writer always has one.
+        assert_eq!((Quality::of_reader(&Qos::default()).depth, Quality::of(&Qos::default()).depth), (0, 8));
+    }
 
     #[test]
     fn depths_are_those_of_ros_within_the_limit() {

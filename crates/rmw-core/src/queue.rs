@@ -1,6 +1,9 @@
 //! What has come for a reader and was not taken yet.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use crate::signal::{Waitable, lock};
 
 /// Samples that a reader keeps with KEEP_ALL; the oldest gives way to the newest beyond that.
 pub const KEEP_ALL_SAMPLES_MAX: usize = 10_000;
@@ -64,9 +67,78 @@ impl<T> Queue<T> {
     }
 }
 
+/// A queue that one thread fills and others wait for.
+#[derive(Debug)]
+pub(crate) struct Inbox<T> {
+    queue: Mutex<Queue<T>>,
+    waitable: Waitable,
+}
+
+impl<T> Inbox<T> {
+    pub(crate) fn new(history: History) -> Inbox<T> {
+        Inbox { queue: Mutex::new(Queue::new(history)), waitable: Waitable::default() }
+    }
+
+    /// Puts something of so many bytes in, and wakes whoever waits.
+    pub(crate) fn push(&self, item: T, bytes: usize) {
+        let mut queue = lock(&self.queue);
+        queue.push(item, bytes);
+        self.waitable.hold(queue.waiting.len());
+        drop(queue);
+        self.waitable.ring(1);
+    }
+
+    /// The oldest.
+    pub(crate) fn take(&self) -> Option<T> {
+        let mut queue = lock(&self.queue);
+        let item = queue.pop();
+        self.waitable.hold(queue.waiting.len());
+        item
+    }
+
+    /// Rings when there is something.
+    pub(crate) fn waitable(&self) -> &Waitable {
+        &self.waitable
+    }
+
+    /// What gave way before it was taken.
+    pub(crate) fn overwritten(&self) -> u64 {
+        lock(&self.queue).overwritten()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
+
+    /// Pushes and takes at once; enough that a count beside the lock went wrong each time.
+    const PASSES: usize = 50_000;
+
+    #[test]
+    fn an_empty_inbox_is_never_ready_however_takes_and_pushes_meet() {
+        let inbox = Inbox::new(History::KeepAll);
+        thread::scope(|scope| {
+            scope.spawn(|| (0..PASSES).for_each(|number| inbox.push(number, 0)));
+            scope.spawn(|| {
+                let mut last = None;
+                while last != Some(PASSES - 1) {
+                    last = inbox.take().or(last);
+                }
+            });
+        });
+        assert!(inbox.take().is_none() && !inbox.waitable().is_ready());
+    }
+
+    #[test]
+    fn an_inbox_is_ready_as_long_as_something_is_in_it_and_counts_what_gave_way() {
+        let inbox = Inbox::new(History::KeepLast(2));
+        (1..=3).for_each(|number| inbox.push(number, 1));
+        assert_eq!((inbox.take(), inbox.waitable().is_ready()), (Some(2), true));
+        assert_eq!((inbox.take(), inbox.waitable().is_ready()), (Some(3), false));
+        assert_eq!((inbox.take(), inbox.overwritten()), (None, 1));
+    }
 
     #[test]
     fn the_newest_stay_in_order() {

@@ -1,11 +1,10 @@
 //! A subscription: a queue of its own depth, which the hub fills.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use noctule::{Format, NodeError, NodeId, Sample, Subscriber};
+use noctule::{Format, NodeError, ReadError, Sample, Subscriber};
 use noctule_bridge::ages::Now;
 
 use crate::door::Task;
@@ -13,7 +12,8 @@ use crate::gid::Gid;
 use crate::graph::{Entry, Way};
 use crate::participant::Participant;
 use crate::quality::Quality;
-use crate::queue::Queue;
+use crate::queue::Inbox;
+use crate::seen::Seen;
 use crate::signal::{Waitable, lock};
 use crate::status::{Kind, Statuses};
 use crate::writer::Topic;
@@ -22,8 +22,6 @@ use crate::writer::Topic;
 const BATCH: usize = 64;
 /// Deadlines are looked at no more often than this.
 const DEADLINE_MIN: Duration = Duration::from_millis(1);
-/// Samples that are remembered so that none is taken twice when its publisher opens anew.
-const SEEN_MAX: usize = 1_000;
 
 /// A message and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +48,8 @@ pub struct Reader {
     gid: Gid,
     quality: Quality,
     ignores_own: bool,
-    queue: Mutex<Queue<Taken>>,
-    waitable: Waitable,
-    seen: Mutex<VecDeque<(NodeId, i64)>>,
+    inbox: Inbox<Taken>,
+    seen: Mutex<Seen>,
     received: AtomicU64,
     lost: AtomicU64,
     matched: AtomicUsize,
@@ -84,8 +81,7 @@ impl Reader {
             gid,
             quality: topic.quality,
             ignores_own,
-            queue: Mutex::new(Queue::new(topic.quality.history())),
-            waitable: Waitable::default(),
+            inbox: Inbox::new(topic.quality.history()),
             seen: Mutex::default(),
             received: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -107,14 +103,12 @@ impl Reader {
 
     /// The oldest message that was not taken.
     pub fn take(&self) -> Option<Taken> {
-        let taken = lock(&self.queue).pop()?;
-        self.waitable.remove(1);
-        Some(taken)
+        self.inbox.take()
     }
 
     /// Rings when there is a message.
     pub fn waitable(&self) -> &Waitable {
-        &self.waitable
+        self.inbox.waitable()
     }
 
     /// Its identity.
@@ -139,7 +133,7 @@ impl Reader {
 
     /// Messages that gave way to newer ones before they were taken.
     pub fn overwritten(&self) -> u64 {
-        lock(&self.queue).overwritten()
+        self.inbox.overwritten()
     }
 
     /// Puts a sample into the queue.
@@ -154,7 +148,10 @@ impl Reader {
             return;
         }
         let source = info.source_time;
-        if self.quality.transient_local && source.is_some_and(|at| self.is_again(info.publisher, at.ns())) {
+        if self.quality.transient_local
+            && let Some(at) = source
+            && lock(&self.seen).is_again(info.publisher, info.endpoint, at.ns())
+        {
             return;
         }
         let now = Now::read(&self.participant.node);
@@ -167,27 +164,7 @@ impl Reader {
             gid: registry.gid(info.publisher, info.endpoint),
         };
         let bytes = taken.bytes.len();
-        let gone = lock(&self.queue).push(taken, bytes);
-        if gone == 0 {
-            self.waitable.add(1);
-        } else {
-            self.waitable.remove(gone - 1);
-            self.waitable.replace();
-        }
-    }
-
-    /// Whether the publisher has published this sample before: it opened anew and gave its history again.
-    fn is_again(&self, publisher: NodeId, source_ns: i64) -> bool {
-        let mut seen = lock(&self.seen);
-        let key = (publisher, source_ns);
-        if seen.contains(&key) {
-            return true;
-        }
-        if seen.len() >= SEEN_MAX {
-            seen.pop_front();
-        }
-        seen.push_back(key);
-        false
+        self.inbox.push(taken, bytes);
     }
 
     /// Looks at its publishers and its deadline.
@@ -211,25 +188,28 @@ struct Heard {
 }
 
 impl Task for Heard {
-    fn drain(&mut self) {
+    fn drain(&mut self) -> bool {
         for _ in 0..BATCH {
-            // A publisher that is broken has been noticed by the library; the next sample may be of another.
             match self.subscriber.take() {
                 Ok(Some(sample)) => self.reader.handle(&sample),
                 Ok(None) => break,
+                Err(error) if error.cause == ReadError::Forked => return false,
+                // A publisher that is broken has been noticed by the library; the next sample may be of another.
                 Err(_) => {}
             }
         }
+        true
     }
 
     fn look(&mut self) {
         self.reader.refresh(&mut self.subscriber);
     }
 
-    fn tend(&mut self) {
+    fn tend(&mut self) -> bool {
         if self.reader.quality.deadline.is_some() {
             self.look();
         }
+        true
     }
 
     fn next_due(&self) -> Option<Duration> {

@@ -1,15 +1,15 @@
 //! Services of ROS 2: the library's requests, so that `noctule call` reaches a ROS service and the other way round.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use noctule::request::{
     CallError, CallId, RawClient, RawReply, RawRequest, RawServer, RequestId, ServiceError, ServiceTopics,
     ServiceTypes,
 };
-use noctule::{SampleInfo, Subscriber};
+use noctule::{ReadError, SampleInfo, Subscriber};
 use noctule_bridge::ages::Now;
 use noctule_bridge::requests::deadline_of;
 
@@ -18,16 +18,17 @@ use crate::gid::Gid;
 use crate::graph::{Entry, Way};
 use crate::participant::Participant;
 use crate::quality::Quality;
-use crate::signal::{Waitable, lock};
+use crate::queue::{History, Inbox};
+use crate::signal::Waitable;
 
 /// Requests, or replies, that wait to be taken; the oldest gives way to the newest beyond that.
 const WAITING_MAX: usize = 1_000;
 /// Calls of one client that wait for their replies; the oldest is cancelled for the next, for rmw cannot say that a caller has given up.
 const CALLS_MAX: usize = 512;
-/// Requests taken for one server before the others get their turn.
+/// Requests taken for one server, or replies that cannot be read for one client, before the others get their turn.
 const BATCH: usize = 64;
 /// Longest request or response. Memory is taken as slots are first written to.
-const MESSAGE_BYTES_MAX: u32 = 1 << 20;
+pub const MESSAGE_BYTES_MAX: u32 = 1 << 20;
 
 /// A request for a server, or a reply for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,20 +45,26 @@ pub struct Incoming {
     pub received_ns: i64,
 }
 
-/// What a client or a server has to be taken.
-#[derive(Debug, Default)]
-struct Inbox {
-    waiting: Mutex<VecDeque<Incoming>>,
-    waitable: Waitable,
-    overwritten: AtomicU64,
+/// A request or a response that was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "service {service}: a message of {bytes} bytes is longer than a request or a response may be ({MESSAGE_BYTES_MAX}); send it in parts, or publish it on a topic"
+)]
+pub struct TooLong {
+    /// Its service.
+    pub service: String,
+    /// Its length in CDR, with its header.
+    pub bytes: usize,
 }
 
 /// What both ends of a service are.
 #[derive(Debug)]
 struct End {
     participant: Arc<Participant>,
+    service: String,
     numbers: [u64; 2],
-    inbox: Inbox,
+    /// What was not taken yet.
+    inbox: Inbox<Incoming>,
 }
 
 /// Calls a service.
@@ -90,24 +97,12 @@ pub struct Service<'a> {
     pub quality: Quality,
 }
 
-impl Inbox {
-    fn push(&self, incoming: Incoming) {
-        let mut waiting = lock(&self.waiting);
-        let is_full = waiting.len() >= WAITING_MAX;
-        if is_full {
-            waiting.pop_front();
-            self.overwritten.fetch_add(1, Ordering::Relaxed);
-        }
-        waiting.push_back(incoming);
-        drop(waiting);
-        if is_full { self.waitable.replace() } else { self.waitable.add(1) }
+/// Whether it fits; the hub has nobody to report it to.
+fn check(service: &str, bytes: usize) -> Result<(), TooLong> {
+    if bytes <= MESSAGE_BYTES_MAX as usize {
+        return Ok(());
     }
-
-    fn take(&self) -> Option<Incoming> {
-        let incoming = lock(&self.waiting).pop_front()?;
-        self.waitable.remove(1);
-        Some(incoming)
-    }
+    Err(TooLong { service: service.to_owned(), bytes })
 }
 
 impl End {
@@ -125,7 +120,13 @@ impl End {
         let request = own(requests, &topics.request, &request.name, request.hash, gid(numbers[0]));
         let response = own(replies, &topics.reply, &response.name, response.hash, gid(numbers[1]));
         registry.show([(numbers[0], request), (numbers[1], response)]);
-        Ok(End { participant: Arc::clone(participant), numbers, inbox: Inbox::default() })
+        let inbox = Inbox::new(History::KeepLast(WAITING_MAX));
+        Ok(End { participant: Arc::clone(participant), service: service.name.to_owned(), numbers, inbox })
+    }
+
+    fn handle(&self, incoming: Incoming) {
+        let bytes = incoming.bytes.len();
+        self.inbox.push(incoming, bytes);
     }
 
     fn close(&self) {
@@ -164,10 +165,14 @@ impl ClientEnd {
     }
 
     /// Sends a request in CDR; gives its number. It is not sent if there is no server ([`unsent`](ClientEnd::unsent)).
-    pub fn send(&self, request: Vec<u8>) -> i64 {
+    ///
+    /// # Errors
+    /// It is longer than [`MESSAGE_BYTES_MAX`].
+    pub fn send(&self, request: Vec<u8>) -> Result<i64, TooLong> {
+        check(&self.end.service, request.len())?;
         let sequence = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.end.participant.door.request(self.end.numbers[0], sequence, request);
-        sequence
+        Ok(sequence)
     }
 
     /// The oldest reply that was not taken.
@@ -177,7 +182,7 @@ impl ClientEnd {
 
     /// Rings when there is a reply.
     pub fn waitable(&self) -> &Waitable {
-        &self.end.inbox.waitable
+        self.end.inbox.waitable()
     }
 
     /// Its identity, which its requests carry.
@@ -204,7 +209,7 @@ impl ClientEnd {
     }
 
     fn handle(&self, reply: Incoming) {
-        self.end.inbox.push(reply);
+        self.end.handle(reply);
     }
 
     fn participant(&self) -> &Participant {
@@ -235,10 +240,14 @@ impl ServerEnd {
     }
 
     /// Answers a request in CDR. False if it is of no client of the bus.
-    pub fn reply(&self, client: Gid, sequence: i64, response: Vec<u8>) -> bool {
-        let Some(client) = client.client() else { return false };
+    ///
+    /// # Errors
+    /// The response is longer than [`MESSAGE_BYTES_MAX`].
+    pub fn reply(&self, client: Gid, sequence: i64, response: Vec<u8>) -> Result<bool, TooLong> {
+        check(&self.end.service, response.len())?;
+        let Some(client) = client.client() else { return Ok(false) };
         self.end.participant.door.reply(self.end.numbers[0], RequestId { client, sequence }, response);
-        true
+        Ok(true)
     }
 
     /// The oldest request that was not taken.
@@ -248,7 +257,7 @@ impl ServerEnd {
 
     /// Rings when there is a request.
     pub fn waitable(&self) -> &Waitable {
-        &self.end.inbox.waitable
+        self.end.inbox.waitable()
     }
 
     /// Replies that nobody waited for any more, or that could not be sent.
@@ -261,7 +270,7 @@ impl ServerEnd {
     }
 
     fn handle(&self, request: Incoming) {
-        self.end.inbox.push(request);
+        self.end.handle(request);
     }
 
     fn participant(&self) -> &Participant {
@@ -312,11 +321,14 @@ impl Task for Called {
             Ok(call) => drop(self.calls.insert(call, sequence)),
             Err(_) => self.end.count_unsent(),
         }
+        // If nothing can be read any more, the hub learns it at its own drain.
         self.drain();
     }
 
-    fn drain(&mut self) {
-        loop {
+    fn drain(&mut self) -> bool {
+        // Results are bounded by the calls under way; what cannot be read is not.
+        let mut unreadable = 0;
+        while unreadable < BATCH {
             match self.client.next(Some(Duration::ZERO)) {
                 Ok(Some(ended)) => {
                     let sequence = self.calls.remove(&ended.call);
@@ -328,11 +340,13 @@ impl Task for Called {
                     }
                 }
                 Ok(None) => break,
+                Err(CallError::Take(error)) if error.cause == ReadError::Forked => return false,
                 // A reply that cannot be read ends no call.
-                Err(CallError::Take(_)) => {}
+                Err(CallError::Take(_)) => unreadable += 1,
                 Err(_) => break,
             }
         }
+        true
     }
 
     fn look(&mut self) {
@@ -341,10 +355,8 @@ impl Task for Called {
         self.end.set_servers(servers);
     }
 
-    fn tend(&mut self) {
-        if self.is_due() {
-            self.drain();
-        }
+    fn tend(&mut self) -> bool {
+        !self.is_due() || self.drain()
     }
 
     fn next_due(&self) -> Option<Duration> {
@@ -359,15 +371,17 @@ impl AsMut<Subscriber> for Called {
 }
 
 impl Task for Served {
-    fn drain(&mut self) {
+    fn drain(&mut self) -> bool {
         for _ in 0..BATCH {
             match self.server.receive(Some(Duration::ZERO)) {
                 Ok(Some(request)) => self.end.handle(asked(request, &self.end)),
                 Ok(None) => break,
+                Err(error) if error.cause == ReadError::Forked => return false,
                 // The next one may be read.
                 Err(_) => {}
             }
         }
+        true
     }
 
     fn look(&mut self) {}
@@ -399,4 +413,18 @@ fn asked(request: RawRequest, end: &ServerEnd) -> Incoming {
 fn answered(reply: &RawReply, sequence: i64, end: &ClientEnd) -> Incoming {
     let (source_ns, received_ns) = times(&end.participant().node, reply.info());
     Incoming { client: end.gid(), sequence, source_ns, received_ns, bytes: reply.bytes().to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_beyond_the_limit_is_refused_in_one_sentence() {
+        let most = MESSAGE_BYTES_MAX as usize;
+        assert_eq!(check("/add", most), Ok(()));
+        let refused = check("/add", most + 1).expect_err("one byte too many").to_string();
+        assert!(refused.starts_with("service /add: a message of 1048577 bytes is longer"), "{refused}");
+        assert!(refused.contains("(1048576); send it in parts"), "{refused}");
+    }
 }

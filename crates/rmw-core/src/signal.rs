@@ -60,28 +60,16 @@ impl Signal {
 }
 
 impl Waitable {
-    /// So many things have come.
-    pub fn add(&self, count: usize) {
-        self.pending.fetch_add(count, Ordering::Release);
-        self.ring(count);
-    }
-
     /// Something is there, however much of it.
     pub fn set(&self) {
         self.pending.store(1, Ordering::Release);
         self.ring(1);
     }
 
-    /// Like [`add`](Waitable::add), for a thing that took the place of one nobody has taken: there are as many as before.
-    pub fn replace(&self) {
-        self.ring(1);
-    }
-
-    /// So many things were taken.
-    pub fn remove(&self, count: usize) {
-        let _ = self
-            .pending
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |pending| Some(pending.saturating_sub(count)));
+    /// So many things are there now. Whoever has them calls it under the lock that guards them, so that the number is always theirs; after an
+    /// arrival [`ring`](Waitable::ring) follows without that lock, for a listener may take.
+    pub(crate) fn hold(&self, count: usize) {
+        self.pending.store(count, Ordering::Release);
     }
 
     /// Whether something was there; now nothing is.
@@ -105,7 +93,8 @@ impl Waitable {
         notified.listener = listener;
     }
 
-    fn ring(&self, count: usize) {
+    /// Wakes whoever waits: so many things have come.
+    pub(crate) fn ring(&self, count: usize) {
         for signal in &*lock(&self.waiting) {
             signal.raise();
         }
@@ -166,11 +155,11 @@ mod tests {
         let signal = Arc::default();
         let (one, two) = (Waitable::default(), Waitable::default());
         assert!(!wait(&signal, &[&one, &two], Some(Duration::ZERO)));
-        two.add(2);
+        two.hold(2);
         assert!(wait(&signal, &[&one, &two], None) && !one.is_ready());
-        two.remove(1);
+        two.hold(1);
         assert!(wait(&signal, &[&one, &two], None));
-        two.remove(5);
+        two.hold(0);
         assert!(!wait(&signal, &[&one, &two], Some(Duration::from_millis(1))));
         one.set();
         one.set();
@@ -185,7 +174,7 @@ mod tests {
             let (shared, send) = (Arc::clone(&shared), send.clone());
             thread::spawn(move || send.send(wait(&Arc::default(), &[&shared], None)));
         }
-        shared.add(1);
+        shared.set();
         assert_eq!(woken.recv(), Ok(true));
         assert_eq!(woken.recv(), Ok(true));
         assert!(lock(&shared.waiting).is_empty());
@@ -194,13 +183,13 @@ mod tests {
     #[test]
     fn a_listener_hears_what_came_before_it_listened() {
         let waitable = Waitable::default();
-        waitable.add(3);
-        waitable.replace();
+        waitable.ring(3);
+        waitable.ring(1);
         let (send, heard) = mpsc::channel();
         waitable.listen(Some(Box::new(move |count| _ = send.send(count))));
-        waitable.add(2);
+        waitable.ring(2);
         waitable.listen(None);
-        waitable.add(1);
+        waitable.ring(1);
         assert_eq!(heard.iter().collect::<Vec<_>>(), [4, 2]);
     }
 }

@@ -33,7 +33,7 @@ const HISTORY_BYTES_MAX: usize = 64 << 20;
 const READERS_WITHIN: Duration = Duration::from_millis(200);
 /// How long [`Writer::publish`] waits for room with KEEP_ALL, as DDS's `max_blocking_time`.
 const ROOM_WITHIN: Duration = Duration::from_millis(100);
-/// Of that, as long as others who need the publisher may wait.
+/// Of that, as long as others who need the publisher may wait; also how often [`Writer::wait_for_acknowledgments`] looks.
 const ROOM_SLICE: Duration = Duration::from_millis(2);
 
 /// What is published, and as what.
@@ -167,13 +167,15 @@ impl Writer {
     pub fn wait_for_acknowledgments(&self, timeout: Option<Duration>) -> bool {
         let end = timeout.and_then(|timeout| Timer::now().checked_add(timeout));
         loop {
-            let left = end.map_or(ROOM_WITHIN, |end| end.saturating_duration_since(Timer::now()));
-            if lock(&self.inner).publisher.wait_for_acknowledgments(left.min(ROOM_WITHIN)) {
+            let left = end.map_or(ROOM_SLICE, |end| end.saturating_duration_since(Timer::now()));
+            if lock(&self.inner).publisher.wait_for_acknowledgments(Duration::ZERO) {
                 return true;
             }
             if left.is_zero() {
                 return false;
             }
+            // Without the lock: who publishes meanwhile is not held up.
+            wait(&Arc::default(), &[], Some(left.min(ROOM_SLICE)));
         }
     }
 

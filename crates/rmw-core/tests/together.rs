@@ -146,7 +146,7 @@ fn own_messages_are_left_out_and_the_queue_keeps_the_newest() {
     (1..=5).for_each(|number| writer.publish(&message(&[number])).expect("published"));
     until(reader.waitable(), || reader.overwritten() == 3);
     // What was cleared while it was waited for.
-    reader.waitable().add(2);
+    reader.waitable().set();
     assert_eq!((next(&reader).bytes[4], next(&reader).bytes[4]), (4, 5));
     assert_eq!(deaf.take(), None);
     reader.close();
@@ -173,10 +173,10 @@ fn a_service_answers_each_client_its_own_requests_and_both_are_in_the_graph() {
     let other = ClientEnd::open(&asks, &service("/add")).expect("another client");
     let server = ServerEnd::open(&serves, &service("/add")).expect("a service");
     until(asks.graph(), || client.servers() == 1 && other.servers() == 1);
-    assert_eq!(client.send(message(b"two")), 1);
+    assert_eq!(client.send(message(b"two")), Ok(1));
     let request = incoming(server.waitable(), || server.take());
     assert_eq!((&request.bytes[4..], request.client, request.sequence), (&b"two"[..], client.gid(), 1));
-    assert!(server.reply(request.client, request.sequence, message(b"four")));
+    assert_eq!(server.reply(request.client, request.sequence, message(b"four")), Ok(true));
     let reply = incoming(client.waitable(), || client.take());
     assert_eq!((&reply.bytes[4..], reply.sequence), (&b"four"[..], 1));
     assert_eq!(other.take(), None);

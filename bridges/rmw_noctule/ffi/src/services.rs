@@ -1,6 +1,6 @@
 //! Clients and servers.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
 use std::ptr;
 use std::sync::Arc;
 
@@ -75,10 +75,19 @@ pub unsafe extern "C" fn nrmw_client_free(client: *mut ClientHandle) {
 /// # Safety
 /// The header's contract.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nrmw_client_send(client: *mut ClientHandle, bytes: *const u8, length: usize) -> i64 {
+pub unsafe extern "C" fn nrmw_client_send(
+    client: *mut ClientHandle,
+    bytes: *const u8,
+    length: usize,
+    error: *mut Error,
+) -> i64 {
     // SAFETY: the header's contract.
     let (client, bytes) = unsafe { (&*client, std::slice::from_raw_parts(bytes, length)) };
-    client.0.send(bytes.to_vec())
+    client.0.send(bytes.to_vec()).unwrap_or_else(|why| {
+        // SAFETY: the header's contract.
+        unsafe { report(error, &why) };
+        0
+    })
 }
 
 /// # Safety
@@ -158,10 +167,19 @@ pub unsafe extern "C" fn nrmw_server_reply(
     number: i64,
     bytes: *const u8,
     length: usize,
-) -> bool {
+    error: *mut Error,
+) -> c_int {
     // SAFETY: the header's contract.
     let (server, gid, bytes) = unsafe { (&*server, Gid(*gid), std::slice::from_raw_parts(bytes, length)) };
-    server.0.reply(gid, number, bytes.to_vec())
+    match server.0.reply(gid, number, bytes.to_vec()) {
+        Ok(true) => 0,
+        Ok(false) => 1,
+        Err(why) => {
+            // SAFETY: the header's contract.
+            unsafe { report(error, &why) };
+            2
+        }
+    }
 }
 
 /// # Safety
