@@ -52,6 +52,7 @@ struct noctule_node;
 struct noctule_peer {
     const char *name;                   /* one word */
     const char *links, *waits, *modes;  /* lists joined by commas, words of the protocol */
+    const char *options;                /* "option.K=V,… …": values that are all there are; NULL if nothing is limited */
     uint64_t max_payload_bytes;
     bool receives_in_thread;            /* the middleware has a thread that must run for messages to arrive */
     const char *(*version)(void);       /* the middleware's own, asked at run time */
@@ -553,14 +554,13 @@ static void np_run(struct noctule_node *node, const struct np_line *line) {
 
 static void np_hello(struct noctule_node *node, const struct np_line *line) {
     const struct noctule_peer *peer = node->peer;
-    const char *protocol = np_value(line, "protocol");
+    const char *protocol = np_value(line, "protocol"), *options = peer->options ? peer->options : "";
     char reply[1024], version[256];
     if (!protocol || strcmp(protocol, "1") != 0)
         noctule_fail(node, "this peer speaks protocol 1, not %.40s", protocol ? protocol : "an unnamed one");
     np_escape(version, sizeof version, peer->version());
-    snprintf(reply, sizeof reply,
-             "hello name=%s version=%s links=%s waits=%s modes=%s formats=raw max_payload_bytes=%llu", peer->name,
-             version, peer->links, peer->waits, peer->modes, (unsigned long long)peer->max_payload_bytes);
+    snprintf(reply, sizeof reply, "hello name=%s version=%s links=%s waits=%s modes=%s formats=raw max_payload_bytes=%llu%s%s",
+             peer->name, version, peer->links, peer->waits, peer->modes, (unsigned long long)peer->max_payload_bytes, *options ? " " : "", options);
     np_reply(node, reply);
 }
 

@@ -226,6 +226,10 @@ def check(opened, description):
         raise ValueError("payload_bytes=%(payload_bytes)s is not what this peer carries" % opened)
 
 
+# Where replies go from serve() on.
+replies = sys.stdout
+
+
 def escape(value):
     return str(value).replace("%", "%25").replace(" ", "%20")
 
@@ -253,16 +257,18 @@ def obey(verb, words, description, open_link, state):
         if "connected" not in state:
             raise ValueError("run comes after connect")
         node = state["node"](state["link"], state["open"], words)
-        state["output"].write("running\n")
+        replies.write("running\n")
         return node.play()
     raise ValueError("%s is unknown: hello, open, connect, run, stop and close are understood" % verb)
 
 
 def serve(description, open_link, node=Node):
     """Speaks the protocol until close. `description` holds the words of `hello`."""
+    global replies
     # Descriptor 1 is turned to standard error, for middlewares that talk.
-    state = {"node": node, "output": os.fdopen(os.dup(1), "w", buffering=1)}
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
+    state = {"node": node}
     while (command := next_command())[0] != "close":
         try:
             reply = obey(*command, description, open_link, state)
@@ -271,6 +277,6 @@ def serve(description, open_link, node=Node):
         except (OSError, ValueError, MemoryError) as problem:
             reply = "error " + str(problem).replace("\n", " ")
         if command[0] != "stop":
-            state["output"].write(reply + "\n")
+            replies.write(reply + "\n")
     if "link" in state:
         state["link"].close()

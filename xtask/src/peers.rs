@@ -37,8 +37,9 @@ pub fn build(names: &[String]) -> Result<(), String> {
 }
 
 /// Peers that are built in seconds, from Debian's packages, one of PyPI's or nothing, and the options that the conformance test
-/// needs of each. The Rust ones bring hundreds of crates, `ros1` hundreds of megabytes, `cyphal` a dozen packages of PyPI. One
-/// wait and one or two sizes are enough of peers that share a harness with another that shows all of them.
+/// needs of each. The Rust ones bring hundreds of crates, `ros1` hundreds of megabytes, `cyphal` a dozen packages of PyPI, and
+/// `ros2` is built where ROS 2 is set up. One wait and one or two sizes are enough of peers that share a harness with another
+/// that shows all of them.
 const SMOKE: [(&str, &str); 13] = [
     ("cyclonedds", ""),
     // Finds its partners once a second; the newest message wins unless the writer waits.

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::{lab_arm, lab_report};
 
 /// Foreign peers that the scenarios of this repository name.
-const FOREIGN: [&str; 17] = [
+const FOREIGN: [&str; 18] = [
     "aeron",
     "cyclonedds",
     "cyphal",
@@ -36,6 +36,7 @@ const FOREIGN: [&str; 17] = [
     "nng",
     "quinn",
     "ros1",
+    "ros2",
     "rtp",
     "srt",
     "zenoh",

@@ -20,7 +20,7 @@ pub struct Limit {
 pub struct Blocked {
     /// Whose samples wait.
     pub writer: StreamId,
-    /// Its oldest position that is not acknowledged, as [`Numbers::oldest`](super::Numbers::oldest).
+    /// Its oldest position that is not acknowledged, as the oldest of a fragment.
     pub oldest: u64,
 }
 

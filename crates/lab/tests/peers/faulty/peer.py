@@ -54,8 +54,8 @@ class FaultyNode(noctule_peer.Node):
         if self.fault == "crash" and here:
             os._exit(3)
         if self.fault == "garbage" and here:
-            sys.stdout.buffer.write(bytes(range(128, 256)) + b"\0\xff\n" + b"done sent=many\n")
-            sys.stdout.buffer.flush()
+            noctule_peer.replies.buffer.write(bytes(range(128, 256)) + b"\0\xff\n" + b"done sent=many\n")
+            noctule_peer.replies.buffer.flush()
         super().account(message, arrived_ns)
 
     def send(self, index, stamp_ns, sent_ns):
