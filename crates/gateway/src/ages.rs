@@ -26,6 +26,10 @@ const STATUS_LIFETIME: Span = Span::from_s(3);
 const DRIFT_PPM: i64 = 200;
 /// PX4 counts microseconds, and cuts twice on the way.
 const PX4_RESOLUTION: Span = Span::from_us(2);
+/// Two clocks are read again as long as the readings are further apart, ...
+const MOMENT_NARROW: Span = Span::from_us(1);
+/// ... so often at most.
+const MOMENTS_MAX: usize = 4;
 /// PX4's `SOURCE_PROTOCOL_DDS`.
 const PX4_BY_DDS: u8 = 2;
 
@@ -228,14 +232,45 @@ fn number<const N: usize>(sample: &Sample, at: usize) -> Option<u64> {
 }
 
 impl Source {
-    /// In the clock of a node, whose `now` is this gateway's `now`.
-    pub(crate) fn for_node(&self, node_now: Instant<Asking>, now: Instant<Local>) -> SourceTime {
-        SourceTime { time: node_now + (self.at - now), bound: self.bound, sigma: self.sigma }
+    /// In the clock of a node, by one moment of both clocks; what is not known of that moment is part of the bound.
+    pub(crate) fn for_node(&self, moment: &Moment) -> SourceTime {
+        let bound = self.bound.map(|bound| bound + moment.error);
+        SourceTime { time: moment.node + (self.at - moment.here), bound, sigma: self.sigma }
+    }
+}
+
+/// What a node's clock and this gateway's say at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) node: Instant<Asking>,
+    pub(crate) here: Instant<Local>,
+    /// How far from each other the two may have been read.
+    pub(crate) error: Span,
+}
+
+impl Moment {
+    /// Reads the node's clock between two readings of this one, again if the thread was preempted in between.
+    pub(crate) fn read(node: impl Fn() -> Instant<Asking>, here: impl Fn() -> Instant<Local>) -> Moment {
+        let mut narrowest: Option<Moment> = None;
+        for _ in 0..MOMENTS_MAX {
+            let (before, node, after) = (here(), node(), here());
+            let error = after - before;
+            if narrowest.is_none_or(|known| error < known.error) {
+                narrowest = Some(Moment { node, here: before, error });
+            }
+            if error <= MOMENT_NARROW {
+                break;
+            }
+        }
+        // At least one was read.
+        narrowest.unwrap_or_else(|| Moment { node: node(), here: here(), error: Span::from_s(1) })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     fn sample(body: Vec<u8>) -> Sample {
@@ -251,6 +286,31 @@ mod tests {
         assert!(HEADED.is_sorted());
         assert_eq!(Stamped::of_type("sensor_msgs::msg::dds_::Imu_"), Stamped::Header);
         assert_eq!(Stamped::of_type("std_msgs::msg::dds_::String_"), Stamped::Not);
+    }
+
+    #[test]
+    fn a_thread_that_is_preempted_between_two_clocks_reads_them_again_or_widens_the_bound() {
+        let reading = |steps_ns: &[i64]| {
+            let (steps, at, time_ns) = (steps_ns.to_vec(), Cell::new(0), Cell::new(0));
+            let tick = || {
+                time_ns.set(time_ns.get() + steps.get(at.get()).copied().unwrap_or(20));
+                at.set(at.get() + 1);
+                time_ns.get()
+            };
+            // The node's clock is 1 s ahead.
+            Moment::read(|| Instant::from_ns(tick() + 1_000_000_000), || Instant::from_ns(tick()))
+        };
+        let source = Source { at: Instant::from_ns(0), bound: Some(Span::ZERO), sigma: None };
+        for (steps_ns, widest_ns) in [
+            (&[20, 20, 20][..], 40),
+            (&[20, 119_000, 20], 40),
+            (&[20, 20, 119_000], 40),
+            (&[20, 5_000, 20, 20, 9_000, 20, 20, 7_000, 20, 20, 20, 6_000], 5_020),
+        ] {
+            let SourceTime { time, bound, .. } = source.for_node(&reading(steps_ns));
+            let (error, bound) = ((time - Instant::from_ns(1_000_000_000)).abs(), bound.unwrap());
+            assert!(error <= bound && bound <= Span::from_ns(widest_ns), "{steps_ns:?}: {error} of {bound}");
+        }
     }
 
     #[test]

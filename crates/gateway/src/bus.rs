@@ -11,7 +11,7 @@ use noctule_sys::clock::raw_ns;
 use noctule_timebase::Instant;
 use noctule_xrce::{ClientKey, Direction, Endpoint, EndpointId, ObjectId, Sample};
 
-use crate::ages::{Source, Stamped};
+use crate::ages::{Moment, Source, Stamped};
 use crate::bus_reader::BusReader;
 use crate::inlet::{Inlet, encapsulated};
 use crate::services::{End, MESSAGE_BYTES_MAX, Service};
@@ -292,7 +292,8 @@ impl Bus {
 
     /// Publishes a client's sample; false if it is too large.
     pub(crate) fn publish(&mut self, endpoint: EndpointId, sample: &Sample, source: Source) -> bool {
-        let on_node = |node: &Node| source.for_node(node.now(), Instant::from_ns(raw_ns()));
+        let on_node =
+            |node: &Node| source.for_node(&Moment::read(|| node.now(), || Instant::from_ns(raw_ns())));
         if let Some(ServiceEnd::Open(service, node)) = self.services.get(&endpoint) {
             service.handle_message(sample.clone(), on_node(node));
             return true;
