@@ -22,21 +22,25 @@ impl core::error::Error for Truncated {}
 
 impl<'a> Bytes<'a> {
     /// Reads from the first of these bytes.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Bytes<'a> {
         Bytes { rest: bytes }
     }
 
     /// What has not been read.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Whether all has been read.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// The next `N` bytes.
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(Truncated)?;
         self.rest = rest;
@@ -44,6 +48,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// The next so many bytes, where they lie.
+    #[inline]
     pub fn slice(&mut self, length_bytes: usize) -> Result<&'a [u8], Truncated> {
         let (head, rest) = self.rest.split_at_checked(length_bytes).ok_or(Truncated)?;
         self.rest = rest;
@@ -51,26 +56,31 @@ impl<'a> Bytes<'a> {
     }
 
     /// The next byte.
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.array().map(|[byte]| byte)
     }
 
     /// The next two bytes.
+    #[inline]
     pub fn u16(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_le_bytes)
     }
 
     /// The next four bytes.
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_le_bytes)
     }
 
     /// The next eight bytes.
+    #[inline]
     pub fn u64(&mut self) -> Result<u64, Truncated> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// The next eight bytes, two's complement.
+    #[inline]
     pub fn i64(&mut self) -> Result<i64, Truncated> {
         self.array().map(i64::from_le_bytes)
     }

@@ -8,28 +8,33 @@ pub struct SplitMix64 {
 
 impl SplitMix64 {
     /// The sequence of any seed.
+    #[inline]
     pub const fn new(seed: u64) -> SplitMix64 {
         SplitMix64 { state: seed }
     }
 
     /// The next 64 uniform bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
     /// Uniform in 0 … `bound` − 1, or 0 for a bound of 0. The bias is below `bound` / 2⁶⁴.
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Uniform in [0, 1), a multiple of 2⁻⁵³.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
 /// The generator's finaliser, a bijection: every input bit reaches every output bit.
+#[inline]
 pub const fn mix(value: u64) -> u64 {
     let mut z = value;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
