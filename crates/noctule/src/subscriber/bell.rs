@@ -34,7 +34,7 @@ pub(super) struct Bell {
 /// What the thread is to do.
 #[derive(Debug)]
 struct Order {
-    /// Counts orders; the thread sleeps on it, too.
+    /// Counts orders, under the lock of `what`; the thread sleeps on it, too.
     version: AtomicU32,
     what: Mutex<What>,
     event: OwnedFd,
@@ -58,7 +58,7 @@ impl Bell {
         let order = Arc::new(Order { version, what: Mutex::new(What::Rest), event, waker });
         let its_order = Arc::clone(&order);
         let thread = std::thread::Builder::new().name("noctule-bell".into());
-        let thread = thread.spawn(move || watch(&its_order, &topic))?;
+        let thread = thread.spawn(move || watch(&its_order, &topic.version))?;
         node.begin_following();
         Ok(Bell { order, thread: Some(thread), node, looks: 0 })
     }
@@ -66,15 +66,24 @@ impl Bell {
     pub(super) fn set_waker(&self, waker: &Waker) {
         *self.order.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
     }
-
-    fn give(&self, what: What) {
-        *self.order.what.lock().unwrap_or_else(PoisonError::into_inner) = what;
-        self.order.version.fetch_add(1, Ordering::Release);
-        futex_wake(&self.order.version);
-    }
 }
 
 impl Order {
+    fn give(&self, what: What) {
+        let mut order = self.what.lock().unwrap_or_else(PoisonError::into_inner);
+        *order = what;
+        // With the order: whoever took an order with the version before it would drop it as an old one.
+        self.version.fetch_add(1, Ordering::Release);
+        drop(order);
+        futex_wake(&self.version);
+    }
+
+    /// What is to be done, and the version that it has as long as no other order comes.
+    fn next(&self) -> (What, u32) {
+        let mut order = self.what.lock().unwrap_or_else(PoisonError::into_inner);
+        (std::mem::replace(&mut *order, What::Rest), self.version.load(Ordering::Acquire))
+    }
+
     fn ring(&self) {
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -89,7 +98,7 @@ impl Order {
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        self.give(What::End);
+        self.order.give(What::End);
         if let Some(thread) = self.thread.take() {
             // It panics only by a bug, which has been printed then.
             let _ = thread.join();
@@ -99,16 +108,14 @@ impl Drop for Bell {
 }
 
 /// The thread: sleeps in place of a subscriber.
-fn watch(order: &Order, topic: &SubscribedTopic) {
+fn watch(order: &Order, topic: &AtomicU32) {
     loop {
-        let version = order.version.load(Ordering::Acquire);
-        let what =
-            std::mem::replace(&mut *order.what.lock().unwrap_or_else(PoisonError::into_inner), What::Rest);
+        let (what, version) = order.next();
         match what {
             What::End => return,
             What::Rest => futex_wait(&order.version, version, None),
             What::Watch(rings, topic_version) => {
-                let words = [(&order.version, version), (&topic.version, topic_version)];
+                let words = [(&order.version, version), (topic, topic_version)];
                 let rings = rings.iter().map(|(alarm, expected)| (alarm.futex_word(), *expected));
                 let words: Vec<(&AtomicU32, u32)> = words.into_iter().chain(rings).collect();
                 let has_changed =
@@ -166,7 +173,7 @@ impl Subscriber {
         let has_changed = self.topic.version.load(Ordering::Acquire) != self.version;
         if has_all && !has_changed {
             bell.looks = 0;
-            bell.give(What::Watch(rings, self.version));
+            bell.order.give(What::Watch(rings, self.version));
             return false;
         }
         // What is left after the next sample must ring again.
@@ -178,5 +185,36 @@ impl Subscriber {
             self.take_changes();
         }
         looks_again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+
+    /// The next order often comes while the thread goes back for it: none may be lost there.
+    #[test]
+    fn an_order_that_comes_while_the_thread_goes_back_for_it_is_obeyed() {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("a descriptor");
+        let (version, waker, what) = (AtomicU32::new(0), Mutex::new(None), Mutex::new(What::Rest));
+        let order = Order { version, what, event, waker };
+        let topic = AtomicU32::new(0);
+        let timeout = Timespec { tv_sec: 10, tv_nsec: 0 };
+        std::thread::scope(|scope| {
+            scope.spawn(|| watch(&order, &topic));
+            let is_obeyed = (0..100_000).all(|round| {
+                order.clear();
+                order.give(What::Watch(Vec::new(), round));
+                topic.fetch_add(1, Ordering::Release);
+                futex_wake(&topic);
+                // Looks first, as it comes back quicker than the thread then.
+                (0..2_000).any(|_| rustix::io::read(&order.event, &mut [0; 8]).is_ok())
+                    || poll(&mut [PollFd::new(&order.event, PollFlags::IN)], Some(&timeout)) == Ok(1)
+            });
+            order.give(What::End);
+            assert!(is_obeyed, "a thread that was to watch sleeps");
+        });
     }
 }
