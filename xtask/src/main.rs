@@ -24,6 +24,7 @@ mod readme;
 mod rmw;
 mod setup;
 mod shell;
+mod step_limit;
 mod steps;
 mod tidy;
 mod zenoh;
