@@ -27,6 +27,7 @@ mod shell;
 mod step_limit;
 mod steps;
 mod tidy;
+mod words;
 mod zenoh;
 
 use std::path::PathBuf;
