@@ -31,6 +31,8 @@ pub fn run(step: &str, limit: Duration, work: impl FnOnce() -> Result<(), String
     // What compiles ahead belongs to all steps.
     let before: BTreeSet<u32> =
         processes().iter().filter(|(_, of)| *of == std::process::id()).map(|it| it.0).collect();
+    // What the step before printed is not this one's.
+    _ = shell::take_last_line();
     let (working, ended) = channel::<()>();
     let watch = std::thread::spawn(move || {
         let (mut wait, mut is_over) = (limit, false);
@@ -45,7 +47,7 @@ pub fn run(step: &str, limit: Duration, work: impl FnOnce() -> Result<(), String
     if !watch.join().unwrap_or(false) {
         return result.map_err(|why| Failure { why, is_over_limit: false });
     }
-    let (limit_s, last) = (limit.as_secs(), shell::last_line());
+    let (limit_s, last) = (limit.as_secs(), shell::take_last_line());
     let why = format!(
         "the step \"{step}\" took longer than its limit of {limit_s} s and was ended; the last line that it printed: {last}"
     );
