@@ -2,6 +2,10 @@
 //!
 //! Sans-IO like the cores it joins: datagrams come in, datagrams and commands come out, `now` is an
 //! argument. The node's thread and threads that wait for samples of other hosts take turns with it.
+//!
+//! Below it are the machines that it joins, each of which knows nothing of it: discovery, links (`remote`), `groups`, `reader_route`,
+//! `histories`, `deadlines` and others. The files of `state/` say what one of them means for the others. Above it are `outbox`, which takes
+//! its datagrams, and `send` and the driver, which lock it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
