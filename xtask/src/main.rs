@@ -16,6 +16,7 @@ mod fuzz;
 mod generated;
 mod link_map;
 mod microcontroller;
+mod pages;
 mod peers;
 mod programs;
 mod python;

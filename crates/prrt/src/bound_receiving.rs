@@ -1,4 +1,4 @@
-//! Samples with a deadline on their way in: repaired, put together, delivered once and in time.
+//! The receiver of samples with a deadline: FEC decoding, reassembly, delivery once and in time, detection of loss.
 //!
 //! A sample's number is remembered until a later one's deadline has passed: until then it may come, afterwards it
 //! is missed. The time between samples is learned from their source times, so that a silence is reported to

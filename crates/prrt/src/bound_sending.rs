@@ -1,4 +1,4 @@
-//! Samples with a deadline on their way out.
+//! The sender of samples with a deadline: hybrid ARQ, by retransmission and by repair symbols (FEC).
 //!
 //! Every sample is sent at once. Then its block is looked at whenever something is heard of it, and when its
 //! [`repair`](crate::repair) rule says so, until it has arrived or its time is over.

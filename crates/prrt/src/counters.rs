@@ -1,4 +1,4 @@
-//! What a link counts.
+//! Counters of a link.
 
 /// What came and went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Whether what is asked of a stream can be had, and in blocks of how many samples.
+//! Feasibility of a deadline and a loss target on this path, and the block size that serves them.
 //!
 //! A closed form ([`reach`](crate::reach)) says what could be had on a path that is like the model of it. Paths are not, so the repair
 //! rule's own result counts: the risk that it had to leave its blocks with. Where that stays beyond the target the wish is infeasible; the closed

@@ -1,9 +1,9 @@
-//! Numbered datagrams on their way: which are lost, how long the way is, how many it bears.
+//! Numbered datagrams in flight: acknowledgement, loss detection, RTT, retransmission time-out (RTO), congestion window.
 //!
-//! Every repetition is a packet of its own, so an acknowledgement never leaves open which of two it means.
-//! A packet is lost when any later one has arrived (the second or third, once that has proven wrong), or when feedback
-//! that must have seen it does not name it; a reliable one also when nothing was heard for the time-out. Time-out and
-//! smoothed round trip: RFC 6298, with a shorter floor. How many may be on their way: [window](crate::congestion::window).
+//! A retransmission has a new packet number, so that an acknowledgement is never ambiguous (RFC 9002, section 3.1). The rules of loss detection
+//! are the packet threshold and the time threshold (RFC 9002, section 6.1; with reordering as in RACK, RFC 8985), in
+//! [`loss_detection`]; a reliable packet is lost, too, when nothing was heard for the RTO. RTO and
+//! smoothed RTT: RFC 6298, with a shorter floor. How many may be in flight: [window](crate::congestion::window).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A reader that takes no more for now holds up its writer, and no other (RFC 9000, section 4).
+//! Flow control (RFC 9000, section 4): a reader that takes no more for now holds up its writer, and no other.
 //!
 //! The reader's side says up to which position it takes a writer's samples; what lies beyond is not sent. A limit is repeated only when
 //! the writer asks: a lost one costs a question, an idle one nothing.

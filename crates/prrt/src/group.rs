@@ -1,4 +1,4 @@
-//! One stream of samples to many readers at once, as datagrams to a multicast group.
+//! Multicast: one stream of samples to many readers, with FEC and suppressed NACKs (as NORM, RFC 5740).
 //!
 //! # Problem
 //!

@@ -1,4 +1,4 @@
-//! One pair of nodes: everything between them, while both live.
+//! A link: the connection of one pair of nodes, its timers, datagrams in and out, and the parts that handle them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Loss of packets in bursts, estimated from what the receiver reports.
+//! Estimation of the path's loss rate and burst length (Gilbert model) from feedback.
 
 use noctule_timebase::{Instant, Span};
 

@@ -1,4 +1,4 @@
-//! What a deadline and a loss target can be kept with, in a closed form: block size and verdict.
+//! The residual loss that a deadline permits, in a closed form: block size and verdict.
 //!
 //! # Problem
 //!

@@ -1,4 +1,4 @@
-//! Whether one more datagram is worth sending for a block, and when.
+//! The repair rule: whether one more datagram (retransmission or repair symbol) is worth sending for a block, and when.
 //!
 //! # Problem
 //!

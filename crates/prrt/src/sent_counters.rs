@@ -1,4 +1,4 @@
-//! What was sent of a stream with a deadline.
+//! Counters of the sender of a stream with a deadline.
 
 /// What was sent of a stream with a deadline, to one other node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Bytes of a link's datagrams. Every byte: `docs/spec/prrt.md`.
+//! The wire format of a link's datagrams. Every byte: `docs/spec/prrt.md`.
 
 use std::ops::Range;
 

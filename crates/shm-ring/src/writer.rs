@@ -14,10 +14,10 @@ use crate::memory::Memory;
 use crate::roster::{Attached, READERS_MAX, ReaderId, Roster};
 use crate::sync::{Ordering, fence};
 
-/// What a message says beside its bytes.
+/// Metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// When the content was true, on the writer's `CLOCK_MONOTONIC`, in nanoseconds.
+    /// When the content was true, on the writer's `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     pub source_time_ns: i64,
     /// The user's: which of several sources it came from, for example.
     pub user: u32,

@@ -1,4 +1,4 @@
-//! How long datagrams may be on this path.
+//! Path MTU discovery (PLPMTUD, DPLPMTUD, RFC 8899): the longest datagram that passes.
 //!
 //! # Problem
 //!

@@ -1,4 +1,4 @@
-//! How fast datagrams with a deadline may leave when the path carries less than is offered.
+//! Rate limit of datagrams with a deadline when the bottleneck carries less than is offered.
 //!
 //! # Problem
 //!

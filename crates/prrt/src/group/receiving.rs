@@ -1,4 +1,4 @@
-//! One stream of a group on its way in.
+//! The receiver of a group's stream: reassembly, FEC decoding, and NACKs for repair symbols, suppressed by random delays (NORM, RFC 5740).
 
 use std::collections::VecDeque;
 

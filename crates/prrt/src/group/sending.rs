@@ -1,4 +1,4 @@
-//! One stream on its way out to a group.
+//! The sender of a group's stream: source blocks, repair symbols on demand (NORM, RFC 5740), reports.
 
 use std::collections::VecDeque;
 

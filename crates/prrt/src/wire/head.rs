@@ -1,4 +1,4 @@
-//! How a datagram of a link begins: the long header until both sides know each other's numbers, the short one afterwards.
+//! The header of a link's datagram: long until both sides know each other's numbers, short afterwards.
 
 use noctule_proto_kit::Bytes;
 
