@@ -172,7 +172,7 @@ impl Block {
         self.begin + self.spacing * self.unsent as i64
     }
 
-    /// What to send once more: what is lost, else parity. `None` if there is no more of it.
+    /// The next symbol to send once more: one that is lost, else parity. `None` if there is no more of it.
     pub(crate) fn next_extra(&mut self) -> Option<u8> {
         if self.symbols.len() == 1 {
             return Some(0);

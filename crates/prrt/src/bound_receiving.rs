@@ -23,7 +23,7 @@ const SEEN_LIMIT: usize = 4_096;
 /// What every call needs: room for what is held, and where things go.
 type World<'a, 'b> = (&'a mut Room, &'a mut Sink<'b>);
 
-/// What came of a stream with a deadline.
+/// Counters of a stream with a deadline at its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceivedCounters {
     /// Samples delivered, all of them in time.

@@ -45,7 +45,7 @@ const REORDERING_MEMORY: Span = Span::from_s(5);
 /// Beyond that, before a datagram that feedback does not name is lost.
 const OVERDUE_MARGIN: Span = Span::from_us(200);
 
-/// What a packet carries: a piece of a sample that may be gone by the time its fate is known.
+/// The load of a packet: a fragment of a sample that may be gone by the time its fate is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carried {
     pub(crate) writer: StreamId,
@@ -70,7 +70,7 @@ impl Carried {
     }
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It arrived and was taken.
@@ -171,7 +171,7 @@ impl Flight {
         }
     }
 
-    /// What a datagram counts against the window.
+    /// Bytes that a datagram counts against the window.
     pub(crate) fn cost(datagram_bytes: usize) -> usize {
         datagram_bytes + PACKET_OVERHEAD_BYTES
     }
@@ -450,7 +450,7 @@ impl Flight {
         &self.loss
     }
 
-    /// What the fates so far tell of the channel, and what they leave uncertain.
+    /// The channel's model from the fates so far, and what they leave uncertain.
     pub(crate) fn channel(&self) -> Gilbert {
         Gilbert::new(&self.loss.model())
     }

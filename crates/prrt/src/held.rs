@@ -8,7 +8,7 @@ use crate::fragment_set::FragmentSet;
 use crate::stream::Origin;
 use crate::wire::Fragment;
 
-/// What is held of all writers together.
+/// The memory of all samples held, of all writers together.
 #[derive(Debug)]
 pub(crate) struct Room {
     partials_max: usize,

@@ -234,7 +234,7 @@ impl Sending {
         None
     }
 
-    /// A writer whose reader has taken nothing for so long although something waits; each such time once.
+    /// A writer whose reader has received nothing for `timeout` although samples wait; each such time once.
     pub(crate) fn poll_held_up(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
         self.waiting.poll_long(timeout, now)
     }

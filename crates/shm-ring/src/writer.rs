@@ -48,7 +48,7 @@ pub enum WriteError {
     },
 }
 
-/// What a writer has met.
+/// Counters of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterCounters {
     /// Messages published.
@@ -117,7 +117,7 @@ impl Writer {
         &self.layout
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     pub fn counters(&self) -> WriterCounters {
         self.counters
     }

@@ -126,7 +126,7 @@ pub enum GoalError {
     Message {
         /// The action.
         action: String,
-        /// What it should be.
+        /// The message that was expected.
         what: &'static str,
         /// Its length.
         bytes: usize,

@@ -238,7 +238,7 @@ impl RawActionServer {
         count(&mut self.shared.lock().goals.counters.malformed);
     }
 
-    /// What became of the goals so far.
+    /// Counters of the goals so far.
     pub fn counters(&self) -> ActionCounters {
         self.shared.lock().goals.counters
     }
@@ -269,7 +269,7 @@ impl RawGoal {
         &self.offer.bytes
     }
 
-    /// What is known of the request.
+    /// Metadata of the request: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.offer.info
     }

@@ -28,7 +28,7 @@ use crate::shared_topic::{Past, PublishedTopic};
 const TURN_DATAGRAMS: u32 = 16;
 /// A sample up to this leaves whole with a small batch, on any path.
 const SHORT_SAMPLE_BYTES: usize = 4 << 10;
-/// A reader that keeps all and takes nothing for so long is worth a notice: longer than a program computes between two samples.
+/// Time for which a keep-all reader receives nothing before a notice says so: longer than a program computes between two samples.
 const HELD_UP: Span = Span::from_s(5);
 /// A history at best effort is retransmitted after these: announcements are lost now and then, and repeated within a second.
 const HISTORY_AGAIN: [Span; 4] =

@@ -196,7 +196,7 @@ impl RateLimit {
         }
     }
 
-    /// What the path carries, if it is less than was offered.
+    /// The rate that the path carries, if it is less than was offered.
     pub(crate) fn limit_bytes_per_s(&self) -> Option<f64> {
         self.limit_bytes_per_s
     }

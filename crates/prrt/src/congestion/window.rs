@@ -222,7 +222,7 @@ impl Window {
         self.set(self.bytes);
     }
 
-    /// What may be on its way.
+    /// The congestion window.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }

@@ -29,11 +29,11 @@ pub struct Datagram<'a> {
     pub session: u32,
     /// The stream.
     pub writer: StreamId,
-    /// What it carries.
+    /// The content.
     pub body: Body<'a>,
 }
 
-/// What a datagram is for.
+/// The content of a datagram, by its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// To the group.
@@ -82,7 +82,7 @@ pub enum SymbolKind {
     },
 }
 
-/// What a receiver tells the sender.
+/// The report of a receiver to the sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The highest packet number that arrived.
