@@ -54,7 +54,8 @@ fn documented(source: &str, items: &mut BTreeMap<Item, Vec<String>>) {
             continue;
         }
         if text.starts_with("#[") {
-            is_for_python |= ["#[pyclass", "#[pymethods", "#[pyfunction"].iter().any(|mark| text.starts_with(mark));
+            is_for_python |=
+                ["#[pyclass", "#[pymethods", "#[pyfunction"].iter().any(|mark| text.starts_with(mark));
             if !text.ends_with(']') {
                 lines.by_ref().find(|line| line.ends_with(']'));
             }
@@ -64,7 +65,9 @@ fn documented(source: &str, items: &mut BTreeMap<Item, Vec<String>>) {
             exception(lines.by_ref().take_while(|line| *line != ");"), items);
         }
         let text = text.strip_prefix("pub(crate) ").unwrap_or(text);
-        let name = |rest: &str| rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().map(str::to_owned);
+        let name = |rest: &str| {
+            rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().map(str::to_owned)
+        };
         if line == "}" {
             class.clear();
         } else if !line.starts_with(' ') {
@@ -81,7 +84,8 @@ fn documented(source: &str, items: &mut BTreeMap<Item, Vec<String>>) {
                 None => {}
             }
         } else if !class.is_empty() && !docs.is_empty() {
-            let member = text.strip_prefix("fn ").or_else(|| text.contains(": ").then_some(text)).and_then(name);
+            let member =
+                text.strip_prefix("fn ").or_else(|| text.contains(": ").then_some(text)).and_then(name);
             if let Some(member) = member {
                 let member = if member == "new" { "__new__".to_owned() } else { member };
                 items.insert((class.clone(), member), docs.clone());
@@ -166,9 +170,9 @@ fn without_docstrings(stub: &str) -> String {
             lines.by_ref().find(|line| line.trim_end().ends_with("\"\"\""));
         }
         let indent = line.len() - text.len();
-        let has_body = lines.peek().is_some_and(|next| {
-            !next.is_empty() && next.len() - next.trim_start().len() >= indent
-        });
+        let has_body = lines
+            .peek()
+            .is_some_and(|next| !next.is_empty() && next.len() - next.trim_start().len() >= indent);
         if let Some(head) = out.last_mut().filter(|_| !has_body) {
             head.push_str(" ...");
         }
