@@ -101,7 +101,7 @@ impl ParameterChanges {
     }
 }
 
-/// The names that were asked for by prefixes and depth, as `ListParameters` has it.
+/// The names that a request by prefixes and depth found, as `ListParameters` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParameterNames {
     /// Of parameters, in the order of the alphabet.
