@@ -47,7 +47,7 @@ pub(crate) struct Line {
     /// When the line's thread wakes by itself.
     planned_ns: AtomicI64,
     stop: AtomicBool,
-    /// What a message with stamps spends on the wire at least, in nanoseconds.
+    /// The least time of a message with stamps on the wire, in nanoseconds.
     wire_ns: AtomicI64,
     /// Samples of the bus that were gone before they were taken.
     missed: AtomicU64,

@@ -123,7 +123,7 @@ pub(crate) struct Flight {
 struct Packet {
     carried: Carried,
     bytes: usize,
-    /// What it counts against the window.
+    /// Bytes that it counts against the window.
     cost_bytes: usize,
     sent_at: Instant<Local>,
     /// Bytes with a deadline that had left before it.

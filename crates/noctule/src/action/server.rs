@@ -84,7 +84,7 @@ struct Offer {
 struct Served {
     action: String,
     payload_bytes_max: usize,
-    /// What a goal gets that ends without a result.
+    /// The response to requests for the result of a goal that ends without one.
     empty_result: Option<Arc<[u8]>>,
     on_cancel: Option<OnCancel>,
     is_over: AtomicBool,

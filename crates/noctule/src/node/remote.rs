@@ -40,7 +40,7 @@ const GROUP_EXCHANGE_INTERVALS: (Span, Span) = (Span::from_ms(500), Span::from_s
 #[derive(Debug)]
 pub(super) struct Remote {
     link: Link,
-    /// What the seal adds to each datagram.
+    /// Bytes that the seal adds to each datagram.
     envelope_bytes: usize,
     clock: Clock,
     inbound: BTreeMap<EndpointId, Inbound>,

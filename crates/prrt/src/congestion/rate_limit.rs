@@ -137,7 +137,7 @@ enum State {
 struct Test {
     began: Instant<Local>,
     limit_bytes_per_s: f64,
-    /// What arrived before.
+    /// The rate of arrival before the test.
     arrived_bytes_per_s: f64,
     /// The round trip of the first packet of the test.
     reference: Option<Span>,
