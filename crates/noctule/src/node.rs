@@ -325,18 +325,18 @@ impl Node {
         self.shared.clock.now()
     }
 
-    /// What the user should know, in order, each once; for nodes set up with
+    /// The next notice, in order, each once; for nodes set up with
     /// [`keep_notices`](NodeBuilder::keep_notices).
     pub fn poll_notice(&self) -> Option<Notice> {
         self.shared.lock().poll_notice()
     }
 
-    /// What came over the network that was not authenticated or not understood, beside discovery's own traffic.
+    /// Counters of datagrams that were not authenticated or not understood, beside discovery's own traffic.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().counters()
     }
 
-    /// What was sent over the network, and how.
+    /// Counters of datagrams sent over the network, by the way they went.
     pub fn send_counters(&self) -> SendCounters {
         self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
     }
@@ -359,7 +359,7 @@ impl Node {
         known.collect()
     }
 
-    /// What went to a node of another host and came from it; `None` if nothing ever did.
+    /// Counters of the link to a node of another host; `None` if there was never one.
     pub fn link_counters(&self, node: NodeId) -> Option<LinkCounters> {
         self.shared.lock().remotes.get(&node).map(|remote| remote.link_counters())
     }

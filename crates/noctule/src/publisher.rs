@@ -407,13 +407,13 @@ impl Publisher {
         self.topic.given_up.load(Ordering::Relaxed)
     }
 
-    /// What was sent of this topic to each node of another host that reads it, if it is
+    /// Counters of this topic's datagrams to each node of another host that reads it, if it is
     /// [`DeadlineBound`](Reliability::DeadlineBound): repairs, redundancy, and what failed.
     pub fn deadline_counters(&self) -> Vec<(NodeId, SentCounters)> {
         self.shared.sent(self.topic.id)
     }
 
-    /// What the path carries to each node of another host that reads this topic, bytes of datagrams a second: what arrived
+    /// Capacity of the path to each node of another host that reads this topic, bytes of datagrams a second: what arrived
     /// while it was full. `None` until it was; with others on the same line, what they leave.
     pub fn capacities_bytes_per_s(&self) -> Vec<(NodeId, Option<f64>)> {
         self.shared.capacities(self.topic.id)

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::state::State;
 use super::{NodeBuilder, Shared};
 
-/// What the user wants called.
+/// The user's callback for changes.
 #[derive(Clone)]
 pub(super) struct ChangeHook(Arc<dyn Fn() + Send + Sync>);
 
@@ -27,7 +27,7 @@ impl fmt::Debug for ChangeHook {
     }
 }
 
-/// What was seen at the last look.
+/// The state at the last look.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     generation: u64,

@@ -15,7 +15,7 @@ mod error;
 
 pub(crate) use error::RingError;
 
-/// What a publisher offers to readers of this host.
+/// The offer of a publisher to readers of this host.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) payload_bytes_max: usize,
