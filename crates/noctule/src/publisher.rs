@@ -46,7 +46,7 @@ pub struct Publisher {
     keeps_all: bool,
     sequence: u64,
     /// Samples not published because a reader was behind.
-    held_up: u64,
+    would_block: u64,
     lent: Option<Lent>,
     /// For what is lent where it cannot be in a ring.
     buffer: Vec<u8>,
@@ -209,8 +209,8 @@ impl PublisherBuilder {
         let keeps_all = endpoint.qos.keep_all;
         let topic = shared.add_publisher(endpoint, pins)?;
         let (lent, buffer) = (None, Vec::new());
-        let (sequence, held_up) = (0, 0);
-        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence, held_up, lent, buffer, linger })
+        let (sequence, would_block) = (0, 0);
+        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence, would_block, lent, buffer, linger })
     }
 
     fn keeps_history(&self) -> bool {
@@ -281,7 +281,7 @@ impl Publisher {
         // What was lent in the ring lies where this is written.
         self.lent = None;
         if self.keeps_all && !self.has_room(is_read_elsewhere.then_some(bytes)) {
-            return Err(self.would_block());
+            return Err(self.held_up());
         }
         self.count();
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
@@ -341,8 +341,8 @@ impl Publisher {
     }
 
     #[cold]
-    fn would_block(&mut self) -> PublishError {
-        self.held_up += 1;
+    fn held_up(&mut self) -> PublishError {
+        self.would_block += 1;
         PublishError::WouldBlock { topic: self.topic.name.clone() }
     }
 
@@ -375,7 +375,7 @@ impl Publisher {
         if alone && length_bytes <= most_bytes && self.writer.is_some() {
             self.lent = None;
             if self.keeps_all && !self.has_room(None) {
-                return Err(self.would_block());
+                return Err(self.held_up());
             }
             self.count();
             // Its length was checked above, so this does not fail.
@@ -421,7 +421,7 @@ impl Publisher {
     /// How often nothing was published because a reader was behind by the whole history, with
     /// [`keep_all`](PublisherBuilder::keep_all): the call said [`WouldBlock`](PublishError::WouldBlock).
     pub fn would_block(&self) -> u64 {
-        self.held_up
+        self.would_block
     }
 
     /// What was sent of this topic to each node of another host that reads it, if it is

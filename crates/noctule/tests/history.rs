@@ -142,7 +142,8 @@ fn with_keep_all_a_publisher_is_held_up_and_nothing_is_lost() {
 }
 
 #[test]
-fn readers_of_its_host_that_keep_the_last_or_request_no_reliability_do_not_hold_up_a_publisher_that_keeps_all() {
+fn readers_of_its_host_that_keep_the_last_or_request_no_reliability_do_not_hold_up_a_publisher_that_keeps_all()
+ {
     const SAMPLES: u32 = 1_000;
     let (far, near) = pair(12, 1);
     let reliable = Reliability::Reliable;

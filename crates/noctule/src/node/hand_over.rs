@@ -115,7 +115,11 @@ impl Packet {
         let from = NodeId(*head[8..].first_chunk()?);
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let [version, kind, flags, zero] = [head[4], head[5], head[6], head[7]];
-        if head[..4] != MAGIC || version != VERSION || flags > 3 || zero != 0 || bytes.len() > PACKET_BYTES_MAX
+        if head[..4] != MAGIC
+            || version != VERSION
+            || flags > 3
+            || zero != 0
+            || bytes.len() > PACKET_BYTES_MAX
         {
             return None;
         }
@@ -157,8 +161,7 @@ mod tests {
     fn an_ask_has_the_bytes_of_the_specification() {
         let (number, proof) = (0x0807_0605_0403_0201, [b'P'; 32]);
         let (history, keeps_all) = (true, true);
-        let ask =
-            Packet::Ask { writer: WRITER, reader: READER, pins: 2, history, keeps_all, number, proof };
+        let ask = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history, keeps_all, number, proof };
         let head = b"NCTR\x04\x01\x03\0NNNNNNNNNNNNNNNNWWWWWWWWWWWWWWWW\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0";
         let rest = b"\x01\x02\x03\x04\x05\x06\x07\x08PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP";
         assert_eq!(ask.encode(NODE), [head.as_slice(), rest].concat());

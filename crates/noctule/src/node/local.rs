@@ -386,6 +386,7 @@ impl Incoming {
             granted
         };
         self.attached.push(Attached { writer, reader, roster: granted.roster, id: granted.reader });
+        shared.changes.count();
         let (pins, position) = (granted.pins, granted.position);
         let what = proven(hand_over::GRANT, to, (writer, reader), number);
         let proof = shared.lock().envelope.proof(shared.id, &[&what]);
@@ -400,6 +401,7 @@ impl Incoming {
 impl Attached {
     fn detach(self, shared: &Shared) {
         self.roster.detach(self.id);
+        shared.changes.count();
         if self.writer.0 != shared.id {
             shared.end_following();
         }
