@@ -476,5 +476,9 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
         (read, missed) = (read + 1, missed + before);
     }
     assert!(missed > 0 && read >= 4, "{missed} missed, {read} read");
-    assert_eq!(read + missed, pair.writer.counters().published - 20, "it is not waited for, and every message counts");
+    assert_eq!(
+        read + missed,
+        pair.writer.counters().published - 20,
+        "it is not waited for, and every message counts"
+    );
 }
