@@ -61,7 +61,7 @@ use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::key_file::KeyFile;
 use crate::notice::{Notice, NoticeHook};
-use crate::shared_topic::{Change, Offer, PublishedTopic, SubscribedTopic};
+use crate::shared_topic::{Change, ChangeCount, Offer, PublishedTopic, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
 use alarm::Alarm;
 use changes::ChangeHook;
@@ -123,6 +123,8 @@ pub(crate) struct Shared {
     /// Where notices go as they come; `None`: they are kept.
     hook: Option<NoticeHook>,
     on_change: Option<ChangeHook>,
+    /// What the hook is called for.
+    changes: ChangeCount,
 }
 
 /// How a node is set up.
@@ -253,6 +255,7 @@ impl NodeBuilder {
         let alarm = Alarm::new().map_err(system("no timer"))?;
         let mut state = State::new(id, (discovery, envelope), clock.clone(), exchange_key);
         state.unacknowledged = Unacknowledged::new(self.unacknowledged_bytes_max);
+        let changes = state.changes.clone();
         let shared = Arc::new(Shared {
             clock,
             id,
@@ -273,6 +276,7 @@ impl NodeBuilder {
             group: self.group,
             hook: self.hook,
             on_change: self.on_change,
+            changes,
         });
         let thread = driver::start(Arc::clone(&shared), key_file)
             .map_err(system("the node's thread cannot be started"))?;
@@ -471,6 +475,7 @@ impl Shared {
         let mut state = self.lock();
         let id = state.add(topic.endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
         (topic.id, topic.endpoint.id) = (id, id);
+        topic.changes_of_node = state.changes.clone();
         let deadline = topic.endpoint.qos.deadline;
         let subscribed = Arc::new(topic);
         state.subscribers.insert(id, Arc::clone(&subscribed));

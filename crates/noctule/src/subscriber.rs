@@ -158,7 +158,8 @@ impl SubscriberBuilder {
     /// HISTORY keep all: of each publisher of another host up to `samples` wait here, 1 to 65,535; then its further samples are not
     /// acknowledged until this subscriber has read. Nothing that was acknowledged is lost, other topics go on, and a
     /// publisher that keeps all waits ([`PublisherBuilder::keep_all`](crate::PublisherBuilder::keep_all)); of one that keeps the
-    /// last older samples give way there. If [`Reliable`](Reliability::Reliable). Of a publisher of this host its own history counts.
+    /// last older samples give way there. If [`Reliable`](Reliability::Reliable): otherwise no publisher waits for it. Of a publisher of this
+    /// host its own history counts.
     pub fn keep_all(mut self, samples: u32) -> Self {
         let samples = samples.max(1);
         (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (samples, true);

@@ -40,7 +40,7 @@ const SHORT_BYTES_MAX: usize = LONG_PAYLOAD - SHORT_PAYLOAD;
 pub(crate) const WAITING: usize = 0;
 /// Seven words: positions pinned, 0 for none.
 pub(crate) const PINS: usize = 8;
-/// Position the reader takes next: for observers, and for a writer that keeps all.
+/// Position the reader takes next: for observers, and for a writer that keeps all if the reader is waited for.
 pub(crate) const CURSOR: usize = 64;
 
 /// The configuration of a ring.

@@ -8,6 +8,8 @@ use crate::*;
 
 const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7 };
 
+type Attach = fn(&Roster, Memory, u32) -> Result<ReaderId, AttachError>;
+
 struct Pair {
     memory: Memory,
     writer: Writer,
@@ -21,8 +23,12 @@ impl Pair {
     }
 
     fn reader(&self, pins: u32, start: StartAt) -> (Reader, ReaderId, Memory) {
+        self.reader_by(Roster::attach, pins, start)
+    }
+
+    fn reader_by(&self, attach: Attach, pins: u32, start: StartAt) -> (Reader, ReaderId, Memory) {
         let control = Memory::zeroed(CONTROL_BYTES);
-        let id = self.writer.roster().attach(control.clone(), pins).unwrap();
+        let id = attach(self.writer.roster(), control.clone(), pins).unwrap();
         let reader = Reader::open(self.memory.clone(), control.clone(), pins, 7, start).unwrap();
         (reader, id, control)
     }
@@ -477,7 +483,9 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
     let mut pair = Pair::new(CONFIG);
     assert!(pair.writer.has_room(4), "no reader is left");
     pair.put_numbers(20);
-    let (mut reader, id, _) = pair.reader(1, StartAt::Next);
+    let (mut reader, id, _) = pair.reader_by(Roster::attach_waited_for, 1, StartAt::Next);
+    // Of which nothing is expected.
+    let (mut idle, ..) = pair.reader(0, StartAt::Next);
     for message in 0..4 {
         assert!(pair.writer.has_room(4), "{message}");
         pair.put_numbers(1);
@@ -502,4 +510,14 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
     assert!(!pair.writer.has_room(4));
     pair.writer.roster().detach(id);
     assert!(pair.writer.has_room(4), "the reader has gone");
+    let (mut read, mut missed) = (0, 0);
+    while let Some((_, before)) = next(&mut idle) {
+        (read, missed) = (read + 1, missed + before);
+    }
+    assert!(missed > 0 && read >= 4, "{missed} missed, {read} read");
+    assert_eq!(
+        read + missed,
+        pair.writer.counters().published - 20,
+        "it is not waited for, and every message counts"
+    );
 }

@@ -123,7 +123,7 @@ impl Inbound {
     /// # Errors
     /// No room for another reader.
     pub(super) fn hand_on(&self, pins: u32) -> Result<Granted, RingError> {
-        self.offer.attach(pins)
+        self.offer.attach(pins, false)
     }
 
     /// Grants the link as many samples as there is room for: any number if no reader keeps all.

@@ -35,7 +35,7 @@ use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
-use crate::shared_topic::{Change, Granted, PublishedTopic, RingError, SubscribedTopic};
+use crate::shared_topic::{Change, ChangeCount, Granted, PublishedTopic, RingError, SubscribedTopic};
 use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 use crate::type_descriptions::Descriptions;
@@ -114,6 +114,10 @@ pub(super) struct State {
     pub(super) dscp: u8,
     /// Whose turn it is to send, and for how many datagrams.
     pub(super) turn: (NodeId, u32),
+    /// For a program that keeps a picture of the system.
+    pub(super) changes: ChangeCount,
+    /// Of discovery, as last counted.
+    generation: u64,
 }
 
 impl State {
@@ -157,6 +161,8 @@ impl State {
             body: Vec::new(),
             dscp: 0,
             turn: (me, 0),
+            changes: ChangeCount::default(),
+            generation: 0,
         }
     }
 
@@ -325,6 +331,7 @@ impl State {
     pub(super) fn add(&mut self, endpoint: Endpoint, now: Instant<Raw>) -> Option<EndpointId> {
         let id = self.discovery.add(endpoint, discovery_clock(now))?;
         self.partners.insert(id, Vec::new());
+        self.changes.count();
         Some(id)
     }
 
@@ -381,6 +388,7 @@ impl State {
         self.subscribers.remove(&id);
         self.deadlines.remove(id);
         self.routes.remove(id);
+        self.changes.count();
     }
 
     fn match_local(&mut self, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
@@ -431,6 +439,10 @@ impl State {
                 }
             }
         }
+        let generation = self.discovery.generation();
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            self.changes.count();
+        }
     }
 
     /// Tells it, and of one of our readers also whether another build of this program would do.
@@ -450,6 +462,7 @@ impl State {
             (false, EndpointKind::Reader) => {
                 if let Some(topic) = self.publishers.get(&local) {
                     topic.remote_readers.fetch_add(1, Ordering::SeqCst);
+                    self.changes.count();
                 }
                 self.audiences.entry(local).or_default();
                 self.address(local, node, &remote, now);
@@ -530,6 +543,7 @@ impl State {
         {
             if let Some(topic) = self.publishers.get(&local) {
                 topic.remote_readers.fetch_sub(1, Ordering::SeqCst);
+                self.changes.count();
             }
             if shift == Shift::Went {
                 self.stop(local, node);
