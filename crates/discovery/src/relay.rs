@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_more_types_stands_for_who_takes_fewer_and_not_the_other_way_round() {
+    fn a_reader_of_more_types_stands_for_one_of_fewer_and_not_the_other_way_round() {
         let of = |name: &str, hash: u64| Endpoint { type_name: name.into(), type_hash: hash, ..reader() };
         let (any, named, exact) = (of("", 0), of("Imu", 0), of("Imu", 7));
         for (other, one, stands) in [

@@ -1,4 +1,4 @@
-//! One node, to which the test plays all others: when it speaks, whom it asks for what, and who gives way to whom.
+//! One node, to which the test plays all others: when it speaks, which node it asks for what, and which node gives way to which.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // tests
 
@@ -193,7 +193,7 @@ fn a_port_that_reaches_a_whole_host_stands_for_its_nodes_and_for_no_others() {
 }
 
 #[test]
-fn who_matches_or_shares_this_host_gives_way_to_nobody() {
+fn a_node_that_matches_or_shares_this_host_gives_way_to_none() {
     let mut node = node(DiscoveryConfig::default(), Vec::new());
     node.add(endpoint(EndpointKind::Writer, "camera".into()), START).unwrap();
     let nodes = NODES_LIMIT as u32;

@@ -18,11 +18,13 @@ fn reading_on(stream: u8) -> Bench {
 #[test]
 fn a_client_may_have_sixteen_properties() {
     for (properties, clients) in [(PROPERTIES_MAX, 1), (PROPERTIES_MAX + 1, 0)] {
-        let mut message = bytes("80 00 00 00 00 01 10 00 58 52 43 45 01 00 01 0F AA AA BB BB 81 01 00 00");
+        let mut message = bytes("80 00 00 00 00 01 00 00 58 52 43 45 01 00 01 0F AA AA BB BB 81 01 00 00");
         message.extend(properties.to_le_bytes());
         (0..properties)
-            .for_each(|_| message.extend(bytes("02 00 00 00 61 00 00 00 02 00 00 00 62 00 00 00")));
+            .for_each(|_| message.extend(bytes("04 00 00 00 61 62 63 00 04 00 00 00 64 65 66 00")));
         message.extend(bytes("FC 01"));
+        let payload_bytes = u16::try_from(message.len() - 8).unwrap();
+        message[6..8].copy_from_slice(&payload_bytes.to_le_bytes());
         let mut bench = Bench::new();
         bench.client_says(HERE, &message);
         assert_eq!(bench.agent.clients().count(), clients, "{properties} properties");
