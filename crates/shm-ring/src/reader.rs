@@ -6,9 +6,10 @@
 
 use std::mem;
 
+use crate::borrowed::{Borrowed, Pin};
 use crate::layout::{
-    CONTROL_BYTES, CURSOR, Finding, LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PINS_PER_READER,
-    PUBLISHED, SOURCE_TIME, STAMP, Stamp, WAITING,
+    CONTROL_BYTES, CURSOR, Finding, LENGTH_AND_USER, LINE_BYTES, Layout, LayoutError, NUMBER,
+    PINS_PER_READER, PUBLISHED, SOURCE_TIME, STAMP, Stamp, WAITING,
 };
 use crate::memory::Memory;
 use crate::rhythm::Rhythm;
@@ -17,6 +18,9 @@ use crate::writer::Origin;
 
 /// How often a reader that is overtaken while it reads tries again within one call.
 const ATTEMPTS_MAX: u64 = 8;
+/// The longest message that is on its way to this core before it is known to be complete: eight lines, for which a core has room beside
+/// its own work.
+const AHEAD_BYTES_MAX: usize = 512;
 /// Positions beyond are made up by a hostile writer; no honest one gets so far in a thousand years.
 const POSITION_MAX: u64 = 1 << 56;
 
@@ -109,19 +113,21 @@ pub struct Reader {
     next: u64,
     /// Number expected, 0 if not known yet.
     next_number: u64,
+    /// Bytes of the next message to have on their way while it is waited for: as many as the last had, 0 if that was long.
+    ahead_bytes: usize,
     counters: ReaderCounters,
 }
 
 /// What a reader and the samples it lends have together.
 #[derive(Debug)]
-struct Shared {
-    data: Memory,
+pub(crate) struct Shared {
+    pub(crate) data: Memory,
     layout: Layout,
-    control: Memory,
-    pins: u32,
+    pub(crate) control: Memory,
+    pub(crate) pins: u32,
     /// Which pins are in use, bit by bit. Kept here and not read from the control page, which the
     /// writer could have changed.
-    pins_used: AtomicU32,
+    pub(crate) pins_used: AtomicU32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -164,7 +170,7 @@ impl Reader {
         let counters = ReaderCounters::default();
         // History is to be read, too.
         shared.control.word(CURSOR).store(next, Ordering::Release);
-        Ok(Self { shared: Arc::new(shared), next, next_number, counters })
+        Ok(Self { shared: Arc::new(shared), next, next_number, ahead_bytes: 0, counters })
     }
 
     /// The ring's geometry.
@@ -363,7 +369,10 @@ impl Reader {
                     self.next = self.next.max(self.shared.published());
                     newest_known = true;
                 }
-                Finding::Pending => return None,
+                Finding::Pending => {
+                    self.shared.fetch_ahead(self.next, self.ahead_bytes);
+                    return None;
+                }
                 Finding::Skipped => self.next += 1,
                 Finding::Overrun => self.jump(view, 0),
             }
@@ -406,6 +415,7 @@ impl Reader {
     #[inline]
     fn accept(&mut self, position: u64, found: &Found) -> Sample {
         self.next = position + 1;
+        self.ahead_bytes = if found.length_bytes <= AHEAD_BYTES_MAX { found.length_bytes } else { 0 };
         let missed = match mem::replace(&mut self.next_number, found.number.wrapping_add(1)) {
             0 => 0,
             expected => found.number.saturating_sub(expected),
@@ -426,6 +436,18 @@ impl Shared {
     #[inline(always)]
     fn stamp_relaxed(&self, position: u64) -> Stamp {
         Stamp(self.data.word(self.layout.slot(position) + STAMP).load(Ordering::Relaxed))
+    }
+
+    /// Has the lines on their way in which a message of so many bytes will be, beside that of the stamp. A reader that polls the stamp alone
+    /// begins to fetch them when it finds the message complete: one trip between cores after the other instead of both at once.
+    #[inline(always)]
+    fn fetch_ahead(&self, position: u64, length_bytes: usize) {
+        let start = Layout::payload(length_bytes);
+        let slot = self.layout.slot(position);
+        // What shares the line of the stamp has been fetched with it.
+        for offset in (LINE_BYTES..start + length_bytes).step_by(LINE_BYTES) {
+            self.data.fetch_ahead(slot + offset);
+        }
     }
 
     fn published(&self) -> u64 {
@@ -502,99 +524,5 @@ impl Alarm {
     /// The word that changes with every message; see [`Reader::begin_wait`].
     pub fn futex_word(&self) -> &AtomicU32 {
         self.0.low_half(PUBLISHED)
-    }
-}
-
-/// A position the writer keeps for us, until dropped.
-#[derive(Debug)]
-struct Pin {
-    shared: Arc<Shared>,
-    index: u32,
-}
-
-impl Pin {
-    /// `None` if all are in use. The caller checks the stamp afterwards: pinned is what was still
-    /// complete then.
-    fn new(shared: &Arc<Shared>, position: u64) -> Option<Self> {
-        let index = shared.pins_used.load(Ordering::Acquire).trailing_ones();
-        if index >= shared.pins {
-            return None;
-        }
-        // Only the reader sets bits, so the bit is still clear; samples dropped elsewhere clear theirs.
-        shared.pins_used.fetch_or(1 << index, Ordering::Relaxed);
-        // Release: what was read under this pin's former position happens before a thread sees the new.
-        shared.control.word(PINS + index as usize * 8).store(position, Ordering::Release);
-        fence(Ordering::SeqCst);
-        Some(Self { shared: Arc::clone(shared), index })
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.shared.control.word(PINS + self.index as usize * 8).store(0, Ordering::Release);
-        self.shared.pins_used.fetch_and(!(1 << self.index), Ordering::Release);
-    }
-}
-
-/// A message lent where it lies; the writer goes round it until this is dropped. Outlives its reader.
-#[derive(Debug)]
-pub struct Borrowed {
-    pin: Pin,
-    sample: Sample,
-    offset: usize,
-}
-
-impl Borrowed {
-    /// What is known of the message.
-    pub fn sample(&self) -> &Sample {
-        &self.sample
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.sample.length_bytes
-    }
-
-    /// Whether it has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Copies the message out.
-    ///
-    /// # Panics
-    /// If `buffer` is shorter than the message.
-    pub fn copy_to(&self, buffer: &mut [u8]) {
-        self.pin.shared.data.copy_out(self.offset, &mut buffer[..self.len()]);
-    }
-
-    /// Copies a part of the message out: as many bytes as `buffer` is long, from `offset` on.
-    ///
-    /// # Panics
-    /// If the part is not inside the message.
-    #[cfg(not(loom))]
-    pub fn read_at(&self, offset: usize, buffer: &mut [u8]) {
-        let inside = offset.checked_add(buffer.len()).is_some_and(|end| end <= self.len());
-        assert!(inside, "part inside the message");
-        self.pin.shared.data.peek(self.offset + offset, buffer);
-    }
-
-    /// First byte; valid for reads of [`Self::len`] bytes while this lives. Aligned to 8 bytes, to 64
-    /// if the message is longer than 32.
-    #[cfg(not(loom))]
-    pub fn as_ptr(&self) -> *const u8 {
-        self.pin.shared.data.range(self.offset, self.len())
-    }
-
-    /// The message as a slice.
-    ///
-    /// # Safety
-    /// The writer must keep to the protocol while the slice lives, that is, leave a pinned slot
-    /// alone. It is another process: this is a statement about whose programs the user runs, and
-    /// what a Rust reference to changing memory does otherwise is undefined.
-    #[cfg(not(loom))]
-    pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: in the mapping and alive (`range`); unchanged by the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
     }
 }
