@@ -2,6 +2,8 @@
  * domain as its argument, so that tests of one machine do not hear each other. */
 #define _POSIX_C_SOURCE 199309L
 
+#include "check.h"
+
 #include <noctule/noctule.h>
 
 #include <poll.h>
@@ -9,19 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static int failures;
-
-#define CHECK(truth)                                                                            \
-    do {                                                                                        \
-        if (!(truth)) {                                                                         \
-            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #truth, noctule_last_error()); \
-            failures++;                                                                         \
-        }                                                                                       \
-    } while (0)
-
-/* The call failed in this way, and the sentence has this word. */
-#define CHECK_FAILS(call, status, word) CHECK((call) == (status) && strstr(noctule_last_error(), (word)) != NULL)
 
 static uint32_t domain;
 
@@ -441,7 +430,7 @@ static void a_descriptor_is_readable_when_a_sample_has_come_and_a_sample_is_lent
     CHECK_FAILS(noctule_loan(publisher, 5000, &place), NOCTULE_ERROR_TOO_LONG, "payload_bytes_max");
     CHECK(place == NULL);
 
-    /* Who is there, and what was counted. */
+    /* Which nodes are there, and what was counted. */
     CHECK(noctule_nodes(here, see_node, &seen) >= 1 && seen.nodes == 1);
     CHECK(noctule_endpoints(here, see_endpoint, &seen) >= 2 && seen.endpoints == 1);
     CHECK_FAILS(noctule_nodes(here, NULL, NULL), NOCTULE_ERROR_ARGUMENT, "callback is NULL");

@@ -3,6 +3,7 @@
 mod alarm;
 mod audience;
 mod changes;
+mod command;
 mod deadlines;
 mod descriptions;
 mod directory;
@@ -11,6 +12,7 @@ mod driver;
 mod fallback;
 mod groups;
 mod hand_over;
+mod histories;
 mod inbound;
 mod kernel_queue;
 mod known;
@@ -20,12 +22,13 @@ mod local;
 mod marks;
 mod outbox;
 mod overload;
+mod partner;
 mod path;
 mod ping;
 mod ports;
+mod reader_route;
 mod reading;
 mod remote;
-mod seats;
 mod send;
 mod sockets;
 mod state;
@@ -120,7 +123,6 @@ pub(crate) struct Shared {
     /// Where notices go as they come; `None`: they are kept.
     hook: Option<NoticeHook>,
     on_change: Option<ChangeHook>,
-    /// What the hook is called for.
     changes: ChangeCount,
 }
 
@@ -248,15 +250,15 @@ impl NodeBuilder {
         let secret = random::secret().map_err(system("no random numbers"))?;
         let discovery = Discovery::new(config, me, peers, secret, now);
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
+        let kick = kick.map_err(|error| system("no eventfd")(error.into()))?;
         let alarm = Alarm::new().map_err(system("no timer"))?;
         let mut state = State::new(id, (discovery, envelope), clock.clone(), exchange_key);
         state.unacknowledged = Unacknowledged::new(self.unacknowledged_bytes_max);
-        let changes = state.changes.clone();
         let shared = Arc::new(Shared {
             clock,
             id,
             sockets,
+            changes: state.changes.clone(),
             state: Mutex::new(state),
             state_wanted: AtomicU32::new(0),
             outbox: Mutex::new(Outbox::new()),
@@ -273,7 +275,6 @@ impl NodeBuilder {
             group: self.group,
             hook: self.hook,
             on_change: self.on_change,
-            changes,
         });
         let thread = driver::start(Arc::clone(&shared), key_file)
             .map_err(system("the node's thread cannot be started"))?;
@@ -326,18 +327,18 @@ impl Node {
         self.shared.clock.now()
     }
 
-    /// What the user should know, in order, each once; for nodes set up with
+    /// The next notice, in order, each once; for nodes set up with
     /// [`keep_notices`](NodeBuilder::keep_notices).
     pub fn poll_notice(&self) -> Option<Notice> {
         self.shared.lock().poll_notice()
     }
 
-    /// What came over the network that was not authenticated or not understood, beside discovery's own traffic.
+    /// Counters of datagrams that were not authenticated or not understood, beside discovery's own traffic.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().counters()
     }
 
-    /// What was sent over the network, and how.
+    /// Counters of datagrams sent over the network, by the way they went.
     pub fn send_counters(&self) -> SendCounters {
         self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
     }
@@ -360,7 +361,7 @@ impl Node {
         known.collect()
     }
 
-    /// What went to a node of another host and came from it; `None` if nothing ever did.
+    /// Counters of the link to a node of another host; `None` if there was never one.
     pub fn link_counters(&self, node: NodeId) -> Option<LinkCounters> {
         self.shared.lock().remotes.get(&node).map(|remote| remote.link_counters())
     }
@@ -576,9 +577,8 @@ fn host_number(clock: &LocalClock) -> io::Result<u64> {
 fn static_peers(texts: &[String]) -> Result<Vec<SocketAddr>, NodeError> {
     let parse = |text: &String| {
         let whole_host = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, DISCOVERY_PORT));
-        text.parse::<SocketAddr>()
-            .or_else(|_| whole_host())
-            .map_err(|_| NodeError::Peer { text: text.clone() })
+        let address = text.parse::<SocketAddr>().or_else(|_| whole_host());
+        address.map_err(|_| NodeError::Peer { text: text.clone() })
     };
     texts.iter().map(parse).collect()
 }

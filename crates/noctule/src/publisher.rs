@@ -172,7 +172,7 @@ impl PublisherBuilder {
     }
 
     /// Serves readers of other hosts together: each datagram goes once to a multicast group, and parity repairs what
-    /// each of them lost. For best effort and deadline bound, from two such readers on; whom the group does not reach, or who
+    /// each of them lost. For best effort and deadline bound, from two such readers on; a reader that the group does not reach, or that
     /// loses far more than the others, is served by itself. Over Wi-Fi, which sends multicast slowly and without repair, it
     /// pays from about five readers on. Default no.
     pub fn multicast(mut self, multicast: bool) -> Self {
@@ -424,13 +424,13 @@ impl Publisher {
         self.would_block
     }
 
-    /// What was sent of this topic to each node of another host that reads it, if it is
+    /// Counters of this topic's datagrams to each node of another host that reads it, if it is
     /// [`DeadlineBound`](Reliability::DeadlineBound): repairs, redundancy, and what failed.
     pub fn deadline_counters(&self) -> Vec<(NodeId, SentCounters)> {
         self.shared.sent(self.topic.id)
     }
 
-    /// What the path carries to each node of another host that reads this topic, bytes of datagrams a second: what arrived
+    /// Capacity of the path to each node of another host that reads this topic, bytes of datagrams a second: what arrived
     /// while it was full. `None` until it was; with others on the same line, what they leave.
     pub fn capacities_bytes_per_s(&self) -> Vec<(NodeId, Option<f64>)> {
         self.shared.capacities(self.topic.id)

@@ -340,12 +340,12 @@ impl Subscriber {
         &self.topic.endpoint.topic
     }
 
-    /// What became of samples so far.
+    /// Counters of samples so far.
     pub fn counters(&self) -> SubscriberCounters {
         self.recorder.counters
     }
 
-    /// What was seen of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
+    /// Statistics of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
     pub fn statistics(&self) -> SubscriberStatistics {
         let deadline_missed = self.deadline.map_or(0, |_| self.deadline_missed().total);
         SubscriberStatistics { deadline_missed, ..self.recorder.statistics() }
@@ -356,7 +356,7 @@ impl Subscriber {
         &self.recorder.ages
     }
 
-    /// What came of this topic from each node of another host that writes it
+    /// Counters of this topic's samples from each node of another host that writes it
     /// [`DeadlineBound`](Reliability::DeadlineBound): on time, late, repaired, missed.
     pub fn deadline_counters(&self) -> Vec<(NodeId, ReceivedCounters)> {
         self.shared.received(self.topic.endpoint.id)

@@ -45,7 +45,7 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// What is known of the message.
+    /// Metadata of the message.
     pub fn sample(&self) -> &Sample {
         &self.sample
     }

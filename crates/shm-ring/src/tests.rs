@@ -57,6 +57,45 @@ fn text(borrowed: &Borrowed) -> String {
     String::from_utf8(buffer).unwrap()
 }
 
+/// Memory of `bytes` as the example number `index` of the specification shows it: offset, bytes, words.
+fn example(index: usize, bytes: usize) -> Vec<u8> {
+    let page = include_str!("../../../docs/spec/shared-memory.md");
+    let section = page.split("### Example in bytes\n").nth(1).unwrap();
+    let block = section.split("```text\n").nth(index + 1).unwrap().split("```").next().unwrap();
+    let mut memory = vec![0; bytes];
+    for line in block.lines() {
+        let mut columns = line.split("  ");
+        let offset = usize::from_str_radix(columns.next().unwrap(), 16).unwrap();
+        let octets = columns.next().unwrap().split(' ').map(|octet| u8::from_str_radix(octet, 16).unwrap());
+        memory.splice(offset..offset + 8, octets);
+    }
+    memory
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn a_ring_has_the_bytes_of_the_specification() {
+    let config = RingConfig { history: 1, pins: 0, payload_bytes_max: 32, type_hash: 0x1122_3344_5566_7788 };
+    let mut pair = Pair::new(config);
+    let origin = Origin { source_time_ns: 1_000_000_000, user: 7 };
+    let _ = pair.writer.copy_in(b"imu", origin).unwrap();
+    let mut region = [0; 384];
+    pair.memory.copy_out(0, &mut region);
+    assert_eq!((pair.memory.length_bytes(), region.to_vec()), (384, example(0, 384)));
+
+    let (memory, control) = (Memory::zeroed(384), Memory::zeroed(CONTROL_BYTES));
+    memory.copy_in(0, &example(0, 384));
+    let start = StartAt::From { position: 1, history: 0 };
+    let mut reader = Reader::open(memory, control.clone(), 0, config.type_hash, start).unwrap();
+    let mut buffer = [0; 32];
+    let sample = reader.take_next(&mut buffer).unwrap().unwrap();
+    assert_eq!((&buffer[..sample.length_bytes], sample.origin), (&b"imu"[..], origin));
+    assert!(reader.begin_wait().is_some());
+    let mut page = [0; CONTROL_BYTES];
+    control.copy_out(0, &mut page);
+    assert_eq!(page.to_vec(), example(1, CONTROL_BYTES));
+}
+
 #[test]
 fn a_reader_begins_where_its_writer_let_it_in_however_late_it_opens() {
     let mut pair = Pair::new(CONFIG);

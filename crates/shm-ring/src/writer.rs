@@ -14,10 +14,10 @@ use crate::memory::Memory;
 use crate::roster::{Attached, READERS_MAX, ReaderId, Roster};
 use crate::sync::{Ordering, fence};
 
-/// What a message says beside its bytes.
+/// Metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// When the content was true, on the writer's `CLOCK_MONOTONIC`, in nanoseconds.
+    /// When the content was true, on the writer's `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     pub source_time_ns: i64,
     /// The user's: which of several sources it came from, for example.
     pub user: u32,
@@ -48,7 +48,7 @@ pub enum WriteError {
     },
 }
 
-/// What a writer has met.
+/// Counters of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterCounters {
     /// Messages published.
@@ -117,7 +117,7 @@ impl Writer {
         &self.layout
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     pub fn counters(&self) -> WriterCounters {
         self.counters
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{NodeBuilder, Shared};
 
-/// What the user wants called.
+/// The user's callback for changes.
 #[derive(Clone)]
 pub(super) struct ChangeHook(Arc<dyn Fn() + Send + Sync>);
 

@@ -15,7 +15,7 @@ use crate::clock::Raw;
 use crate::sample::{pack_widths, unpack_widths};
 use crate::shared_topic::{Granted, GrantedHere, Offer, Progress, RingError, SubscribedTopic};
 
-/// What is known of the clock that source times are given in.
+/// The clock that source times are given in, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SourceClock {
     /// It is our own.
