@@ -1,8 +1,8 @@
 //! A message lent to a reader where it lies.
 
 use crate::layout::PINS;
-use crate::reader::{Sample, Shared};
 use crate::sync::{Arc, Ordering, fence};
+use crate::view::{Sample, Shared};
 
 /// A position the writer keeps for us, until dropped.
 #[derive(Debug)]

@@ -40,6 +40,7 @@ mod reader;
 mod rhythm;
 mod roster;
 mod sync;
+mod view;
 mod writer;
 
 #[cfg(test)]
@@ -56,7 +57,8 @@ pub use layout::{
 pub use memory::Memory;
 #[cfg(not(loom))]
 pub use reader::Alarm;
-pub use reader::{ReadError, Reader, ReaderCounters, Sample, StartAt};
+pub use reader::{ReadError, Reader, ReaderCounters};
 pub use rhythm::Rhythm;
 pub use roster::{AttachError, READERS_MAX, ReaderId, Roster};
+pub use view::{Sample, StartAt};
 pub use writer::{Loan, Origin, Wake, WriteError, Writer, WriterCounters};

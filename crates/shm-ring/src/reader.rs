@@ -8,57 +8,18 @@ use std::mem;
 
 use crate::borrowed::{Borrowed, Pin};
 use crate::layout::{
-    CONTROL_BYTES, CURSOR, Finding, LENGTH_AND_USER, LINE_BYTES, Layout, LayoutError, NUMBER,
-    PINS_PER_READER, PUBLISHED, SOURCE_TIME, STAMP, Stamp, WAITING,
+    CONTROL_BYTES, CURSOR, Finding, Layout, LayoutError, PINS_PER_READER, PUBLISHED, Stamp, WAITING,
 };
 use crate::memory::Memory;
 use crate::rhythm::Rhythm;
 use crate::sync::{Arc, AtomicU32, Ordering, fence};
-use crate::writer::Origin;
+use crate::view::{Found, POSITION_MAX, Sample, Shared, StartAt};
 
 /// How often a reader that is overtaken while it reads tries again within one call.
 const ATTEMPTS_MAX: u64 = 8;
 /// The longest message that is on its way to this core before it is known to be complete: eight lines, for which a core has room beside
 /// its own work.
 const AHEAD_BYTES_MAX: usize = 512;
-/// Positions beyond are made up by a hostile writer; no honest one gets so far in a thousand years.
-const POSITION_MAX: u64 = 1 << 56;
-
-/// Where a new reader begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartAt {
-    /// With the oldest message that is still there.
-    Oldest,
-    /// With the last so many messages, as far as they are still there.
-    Last(u32),
-    /// With the newest message, if there is one.
-    Newest,
-    /// With the first message published from now on.
-    Next,
-    /// With the message at `position`, the first published after the writer let this reader in
-    /// ([`Roster::next_position`](crate::Roster::next_position)), and before it with the last `history`
-    /// messages of then, as far as they are still there.
-    From {
-        /// As the writer said; one that is not there yet is ignored.
-        position: u64,
-        /// How many messages before it.
-        history: u32,
-    },
-}
-
-/// A message without its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
-    /// Messages of one ring are numbered from 1, without gaps.
-    pub number: u64,
-    /// Its writer's metadata: source time and user's word.
-    pub origin: Origin,
-    /// Length in bytes.
-    pub length_bytes: usize,
-    /// Messages between the one read before and this one: overwritten before they were read, or
-    /// passed over by reading the latest.
-    pub missed: u64,
-}
 
 /// Why nothing was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -118,29 +79,10 @@ pub struct Reader {
     counters: ReaderCounters,
 }
 
-/// What a reader and the samples it lends have together.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) data: Memory,
-    layout: Layout,
-    pub(crate) control: Memory,
-    pub(crate) pins: u32,
-    /// Which pins are in use, bit by bit. Kept here and not read from the control page, which the
-    /// writer could have changed.
-    pub(crate) pins_used: AtomicU32,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum View {
     Queue,
     Latest,
-}
-
-/// Header of a message, as found.
-struct Found {
-    number: u64,
-    origin: Origin,
-    length_bytes: usize,
 }
 
 impl Reader {
@@ -424,87 +366,6 @@ impl Reader {
         self.counters.missed = self.counters.missed.saturating_add(missed);
         self.shared.control.word(CURSOR).store(self.next, Ordering::Relaxed);
         Sample { number: found.number, origin: found.origin, length_bytes: found.length_bytes, missed }
-    }
-}
-
-impl Shared {
-    #[inline(always)]
-    fn stamp(&self, position: u64) -> Stamp {
-        Stamp(self.data.word(self.layout.slot(position) + STAMP).load(Ordering::Acquire))
-    }
-
-    #[inline(always)]
-    fn stamp_relaxed(&self, position: u64) -> Stamp {
-        Stamp(self.data.word(self.layout.slot(position) + STAMP).load(Ordering::Relaxed))
-    }
-
-    /// Has the lines on their way in which a message of so many bytes will be, beside that of the stamp. A reader that polls the stamp alone
-    /// begins to fetch them when it finds the message complete: one trip between cores after the other instead of both at once.
-    #[inline(always)]
-    fn fetch_ahead(&self, position: u64, length_bytes: usize) {
-        let start = Layout::payload(length_bytes);
-        let slot = self.layout.slot(position);
-        // What shares the line of the stamp has been fetched with it.
-        for offset in (LINE_BYTES..start + length_bytes).step_by(LINE_BYTES) {
-            self.data.fetch_ahead(slot + offset);
-        }
-    }
-
-    fn published(&self) -> u64 {
-        self.data.word(PUBLISHED).load(Ordering::Acquire).min(POSITION_MAX)
-    }
-
-    #[inline(always)]
-    fn header(&self, position: u64) -> Found {
-        let slot = self.layout.slot(position);
-        let load = |offset| self.data.word(slot + offset).load(Ordering::Relaxed);
-        let length_and_user = load(LENGTH_AND_USER);
-        Found {
-            number: load(NUMBER),
-            origin: Origin { source_time_ns: load(SOURCE_TIME) as i64, user: (length_and_user >> 32) as u32 },
-            length_bytes: length_and_user as u32 as usize,
-        }
-    }
-
-    /// Position to begin with, and the number expected there if that can be known.
-    fn start(&self, start: StartAt) -> (u64, u64) {
-        let newest = self.published();
-        match start {
-            StartAt::Oldest => (self.layout.oldest(newest), 0),
-            StartAt::Last(count) => {
-                (self.before(newest, newest + 1, count.max(1)).unwrap_or(newest.max(1)), 0)
-            }
-            StartAt::Newest => (newest.max(1), 0),
-            StartAt::Next => (newest + 1, self.number_after(newest)),
-            StartAt::From { position, history } => {
-                let position = position.clamp(1, newest + 1);
-                match self.before(newest, position, history) {
-                    Some(older) => (older, 0),
-                    None => (position, self.number_after(position - 1)),
-                }
-            }
-        }
-    }
-
-    /// The oldest of the last `count` messages before `position` that are still there.
-    fn before(&self, newest: u64, position: u64, count: u32) -> Option<u64> {
-        // Positions that were passed over hold no message.
-        let there = |position: &u64| self.stamp(*position) == Stamp::complete(*position);
-        (self.layout.oldest(newest)..position).rev().filter(there).take(count as usize).last()
-    }
-
-    /// One more than the number of a message, if it is still there.
-    fn number_after(&self, position: u64) -> u64 {
-        if position == 0 {
-            return 1;
-        }
-        let complete = Stamp::complete(position);
-        if self.stamp(position) != complete {
-            return 0;
-        }
-        let number = self.header(position).number;
-        fence(Ordering::Acquire);
-        if self.stamp_relaxed(position) == complete { number.wrapping_add(1) } else { 0 }
     }
 }
 
