@@ -99,6 +99,19 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_deadline_bounds_is_not_handed_on() {
+        for (reliability, handed_on) in [
+            (Reliability::BestEffort, true),
+            (Reliability::Reliable, true),
+            (Reliability::DeadlineBound, false),
+        ] {
+            let mut writer = Endpoint { kind: EndpointKind::Writer, ..reader() };
+            writer.qos.reliability = reliability;
+            assert_eq!(can_be_handed_on(&writer), handed_on, "{reliability:?}");
+        }
+    }
+
+    #[test]
     fn nobody_stands_for_a_reader_that_requests_reliability() {
         let (best_effort, mut reliable) = (reader(), reader());
         reliable.qos.reliability = Reliability::Reliable;

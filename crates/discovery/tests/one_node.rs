@@ -162,6 +162,78 @@ fn one_lost_change_costs_one_page() {
 }
 
 #[test]
+fn changes_within_two_milliseconds_are_announced_together() {
+    let mut node = node(DiscoveryConfig::default(), Vec::new());
+    said(&mut node, START, START + Span::from_s(2));
+    let two = START + Span::from_s(2);
+    let mut pages = Vec::new();
+    for (number, now) in (0..).zip([two, two + Span::from_ms(1)]) {
+        node.add(endpoint(EndpointKind::Writer, format!("topic_{number}")), now).unwrap();
+        pages.extend(said(&mut node, now, now + Span::from_ms(1)));
+    }
+    pages.extend(said(&mut node, two + Span::from_ms(2), two + Span::from_ms(100)));
+    pages.retain(|(_, body)| matches!(body, Body::Page(_)));
+    let [(at, Body::Page(page))] = &pages[..] else { panic!("{pages:?}") };
+    assert_eq!((*at, page.endpoints.len()), (two + Span::from_ms(2), 2));
+}
+
+#[test]
+fn pages_never_take_more_than_the_budget_and_all_are_sent() {
+    let (budget_bytes_per_s, budget_saved_bytes) = (16 << 10, 4 << 10);
+    let config = DiscoveryConfig { budget_bytes_per_s, budget_saved_bytes, ..DiscoveryConfig::default() };
+    let mut node = node(config, Vec::new());
+    for number in 0..1_000 {
+        node.add(endpoint(EndpointKind::Writer, format!("topic_{number}")), START).unwrap();
+    }
+    let (mut bytes, mut endpoints) = (0, 0);
+    for (at, body) in said(&mut node, START, START + Span::from_s(10)) {
+        let Body::Page(page) = &body else { continue };
+        endpoints += page.endpoints.len();
+        let mut datagram = Vec::new();
+        Datagram { from: NodeId([0; 16]), domain: 0, body }.encode(&mut datagram);
+        bytes += datagram.len() as i64;
+        let most =
+            i64::from(budget_saved_bytes) + (at - START).ns() * i64::from(budget_bytes_per_s) / 1_000_000_000;
+        assert!(bytes <= most + 1, "{bytes} bytes of at most {most} at {at:?}");
+    }
+    assert_eq!(endpoints, 1_000);
+    assert!(bytes > 2 * i64::from(budget_saved_bytes), "{bytes} bytes need no budget");
+}
+
+#[test]
+fn when_an_endpoint_is_removed_another_of_its_topic_still_matches() {
+    let mut node = node(DiscoveryConfig::default(), Vec::new());
+    let reader = || endpoint(EndpointKind::Reader, "imu".into());
+    let (removed, kept) = (node.add(reader(), START).unwrap(), node.add(reader(), START).unwrap());
+    node.remove(removed, START);
+    receive(&mut node, id(1), address(1), Body::Hello(hello(7)), START);
+    let endpoints = vec![endpoint(EndpointKind::Writer, "imu".into())];
+    receive(&mut node, id(1), address(1), Body::Page(Page { number: 0, revision: 1, endpoints }), START);
+    let matched: Vec<EndpointId> = std::iter::from_fn(|| node.poll_event())
+        .filter_map(|event| match event {
+            Event::Matched { local, .. } => Some(local),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(matched, [kept]);
+}
+
+#[test]
+fn pages_that_may_be_right_behind_their_hello_are_asked_for_after_ten_milliseconds() {
+    let mut node = node(DiscoveryConfig::default(), Vec::new());
+    for number in 1..=20 {
+        let now = START + Span::from_s(number.into());
+        receive(&mut node, id(number), address(number), Body::Hello(hello(7)), now);
+        let said = said(&mut node, now, now + Span::from_ms(30));
+        let is_question = |body: &Body| matches!(body, Body::Query { to, .. } if *to == id(number));
+        let asked = said.iter().find(|(_, body)| is_question(body));
+        let Some((asked, _)) = asked else { panic!("nothing was asked") };
+        let wait = *asked - now;
+        assert!(wait >= Span::from_ms(10) && wait <= Span::from_ms(20), "{wait}");
+    }
+}
+
+#[test]
 fn a_node_that_does_not_answer_is_asked_ever_more_rarely() {
     let mut node = node(DiscoveryConfig::default(), Vec::new());
     receive(&mut node, id(1), address(1), Body::Hello(hello(7)), START);

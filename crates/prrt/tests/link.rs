@@ -1,8 +1,10 @@
 //! Two links over channels that lose, double, reorder and damage, in a deterministic simulation.
 
 use noctule_netsim::Random;
-use noctule_prrt::{Class, Link, LinkConfig, Origin, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId};
-use noctule_timebase::Span;
+use noctule_prrt::{
+    Bound, Class, Link, LinkConfig, Order, Origin, Outgoing, SAMPLE_OVERHEAD_BYTES, StreamId,
+};
+use noctule_timebase::{Instant, Span};
 
 mod channel;
 
@@ -333,4 +335,29 @@ fn what_was_given_up_for_lost_and_arrives_late_is_not_retransmitted() {
     assert_eq!(left.counters().repeated, 0);
     let taken = right.handle_datagram(&pieces[5], at(now), &mut |sample| lengths.push(sample.payload.len()));
     assert_eq!((taken, lengths), (Ok(()), vec![6 * 1_300]));
+}
+
+#[test]
+fn of_a_writer_with_a_deadline_that_is_forgotten_nothing_is_held_and_nothing_is_delivered() {
+    let (now, writer) = (Instant::from_ns(1_000_000_000), StreamId(1));
+    let bound = Bound { deadline: Span::from_ms(100), loss_target: 1e-3, order: Order::Asap };
+    let class = Class::DeadlineBound(bound);
+    let [mut from, mut to] = [1, 2].map(|id| Link::new(LinkConfig { id, ..LinkConfig::default() }, now));
+    to.expect(writer, LIMIT, class);
+    let (origin, age, payload) = (Origin::exactly(now.ns()), Span::ZERO, &[7; 5_000]);
+    from.send(&Outgoing { writer, sequence: 1, origin, age, class, depth: 8, payload }, now).unwrap();
+    let (mut datagrams, mut out) = (Vec::new(), Vec::new());
+    while from.poll_transmit(now, &mut out) {
+        datagrams.push(std::mem::take(&mut out));
+    }
+    let mut delivered = 0;
+    to.handle_datagram(&datagrams[0], at(now), &mut |_| delivered += 1).unwrap();
+    assert!(to.held_bytes().1 > 0, "a piece waits for the others");
+    to.forget(writer);
+    assert_eq!(to.held_bytes().1, 0);
+    for datagram in &datagrams[1..] {
+        to.handle_datagram(datagram, at(now), &mut |_| delivered += 1).unwrap();
+    }
+    assert_eq!((delivered, to.held_bytes().1), (0, 0));
+    assert!(to.counters().unexpected > 0);
 }

@@ -269,3 +269,20 @@ pub trait Estimator {
     /// Counters of the exchanges so far.
     fn counters(&self) -> Counters;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_name_and_a_number_of_its_own() {
+        let states = [State::Acquiring, State::Locked, State::Stepped, State::Stale];
+        let names: BTreeSet<_> =
+            states.iter().map(State::to_string).filter(|name| !name.is_empty()).collect();
+        let numbers: BTreeSet<_> = states.iter().map(|state| state.code()).collect();
+        assert_eq!((names.len(), numbers.len()), (states.len(), states.len()));
+    }
+}

@@ -241,6 +241,25 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_of_object_that_a_client_can_create_can_be_described() {
+        for (number, element) in (1..).zip([
+            "participant",
+            "topic",
+            "publisher",
+            "subscriber",
+            "data_writer",
+            "data_reader",
+            "requester",
+            "replier",
+        ]) {
+            let found = objects(&format!("<dds><{element}></{element}></dds>")).unwrap();
+            let kinds: Vec<Kind> = found.into_iter().map(|object| object.kind).collect();
+            assert_eq!(kinds, [Kind::from_number(number).unwrap()], "{element}");
+        }
+        assert_eq!(objects("<dds><domain></domain></dds>"), Ok(vec![]));
+    }
+
+    #[test]
     fn a_participant_is_found_among_profiles() {
         let text = "<dds><profiles><transport_descriptors><transport_descriptor>\
             <transport_id>udp</transport_id></transport_descriptor></transport_descriptors></profiles>\

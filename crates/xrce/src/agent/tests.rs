@@ -522,6 +522,17 @@ fn an_answer_goes_ahead_of_the_acknowledgement_where_answers_are_fast() {
 }
 
 #[test]
+fn a_ping_does_not_wait_with_an_acknowledgement() {
+    let mut bench = on_a_slow_line();
+    ask(&mut bench, 7);
+    bench.sample(ObjectId([0, 0x16]), &[1, 2, 3, 4]);
+    let nothing: [u8; 0] = [];
+    assert_eq!(ask(&mut bench, 8), nothing, "the acknowledgement waits");
+    let ping = bytes("81 00 00 00 02 01 08 00 00 0A FF FD 02 00 00 00");
+    assert_eq!(kinds(&bench.client_says(HERE, &ping)), [id::ACKNACK, id::INFO]);
+}
+
+#[test]
 fn an_acknowledgement_is_overtaken_once() {
     let mut bench = on_a_slow_line();
     ask(&mut bench, 7);
