@@ -110,6 +110,12 @@ mod tests {
     }
 
     #[test]
+    fn nodes_of_unlike_secrets_wait_unlike_times() {
+        let seeds = [3, 4, 5].map(|secret| PathKey::new([secret; 16]).seed());
+        assert!(seeds[0] != seeds[1] && seeds[1] != seeds[2] && seeds[0] != seeds[2], "{seeds:?}");
+    }
+
+    #[test]
     fn both_forms_of_an_ipv4_address_are_one() {
         let key = PathKey::new([3; 16]);
         let mapped = "[::ffff:10.0.0.1]:5".parse().unwrap();

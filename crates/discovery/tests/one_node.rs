@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use noctule_discovery::datagram::{Body, Datagram, Hello, Page};
+use noctule_discovery::datagram::{Body, Datagram, Hello, Page, PageSet};
 use noctule_discovery::{
     Discovery, DiscoveryConfig, Endpoint, EndpointId, EndpointKind, Event, Identity, Local, NODES_LIMIT,
     NodeId, Qos, Reason, Via,
@@ -165,16 +165,53 @@ fn one_lost_change_costs_one_page() {
 fn changes_within_two_milliseconds_are_announced_together() {
     let mut node = node(DiscoveryConfig::default(), Vec::new());
     said(&mut node, START, START + Span::from_s(2));
-    let two = START + Span::from_s(2);
-    let mut pages = Vec::new();
+    let (two, gathered) = (START + Span::from_s(2), START + Span::from_ms(2_002));
     for (number, now) in (0..).zip([two, two + Span::from_ms(1)]) {
         node.add(endpoint(EndpointKind::Writer, format!("topic_{number}")), now).unwrap();
-        pages.extend(said(&mut node, now, now + Span::from_ms(1)));
+        assert_eq!(said(&mut node, now, now + Span::from_ms(1)), []);
     }
-    pages.extend(said(&mut node, two + Span::from_ms(2), two + Span::from_ms(100)));
-    pages.retain(|(_, body)| matches!(body, Body::Page(_)));
-    let [(at, Body::Page(page))] = &pages[..] else { panic!("{pages:?}") };
-    assert_eq!((*at, page.endpoints.len()), (two + Span::from_ms(2), 2));
+    let said = said(&mut node, gathered, two + Span::from_ms(100));
+    let [(first, Body::Hello(hello)), (second, Body::Page(page)), ..] = &said[..] else { panic!("{said:?}") };
+    assert_eq!((*first, *second), (gathered, gathered));
+    assert_eq!((hello.revision, page.endpoints.len()), (page.revision, 2));
+    assert_eq!(said.iter().filter(|(_, body)| matches!(body, Body::Page(_))).count(), 1);
+}
+
+#[test]
+fn what_is_asked_of_another_node_is_not_answered() {
+    let mut node = node(DiscoveryConfig::default(), Vec::new());
+    node.add(endpoint(EndpointKind::Writer, "imu".into()), START).unwrap();
+    receive(&mut node, id(1), address(1), Body::Hello(hello(7)), START);
+    for (second, to, answered) in [(2, id(2), 0), (3, NodeId([0; 16]), 1)] {
+        let now = START + Span::from_s(second);
+        said(&mut node, now - Span::from_s(1), now);
+        receive(&mut node, id(1), address(1), Body::Query { to, since: 0, except: PageSet::EMPTY }, now);
+        receive(&mut node, id(1), address(1), Body::PathChallenge { to, number: 5 }, now);
+        let answer = said(&mut node, now, now + Span::from_ms(50));
+        let pages = answer.iter().filter(|(_, body)| matches!(body, Body::Page(_))).count();
+        let is_proof = |body: &Body| matches!(body, Body::PathResponse { number: 5, .. });
+        let proofs = answer.iter().filter(|(_, body)| is_proof(body)).count();
+        assert_eq!((pages, proofs), (answered, answered), "asked of {to:?}");
+    }
+}
+
+#[test]
+fn each_page_that_changes_something_counts_as_a_change_and_no_other() {
+    let mut node = node(DiscoveryConfig::default(), Vec::new());
+    receive(&mut node, id(1), address(1), Body::Hello(hello(7)), START);
+    let reader = endpoint(EndpointKind::Reader, "imu".into());
+    let relayed = Endpoint { relayed: true, ..reader.clone() };
+    for (revision, (endpoints, changes)) in (1..).zip([
+        (vec![reader.clone()], 1),
+        (vec![reader], 0),
+        (vec![relayed], 1),
+        (vec![], 1),
+        (vec![], 0),
+    ]) {
+        let before = node.generation();
+        receive(&mut node, id(1), address(1), Body::Page(Page { number: 0, revision, endpoints }), START);
+        assert_eq!(node.generation() - before, changes, "revision {revision}");
+    }
 }
 
 #[test]

@@ -238,6 +238,28 @@ mod tests {
     }
 
     #[test]
+    fn known_wire_time_of_either_way_is_taken_out() {
+        let us = |us: i64| us * 1_000;
+        for [forward, back] in [[200, 0], [0, 200], [70, 20]] {
+            let wire = |us| Span::from_us(us);
+            let config = BoundedConfig {
+                wire_forward: wire(forward),
+                wire_back: wire(back),
+                ..BoundedConfig::default()
+            };
+            // Offset 0; each way takes 100 µs besides its wire.
+            let exchange = |index: i64| {
+                let (sent, received) = (us(100_000 * index), us(100_000 * index + 100 + forward));
+                Exchange::from_ns(sent, received, received, received + us(100 + back))
+            };
+            let pieces = align(&(0..50).map(exchange).collect::<Vec<_>>(), &config);
+            let [piece] = pieces[..] else { panic!("{pieces:?}") };
+            assert!(piece.offset.abs() <= Span::from_ns(1) && piece.drift_ppm.abs() < 1e-6, "{piece:?}");
+            assert_eq!(piece.clearance, Span::from_us(100));
+        }
+    }
+
+    #[test]
     fn of_messages_that_left_or_arrived_together_the_quicker_one_counts_in_any_order() {
         // Offset 0, 100 µs on each way; of the first two one waited 200 µs more on its way there, the other on its way back.
         let there = Exchange::from_ns(0, 300_000, 300_000, 400_000);

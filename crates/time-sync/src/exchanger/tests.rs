@@ -101,6 +101,23 @@ fn a_reply_counts_once() {
 }
 
 #[test]
+fn of_the_last_requests_it_is_remembered_that_they_were_answered_and_of_older_ones_nothing() {
+    let mut exchanger = exchanger();
+    let mut nonces = Vec::new();
+    for _ in 0..=FINISHED_LIMIT {
+        let now = exchanger.poll_timeout();
+        let nonce = exchanger.poll_request(now).unwrap();
+        exchanger.handle_reply(nonce, stamps(now.ns() / 1_000_000), now).unwrap();
+        nonces.push(nonce);
+    }
+    let now = exchanger.poll_timeout();
+    let again = nonces.into_iter().map(|nonce| exchanger.handle_reply(nonce, stamps(0), now).unwrap_err());
+    let again: Vec<Dropped> = again.collect();
+    let duplicated = core::iter::repeat_n(Dropped::Duplicated, FINISHED_LIMIT);
+    assert!(core::iter::once(Dropped::Forged).chain(duplicated).eq(again));
+}
+
+#[test]
 fn a_reply_after_its_time_out_is_stale_and_never_matched_to_a_later_request() {
     let mut exchanger = exchanger();
     let late = exchanger.poll_request(at_ms(0)).unwrap();
