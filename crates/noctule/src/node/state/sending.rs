@@ -130,15 +130,16 @@ impl State {
                 next?;
                 continue;
             };
+            // It had its turn before the end, and one that has nothing is not asked twice.
+            if has_wrapped && behind.is_some_and(|behind| node >= behind) {
+                return None;
+            }
             if let Some(to) = self.poll_remote(node, (now, only_urgent), out) {
                 self.turn = if node == first && left > 0 { (node, left - 1) } else { (node, TURN_DATAGRAMS) };
                 return Some(to);
             }
             let after = (Bound::Excluded(node), Bound::Unbounded);
             next = self.remotes.range(after).map(|(node, _)| *node).next();
-            if has_wrapped && next.is_none_or(|next| behind.is_some_and(|behind| next >= behind)) {
-                return None;
-            }
         }
     }
 
