@@ -1,15 +1,15 @@
 //! How often a link is asked for a datagram: each question costs about a tenth of what a short sample does.
 
-use super::world::{NEAR, World};
+use super::world::{CALM, NEAR, World};
 
-/// The host of the first reader; the others are on one each behind it.
+/// A node with readers on as many other hosts.
 fn joined(nodes: u64) -> World {
     let mut world = World::new(nodes);
     for host in NEAR..NEAR + nodes {
         let reader = world.join(host);
         world.subscribe(reader, 8);
     }
-    world.settle();
+    world.run(CALM);
     world
 }
 
@@ -20,7 +20,7 @@ fn a_node_that_has_nothing_to_send_is_asked_once() {
         let now = world.now;
         let state = world.far();
         let mut out = Vec::new();
-        // Whoever had its turn last.
+        // Whichever node had its turn last.
         for _ in 0..2 * nodes {
             while state.poll_transmit(now, false, &mut out).is_some() {}
             let before: Vec<u64> = state.remotes.values().map(|remote| remote.asked).collect();
