@@ -427,6 +427,22 @@ fn read_all(reader: &mut Reader, words: usize, in_place: bool, messages: u64) {
 }
 
 #[test]
+fn what_a_reader_that_polls_fetches_ahead_is_inside_the_ring_whatever_the_lengths() {
+    for payload_bytes_max in [0, 8, 32, 33, 64, 65, 500, 512, 600] {
+        let mut pair = Pair::new(RingConfig { history: 1, pins: 0, payload_bytes_max, type_hash: 7 });
+        let (mut reader, ..) = pair.reader(0, StartAt::Next);
+        let mut buffer = vec![0; payload_bytes_max];
+        for length_bytes in (0..=payload_bytes_max).rev().chain([payload_bytes_max; 4]) {
+            assert!(reader.take_next(&mut buffer).unwrap().is_none(), "it polls");
+            let message = vec![length_bytes as u8; length_bytes];
+            let _ = pair.writer.copy_in(&message, Origin::default()).unwrap();
+            let sample = reader.take_next(&mut buffer).unwrap().unwrap();
+            assert_eq!((sample.length_bytes, &buffer[..length_bytes]), (length_bytes, &message[..]));
+        }
+    }
+}
+
+#[test]
 fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
     let mut pair = Pair::new(CONFIG);
     let (mut reader, ..) = pair.reader(1, StartAt::Next);
@@ -448,6 +464,31 @@ fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
     let left: Vec<String> = std::iter::from_fn(|| next(&mut reader)).map(|(text, _)| text).collect();
     assert_eq!(left, ["message 19", "message 20", "message 21", "message 22"]);
     assert_eq!(text(&borrowed), "message 7");
+}
+
+#[test]
+fn a_history_is_exact_however_many_slots_were_skipped_within_it() {
+    let config = RingConfig { history: 40, pins: 6, payload_bytes_max: 64, type_hash: 7 };
+    let mut pair = Pair::new(config);
+    let [mut holds, mut reader] = [6, 0].map(|pins| pair.reader(pins, StartAt::Next).0);
+    let (mut held, mut buffer) = (Vec::new(), [0; 64]);
+    for round in 0..400 {
+        // Borrowed for some laps of the ring, at places that move: their slots are skipped.
+        pair.put_numbers(1 + round % 7);
+        held.extend(holds.borrow_latest().unwrap());
+        pair.put_numbers(30 + round * 13 % 50);
+        if held.len() == 6 {
+            drop(held.drain(..1 + (round % 6) as usize));
+        }
+        let Some(first) = reader.take_next(&mut buffer).unwrap() else { continue };
+        let (depth, last) = (1 + round * 7 % 40, pair.writer.counters().published);
+        let is_passed_over = reader.pass_over(&first, depth as u32);
+        assert_eq!(is_passed_over, last - first.number >= depth, "round {round}");
+        let expected = if is_passed_over { last + 1 - depth } else { first.number + 1 };
+        let left = std::iter::from_fn(|| reader.take_next(&mut buffer).unwrap());
+        assert!(left.map(|sample| sample.number).eq(expected..=last), "round {round}");
+    }
+    assert!(pair.writer.counters().published > 15_000);
 }
 
 #[test]
