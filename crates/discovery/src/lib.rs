@@ -35,6 +35,7 @@ mod paced;
 mod path;
 mod relay;
 mod shares;
+pub mod trace;
 mod types;
 mod wire;
 

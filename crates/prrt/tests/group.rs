@@ -340,6 +340,7 @@ fn random_groups_deliver_nothing_late_twice_or_damaged() {
             1 + random.bits() % 6,
         );
         let mut swarm = Swarm::new(terms, &spec(&text));
+        swarm.write_if_wanted();
         let mut held_bytes_max = 0;
         for _ in 0..12 {
             swarm.run(Span::from_us((random.bits() % 800_000) as i64));

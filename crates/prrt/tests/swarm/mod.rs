@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use noctule_netsim::Random;
+use noctule_netsim::{Random, Story};
 use noctule_netsim::link::LinkSpec;
 use noctule_netsim::network::{Address, Destination, Endpoint, Network, Transmit};
 use noctule_prrt::group::{
@@ -122,16 +122,46 @@ pub(crate) struct Swarm {
     terms: Terms,
     pub(crate) network: Network<Node>,
     session: u32,
+    story: Option<Story>,
 }
 
 impl Swarm {
     /// All readers are known from the start, as after discovery. `spec` as in `docs/spec/link-text.md`.
     pub(crate) fn new(terms: Terms, spec: &LinkSpec) -> Swarm {
-        Swarm { terms, network: Network::new(nodes(terms), spec, terms.seed), session: 1 }
+        let network = Network::new(nodes(terms), spec, terms.seed);
+        Swarm { terms, network, session: 1, story: None }
+    }
+
+    /// Writes what happens to the file that the environment names.
+    pub(crate) fn write_if_wanted(&mut self) {
+        self.story = Story::wanted("group", self.terms.seed);
+        self.trace();
+    }
+
+    /// Keeps the events of all nodes, of whose lives some may have begun just now.
+    fn trace(&mut self) {
+        if self.story.is_some() {
+            self.writer().group.trace().start();
+            let receivers = self.terms.receivers;
+            (1..=receivers).for_each(|number| self.reader(number).group.trace().start());
+        }
     }
 
     pub(crate) fn run(&mut self, span: Span) {
-        self.network.run_for(span).unwrap();
+        let Some(mut story) = self.story.take() else { return self.network.run_for(span).unwrap() };
+        let end = self.network.local_now(0) + span;
+        while let left = end - self.network.local_now(0)
+            && left > Span::ZERO
+        {
+            // The logs are bounded.
+            self.network.run_for(left.min(Span::from_ms(10))).unwrap();
+            story.drain("writer→group", self.writer().group.trace());
+            for number in 1..=self.terms.receivers {
+                let reader = &mut self.reader(number).group;
+                story.drain(&format!("reader {number}"), reader.trace());
+            }
+        }
+        self.story = Some(story);
     }
 
     pub(crate) fn writer(&mut self) -> &mut Writer {
@@ -177,6 +207,7 @@ impl Swarm {
             let reader = self.reader(number);
             (reader.group, reader.link) = (fresh.group, fresh.link);
         }
+        self.trace();
     }
 
     /// What a reader got of the samples numbered `from` and later.
