@@ -430,7 +430,7 @@ static void a_descriptor_is_readable_when_a_sample_has_come_and_a_sample_is_lent
     CHECK_FAILS(noctule_loan(publisher, 5000, &place), NOCTULE_ERROR_TOO_LONG, "payload_bytes_max");
     CHECK(place == NULL);
 
-    /* Who is there, and what was counted. */
+    /* Which nodes are there, and what was counted. */
     CHECK(noctule_nodes(here, see_node, &seen) >= 1 && seen.nodes == 1);
     CHECK(noctule_endpoints(here, see_endpoint, &seen) >= 2 && seen.endpoints == 1);
     CHECK_FAILS(noctule_nodes(here, NULL, NULL), NOCTULE_ERROR_ARGUMENT, "callback is NULL");

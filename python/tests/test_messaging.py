@@ -153,7 +153,7 @@ def test_the_latest_sample_and_a_history_of_ones_own(node):
     assert subscriber.take() is None
 
 
-def test_who_ignores_its_own_node_hears_only_others(node):
+def test_a_subscriber_that_ignores_its_own_node_hears_only_others(node):
     publisher = node.publisher("own")
     subscriber, other = node.subscriber("own", ignore_local=True), node.subscriber("own")
     until_received(publisher, other, b"0")
@@ -214,7 +214,7 @@ def test_another_thread_ends_a_wait(node, wait):
 
 WAITER = """
 import signal, sys, noctule
-# Who starts this in the background may have it ignore interrupts.
+# A shell that starts this in the background may have it ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     with noctule.Node("waiter", domain=int(sys.argv[1])) as node, node.subscriber("t") as subscriber:

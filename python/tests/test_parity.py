@@ -1,4 +1,4 @@
-"""What Python has of the library beside publishing and receiving: loans, event loops, notices, who else is there."""
+"""What Python has of the library beside publishing and receiving: loans, event loops, notices, the other nodes."""
 
 import asyncio
 import os
@@ -87,7 +87,7 @@ def test_a_descriptor_is_readable_while_there_is_something(domain):
         assert select.select([subscriber], [], [], 0)[0] == []
 
 
-def test_who_is_there_and_what_was_counted(domain):
+def test_which_nodes_are_there_and_what_was_counted(domain):
     notices = []
     with (
         noctule.Node("here", domain=domain, on_notice=lambda kind, sentence: notices.append((kind, sentence))) as here,

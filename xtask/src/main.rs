@@ -24,8 +24,10 @@ mod readme;
 mod rmw;
 mod setup;
 mod shell;
+mod step_limit;
 mod steps;
 mod tidy;
+mod words;
 mod zenoh;
 
 use std::path::PathBuf;

@@ -367,7 +367,7 @@ impl Notice {
             Notice::Unacknowledged { samples, limit_bytes } => write!(
                 f,
                 "{samples} samples were given up because readers on other hosts do not acknowledge what was sent, and at most \
-                 {limit_bytes} bytes are kept for them; find out who reads, or raise unacknowledged_bytes_max"
+                 {limit_bytes} bytes are kept for them; find out which node reads too slowly, or raise unacknowledged_bytes_max"
             ),
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")

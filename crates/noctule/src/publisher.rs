@@ -168,7 +168,7 @@ impl PublisherBuilder {
     }
 
     /// Serves readers of other hosts together: each datagram goes once to a multicast group, and parity repairs what
-    /// each of them lost. For best effort and deadline bound, from two such readers on; whom the group does not reach, or who
+    /// each of them lost. For best effort and deadline bound, from two such readers on; a reader that the group does not reach, or that
     /// loses far more than the others, is served by itself. Over Wi-Fi, which sends multicast slowly and without repair, it
     /// pays from about five readers on. Default no.
     pub fn multicast(mut self, multicast: bool) -> Self {

@@ -46,7 +46,7 @@ pub enum SwarmKeyError {
     },
     /// Neither this user nor root owns it.
     #[error(
-        "the swarm key {path} belongs to user {uid}; it must belong to whoever runs this program, or to root"
+        "the swarm key {path} belongs to user {uid}; it must belong to the user that runs this program, or to root"
     )]
     Foreign {
         /// The file.

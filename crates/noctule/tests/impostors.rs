@@ -147,7 +147,7 @@ fn a_process_that_never_accepts_does_not_hold_up_what_comes_from_other_hosts() {
 }
 
 #[test]
-fn a_keyed_node_lets_nobody_read_who_does_not_prove_that_he_has_the_key() {
+fn a_keyed_node_lets_no_process_read_that_does_not_prove_that_it_has_the_key() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("key");

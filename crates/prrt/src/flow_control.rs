@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_asks_ever_more_seldom_and_is_named_once() {
+    fn a_sender_that_waits_asks_ever_more_seldom_and_is_named_once() {
         let mut waiting = Waiting::default();
         let writer = StreamId(7);
         waiting.begin(writer, at(0));

@@ -173,7 +173,7 @@ impl Receiving {
     }
 
     /// Whether `fragment` fits, if need be after dropping best-effort samples: of its own writer those older
-    /// than itself, then whoever's is the oldest.
+    /// than itself, then the oldest of any writer.
     fn make_room_for(&mut self, fragment: &Fragment<'_>, counters: &mut LinkCounters) -> bool {
         while !self.room.fits(fragment) {
             let best_effort = self.readers.values().filter(|reader| !reader.reliable);

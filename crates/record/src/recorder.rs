@@ -284,7 +284,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Whoever wants the result calls `finish`.
+        // A caller that wants the result calls `finish`.
         let _ = self.end();
     }
 }

@@ -1,4 +1,4 @@
-//! Sockets between processes of one host: packets that carry descriptors, and who is at the other end.
+//! Sockets between processes of one host: packets that carry descriptors, and the process at the other end.
 //!
 //! `AF_UNIX`, `SOCK_SEQPACKET`: messages keep their bounds, and the end of either process, however it
 //! came, ends the connection for the other. Names are abstract: they vanish with their owner, so no
@@ -24,7 +24,7 @@ const GROUPS_MAX: usize = 256;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// Who is at the other end, as the kernel knows it: when it connected or listened, respectively.
+/// The process at the other end, as the kernel knows it: when it connected or listened, respectively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credentials {
     /// User.
@@ -135,7 +135,7 @@ impl LocalSocket {
         })
     }
 
-    /// Who is at the other end (`SO_PEERCRED`).
+    /// The process at the other end (`SO_PEERCRED`).
     pub fn credentials(&self) -> io::Result<Credentials> {
         let peer = sockopt::socket_peercred(&self.0)?;
         Ok(Credentials {
@@ -256,8 +256,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_who_is_there() {
-        let (client, server) = pair("who");
+    fn the_kernel_says_which_process_is_at_the_other_end() {
+        let (client, server) = pair("credentials");
         let own = Credentials {
             uid: own_user(),
             gid: rustix::process::getegid().as_raw(),

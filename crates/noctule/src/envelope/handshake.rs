@@ -1,7 +1,7 @@
 //! Challenge and answer: the two messages of `Noise_IXpsk0_25519_AESGCM_SHA256`.
 //!
 //! The node that challenges learns that the other is alive now and is the node whose number it has, and gets its keys, which only
-//! these two nodes can read, whoever has the swarm key. A node's number is the hash of its public key, so no other node can answer in
+//! these two nodes can read, and no other holder of the swarm key. A node's number is the hash of its public key, so no other node can answer in
 //! its name.
 //!
 //! Pure functions of their arguments. The state of a handshake is its seed: the same seed gives the same bytes, so a challenge can be

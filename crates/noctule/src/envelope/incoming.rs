@@ -10,7 +10,7 @@ use crate::clock::Raw;
 
 /// Generations that a datagram may be ahead of the newest known if only a member can have made its header.
 pub(super) const STEPS_MAX: u64 = 64;
-/// Generations that any other datagram may be ahead: a hello a second keeps both sides together, and who forges datagrams is not to
+/// Generations that any other datagram may be ahead: a hello a second keeps both sides together, and forged datagrams are not to
 /// make this node compute.
 pub(super) const STEPS_MAX_UNPROVEN: u64 = 4;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use noctule_discovery::NodeId;
 
-use super::state::Partner;
+use super::partner::Partner;
 
 /// The readers of one writer on other hosts.
 #[derive(Debug, Default)]

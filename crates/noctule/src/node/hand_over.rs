@@ -2,7 +2,7 @@
 
 use noctule_discovery::{EndpointId, NodeId};
 
-use super::state::Partner;
+use super::partner::Partner;
 use crate::envelope::PROOF_BYTES;
 
 /// Longest packet: a refusal with its reason.

@@ -19,7 +19,7 @@ use rustix::fd::OwnedFd;
 
 use super::Shared;
 use super::hand_over::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
-use super::state::Partner;
+use super::partner::Partner;
 use super::suspects::Suspects;
 use crate::clock::{self, Raw};
 use crate::notice::Notice;
@@ -570,9 +570,9 @@ fn turn_away(socket: &LocalSocket, why: &str, me: NodeId) {
 
 /// Whether the process at the other end may share memory with us: the same user, root, or a member of the named group.
 fn is_trusted(socket: &LocalSocket, shared: &Shared) -> bool {
-    socket.credentials().is_ok_and(|who| {
+    socket.credentials().is_ok_and(|process| {
         let group = shared.group.is_some_and(|group| socket.peer_is_in_group(group).unwrap_or(false));
-        who.uid == own_user() || who.uid == 0 || group
+        process.uid == own_user() || process.uid == 0 || group
     })
 }
 

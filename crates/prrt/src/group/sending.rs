@@ -158,7 +158,7 @@ impl GroupSender {
         self.members.leave(member);
     }
 
-    /// Whether what is sent to the group reaches it: it reports, and costs the others no more than is fair. Who is not
+    /// Whether what is sent to the group reaches it: it reports, and costs the others no more than is fair. A member that is not
     /// served must be sent the sample by a link.
     pub fn serves(&self, member: MemberId) -> bool {
         self.members.hears(member)
