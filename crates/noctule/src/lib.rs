@@ -106,7 +106,7 @@ pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::{Estimate, Exchange};
 pub use node::{
     DescribeError, KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PathFigures,
-    PingError, SendCounters, UNACKNOWLEDGED_BYTES_DEFAULT,
+    PingError, RELAY_TRACE_SCHEMA, SendCounters, UNACKNOWLEDGED_BYTES_DEFAULT,
 };
 pub use notice::{Notice, NoticeHook};
 pub use publisher::{

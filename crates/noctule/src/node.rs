@@ -73,6 +73,7 @@ use outbox::Outbox;
 pub use outbox::SendCounters;
 pub use path::PathFigures;
 pub use ping::{PINGS_LIMIT, PingError};
+pub use reader_route::trace::SCHEMA as RELAY_TRACE_SCHEMA;
 use ports::{DISCOVERY_PORT, DOMAIN_MAX};
 use sockets::Sockets;
 use state::State;

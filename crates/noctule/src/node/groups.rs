@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use noctule_discovery::{EndpointId, NodeId};
+use noctule_prrt::group::trace::Event;
 use noctule_prrt::group::{
     Body, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId, Membership, SenderCounters,
 };
 use noctule_prrt::{Class, LinkConfig, Local as LinkClock, Outgoing, SentCounters, StreamId};
+use noctule_qlog::Log;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
@@ -130,6 +132,16 @@ impl Groups {
             }
         } else if let Some(receiver) = self.receiving.get_mut(&(from, writer)) {
             remote.handle_group_datagram((&datagram, body.len()), receiver, now, local);
+        }
+    }
+
+    /// Hands out the events of each stream, and its name: `group` and the writer for one that is sent, with its node for one that is received.
+    pub(super) fn for_each_trace(&mut self, take: &mut dyn FnMut(String, &mut Log<Event>)) {
+        for (writer, sending) in &mut self.sending {
+            take(format!("group {}", writer.0), sending.sender.trace());
+        }
+        for ((node, writer), receiver) in &mut self.receiving {
+            take(format!("{node} group {}", writer.0), receiver.trace());
         }
     }
 

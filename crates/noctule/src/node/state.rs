@@ -27,6 +27,7 @@ use super::partner::Partner;
 use super::ping::Pings;
 use super::reader_route::ReaderRoutes;
 use super::remote::{Remote, Remotes};
+use super::trace::NodeTrace;
 use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
@@ -110,15 +111,19 @@ pub(super) struct State {
     pub(super) dscp: u8,
     /// Whose turn it is to send, and for how many datagrams.
     pub(super) turn: (NodeId, u32),
+    /// If the environment asks for it.
+    trace: Option<NodeTrace>,
 }
 
 impl State {
     pub(super) fn new(
         me: NodeId,
-        (discovery, envelope): (Discovery, Envelope),
+        (mut discovery, envelope): (Discovery, Envelope),
         clock: LocalClock,
         exchange_key: [u8; 16],
     ) -> State {
+        let mut routes = ReaderRoutes::default();
+        let trace = NodeTrace::start(me, &mut discovery, &mut routes);
         State {
             discovery,
             envelope,
@@ -126,7 +131,7 @@ impl State {
             subscribers: BTreeMap::new(),
             partners: BTreeMap::new(),
             audiences: BTreeMap::new(),
-            routes: ReaderRoutes::default(),
+            routes,
             has_other_hosts: false,
             fallback: Fallback::default(),
             remotes: Remotes::new(),
@@ -153,6 +158,7 @@ impl State {
             body: Vec::new(),
             dscp: 0,
             turn: (me, 0),
+            trace,
         }
     }
 

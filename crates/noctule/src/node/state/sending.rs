@@ -104,6 +104,9 @@ impl State {
     }
 
     fn poll_discovery(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
+        if let Some(trace) = &mut self.trace {
+            trace.drain(&mut self.discovery, &mut self.routes, &mut self.groups);
+        }
         let mut body = std::mem::take(&mut self.body);
         let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
         out.extend_from_slice(&body);

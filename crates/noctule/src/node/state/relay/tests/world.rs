@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use noctule_discovery::{
     Discovery, DiscoveryConfig, Endpoint, EndpointId, EndpointKind, Identity, NodeId, Qos, Via,
 };
+use noctule_netsim::Story;
 use noctule_prrt::{Origin, Outgoing, StreamId};
 use noctule_shm_ring::{ReaderId, RingConfig, Roster};
 use noctule_timebase::{Instant, Span};
@@ -121,6 +122,7 @@ pub(super) struct World {
     pub(super) published: u64,
     /// Of the swarm, if it has one.
     keys: Vec<SwarmKey>,
+    story: Option<Story>,
 }
 
 fn endpoint(kind: EndpointKind, payload_bytes_max: u32) -> Endpoint {
@@ -156,6 +158,7 @@ impl World {
             writer: (NodeId([0; 16]), EndpointId(0)),
             published: 0,
             keys,
+            story: Story::wanted("relay", seed),
         };
         world.random.below(2);
         let node = world.join(FAR);
@@ -203,7 +206,11 @@ impl World {
         let me = Identity { id, name: format!("node {port}"), host, port };
         let now = Instant::from_ns(self.now.ns());
         let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], [seed as u8; 16], now);
-        let state = State::new(id, (discovery, envelope), LocalClock::default(), [7; 16]);
+        let mut state = State::new(id, (discovery, envelope), LocalClock::default(), [7; 16]);
+        if self.story.is_some() {
+            state.discovery.trace().start();
+            state.routes.trace().start();
+        }
         let member = Member {
             state,
             address: SocketAddr::from(([10, 0, 0, host as u8], port)),
@@ -308,6 +315,10 @@ impl World {
         loop {
             let now = self.now;
             let Some(member) = self.members.get_mut(&node) else { return };
+            if let Some(story) = &mut self.story {
+                story.drain(&node.to_string(), member.state.discovery.trace());
+                story.drain(&node.to_string(), member.state.routes.trace());
+            }
             let command = member.state.poll_command();
             let is_command = command.is_some();
             match command {
