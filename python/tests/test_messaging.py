@@ -161,14 +161,17 @@ def test_a_subscriber_that_ignores_its_own_node_hears_only_others(node):
 
 
 def test_with_keep_all_a_reader_that_is_behind_holds_up_its_publisher(node):
-    publisher = node.publisher("t", keep_last=4, keep_all=True)
-    subscriber = node.subscriber("t")
+    publisher = node.publisher("t", reliability="reliable", keep_last=4, keep_all=True)
+    subscriber = node.subscriber("t", reliability="reliable")
+    # Of which nothing is expected: a reader at best effort holds up nobody.
+    _idle = node.subscriber("t")
     until_received(publisher, subscriber, b"0")
     drain(subscriber)
     for number in range(4):
         publisher.publish(bytes([number]))
     with pytest.raises(BlockingIOError, match="publish again later"):
         publisher.publish(b"4")
+    assert publisher.counters()["would_block"] == 1
     assert not publisher.wait_for_room(1, timeout=0.001)
     drain(subscriber)
     assert publisher.wait_for_room(1, timeout=20)

@@ -51,9 +51,9 @@ pub fn run_logged(directory: &Path, line: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status}){excerpt}")) }
 }
 
-/// The last line that a command has printed, or where its lines are.
-pub fn last_line() -> String {
-    let line = LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+/// The last line that a command has printed since the last call, or where its lines are.
+pub fn take_last_line() -> String {
+    let line = std::mem::take(&mut *LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner));
     if line.is_empty() { "see above".to_owned() } else { line }
 }
 

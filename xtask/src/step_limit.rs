@@ -31,11 +31,23 @@ pub fn run(step: &str, limit: Duration, work: impl FnOnce() -> Result<(), String
     // What compiles ahead belongs to all steps.
     let before: BTreeSet<u32> =
         processes().iter().filter(|(_, of)| *of == std::process::id()).map(|it| it.0).collect();
+    run_with(step, limit, move |child| !before.contains(&child), work)
+}
+
+/// As [`run`], of the children of this process that `is_of_step` says.
+fn run_with(
+    step: &str,
+    limit: Duration,
+    is_of_step: impl Fn(u32) -> bool + Send + 'static,
+    work: impl FnOnce() -> Result<(), String>,
+) -> Result<(), Failure> {
+    // What the step before printed is not this one's.
+    _ = shell::take_last_line();
     let (working, ended) = channel::<()>();
     let watch = std::thread::spawn(move || {
         let (mut wait, mut is_over) = (limit, false);
         while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-            end(&before);
+            end(&is_of_step);
             (wait, is_over) = (END_AGAIN, true);
         }
         is_over
@@ -45,7 +57,7 @@ pub fn run(step: &str, limit: Duration, work: impl FnOnce() -> Result<(), String
     if !watch.join().unwrap_or(false) {
         return result.map_err(|why| Failure { why, is_over_limit: false });
     }
-    let (limit_s, last) = (limit.as_secs(), shell::last_line());
+    let (limit_s, last) = (limit.as_secs(), shell::take_last_line());
     let why = format!(
         "the step \"{step}\" took longer than its limit of {limit_s} s and was ended; the last line that it printed: {last}"
     );
@@ -64,15 +76,17 @@ fn processes() -> Vec<(u32, u32)> {
     .collect()
 }
 
-/// Ends the children of this process that are not in `spared`, with their own.
-fn end(spared: &BTreeSet<u32>) {
-    let (processes, mut found, mut at) = (processes(), vec![std::process::id()], 0);
+/// Ends the children of this process that are of the step, with their own.
+fn end(is_of_step: impl Fn(u32) -> bool) {
+    let (processes, us) = (processes(), std::process::id());
+    let mut found: Vec<u32> =
+        processes.iter().filter(|(it, of)| *of == us && is_of_step(*it)).map(|(it, _)| *it).collect();
+    let mut at = 0;
     while let Some(parent) = found.get(at).copied() {
-        let children = processes.iter().filter(|(it, of)| *of == parent && !spared.contains(it));
-        found.extend(children.map(|(it, _)| *it));
+        found.extend(processes.iter().filter(|(_, of)| *of == parent).map(|(it, _)| *it));
         at += 1;
     }
-    let numbers = found.iter().skip(1).map(u32::to_string);
+    let numbers = found.iter().map(u32::to_string);
     // One that has ended by itself meanwhile is no fault.
     _ = Command::new("kill").arg("-KILL").args(numbers).stderr(Stdio::null()).status();
 }
@@ -83,9 +97,13 @@ mod tests {
 
     #[test]
     fn a_step_that_hangs_fails_by_name_with_its_last_line_and_its_processes_end() {
-        let hangs =
-            || shell::run_logged(&shell::root(), "echo 'test a ... ok'; (tail -f /dev/null; true) & wait");
-        let failure = run("tests", Duration::from_secs(2), hangs).err().unwrap();
+        let line = "echo 'test a ... ok'; (tail -f /dev/null; true) & wait";
+        // Other tests have children of their own.
+        let is_ours = move |child| {
+            std::fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|its| its.contains(line))
+        };
+        let hangs = || shell::run_logged(&shell::root(), line);
+        let failure = run_with("tests", Duration::from_secs(2), is_ours, hangs).err().unwrap();
         assert!(failure.is_over_limit);
         assert_eq!(
             failure.why,

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::words::Words;
-use crate::{circles, error_types, evidence, shell};
+use crate::{circles, docstrings, error_types, evidence, pages, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -181,6 +181,8 @@ pub fn run() -> Result<(), String> {
     arrows(&mut faults)?;
     circles::check(&shell::root(), &mut faults);
     evidence::check(&files, &mut faults);
+    pages::check(&shell::root(), &mut faults);
+    docstrings::check(&shell::root(), &mut faults);
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")

@@ -9,7 +9,8 @@ const GLOSSARY: &str = "docs/glossary.md";
 /// Where replaced words may still stand: the table itself, and records of the past.
 const NOT_RENAMED: &[&str] = &[GLOSSARY, "CHANGELOG.md", "benchmarks/"];
 /// Files whose words are ours.
-const OURS: &[&str] = &["rs", "c", "h", "cpp", "hpp", "py", "js", "md"];
+const OURS: &[&str] =
+    &["rs", "c", "h", "cpp", "hpp", "py", "pyi", "js", "html", "css", "j2", "toml", "sh", "md"];
 
 /// `who` may stand after these; nothing else is a person.
 const PEOPLE: &[&str] = &[

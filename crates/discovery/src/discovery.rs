@@ -286,7 +286,7 @@ impl Discovery {
         }
     }
 
-    /// What has become known, in order.
+    /// The next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -396,7 +396,7 @@ impl Discovery {
         self.catalogue.endpoint(id)
     }
 
-    /// What came and went.
+    /// Counters of discovery so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -72,6 +72,7 @@ const ROWS: &[[&str; 5]] = &[
     ["closing waits for them", "linger", "linger_ns", "linger", "linger"],
     ["readers that are matched", "readers", "noctule_publisher_readers", "readers", "readers"],
     ["counters of a publisher", "given_up", "noctule_publisher_counters", "counters", "counters"],
+    ["… samples that would have blocked", "would_block", "would_block", "would_block", "would_block"],
     ["close a publisher", "Drop", "noctule_publisher_close", "~Publisher", "close"],
     ["a second thread is an error", "&mut self", "NOCTULE_ERROR_BUSY", "Error", "lock"],
     ["open a topic for reading", "subscriber", "noctule_subscriber_open", "subscriber", "subscriber"],

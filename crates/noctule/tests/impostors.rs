@@ -42,7 +42,7 @@ fn passes((publisher, subscriber): &mut (Publisher, Subscriber), number: u64) {
 
 /// "Let my reader read your writer 77", said in the name of a node.
 fn ask(from: NodeId, to: NodeId) -> Vec<u8> {
-    let mut bytes = b"NCTR\x03\x01\0\0".to_vec();
+    let mut bytes = b"NCTR\x04\x01\0\0".to_vec();
     bytes.extend(from.0);
     bytes.extend(to.0);
     bytes.extend([77_u32, 1, 0].iter().flat_map(|word| word.to_le_bytes()));

@@ -1,4 +1,4 @@
-//! Samples on their way in: put together, put in order, delivered once.
+//! The receiver of reliable and best-effort samples: reassembly, ordering, delivery once.
 //!
 //! A whole sample that is the next in order goes straight through. Anything else is held: pieces of a sample
 //! until the last one is there, reliable samples until those before them are there or were given up. What is

@@ -18,7 +18,7 @@ use crate::Own;
 /// How long a wait may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakeOffLimits {
-    /// No new drone nearby for so long: all in range are known.
+    /// Time without a new drone nearby after which all in range are known.
     pub quiet: Span,
     /// No longer than this, if any drone is known.
     pub longest: Span,

@@ -117,8 +117,17 @@ impl LocalSocket {
         Ok(())
     }
 
-    /// Receives one packet. On a non-blocking socket without one: `WouldBlock`.
+    /// Receives one packet. On a non-blocking socket without one: `WouldBlock`. The other end may have sent packets before it closed the
+    /// connection: they come first, also if it did not read everything.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Packet> {
+        match self.receive_once(buffer) {
+            // The kernel reports once that something was not read, and before what is still to be received.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.receive_once(buffer),
+            received => received,
+        }
+    }
+
+    fn receive_once(&self, buffer: &mut [u8]) -> io::Result<Packet> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut slices = [IoSliceMut::new(buffer)];
@@ -253,6 +262,17 @@ mod tests {
         drop(client);
         assert_eq!(server.receive(&mut [0; 8]).unwrap().length_bytes, 0);
         assert!(server.send(b"x", &[]).is_err());
+    }
+
+    #[test]
+    fn what_the_other_side_sent_is_received_though_it_closed_with_something_unread() {
+        let (client, server) = pair("unread");
+        client.send(b"a question", &[]).unwrap();
+        server.send(b"no", &[]).unwrap();
+        drop(server);
+        let mut buffer = [0; 16];
+        assert_eq!(client.receive(&mut buffer).unwrap().length_bytes, 2);
+        assert_eq!(client.receive(&mut buffer).unwrap().length_bytes, 0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) struct Audience {
     nodes: Vec<NodeId>,
 }
 
-/// What changed for a node.
+/// A change for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shift {
     /// Nothing.

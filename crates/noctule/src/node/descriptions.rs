@@ -52,7 +52,7 @@ pub enum DescribeError {
         /// Which.
         node: NodeId,
     },
-    /// What the node answered has another hash, or does not fit together.
+    /// The description that the node answered with has another hash, or contradicts itself.
     #[error("node {node} answered with the description of another type")]
     OtherType {
         /// Which.
@@ -83,7 +83,7 @@ impl Node {
         if self.shared.lock().descriptions.add(description) { Ok(hash) } else { Err(DescribeError::Full) }
     }
 
-    /// What the type of this hash is made of, as a node that has an endpoint of it says; waits up to `timeout` for the
+    /// The description of the type of this hash, from a node that has an endpoint of it; waits up to `timeout` for the
     /// answer. Its hash has been computed again from the text. What was answered once is kept.
     ///
     /// # Errors

@@ -2,6 +2,10 @@
 //!
 //! Sans-IO like the cores it joins: datagrams come in, datagrams and commands come out, `now` is an
 //! argument. The node's thread and threads that wait for samples of other hosts take turns with it.
+//!
+//! Below it are the machines that it joins, each of which knows nothing of it: discovery, links (`remote`), `groups`, `reader_route`,
+//! `histories`, `deadlines` and others. The files of `state/` say what one of them means for the others. Above it are `outbox`, which takes
+//! its datagrams, and `send` and the driver, which lock it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -32,7 +36,7 @@ use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
-use crate::shared_topic::{Change, Granted, PublishedTopic, RingError, SubscribedTopic};
+use crate::shared_topic::{Change, ChangeCount, Granted, PublishedTopic, RingError, SubscribedTopic};
 use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 use crate::type_descriptions::Descriptions;
@@ -113,6 +117,10 @@ pub(super) struct State {
     pub(super) turn: (NodeId, u32),
     /// If the environment asks for it.
     trace: Option<NodeTrace>,
+    /// For a program that keeps a picture of the system.
+    pub(super) changes: ChangeCount,
+    /// Of discovery, as last counted.
+    generation: u64,
 }
 
 impl State {
@@ -159,6 +167,8 @@ impl State {
             dscp: 0,
             turn: (me, 0),
             trace,
+            changes: ChangeCount::default(),
+            generation: 0,
         }
     }
 
@@ -327,6 +337,7 @@ impl State {
     pub(super) fn add(&mut self, endpoint: Endpoint, now: Instant<Raw>) -> Option<EndpointId> {
         let id = self.discovery.add(endpoint, discovery_clock(now))?;
         self.partners.insert(id, Vec::new());
+        self.changes.count();
         Some(id)
     }
 
@@ -383,6 +394,7 @@ impl State {
         self.subscribers.remove(&id);
         self.deadlines.remove(id);
         self.routes.remove(id);
+        self.changes.count();
     }
 
     fn match_local(&mut self, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
@@ -433,6 +445,10 @@ impl State {
                 }
             }
         }
+        let generation = self.discovery.generation();
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            self.changes.count();
+        }
     }
 
     /// Tells it, and of one of our readers also whether another build of this program would do.
@@ -452,6 +468,7 @@ impl State {
             (false, EndpointKind::Reader) => {
                 if let Some(topic) = self.publishers.get(&local) {
                     topic.remote_readers.fetch_add(1, Ordering::SeqCst);
+                    self.changes.count();
                 }
                 self.audiences.entry(local).or_default();
                 self.address(local, node, &remote, now);
@@ -532,6 +549,7 @@ impl State {
         {
             if let Some(topic) = self.publishers.get(&local) {
                 topic.remote_readers.fetch_sub(1, Ordering::SeqCst);
+                self.changes.count();
             }
             if shift == Shift::Went {
                 self.stop(local, node);

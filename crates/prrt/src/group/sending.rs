@@ -1,4 +1,4 @@
-//! One stream on its way out to a group.
+//! The sender of a group's stream: source blocks, repair symbols on demand (NORM, RFC 5740), reports.
 
 use std::collections::VecDeque;
 
@@ -41,7 +41,7 @@ const LAST_SHARE_LEAST: f64 = 1e-3;
 /// The most that a request without time for another may fail with.
 const LAST_FAILS_MAX: f64 = 0.05;
 
-/// What a sender has done.
+/// Counters of a sender to a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Samples given out for sending.
@@ -319,7 +319,7 @@ impl GroupSender {
         &mut self.log
     }
 
-    /// What was done so far.
+    /// Counters so far.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }

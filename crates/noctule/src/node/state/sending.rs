@@ -20,7 +20,7 @@ use crate::shared_topic::{Past, PublishedTopic};
 
 /// Datagrams to one node before the next one's turn: enough for one run, few enough for a slow line.
 const TURN_DATAGRAMS: u32 = 16;
-/// A reader that keeps all and takes nothing for so long is worth a notice: longer than a program computes between two samples.
+/// Time for which a keep-all reader receives nothing before a notice says so: longer than a program computes between two samples.
 const HELD_UP: Span = Span::from_s(5);
 
 impl State {
