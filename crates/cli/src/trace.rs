@@ -214,7 +214,9 @@ fn list(arguments: &TraceArguments, kind: &str) -> Result<Outcome, Box<dyn Error
                 Record::Decision { time_ms, kind: its, group, sentence, .. } if its == kind => {
                     (time_ms, group, sentence)
                 }
-                Record::Event { time_ms, link, event } if kind == SCHEMA => (time_ms, link, event.to_string()),
+                Record::Event { time_ms, link, event } if kind == SCHEMA => {
+                    (time_ms, link, event.to_string())
+                }
                 _ => return,
             };
             let about = arguments.about.as_deref().unwrap_or_default();
@@ -476,7 +478,8 @@ mod tests {
         };
         text::record(&mut file, 12.5, me, &event);
         let all = records(&file).unwrap();
-        let [_, Record::Decision { time_ms, kind: "discovery", group, name, sentence }] = all.as_slice() else {
+        let [_, Record::Decision { time_ms, kind: "discovery", group, name, sentence }] = all.as_slice()
+        else {
             panic!("{all:?}");
         };
         let line = tell(&mut [(*time_ms, group.clone(), sentence.clone())]);
@@ -487,6 +490,24 @@ mod tests {
         let counts = BTreeMap::from([(("discovery", name.clone()), 3)]);
         assert_eq!(sum_up_decisions(&counts), "discovery: 3 node_gone\n  look at --of discovery\n");
         assert_eq!(shorten(&format!("{me}→{other} group 3, abc")), "65cc088d→873acd92 group 3, abc");
+    }
+
+    #[test]
+    fn the_guide_names_every_event_with_its_sentence_and_every_reason() {
+        let guide = include_str!("../../../docs/guide/trace.md");
+        for schema in SCHEMAS {
+            let (_, table) = guide.split_once(&format!("| name, behind `{}:` |", schema.name)).unwrap();
+            let table = table.split("\n\n").next().unwrap();
+            for (name, sentence) in schema.sentences {
+                let is_told = |row: &str| {
+                    row.starts_with(&format!("| `{name}` |")) && row.ends_with(&format!("| {sentence} |"))
+                };
+                assert!(table.lines().any(is_told), "{}: {name}", schema.name);
+            }
+            for (word, _) in schema.reasons.iter().copied().flatten() {
+                assert!(table.contains(&format!("`{word}`")), "{}: {word}", schema.name);
+            }
+        }
     }
 
     #[test]

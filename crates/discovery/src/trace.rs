@@ -230,7 +230,9 @@ impl Event {
     /// What the caller gets to know anyway; `None` of what says nothing beyond that, or, as a departure, is noted where more is known.
     pub(crate) fn of(known: &Known) -> Option<Event> {
         Some(match known.clone() {
-            Known::Joined { node, locator, same_host, name } => Event::Joined { node, name, locator, same_host },
+            Known::Joined { node, locator, same_host, name } => {
+                Event::Joined { node, name, locator, same_host }
+            }
             Known::Moved { node, locator } => Event::Moved { node, locator },
             Known::AlsoAt { node, locator } => Event::AlsoAt { node, locator },
             Known::Matched { local, node, remote } => {

@@ -43,7 +43,9 @@ impl Drop for Story {
     fn drop(&mut self) {
         match std::fs::write(&self.path, &self.text) {
             Ok(()) => eprintln!("the events of the first seed are in {}", self.path.display()),
-            Err(error) => eprintln!("{VARIABLE} names {}, which cannot be written: {error}", self.path.display()),
+            Err(error) => {
+                eprintln!("{VARIABLE} names {}, which cannot be written: {error}", self.path.display())
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use noctule_prrt::group::{
 use noctule_prrt::{Arrival, Bound, Class, Local, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
+#[allow(dead_code)]
 mod swarm;
 
 use swarm::{Swarm, Terms};

@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! A counter says that something happened 17 times; whoever looks for one late sample or one node that vanished needs to know when,
+//! A counter says that something happened 17 times; a user who looks for one late sample or one node that vanished needs to know when,
 //! to whom, and by which rule. That must cost nothing where nobody asks.
 //!
 //! # Approach

@@ -75,6 +75,7 @@ macro_rules! events {
 }
 
 #[cfg(test)]
+#[allow(unreachable_pub)] // the tables of cores are public
 mod tests {
     use crate::{Event as _, Field};
 

@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn a_record_is_one_line_of_json_behind_a_separator() {
         let mut out = String::new();
-        let fields = [("writer", Field::Number(3)), ("topic", Field::Word("a\"b\n")), ("is", Field::Flag(true))];
+        let fields =
+            [("writer", Field::Number(3)), ("topic", Field::Word("a\"b\n")), ("is", Field::Flag(true))];
         record_fields(&mut out, 1.25, ("test", "matched"), "a→b", &fields);
         assert_eq!(
             out,
@@ -100,7 +101,9 @@ mod tests {
         );
         out.clear();
         record_dropped(&mut out, 2.0, ("test", "a→b"), 5);
-        assert!(out.ends_with("\"name\":\"test:events_dropped\",\"group_id\":\"a→b\",\"data\":{\"events\":5}}\n"));
+        assert!(
+            out.ends_with("\"name\":\"test:events_dropped\",\"group_id\":\"a→b\",\"data\":{\"events\":5}}\n")
+        );
         assert!(
             header("node 1", 12.5)
                 .starts_with("\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\"")

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use std::net::SocketAddr;
 
-use noctule_discovery::trace::SCHEMA;
+use noctule_discovery::trace;
 use noctule_discovery::{
     Counters, DATAGRAM_BYTES_MAX, Destination, Discovery, DiscoveryConfig, Endpoint, EndpointId, Event,
     Identity, Local, Locator, NodeId, Reason, Via,
@@ -31,8 +31,8 @@ pub struct Swarm {
     posted: u64,
     wakes: BinaryHeap<Reverse<(i64, usize)>>,
     story: Option<Story>,
-    /// What every node has noted, in sentences, if they are wanted.
-    pub sentences: Option<Vec<String>>,
+    /// Which node noted what, if it is wanted.
+    pub noted: Option<Vec<(usize, trace::Event)>>,
 }
 
 /// Arrival, order, and what.
@@ -71,7 +71,7 @@ impl Swarm {
             posted: 0,
             wakes: BinaryHeap::new(),
             story: Story::wanted("discovery", seed),
-            sentences: None,
+            noted: None,
         }
     }
 
@@ -106,7 +106,7 @@ impl Swarm {
         let secret = [self.random.bits().to_le_bytes(), self.random.bits().to_le_bytes()].concat();
         let secret = secret.try_into().expect("sixteen bytes");
         let mut discovery = Discovery::new(config, me, peers, secret, self.now);
-        if self.story.is_some() || self.sentences.is_some() {
+        if self.story.is_some() || self.noted.is_some() {
             discovery.trace().start();
         }
         (id, discovery)
@@ -243,14 +243,16 @@ impl Swarm {
         self.flying.push(Reverse(((self.now + DELAY).ns(), self.posted)));
     }
 
-    fn note_events(&mut self, node: usize) {
-        let node = &mut self.nodes[node];
+    fn note_events(&mut self, number: usize) {
+        let node = &mut self.nodes[number];
         if let Some(story) = &mut self.story {
             story.drain(&node.id.to_string(), node.discovery.trace());
         }
-        if let Some(sentences) = &mut self.sentences {
-            let events = std::iter::from_fn(|| node.discovery.trace().poll());
-            sentences.extend(events.map(|(_, event)| SCHEMA.sentence_of(&event).expect("a sentence")));
+        if let Some(noted) = &mut self.noted {
+            noted.extend(
+                std::iter::from_fn(|| node.discovery.trace().poll()).map(|(_, event)| (number, event)),
+            );
+            assert_eq!(node.discovery.trace().poll_dropped(), 0);
         }
         while let Some(event) = node.discovery.poll_event() {
             match event {

@@ -32,6 +32,8 @@ pub(super) struct Groups {
     /// Channels that were asked for last, a bit each.
     listening: u16,
     malformed: u64,
+    /// Each stream keeps its events from its first on.
+    is_traced: bool,
 }
 
 /// One of our writers.
@@ -52,13 +54,16 @@ impl Groups {
         (node, locator): (NodeId, SocketAddr),
         now: Instant<Raw>,
     ) {
-        let config = config((me, writer), class);
+        let (config, is_traced) = (config((me, writer), class), self.is_traced);
         let sending = self.sending.entry(writer).or_insert_with(|| Sending {
             sender: GroupSender::new(config, link_clock(now)),
             session: config.session,
             channel: channel(me, writer),
             readers: BTreeMap::new(),
         });
+        if is_traced {
+            sending.sender.trace().start();
+        }
         // If there are too many it never reports, and is served by its link.
         let _ = sending.sender.join(member(node));
         sending.readers.insert(node, locator);
@@ -87,7 +92,10 @@ impl Groups {
     /// A writer of another node that serves a group is read here.
     pub(super) fn expect(&mut self, writer: (NodeId, EndpointId), class: Class, random: u64) {
         let fresh = || GroupReceiver::new(config(writer, class), random);
-        self.receiving.entry(writer).or_insert_with(fresh);
+        let receiver = self.receiving.entry(writer).or_insert_with(fresh);
+        if self.is_traced {
+            receiver.trace().start();
+        }
     }
 
     /// It no longer is.
@@ -133,6 +141,11 @@ impl Groups {
         } else if let Some(receiver) = self.receiving.get_mut(&(from, writer)) {
             remote.handle_group_datagram((&datagram, body.len()), receiver, now, local);
         }
+    }
+
+    /// From now on each stream that begins keeps its events.
+    pub(super) fn start_trace(&mut self) {
+        self.is_traced = true;
     }
 
     /// Hands out the events of each stream, and its name: `group` and the writer for one that is sent, with its node for one that is received.

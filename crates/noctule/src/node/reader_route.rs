@@ -21,7 +21,7 @@
 //!
 //! Here are the routes and the decisions about them; `state/relay.rs` carries them out.
 
-pub mod trace;
+pub(super) mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -105,6 +105,8 @@ impl ReaderRoutes {
     /// A reader is new: it need not receive where another does, whatever their numbers.
     pub(super) fn insert(&mut self, reader: EndpointId, now: Instant<Raw>) {
         self.is_pending = true;
+        self.at(now);
+        self.log.note(|| Event::Electing { reader: reader.0, trigger: Choice::New });
         let route = Route::Electing(now + ELECTION_TIMEOUT);
         self.routes.insert(reader, ReaderRoute { route, ..ReaderRoute::default() });
     }
@@ -193,7 +195,10 @@ impl ReaderRoutes {
             .collect();
         let current = route.and_then(ReaderRoute::goal).filter(|goal| relays.contains(goal));
         if let Some(to) = current.or_else(|| relays.first().copied()) {
-            return (Route::Relayed(to), if is_direct { Choice::LowerNumber } else { Choice::ReceivesAlready });
+            return (
+                Route::Relayed(to),
+                if is_direct { Choice::LowerNumber } else { Choice::ReceivesAlready },
+            );
         }
         let until = route.and_then(ReaderRoute::elects_until).unwrap_or(now + ELECTION_TIMEOUT);
         match (siblings.is_empty(), siblings.iter().any(outranks)) {
@@ -427,7 +432,7 @@ mod tests {
         }
     }
 
-    fn choose(routes: &ReaderRoutes, siblings: &[(NodeId, bool)], now: Instant<Raw>) -> Route {
+    fn choose(routes: &ReaderRoutes, siblings: &[(NodeId, bool)], now: Instant<Raw>) -> (Route, Choice) {
         let siblings: Vec<(NodeId, Endpoint)> =
             siblings.iter().map(|(node, relayed)| (*node, reader(*relayed))).collect();
         let siblings = siblings.iter().map(|(node, sibling)| (*node, sibling));
@@ -438,21 +443,25 @@ mod tests {
     fn a_new_reader_is_relayed_by_any_node_that_receives_and_waits_for_a_lower_one_only() {
         let mut routes = ReaderRoutes::default();
         routes.insert(OURS, START);
-        assert_eq!(choose(&routes, &[(HIGHER, false)], START), Route::Relayed((HIGHER, OURS)));
+        assert_eq!(
+            choose(&routes, &[(HIGHER, false)], START),
+            (Route::Relayed((HIGHER, OURS)), Choice::ReceivesAlready)
+        );
         let until = START + ELECTION_TIMEOUT;
-        assert_eq!(choose(&routes, &[(LOWER, true)], START), Route::Electing(until));
-        assert_eq!(choose(&routes, &[(HIGHER, true)], START), Route::Direct);
-        assert_eq!(choose(&routes, &[(LOWER, true)], until), Route::Direct, "the election has ended");
+        assert_eq!(choose(&routes, &[(LOWER, true)], START), (Route::Electing(until), Choice::NotAnnounced));
+        assert_eq!(choose(&routes, &[(HIGHER, true)], START), (Route::Direct, Choice::Lowest));
+        assert_eq!(choose(&routes, &[(LOWER, true)], until), (Route::Direct, Choice::ElectionOver));
+        assert_eq!(choose(&routes, &[], START), (Route::Direct, Choice::Alone));
     }
 
     #[test]
     fn of_two_direct_readers_the_higher_hands_over() {
         let mut routes = ReaderRoutes::default();
         assert_eq!(routes.decide(OURS), Route::Direct);
-        assert_eq!(choose(&routes, &[(HIGHER, false)], START), Route::Direct);
+        assert_eq!(choose(&routes, &[(HIGHER, false)], START), (Route::Direct, Choice::Lowest));
         let relay = (LOWER, OURS);
-        assert_eq!(choose(&routes, &[(LOWER, false)], START), Route::Relayed(relay));
-        routes.begin_handover(OURS, relay, START);
+        assert_eq!(choose(&routes, &[(LOWER, false)], START), (Route::Relayed(relay), Choice::LowerNumber));
+        routes.begin_handover(OURS, (relay, Choice::LowerNumber), START);
         assert!(routes.has_handover() && routes.relay(OURS).is_none() && routes.goal(OURS) == Some(relay));
         let silent = |_| None;
         assert!(routes.finish_handover(OURS, &[], silent).is_some(), "nothing is written");
@@ -463,7 +472,7 @@ mod tests {
     fn a_node_that_does_not_answer_is_asked_five_times_and_then_avoided_for_two_seconds() {
         let mut routes = ReaderRoutes::default();
         routes.insert(OURS, START);
-        routes.set(OURS, Route::Relayed((LOWER, OURS)));
+        routes.set(OURS, (Route::Relayed((LOWER, OURS)), Choice::ReceivesAlready));
         let writer = (HIGHER, EndpointId(9));
         let mut now = START;
         for _ in 0..QUESTIONS_MAX {
@@ -473,8 +482,8 @@ mod tests {
         }
         assert_eq!(now - START, Span::from_ms(10 + 20 + 40 + 80));
         assert!(routes.handle_refusal(OURS, (LOWER, writer), false, now));
-        assert_eq!(choose(&routes, &[(LOWER, false)], now), Route::Direct);
+        assert_eq!(choose(&routes, &[(LOWER, false)], now).0, Route::Direct);
         assert_eq!(routes.take_expired(now + REFUSAL_TIMEOUT), [OURS]);
-        assert_eq!(choose(&routes, &[(LOWER, false)], now), Route::Relayed((LOWER, OURS)));
+        assert_eq!(choose(&routes, &[(LOWER, false)], now).0, Route::Relayed((LOWER, OURS)));
     }
 }

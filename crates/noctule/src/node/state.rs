@@ -130,8 +130,8 @@ impl State {
         clock: LocalClock,
         exchange_key: [u8; 16],
     ) -> State {
-        let mut routes = ReaderRoutes::default();
-        let trace = NodeTrace::start(me, &mut discovery, &mut routes);
+        let (mut routes, mut groups) = (ReaderRoutes::default(), Groups::default());
+        let trace = NodeTrace::start(me, &mut discovery, &mut routes, &mut groups);
         State {
             discovery,
             envelope,
@@ -143,7 +143,7 @@ impl State {
             has_other_hosts: false,
             fallback: Fallback::default(),
             remotes: Remotes::new(),
-            groups: Groups::default(),
+            groups,
             deadlines: Deadlines::default(),
             strangers: 0,
             impostors: 0,
@@ -284,6 +284,7 @@ impl State {
     /// A process of this host has died: its connection ended.
     pub(super) fn handle_death(&mut self, node: NodeId, now: Instant<Raw>) {
         if node != self.me {
+            self.discovery.trace().at(discovery_clock(now));
             self.discovery.handle_death(node);
             self.handle_events(now);
         }

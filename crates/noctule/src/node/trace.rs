@@ -196,6 +196,12 @@ pub(super) struct LinkTrace {
     group: String,
 }
 
+impl fmt::Debug for NodeTrace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("NodeTrace").field("me", &self.me).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for LinkTrace {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("LinkTrace").field("group", &self.group).finish_non_exhaustive()
@@ -232,19 +238,29 @@ pub(super) struct NodeTrace {
 
 impl NodeTrace {
     /// Starts it, if the environment asks for one.
-    pub(super) fn start(me: NodeId, discovery: &mut Discovery, routes: &mut ReaderRoutes) -> Option<NodeTrace> {
+    pub(super) fn start(
+        me: NodeId,
+        discovery: &mut Discovery,
+        routes: &mut ReaderRoutes,
+        groups: &mut Groups,
+    ) -> Option<NodeTrace> {
         let tap = Tap::open()?;
         discovery.trace().start();
         routes.trace().start();
+        groups.start_trace();
         Some(NodeTrace { tap, me: me.to_string() })
     }
 
     /// Passes on what has happened.
-    pub(super) fn drain(&mut self, discovery: &mut Discovery, routes: &mut ReaderRoutes, groups: &mut Groups) {
+    pub(super) fn drain(
+        &mut self,
+        discovery: &mut Discovery,
+        routes: &mut ReaderRoutes,
+        groups: &mut Groups,
+    ) {
         self.tap.pass_log(&self.me, discovery.trace());
         self.tap.pass_log(&self.me, routes.trace());
         groups.for_each_trace(&mut |stream, log| {
-            log.start();
             self.tap.pass_log(&format!("{}→{stream}", self.me), log);
         });
         self.tap.pass_dropped(SCHEMA, &self.me);

@@ -509,7 +509,11 @@ impl Packets {
     /// Packets between the newest that has arrived and this one.
     fn gap_before(&self, packet: u32) -> u32 {
         let ahead = self.newest.map_or(0, |(newest, _)| ahead(packet, newest));
-        if ahead.unsigned_abs() > JUMP_PACKETS_MAX { 0 } else { ahead.saturating_sub(1).max(0).unsigned_abs() }
+        if ahead.unsigned_abs() > JUMP_PACKETS_MAX {
+            0
+        } else {
+            ahead.saturating_sub(1).max(0).unsigned_abs()
+        }
     }
 
     /// A datagram has arrived; false if it had before, or is too old to tell.

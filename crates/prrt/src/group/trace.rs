@@ -87,7 +87,7 @@ events! {
             datagrams: u32
         };
         AskReceived = "ask_received", "member {member} has {held} symbols of block {block} and asks for more: it {trigger}" {
-            /// Who asks.
+            /// The member that asks.
             member: MemberId,
             /// What for.
             block: u32,

@@ -1,4 +1,5 @@
 //! What is decided about the routes of readers, and why, as events. Names and fields: `docs/guide/trace.md`.
+#![allow(unreachable_pub)] // the tables of other cores are public
 
 use noctule_discovery::NodeId;
 use noctule_qlog::{events, reasons};
@@ -6,6 +7,7 @@ use noctule_qlog::{events, reasons};
 reasons! {
     /// Why a reader has its route.
     Choice {
+        New = "new", "is new, and need not receive where another receives for it";
         Alone = "alone", "has no reader beside it, on another node of this host, that could receive for it";
         Lowest = "lowest", "has the lowest number of the readers that could receive for each other";
         ElectionOver = "election_over", "has waited, and no reader with a lower number was announced as direct";

@@ -3,6 +3,7 @@
 
 mod departed;
 mod small_batch;
+mod trace;
 mod world;
 
 use noctule_discovery::DiscoveryConfig;
