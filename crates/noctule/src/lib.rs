@@ -97,7 +97,7 @@ pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use link_report::LinkReport;
 pub use noctule_discovery::{
     Counters as DiscoveryCounters, Durability, Endpoint, EndpointId, EndpointKind, Incompatible, NodeId, Qos,
-    Reason, Reliability, incompatible,
+    Reason, Reliability, UnknownQosWord, incompatible,
 };
 pub use noctule_formats::{Format, FormatError, Message, TypeDescription, message};
 /// Terms of the transport that notices and counters speak in.
