@@ -149,7 +149,7 @@ impl Groups {
     }
 
     /// Hands out the events of each stream, and its name: `group` and the writer for one that is sent, with its node for one that is received.
-    pub(super) fn for_each_trace(&mut self, take: &mut dyn FnMut(String, &mut Log<Event>)) {
+    pub(super) fn for_each_trace(&mut self, mut take: impl FnMut(String, &mut Log<Event>)) {
         for (writer, sending) in &mut self.sending {
             take(format!("group {}", writer.0), sending.sender.trace());
         }

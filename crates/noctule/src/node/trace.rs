@@ -17,7 +17,6 @@ use noctule_qlog::{self as qlog, Field, Log, text};
 use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Instant;
 
-use super::groups::Groups;
 use super::reader_route::ReaderRoutes;
 use crate::clock::{self, Raw};
 use crate::error::NodeError;
@@ -242,12 +241,10 @@ impl NodeTrace {
         me: NodeId,
         discovery: &mut Discovery,
         routes: &mut ReaderRoutes,
-        groups: &mut Groups,
     ) -> Option<NodeTrace> {
         let tap = Tap::open()?;
         discovery.trace().start();
         routes.trace().start();
-        groups.start_trace();
         Some(NodeTrace { tap, me: me.to_string() })
     }
 
@@ -260,7 +257,7 @@ impl NodeTrace {
     ) {
         self.tap.pass_log(&self.me, discovery.trace());
         self.tap.pass_log(&self.me, routes.trace());
-        groups.for_each_trace(&mut |stream, log| {
+        groups.for_each_trace(|stream, log| {
             self.tap.pass_log(&format!("{}→{stream}", self.me), log);
         });
         self.tap.pass_dropped(SCHEMA, &self.me);
