@@ -156,7 +156,8 @@ class Node:
         ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
         samples that all readers of this host together may hold at once. ``multicast``: readers of other hosts are sent each
         datagram once, to a group; not for ``"reliable"``. ``keep_all``: no sample gives way to a newer one; while a reader has
-        ``keep_last`` of them still to read, publishing raises ``BlockingIOError``. ``linger``: closing a ``"reliable"`` publisher waits so many
+        ``keep_last`` of them still to read, publishing raises ``BlockingIOError``, if both are ``"reliable"`` and the reader has no
+        ``keep_last`` of its own. ``linger``: closing a ``"reliable"`` publisher waits so many
         seconds for readers of other hosts to acknowledge what was published.
         """
     def subscriber(
@@ -241,7 +242,9 @@ class Publisher:
                 camera.readinto(view)
         """
     def counters(self) -> dict[str, int]:
-        """What became of its samples: ``published``, ``given_up`` (for some reader on another host) and ``deadline_missed``."""
+        """What became of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
+        ``would_block``: calls that raised ``BlockingIOError`` and published nothing.
+        """
     def wait_for_acknowledgments(self, timeout: float) -> bool:
         """Wait up to ``timeout`` seconds until readers of other hosts have all that was published and, if it is reliable, have
         acknowledged it. ``False`` when the time is over, or if something published since the last call was refused or given up

@@ -499,10 +499,10 @@ mod tests {
             let (_, table) = guide.split_once(&format!("| name, behind `{}:` |", schema.name)).unwrap();
             let table = table.split("\n\n").next().unwrap();
             for (name, sentence) in schema.sentences {
-                let is_told = |row: &str| {
+                let has_both = |row: &str| {
                     row.starts_with(&format!("| `{name}` |")) && row.ends_with(&format!("| {sentence} |"))
                 };
-                assert!(table.lines().any(is_told), "{}: {name}", schema.name);
+                assert!(table.lines().any(has_both), "{}: {name}", schema.name);
             }
             for (word, _) in schema.reasons.iter().copied().flatten() {
                 assert!(table.contains(&format!("`{word}`")), "{}: {word}", schema.name);

@@ -90,9 +90,9 @@ mod tests {
     events! {
         /// Of a test.
         Event of "test" with [Why] {
-            Went = "gone", "{who} has gone after {hours} h: it {trigger}" {
+            Went = "gone", "{node} has gone after {hours} h: it {trigger}" {
                 /// Its name.
-                who: String,
+                node: String,
                 /// How long it stayed.
                 hours: u64,
                 /// Why.
@@ -103,16 +103,16 @@ mod tests {
 
     #[test]
     fn an_event_and_its_fields_in_a_file_are_the_same_sentence() {
-        let event = Event::Went { who: "node 1".into(), hours: 3, trigger: Why::Bored };
+        let event = Event::Went { node: "node 1".into(), hours: 3, trigger: Why::Bored };
         assert_eq!((event.schema(), event.name()), ("test", "gone"));
         let mut keys = Vec::new();
         event.fields(&mut |key, _| keys.push(key));
-        assert_eq!(keys, ["who", "hours", "trigger"]);
+        assert_eq!(keys, ["node", "hours", "trigger"]);
         let sentence = "node 1 has gone after 3 h: it has nothing to do";
         assert_eq!(SCHEMA.sentence_of(&event).as_deref(), Some(sentence));
         let of = |trigger| {
             move |key: &str| match key {
-                "who" => Some(Field::Word("node 1")),
+                "node" => Some(Field::Word("node 1")),
                 "hours" => Some(Field::Number(3)),
                 "trigger" => Some(Field::Word(trigger)),
                 _ => None,

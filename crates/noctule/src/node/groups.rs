@@ -143,9 +143,9 @@ impl Groups {
         }
     }
 
-    /// From now on each stream that begins keeps its events.
-    pub(super) fn start_trace(&mut self) {
-        self.is_traced = true;
+    /// Whether each stream that begins from now on keeps its events.
+    pub(super) fn keep_traces(&mut self, keep: bool) {
+        self.is_traced = keep;
     }
 
     /// Hands out the events of each stream, and its name: `group` and the writer for one that is sent, with its node for one that is received.

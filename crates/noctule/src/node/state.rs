@@ -131,7 +131,8 @@ impl State {
         exchange_key: [u8; 16],
     ) -> State {
         let (mut routes, mut groups) = (ReaderRoutes::default(), Groups::default());
-        let trace = NodeTrace::start(me, &mut discovery, &mut routes, &mut groups);
+        let trace = NodeTrace::start(me, &mut discovery, &mut routes);
+        groups.keep_traces(trace.is_some());
         State {
             discovery,
             envelope,

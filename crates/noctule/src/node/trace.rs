@@ -248,18 +248,15 @@ impl NodeTrace {
         Some(NodeTrace { tap, me: me.to_string() })
     }
 
-    /// Passes on what has happened.
-    pub(super) fn drain(
-        &mut self,
-        discovery: &mut Discovery,
-        routes: &mut ReaderRoutes,
-        groups: &mut Groups,
-    ) {
+    /// Passes on what has happened, but for the streams to groups.
+    pub(super) fn drain(&mut self, discovery: &mut Discovery, routes: &mut ReaderRoutes) {
         self.tap.pass_log(&self.me, discovery.trace());
         self.tap.pass_log(&self.me, routes.trace());
-        groups.for_each_trace(|stream, log| {
-            self.tap.pass_log(&format!("{}→{stream}", self.me), log);
-        });
         self.tap.pass_dropped(SCHEMA, &self.me);
+    }
+
+    /// Passes on what has happened to a stream to a group.
+    pub(super) fn drain_stream<E: qlog::Event + Send + 'static>(&mut self, stream: &str, log: &mut Log<E>) {
+        self.tap.pass_log(&format!("{}→{stream}", self.me), log);
     }
 }
