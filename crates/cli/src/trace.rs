@@ -189,6 +189,9 @@ pub(crate) fn run(arguments: &TraceArguments) -> Result<Outcome, Box<dyn Error>>
             return Ok(Outcome::NotValid);
         }
         Some(_) => anstream::print!("{}", tell(&mut story)),
+        None if accounts.is_empty() && !decisions.is_empty() => {
+            anstream::print!("{}", sum_up_decisions(&decisions));
+        }
         None => anstream::print!("{}{}", sum_up(&accounts), sum_up_decisions(&decisions)),
     }
     say_dropped(dropped);
