@@ -176,7 +176,8 @@ impl GroupReceiver {
         let now = arrival.now;
         self.saved_bytes = (self.saved_bytes + REPORT_SHARE * length_bytes).min(REPORT_SAVED_LIMIT_BYTES);
         self.log.at(now);
-        let missing = self.packets.gap_before(symbol.packet);
+        // Before it is recorded.
+        let missing = if self.log.is_on() { self.packets.gap_before(symbol.packet) } else { 0 };
         if self.packets.record(symbol.packet, now) {
             self.counters.datagrams += 1;
             self.has_news = true;

@@ -276,16 +276,16 @@ impl GroupSender {
         };
         let packet = self.members.sent(now);
         self.rate.sent();
-        let (symbol, trigger) = match kind {
-            SymbolKind::Data { index, .. } => (index, Purpose::Data),
-            SymbolKind::Parity { index, .. } if index < block.unasked => {
-                (FIRST_PARITY.saturating_add(index), Purpose::ParityUnasked)
-            }
-            SymbolKind::Parity { index, .. } => (FIRST_PARITY.saturating_add(index), Purpose::ParityAsked),
-        };
-        let bytes_of_symbol = bytes.len() as u32;
+        let (unasked, symbol_bytes) = (block.unasked, bytes.len());
         self.log.note(|| {
-            let bytes = bytes_of_symbol + HEADER_BYTES as u32;
+            let (symbol, trigger) = match kind {
+                SymbolKind::Data { index, .. } => (index, Purpose::Data),
+                SymbolKind::Parity { index, .. } => {
+                    let trigger = if index < unasked { Purpose::ParityUnasked } else { Purpose::ParityAsked };
+                    (FIRST_PARITY.saturating_add(index), trigger)
+                }
+            };
+            let bytes = (symbol_bytes + HEADER_BYTES) as u32;
             Event::Sent { packet_number: packet, block: number, symbol, bytes, trigger }
         });
         let decided = block.decided.max(block.unasked);
