@@ -57,7 +57,8 @@ const TEST: &[Step] = &[
 fn default_features() -> Result<(), String> {
     shell::run("cargo clippy --quiet -p noctule -- -D warnings")?;
     shell::run("cargo test --quiet -p noctule-formats --no-default-features")?;
-    shell::run("cargo test --quiet -p noctule --test typed")
+    shell::run("cargo test --quiet -p noctule --test typed")?;
+    shell::run("cargo test --quiet -p noctule --features stream --test event_loop")
 }
 
 /// Every program that can be there soon, foreign or built in, against the specification of the protocol.
@@ -150,7 +151,10 @@ pub fn sweep(core: &str) -> Result<(), String> {
 
 /// A robot's day, shortened to so many minutes; needs root.
 pub fn soak_robot(minutes: u32) -> Result<(), String> {
-    shell::run(&format!("cargo run --release --quiet -p noctule --example soak_robot {minutes}"))
+    shell::run("cargo build --release --quiet -p noctule-cli --bin noctule")?;
+    shell::run(&format!(
+        "cargo run --release --quiet -p noctule --example soak_robot {minutes} 1 target/release/noctule"
+    ))
 }
 
 /// The long runs; what they found last stands in benchmarks/soak.md.

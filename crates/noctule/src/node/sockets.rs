@@ -319,15 +319,18 @@ fn bound(socket: OwnedFd, address: SocketAddr) -> io::Result<UdpSocket> {
 /// The own socket, at a port that the kernel chose, and its place in the host's directory.
 fn own_socket(domain: u32, only: Option<Ipv4Addr>) -> io::Result<(UdpSocket, Directory)> {
     // Held until another is found, so that the kernel does not choose one of them again.
-    let mut given_back = Vec::new();
+    let (mut given_back, mut tries) = (Vec::new(), 0);
     loop {
-        let own = own_socket_once(only)?;
-        let tries = given_back.len() + 1;
-        // A host whose range has no other port still has its nodes.
-        if ports::is_needed_by_dds(own.local_addr()?.port()) && tries < PORT_TRIES {
-            given_back.push(own);
-            continue;
-        }
+        tries += 1;
+        let own = match own_socket_once(only) {
+            Ok(own) if tries < PORT_TRIES && ports::is_needed_by_dds(own.local_addr()?.port()) => {
+                given_back.push(own);
+                continue;
+            }
+            Ok(own) => own,
+            // A host whose range has no other port still has its nodes.
+            Err(error) => given_back.pop().ok_or(error)?,
+        };
         match Directory::enter(domain, own.local_addr()?.port()) {
             Ok(directory) => return Ok((own, directory)),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {
