@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Who may do nothing: nobody, of a group of the same number. */
+/* The user that may do nothing, nobody, and the group of the same number. */
 #define STRANGER 65534
 
 static int failures;

@@ -246,7 +246,8 @@ pub unsafe extern "C" fn noctule_ping(
         let node = &unsafe { argument::shared(node, "node") }?.0;
         // SAFETY: null or the caller's number.
         let other = NodeId(*unsafe { argument::shared(other, "other") }?);
-        let forever = || Failure::argument("timeout_ns is negative, but a reply may be lost; say how long to wait");
+        let forever =
+            || Failure::argument("timeout_ns is negative, but a reply may be lost; say how long to wait");
         let timeout = argument::timeout(timeout_ns).ok_or_else(forever)?;
         let times = node.ping(other, timeout).map_err(|error| match error {
             PingError::Unknown { .. } => Failure::argument(error.to_string()),

@@ -1,6 +1,6 @@
 //! What each language has of the library: `docs/guide/languages.md` shows the table, and this derives it from the code.
 //!
-//! A name in the table must be in its language's sources, and every function of the C header must be in the table: whoever adds one says
+//! A name in the table must be in its language's sources, and every function of the C header must be in the table: an author that adds one says
 //! what it is in the other languages. With `NOCTULE_WRITE=1` the document is written anew.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
@@ -77,7 +77,13 @@ const ROWS: &[[&str; 5]] = &[
         "transient_local",
     ],
     ["… deadline", "deadline", "deadline_ns", "deadline", "deadline"],
-    ["… share of samples that may miss it", "tolerable_loss", "tolerable_loss_ppm", "tolerable_loss_ppm", "tolerable_loss"],
+    [
+        "… share of samples that may miss it",
+        "tolerable_loss",
+        "tolerable_loss_ppm",
+        "tolerable_loss_ppm",
+        "tolerable_loss",
+    ],
     ["… lifespan", "lifespan", "lifespan_ns", "lifespan", "lifespan"],
     ["… keep last", "keep_last", "keep_last", "keep_last", "keep_last"],
     ["… keep all", "keep_all", "keep_all", "keep_all", "keep_all"],
@@ -108,6 +114,7 @@ const ROWS: &[[&str; 5]] = &[
     ["… samples published", "published", "published", "published", "published"],
     ["… of a deadline, by reader", "deadline_counters", "-", "-", "-"],
     ["… what the line carries, by reader", "capacities_bytes_per_s", "-", "-", "-"],
+    ["… samples that would have blocked", "would_block", "would_block", "would_block", "would_block"],
     ["close a publisher", "Drop", "noctule_publisher_close", "~Publisher", "close"],
     ["a second thread is an error", "&mut self", "NOCTULE_ERROR_BUSY", "Error", "lock"],
     ["open a topic for reading", "subscriber", "noctule_subscriber_open", "subscriber", "subscriber"],
@@ -117,7 +124,7 @@ const ROWS: &[[&str; 5]] = &[
     ["wait for a sample", "receive", "noctule_receive", "receive", "receive"],
     ["give a sample back", "Drop", "noctule_sample_release", "~Sample", "Sample"],
     ["age, bound, sigma", "age", "age_ns", "age", "age"],
-    ["who published it, how it came", "publisher", "publisher", "publisher", "publisher"],
+    ["which publisher, how it came", "publisher", "publisher", "publisher", "publisher"],
     ["… by which of its publishers", "EndpointId", "endpoint", "endpoint", "endpoint"],
     ["leave out the own node's", "ignore_local", "ignore_local", "ignore_local", "ignore_local"],
     [

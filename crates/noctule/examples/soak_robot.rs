@@ -1,7 +1,7 @@
 //! A robot's day, shortened: `soak_robot MINUTES [SEED [NOCTULE]]`, as root. Three hosts in namespaces, twelve processes with a swarm key, a
 //! stranger without one; links that go down, roaming to a recorded Wi-Fi and back, processes that are killed and started again or fork, and (with
 //! the command `noctule`) a recorder whose disk becomes full, at times drawn from the seed. Afterwards every sample that a reader did not get is
-//! one that it counted, and none else; none came twice; no child used its parent's node; each recording opens; and processes that lived all the
+//! one that it counted, and none else; none came twice; no child used its parent's node; no process crashed; each recording opens; and processes that lived all the
 //! time are as large as after the first minute.
 #![allow(
     missing_docs,
@@ -152,14 +152,15 @@ fn report(processes: &mut [Process], before: &[u64], events: &Events) -> bool {
     }
     println!("{events:?}");
     println!(
-        "taken {}, missed and counted {}, missed and not counted {}, counted and not missed {}, twice {}; forks refused {}, not refused {}",
+        "taken {}, missed and counted {}, missed and not counted {}, counted and not missed {}, twice {}; forks refused {}, not refused {}; crashed {}",
         total.taken,
         total.missed,
         total.unaccounted,
         total.overcounted,
         total.twice,
         total.forks,
-        total.forks_wrong
+        total.forks_wrong,
+        total.crashed
     );
     is_right && total.is_right() && total.taken > 0 && events.recorders_wrong == 0
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use noctule_sys::process::in_child;
 use crate::TOPICS;
 use crate::hosts::Hosts;
 
+const SIGKILL: i32 = 9;
 const ROLE: &str = "NOCTULE_SOAK_ROLE";
 /// By which a deadline-bound sample must have arrived.
 const DEADLINE: Duration = Duration::from_millis(200);
@@ -55,6 +57,8 @@ pub struct Tally {
     pub forks: u64,
     /// Forks whose child was not.
     pub forks_wrong: u64,
+    /// Lives that ended by themselves.
+    pub crashed: u64,
 }
 
 impl Tally {
@@ -66,14 +70,16 @@ impl Tally {
         self.twice += other.twice;
         self.forks += other.forks;
         self.forks_wrong += other.forks_wrong;
+        self.crashed += other.crashed;
     }
 
     pub fn is_right(&self) -> bool {
-        self.unaccounted + self.overcounted + self.twice + self.forks_wrong == 0
+        self.unaccounted + self.overcounted + self.twice + self.forks_wrong + self.crashed == 0
     }
 
+    /// What a process says of itself: all but whether it crashed.
     fn line(&self) -> String {
-        let Tally { taken, missed, unaccounted, overcounted, twice, forks, forks_wrong } = self;
+        let Tally { taken, missed, unaccounted, overcounted, twice, forks, forks_wrong, .. } = self;
         format!("TALLY {taken} {missed} {unaccounted} {overcounted} {twice} {forks} {forks_wrong}")
     }
 
@@ -88,6 +94,7 @@ impl Tally {
             twice: next()?,
             forks: next()?,
             forks_wrong: next()?,
+            crashed: 0,
         })
     }
 }
@@ -108,7 +115,8 @@ impl Process {
 
     pub fn kill_and_start_again(&mut self, hosts: &Hosts, key: &Path) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let is_killed = |status: ExitStatus| status.signal() == Some(SIGKILL);
+        self.former.crashed += u64::from(!self.child.wait().is_ok_and(is_killed));
         self.former.add(&self.said.lock().unwrap());
         (self.child, self.said) = spawn(hosts, self.host, self.kind, key);
         self.lives += 1;
@@ -116,7 +124,7 @@ impl Process {
 
     /// Has it fork; the child tries to use its parent's node.
     pub fn fork(&mut self) {
-        // It lives, or whoever started it would have been asked to do so again.
+        // One that has crashed is counted when it is killed or stopped.
         let _ = self.child.stdin.as_mut().map(|orders| orders.write_all(b"f"));
     }
 
@@ -129,7 +137,7 @@ impl Process {
     /// Ends it, and gives what it has counted.
     pub fn stop(&mut self) -> Tally {
         drop(self.child.stdin.take());
-        let _ = self.child.wait();
+        self.former.crashed += u64::from(!self.child.wait().is_ok_and(|status| status.success()));
         // Its last words are read by a thread that ends with them.
         while Arc::strong_count(&self.said) > 1 {
             sleep_until(now_ns() + 1_000_000);
