@@ -2,6 +2,8 @@
  * domain as its argument, so that tests of one machine do not hear each other. */
 #define _POSIX_C_SOURCE 199309L
 
+#include "check.h"
+
 #include <noctule/noctule.h>
 
 #include <poll.h>
@@ -9,19 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static int failures;
-
-#define CHECK(truth)                                                                            \
-    do {                                                                                        \
-        if (!(truth)) {                                                                         \
-            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #truth, noctule_last_error()); \
-            failures++;                                                                         \
-        }                                                                                       \
-    } while (0)
-
-/* The call failed in this way, and the sentence has this word. */
-#define CHECK_FAILS(call, status, word) CHECK((call) == (status) && strstr(noctule_last_error(), (word)) != NULL)
 
 static uint32_t domain;
 

@@ -153,3 +153,56 @@ impl Neighbour {
         self.pages.values().flat_map(|page| &page.endpoints)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use noctule_timebase::Span;
+
+    use super::*;
+    use crate::endpoint::{EndpointId, EndpointKind, Qos};
+
+    fn endpoint(id: u32) -> Endpoint {
+        Endpoint {
+            id: EndpointId(id),
+            kind: EndpointKind::Reader,
+            topic: "imu".into(),
+            type_name: String::new(),
+            type_hash: 0,
+            formats: 1,
+            payload_bytes_max: 64,
+            qos: Qos::default(),
+            relayed: false,
+        }
+    }
+
+    #[test]
+    fn a_page_takes_away_what_it_no_longer_has_and_leaves_what_it_still_has() {
+        let (lifetime, name) = (Span::from_s(5), String::new());
+        let hello =
+            Hello { revision: 1, pages: 1, lifetime, port: 9, new_here: true, host: 0, digest: 0, name };
+        let mut node = Neighbour::new(hello, ([127, 0, 0, 1], 9).into(), Instant::from_ns(0));
+        let other = Endpoint { qos: Qos { depth: 9, ..Qos::default() }, ..endpoint(1) };
+        let relayed = Endpoint { relayed: true, ..endpoint(2) };
+        // What the page has then; what has gone, what is new, what has changed.
+        let (one, two, three) = (endpoint(1), endpoint(2), endpoint(3));
+        for (revision, (has, [gone, new, changed])) in (1..).zip([
+            (vec![&one, &two], [vec![], vec![&one, &two], vec![]]),
+            (vec![&one, &two, &three], [vec![], vec![&three], vec![]]),
+            (vec![&one, &two], [vec![&three], vec![], vec![]]),
+            (vec![&other, &two], [vec![&one], vec![&other], vec![]]),
+            (vec![&other, &relayed], [vec![], vec![], vec![&relayed]]),
+            (vec![], [vec![&other, &relayed], vec![], vec![]]),
+        ]) {
+            let endpoints: Vec<Endpoint> = has.into_iter().cloned().collect();
+            let difference = node.apply(Page { number: 0, revision, endpoints: endpoints.clone() });
+            let found = [&difference.gone, &difference.new, &difference.changed];
+            for (found, expected) in found.into_iter().zip([gone, new, changed]) {
+                let found: Vec<&Endpoint> = found.iter().map(Arc::as_ref).collect();
+                assert_eq!(found, expected, "revision {revision}");
+            }
+            assert!(node.endpoints().map(Arc::as_ref).eq(&endpoints));
+            let late = node.apply(Page { number: 0, revision, endpoints: vec![endpoint(4)] });
+            assert!(late.gone.is_empty() && late.new.is_empty() && late.changed.is_empty());
+        }
+    }
+}

@@ -81,6 +81,24 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_of_more_types_stands_for_one_of_fewer_and_not_the_other_way_round() {
+        let of = |name: &str, hash: u64| Endpoint { type_name: name.into(), type_hash: hash, ..reader() };
+        let (any, named, exact) = (of("", 0), of("Imu", 0), of("Imu", 7));
+        for (other, one, stands) in [
+            (&any, &named, true),
+            (&any, &exact, true),
+            (&named, &exact, true),
+            (&exact, &exact, true),
+            (&exact, &named, false),
+            (&named, &any, false),
+            (&exact, &of("Imu", 8), false),
+            (&named, &of("Scan", 0), false),
+        ] {
+            assert_eq!(stands_for(other, one), stands, "{other:?} for {one:?}");
+        }
+    }
+
+    #[test]
     fn nobody_stands_for_a_reader_that_requests_reliability() {
         let (best_effort, mut reliable) = (reader(), reader());
         reliable.qos.reliability = Reliability::Reliable;

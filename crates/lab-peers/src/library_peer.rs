@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use noctule::{Node, Publisher, Qos, Reliability, Subscriber, SubscriberBuilder, Wait as LibraryWait};
+use noctule::{
+    Node, PublishError, Publisher, PublisherBuilder, Qos, Reliability, Subscriber, SubscriberBuilder,
+    Wait as LibraryWait,
+};
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Support, Touch, Transport, Wait};
 use noctule_sys::clock;
 use noctule_timebase::Span;
 
 use crate::floors;
 
-/// How long a full history may take.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
+/// With `history=keep_all`: a reader that leaves no room for so long has died.
+const ROOM_WITHIN: Duration = Duration::from_secs(10);
 /// How long all nodes may take to find each other.
 const PARTNERS_WITHIN_NS: i64 = 10_000_000_000;
 /// Messages that a slow reader may be behind, at least.
@@ -36,9 +39,6 @@ struct Ends {
     publisher: Option<Publisher>,
     subscriber: Option<Subscriber>,
     readers: usize,
-    /// Publishes so many before it waits until all of them have arrived; `None`: the newest win.
-    batch: Option<u32>,
-    in_batch: u32,
     in_place: bool,
     sealed: bool,
     spins: bool,
@@ -82,22 +82,22 @@ impl Peer for Noctule {
         let node = builder.open().map_err(fault)?;
         let topic = |name: &String| format!("{}/{name}", open.session);
         let qos = qos(open)?;
+        let keep_all = (open.options.get("history").map(String::as_str) == Some("keep_all"))
+            .then(|| HISTORY.max(open.window));
         let publisher = open.publish.as_ref().map(|name| {
             let builder = node.publisher(&topic(name)).qos(qos);
+            let builder = keep_all.into_iter().fold(builder, PublisherBuilder::keep_all);
             builder.payload_bytes_max(open.payload_bytes as u32).open()
         });
-        let subscriber = open
-            .subscribe
-            .as_ref()
-            .map(|name| waiting(node.subscriber(&topic(name)), open.wait).qos(qos).open());
+        let subscriber = open.subscribe.as_ref().map(|name| {
+            let builder = waiting(node.subscriber(&topic(name)), open.wait).qos(qos);
+            keep_all.into_iter().fold(builder, SubscriberBuilder::keep_all).open()
+        });
         Ok(Box::new(Ends {
             publisher: publisher.transpose().map_err(fault)?,
             subscriber: subscriber.transpose().map_err(fault)?,
             _node: node,
             readers: open.readers as usize,
-            batch: (open.options.get("history").map(String::as_str) == Some("keep_all"))
-                .then(|| HISTORY.max(open.window)),
-            in_batch: 0,
             in_place: open.options.get("read").is_some_and(|way| way == "in_place"),
             sealed: open.options.contains_key("key"),
             spins: open.wait == Wait::Spin,
@@ -193,24 +193,24 @@ impl Transport for Ends {
     #[inline]
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
-        if let Some(batch) = self.batch {
-            if self.in_batch >= batch && !publisher.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN) {
-                return Err(PeerError("a full history was not acknowledged within 10 s".into()));
+        let (length, in_place) = (message.payload_bytes(), self.in_place && message.touch() == Touch::Header);
+        let bytes = message.bytes();
+        loop {
+            let sent = if in_place {
+                publisher.publish_in_place(length, |place| {
+                    let edge = EDGE_BYTES.min(length);
+                    place.write_at(0, &bytes[..edge]);
+                    place.write_at(length - edge, &bytes[length - edge..]);
+                })
+            } else {
+                publisher.publish(bytes)
+            };
+            match sent {
+                // Only with `history=keep_all`.
+                Err(PublishError::WouldBlock { .. }) if publisher.wait_for_room(length, ROOM_WITHIN) => {}
+                sent => return sent.map(drop).map_err(|error| PeerError(error.to_string())),
             }
-            self.in_batch = self.in_batch % batch + 1;
         }
-        let sent = if self.in_place && message.touch() == Touch::Header {
-            let length = message.payload_bytes();
-            let bytes = message.bytes();
-            publisher.publish_in_place(length, |place| {
-                let edge = EDGE_BYTES.min(length);
-                place.write_at(0, &bytes[..edge]);
-                place.write_at(length - edge, &bytes[length - edge..]);
-            })
-        } else {
-            publisher.publish(message.bytes())
-        };
-        sent.map_err(|error| PeerError(error.to_string()))
     }
 
     #[inline]

@@ -123,7 +123,6 @@ pub(crate) struct Shared {
     /// Where notices go as they come; `None`: they are kept.
     hook: Option<NoticeHook>,
     on_change: Option<ChangeHook>,
-    /// What the hook is called for.
     changes: ChangeCount,
 }
 
@@ -251,15 +250,15 @@ impl NodeBuilder {
         let secret = random::secret().map_err(system("no random numbers"))?;
         let discovery = Discovery::new(config, me, peers, secret, now);
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let kick = kick.map_err(|error| NodeError::System { what: "no eventfd", cause: error.into() })?;
+        let kick = kick.map_err(|error| system("no eventfd")(error.into()))?;
         let alarm = Alarm::new().map_err(system("no timer"))?;
         let mut state = State::new(id, (discovery, envelope), clock.clone(), exchange_key);
         state.unacknowledged = Unacknowledged::new(self.unacknowledged_bytes_max);
-        let changes = state.changes.clone();
         let shared = Arc::new(Shared {
             clock,
             id,
             sockets,
+            changes: state.changes.clone(),
             state: Mutex::new(state),
             state_wanted: AtomicU32::new(0),
             outbox: Mutex::new(Outbox::new()),
@@ -276,7 +275,6 @@ impl NodeBuilder {
             group: self.group,
             hook: self.hook,
             on_change: self.on_change,
-            changes,
         });
         let thread = driver::start(Arc::clone(&shared), key_file)
             .map_err(system("the node's thread cannot be started"))?;
@@ -579,9 +577,8 @@ fn host_number(clock: &LocalClock) -> io::Result<u64> {
 fn static_peers(texts: &[String]) -> Result<Vec<SocketAddr>, NodeError> {
     let parse = |text: &String| {
         let whole_host = || text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, DISCOVERY_PORT));
-        text.parse::<SocketAddr>()
-            .or_else(|_| whole_host())
-            .map_err(|_| NodeError::Peer { text: text.clone() })
+        let address = text.parse::<SocketAddr>().or_else(|_| whole_host());
+        address.map_err(|_| NodeError::Peer { text: text.clone() })
     };
     texts.iter().map(parse).collect()
 }

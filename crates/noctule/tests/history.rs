@@ -213,7 +213,7 @@ fn readers_of_its_host_that_keep_the_last_or_request_no_reliability_do_not_hold_
     publisher.publish(&0_u32.to_le_bytes()).unwrap();
     all.iter_mut().for_each(|subscriber| assert!(subscriber.receive(Some(LONG)).unwrap().is_some()));
     for number in 1..SAMPLES {
-        publisher.publish(&number.to_le_bytes()).expect("who keeps all has read all");
+        publisher.publish(&number.to_le_bytes()).expect("the reader that keeps all has read all");
         let sample = live.receive(Some(LONG)).unwrap().expect("every sample");
         assert_eq!((sample.to_vec(), sample.info().missed), (number.to_le_bytes().to_vec(), 0));
     }
@@ -223,7 +223,7 @@ fn readers_of_its_host_that_keep_the_last_or_request_no_reliability_do_not_hold_
         assert!(counters.missed >= u64::from(SAMPLES) - 100, "{at}: {counters:?}");
         assert_eq!(counters.taken + counters.missed, u64::from(SAMPLES), "{at}: {counters:?}");
     }
-    // And who does hold it up still does.
+    // And the reader that keeps all still does.
     let mut next = 0;
     while publisher.publish(&[0]).is_ok() {
         next += 1;

@@ -32,6 +32,8 @@ pub(crate) const SOURCE_TIME: usize = 16;
 pub(crate) const LENGTH_AND_USER: usize = 24;
 const SHORT_PAYLOAD: usize = 32;
 const LONG_PAYLOAD: usize = 64;
+/// What cores hand each other.
+pub(crate) const LINE_BYTES: usize = 64;
 /// What fits into the line of the stamp.
 const SHORT_BYTES_MAX: usize = LONG_PAYLOAD - SHORT_PAYLOAD;
 

@@ -33,12 +33,14 @@
 //! of the region is made, except by [`Borrowed::as_slice`], which is unsafe and says why.
 #![allow(unsafe_code)] // this is the place for it; each block states why it is sound
 
+mod borrowed;
 mod layout;
 mod memory;
 mod reader;
 mod rhythm;
 mod roster;
 mod sync;
+mod view;
 mod writer;
 
 #[cfg(test)]
@@ -48,13 +50,15 @@ mod models;
 #[cfg(not(loom))]
 mod tests;
 
+pub use borrowed::Borrowed;
 pub use layout::{
     CONTROL_BYTES, Layout, LayoutError, PAYLOAD_BYTES_MAX, PINS_PER_READER, RingConfig, SLOTS_MAX,
 };
 pub use memory::Memory;
 #[cfg(not(loom))]
 pub use reader::Alarm;
-pub use reader::{Borrowed, ReadError, Reader, ReaderCounters, Sample, StartAt};
+pub use reader::{ReadError, Reader, ReaderCounters};
 pub use rhythm::Rhythm;
 pub use roster::{AttachError, READERS_MAX, ReaderId, Roster};
+pub use view::{Sample, StartAt};
 pub use writer::{Loan, Origin, Wake, WriteError, Writer, WriterCounters};

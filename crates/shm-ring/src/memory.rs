@@ -150,6 +150,24 @@ mod real {
                 rest.copy_from_slice(&last[..rest.len()]);
             }
         }
+        /// Has the line at a byte offset on its way to this core, without waiting for it: a hint, which reads nothing.
+        ///
+        /// # Panics
+        /// If it is not inside.
+        #[inline(always)]
+        pub(crate) fn fetch_ahead(&self, offset: usize) {
+            let line = self.range(offset, 8);
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            // SAFETY: a hint that faults nowhere; SSE is part of x86-64.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(line.cast_const().cast());
+            }
+            // Elsewhere the language has no such hint.
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            let _ = line;
+        }
+
         /// [`Self::copy_in`] for a part of a message: any offset, and nothing around it changes. Only
         /// for the process that alone writes there.
         pub(crate) fn patch(&self, offset: usize, bytes: &[u8]) {
@@ -232,6 +250,9 @@ mod model {
         pub(crate) fn word(&self, offset: usize) -> &AtomicU64 {
             &self.0[offset / 8]
         }
+
+        /// The model has no caches.
+        pub(crate) fn fetch_ahead(&self, _offset: usize) {}
 
         /// Whole words only, which is what the models send.
         pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {

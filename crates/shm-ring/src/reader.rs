@@ -6,55 +6,20 @@
 
 use std::mem;
 
+use crate::borrowed::{Borrowed, Pin};
 use crate::layout::{
-    CONTROL_BYTES, CURSOR, Finding, LENGTH_AND_USER, Layout, LayoutError, NUMBER, PINS, PINS_PER_READER,
-    PUBLISHED, SOURCE_TIME, STAMP, Stamp, WAITING,
+    CONTROL_BYTES, CURSOR, Finding, Layout, LayoutError, PINS_PER_READER, PUBLISHED, Stamp, WAITING,
 };
 use crate::memory::Memory;
 use crate::rhythm::Rhythm;
 use crate::sync::{Arc, AtomicU32, Ordering, fence};
-use crate::writer::Origin;
+use crate::view::{Found, POSITION_MAX, Sample, Shared, StartAt};
 
 /// How often a reader that is overtaken while it reads tries again within one call.
 const ATTEMPTS_MAX: u64 = 8;
-/// Positions beyond are made up by a hostile writer; no honest one gets so far in a thousand years.
-const POSITION_MAX: u64 = 1 << 56;
-
-/// Where a new reader begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartAt {
-    /// With the oldest message that is still there.
-    Oldest,
-    /// With the last so many messages, as far as they are still there.
-    Last(u32),
-    /// With the newest message, if there is one.
-    Newest,
-    /// With the first message published from now on.
-    Next,
-    /// With the message at `position`, the first published after the writer let this reader in
-    /// ([`Roster::next_position`](crate::Roster::next_position)), and before it with the last `history`
-    /// messages of then, as far as they are still there.
-    From {
-        /// As the writer said; one that is not there yet is ignored.
-        position: u64,
-        /// How many messages before it.
-        history: u32,
-    },
-}
-
-/// A message without its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
-    /// Messages of one ring are numbered from 1, without gaps.
-    pub number: u64,
-    /// Its writer's metadata: source time and user's word.
-    pub origin: Origin,
-    /// Length in bytes.
-    pub length_bytes: usize,
-    /// Messages between the one read before and this one: overwritten before they were read, or
-    /// passed over by reading the latest.
-    pub missed: u64,
-}
+/// The longest message that is on its way to this core before it is known to be complete: eight lines, for which a core has room beside
+/// its own work.
+const AHEAD_BYTES_MAX: usize = 512;
 
 /// Why nothing was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -109,32 +74,15 @@ pub struct Reader {
     next: u64,
     /// Number expected, 0 if not known yet.
     next_number: u64,
+    /// Bytes of the next message to have on their way while it is waited for: as many as the last had, 0 if that was long.
+    ahead_bytes: usize,
     counters: ReaderCounters,
-}
-
-/// What a reader and the samples it lends have together.
-#[derive(Debug)]
-struct Shared {
-    data: Memory,
-    layout: Layout,
-    control: Memory,
-    pins: u32,
-    /// Which pins are in use, bit by bit. Kept here and not read from the control page, which the
-    /// writer could have changed.
-    pins_used: AtomicU32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum View {
     Queue,
     Latest,
-}
-
-/// Header of a message, as found.
-struct Found {
-    number: u64,
-    origin: Origin,
-    length_bytes: usize,
 }
 
 impl Reader {
@@ -164,7 +112,7 @@ impl Reader {
         let counters = ReaderCounters::default();
         // History is to be read, too.
         shared.control.word(CURSOR).store(next, Ordering::Release);
-        Ok(Self { shared: Arc::new(shared), next, next_number, counters })
+        Ok(Self { shared: Arc::new(shared), next, next_number, ahead_bytes: 0, counters })
     }
 
     /// The ring's geometry.
@@ -363,7 +311,10 @@ impl Reader {
                     self.next = self.next.max(self.shared.published());
                     newest_known = true;
                 }
-                Finding::Pending => return None,
+                Finding::Pending => {
+                    self.shared.fetch_ahead(self.next, self.ahead_bytes);
+                    return None;
+                }
                 Finding::Skipped => self.next += 1,
                 Finding::Overrun => self.jump(view, 0),
             }
@@ -406,6 +357,7 @@ impl Reader {
     #[inline]
     fn accept(&mut self, position: u64, found: &Found) -> Sample {
         self.next = position + 1;
+        self.ahead_bytes = if found.length_bytes <= AHEAD_BYTES_MAX { found.length_bytes } else { 0 };
         let missed = match mem::replace(&mut self.next_number, found.number.wrapping_add(1)) {
             0 => 0,
             expected => found.number.saturating_sub(expected),
@@ -414,75 +366,6 @@ impl Reader {
         self.counters.missed = self.counters.missed.saturating_add(missed);
         self.shared.control.word(CURSOR).store(self.next, Ordering::Relaxed);
         Sample { number: found.number, origin: found.origin, length_bytes: found.length_bytes, missed }
-    }
-}
-
-impl Shared {
-    #[inline(always)]
-    fn stamp(&self, position: u64) -> Stamp {
-        Stamp(self.data.word(self.layout.slot(position) + STAMP).load(Ordering::Acquire))
-    }
-
-    #[inline(always)]
-    fn stamp_relaxed(&self, position: u64) -> Stamp {
-        Stamp(self.data.word(self.layout.slot(position) + STAMP).load(Ordering::Relaxed))
-    }
-
-    fn published(&self) -> u64 {
-        self.data.word(PUBLISHED).load(Ordering::Acquire).min(POSITION_MAX)
-    }
-
-    #[inline(always)]
-    fn header(&self, position: u64) -> Found {
-        let slot = self.layout.slot(position);
-        let load = |offset| self.data.word(slot + offset).load(Ordering::Relaxed);
-        let length_and_user = load(LENGTH_AND_USER);
-        Found {
-            number: load(NUMBER),
-            origin: Origin { source_time_ns: load(SOURCE_TIME) as i64, user: (length_and_user >> 32) as u32 },
-            length_bytes: length_and_user as u32 as usize,
-        }
-    }
-
-    /// Position to begin with, and the number expected there if that can be known.
-    fn start(&self, start: StartAt) -> (u64, u64) {
-        let newest = self.published();
-        match start {
-            StartAt::Oldest => (self.layout.oldest(newest), 0),
-            StartAt::Last(count) => {
-                (self.before(newest, newest + 1, count.max(1)).unwrap_or(newest.max(1)), 0)
-            }
-            StartAt::Newest => (newest.max(1), 0),
-            StartAt::Next => (newest + 1, self.number_after(newest)),
-            StartAt::From { position, history } => {
-                let position = position.clamp(1, newest + 1);
-                match self.before(newest, position, history) {
-                    Some(older) => (older, 0),
-                    None => (position, self.number_after(position - 1)),
-                }
-            }
-        }
-    }
-
-    /// The oldest of the last `count` messages before `position` that are still there.
-    fn before(&self, newest: u64, position: u64, count: u32) -> Option<u64> {
-        // Positions that were passed over hold no message.
-        let there = |position: &u64| self.stamp(*position) == Stamp::complete(*position);
-        (self.layout.oldest(newest)..position).rev().filter(there).take(count as usize).last()
-    }
-
-    /// One more than the number of a message, if it is still there.
-    fn number_after(&self, position: u64) -> u64 {
-        if position == 0 {
-            return 1;
-        }
-        let complete = Stamp::complete(position);
-        if self.stamp(position) != complete {
-            return 0;
-        }
-        let number = self.header(position).number;
-        fence(Ordering::Acquire);
-        if self.stamp_relaxed(position) == complete { number.wrapping_add(1) } else { 0 }
     }
 }
 
@@ -502,99 +385,5 @@ impl Alarm {
     /// The word that changes with every message; see [`Reader::begin_wait`].
     pub fn futex_word(&self) -> &AtomicU32 {
         self.0.low_half(PUBLISHED)
-    }
-}
-
-/// A position the writer keeps for us, until dropped.
-#[derive(Debug)]
-struct Pin {
-    shared: Arc<Shared>,
-    index: u32,
-}
-
-impl Pin {
-    /// `None` if all are in use. The caller checks the stamp afterwards: pinned is what was still
-    /// complete then.
-    fn new(shared: &Arc<Shared>, position: u64) -> Option<Self> {
-        let index = shared.pins_used.load(Ordering::Acquire).trailing_ones();
-        if index >= shared.pins {
-            return None;
-        }
-        // Only the reader sets bits, so the bit is still clear; samples dropped elsewhere clear theirs.
-        shared.pins_used.fetch_or(1 << index, Ordering::Relaxed);
-        // Release: what was read under this pin's former position happens before a thread sees the new.
-        shared.control.word(PINS + index as usize * 8).store(position, Ordering::Release);
-        fence(Ordering::SeqCst);
-        Some(Self { shared: Arc::clone(shared), index })
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.shared.control.word(PINS + self.index as usize * 8).store(0, Ordering::Release);
-        self.shared.pins_used.fetch_and(!(1 << self.index), Ordering::Release);
-    }
-}
-
-/// A message lent where it lies; the writer goes round it until this is dropped. Outlives its reader.
-#[derive(Debug)]
-pub struct Borrowed {
-    pin: Pin,
-    sample: Sample,
-    offset: usize,
-}
-
-impl Borrowed {
-    /// Metadata of the message.
-    pub fn sample(&self) -> &Sample {
-        &self.sample
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.sample.length_bytes
-    }
-
-    /// Whether it has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Copies the message out.
-    ///
-    /// # Panics
-    /// If `buffer` is shorter than the message.
-    pub fn copy_to(&self, buffer: &mut [u8]) {
-        self.pin.shared.data.copy_out(self.offset, &mut buffer[..self.len()]);
-    }
-
-    /// Copies a part of the message out: as many bytes as `buffer` is long, from `offset` on.
-    ///
-    /// # Panics
-    /// If the part is not inside the message.
-    #[cfg(not(loom))]
-    pub fn read_at(&self, offset: usize, buffer: &mut [u8]) {
-        let inside = offset.checked_add(buffer.len()).is_some_and(|end| end <= self.len());
-        assert!(inside, "part inside the message");
-        self.pin.shared.data.peek(self.offset + offset, buffer);
-    }
-
-    /// First byte; valid for reads of [`Self::len`] bytes while this lives. Aligned to 8 bytes, to 64
-    /// if the message is longer than 32.
-    #[cfg(not(loom))]
-    pub fn as_ptr(&self) -> *const u8 {
-        self.pin.shared.data.range(self.offset, self.len())
-    }
-
-    /// The message as a slice.
-    ///
-    /// # Safety
-    /// The writer must keep to the protocol while the slice lives, that is, leave a pinned slot
-    /// alone. It is another process: this is a statement about whose programs the user runs, and
-    /// what a Rust reference to changing memory does otherwise is undefined.
-    #[cfg(not(loom))]
-    pub unsafe fn as_slice(&self) -> &[u8] {
-        // SAFETY: in the mapping and alive (`range`); unchanged by the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
     }
 }

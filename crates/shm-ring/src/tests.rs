@@ -427,6 +427,22 @@ fn read_all(reader: &mut Reader, words: usize, in_place: bool, messages: u64) {
 }
 
 #[test]
+fn what_a_reader_that_polls_fetches_ahead_is_inside_the_ring_whatever_the_lengths() {
+    for payload_bytes_max in [0, 8, 32, 33, 64, 65, 500, 512, 600] {
+        let mut pair = Pair::new(RingConfig { history: 1, pins: 0, payload_bytes_max, type_hash: 7 });
+        let (mut reader, ..) = pair.reader(0, StartAt::Next);
+        let mut buffer = vec![0; payload_bytes_max];
+        for length_bytes in (0..=payload_bytes_max).rev().chain([payload_bytes_max; 4]) {
+            assert!(reader.take_next(&mut buffer).unwrap().is_none(), "it polls");
+            let message = vec![length_bytes as u8; length_bytes];
+            let _ = pair.writer.copy_in(&message, Origin::default()).unwrap();
+            let sample = reader.take_next(&mut buffer).unwrap().unwrap();
+            assert_eq!((sample.length_bytes, &buffer[..length_bytes]), (length_bytes, &message[..]));
+        }
+    }
+}
+
+#[test]
 fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
     let mut pair = Pair::new(CONFIG);
     let (mut reader, ..) = pair.reader(1, StartAt::Next);

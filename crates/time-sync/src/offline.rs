@@ -238,6 +238,20 @@ mod tests {
     }
 
     #[test]
+    fn of_messages_that_left_or_arrived_together_the_quicker_one_counts_in_any_order() {
+        // Offset 0, 100 µs on each way; of the first two one waited 200 µs more on its way there, the other on its way back.
+        let there = Exchange::from_ns(0, 300_000, 300_000, 400_000);
+        let back = Exchange::from_ns(0, 100_000, 100_000, 400_000);
+        let last = Exchange::from_ns(10_000_000_000, 10_000_100_000, 10_000_100_000, 10_000_200_000);
+        for trace in [[there, back, last], [back, there, last]] {
+            let pieces = align(&trace, &BoundedConfig::default());
+            let [piece] = pieces[..] else { panic!("{pieces:?}") };
+            assert!(piece.offset.abs() <= Span::from_ns(1) && piece.drift_ppm.abs() < 1e-6, "{piece:?}");
+            assert_eq!(piece.clearance, Span::from_us(100));
+        }
+    }
+
+    #[test]
     fn an_empty_or_impossible_trace_gives_no_piece() {
         let config = BoundedConfig::default();
         assert_eq!(align(&[], &config), []);

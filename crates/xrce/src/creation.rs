@@ -178,3 +178,51 @@ impl From<Truncated> for Status {
         Status::InvalidData
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn qos(bytes: &[u8]) -> Qos {
+        read_qos(&mut Reader::new(bytes, true)).unwrap()
+    }
+
+    #[test]
+    fn quality_of_service_is_read_from_its_flags() {
+        const KEEP_LAST: u8 = 2;
+        for (flags, reliable, transient_local) in [
+            (0, false, false),
+            (1, true, false),
+            (0x08, false, true),
+            (0x11, true, true),
+            (0x20, false, true),
+            (4, false, false),
+        ] {
+            let qos = qos(&[flags | KEEP_LAST, 0, 0, 0, 0]);
+            assert_eq!((qos.reliable, qos.transient_local), (reliable, transient_local), "flags {flags:#x}");
+            assert_eq!((qos.depth, qos.deadline_ms, qos.lifespan_ms), (None, None, None));
+        }
+        // Depth 5, a deadline of 16 ms, no lifespan.
+        let limits = [1, 0, 5, 0, 1, 0, 16, 0, 0, 0, 0];
+        let keep_last = qos(&[&[KEEP_LAST, 0][..], &limits].concat());
+        assert_eq!(
+            (keep_last.depth, keep_last.deadline_ms, keep_last.lifespan_ms),
+            (Some(5), Some(16), None)
+        );
+        let keep_all = qos(&[&[0, 0][..], &limits].concat());
+        assert_eq!((keep_all.depth, keep_all.deadline_ms), (Some(KEEP_ALL), Some(16)));
+    }
+
+    #[test]
+    fn profiles_are_found_by_name_and_kind_and_those_without_a_name_are_not_kept() {
+        let topic = "<name>t</name><dataType>T</dataType></topic>";
+        let text = format!(
+            "<dds><topic profile_name=\"a\">{topic}<topic>{topic}<topic profile_name=\"b\">{topic}</dds>"
+        );
+        let references = References::from_xml(&text).unwrap();
+        assert_eq!((references.len(), references.is_empty()), (2, false));
+        assert!(references.find(Kind::Topic, "b").is_some() && references.find(Kind::Writer, "b").is_none());
+        let none = References::from_xml("<dds/>").unwrap();
+        assert_eq!((none.len(), none.is_empty()), (0, true));
+    }
+}

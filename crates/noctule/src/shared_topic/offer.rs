@@ -142,7 +142,7 @@ impl Offer {
         Ok(Granted { data, control: descriptor, reader, roster, pins, position })
     }
 
-    /// Attaches a reader of this process to the ring, which has been made. Who fills the ring asks itself how far it has read, see
+    /// Attaches a reader of this process to the ring, which has been made. The thread that fills the ring asks itself how far it has read, see
     /// [`Progress`](super::Progress).
     ///
     /// # Errors

@@ -199,6 +199,34 @@ fn after_a_very_long_gap_the_estimator_starts_again() {
 }
 
 #[test]
+fn the_longest_gap_itself_is_still_bridged_and_one_nanosecond_more_is_not() {
+    let gap_ns = LONGEST_GAP.ns();
+    let mut bounded = Bounded::new(BoundedConfig::default());
+    assert_eq!(bounded.handle_exchange(&Exchange::from_ns(0, 0, 0, gap_ns)), Ok(()));
+    for (more_ns, relocks) in [(0, 0), (1, 1)] {
+        let mut bounded = settled(0);
+        let last = quiet(199, 0);
+        let moved_ns = gap_ns + more_ns;
+        let (sent_ns, replied_ns) = (last.t1.ns() + moved_ns, last.t4.ns() + moved_ns);
+        let late = Exchange::from_ns(sent_ns, sent_ns + 600_000, sent_ns + 600_000, replied_ns);
+        bounded.handle_exchange(&late).unwrap();
+        assert_eq!(bounded.counters().relocks, relocks, "{more_ns} ns more than the longest gap");
+    }
+}
+
+#[test]
+fn the_least_round_trip_is_without_the_known_wire_time() {
+    let mut bounded =
+        Bounded::new(BoundedConfig { wire_back: Span::from_us(200), ..BoundedConfig::default() });
+    assert_eq!(bounded.least_round_trip(), None);
+    for (index, queued_ns) in (0..).zip([500_000, 0, 300_000]) {
+        let quiet = quiet(index, 0);
+        bounded.handle_exchange(&Exchange { t4: quiet.t4 + Span::from_ns(queued_ns), ..quiet }).unwrap();
+    }
+    assert_eq!(bounded.least_round_trip(), Some(Span::from_us(1_000)));
+}
+
+#[test]
 fn the_truth_never_leaves_the_bound_of_any_drawn_clock_and_path() {
     let config = BoundedConfig::default();
     for seed in 0..150 {

@@ -47,6 +47,31 @@ fn a_silent_client_is_asked_ever_more_rarely() {
 }
 
 #[test]
+fn a_client_is_asked_after_four_round_trips_of_which_shorter_ones_count_at_once_and_longer_ones_slowly() {
+    let mut stream = Outbound::new();
+    let mut begin = 0;
+    // Acknowledged after so many ms; when the client is asked about the next message, after that.
+    for (number, (round_trip, asked)) in (1..).zip([(5, 20), (13, 24), (2, 10), (14, 14)]) {
+        stream.push_alone(vec![0]);
+        assert_eq!(sent(&mut stream, ms(begin)), [number - 1]);
+        begin += round_trip;
+        stream.handle_acknack(number, 0, ms(begin));
+        let mut next = stream.clone();
+        next.push_alone(vec![0]);
+        sent(&mut next, ms(begin));
+        assert_eq!(next.poll_timeout(), Some(ms(begin + asked)), "after a round trip of {round_trip} ms");
+    }
+    // The answer to a question says nothing about the round trip.
+    stream.push_alone(vec![0]);
+    sent(&mut stream, ms(begin));
+    assert_eq!(stream.poll_heartbeat(ms(begin + 14)), Some((4, 4)));
+    stream.handle_acknack(5, 0, ms(begin + 200));
+    stream.push_alone(vec![0]);
+    sent(&mut stream, ms(begin + 200));
+    assert_eq!(stream.poll_timeout(), Some(ms(begin + 200 + 14)));
+}
+
+#[test]
 fn answers_are_alone_and_share_messages_only_beyond_the_limit() {
     let mut stream = Outbound::new();
     (0..WAITING_MAX + 2).for_each(|_| stream.push(8, vec![7; 4]));
