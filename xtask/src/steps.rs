@@ -152,10 +152,7 @@ pub fn sweep(core: &str) -> Result<(), String> {
 
 /// A robot's day, shortened to so many minutes; needs root.
 pub fn soak_robot(minutes: u32) -> Result<(), String> {
-    shell::run("cargo build --release --quiet -p noctule-cli --bin noctule")?;
-    shell::run(&format!(
-        "cargo run --release --quiet -p noctule --example soak_robot {minutes} 1 target/release/noctule"
-    ))
+    shell::run(&format!("cargo run --release --quiet -p noctule --example soak_robot {minutes}"))
 }
 
 /// The long runs; what they found last stands in benchmarks/soak.md.
