@@ -66,6 +66,9 @@ static void a_node_exchanges_samples_as_its_options_say(uint32_t domain) {
     noctule_node_options_t wrong = {.domain = domain, .interface_address = "lo"};
     CHECK(noctule_node_open("wrong", &wrong, &none) == NOCTULE_ERROR_ARGUMENT && none == NULL);
     CHECK(strstr(noctule_last_error(), "lo is no IPv4 address") != NULL);
+    wrong.interface_address = "fe80::1";
+    CHECK(noctule_node_open("wrong", &wrong, &none) == NOCTULE_ERROR_ARGUMENT && none == NULL);
+    CHECK(strstr(noctule_last_error(), "IPv6 is not supported here") != NULL);
     noctule_node_close(without);
     noctule_node_close(loopback);
     noctule_node_close(plain);

@@ -63,7 +63,7 @@ impl Node {
         if let Some(address) = interface {
             let wrong = |_| {
                 PyValueError::new_err(format!(
-                    "{address} is no IPv4 address of an interface; write e.g. 192.168.1.7"
+                    "{address} is no IPv4 address of an interface, and IPv6 is not supported here; write e.g. 192.168.1.7"
                 ))
             };
             builder = builder.interface(address.parse().map_err(wrong)?);

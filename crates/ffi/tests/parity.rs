@@ -4,6 +4,7 @@
 //! what it is in the other languages. With `NOCTULE_WRITE=1` the document is written anew.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +65,7 @@ const ROWS: &[[&str; 5]] = &[
     ["open a topic for writing", "publisher", "noctule_publisher_open", "publisher", "publisher"],
     ["type", "type_name", "type_name", "type_name", "type_name"],
     ["format of a publisher", "format", "format", "format", "format"],
-    ["formats of a subscriber", "formats", "-", "-", "formats"],
+    ["formats of a subscriber", "formats", "format", "format", "formats"],
     ["longest sample", "payload_bytes_max", "payload_bytes_max", "payload_bytes_max", "payload_bytes_max"],
     ["samples that may be borrowed", "borrows", "borrows", "borrows", "borrows"],
     ["all QoS at once", "qos", "qos", "qos", "-"],
@@ -172,7 +173,7 @@ const ROWS: &[[&str; 5]] = &[
     ["… if the client waits", "is_cancelled", "noctule_server_is_cancelled", "is_cancelled", "is_cancelled"],
     ["… release the request", "Drop", "noctule_request_release", "Received", "Request"],
     ["… and be done", "Drop", "noctule_server_close", "Owner", "close"],
-    ["typed requests", "TypedClientBuilder", "-", "-", "TypedClient"],
+    ["typed requests", "TypedClientBuilder", "-", "TypedClient", "TypedClient"],
     [
         "send goals of an action",
         "action_client",
@@ -241,7 +242,46 @@ const ROWS: &[[&str; 5]] = &[
     ["… release a value", "Drop", "noctule_parameter_release", "Owner", "get"],
     ["… and be done", "Drop", "noctule_parameter_client_close", "Owner", "close"],
     ["why a call failed", "Error", "noctule_last_error", "Error", "NoctuleError"],
-    ["typed topics", "typed", "-", "-", "TypedPublisher"],
+    ["typed topics", "typed", "-", "TypedPublisher", "TypedPublisher"],
+];
+
+/// Each row with a dash, and why it is there.
+const WHY_NOT: &[(&str, &str)] = &[
+    ("an artificial clock", "tests and simulations that need one are written in Rust"),
+    ("notices one by one", "they come to a callback"),
+    ("… its path: round trip, loss, capacity", "not there yet"),
+    ("… those of another node", "not there yet"),
+    ("another node's clock", "not there yet; ages, bounds and source times are by the own clock already"),
+    (
+        "what a type is made of, from another node",
+        "not there yet; the tools that show types are written in Rust",
+    ),
+    ("changes by a callback", "not there yet; ask for nodes and endpoints again"),
+    ("all QoS at once", "Python has keyword arguments"),
+    ("… of a deadline, by reader", "not there yet"),
+    ("… what the line carries, by reader", "not there yet"),
+    ("take a copy", "C++ copies from the sample, which gives itself back"),
+    ("histogram of ages", "not there yet; the statistics have its quantiles"),
+    ("asynchronous: Stream, asyncio", "C and C++ poll the descriptor"),
+    ("… or cancel it", "not there yet in Python; a call ends by its deadline"),
+    ("… with a function", "C receives and replies in a loop"),
+    (
+        "typed requests",
+        "C has no generics; the generator writes `NAME_call_SERVICE`, `NAME_receive_SERVICE` and `NAME_reply_SERVICE`",
+    ),
+    ("… wait until it is accepted", "what becomes of a goal says so, by `next`"),
+    ("… wait for its result", "what becomes of a goal brings it, by `next`"),
+    ("… be asked before one is canceled", "not there yet; each is canceled"),
+    (
+        "typed actions",
+        "not there yet in C and C++; goal, feedback and result are bytes, which the generated types encode and decode",
+    ),
+    ("… all or none", "not there yet"),
+    ("… what it is", "not there yet"),
+    (
+        "typed topics",
+        "C has no generics; the generator writes `NAME_open_TOPIC`, `NAME_publish_TOPIC` and `NAME_read_TOPIC`",
+    ),
 ];
 
 /// What is public in Rust and in no row, and why. Everything else that a node, its endpoints and their builders can do is in a row.
@@ -293,6 +333,8 @@ const SOURCES: [&[&str]; 4] = [
         "c/include/noctule/request.hpp",
         "c/include/noctule/action.hpp",
         "c/include/noctule/parameter.hpp",
+        "c/include/noctule/typed.hpp",
+        "c/include/noctule/service.hpp",
     ],
     &["python/noctule", "python/src"],
 ];
@@ -350,7 +392,18 @@ fn table() -> String {
         let cells = names.map(|name| if name == "-" { "–".to_owned() } else { format!("`{name}`") });
         table.push_str(&format!("| {what} | {} |\n", cells.join(" | ")));
     }
+    table.push_str("\n## Why there is a dash\n\n| | why |\n|---|---|\n");
+    WHY_NOT.iter().for_each(|(what, why)| table.push_str(&format!("| {what} | {why} |\n")));
     table
+}
+
+#[test]
+fn every_dash_of_the_table_has_its_reason() {
+    let with_dash: BTreeSet<&str> =
+        ROWS.iter().filter(|row| row.contains(&"-")).map(|[what, ..]| *what).collect();
+    let with_reason: BTreeSet<&str> = WHY_NOT.iter().map(|(what, _)| *what).collect();
+    assert_eq!(with_dash, with_reason, "correct WHY_NOT of crates/ffi/tests/parity.rs");
+    assert_eq!(WHY_NOT.len(), with_reason.len(), "one of each");
 }
 
 #[test]
