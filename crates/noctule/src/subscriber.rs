@@ -371,6 +371,7 @@ impl Subscriber {
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }
+        let mut passed_over = None;
         loop {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
@@ -381,10 +382,13 @@ impl Subscriber {
                     }
                     let depth = depth.min(self.keep_last);
                     let info = self.describe(&sample, (node, writer), route);
-                    // A young one has none behind it; to ask the writer would cost more than to read.
-                    if info.age().is_none_or(|age| age.span > YOUNG)
+                    // A young one has none behind it; to ask the writer would cost more than to read. Once a call: what a quick writer
+                    // publishes while this reads does not make it read again, for ever.
+                    if passed_over != Some(at)
+                        && info.age().is_none_or(|age| age.span > YOUNG)
                         && self.sources.list[at].pass_over(&sample, depth)
                     {
+                        passed_over = Some(at);
                         continue;
                     }
                     self.recorder.counters.relayed += u64::from(relay.is_some());

@@ -467,6 +467,31 @@ fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
 }
 
 #[test]
+fn a_history_is_exact_however_many_slots_were_skipped_within_it() {
+    let config = RingConfig { history: 40, pins: 6, payload_bytes_max: 64, type_hash: 7 };
+    let mut pair = Pair::new(config);
+    let [mut holds, mut reader] = [6, 0].map(|pins| pair.reader(pins, StartAt::Next).0);
+    let (mut held, mut buffer) = (Vec::new(), [0; 64]);
+    for round in 0..400 {
+        // Borrowed for some laps of the ring, at places that move: their slots are skipped.
+        pair.put_numbers(1 + round % 7);
+        held.extend(holds.borrow_latest().unwrap());
+        pair.put_numbers(30 + round * 13 % 50);
+        if held.len() == 6 {
+            drop(held.drain(..1 + (round % 6) as usize));
+        }
+        let Some(first) = reader.take_next(&mut buffer).unwrap() else { continue };
+        let (depth, last) = (1 + round * 7 % 40, pair.writer.counters().published);
+        let is_passed_over = reader.pass_over(&first, depth as u32);
+        assert_eq!(is_passed_over, last - first.number >= depth, "round {round}");
+        let expected = if is_passed_over { last + 1 - depth } else { first.number + 1 };
+        let left = std::iter::from_fn(|| reader.take_next(&mut buffer).unwrap());
+        assert!(left.map(|sample| sample.number).eq(expected..=last), "round {round}");
+    }
+    assert!(pair.writer.counters().published > 15_000);
+}
+
+#[test]
 fn what_waits_for_a_reader_is_messages_not_positions() {
     let mut pair = Pair::new(CONFIG);
     pair.put_numbers(4);
