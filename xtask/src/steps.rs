@@ -58,7 +58,8 @@ const TEST: &[Step] = &[
 fn default_features() -> Result<(), String> {
     shell::run("cargo clippy --quiet -p noctule -- -D warnings")?;
     shell::run("cargo test --quiet -p noctule-formats --no-default-features")?;
-    shell::run("cargo test --quiet -p noctule --test typed")
+    shell::run("cargo test --quiet -p noctule --test typed")?;
+    shell::run("cargo test --quiet -p noctule --features stream --test event_loop")
 }
 
 /// Every program that can be there soon, foreign or built in, against the specification of the protocol.
