@@ -7,7 +7,6 @@ use noctule_discovery::{Endpoint, EndpointId, EndpointKind, Qos, Reason, Reliabi
 use noctule_netsim::seeds;
 use noctule_timebase::Span;
 
-#[allow(dead_code)]
 mod swarm;
 
 use swarm::Swarm;

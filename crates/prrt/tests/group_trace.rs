@@ -13,7 +13,7 @@ use noctule_timebase::{Instant, Span};
 #[allow(dead_code)]
 mod swarm;
 
-use swarm::{Policer, Swarm, Terms};
+use swarm::{Noted, Policer, Swarm, Terms};
 
 fn noting(terms: Terms, spec: &str) -> Swarm {
     let mut swarm = Swarm::new(terms, &spec.parse::<LinkSpec>().unwrap());
@@ -85,25 +85,25 @@ fn a_lost_sample_is_followed_from_its_sending_over_the_request_to_its_repair() {
         _ => None,
     });
     let (reader, sequence, number) = repaired.unwrap();
-    let when = |is_such: &dyn Fn(usize, &Event) -> bool| {
-        noted.iter().filter(|(_, node, event)| is_such(*node, event)).map(|(at, ..)| *at).min().unwrap()
+    let when = |is_such: &dyn Fn(&Noted) -> bool| {
+        noted.iter().filter(|noted| is_such(noted)).map(|(at, ..)| *at).min().unwrap()
     };
     // Any reader may have been the first to ask.
     let way = [
-        when(&|_, event| matches!(event, Event::Taken { sequence: of, .. } if *of == sequence)),
-        when(&|_, event| matches!(event, Event::Asked { block, .. } if *block == number)),
+        when(&|(.., event)| matches!(event, Event::Taken { sequence: of, .. } if *of == sequence)),
+        when(&|(.., event)| matches!(event, Event::Asked { block, .. } if *block == number)),
         when(
-            &|_, event| matches!(event, Event::AskReceived { block, trigger: Answer::Granted, .. } if *block == number),
+            &|(.., event)| matches!(event, Event::AskReceived { block, trigger: Answer::Granted, .. } if *block == number),
         ),
-        when(&|node, event| {
-            node == reader && matches!(event, Event::Repaired { block, .. } if *block == number)
+        when(&|(_, node, event)| {
+            *node == reader && matches!(event, Event::Repaired { block, .. } if *block == number)
         }),
     ];
     let one_way = Span::from_ms(5);
     assert!(way[1] > way[0] && way[2] - way[1] >= one_way && way[3] - way[2] >= one_way, "{way:?}");
     let has_parity = |event: &Event| matches!(event, Event::ParityReceived { block, .. } if *block == number);
     assert_eq!(
-        when(&|node, event| node == reader && has_parity(event)),
+        when(&|(_, node, event)| *node == reader && has_parity(event)),
         way[3],
         "it is the parity that repairs"
     );

@@ -132,13 +132,16 @@ pub(crate) struct Outcome {
     pub(crate) counters: ReceiverCounters,
 }
 
+/// When a member noted an event, and which member.
+pub(crate) type Noted = (Instant<Local>, usize, Event);
+
 pub(crate) struct Swarm {
     terms: Terms,
     pub(crate) network: Network<Node>,
     session: u32,
     story: Option<Story>,
     /// When which node noted what, if it is wanted; the writer's is 0.
-    noted: Option<Vec<(Instant<Local>, usize, Event)>>,
+    noted: Option<Vec<Noted>>,
 }
 
 impl Swarm {
@@ -161,7 +164,7 @@ impl Swarm {
     }
 
     /// When which node has noted what since it was asked for; each node's in the order of time.
-    pub(crate) fn noted(&self) -> &[(Instant<Local>, usize, Event)] {
+    pub(crate) fn noted(&self) -> &[Noted] {
         self.noted.as_deref().unwrap_or_default()
     }
 
