@@ -20,6 +20,8 @@ const STRANGER: u32 = 65_534;
 const SPARE_BYTES: u64 = 256 << 20;
 /// Eight of these and some more are a ring.
 const LARGE_BYTES: u32 = 100 << 20;
+/// The first of 200 domains of tests that are not in [`domain`]'s eight.
+const DOMAIN_OF_GROUPS: u32 = 4_000;
 
 fn node(domain: u32, clock: &str) -> Node {
     let clock: LocalClock = clock.parse().unwrap();
@@ -78,6 +80,9 @@ fn role_of_a_started_process() {
             let more =
                 std::iter::from_fn(|| node.poll_notice()).filter(|it| matches!(it, Notice::ByUdp { .. }));
             eprintln!("NOTICE once, and {} times more", more.count());
+        }
+        "read_shared" => {
+            eprintln!("NOTICE took {}", way(&next(&mut node.subscriber("secret").open().unwrap())));
         }
         "read_without_descriptors" => {
             use_up_descriptors();
@@ -174,6 +179,7 @@ impl Reporter {
             .args(["--exact", "role_of_a_started_process", "--nocapture"])
             .env(ROLE, role)
             .uid(uid)
+            .gid(if uid == STRANGER { STRANGER } else { rustix::process::getgid().as_raw() })
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -224,6 +230,37 @@ fn a_reader_of_another_user_gets_the_samples_by_udp_and_one_notice() {
     // One clock, so the age is exact.
     assert_eq!(stranger.next(), "took udp, Some(0)");
     assert_eq!(stranger.next(), "once, and 0 times more");
+}
+
+#[test]
+fn a_reader_of_another_user_reads_shared_memory_if_its_group_is_named() {
+    if std::env::var(ROLE).is_ok() || !getuid().is_root() {
+        return; // Only root can become another user.
+    }
+    let domain = DOMAIN_OF_GROUPS + std::process::id() % 100;
+    let ours =
+        Node::builder("refused").domain(domain).share_with_group(STRANGER).keep_notices().open().unwrap();
+    let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
+    let mut stranger = Reporter::start(&format!("read_shared {domain} offset=0s"), STRANGER);
+    assert_eq!(stranger.next(), "took shm, Some(0)");
+}
+
+#[test]
+fn a_node_without_shared_memory_exchanges_samples_by_udp() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = DOMAIN_OF_GROUPS + 100 + std::process::id() % 100;
+    let open = |builder: noctule::NodeBuilder| builder.domain(domain).keep_notices().open().unwrap();
+    let (ours, beside) = (open(Node::builder("ours")), open(Node::builder("beside")));
+    let without = open(Node::builder("without").without_shared_memory());
+    let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
+    for (node, route) in [(&without, Route::Udp), (&beside, Route::SharedMemory)] {
+        let mut subscriber = node.subscriber("secret").open().unwrap();
+        assert_eq!(next(&mut subscriber).info().route, route);
+        // It is what was asked for, so nothing is said of it.
+        assert_eq!(std::iter::from_fn(|| node.poll_notice()).filter(|it| it.kind() != "no_key").count(), 0);
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Shared {
         });
     }
 
-    /// Runs `work` with the state, then sends what is due. The state is not locked while the kernel is called, and no call waits.
+    /// Runs `work` with the state, then sends what is due. No datagram is sent while the state is locked, and no call waits.
     pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
         let outbox = self.try_outbox();
         let mut state = if effort == Effort::All { self.lock() } else { self.lock_soon() };

@@ -104,6 +104,10 @@ impl State {
     }
 
     fn poll_discovery(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
+        if let Some(trace) = &mut self.trace {
+            trace.drain(&mut self.discovery, &mut self.routes);
+            self.groups.for_each_trace(|stream, log| trace.drain_stream(&stream, log));
+        }
         let mut body = std::mem::take(&mut self.body);
         let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
         out.extend_from_slice(&body);

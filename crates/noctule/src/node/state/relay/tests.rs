@@ -4,6 +4,7 @@
 mod asked_once;
 mod departed;
 mod small_batch;
+mod trace;
 mod world;
 
 use noctule_discovery::DiscoveryConfig;
