@@ -392,9 +392,11 @@ impl Subscriber {
                         continue;
                     }
                     self.recorder.counters.relayed += u64::from(relay.is_some());
-                    let info = SampleInfo { format, ..info };
+                    let missed = info.missed + std::mem::take(&mut self.sources.list[at].missed_before);
+                    let info = SampleInfo { format, missed, ..info };
                     if self.is_expired(&info, lifespan) {
                         self.recorder.counters.expired += 1;
+                        self.sources.list[at].missed_before = missed;
                         continue;
                     }
                     self.recorder.record(&info, self.deadline);
