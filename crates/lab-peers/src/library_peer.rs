@@ -6,14 +6,15 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use noctule::{
-    Node, PublishError, Publisher, PublisherBuilder, Qos, Reliability, Subscriber, SubscriberBuilder,
-    Wait as LibraryWait,
+    Node, PublishError, Publisher, PublisherBuilder, Qos, Reliability as LibraryReliability, Subscriber,
+    SubscriberBuilder, Wait as LibraryWait,
 };
+use noctule_lab::dimensions::Reliability;
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Support, Touch, Transport, Wait};
 use noctule_sys::clock;
 use noctule_timebase::Span;
 
-use crate::floors;
+use crate::{floors, options};
 
 /// With `history=keep_all`: a reader that leaves no room for so long has died.
 const ROOM_WITHIN: Duration = Duration::from_secs(10);
@@ -28,8 +29,6 @@ const EDGE_BYTES: usize = 16;
 
 /// As scenarios call it.
 const NAME: &str = "noctule";
-/// What the option `reliability` may be.
-const RELIABILITIES: [&str; 3] = ["best_effort", "deadline_bound", "reliable"];
 
 /// The peer `noctule`.
 pub(crate) struct Noctule;
@@ -56,8 +55,9 @@ impl Peer for Noctule {
     }
 
     fn support(&self) -> Support {
-        let reliabilities = RELIABILITIES.map(String::from).to_vec();
-        Support { options: BTreeMap::from([("reliability".into(), reliabilities)]), ..Support::default() }
+        let reliabilities = Reliability::ALL.map(|one| one.to_string()).to_vec();
+        let options = BTreeMap::from([(Reliability::OPTION.into(), reliabilities)]);
+        Support { options, ..Support::default() }
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
@@ -115,13 +115,13 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
         Some(other) => return Err(PeerError(format!("multicast {other}: say 1, or leave it out"))),
     };
     let qos = Qos { depth: HISTORY.max(open.window), multicast, ..Qos::default() };
-    match open.options.get("reliability").map(String::as_str) {
-        None | Some("best_effort") => Ok(qos),
-        Some("reliable") if multicast => Err(PeerError(
+    match options::reliability(open)? {
+        Reliability::BestEffort => Ok(qos),
+        Reliability::Reliable if multicast => Err(PeerError(
             "reliable goes to each by itself: leave multicast out, or say deadline_bound".into(),
         )),
-        Some("reliable") => Ok(Qos { reliability: Reliability::Reliable, ..qos }),
-        Some("deadline_bound") => {
+        Reliability::Reliable => Ok(Qos { reliability: LibraryReliability::Reliable, ..qos }),
+        Reliability::DeadlineBound => {
             let wrong = || PeerError("deadline_bound needs a deadline in the cell (deadline_us)".into());
             let deadline_ns = open.deadline_ns.and_then(|ns| i64::try_from(ns).ok()).ok_or_else(wrong)?;
             let loss = match open.options.get("loss").map(|text| text.parse::<f64>()) {
@@ -129,11 +129,10 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
                 Some(Ok(share)) if (1e-6..=1.0).contains(&share) => share,
                 Some(_) => return Err(PeerError("loss: say a share from 0.000001 to 1".into())),
             };
-            let reliability = Reliability::DeadlineBound;
+            let reliability = LibraryReliability::DeadlineBound;
             let loss_ppm = (loss * 1e6).round() as u32;
             Ok(Qos { reliability, deadline: Some(Span::from_ns(deadline_ns)), loss_ppm, ..qos })
         }
-        Some(other) => Err(PeerError(format!("reliability {other}: say {}", RELIABILITIES.join(", ")))),
     }
 }
 

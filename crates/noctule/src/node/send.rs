@@ -43,9 +43,9 @@ impl Shared {
     pub(crate) fn send(&self, topic: &PublishedTopic, numbered: (u64, Origin), payload: &[u8]) {
         // Copied before the lock is taken, once for all readers.
         let payload: Arc<[u8]> = Arc::from(payload);
-        let sample = outgoing(topic, numbered, &payload, self.clock.now());
         self.work(Effort::of(payload.len()), |state, now| {
             self.relieve(state, now);
+            let sample = outgoing(topic, numbered, &payload, self.clock.at(now));
             state.send(topic.id, &sample, &payload, now);
         });
     }
@@ -54,9 +54,10 @@ impl Shared {
     pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
         let outbox = self.try_outbox();
         let mut state = if effort == Effort::All { self.lock() } else { self.lock_soon() };
-        let result = work(&mut state, clock::now());
+        let now = clock::now();
+        let result = work(&mut state, now);
         if let Some(mut outbox) = outbox {
-            let more = self.fill(&mut outbox, &mut state, effort);
+            let more = self.fill(&mut outbox, (&mut state, now), effort);
             drop(state);
             self.flush(outbox, more, effort);
         } else {
@@ -65,7 +66,7 @@ impl Shared {
             drop(state);
             self.outbox_wanted.store(true, Ordering::SeqCst);
             if let Some(mut outbox) = self.try_outbox() {
-                let more = self.fill(&mut outbox, &mut self.lock(), effort);
+                let more = self.fill(&mut outbox, (&mut self.lock(), clock::now()), effort);
                 self.flush(outbox, more, effort);
             }
         }
@@ -98,11 +99,11 @@ impl Shared {
     }
 
     /// Moves what is due into the outbox and sets the time to look again. True if there may be more.
-    fn fill(&self, outbox: &mut Outbox, state: &mut State, effort: Effort) -> bool {
+    fn fill(&self, outbox: &mut Outbox, (state, now): (&mut State, Instant<Raw>), effort: Effort) -> bool {
         self.outbox_wanted.store(false, Ordering::SeqCst);
         let is_small = || effort == Effort::SmallBatch || self.state_wanted.load(Ordering::SeqCst) > 0;
         let more = outbox.fill(state, &self.sockets.own, is_small);
-        let mut at = state.poll_timeout(clock::now());
+        let mut at = state.poll_timeout(now);
         if let Some(check_at) = outbox.check_at() {
             at = at.min(check_at);
         }
@@ -114,9 +115,11 @@ impl Shared {
 
     /// Sends what is in the outbox, and `more` that is due.
     fn flush<'a>(&'a self, mut outbox: MutexGuard<'a, Outbox>, mut more: bool, effort: Effort) {
+        let mut may_look = true;
         loop {
             let sent = outbox.send(&self.sockets);
-            let is_wanted = more | outbox.wants_more() || self.outbox_wanted.load(Ordering::SeqCst);
+            let has_more = more | outbox.wants_more();
+            let is_wanted = has_more || self.outbox_wanted.load(Ordering::SeqCst);
             if sent == Sent::Full {
                 if let Some(at) = outbox.check_at() {
                     let state = self.lock();
@@ -133,14 +136,17 @@ impl Shared {
                 let Some(again) = self.try_outbox().filter(|_| is_wanted) else { return };
                 outbox = again;
             }
-            if effort != Effort::All {
+            // Another thread found the outbox taken. Mostly that is the node's own, which has nothing to send, and one look costs less than to wake it
+            // once more.
+            let looks = !has_more && std::mem::take(&mut may_look);
+            if effort != Effort::All && !looks {
                 drop(outbox);
                 // The node's thread goes on, so that the publishing thread need not.
                 self.kick();
                 return;
             }
             let mut state = self.lock();
-            more = self.fill(&mut outbox, &mut state, effort);
+            more = self.fill(&mut outbox, (&mut state, clock::now()), effort);
         }
     }
 
