@@ -257,6 +257,12 @@ impl Source {
         true
     }
 
+    /// Samples missed before one that was just read, and before those since the last given out.
+    #[inline]
+    pub(crate) fn missed_since_given_out(&mut self, missed: u64) -> u64 {
+        missed + std::mem::take(&mut self.missed_before)
+    }
+
     /// Whether a sample that was just read is followed by so many that a history of that depth does not hold it. Then it is
     /// not to be given out.
     #[inline]
