@@ -22,6 +22,7 @@ mod local;
 mod marks;
 mod outbox;
 mod overload;
+mod own_readers;
 mod partner;
 mod path;
 mod ping;
@@ -177,8 +178,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Lets members of a group (its number) read samples through shared memory, too. Default: only
-    /// processes of the same user.
+    /// Lets members of a group (its number) read samples through shared memory, too. Default: only processes of the same user.
     pub fn share_with_group(mut self, group: u32) -> Self {
         self.group = Some(group);
         self

@@ -1,8 +1,7 @@
 //! The reading end of a topic.
 //!
 //! Every publisher of the topic is a ring of its own, whether it is in this process, in another of this
-//! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and
-//! waiting know one thing only.
+//! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and waiting know one thing only.
 
 mod bell;
 mod stream;
@@ -246,8 +245,7 @@ impl Subscriber {
     /// The next sample of any publisher, in place, if there is one.
     ///
     /// # Errors
-    /// All samples that this subscriber may hold at once are held; or a publisher is broken, and its
-    /// sample is passed over.
+    /// All samples that this subscriber may hold at once are held; or a publisher is broken, and its sample is passed over.
     pub fn take(&mut self) -> Result<Option<Sample>, TakeError> {
         Ok(self.look(Source::take)?.map(|(info, bytes)| Sample { info, bytes }))
     }
@@ -375,9 +373,9 @@ impl Subscriber {
         loop {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
-                    let source = &self.sources.list[at];
-                    let Source { node, writer, route, format, relay, depth, lifespan, .. } = *source;
-                    if source.is_awaited() {
+                    let Source { node, writer, route, format, relay, depth, lifespan, .. } =
+                        self.sources.list[at];
+                    if self.sources.list[at].is_awaited() {
                         self.shared.read_on(node, writer);
                     }
                     let depth = depth.min(self.keep_last);
@@ -392,9 +390,11 @@ impl Subscriber {
                         continue;
                     }
                     self.recorder.counters.relayed += u64::from(relay.is_some());
-                    let info = SampleInfo { format, ..info };
+                    let missed = self.sources.list[at].missed_since_given_out(info.missed);
+                    let info = SampleInfo { format, missed, ..info };
                     if self.is_expired(&info, lifespan) {
                         self.recorder.counters.expired += 1;
+                        self.sources.list[at].missed_before = missed;
                         continue;
                     }
                     self.recorder.record(&info, self.deadline);

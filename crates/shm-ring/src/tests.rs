@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::layout::{PINS, PUBLISHED, WAITING};
+use crate::roster::ATTACHED_MAX;
 use crate::*;
 
 const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7 };
@@ -284,8 +285,14 @@ fn limits_of_readers_and_pins_are_refusals() {
         roster.attach(control(), 0).unwrap();
     }
     assert_eq!(roster.attach(control(), 0).unwrap_err(), AttachError::Readers);
+    // The writer's own process has room beyond that, which no other can take.
+    for at in 0..OWN_READERS_MAX {
+        roster.attach_own(control(), 0, at % 2 == 0).unwrap();
+    }
+    assert_eq!(roster.attach_own(control(), 0, false).unwrap_err(), AttachError::OwnReaders);
     assert!(matches!(roster.attach(Memory::zeroed(64), 0), Err(AttachError::Control(_))));
     let extra = roster.attach_extra(control()).unwrap();
+    assert_eq!(roster.len(), ATTACHED_MAX);
     assert_eq!(roster.attach_extra(control()).unwrap_err(), AttachError::Readers);
     pair.put_numbers(20);
     roster.detach(extra);

@@ -100,7 +100,10 @@ impl Shared {
 
     /// Moves what is due into the outbox and sets the time to look again. True if there may be more.
     fn fill(&self, outbox: &mut Outbox, (state, now): (&mut State, Instant<Raw>), effort: Effort) -> bool {
-        self.outbox_wanted.store(false, Ordering::SeqCst);
+        // A store costs more than all else here, and mostly no thread has asked.
+        if self.outbox_wanted.load(Ordering::SeqCst) {
+            self.outbox_wanted.store(false, Ordering::SeqCst);
+        }
         let is_small = || effort == Effort::SmallBatch || self.state_wanted.load(Ordering::SeqCst) > 0;
         let more = outbox.fill(state, &self.sockets.own, is_small);
         let mut at = state.poll_timeout(now);
@@ -132,8 +135,10 @@ impl Shared {
             if !is_wanted {
                 drop(outbox);
                 // A reader may have asked between the look and here.
-                let is_wanted = self.outbox_wanted.load(Ordering::SeqCst);
-                let Some(again) = self.try_outbox().filter(|_| is_wanted) else { return };
+                if !self.outbox_wanted.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Some(again) = self.try_outbox() else { return };
                 outbox = again;
             }
             // Another thread found the outbox taken. Mostly that is the node's own, which has nothing to send, and one look costs less than to wake it

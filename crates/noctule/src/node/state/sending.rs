@@ -121,6 +121,11 @@ impl State {
     /// The next datagram for a node of another host; after [`TURN_DATAGRAMS`] it is the next node's turn.
     fn poll_remotes(&mut self, now: Instant<Raw>, only_urgent: bool, out: &mut Vec<u8>) -> Option<To> {
         let (first, left) = self.turn;
+        if self.remotes.len() == 1 {
+            let node = *self.remotes.keys().next()?;
+            self.turn = (node, TURN_DATAGRAMS);
+            return self.poll_remote(node, (now, only_urgent), out);
+        }
         let start = if left > 0 { Bound::Included(first) } else { Bound::Excluded(first) };
         let behind = self.remotes.range((start, Bound::Unbounded)).map(|(node, _)| *node).next();
         let mut next = behind;
