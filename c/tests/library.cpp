@@ -3,8 +3,11 @@
 #include <noctule/noctule.hpp>
 
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -354,6 +357,68 @@ static void parameters_are_values_of_ten_types(std::uint32_t domain) {
     CHECK(parameters.get("c") == noctule::Parameter(1.5));
 }
 
+static void the_latest_sample_is_taken_and_what_it_passes_over_is_counted(std::uint32_t domain) {
+    noctule::Node node("n", in(domain));
+    noctule::Publisher publisher = node.publisher("latest");
+    noctule::Subscriber subscriber = node.subscriber("latest");
+    until_received(publisher, subscriber, "first");
+    while (subscriber.take()) {}
+    CHECK(!subscriber.take_latest());
+    for (const char *text : {"1", "2", "3", "4"}) publisher.publish(std::string_view(text));
+    {
+        const auto latest = subscriber.take_latest();
+        CHECK(latest && latest->bytes().text() == "4" && latest->info().missed == 3);
+    }
+    CHECK(!subscriber.take_latest() && !subscriber.take());
+}
+
+// What a node with these options and a plain one publish to each other comes by this route.
+static void exchanges_by(noctule::NodeOptions options, noctule::Route route) {
+    noctule::Node plain("plain", in(options.domain)), node("special", options);
+    noctule::Publisher out = node.publisher("out"), back = plain.publisher("back");
+    noctule::Subscriber far = plain.subscriber("out"), near = node.subscriber("back");
+    CHECK(until_received(out, far, "x").info().route == route);
+    CHECK(until_received(back, near, "y").info().route == route);
+    const auto times = plain.ping(node.id(), 60s);
+    CHECK(times.sent_ns <= times.arrived_ns && times.arrived_ns <= times.replied_ns && times.replied_ns <= times.received_ns);
+    const auto link = plain.link_counters(node.id());
+    CHECK(link.has_value() == (route == noctule::Route::udp) && (!link || link->delivered >= 1));
+}
+
+static void options_of_a_node_are_passed_on(std::uint32_t domain) {
+    noctule::NodeOptions options = in(domain);
+    options.interface_address = "127.0.0.1";
+    exchanges_by(options, noctule::Route::shared_memory);
+    options.shared_memory = false;
+    exchanges_by(options, noctule::Route::udp);
+    options.interface_address = "lo";
+    CHECK(fails([&] { noctule::Node("n", options); }, NOCTULE_ERROR_ARGUMENT, "lo is no IPv4 address"));
+    if (geteuid() != 0) return;  // Only root can become another user.
+    const std::uint32_t stranger = 65534;
+    for (const bool is_named : {false, true}) {
+        const pid_t child = fork();
+        if (child == 0) {
+            if (setgid(stranger) != 0 || setuid(stranger) != 0) _exit(3);
+            noctule::Node other("other", in(domain));
+            noctule::Subscriber subscriber = other.subscriber("shared");
+            const auto sample = subscriber.receive(60s);
+            _exit(sample ? static_cast<int>(sample->info().route) : 4);
+        }
+        noctule::NodeOptions shares = in(domain);
+        if (is_named) shares.share_with_group = stranger;
+        shares.on_notice = [](std::string_view, std::string_view) {};
+        noctule::Node node("n", shares);
+        noctule::Publisher publisher = node.publisher("shared");
+        int status = 0;
+        while (waitpid(child, &status, WNOHANG) == 0) {
+            publisher.publish("x");
+            poll(nullptr, 0, 1);
+        }
+        const auto route = is_named ? noctule::Route::shared_memory : noctule::Route::udp;
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(route));
+    }
+}
+
 int main(int count, char **arguments) {
     const auto domain = static_cast<std::uint32_t>(count > 1 ? std::atoi(arguments[1]) : 0);
     a_sample_is_borrowed_moved_and_given_back(domain);
@@ -362,6 +427,8 @@ int main(int count, char **arguments) {
     a_wait_set_waits_for_many_and_is_woken(domain);
     an_exception_of_a_callback_leaves_spin_and_stop_ends_it(domain);
     a_loan_a_descriptor_and_what_is_known_of_others(domain);
+    the_latest_sample_is_taken_and_what_it_passes_over_is_counted(domain);
+    options_of_a_node_are_passed_on(domain);
     a_second_thread_is_an_error_and_loses_nothing(domain);
     a_call_ends_with_a_response_or_with_its_reason(domain);
     a_goal_gives_feedback_is_canceled_and_ends(domain);

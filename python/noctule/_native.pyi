@@ -205,6 +205,12 @@ class Node:
         """Every endpoint of other nodes."""
     def counters(self) -> dict[str, int]:
         """What the node's sockets have brought and taken, by name."""
+    def link_counters(self, other: str) -> dict[str, int] | None:
+        """What went to a node of another host and came from it, by name; ``None`` if nothing ever did. ``other``: its number."""
+    def ping(self, other: str, timeout: float) -> tuple[int, int, int, int]:
+        """Ask another node for its time, and wait for the reply: when the request was sent, arrived, was replied to and the reply received, in
+        nanoseconds, the second and third by the other's clock. ``other``: its number.
+        """
     def close(self) -> None:
         """Say goodbye, or leave that to the last of its publishers and subscribers. May be called twice."""
     def __enter__(self) -> Self: ...

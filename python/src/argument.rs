@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use noctule::{Durability, Format, NodeError, Qos, Reliability, TakeError, Wait};
+use noctule::{Durability, Format, NodeError, Qos, Reliability, TakeError, UnknownQosWord, Wait};
 use noctule_timebase::Span;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
@@ -77,14 +77,7 @@ pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
 
 /// One of the words of `Reliability`'s `Display`.
 fn reliability(word: &str) -> PyResult<Reliability> {
-    match word {
-        "best_effort" => Ok(Reliability::BestEffort),
-        "deadline_bound" => Ok(Reliability::DeadlineBound),
-        "reliable" => Ok(Reliability::Reliable),
-        _ => Err(PyValueError::new_err(format!(
-            "no reliability is called {word:?}; there are 'best_effort', 'deadline_bound' and 'reliable'"
-        ))),
-    }
+    word.parse().map_err(|error: UnknownQosWord| PyValueError::new_err(error.to_string()))
 }
 
 /// How a subscriber waits.

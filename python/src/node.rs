@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::action::{self, ActionClient, ActionServer, Hashes, no_action};
-use crate::argument::{self, closed, not_opened};
+use crate::argument::{self, NoctuleError, closed, not_opened};
 use crate::known::{KnownEndpoint, KnownNode};
 use crate::parameter::{ParameterClient, Parameters, not_there};
 use crate::publisher::Publisher;
@@ -63,7 +63,7 @@ impl Node {
         if let Some(address) = interface {
             let wrong = |_| {
                 PyValueError::new_err(format!(
-                    "{address} is no IPv4 address of an interface; write e.g. 192.168.1.7"
+                    "{address} is no IPv4 address of an interface, and IPv6 is not supported here; write e.g. 192.168.1.7"
                 ))
             };
             builder = builder.interface(address.parse().map_err(wrong)?);
@@ -385,6 +385,34 @@ impl Node {
         ]))
     }
 
+    /// What went to a node of another host and came from it, by name; ``None`` if nothing ever did. ``other``: its number.
+    fn link_counters(&self, other: &str) -> PyResult<Option<BTreeMap<&'static str, u64>>> {
+        let node = self.node()?;
+        Ok(node.link_counters(number(&node, other)?).map(|link| {
+            BTreeMap::from([
+                ("sent_datagrams", link.sent_datagrams),
+                ("sent_bytes", link.sent_bytes),
+                ("lost_packets", link.lost_packets),
+                ("repeated", link.repeated),
+                ("given_up", link.given_up),
+                ("received_datagrams", link.received_datagrams),
+                ("duplicates", link.duplicates),
+                ("delivered", link.delivered),
+            ])
+        }))
+    }
+
+    /// Ask another node for its time, and wait for the reply: when the request was sent, arrived, was replied to and the reply received, in
+    /// nanoseconds, the second and third by the other's clock. ``other``: its number.
+    fn ping(&self, py: Python<'_>, other: &str, timeout: f64) -> PyResult<(i64, i64, i64, i64)> {
+        let node = self.node()?;
+        let other = number(&node, other)?;
+        let timeout = argument::timeout(Some(timeout))?.unwrap_or_default();
+        let times = py.detach(|| node.ping(other, timeout));
+        let times = times.map_err(|error| NoctuleError::new_err(error.to_string()))?;
+        Ok((times.t1.ns(), times.t2.ns(), times.t3.ns(), times.t4.ns()))
+    }
+
     /// Say goodbye, or leave that to the last of its publishers and subscribers. May be called twice.
     fn close(&self, py: Python<'_>) {
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -407,6 +435,13 @@ impl Node {
         let node = self.node.lock().unwrap_or_else(PoisonError::into_inner);
         node.clone().ok_or_else(|| closed("node"))
     }
+}
+
+/// The node with this number.
+fn number(node: &noctule::Node, other: &str) -> PyResult<noctule::NodeId> {
+    let known = node.nodes().into_iter().find(|known| known.id.to_string() == other);
+    let why = || PyValueError::new_err(format!("no node {other} is known; take an id from nodes()"));
+    known.map(|known| known.id).ok_or_else(why)
 }
 
 fn types(request: (String, u64), response: (String, u64)) -> ServiceTypes {

@@ -132,3 +132,16 @@ def test_a_reliable_publisher_that_is_closed_at_once_loses_nothing(domain):
                 publisher.publish(str(number).encode())
         received = [bytes(subscriber.receive(timeout=20)) for _ in range(100)]
         assert received == [str(number).encode() for number in range(100)]
+
+
+def test_a_node_is_pinged_and_its_link_counted(domain):
+    with noctule.Node("a", domain=domain, shared_memory=False) as a, noctule.Node("b", domain=domain) as b:
+        publisher, subscriber = joined(a, b, "linked", reliability="reliable")
+        publisher.publish(b"x")
+        assert bytes(subscriber.receive(timeout=20)) == b"x"
+        sent, arrived, replied, received = b.ping(a.id, 20)
+        assert sent <= arrived <= replied <= received
+        link = b.link_counters(a.id)
+        assert link["delivered"] == 1 and link["received_datagrams"] > 0
+        with pytest.raises(ValueError, match="no node"):
+            b.ping("0" * 32, 20)

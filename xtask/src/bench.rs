@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use noctule_proto_kit::median;
+
 use crate::shell;
 
 mod comparison;
@@ -90,19 +92,16 @@ fn floors() -> Result<(), String> {
     for (number, Floor { peer, wait, placement, .. }) in FLOORS.iter().enumerate() {
         let (ours, theirs) = (&ours[&number], &theirs[&number]);
         let mut ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a / b).collect();
-        let (middle_ours, middle_theirs) = (median(&mut ours.clone()), median(&mut theirs.clone()));
-        let ratio = median(&mut ratios);
+        // There is one of each round.
+        let middle = |values: &mut [f64]| median(values).unwrap_or(f64::NAN);
+        let (middle_ours, middle_theirs) = (middle(&mut ours.clone()), middle(&mut theirs.clone()));
+        let ratio = middle(&mut ratios);
         let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
         println!(
             "| {peer} | {wait} | {placement} | {middle_ours:.0} | {middle_theirs:.0} | {ratio:.3} | {low:.2}–{high:.2} |"
         );
     }
     Ok(())
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
 fn median_of(run: &serde_json::Value, floor: &Floor) -> Result<f64, String> {

@@ -84,6 +84,7 @@ pub fn test() -> Result<(), String> {
         (c, "library.c", &shared, "library_c"),
         (c, "library.c", &whole, "library_c_static"),
         (c, "action.c", &shared, "action_c"),
+        (c, "options.c", &shared, "options_c"),
         (cpp, "library.cpp", &shared, "library_cpp"),
     ] {
         for (sanitizer, suffix) in [("", ""), ("-fsanitize=address,undefined", "_sanitized")] {

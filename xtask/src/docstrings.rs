@@ -10,6 +10,8 @@ const SOURCES: &str = "python/src";
 
 /// Class, or empty for a function of the module; then its method or property, or empty for the class itself.
 type Item = (String, String);
+/// The lines of each item's doc.
+type Docs = BTreeMap<Item, Vec<String>>;
 
 /// Rewrites the stub.
 pub fn rewrite(root: &Path) -> Result<(), String> {
@@ -32,7 +34,7 @@ pub fn check(root: &Path, faults: &mut Vec<String>) {
     }
 }
 
-fn read(root: &Path) -> Result<(String, BTreeMap<Item, Vec<String>>), String> {
+fn read(root: &Path) -> Result<(String, Docs), String> {
     let read = |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let mut items = BTreeMap::new();
     for file in fs::read_dir(root.join(SOURCES)).map_err(|e| format!("{SOURCES}: {e}"))?.flatten() {
@@ -44,7 +46,7 @@ fn read(root: &Path) -> Result<(String, BTreeMap<Item, Vec<String>>), String> {
 }
 
 /// Collects the docs of classes, their methods and fields, functions and exceptions.
-fn documented(source: &str, items: &mut BTreeMap<Item, Vec<String>>) {
+fn documented(source: &str, items: &mut Docs) {
     let (mut docs, mut class, mut is_for_python) = (Vec::new(), String::new(), false);
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
@@ -96,7 +98,7 @@ fn documented(source: &str, items: &mut BTreeMap<Item, Vec<String>>) {
 }
 
 /// Of an exception the name is the second argument and the docstring the last.
-fn exception<'a>(arguments: impl Iterator<Item = &'a str>, items: &mut BTreeMap<Item, Vec<String>>) {
+fn exception<'a>(arguments: impl Iterator<Item = &'a str>, items: &mut Docs) {
     let arguments: Vec<&str> = arguments.map(|line| line.trim().trim_end_matches(',')).collect();
     if let [_, name, .., docs] = arguments[..] {
         items.insert((name.to_owned(), String::new()), vec![docs.trim_matches('"').to_owned()]);
@@ -105,7 +107,7 @@ fn exception<'a>(arguments: impl Iterator<Item = &'a str>, items: &mut BTreeMap<
 
 /// The stub with the docstrings of these items in place of its own, and the items that have none. Methods with two
 /// underscores are Python's, and say themselves what they are.
-fn with_docstrings(stub: &str, items: &BTreeMap<Item, Vec<String>>) -> (String, Vec<Item>) {
+fn with_docstrings(stub: &str, items: &Docs) -> (String, Vec<Item>) {
     let plain = without_docstrings(stub);
     let (mut out, mut missing) = (String::new(), Vec::new());
     let (mut class, mut name) = (String::new(), String::new());

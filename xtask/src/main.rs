@@ -112,7 +112,7 @@ enum Command {
         /// How many seeds, from that on
         #[arg(long, default_value_t = 1)]
         count: u64,
-        /// `prrt`: a file for every event of the first seed, which `noctule trace` tells in sentences
+        /// `discovery`, `group`, `prrt`, `relay`: a file for every event of the first seed, which `noctule trace` tells in sentences
         #[arg(long)]
         trace: Option<PathBuf>,
     },

@@ -36,11 +36,11 @@ pub fn build(names: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("not built: {}", failed.join(", "))) }
 }
 
-/// Peers that are built in seconds, from Debian's packages, one of PyPI's or nothing, and the options that the conformance test
+/// Peers that are built in seconds, from Debian's packages, one of PyPI's, the C library or nothing, and the options that the conformance test
 /// needs of each. The Rust ones bring hundreds of crates, `ros1` hundreds of megabytes, `cyphal` a dozen packages of PyPI, and
 /// `ros2` is built where ROS 2 is set up. One wait and one or two sizes are enough of peers that share a harness with another
 /// that shows all of them.
-const SMOKE: [(&str, &str); 13] = [
+const SMOKE: [(&str, &str); 14] = [
     ("cyclonedds", ""),
     // Finds its partners once a second; the newest message wins unless the writer waits.
     ("ecal", "--link shm --mode round_trip --payload 64 --option ack_timeout_ms=100"),
@@ -52,6 +52,7 @@ const SMOKE: [(&str, &str); 13] = [
     ("lcm", "--allow-loss"),
     ("mqtt", "--wait block --payload 64 --option qos=1"),
     ("nng", "--wait block --payload 64"),
+    ("noctule_c", "--wait block --payload 64 --payload 65536"),
     ("rtp", "--wait block --payload 64 --payload 4096"),
     // Live mode hands out at its latency: 120 ms by default, each way.
     ("srt", "--option latency_ms=20"),

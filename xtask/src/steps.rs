@@ -58,7 +58,8 @@ const TEST: &[Step] = &[
 fn default_features() -> Result<(), String> {
     shell::run("cargo clippy --quiet -p noctule -- -D warnings")?;
     shell::run("cargo test --quiet -p noctule-formats --no-default-features")?;
-    shell::run("cargo test --quiet -p noctule --test typed")
+    shell::run("cargo test --quiet -p noctule --test typed")?;
+    shell::run("cargo test --quiet -p noctule --features stream --test event_loop")
 }
 
 /// Every program that can be there soon, foreign or built in, against the specification of the protocol.
@@ -95,9 +96,9 @@ pub fn ci() -> Result<(), String> {
 pub fn sim(core: &str, first: u64, count: u64, trace: Option<&Path>) -> Result<(), String> {
     let trace = match trace {
         None => String::new(),
-        Some(_) if core != "prrt" => {
+        Some(_) if !matches!(core, "discovery" | "group" | "prrt" | "relay") => {
             return Err(format!(
-                "the simulation \"{core}\" writes no trace; leave --trace out, or name prrt"
+                "the simulation \"{core}\" writes no trace; leave --trace out, or name discovery, group, prrt or relay"
             ));
         }
         Some(file) => {
@@ -109,6 +110,8 @@ pub fn sim(core: &str, first: u64, count: u64, trace: Option<&Path>) -> Result<(
         "arm" => "-p noctule-arm --test random_day",
         "discovery" => "-p noctule-discovery --test random_swarms",
         "prrt" => "-p noctule-prrt --test deadline random_sessions",
+        // One of its tests, or whichever begins first has the file.
+        "relay" if !trace.is_empty() => "-p noctule --lib node::state::relay::tests::when_nodes_join",
         "relay" => "-p noctule --lib node::state::relay",
         "group" => "-p noctule-prrt --test group random_groups",
         "xrce" => "-p noctule-xrce --test simulation",

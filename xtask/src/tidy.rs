@@ -14,26 +14,30 @@ const LINES_MAX: usize = 600;
 /// Libraries that a firmware copies as two files, and that are therefore not split.
 const COPIED_WHOLE: &[&str] = &["c/noctule_sync.c", "c/noctule_client.c"];
 
-/// Crate → crates of this workspace it may depend on. Cores see nothing but `timebase`.
+/// Crate → crates of this workspace it may depend on. Cores see nothing but `timebase`, `proto-kit` and `qlog`.
 const ARROWS: &[(&str, &[&str])] = &[
     ("proto-kit", &[]),
     ("timebase", &[]),
     ("time-sync", &["timebase"]),
-    ("netsim", &["proto-kit", "timebase"]),
+    ("qlog", &["timebase"]),
+    ("netsim", &["proto-kit", "timebase", "qlog"]),
     ("formats", &["proto-kit"]),
     // An application's model, not a core: it joins clocks, random numbers and a filter.
     ("flight", &["timebase", "netsim", "time-sync"]),
     ("arm", &["timebase"]),
     // An application's core: with its air and its simulation.
     ("swarm", &["timebase", "netsim"]),
-    ("discovery", &["proto-kit", "timebase"]),
-    ("prrt", &["proto-kit", "timebase"]),
+    ("discovery", &["proto-kit", "timebase", "qlog"]),
+    ("prrt", &["proto-kit", "timebase", "qlog"]),
     ("framing", &[]),
     ("xrce", &["timebase"]),
     ("sys", &[]),
     // For the type of a sealed mapping: that it cannot shrink is what makes opening a ring safe.
     ("shm-ring", &["sys"]),
-    ("noctule", &["timebase", "time-sync", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"]),
+    (
+        "noctule",
+        &["timebase", "time-sync", "qlog", "discovery", "prrt", "formats", "sys", "shm-ring", "local-clock"],
+    ),
     ("board", &["timebase", "time-sync"]),
     // For ROS 2's hash of a type.
     ("bridge", &["timebase", "time-sync", "sys", "noctule", "codegen"]),
@@ -112,6 +116,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "sys",
             "local-clock",
             "noctule",
+            "qlog",
+            "discovery",
             "prrt",
             "flight",
             "fcu",

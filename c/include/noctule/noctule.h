@@ -154,6 +154,24 @@ typedef struct {
 /* Errors: ARGUMENT. */
 int noctule_node_counters(const noctule_node_t *node, noctule_node_counters_t *counters);
 
+/* What went to a node of another host and came from it. */
+typedef struct {
+    uint64_t sent_datagrams, sent_bytes, lost_packets; /* Lost: retransmitted, or given up. */
+    uint64_t repeated, given_up;                       /* Fragments; samples, for newer ones or because they waited too long. */
+    uint64_t received_datagrams, duplicates, delivered; /* Duplicates: fragments; delivered: samples. */
+} noctule_link_counters_t;
+
+/* NOCTULE_NOTHING if nothing ever did. Errors: ARGUMENT. */
+int noctule_link_counters(const noctule_node_t *node, const noctule_node_id_t *other, noctule_link_counters_t *counters);
+
+/* A request and its reply, by this node's clock (sent, received) and the other's, which on one host are the same. */
+typedef struct {
+    int64_t sent_ns, arrived_ns, replied_ns, received_ns;
+} noctule_exchange_t;
+
+/* Asks another node for its time and waits for the reply. Errors: ARGUMENT (no such node), NO_REPLY, SYSTEM. */
+int noctule_ping(const noctule_node_t *node, const noctule_node_id_t *other, int64_t timeout_ns, noctule_exchange_t *exchange);
+
 /* Clocks of this machine that others stamp in. */
 enum {
     NOCTULE_CLOCK_MONOTONIC = 0, /* CLOCK_MONOTONIC: V4L2, most drivers. */

@@ -135,6 +135,8 @@ struct SourceTime {
 };
 
 using NodeCounters = noctule_node_counters_t;
+using LinkCounters = noctule_link_counters_t;
+using Exchange = noctule_exchange_t;
 using PublisherCounters = noctule_publisher_counters_t;
 
 // A place for the next sample of a publisher, in shared memory if all readers are on this host. It is published once, or dropped when this goes.
@@ -518,6 +520,23 @@ public:
         NodeCounters counters;
         detail::check(noctule_node_counters(node_.get(), &counters));
         return counters;
+    }
+
+    // What went to a node of another host and came from it; none if nothing ever did.
+    std::optional<LinkCounters> link_counters(const NodeId &other) const {
+        LinkCounters counters;
+        const noctule_node_id_t id = detail::id(other);
+        const int status = detail::check(noctule_link_counters(node_.get(), &id, &counters));
+        return status == NOCTULE_NOTHING ? std::nullopt : std::optional<LinkCounters>(counters);
+    }
+
+    // Asks another node for its time and waits for the reply: by this node's clock when the request was sent and the reply received, by the
+    // other's when the request arrived and the reply was sent.
+    Exchange ping(const NodeId &other, nanoseconds timeout) const {
+        noctule_exchange_t exchange;
+        const noctule_node_id_t id = detail::id(other);
+        detail::check(noctule_ping(node_.get(), &id, timeout.count(), &exchange));
+        return exchange;
     }
 
 private:

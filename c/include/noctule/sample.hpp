@@ -92,6 +92,12 @@ inline NodeId id(const noctule_node_id_t &from) {
     return id;
 }
 
+inline noctule_node_id_t id(const NodeId &from) {
+    noctule_node_id_t id;
+    std::copy(from.begin(), from.end(), std::begin(id.bytes));
+    return id;
+}
+
 }  // namespace detail
 
 // How a sample came: by UDP also where shared memory was refused.

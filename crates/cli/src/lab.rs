@@ -22,8 +22,8 @@ use crate::gateway::bridge;
 use crate::progress::Progress;
 use crate::{lab_arm, lab_report};
 
-/// Foreign peers that the scenarios of this repository name.
-const FOREIGN: [&str; 18] = [
+/// Peers in programs of their own that the scenarios of this repository name.
+const FOREIGN: [&str; 19] = [
     "aeron",
     "cyclonedds",
     "cyphal",
@@ -34,6 +34,7 @@ const FOREIGN: [&str; 18] = [
     "lcm",
     "mqtt",
     "nng",
+    "noctule_c",
     "quinn",
     "ros1",
     "ros2",

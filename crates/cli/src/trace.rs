@@ -1,4 +1,4 @@
-//! `noctule trace`: what a file of `NOCTULE_TRACE` says of samples, in sentences.
+//! `noctule trace`: what a file of `NOCTULE_TRACE` says of samples and decisions, in sentences.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use noctule_prrt::trace::qlog::SCHEMA;
-use noctule_prrt::trace::{Event, Field};
+use noctule_prrt::trace::{Event, SCHEMA};
+use noctule_qlog::{Field, Schema};
 use serde_json::Value;
 
 use crate::Outcome;
@@ -16,10 +16,17 @@ use crate::Outcome;
 const RECORD_SEPARATOR: u8 = 0x1e;
 /// A longer record is none of ours.
 const RECORD_BYTES_MAX: u64 = 64 << 10;
+/// Of the number of a node in a file.
+const NODE_DIGITS: usize = 32;
 /// Writers that are listed.
 const WRITERS_MAX: usize = 4_096;
 /// Samples of one writer that are listed as worth a look.
 const SAMPLES_MAX: usize = 8;
+/// Lines of a story; what follows is counted.
+const LINES_MAX: usize = 1_000_000;
+/// Schemas whose events are sentences and nothing more; those of links (`prrt`) are also counted for each writer.
+const SCHEMAS: &[Schema] =
+    &[noctule_discovery::trace::SCHEMA, noctule_prrt::group::trace::SCHEMA, noctule::RELAY_TRACE_SCHEMA];
 
 #[derive(clap::Args)]
 pub(crate) struct TraceArguments {
@@ -32,6 +39,12 @@ pub(crate) struct TraceArguments {
     /// Only of the writer with this number
     #[arg(long, value_name = "NUMBER")]
     writer: Option<u32>,
+    /// Print every event of one kind, in the order of time
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["sample", "writer"], value_parser = ["discovery", "group", "prrt", "relay"])]
+    of: Option<String>,
+    /// Only lines that contain this: a node's number, a topic, a word
+    #[arg(long, value_name = "TEXT", requires = "of")]
+    about: Option<String>,
 }
 
 /// Why a file cannot be used.
@@ -59,6 +72,14 @@ enum Record {
         link: String,
         writer: u32,
         topic: String,
+    },
+    /// Of a core that is no link: whom it is about, and what it says.
+    Decision {
+        time_ms: f64,
+        kind: &'static str,
+        group: String,
+        name: String,
+        sentence: String,
     },
     Dropped {
         link: String,
@@ -124,15 +145,20 @@ impl Account {
     }
 }
 
-/// Reads the files, then prints one sample's way or an account of all.
+/// Reads the files, then prints one sample's way, the events of one kind or an account of all.
 pub(crate) fn run(arguments: &TraceArguments) -> Result<Outcome, Box<dyn Error>> {
+    if let Some(kind) = &arguments.of {
+        return list(arguments, kind);
+    }
     let mut accounts: BTreeMap<Writer, Account> = BTreeMap::new();
     let mut story: Vec<(f64, String, Event)> = Vec::new();
+    let mut decisions: BTreeMap<(&'static str, String), u64> = BTreeMap::new();
     let mut dropped = 0;
     for path in &arguments.files {
         let mut reference_ms = 0.0;
         read(path, &mut |record| match record {
             Record::Header { reference_ms: header } => reference_ms = header,
+            Record::Decision { kind, name, .. } => *decisions.entry((kind, name)).or_default() += 1,
             Record::Topic { link, writer, topic } => {
                 let key = (other(&link).to_owned(), writer);
                 if accounts.len() < WRITERS_MAX || accounts.contains_key(&key) {
@@ -163,11 +189,59 @@ pub(crate) fn run(arguments: &TraceArguments) -> Result<Outcome, Box<dyn Error>>
             return Ok(Outcome::NotValid);
         }
         Some(_) => anstream::print!("{}", tell(&mut story)),
-        None => anstream::print!("{}", sum_up(&accounts)),
+        None if accounts.is_empty() && !decisions.is_empty() => {
+            anstream::print!("{}", sum_up_decisions(&decisions));
+        }
+        None => anstream::print!("{}{}", sum_up(&accounts), sum_up_decisions(&decisions)),
     }
-    if dropped > 0 {
-        anstream::println!("{dropped} events are missing: the disk was too slow for them.");
+    say_dropped(dropped);
+    Ok(Outcome::Done)
+}
+
+fn say_dropped(events: u64) {
+    if events > 0 {
+        anstream::println!("{events} events are missing: the disk was too slow for them.");
     }
+}
+
+/// Prints every event of one kind that the arguments ask for.
+fn list(arguments: &TraceArguments, kind: &str) -> Result<Outcome, Box<dyn Error>> {
+    let mut story: Vec<(f64, String, String)> = Vec::new();
+    let (mut dropped, mut cut) = (0, 0_u64);
+    for path in &arguments.files {
+        let mut reference_ms = 0.0;
+        read(path, &mut |record| {
+            let (time_ms, group, sentence) = match record {
+                Record::Header { reference_ms: header } => return reference_ms = header,
+                Record::Dropped { events, .. } => return dropped += events,
+                Record::Decision { time_ms, kind: its, group, sentence, .. } if its == kind => {
+                    (time_ms, group, sentence)
+                }
+                Record::Event { time_ms, link, event } if kind == SCHEMA => {
+                    (time_ms, link, event.to_string())
+                }
+                _ => return,
+            };
+            let about = arguments.about.as_deref().unwrap_or_default();
+            if !(group.contains(about) || sentence.contains(about)) {
+                return;
+            }
+            if story.len() < LINES_MAX {
+                story.push((reference_ms + time_ms, group, sentence));
+            } else {
+                cut += 1;
+            }
+        })?;
+    }
+    if story.is_empty() {
+        anstream::eprintln!("The files hold no such event; without --of they are summed up.");
+        return Ok(Outcome::NotValid);
+    }
+    anstream::print!("{}", tell(&mut story));
+    if cut > 0 {
+        anstream::println!("{cut} events more are not shown; narrow them with --about.");
+    }
+    say_dropped(dropped);
     Ok(Outcome::Done)
 }
 
@@ -176,22 +250,45 @@ fn is_wanted(arguments: &TraceArguments, writer: u32) -> bool {
 }
 
 /// The sentences of a story in the order of time, with milliseconds since the first.
-fn tell(story: &mut [(f64, String, Event)]) -> String {
+fn tell<S: std::fmt::Display>(story: &mut [(f64, String, S)]) -> String {
     story.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
     let began = story.first().map_or(0.0, |(at, ..)| *at);
     let mut text = String::new();
     for (at, link, event) in story {
-        let sentence = format!("{:>+10.3} ms  {}  {event}", *at - began, short(link));
+        let event = shorten(&event.to_string());
+        let sentence = format!("{:>+10.3} ms  {}  {event}", *at - began, shorten(link));
         text += &sentence;
         text.push('\n');
     }
     text
 }
 
-/// A link with the first eight digits of each node's number.
-fn short(link: &str) -> String {
-    let nodes = link.split('→').map(|node| node.chars().take(8).collect::<String>());
-    nodes.collect::<Vec<_>>().join("→")
+/// A text with the first eight of the 32 digits of each node's number.
+fn shorten(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.find(|next: char| !next.is_ascii_hexdigit()).unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(digits);
+        out += if number.len() == NODE_DIGITS { &number[..8] } else { number };
+        let next = behind.find(|next: char| next.is_ascii_hexdigit()).unwrap_or(behind.len());
+        out += &behind[..next];
+        rest = &behind[next..];
+    }
+    out
+}
+
+/// How many events of each name there are, a line for each kind.
+fn sum_up_decisions(decisions: &BTreeMap<(&'static str, String), u64>) -> String {
+    let mut text = String::new();
+    for schema in SCHEMAS {
+        let of_schema = decisions.iter().filter(|((kind, _), _)| *kind == schema.name);
+        let names: Vec<String> = of_schema.map(|((_, name), count)| format!("{count} {name}")).collect();
+        if !names.is_empty() {
+            text += &format!("{}: {}\n  look at --of {}\n", schema.name, names.join(", "), schema.name);
+        }
+    }
+    text
 }
 
 fn sum_up(accounts: &BTreeMap<Writer, Account>) -> String {
@@ -272,9 +369,11 @@ fn parse(text: &str) -> Result<Record, &'static str> {
         };
     }
     let name = value.get("name").and_then(Value::as_str).ok_or("it has no name")?;
-    let Some(name) = name.strip_prefix(SCHEMA).and_then(|rest| rest.strip_prefix(':')) else {
+    let Some((schema, name)) = name.split_once(':') else { return Ok(Record::Foreign) };
+    let decisions = SCHEMAS.iter().find(|known| known.name == schema);
+    if schema != SCHEMA && decisions.is_none() {
         return Ok(Record::Foreign);
-    };
+    }
     let time_ms = value.get("time").and_then(Value::as_f64).ok_or("it has no time")?;
     let link = value.get("group_id").and_then(Value::as_str).ok_or("it has no group_id")?.to_owned();
     let data = value.get("data").ok_or("it has no data")?;
@@ -296,6 +395,11 @@ fn parse(text: &str) -> Result<Record, &'static str> {
                 Value::Bool(flag) => Some(Field::Flag(*flag)),
                 _ => None,
             };
+            if let Some(schema) = decisions {
+                let sentence = schema.sentence(name, &field).ok_or("its name and fields are no event's")?;
+                let (kind, name) = (schema.name, name.to_owned());
+                return Ok(Record::Decision { time_ms, kind, group: link, name, sentence });
+            }
             let event = Event::of_fields(name, &field).ok_or("its name and fields are no event's")?;
             Ok(Record::Event { time_ms, link, event })
         }
@@ -305,7 +409,8 @@ fn parse(text: &str) -> Result<Record, &'static str> {
 #[cfg(test)]
 mod tests {
     use noctule_prrt::StreamId;
-    use noctule_prrt::trace::{LossRule, Part, Sending, qlog};
+    use noctule_prrt::trace::{LossRule, Part, Sending};
+    use noctule_qlog::text;
 
     use super::*;
 
@@ -315,8 +420,9 @@ mod tests {
 
     /// Sample 42 is lost, retransmitted and delivered; the file of both sides in one.
     fn file() -> String {
-        let mut text = qlog::header("process 1", 1000.0);
-        qlog::record_topic(&mut text, 0.0, "b→a", (3, "/pose"));
+        let mut text = text::header("process 1", 1000.0);
+        let topic = [("writer", Field::Number(3)), ("topic", Field::Word("/pose"))];
+        text::record_fields(&mut text, 0.0, (SCHEMA, "writer_matched"), "b→a", &topic);
         let sent = |packet, why| Event::Sent { packet: Some(packet), part: part(42), bytes: 131, why };
         let events = [
             (5.0, "a→b", sent(17, Sending::First)),
@@ -326,7 +432,7 @@ mod tests {
             (36.0, "b→a", Event::Delivered { part: part(43) }),
         ];
         for (at, link, event) in events {
-            qlog::record(&mut text, at, link, &event);
+            text::record(&mut text, at, link, &event);
         }
         text
     }
@@ -365,6 +471,49 @@ mod tests {
     }
 
     #[test]
+    fn a_decision_is_a_sentence_with_short_numbers_of_nodes() {
+        let mut file = text::header("process 1", 0.0);
+        let (me, other) = ("65cc088d6e486095054a5b0f747ec4b8", "873acd92873acd92873acd92873acd92");
+        let event = noctule_discovery::trace::Event::Gone {
+            node: noctule_discovery::NodeId([0x87; 16]),
+            silent_ms: 3_100,
+            trigger: noctule_discovery::trace::Departure::Silent,
+        };
+        text::record(&mut file, 12.5, me, &event);
+        let all = records(&file).unwrap();
+        let [_, Record::Decision { time_ms, kind: "discovery", group, name, sentence }] = all.as_slice()
+        else {
+            panic!("{all:?}");
+        };
+        let line = tell(&mut [(*time_ms, group.clone(), sentence.clone())]);
+        assert_eq!(
+            line.trim(),
+            "+0.000 ms  65cc088d  node 87878787 is gone, 3100 ms after its last hello: it was not heard for its lifetime"
+        );
+        let counts = BTreeMap::from([(("discovery", name.clone()), 3)]);
+        assert_eq!(sum_up_decisions(&counts), "discovery: 3 node_gone\n  look at --of discovery\n");
+        assert_eq!(shorten(&format!("{me}→{other} group 3, abc")), "65cc088d→873acd92 group 3, abc");
+    }
+
+    #[test]
+    fn the_guide_names_every_event_with_its_sentence_and_every_reason() {
+        let guide = include_str!("../../../docs/guide/trace.md");
+        for schema in SCHEMAS {
+            let (_, table) = guide.split_once(&format!("| name, behind `{}:` |", schema.name)).unwrap();
+            let table = table.split("\n\n").next().unwrap();
+            for (name, sentence) in schema.sentences {
+                let has_both = |row: &str| {
+                    row.starts_with(&format!("| `{name}` |")) && row.ends_with(&format!("| {sentence} |"))
+                };
+                assert!(table.lines().any(has_both), "{}: {name}", schema.name);
+            }
+            for (word, _) in schema.reasons.iter().copied().flatten() {
+                assert!(table.contains(&format!("`{word}`")), "{}: {word}", schema.name);
+            }
+        }
+    }
+
+    #[test]
     fn both_ends_of_a_way_are_one_writer_of_one_node() {
         let event = Event::Delivered { part: part(42) };
         assert_eq!((writing_node("b→a", &event), other("b→a")), ("a", "a"));
@@ -384,7 +533,7 @@ mod tests {
         let whole = file();
         let all = records(&whole).unwrap();
         assert_eq!(all.len(), 7);
-        let header = qlog::header("process 1", 1000.0).len();
+        let header = text::header("process 1", 1000.0).len();
         for length in (header + 2..whole.len()).filter(|length| whole.is_char_boundary(*length)) {
             let cut = records(&whole[..length]).unwrap();
             assert!(all.starts_with(&cut), "cut after {length} bytes");

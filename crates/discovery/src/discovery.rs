@@ -2,11 +2,13 @@
 
 mod hello;
 mod matching;
+mod noting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use noctule_qlog::Log;
 use noctule_timebase::{Instant, Span};
 
 use crate::catalogue::Catalogue;
@@ -17,6 +19,7 @@ use crate::neighbour::{About, Difference, Neighbour, Query};
 use crate::paced::{Bucket, Jitter};
 use crate::path::PathKey;
 use crate::shares::Shares;
+use crate::trace;
 use crate::types::{Local, Locator};
 use crate::wire::{Body, Datagram, Malformed, NODE_NAME_BYTES_MAX, NodeId, PAGES_LIMIT, Page, PageSet};
 
@@ -104,6 +107,7 @@ pub struct Discovery {
     jitter: Jitter,
     events: VecDeque<Event>,
     counters: Counters,
+    log: Log<trace::Event>,
 }
 
 impl Discovery {
@@ -150,6 +154,7 @@ impl Discovery {
             path,
             events: VecDeque::new(),
             counters: Counters::default(),
+            log: Log::default(),
             config,
         }
     }
@@ -157,6 +162,7 @@ impl Discovery {
     /// Adds an endpoint of this node; its `id` is overwritten. `None` if the catalogue is full
     /// ([`PAGES_LIMIT`]). Names must have passed [`Endpoint::check_names`].
     pub fn add(&mut self, endpoint: Endpoint, now: Instant<Local>) -> Option<EndpointId> {
+        self.log.at(now);
         let topic = endpoint.topic.clone();
         let id = self.catalogue.add(endpoint)?;
         self.local_topics.entry(topic.clone()).or_default().push(id);
@@ -170,6 +176,7 @@ impl Discovery {
 
     /// Takes an endpoint of this node away.
     pub fn remove(&mut self, id: EndpointId, now: Instant<Local>) {
+        self.log.at(now);
         let Some(endpoint) = self.catalogue.remove(id) else { return };
         if let Some(ids) = self.local_topics.get_mut(&endpoint.topic) {
             ids.retain(|other| *other != id);
@@ -220,6 +227,7 @@ impl Discovery {
             return Ok(());
         }
         count(&mut self.counters.received);
+        self.log.at(now);
         match body {
             Body::Hello(hello) => {
                 // With the scope of a link-local address.
@@ -249,6 +257,7 @@ impl Discovery {
         let is_at = neighbour.locator == source;
         if !is_at {
             count(&mut self.counters.misplaced);
+            self.log.note(|| trace::Event::Misplaced { node, locator: source });
         }
         is_at
     }
@@ -267,6 +276,7 @@ impl Discovery {
 
     /// Time has passed: a node that was silent too long is gone.
     pub fn handle_timeout(&mut self, now: Instant<Local>) {
+        self.log.at(now);
         let fired: Vec<NodeId> = self.fired(now).collect();
         for node in fired {
             match self.neighbours.get(&node) {
@@ -284,6 +294,7 @@ impl Discovery {
     /// Writes the next datagram that is due into `out` (cleared first) and returns its destination.
     pub fn poll_transmit(&mut self, now: Instant<Local>, out: &mut Vec<u8>) -> Option<Destination> {
         out.clear();
+        self.log.at(now);
         let (body, destination) = self.next_due(now)?;
         Datagram { from: self.me.id, domain: self.config.domain, body }.encode(out);
         count(&mut self.counters.sent);
@@ -422,9 +433,15 @@ impl Discovery {
         let is_new = !neighbour.holds(page.number);
         if is_new && (self.shares.pages() >= PAGES_HELD_LIMIT || !self.shares.has_room_for_page(ip)) {
             count(&mut self.counters.refused_full);
+            self.log.note(|| trace::Event::PageRefused { node: from, page: page.number });
             return;
         }
+        let number = page.number;
         let Difference { gone, new, changed } = neighbour.apply(page);
+        self.log.note(|| {
+            let [new, gone] = [new.len() as u32, gone.len() as u32];
+            trace::Event::PageReceived { node: from, page: number, new, gone }
+        });
         if !(gone.is_empty() && new.is_empty() && changed.is_empty()) {
             self.generation += 1;
         }
@@ -513,6 +530,7 @@ impl Discovery {
         {
             self.pages_to_send.remove(&number);
             self.last_page = number;
+            self.log.note(|| trace::Event::PageSent { page: number });
             if self.pages_to_send.is_empty() {
                 self.pages_due = None;
             }
@@ -535,6 +553,8 @@ impl Discovery {
             About::Presence => PROBE_AGAIN,
         };
         query.asked += 1;
+        let (question, trigger) = (query.asked, query.about.into());
+        self.log.note(|| trace::Event::Asked { node, question, trigger });
         query.at = now + wait + self.jitter.up_to(wait);
         let body = Body::Query {
             to: node,
@@ -554,10 +574,12 @@ impl Discovery {
         for endpoint in neighbour.endpoints() {
             self.drop_remote(node, endpoint);
         }
+        self.note_departure(node, &neighbour, reason);
         self.report(Event::Gone { node, reason });
     }
 
     fn report(&mut self, event: Event) {
+        self.note_known(&event);
         if self.events.len() < EVENTS_LIMIT {
             self.events.push_back(event);
         } else {

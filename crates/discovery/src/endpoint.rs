@@ -1,6 +1,7 @@
 //! What one node offers or asks for on one topic, and when two of them fit together.
 
 use std::fmt;
+use std::str::FromStr;
 
 use noctule_timebase::Span;
 
@@ -42,6 +43,19 @@ impl fmt::Display for Reliability {
     }
 }
 
+impl FromStr for Reliability {
+    type Err = UnknownQosWord;
+
+    fn from_str(word: &str) -> Result<Reliability, UnknownQosWord> {
+        match word {
+            "best_effort" => Ok(Reliability::BestEffort),
+            "deadline_bound" => Ok(Reliability::DeadlineBound),
+            "reliable" => Ok(Reliability::Reliable),
+            other => Err(UnknownQosWord::Reliability(other.to_owned())),
+        }
+    }
+}
+
 /// Whether late joiners get what was published before (DDS DURABILITY). In rising order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Durability {
@@ -59,6 +73,29 @@ impl fmt::Display for Durability {
             Durability::TransientLocal => "transient_local",
         })
     }
+}
+
+impl FromStr for Durability {
+    type Err = UnknownQosWord;
+
+    fn from_str(word: &str) -> Result<Durability, UnknownQosWord> {
+        match word {
+            "volatile" => Ok(Durability::Volatile),
+            "transient_local" => Ok(Durability::TransientLocal),
+            other => Err(UnknownQosWord::Durability(other.to_owned())),
+        }
+    }
+}
+
+/// A word that stands for no reliability or durability.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownQosWord {
+    /// Of RELIABILITY.
+    #[error("no reliability is called {0:?}; there are \"best_effort\", \"deadline_bound\" and \"reliable\"")]
+    Reliability(String),
+    /// Of DURABILITY.
+    #[error("no durability is called {0:?}; there are \"volatile\" and \"transient_local\"")]
+    Durability(String),
 }
 
 /// Quality of service, in the words of DDS and ROS 2.
@@ -294,6 +331,26 @@ mod tests {
         };
         let reader = Endpoint { kind: EndpointKind::Reader, formats: 3, ..writer.clone() };
         (writer, reader)
+    }
+
+    #[test]
+    fn every_word_of_qos_comes_out_as_it_went_in_and_another_is_named_with_those_that_there_are() {
+        for one in [Reliability::BestEffort, Reliability::DeadlineBound, Reliability::Reliable] {
+            assert_eq!(one.to_string().parse(), Ok(one));
+        }
+        for one in [Durability::Volatile, Durability::TransientLocal] {
+            assert_eq!(one.to_string().parse(), Ok(one));
+        }
+        let said = "sure".parse::<Reliability>().unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "no reliability is called \"sure\"; there are \"best_effort\", \"deadline_bound\" and \"reliable\""
+        );
+        let said = "forever".parse::<Durability>().unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "no durability is called \"forever\"; there are \"volatile\" and \"transient_local\""
+        );
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod paced;
 mod path;
 mod relay;
 mod shares;
+pub mod trace;
 mod types;
 mod wire;
 
@@ -42,7 +43,7 @@ pub use config::{DiscoveryConfig, Identity};
 pub use discovery::{Discovery, MATCHES_LIMIT, MATCHES_PER_NODE_LIMIT, NODES_LIMIT, STATIC_PEERS_LIMIT};
 pub use endpoint::{
     Durability, Endpoint, EndpointId, EndpointKind, Incompatible, NAME_BYTES_MAX, NameError, Qos,
-    Reliability, incompatible,
+    Reliability, UnknownQosWord, incompatible,
 };
 pub use event::{Counters, Destination, Event, Reason, Via};
 pub use relay::{can_be_handed_on, stands_for};

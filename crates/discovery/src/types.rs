@@ -2,8 +2,7 @@
 
 use std::net::SocketAddr;
 
-/// Marker of the clock that `now` is read from: any monotonic clock of this node.
-pub enum Local {}
+pub use noctule_timebase::Local;
 
 /// Where a node's socket is.
 pub type Locator = SocketAddr;

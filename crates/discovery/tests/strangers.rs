@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 
 use noctule_discovery::datagram::{Body, Datagram, Hello, Page};
+use noctule_discovery::trace::SCHEMA;
 use noctule_discovery::{
     Destination, Discovery, DiscoveryConfig, Endpoint, EndpointId, EndpointKind, Event, Identity,
     MATCHES_PER_NODE_LIMIT, NODES_LIMIT, NODES_PER_ADDRESS_LIMIT, NodeId, PAGES_PER_ADDRESS_LIMIT, Qos,
@@ -23,7 +24,8 @@ struct Victim {
 impl Victim {
     fn new() -> Victim {
         let me = Identity { id: NodeId([0; 16]), name: "victim".into(), host: 0, port: 1 };
-        let discovery = Discovery::new(DiscoveryConfig::default(), me, Vec::new(), [5; 16], START);
+        let mut discovery = Discovery::new(DiscoveryConfig::default(), me, Vec::new(), [5; 16], START);
+        discovery.trace().start();
         Victim { discovery, now: START }
     }
 
@@ -63,6 +65,17 @@ impl Victim {
 
     fn events(&mut self) -> Vec<Event> {
         std::iter::from_fn(|| self.discovery.poll_event()).collect()
+    }
+
+    /// What its trace says since the last call, in sentences.
+    fn sentences(&mut self) -> Vec<String> {
+        let events = std::iter::from_fn(|| self.discovery.trace().poll());
+        events.map(|(_, event)| SCHEMA.sentence_of(&event).unwrap()).collect()
+    }
+
+    /// How many of them contain `part`.
+    fn noted(&mut self, part: &str) -> usize {
+        self.sentences().iter().filter(|sentence| sentence.contains(part)).count()
     }
 }
 
@@ -120,6 +133,7 @@ fn an_answer_makes_a_node_known_and_a_guessed_or_moved_one_does_not() {
     let mut victim = Victim::new();
     victim.receive(id(1), address(1, 9), Body::PathResponse { number: 3, hello: hello(9) });
     assert_eq!((victim.discovery.nodes().count(), victim.discovery.counters().refused_responses), (0, 1));
+    assert_eq!(victim.noted("from 10.0.0.1:9 is refused: it fits no challenge"), 1);
     victim.join(id(1), address(1, 9), hello(9));
     assert!(matches!(victim.events()[..], [Event::Joined { .. }]));
     assert_eq!(victim.discovery.locator(id(1)), Some(address(1, 9)));
@@ -140,6 +154,7 @@ fn goodbye_and_pages_count_only_from_where_the_node_is() {
         victim.receive(id(1), forger, page(5));
     }
     assert_eq!((victim.events(), victim.discovery.counters().misplaced), (vec![], 4));
+    assert_eq!(victim.noted("is ignored: the node is at another address"), 4);
     victim.receive(id(1), address(1, 9), page(5));
     victim.receive(id(1), address(1, 9), Body::Bye);
     let events = victim.events();
@@ -160,8 +175,11 @@ fn a_node_moves_when_it_answers_from_its_new_address_and_only_then() {
     // A copy over another network, right behind the first and proven, is no move, but datagrams from there are the node's, too.
     victim.events();
     victim.receive(id(1), address(1, 9), Body::Hello(hello(9)));
+    victim.sentences();
     victim.join(id(1), address(2, 9), hello(9));
     victim.receive(id(1), address(2, 9), Body::Hello(hello(9)));
+    let noted = victim.sentences();
+    assert!(noted.iter().any(|one| one.ends_with(" is also at 10.0.0.2:9")), "{noted:?}");
     assert!(victim.sent().iter().all(|(to, _)| *to != address(2, 9)), "it has proven that one");
     assert_eq!(victim.discovery.locator(id(1)), Some(address(1, 9)));
     assert_eq!(victim.events(), [Event::AlsoAt { node: id(1), locator: address(2, 9) }]);
@@ -174,6 +192,7 @@ fn a_node_moves_when_it_answers_from_its_new_address_and_only_then() {
     victim.join(id(1), address(2, 9), hello(9));
     assert_eq!(victim.discovery.locator(id(1)), Some(address(2, 9)));
     assert_eq!(victim.events(), [Event::Moved { node: id(1), locator: address(2, 9) }]);
+    assert_eq!(victim.noted("is reached at 10.0.0.2:9 from now on"), 1);
 }
 
 #[test]
@@ -184,11 +203,15 @@ fn one_address_has_its_share_of_the_nodes_and_a_full_table_lets_newcomers_in() {
         .for_each(|number| victim.join(id(number), address(1, 2 + number as u16), hello(2 + number as u16)));
     assert_eq!(victim.discovery.nodes().count(), NODES_PER_ADDRESS_LIMIT);
     assert_eq!(victim.discovery.counters().refused_full, 10);
+    assert_eq!(victim.noted("it comes from an address that has as many nodes as one may have"), 10);
     let rest = (NODES_LIMIT - NODES_PER_ADDRESS_LIMIT) as u32;
+    let mut displaced = 0;
     for number in 0..rest + 5 {
         victim.join(id(100_000 + number), address(100 + number, 9), hello(9));
         victim.events();
+        displaced += victim.noted("it gave its place in a full table to another node");
     }
+    assert_eq!(displaced, 5);
     assert_eq!((victim.discovery.nodes().count(), victim.discovery.counters().displaced), (NODES_LIMIT, 5));
     let left =
         victim.discovery.nodes().filter(|(_, _, locator, _)| locator.ip() == address(1, 0).ip()).count();
@@ -206,6 +229,7 @@ fn an_empty_page_of_a_high_number_costs_one_page_and_an_address_has_its_share() 
         }
     }
     assert_eq!(victim.discovery.counters().refused_full, 12 * 256 - PAGES_PER_ADDRESS_LIMIT as u64);
+    assert_eq!(victim.noted("is not kept: as many pages"), 12 * 256 - PAGES_PER_ADDRESS_LIMIT);
     victim.join(id(99), address(2, 9), hello(9));
     let page = Page { number: 255, revision: 1, endpoints: Vec::new() };
     victim.receive(id(99), address(2, 9), Body::Page(page));
@@ -225,6 +249,7 @@ fn a_node_with_a_thousand_writers_of_a_topic_has_its_share_of_a_readers_matches(
     let matches = victim.events().into_iter().filter(|event| matches!(event, Event::Matched { .. })).count();
     assert_eq!(matches, MATCHES_PER_NODE_LIMIT);
     assert_eq!(victim.discovery.counters().refused_matches, 1_500 - MATCHES_PER_NODE_LIMIT as u64);
+    assert_eq!(victim.noted("has as many partners as it may have"), 1_500 - MATCHES_PER_NODE_LIMIT);
     victim.join(id(2), address(2, 9), hello(9));
     let page = Page { number: 0, revision: 1, endpoints: vec![endpoint(EndpointKind::Writer, 1)] };
     victim.receive(id(2), address(2, 9), Body::Page(page));

@@ -54,6 +54,11 @@ impl Failure {
         Failure { code: BUSY, sentence: sentence.into() }
     }
 
+    /// Nobody answered in time.
+    pub(crate) fn no_reply(sentence: impl Into<String>) -> Failure {
+        Failure { code: NO_REPLY, sentence: sentence.into() }
+    }
+
     /// The system, or this library's limits, have no more of it.
     pub(crate) fn system(sentence: impl Into<String>) -> Failure {
         Failure { code: SYSTEM, sentence: sentence.into() }

@@ -1,11 +1,11 @@
-//! `noctule_nodes`, `noctule_endpoints`, `noctule_node_id` and `noctule_node_counters`.
+//! `noctule_nodes`, `noctule_endpoints`, `noctule_node_id`, `noctule_ping` and the counters of a node and its links.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
-use noctule::{Durability, EndpointKind, Reliability};
+use noctule::{Durability, EndpointKind, NodeId, PingError, Reliability};
 
 use crate::argument;
-use crate::failure::{Failure, OK, guard};
+use crate::failure::{Failure, NOTHING, OK, guard};
 use crate::node::NodeHandle;
 
 /// `noctule_known_node_t`.
@@ -169,6 +169,96 @@ pub unsafe extern "C" fn noctule_node_counters(
             impostors: received.impostors,
             refused_full: received.discovery.refused_full,
             refused_matches: received.discovery.refused_matches,
+        };
+        Ok(OK)
+    })
+}
+
+/// `noctule_link_counters_t`.
+#[repr(C)]
+pub struct LinkCounters {
+    sent_datagrams: u64,
+    sent_bytes: u64,
+    lost_packets: u64,
+    repeated: u64,
+    given_up: u64,
+    received_datagrams: u64,
+    duplicates: u64,
+    delivered: u64,
+}
+
+/// What went to a node of another host and came from it.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_link_counters(
+    node: *const NodeHandle,
+    other: *const [u8; 16],
+    counters: *mut LinkCounters,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let result = unsafe { argument::exclusive(counters, "counters") }?;
+        // SAFETY: null or the caller's handle.
+        let node = &unsafe { argument::shared(node, "node") }?.0;
+        // SAFETY: null or the caller's number.
+        let other = NodeId(*unsafe { argument::shared(other, "other") }?);
+        let Some(link) = node.link_counters(other) else { return Ok(NOTHING) };
+        *result = LinkCounters {
+            sent_datagrams: link.sent_datagrams,
+            sent_bytes: link.sent_bytes,
+            lost_packets: link.lost_packets,
+            repeated: link.repeated,
+            given_up: link.given_up,
+            received_datagrams: link.received_datagrams,
+            duplicates: link.duplicates,
+            delivered: link.delivered,
+        };
+        Ok(OK)
+    })
+}
+
+/// `noctule_exchange_t`.
+#[repr(C)]
+pub struct Exchange {
+    sent_ns: i64,
+    arrived_ns: i64,
+    replied_ns: i64,
+    received_ns: i64,
+}
+
+/// Asks another node for its time.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn noctule_ping(
+    node: *const NodeHandle,
+    other: *const [u8; 16],
+    timeout_ns: i64,
+    exchange: *mut Exchange,
+) -> c_int {
+    guard(|| {
+        // SAFETY: where the caller wants the result.
+        let result = unsafe { argument::exclusive(exchange, "exchange") }?;
+        // SAFETY: null or the caller's handle.
+        let node = &unsafe { argument::shared(node, "node") }?.0;
+        // SAFETY: null or the caller's number.
+        let other = NodeId(*unsafe { argument::shared(other, "other") }?);
+        let forever =
+            || Failure::argument("timeout_ns is negative, but a reply may be lost; say how long to wait");
+        let timeout = argument::timeout(timeout_ns).ok_or_else(forever)?;
+        let times = node.ping(other, timeout).map_err(|error| match error {
+            PingError::Unknown { .. } => Failure::argument(error.to_string()),
+            PingError::Silent { .. } => Failure::no_reply(error.to_string()),
+            PingError::Full | PingError::System(_) => Failure::system(error.to_string()),
+        })?;
+        *result = Exchange {
+            sent_ns: times.t1.ns(),
+            arrived_ns: times.t2.ns(),
+            replied_ns: times.t3.ns(),
+            received_ns: times.t4.ns(),
         };
         Ok(OK)
     })

@@ -124,7 +124,8 @@ unsafe fn more_options(mut builder: NodeBuilder, options: &NodeOptions) -> Resul
     if let Some(address) = unsafe { argument::optional_text(options.interface_address, "interface_address") }?
     {
         let wrong = |_| {
-            Failure::argument(format!("{address} is no IPv4 address of an interface; write e.g. 192.168.1.7"))
+            let not_there = "is no IPv4 address of an interface, and IPv6 is not supported here";
+            Failure::argument(format!("{address} {not_there}; write e.g. 192.168.1.7"))
         };
         builder = builder.interface(address.parse().map_err(wrong)?);
     }

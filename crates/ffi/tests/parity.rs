@@ -4,6 +4,7 @@
 //! what it is in the other languages. With `NOCTULE_WRITE=1` the document is written anew.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 const ROWS: &[[&str; 5]] = &[
     ["start a node", "Node::open", "noctule_node_open", "Node", "Node"],
     ["say goodbye", "Drop", "noctule_node_close", "~Node", "close"],
-    ["domain, static peers, key", "swarm_key", "swarm_key", "swarm_key", "swarm_key"],
+    ["domain", "domain", "domain", "domain", "domain"],
+    ["static peers", "static_peer", "static_peers", "static_peers", "static_peers"],
+    ["key", "swarm_key", "swarm_key", "swarm_key", "swarm_key"],
     ["only one interface", "interface", "interface_address", "interface_address", "interface"],
     [
         "share memory with a group",
@@ -43,11 +46,48 @@ const ROWS: &[[&str; 5]] = &[
     ["other nodes", "nodes", "noctule_nodes", "nodes", "nodes"],
     ["their endpoints", "endpoints", "noctule_endpoints", "endpoints", "endpoints"],
     ["describe a type to them", "describe", "noctule_node_describe", "description", "describe"],
-    ["round trip to a node", "ping", "-", "-", "-"],
+    ["round trip to a node", "ping", "noctule_ping", "ping", "ping"],
     ["counters of a node", "counters", "noctule_node_counters", "counters", "counters"],
-    ["counters of a link, of a deadline", "link_counters", "-", "-", "-"],
+    ["… of what it sent", "send_counters", "sent_datagrams", "counters", "sent_datagrams"],
+    [
+        "… bytes that are not acknowledged",
+        "unacknowledged_bytes",
+        "unacknowledged_bytes",
+        "counters",
+        "unacknowledged_bytes",
+    ],
+    ["counters of a link", "link_counters", "noctule_link_counters", "link_counters", "link_counters"],
+    ["… its path: round trip, loss, capacity", "path_to", "-", "-", "-"],
+    ["… those of another node", "links_of", "-", "-", "-"],
+    ["another node's clock", "clock_of", "-", "-", "-"],
+    ["what a type is made of, from another node", "type_description", "-", "-", "-"],
+    ["changes by a callback", "on_change", "-", "-", "-"],
     ["open a topic for writing", "publisher", "noctule_publisher_open", "publisher", "publisher"],
-    ["keep last, keep all", "keep_all", "keep_all", "keep_all", "keep_all"],
+    ["type", "type_name", "type_name", "type_name", "type_name"],
+    ["format of a publisher", "format", "format", "format", "format"],
+    ["formats of a subscriber", "formats", "format", "format", "formats"],
+    ["longest sample", "payload_bytes_max", "payload_bytes_max", "payload_bytes_max", "payload_bytes_max"],
+    ["samples that may be borrowed", "borrows", "borrows", "borrows", "borrows"],
+    ["all QoS at once", "qos", "qos", "qos", "-"],
+    ["… reliability", "reliability", "reliability", "reliability", "reliability"],
+    [
+        "… history for late joiners",
+        "transient_local",
+        "transient_local",
+        "transient_local",
+        "transient_local",
+    ],
+    ["… deadline", "deadline", "deadline_ns", "deadline", "deadline"],
+    [
+        "… share of samples that may miss it",
+        "tolerable_loss",
+        "tolerable_loss_ppm",
+        "tolerable_loss_ppm",
+        "tolerable_loss",
+    ],
+    ["… lifespan", "lifespan", "lifespan_ns", "lifespan", "lifespan"],
+    ["… keep last", "keep_last", "keep_last", "keep_last", "keep_last"],
+    ["… keep all", "keep_all", "keep_all", "keep_all", "keep_all"],
     ["multicast", "multicast", "multicast", "multicast", "multicast"],
     ["publish a copy", "publish", "noctule_publish", "publish", "publish"],
     ["publish, true at a time", "publish_at", "noctule_publish_at", "publish_at", "source_time_ns"],
@@ -72,6 +112,9 @@ const ROWS: &[[&str; 5]] = &[
     ["closing waits for them", "linger", "linger_ns", "linger", "linger"],
     ["readers that are matched", "readers", "noctule_publisher_readers", "readers", "readers"],
     ["counters of a publisher", "given_up", "noctule_publisher_counters", "counters", "counters"],
+    ["… samples published", "published", "published", "published", "published"],
+    ["… of a deadline, by reader", "deadline_counters", "-", "-", "-"],
+    ["… what the line carries, by reader", "capacities_bytes_per_s", "-", "-", "-"],
     ["… samples that would have blocked", "would_block", "would_block", "would_block", "would_block"],
     ["close a publisher", "Drop", "noctule_publisher_close", "~Publisher", "close"],
     ["a second thread is an error", "&mut self", "NOCTULE_ERROR_BUSY", "Error", "lock"],
@@ -93,6 +136,13 @@ const ROWS: &[[&str; 5]] = &[
         "publishers",
     ],
     ["statistics of a topic", "statistics", "noctule_subscriber_statistics", "statistics", "statistics"],
+    [
+        "… times that the deadline between samples was missed",
+        "deadline_missed",
+        "deadline_missed",
+        "deadline_missed",
+        "deadline_missed",
+    ],
     ["histogram of ages", "ages", "-", "-", "-"],
     ["descriptor for poll and epoll", "descriptor", "noctule_subscriber_descriptor", "descriptor", "fileno"],
     ["asynchronous: Stream, asyncio", "into_samples", "-", "-", "__aiter__"],
@@ -123,7 +173,7 @@ const ROWS: &[[&str; 5]] = &[
     ["… if the client waits", "is_cancelled", "noctule_server_is_cancelled", "is_cancelled", "is_cancelled"],
     ["… release the request", "Drop", "noctule_request_release", "Received", "Request"],
     ["… and be done", "Drop", "noctule_server_close", "Owner", "close"],
-    ["typed requests", "TypedClientBuilder", "-", "-", "TypedClient"],
+    ["typed requests", "TypedClientBuilder", "-", "TypedClient", "TypedClient"],
     [
         "send goals of an action",
         "action_client",
@@ -192,8 +242,87 @@ const ROWS: &[[&str; 5]] = &[
     ["… release a value", "Drop", "noctule_parameter_release", "Owner", "get"],
     ["… and be done", "Drop", "noctule_parameter_client_close", "Owner", "close"],
     ["why a call failed", "Error", "noctule_last_error", "Error", "NoctuleError"],
-    ["typed topics", "typed", "-", "-", "TypedPublisher"],
+    ["typed topics", "typed", "-", "TypedPublisher", "TypedPublisher"],
 ];
+
+/// Each row with a dash, and why it is there.
+const WHY_NOT: &[(&str, &str)] = &[
+    ("an artificial clock", "tests and simulations that need one are written in Rust"),
+    ("notices one by one", "they come to a callback"),
+    ("… its path: round trip, loss, capacity", "not there yet"),
+    ("… those of another node", "not there yet"),
+    ("another node's clock", "not there yet; ages, bounds and source times are by the own clock already"),
+    (
+        "what a type is made of, from another node",
+        "not there yet; the tools that show types are written in Rust",
+    ),
+    ("changes by a callback", "not there yet; ask for nodes and endpoints again"),
+    ("all QoS at once", "Python has keyword arguments"),
+    ("… of a deadline, by reader", "not there yet"),
+    ("… what the line carries, by reader", "not there yet"),
+    ("take a copy", "C++ copies from the sample, which gives itself back"),
+    ("histogram of ages", "not there yet; the statistics have its quantiles"),
+    ("asynchronous: Stream, asyncio", "C and C++ poll the descriptor"),
+    ("… or cancel it", "not there yet in Python; a call ends by its deadline"),
+    ("… with a function", "C receives and replies in a loop"),
+    (
+        "typed requests",
+        "C has no generics; the generator writes `NAME_call_SERVICE`, `NAME_receive_SERVICE` and `NAME_reply_SERVICE`",
+    ),
+    ("… wait until it is accepted", "what becomes of a goal says so, by `next`"),
+    ("… wait for its result", "what becomes of a goal brings it, by `next`"),
+    ("… be asked before one is canceled", "not there yet; each is canceled"),
+    (
+        "typed actions",
+        "not there yet in C and C++; goal, feedback and result are bytes, which the generated types encode and decode",
+    ),
+    ("… all or none", "not there yet"),
+    ("… what it is", "not there yet"),
+    (
+        "typed topics",
+        "C has no generics; the generator writes `NAME_open_TOPIC`, `NAME_publish_TOPIC` and `NAME_read_TOPIC`",
+    ),
+];
+
+/// What is public in Rust and in no row, and why. Everything else that a node, its endpoints and their builders can do is in a row.
+const NOT_IN_TABLE: &[(&str, &str)] = &[
+    ("builder", "how Rust gives options"),
+    ("new", "`Node::open` without options"),
+    ("keep_notices", "how Rust chooses `poll_notice`, a row"),
+    ("publish_in_place", "`loan` and `publish_loan` with a function between them"),
+    ("topic", "what the caller opened it with"),
+    ("endpoint", "the number of the own endpoint; that of a sample's publisher is a row"),
+    ("raw_client", "for a middleware on top, that brings its own types"),
+    ("raw_server", "for a middleware on top, that brings its own types"),
+    ("raw_action_client", "for a middleware on top, that brings its own types"),
+    ("raw_action_server", "for a middleware on top, that brings its own types"),
+];
+
+/// A word of another language that has the name of a row's dash, and what it is there.
+const OTHER_MEANINGS: &[(&str, &str, &str)] = &[
+    ("C", "describe", "noctule_node_describe: a type, to other nodes"),
+    ("C++", "clock", "the clock of a stamp"),
+    ("C++", "describe", "a type, to other nodes"),
+    ("Python", "cancel", "a goal"),
+    ("Python", "qos", "of the glue alone"),
+];
+
+/// What stands before a function's word in C.
+const C_OBJECTS: &[&str] = &[
+    "noctule_",
+    "noctule_node_",
+    "noctule_publisher_",
+    "noctule_subscriber_",
+    "noctule_client_",
+    "noctule_server_",
+    "noctule_action_",
+    "noctule_parameters_",
+    "noctule_parameter_client_",
+];
+
+/// Types of the library whose every public function is looked for in the table.
+const TYPES: &[&str] =
+    &["Node", "NodeBuilder", "Publisher", "PublisherBuilder", "Subscriber", "SubscriberBuilder"];
 
 /// Where a language's names are looked for.
 const SOURCES: [&[&str]; 4] = [
@@ -204,6 +333,8 @@ const SOURCES: [&[&str]; 4] = [
         "c/include/noctule/request.hpp",
         "c/include/noctule/action.hpp",
         "c/include/noctule/parameter.hpp",
+        "c/include/noctule/typed.hpp",
+        "c/include/noctule/service.hpp",
     ],
     &["python/noctule", "python/src"],
 ];
@@ -261,7 +392,18 @@ fn table() -> String {
         let cells = names.map(|name| if name == "-" { "–".to_owned() } else { format!("`{name}`") });
         table.push_str(&format!("| {what} | {} |\n", cells.join(" | ")));
     }
+    table.push_str("\n## Why there is a dash\n\n| | why |\n|---|---|\n");
+    WHY_NOT.iter().for_each(|(what, why)| table.push_str(&format!("| {what} | {why} |\n")));
     table
+}
+
+#[test]
+fn every_dash_of_the_table_has_its_reason() {
+    let with_dash: BTreeSet<&str> =
+        ROWS.iter().filter(|row| row.contains(&"-")).map(|[what, ..]| *what).collect();
+    let with_reason: BTreeSet<&str> = WHY_NOT.iter().map(|(what, _)| *what).collect();
+    assert_eq!(with_dash, with_reason, "correct WHY_NOT of crates/ffi/tests/parity.rs");
+    assert_eq!(WHY_NOT.len(), with_reason.len(), "one of each");
 }
 
 #[test]
@@ -278,6 +420,71 @@ fn every_name_of_the_table_is_in_its_language() {
             );
         }
     }
+}
+
+/// The public functions of [`TYPES`] in Rust sources: those in blocks that begin with `impl` and the type's name and end with a brace in the first column.
+fn functions(text: &str) -> Vec<String> {
+    let mut functions = Vec::new();
+    let mut is_inside = false;
+    for line in text.lines() {
+        if let Some(head) = line.strip_prefix("impl").and_then(|rest| rest.strip_suffix('{')) {
+            let name = head.rsplit_once("> ").map_or(head, |(_, name)| name).trim();
+            is_inside = TYPES.contains(&name);
+        } else if line == "}" {
+            is_inside = false;
+        }
+        let function = line.strip_prefix("    pub fn ").or_else(|| line.strip_prefix("    pub async fn "));
+        if let Some(function) = function.filter(|_| is_inside) {
+            functions.push(function.split(['(', '<']).next().unwrap_or_default().to_owned());
+        }
+    }
+    functions
+}
+
+#[test]
+fn every_function_of_nodes_and_endpoints_is_in_the_table_or_has_a_reason_not_to_be() {
+    let mut text = String::new();
+    read(&root().join(SOURCES[0][0]), &mut text);
+    let functions = functions(&text);
+    assert!(functions.len() > 70, "{functions:?}");
+    for function in &functions {
+        let in_row = ROWS.iter().any(|row| in_code(row[1]) == function);
+        let has_reason = NOT_IN_TABLE.iter().any(|(name, _)| name == function);
+        assert!(
+            in_row != has_reason,
+            "{function}: in one of ROWS and NOT_IN_TABLE of crates/ffi/tests/parity.rs"
+        );
+    }
+    for (name, _) in NOT_IN_TABLE {
+        assert!(functions.iter().any(|function| function == name), "{name} is no function any more");
+    }
+}
+
+/// A dash is true: the language has no word that is the row's in Rust, in C with `noctule_` and the object in front.
+#[test]
+fn what_the_table_says_is_not_there_is_not_there() {
+    let mut wrong = Vec::new();
+    for (language, name) in [(1, "C"), (2, "C++"), (3, "Python")] {
+        let mut text = String::new();
+        SOURCES[language].iter().for_each(|folder| read(&root().join(folder), &mut text));
+        let heads: &[&str] = match language {
+            1 => C_OBJECTS,
+            2 => &[""],
+            _ => &["fn ", "def ", "class "],
+        };
+        for row in ROWS.iter().filter(|row| row[language + 1] == "-") {
+            let word = in_code(row[1]);
+            let is_there = heads.iter().any(|head| has_word(&text, &format!("{head}{word}")));
+            let is_other = OTHER_MEANINGS.iter().any(|(other, of, _)| (*other, *of) == (name, word));
+            if is_there != is_other {
+                wrong.push(format!("{name}, {}: {word}", row[0]));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "there although the table says not, or not there although OTHER_MEANINGS says so; correct crates/ffi/tests/parity.rs: {wrong:#?}"
+    );
 }
 
 #[test]

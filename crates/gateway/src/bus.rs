@@ -84,6 +84,8 @@ pub(crate) struct Bus {
     outlets: HashMap<EndpointId, Outlet>,
     inlets: HashMap<EndpointId, Inward>,
     services: HashMap<EndpointId, ServiceEnd>,
+    /// Services that were closed alone and whose threads are still to be ended.
+    closed: Vec<Service>,
     /// Once there is a reader.
     reader: Option<BusReader>,
     /// The line ends; what a client opens in that moment is left.
@@ -156,7 +158,7 @@ enum Cause {
 impl Bus {
     pub(crate) fn new(nodes: Arc<Nodes>) -> Bus {
         let (outlets, inlets, services) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Bus { nodes, outlets, inlets, services, reader: None, is_closed: false }
+        Bus { nodes, outlets, inlets, services, closed: Vec::new(), reader: None, is_closed: false }
     }
 
     /// Puts an endpoint of a client of `line` on the bus.
@@ -254,7 +256,9 @@ impl Bus {
 
     /// Takes an endpoint off the bus.
     pub(crate) fn close(&mut self, endpoint: EndpointId, direction: Direction) {
-        self.services.remove(&endpoint);
+        if let Some(ServiceEnd::Open(service, _)) = self.services.remove(&endpoint) {
+            self.closed.push(service);
+        }
         match direction {
             Direction::Write => drop(self.outlets.remove(&endpoint)),
             Direction::Read => {
@@ -263,6 +267,16 @@ impl Bus {
                 }
             }
         }
+    }
+
+    /// Services that were closed alone. The caller ends their threads.
+    pub(crate) fn take_closed(&mut self) -> Threads {
+        Threads { services: std::mem::take(&mut self.closed), reader: None }
+    }
+
+    /// Whether there are such services.
+    pub(crate) fn has_closed(&self) -> bool {
+        !self.closed.is_empty()
     }
 
     /// Takes all endpoints off the bus. The caller ends their threads.
@@ -274,7 +288,7 @@ impl Bus {
             ServiceEnd::Open(service, _) => Some(service),
             ServiceEnd::Half(_) => None,
         });
-        Threads { services: services.collect(), reader: self.reader.take() }
+        Threads { services: self.closed.drain(..).chain(services).collect(), reader: self.reader.take() }
     }
 
     /// The topic of a client's reader, when a sample does not reach it for the first time.

@@ -204,7 +204,7 @@ impl Line {
         self.wire_ns.store(wire.ns(), Ordering::Relaxed);
     }
 
-    /// Does what is due and says how long the thread may sleep.
+    /// Does what is due and says how long the thread, the line's own, may sleep.
     pub(crate) fn tick(self: &Arc<Self>) -> Option<Timespec> {
         let mut state = self.lock();
         let now = now().local;
@@ -212,6 +212,10 @@ impl Line {
         state.pump(self);
         let next = state.agent.poll_timeout();
         self.planned_ns.store(next.map_or(i64::MAX, Instant::ns), Ordering::Relaxed);
+        let closed = state.bus.take_closed();
+        // Ended without the lock, for which they may wait.
+        drop(state);
+        closed.end();
         next.map(|at| timespec((at - now).ns().max(0)))
     }
 
@@ -297,9 +301,13 @@ impl Inlet for Line {
         state.agent.handle_sample(endpoint, sample, now().local);
         let is_blocked = state.pump(&self);
         let next = state.agent.poll_timeout();
+        let has_closed = state.bus.has_closed();
         drop(state);
-        // The line's own thread watches for when the port is free again.
-        if is_blocked || next.is_some_and(|at| at.ns() < self.planned_ns.load(Ordering::Relaxed)) {
+        // The line's own thread watches for when the port is free again, and ends services: this may be one of theirs.
+        if is_blocked
+            || has_closed
+            || next.is_some_and(|at| at.ns() < self.planned_ns.load(Ordering::Relaxed))
+        {
             self.kick();
         }
     }

@@ -95,7 +95,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Not joined: the thread may wait for the line, which is locked by the thread that drops this.
+        // `end` waits for the thread; here it is not joined, because it may wait for the line, which may be locked by the thread that drops this.
         self.inbox.ended.store(true, Ordering::Relaxed);
         self.waker.wake();
     }

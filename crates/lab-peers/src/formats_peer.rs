@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use noctule_formats::Format;
 use noctule_formats::uav_state::UavState;
+use noctule_lab::statistics;
 use noctule_peer::{
     Deliver, Description, Header, Open, Outgoing, Peer, PeerError, Touch, Transport, WARM_UP, Wait,
 };
@@ -283,9 +284,7 @@ fn keep(stamps: &mut Vec<i64>, ns: i64) {
 }
 
 fn median(stamps: &[i64]) -> Option<f64> {
-    let mut sorted = stamps.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).map(|&ns| ns as f64)
+    statistics::median(stamps.iter().map(|ns| *ns as f64).collect())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod board_peers;
 pub mod floors;
 mod formats_peer;
 mod library_peer;
+mod options;
 
 use std::path::Path;
 

@@ -5,15 +5,19 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use noctule::{Node, Publisher, Qos, Reliability, Subscriber, SubscriberBuilder, Wait as LibraryWait};
+use noctule::{
+    Node, PublishError, Publisher, PublisherBuilder, Qos, Reliability as LibraryReliability, Subscriber,
+    SubscriberBuilder, Wait as LibraryWait,
+};
+use noctule_lab::dimensions::Reliability;
 use noctule_peer::{Deliver, Description, Open, Outgoing, Peer, PeerError, Support, Touch, Transport, Wait};
 use noctule_sys::clock;
 use noctule_timebase::Span;
 
-use crate::floors;
+use crate::{floors, options};
 
-/// How long a full history may take.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
+/// With `history=keep_all`: a reader that leaves no room for so long has died.
+const ROOM_WITHIN: Duration = Duration::from_secs(10);
 /// How long all nodes may take to find each other.
 const PARTNERS_WITHIN_NS: i64 = 10_000_000_000;
 /// Messages that a slow reader may be behind, at least.
@@ -25,8 +29,6 @@ const EDGE_BYTES: usize = 16;
 
 /// As scenarios call it.
 const NAME: &str = "noctule";
-/// What the option `reliability` may be.
-const RELIABILITIES: [&str; 3] = ["best_effort", "deadline_bound", "reliable"];
 
 /// The peer `noctule`.
 pub(crate) struct Noctule;
@@ -36,9 +38,6 @@ struct Ends {
     publisher: Option<Publisher>,
     subscriber: Option<Subscriber>,
     readers: usize,
-    /// Publishes so many before it waits until all of them have arrived; `None`: the newest win.
-    batch: Option<u32>,
-    in_batch: u32,
     in_place: bool,
     sealed: bool,
     spins: bool,
@@ -56,8 +55,9 @@ impl Peer for Noctule {
     }
 
     fn support(&self) -> Support {
-        let reliabilities = RELIABILITIES.map(String::from).to_vec();
-        Support { options: BTreeMap::from([("reliability".into(), reliabilities)]), ..Support::default() }
+        let reliabilities = Reliability::ALL.map(|one| one.to_string()).to_vec();
+        let options = BTreeMap::from([(Reliability::OPTION.into(), reliabilities)]);
+        Support { options, ..Support::default() }
     }
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
@@ -82,22 +82,22 @@ impl Peer for Noctule {
         let node = builder.open().map_err(fault)?;
         let topic = |name: &String| format!("{}/{name}", open.session);
         let qos = qos(open)?;
+        let keep_all = (open.options.get("history").map(String::as_str) == Some("keep_all"))
+            .then(|| HISTORY.max(open.window));
         let publisher = open.publish.as_ref().map(|name| {
             let builder = node.publisher(&topic(name)).qos(qos);
+            let builder = keep_all.into_iter().fold(builder, PublisherBuilder::keep_all);
             builder.payload_bytes_max(open.payload_bytes as u32).open()
         });
-        let subscriber = open
-            .subscribe
-            .as_ref()
-            .map(|name| waiting(node.subscriber(&topic(name)), open.wait).qos(qos).open());
+        let subscriber = open.subscribe.as_ref().map(|name| {
+            let builder = waiting(node.subscriber(&topic(name)), open.wait).qos(qos);
+            keep_all.into_iter().fold(builder, SubscriberBuilder::keep_all).open()
+        });
         Ok(Box::new(Ends {
             publisher: publisher.transpose().map_err(fault)?,
             subscriber: subscriber.transpose().map_err(fault)?,
             _node: node,
             readers: open.readers as usize,
-            batch: (open.options.get("history").map(String::as_str) == Some("keep_all"))
-                .then(|| HISTORY.max(open.window)),
-            in_batch: 0,
             in_place: open.options.get("read").is_some_and(|way| way == "in_place"),
             sealed: open.options.contains_key("key"),
             spins: open.wait == Wait::Spin,
@@ -115,13 +115,13 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
         Some(other) => return Err(PeerError(format!("multicast {other}: say 1, or leave it out"))),
     };
     let qos = Qos { depth: HISTORY.max(open.window), multicast, ..Qos::default() };
-    match open.options.get("reliability").map(String::as_str) {
-        None | Some("best_effort") => Ok(qos),
-        Some("reliable") if multicast => Err(PeerError(
+    match options::reliability(open)? {
+        Reliability::BestEffort => Ok(qos),
+        Reliability::Reliable if multicast => Err(PeerError(
             "reliable goes to each by itself: leave multicast out, or say deadline_bound".into(),
         )),
-        Some("reliable") => Ok(Qos { reliability: Reliability::Reliable, ..qos }),
-        Some("deadline_bound") => {
+        Reliability::Reliable => Ok(Qos { reliability: LibraryReliability::Reliable, ..qos }),
+        Reliability::DeadlineBound => {
             let wrong = || PeerError("deadline_bound needs a deadline in the cell (deadline_us)".into());
             let deadline_ns = open.deadline_ns.and_then(|ns| i64::try_from(ns).ok()).ok_or_else(wrong)?;
             let loss = match open.options.get("loss").map(|text| text.parse::<f64>()) {
@@ -129,11 +129,10 @@ fn qos(open: &Open) -> Result<Qos, PeerError> {
                 Some(Ok(share)) if (1e-6..=1.0).contains(&share) => share,
                 Some(_) => return Err(PeerError("loss: say a share from 0.000001 to 1".into())),
             };
-            let reliability = Reliability::DeadlineBound;
+            let reliability = LibraryReliability::DeadlineBound;
             let loss_ppm = (loss * 1e6).round() as u32;
             Ok(Qos { reliability, deadline: Some(Span::from_ns(deadline_ns)), loss_ppm, ..qos })
         }
-        Some(other) => Err(PeerError(format!("reliability {other}: say {}", RELIABILITIES.join(", ")))),
     }
 }
 
@@ -193,24 +192,24 @@ impl Transport for Ends {
     #[inline]
     fn send(&mut self, message: &mut Outgoing) -> Result<(), PeerError> {
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
-        if let Some(batch) = self.batch {
-            if self.in_batch >= batch && !publisher.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN) {
-                return Err(PeerError("a full history was not acknowledged within 10 s".into()));
+        let (length, in_place) = (message.payload_bytes(), self.in_place && message.touch() == Touch::Header);
+        let bytes = message.bytes();
+        loop {
+            let sent = if in_place {
+                publisher.publish_in_place(length, |place| {
+                    let edge = EDGE_BYTES.min(length);
+                    place.write_at(0, &bytes[..edge]);
+                    place.write_at(length - edge, &bytes[length - edge..]);
+                })
+            } else {
+                publisher.publish(bytes)
+            };
+            match sent {
+                // Only with `history=keep_all`.
+                Err(PublishError::WouldBlock { .. }) if publisher.wait_for_room(length, ROOM_WITHIN) => {}
+                sent => return sent.map(drop).map_err(|error| PeerError(error.to_string())),
             }
-            self.in_batch = self.in_batch % batch + 1;
         }
-        let sent = if self.in_place && message.touch() == Touch::Header {
-            let length = message.payload_bytes();
-            let bytes = message.bytes();
-            publisher.publish_in_place(length, |place| {
-                let edge = EDGE_BYTES.min(length);
-                place.write_at(0, &bytes[..edge]);
-                place.write_at(length - edge, &bytes[length - edge..]);
-            })
-        } else {
-            publisher.publish(message.bytes())
-        };
-        sent.map_err(|error| PeerError(error.to_string()))
     }
 
     #[inline]

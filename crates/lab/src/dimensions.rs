@@ -1,4 +1,4 @@
-//! The dimensions of an experiment that are words: mode, link, wait and placement.
+//! The dimensions of an experiment that are words: mode, link, wait, placement, and how hard a peer tries.
 //!
 //! Each is parsed once, where text enters (a scenario, a `run.json`), and is a type from there on. Its `Display` is the word
 //! of `run.json` and of the peer protocol again, and its order is that of the words.
@@ -109,6 +109,51 @@ impl FromStr for Wait {
 }
 
 impl Display for Wait {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+/// How hard a peer's transport tries: the option `reliability` of peers that have a choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Reliability {
+    /// It sends once.
+    #[default]
+    BestEffort,
+    /// It repairs as long as that can arrive by the cell's deadline.
+    DeadlineBound,
+    /// It repairs until the message arrives.
+    Reliable,
+}
+
+impl Reliability {
+    /// Every one, in rising order.
+    pub const ALL: [Self; 3] = [Self::BestEffort, Self::DeadlineBound, Self::Reliable];
+    /// The option's name.
+    pub const OPTION: &str = "reliability";
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::BestEffort => "best_effort",
+            Self::DeadlineBound => "deadline_bound",
+            Self::Reliable => "reliable",
+        }
+    }
+}
+
+impl FromStr for Reliability {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        Self::ALL.into_iter().find(|one| one.word() == word).ok_or_else(|| UnknownWord {
+            dimension: Self::OPTION,
+            word: word.to_owned(),
+            known: "best_effort, deadline_bound, reliable",
+        })
+    }
+}
+
+impl Display for Reliability {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.word())
     }
@@ -320,7 +365,7 @@ macro_rules! as_words {
     )*};
 }
 
-as_words!(Mode, Wait, Link, Placement);
+as_words!(Mode, Wait, Reliability, Link, Placement);
 
 #[cfg(test)]
 mod tests {
@@ -341,6 +386,9 @@ mod tests {
         for word in ["spin", "block", "hybrid", ""] {
             assert_eq!(again::<Wait>(word), word);
         }
+        for word in Reliability::ALL.map(|one| one.to_string()) {
+            assert_eq!(again::<Reliability>(&word), word);
+        }
         for word in ["shm", "udp", "tcp", "unix", "pty", "serial", "memory", "link:veth", "link:", "quic", ""]
         {
             assert_eq!(again::<Link>(word), word);
@@ -355,6 +403,8 @@ mod tests {
         let said = "broadcast".parse::<Mode>().unwrap_err().to_string();
         assert_eq!(said, "mode = \"broadcast\" is none of round_trip, one_way, chain, fan_out");
         assert_eq!(Wait::wanted("").unwrap_err().to_string(), "wait = \"\" is none of spin, block, hybrid");
+        let said = "sure".parse::<Reliability>().unwrap_err().to_string();
+        assert_eq!(said, "reliability = \"sure\" is none of best_effort, deadline_bound, reliable");
         let said = "left".parse::<PlacementWish>().unwrap_err().to_string();
         assert_eq!(
             said,

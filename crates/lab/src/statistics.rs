@@ -88,13 +88,7 @@ impl LatencySummary {
 
 /// The middle value, the mean of the two middle ones of an even number; `None` if there are none.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
-    }
+    noctule_proto_kit::median(&mut values)
 }
 
 /// `x[⌊qN⌋]` of ascending samples, or `None` with fewer than [`SAMPLES_BEYOND`] samples beyond it.

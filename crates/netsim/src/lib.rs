@@ -20,6 +20,7 @@
 //! - [`exchange`]: round trips over a scenario.
 //! - [`link`]: one direction of a link for whole packets: delay, loss, rate, order, replay.
 //! - [`network`]: endpoints without sockets, joined by links, in virtual time.
+//! - [`Story`]: the events of a session, for `noctule trace`.
 //! - [`air`]: one shared Wi-Fi medium of many stations: contention, collisions, distance.
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ pub mod random;
 pub mod scenario;
 mod seeds;
 pub mod serial;
+mod story;
 
 pub use clock::{Clock, ClockModel};
 pub use delay::{Delay, Path};
@@ -42,6 +44,7 @@ pub use network::Network;
 pub use random::Random;
 pub use scenario::{SCENARIOS, Scenario};
 pub use seeds::seeds;
+pub use story::Story;
 
 /// Marker of the clock links act on: a simulation's true time, or the machine's own when live.
 pub enum Truth {}

@@ -97,7 +97,7 @@ pub use error::{NodeError, PublishError, ReceiveError, TakeError};
 pub use link_report::LinkReport;
 pub use noctule_discovery::{
     Counters as DiscoveryCounters, Durability, Endpoint, EndpointId, EndpointKind, Incompatible, NodeId, Qos,
-    Reason, Reliability, incompatible,
+    Reason, Reliability, UnknownQosWord, incompatible,
 };
 pub use noctule_formats::{Format, FormatError, Message, TypeDescription, message};
 /// Terms of the transport that notices and counters speak in.
@@ -106,7 +106,7 @@ pub use noctule_shm_ring::ReadError;
 pub use noctule_time_sync::{Estimate, Exchange};
 pub use node::{
     DescribeError, KnownEndpoint, KnownNode, Node, NodeBuilder, NodeCounters, PINGS_LIMIT, PathFigures,
-    PingError, SendCounters, UNACKNOWLEDGED_BYTES_DEFAULT,
+    PingError, RELAY_TRACE_SCHEMA, SendCounters, UNACKNOWLEDGED_BYTES_DEFAULT,
 };
 pub use notice::{Notice, NoticeHook};
 pub use publisher::{

@@ -22,6 +22,7 @@ mod local;
 mod marks;
 mod outbox;
 mod overload;
+mod own_readers;
 mod partner;
 mod path;
 mod ping;
@@ -55,6 +56,7 @@ use noctule_timebase::Instant;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
+pub use self::{outbox::SendCounters, path::PathFigures};
 use crate::clock::{self, LocalClock};
 use crate::deadline::DeadlineMissed;
 use crate::envelope::Envelope;
@@ -70,10 +72,9 @@ pub use descriptions::DescribeError;
 pub use known::{KnownEndpoint, KnownNode, NodeCounters};
 use lead::Lead;
 use outbox::Outbox;
-pub use outbox::SendCounters;
-pub use path::PathFigures;
 pub use ping::{PINGS_LIMIT, PingError};
 use ports::{DISCOVERY_PORT, DOMAIN_MAX};
+pub use reader_route::trace::SCHEMA as RELAY_TRACE_SCHEMA;
 use sockets::Sockets;
 use state::State;
 pub use unacknowledged::UNACKNOWLEDGED_BYTES_DEFAULT;
@@ -177,8 +178,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Lets members of a group (its number) read samples through shared memory, too. Default: only
-    /// processes of the same user.
+    /// Lets members of a group (its number) read samples through shared memory, too. Default: only processes of the same user.
     pub fn share_with_group(mut self, group: u32) -> Self {
         self.group = Some(group);
         self

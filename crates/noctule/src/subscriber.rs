@@ -1,8 +1,7 @@
 //! The reading end of a topic.
 //!
 //! Every publisher of the topic is a ring of its own, whether it is in this process, in another of this
-//! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and
-//! waiting know one thing only.
+//! host, or on another host, whose samples the receiving thread puts into a ring first. So reading and waiting know one thing only.
 
 mod bell;
 mod stream;
@@ -246,8 +245,7 @@ impl Subscriber {
     /// The next sample of any publisher, in place, if there is one.
     ///
     /// # Errors
-    /// All samples that this subscriber may hold at once are held; or a publisher is broken, and its
-    /// sample is passed over.
+    /// All samples that this subscriber may hold at once are held; or a publisher is broken, and its sample is passed over.
     pub fn take(&mut self) -> Result<Option<Sample>, TakeError> {
         Ok(self.look(Source::take)?.map(|(info, bytes)| Sample { info, bytes }))
     }
@@ -371,26 +369,32 @@ impl Subscriber {
         if self.topic.version.load(Ordering::Acquire) != self.version {
             self.take_changes();
         }
+        let mut passed_over = None;
         loop {
             match self.sources.next(&mut read) {
                 Ok(Some((at, sample, rest))) => {
-                    let source = &self.sources.list[at];
-                    let Source { node, writer, route, format, relay, depth, lifespan, .. } = *source;
-                    if source.is_awaited() {
+                    let Source { node, writer, route, format, relay, depth, lifespan, .. } =
+                        self.sources.list[at];
+                    if self.sources.list[at].is_awaited() {
                         self.shared.read_on(node, writer);
                     }
                     let depth = depth.min(self.keep_last);
                     let info = self.describe(&sample, (node, writer), route);
-                    // A young one has none behind it; to ask the writer would cost more than to read.
-                    if info.age().is_none_or(|age| age.span > YOUNG)
+                    // A young one has none behind it; to ask the writer would cost more than to read. Once a call: what a quick writer
+                    // publishes while this reads does not make it read again, for ever.
+                    if passed_over != Some(at)
+                        && info.age().is_none_or(|age| age.span > YOUNG)
                         && self.sources.list[at].pass_over(&sample, depth)
                     {
+                        passed_over = Some(at);
                         continue;
                     }
                     self.recorder.counters.relayed += u64::from(relay.is_some());
-                    let info = SampleInfo { format, ..info };
+                    let missed = self.sources.list[at].missed_since_given_out(info.missed);
+                    let info = SampleInfo { format, missed, ..info };
                     if self.is_expired(&info, lifespan) {
                         self.recorder.counters.expired += 1;
+                        self.sources.list[at].missed_before = missed;
                         continue;
                     }
                     self.recorder.record(&info, self.deadline);

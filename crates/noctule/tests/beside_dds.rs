@@ -70,3 +70,30 @@ fn a_node_of_ours_starts_after_cyclone() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+/// What Linux gives programs that name no port reaches into the ports of DDS domains from 102 up.
+#[test]
+fn a_port_that_a_dds_domain_needs_is_given_back_to_the_kernel() {
+    let Ok(network) = NetworkNamespace::create() else {
+        eprintln!("skipped: network namespaces need CAP_SYS_ADMIN");
+        return;
+    };
+    // Of DDS domain 102: the last six that its programs need, then four that they do not.
+    let range = || std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "32926 32935");
+    network.run(range).unwrap();
+    let open = || Node::builder("port").keep_notices().open().map_err(io::Error::other);
+    let ports = || {
+        // The directory of a host's nodes: docs/spec/discovery.md.
+        let list = network.run(|| std::fs::read_to_string("/proc/thread-self/net/unix")).unwrap();
+        let ports = list.lines().filter_map(|line| line.rsplit_once("@noctule-host/0/"));
+        let mut ports: Vec<u16> = ports.map(|(_, port)| port.parse().unwrap()).collect();
+        ports.sort_unstable();
+        ports
+    };
+    let nodes: Vec<Node> = (0..4).map(|_| network.run(open).unwrap()).collect();
+    assert_eq!(ports(), [32_932, 32_933, 32_934, 32_935]);
+    // A range that has no other port is no reason to have no node.
+    let _fifth = network.run(open).unwrap();
+    assert!((32_926..32_932).contains(&ports()[0]), "{:?}", ports());
+    assert_eq!(nodes.len(), 4);
+}

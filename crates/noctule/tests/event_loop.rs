@@ -130,6 +130,48 @@ fn samples_come_to_an_asynchronous_task() {
     assert_eq!(samples.into_inner().counters().taken, 500);
 }
 
+/// As a program on tokio reads them: two tasks of one thread, each with a stream.
+#[cfg(feature = "stream")]
+#[test]
+fn samples_are_a_stream_for_tokio() {
+    use futures_core::Stream;
+
+    async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+        std::future::poll_fn(|context| pin!(&mut *stream).poll_next(context)).await
+    }
+
+    let [from, to] = pair(domain(3), false);
+    let mut publisher = from.publisher("stream").keep_last(600).open().unwrap();
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut subscriber = to.subscriber("stream").open().unwrap();
+        join(&mut publisher, &mut subscriber);
+        streams.push(subscriber.into_samples().unwrap());
+    }
+    while publisher.readers() < 2 {
+        std::thread::yield_now();
+    }
+    let writer = std::thread::spawn(move || {
+        (0..500_u32).for_each(|number| {
+            publisher.publish(&number.to_le_bytes()).unwrap();
+            std::thread::yield_now();
+        });
+        publisher
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let tasks = streams.into_iter().map(|mut stream| {
+        runtime.spawn(async move {
+            for number in 0..500_u32 {
+                let sample = next(&mut stream).await.expect("it never ends").unwrap();
+                assert_eq!((sample.to_vec(), sample.info().missed), (number.to_le_bytes().to_vec(), 0));
+            }
+        })
+    });
+    let tasks: Vec<_> = tasks.collect();
+    tasks.into_iter().for_each(|task| runtime.block_on(task).unwrap());
+    drop(writer.join().unwrap());
+}
+
 #[test]
 fn a_loan_is_published_where_it_lies_and_copied_for_other_hosts() {
     for (number, is_far) in [(4, false), (5, true)] {

@@ -1,6 +1,7 @@
 //! Histories: of what depth, the newest alone, all of it, and for late joiners.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use noctule::clock::LocalClock;
@@ -94,6 +95,52 @@ fn the_latest_sample_is_the_one_published_last() {
             assert!(subscriber.take_latest().unwrap().is_none() && subscriber.take().unwrap().is_none());
         }
     }
+}
+
+/// A publisher runs ahead as it likes; whatever its reader does meanwhile, `take_latest` gives nothing that is older than what was published last
+/// before the call.
+#[test]
+fn the_latest_sample_is_never_older_than_what_was_published_before_the_call() {
+    let (far, near) = pair(9, 1);
+    let mut publisher = far.publisher("t").keep_last(4).open().unwrap();
+    let mut subscriber = near.subscriber("t").open().unwrap();
+    join(&publisher, &mut subscriber);
+    let (published, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let wait_until = |count: u64| {
+        while published.load(Ordering::Acquire) < count {
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                number += 1;
+                publisher.publish(&number.to_le_bytes()).unwrap();
+                published.store(number, Ordering::Release);
+            }
+        });
+        let (mut newest, mut missed, mut taken) = (0, 0, 0);
+        for round in 0..300_u64 {
+            // Nothing, one sample, less than the ring, many times the ring; now and then some are taken one by one.
+            let before = published.load(Ordering::Acquire) + [0, 1, 3, 500][round as usize % 4];
+            wait_until(before);
+            for _ in 0..round % 3 {
+                let Some(sample) = subscriber.take().unwrap() else { break };
+                newest = u64::from_le_bytes(sample.to_vec().try_into().unwrap());
+                (missed, taken) = (missed + sample.info().missed, taken + 1);
+            }
+            let before = before.max(published.load(Ordering::Acquire));
+            if let Some(sample) = subscriber.take_latest().unwrap() {
+                let number = u64::from_le_bytes(sample.to_vec().try_into().unwrap());
+                assert!(number > newest, "{number} after {newest}");
+                (newest, missed, taken) = (number, missed + sample.info().missed, taken + 1);
+            }
+            assert!(newest >= before, "round {round}: {newest}, and {before} were published before");
+            assert_eq!(taken + missed, newest, "round {round}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use noctule::{Node, NodeBuilder, Publisher, Reliability, Subscriber};
+use noctule::{Node, NodeBuilder, Notice, Publisher, Reliability, Subscriber};
 use noctule_sys::interface;
 use noctule_sys::namespace::NetworkNamespace;
 
@@ -186,4 +186,84 @@ fn a_static_peer_reaches_every_node_of_a_host_behind_a_router() {
     }
     assert_eq!(far.nodes().len(), 20);
     eprintln!("20 nodes behind a router: all served after {:?}", begin.elapsed());
+}
+
+#[test]
+fn a_stream_goes_on_over_the_other_network_when_one_of_two_dies() {
+    let (Some(a), Some(b)) = (Host::new(), Host::new()) else { return };
+    for (cable, network) in [("one", "10.1.0"), ("two", "10.2.0")] {
+        plug((&a, cable), (&b, cable));
+        up(&a, cable, &format!("{network}.1/24"));
+        up(&b, cable, &format!("{network}.2/24"));
+    }
+    let (far, near) = (a.node(|builder| builder), b.node(|builder| builder));
+    let mut topic = topic(&far, &near);
+    until_received(&mut topic, 0);
+    // Whichever it uses at first, it has to leave one of them.
+    for (mark, dies, comes_back) in [(1, "one", "two"), (2, "two", "one"), (3, "one", "two")] {
+        a.ip(&format!("link set {comes_back} up"));
+        until_received(&mut topic, 10 + mark);
+        a.ip(&format!("link set {dies} down"));
+        eprintln!("one of two networks dead: first sample after {:?}", until_received(&mut topic, mark));
+        assert_eq!(near.nodes().len(), 1);
+    }
+}
+
+#[test]
+fn a_node_without_a_key_says_so_once_when_there_is_a_network_and_one_with_a_key_does_not() {
+    let (Some(a), Some(b)) = (Host::new(), Host::new()) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    std::fs::write(&key, "5a".repeat(32)).unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let key = &key;
+    let keyed = [&a, &b].map(|host| host.node(|builder| builder.swarm_key(key)));
+    let (far, near) = (a.node(|builder| builder), b.node(|builder| builder));
+    let warnings = |node: &Node| -> Vec<String> {
+        let notices = std::iter::from_fn(|| node.poll_notice());
+        let warning = |notice| if let Notice::NoKey { interface } = notice { Some(interface) } else { None };
+        notices.filter_map(warning).collect()
+    };
+    for host in [&a, &b] {
+        host.ip("link set lo up");
+    }
+    // Two nodes of a host need no network, and loopback is none.
+    let beside = a.node(|builder| builder);
+    until_received(&mut topic(&far, &beside), 1);
+    assert_eq!(warnings(&far), [""; 0]);
+    let mut sealed = topic(&keyed[0], &keyed[1]);
+    let mut open = topic(&far, &near);
+    for (cable, network) in [("one", "10.1.0"), ("two", "10.2.0")] {
+        plug((&a, cable), (&b, cable));
+        up(&a, cable, &format!("{network}.1/24"));
+        up(&b, cable, &format!("{network}.2/24"));
+        until_received(&mut open, 2);
+        until_received(&mut sealed, 2);
+        // What arrived came behind the change that is warned of; of the second network nothing is said any more.
+        let names: &[&str] = if cable == "one" { &["one"] } else { &[] };
+        assert_eq!(warnings(&far), names);
+        assert_eq!(keyed.each_ref().map(|node| warnings(node).len()), [0, 0]);
+        a.ip(&format!("link delete {cable}"));
+    }
+    drop(beside);
+}
+
+#[test]
+fn a_node_that_is_given_one_interface_is_not_on_the_other() {
+    let (Some(a), Some(b), Some(c)) = (Host::new(), Host::new(), Host::new()) else { return };
+    for (cable, other, network) in [("to_b", &b, "10.1.0"), ("to_c", &c, "10.2.0")] {
+        plug((&a, cable), (other, "wire"));
+        up(&a, cable, &format!("{network}.1/24"));
+        up(other, "wire", &format!("{network}.2/24"));
+    }
+    let (everywhere, on_one) =
+        (a.node(|builder| builder), a.node(|builder| builder.interface("10.1.0.1".parse().unwrap())));
+    let (at_b, at_c) = (b.node(|builder| builder), c.node(|builder| builder));
+    let (mut both, mut second) = (topic(&on_one, &at_b), topic(&everywhere, &at_c));
+    until_received(&mut both, 1);
+    // As often as a node would long have been found that can be.
+    (0..200).for_each(|mark| _ = until_received(&mut second, mark));
+    let known = |node: &Node| node.nodes().iter().map(|node| node.id).collect::<Vec<_>>();
+    assert_eq!(known(&at_c), [everywhere.id()]);
+    assert!(known(&at_b).contains(&on_one.id()) && known(&at_b).contains(&everywhere.id()));
 }

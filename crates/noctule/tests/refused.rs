@@ -20,6 +20,8 @@ const STRANGER: u32 = 65_534;
 const SPARE_BYTES: u64 = 256 << 20;
 /// Eight of these and some more are a ring.
 const LARGE_BYTES: u32 = 100 << 20;
+/// The first of 301 domains of tests that are not in [`domain`]'s eight.
+const DOMAIN_OF_GROUPS: u32 = 4_000;
 
 fn node(domain: u32, clock: &str) -> Node {
     let clock: LocalClock = clock.parse().unwrap();
@@ -79,10 +81,23 @@ fn role_of_a_started_process() {
                 std::iter::from_fn(|| node.poll_notice()).filter(|it| matches!(it, Notice::ByUdp { .. }));
             eprintln!("NOTICE once, and {} times more", more.count());
         }
+        "read_shared" => {
+            eprintln!("NOTICE took {}", way(&next(&mut node.subscriber("secret").open().unwrap())));
+        }
         "read_without_descriptors" => {
             use_up_descriptors();
             let mut subscriber = node.subscriber("secret").open().unwrap();
             eprintln!("NOTICE {}", next_refusal(&node, &mut subscriber, || {}));
+            eprintln!("NOTICE took {}", way(&next(&mut subscriber)));
+        }
+        "read_own_without_descriptors" => {
+            let mut publisher = node.publisher("own").open().unwrap();
+            use_up_descriptors();
+            let mut subscriber = node.subscriber("own").open().unwrap();
+            while publisher.readers() == 0 {
+                subscriber.wait(Some(Duration::from_millis(1)));
+            }
+            publisher.publish(b"own").unwrap();
             eprintln!("NOTICE took {}", way(&next(&mut subscriber)));
         }
         "publish" | "publish_without_descriptors" => {
@@ -174,6 +189,7 @@ impl Reporter {
             .args(["--exact", "role_of_a_started_process", "--nocapture"])
             .env(ROLE, role)
             .uid(uid)
+            .gid(if uid == STRANGER { STRANGER } else { rustix::process::getgid().as_raw() })
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -224,6 +240,37 @@ fn a_reader_of_another_user_gets_the_samples_by_udp_and_one_notice() {
     // One clock, so the age is exact.
     assert_eq!(stranger.next(), "took udp, Some(0)");
     assert_eq!(stranger.next(), "once, and 0 times more");
+}
+
+#[test]
+fn a_reader_of_another_user_reads_shared_memory_if_its_group_is_named() {
+    if std::env::var(ROLE).is_ok() || !getuid().is_root() {
+        return; // Only root can become another user.
+    }
+    let domain = DOMAIN_OF_GROUPS + std::process::id() % 100;
+    let ours =
+        Node::builder("refused").domain(domain).share_with_group(STRANGER).keep_notices().open().unwrap();
+    let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
+    let mut stranger = Reporter::start(&format!("read_shared {domain} offset=0s"), STRANGER);
+    assert_eq!(stranger.next(), "took shm, Some(0)");
+}
+
+#[test]
+fn a_node_without_shared_memory_exchanges_samples_by_udp() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = DOMAIN_OF_GROUPS + 100 + std::process::id() % 100;
+    let open = |builder: noctule::NodeBuilder| builder.domain(domain).keep_notices().open().unwrap();
+    let (ours, beside) = (open(Node::builder("ours")), open(Node::builder("beside")));
+    let without = open(Node::builder("without").without_shared_memory());
+    let _publishing = Publishing::start(ours.publisher("secret").open().unwrap());
+    for (node, route) in [(&without, Route::Udp), (&beside, Route::SharedMemory)] {
+        let mut subscriber = node.subscriber("secret").open().unwrap();
+        assert_eq!(next(&mut subscriber).info().route, route);
+        // It is what was asked for, so nothing is said of it.
+        assert_eq!(std::iter::from_fn(|| node.poll_notice()).filter(|it| it.kind() != "no_key").count(), 0);
+    }
 }
 
 #[test]
@@ -318,6 +365,54 @@ fn the_reader_that_a_full_ring_refuses_gets_history_and_samples_by_udp() {
     while publisher.readers() > 256 {
         readers[0].wait(Some(Duration::from_millis(5)));
     }
+}
+
+#[test]
+fn readers_in_the_publishers_own_node_read_its_ring_however_many_others_there_are() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = DOMAIN_OF_GROUPS + 200 + std::process::id() % 100;
+    let (ours, other) = (node(domain, "offset=0s"), node(domain, "offset=0s"));
+    let mut publisher = ours.publisher("clock").payload_bytes_max(64).keep_last(8).open().unwrap();
+    let mut readers: Vec<Subscriber> = (0..300).map(|_| ours.subscriber("clock").open().unwrap()).collect();
+    while publisher.readers() < readers.len() {
+        readers[0].wait(Some(Duration::from_millis(5)));
+    }
+    // The ring is full for others.
+    let mut last = other.subscriber("clock").open().unwrap();
+    assert!(next_refusal(&other, &mut last, || {}).contains("has its 256 readers"));
+    while publisher.readers() <= readers.len() {
+        readers[0].wait(Some(Duration::from_millis(5)));
+    }
+    for number in 0..20_u32 {
+        publisher.publish(&number.to_le_bytes()).unwrap();
+        for reader in &mut readers {
+            let sample = next(reader);
+            assert_eq!((sample.to_vec(), sample.info().missed), (number.to_le_bytes().to_vec(), 0));
+            assert_eq!(sample.info().route, Route::SharedMemory);
+        }
+        assert_eq!(next(&mut last).info().route, Route::Udp);
+    }
+    // One that goes gives its place back, and what it has borrowed stays as it is.
+    publisher.publish(b"kept").unwrap();
+    let kept = next(&mut readers[299]);
+    readers.truncate(200);
+    while publisher.readers() > 201 {
+        readers[0].wait(Some(Duration::from_millis(5)));
+    }
+    (0..100_u32).for_each(|number| publisher.publish(&number.to_le_bytes()).unwrap());
+    assert_eq!(kept.to_vec(), b"kept");
+    assert_eq!(std::iter::from_fn(|| ours.poll_notice()).filter(|it| it.kind() != "no_key").count(), 0);
+}
+
+#[test]
+fn a_reader_in_the_publishers_own_node_needs_no_file_descriptor() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let role = format!("read_own_without_descriptors {} offset=0s", DOMAIN_OF_GROUPS + 300);
+    assert_eq!(Reporter::start(&role, getuid().as_raw()).next(), "took shm, Some(0)");
 }
 
 #[test]

@@ -248,6 +248,24 @@ fn a_subscriber_keeps_counts_and_ages_of_its_topic() {
 }
 
 #[test]
+fn what_is_missed_before_samples_that_are_too_old_is_counted() {
+    let (a, b) = pair(domain());
+    let mut publisher = a.publisher("imu").keep_last(4).lifespan(Duration::from_secs(3)).open().unwrap();
+    let mut subscriber = b.subscriber("imu").open().unwrap();
+    drop(until_received(&mut publisher, &mut subscriber, b"sample"));
+    while subscriber.take().unwrap().is_some() {}
+    let was = subscriber.statistics().counters;
+    // Of nine old ones the history holds the last three beside the young one.
+    let old = a.now() - Span::from_ms(10_000);
+    (0..9).for_each(|_| publisher.publish_at(b"old", old).unwrap());
+    publisher.publish(b"young").unwrap();
+    let sample = subscriber.take().unwrap().unwrap();
+    assert_eq!((sample.to_vec(), sample.info().missed), (b"young".to_vec(), 6));
+    let is = subscriber.statistics().counters;
+    assert_eq!((is.taken - was.taken, is.expired - was.expired, is.missed - was.missed), (1, 3, 6));
+}
+
+#[test]
 fn a_subscriber_takes_no_sample_older_than_the_lifespan_of_its_publisher() {
     let (a, b) = pair(domain());
     let mut publisher = a.publisher("imu").keep_last(64).lifespan(Duration::from_secs(3)).open().unwrap();

@@ -96,6 +96,13 @@ fn usage() -> (u64, usize) {
     (kib, std::fs::read_dir("/proc/self/fd").unwrap().count())
 }
 
+/// Memory has grown by so much at most, and no descriptors are gone but some of connections that open and close by themselves.
+fn check_usage(before: (u64, usize), now: (u64, usize), most_kib: u64) {
+    eprintln!("memory in KiB, descriptors: {before:?} -> {now:?}");
+    assert!(now.0 <= before.0 + most_kib, "{before:?} -> {now:?} KiB");
+    assert!(now.1 <= before.1 + 4, "{before:?} -> {now:?} descriptors");
+}
+
 fn endpoint(kind: EndpointKind, id: u32, topic: &str) -> Endpoint {
     Endpoint {
         id: EndpointId(id),
@@ -162,14 +169,16 @@ fn a_hello_that_names_a_victim_brings_it_three_times_its_bytes_and_no_camera() {
         stream.passes(20);
         received += victim.received_bytes();
     }
-    eprintln!(
-        "sent {} bytes, the victim got {received}; memory, descriptors {before:?} -> {:?}",
-        victim.sent_bytes,
-        usage()
-    );
+    let during = usage();
+    let sent = victim.sent_bytes;
+    eprintln!("sent {sent} bytes, the victim got {received}");
+    check_usage(before, during, 16 << 10);
     assert!(received > 0, "it was asked whether it hears");
-    assert!(received <= 3 * victim.sent_bytes, "{received} bytes for {}", victim.sent_bytes);
+    assert!(received <= 3 * sent, "{received} bytes for {sent}");
     assert_eq!(camera.readers(), 0);
+    drop(victim);
+    stream.passes(200);
+    check_usage(before, usage(), 16 << 10);
 }
 
 #[test]
@@ -178,16 +187,22 @@ fn a_goodbye_in_anothers_name_ends_nothing() {
     let (robot, reader) = (node(&place.publishing, "robot"), node(&place.reading, "reader"));
     let mut stream = Stream::open(&robot, &reader);
     let mut forger = Forger::new(&place.stranger);
+    stream.passes(50);
+    let before = usage();
     for _ in 0..50 {
         forger.send(reader.id(), Body::Bye);
         stream.passes(5);
     }
+    check_usage(before, usage(), 4 << 10);
     // All have been handled when they have been counted.
     while robot.counters().discovery.misplaced < 50 {
         stream.passes(1);
     }
     assert_eq!(stream.0.readers(), 1);
     assert_eq!(robot.nodes().len(), 1);
+    drop(forger);
+    stream.passes(200);
+    check_usage(before, usage(), 4 << 10);
 }
 
 #[test]
@@ -270,24 +285,25 @@ fn hundreds_of_readers_that_acknowledge_nothing_cost_the_budget_and_no_more() {
         stream.passes(1);
     }
     let before = usage();
-    let mut reported = 0;
+    let (mut reported, mut during) = (0, before);
     for _ in 0..200 {
         camera.publish(&vec![7; 1 << 20]).unwrap();
         stream.passes(1);
         reported += std::iter::from_fn(|| robot.poll_notice())
             .filter(|notice| matches!(notice, Notice::Unacknowledged { .. }))
             .count();
+        let now = usage();
+        during = (during.0.max(now.0), during.1.max(now.1));
     }
-    let (kept, after) = (robot.unacknowledged_bytes(), usage());
+    let kept = robot.unacknowledged_bytes();
     eprintln!(
-        "300 readers that acknowledge nothing, 200 samples of 1 MiB: {kept} bytes kept of {BUDGET_BYTES}, memory in KiB, descriptors \
-         {before:?} -> {after:?}"
+        "300 readers that acknowledge nothing, 200 samples of 1 MiB: {kept} bytes kept of {BUDGET_BYTES}"
     );
     assert!(kept <= BUDGET_BYTES, "{kept} bytes");
     assert_eq!(reported, 1);
     assert!(camera.given_up() > 0);
     // The budget, and as much for what each link and the kernel need.
-    assert!(after.0 < before.0 + ((2 * BUDGET_BYTES as u64) >> 10), "{before:?} -> {after:?}");
+    check_usage(before, during, (2 * BUDGET_BYTES as u64) >> 10);
     // Another node's reader of the same topic gets what is published: its address holds little.
     let mut honest = reader.subscriber("camera").reliability(Reliability::Reliable).open().unwrap();
     while honest.publishers() == 0 || camera.readers() <= crowd.len() {
@@ -295,4 +311,8 @@ fn hundreds_of_readers_that_acknowledge_nothing_cost_the_budget_and_no_more() {
     }
     camera.publish(b"picture").unwrap();
     while honest.receive(Some(LONG)).unwrap().expect("a picture").to_vec() != b"picture" {}
+    drop(crowd);
+    stream.passes(200);
+    // The honest reader's ring is new since.
+    check_usage((before.0, before.1 + 2), usage(), (2 * BUDGET_BYTES as u64) >> 10);
 }

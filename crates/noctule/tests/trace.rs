@@ -79,6 +79,9 @@ fn the_file_holds_every_sample_from_its_sending_to_its_delivery() {
     assert!(count(&["prrt:datagram_sent", "\"trigger\":\"first\""]) >= SAMPLES as usize);
     assert!(count(&["prrt:writer_matched", "\"topic\":\"pose\""]) >= 1, "{text}");
     assert!(count(&["prrt:ack_received"]) > 0);
+    // What the nodes decided beside their links.
+    assert!(count(&["discovery:address_proved"]) + count(&["discovery:node_joined"]) >= 2, "{text}");
+    assert!(count(&["discovery:endpoint_matched", "\"topic\":\"pose\""]) >= 2, "{text}");
 }
 
 #[test]

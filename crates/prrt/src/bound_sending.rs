@@ -192,6 +192,14 @@ impl BoundSending {
         if let Some(stream) = self.streams.remove(&writer) {
             self.queue_bytes -= stream.blocks.iter().map(cost).sum::<usize>();
         }
+        if self.streams.is_empty() {
+            self.wake_at = None;
+        }
+    }
+
+    /// Whether no stream has a deadline.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
     }
 
     /// Pieces are no longer than this from now on: what is longer cannot arrive, and there is no time to begin anew.
@@ -233,10 +241,14 @@ impl BoundSending {
     /// The next datagram to send, if one is due.
     pub(crate) fn next(
         &mut self,
-        flight: &Flight,
+        flight: &mut Flight,
         now: Instant<Local>,
         counters: &mut Record,
     ) -> Option<Next> {
+        // Many links have none, and how the path is takes as long to say as all else that a datagram needs.
+        if self.is_empty() {
+            return None;
+        }
         self.note_wake(now);
         let path = path(flight, self.lateness, now);
         self.ready_at = flight.pace().ready_at();
@@ -306,7 +318,7 @@ impl BoundSending {
     }
 
     /// A wish that cannot be fulfilled, or can be again: each change once.
-    pub(crate) fn poll_wish(&mut self, flight: &Flight, now: Instant<Local>) -> Option<(StreamId, Wish)> {
+    pub(crate) fn poll_wish(&mut self, flight: &mut Flight, now: Instant<Local>) -> Option<(StreamId, Wish)> {
         self.streams.iter_mut().find_map(|(writer, stream)| {
             let interval = stream.interval?;
             stream.feasibility.poll(&stream.bound, interval, flight, now).map(|wish| (*writer, wish))
@@ -562,10 +574,10 @@ fn cost(block: &Block) -> usize {
 }
 
 /// How the path is, with what can be relied on. One way is half a round trip only if the other side's clock is not known.
-fn path(flight: &Flight, lateness: Span, now: Instant<Local>) -> Path {
-    let rounds = flight.round_trips().copied().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
+fn path(flight: &mut Flight, lateness: Span, now: Instant<Local>) -> Path {
+    let rounds = flight.round_trips().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
     let round = rounds.highest() + lateness + STAMP_ERROR;
-    let one_way = flight.ways_there().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
+    let one_way = flight.ways_there().as_ref().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
     Path {
         one_way,
         round,

@@ -9,15 +9,16 @@ use noctule_timebase::Span;
 const REMEMBERED: usize = 128;
 /// Quantiles kept ready, at (i + ½) / 16: the highest is exceeded by one delay in 32.
 const QUANTILES: usize = 16;
-/// Delays after which they are computed anew.
+/// Delays after which they are computed anew, if they are asked for: what is sent without a deadline asks for none.
 const COMPUTED_EVERY: usize = 8;
 
 /// The last delays and their quantiles.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayTable {
     delays: [Span; REMEMBERED],
-    /// Delays measured so far.
+    /// Delays measured so far, and those that the quantiles are of.
     measured: usize,
+    computed: usize,
     quantiles: Quantiles,
 }
 
@@ -27,20 +28,32 @@ pub(crate) struct Quantiles([Span; QUANTILES]);
 
 impl DelayTable {
     pub(crate) fn new() -> DelayTable {
-        DelayTable { delays: [Span::ZERO; REMEMBERED], measured: 0, quantiles: Quantiles::all(Span::ZERO) }
+        DelayTable {
+            delays: [Span::ZERO; REMEMBERED],
+            measured: 0,
+            computed: 0,
+            quantiles: Quantiles::all(Span::ZERO),
+        }
     }
 
     pub(crate) fn measure(&mut self, delay: Span) {
         self.delays[self.measured % REMEMBERED] = delay;
         self.measured += 1;
-        if self.measured <= COMPUTED_EVERY || self.measured.is_multiple_of(COMPUTED_EVERY) {
-            self.compute();
-        }
     }
 
-    /// `None` before the first delay.
-    pub(crate) fn quantiles(&self) -> Option<&Quantiles> {
-        (self.measured > 0).then_some(&self.quantiles)
+    /// `None` before the first delay. The last seven delays may be missing, but for the first few.
+    pub(crate) fn quantiles(&mut self) -> Option<Quantiles> {
+        let is_new = self.measured / COMPUTED_EVERY > self.computed / COMPUTED_EVERY;
+        if is_new || self.computed < self.measured.min(COMPUTED_EVERY) {
+            self.compute();
+        }
+        (self.measured > 0).then_some(self.quantiles)
+    }
+
+    /// Delays that the quantiles are of; 0 if they were never asked for.
+    #[cfg(test)]
+    pub(crate) fn computed(&self) -> usize {
+        self.computed
     }
 
     fn compute(&mut self) {
@@ -49,6 +62,7 @@ impl DelayTable {
         known.sort_unstable();
         let at = |place: usize| known[(2 * place + 1) * known.len() / (2 * QUANTILES)];
         self.quantiles = Quantiles(std::array::from_fn(at));
+        self.computed = self.measured;
     }
 }
 
@@ -85,5 +99,21 @@ mod tests {
         assert_eq!(quantiles.share_within(Span::from_us(63)), 0.5);
         assert_eq!(quantiles.share_within(Span::from_us(3)), 0.0);
         assert_eq!(quantiles.share_within(Span::from_us(124)), 1.0);
+    }
+
+    #[test]
+    fn quantiles_are_computed_when_asked_for_and_once_in_eight_delays() {
+        let mut table = DelayTable::new();
+        (0..1_000).for_each(|n| table.measure(Span::from_us(n)));
+        assert_eq!(table.computed(), 0);
+        let mut computed = 0;
+        for n in 0..800 {
+            table.measure(Span::from_us(n));
+            let before = table.computed();
+            assert!(table.quantiles().is_some() && table.quantiles().is_some());
+            computed += u32::from(table.computed() != before);
+            assert!(table.measured - table.computed() < COMPUTED_EVERY);
+        }
+        assert_eq!(computed, 101);
     }
 }

@@ -135,10 +135,13 @@ impl Feasibility {
         &mut self,
         bound: &Bound,
         interval: Span,
-        flight: &Flight,
+        flight: &mut Flight,
         now: Instant<Local>,
     ) -> Option<Wish> {
-        let question = question(bound, interval, flight).filter(|_| now >= self.look_at)?;
+        if now < self.look_at {
+            return None;
+        }
+        let question = question(bound, interval, flight)?;
         self.look_at = now + LOOK_AGAIN;
         self.judge(question.answer(), bound.loss_target, now)
     }
@@ -217,7 +220,7 @@ fn beyond_capacity(deadline: Option<Span>, loss_target: f64) -> Infeasible {
 }
 
 /// What the closed form is asked; `None` before the first round trip.
-fn question(bound: &Bound, interval: Span, flight: &Flight) -> Option<Question> {
+fn question(bound: &Bound, interval: Span, flight: &mut Flight) -> Option<Question> {
     let rounds = flight.round_trips()?;
     let round = rounds.highest();
     let (p, mean_burst) = (flight.loss().share(), flight.loss().mean_burst());
@@ -229,7 +232,7 @@ fn question(bound: &Bound, interval: Span, flight: &Flight) -> Option<Question> 
         deadline: bound.deadline,
         loss_target: bound.loss_target,
         interval,
-        one_way: flight.ways_there().map_or(round / 2, Quantiles::highest),
+        one_way: flight.ways_there().as_ref().map_or(round / 2, Quantiles::highest),
         round,
         channel: Gilbert::new(&model),
     })

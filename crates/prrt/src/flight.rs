@@ -374,7 +374,7 @@ impl Flight {
     }
 
     /// Quantiles of it; `None` before the first.
-    pub(crate) fn round_trips(&self) -> Option<&Quantiles> {
+    pub(crate) fn round_trips(&mut self) -> Option<Quantiles> {
         self.round_trips.quantiles()
     }
 
@@ -384,7 +384,7 @@ impl Flight {
     }
 
     /// Quantiles of that; `None` if the other side's clock is not known.
-    pub(crate) fn ways_there(&self) -> Option<&Quantiles> {
+    pub(crate) fn ways_there(&mut self) -> Option<Quantiles> {
         self.ways_there.quantiles()
     }
 

@@ -31,6 +31,7 @@ mod rate;
 mod receiving;
 mod sending;
 mod shortfall;
+pub mod trace;
 mod wire;
 
 use noctule_timebase::Span;

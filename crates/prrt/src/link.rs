@@ -365,17 +365,21 @@ impl Link {
     fn poll(&mut self, now: Instant<Local>, only_urgent: bool, out: &mut Vec<u8>) -> bool {
         self.counters.at(now);
         self.sending.handle_timeout(now, &mut self.counters);
-        let before = out.len();
-        let mut piggyback = self.piggyback(now);
-        let feedback = piggyback.feedback;
         let is_due = self.arrivals.due().is_some_and(|due| due <= now);
         let goes_first = is_due && self.feedback_waits;
         let flow = if goes_first { None } else { self.poll_flow(now) };
+        let must_send = is_due || flow.is_some() || self.association.owes_opening();
+        if !must_send && self.sending.has_nothing(now) {
+            return false;
+        }
+        let before = out.len();
+        let mut piggyback = self.piggyback(now);
+        let feedback = piggyback.feedback;
         let carries_sample = !goes_first
             && flow.is_none()
             && self.sending.poll_transmit((now, only_urgent), &mut piggyback, out, &mut self.counters);
         if !carries_sample {
-            if flow.is_none() && !is_due && !self.association.owes_opening() {
+            if !must_send {
                 return false;
             }
             let is_limit = matches!(flow, Some(Load::Limit(_)));

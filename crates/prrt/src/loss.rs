@@ -108,6 +108,8 @@ struct TimedLoss {
     total_ns: f64,
     lost_ns: f64,
     likelihoods: [f64; MEMORIES],
+    /// The place of the greatest: it is asked for far more often than there are losses.
+    likeliest: usize,
     /// Packets that followed a loss: delivered, lost.
     after_loss: [f64; 2],
     /// Time explains the losses better than packets do.
@@ -130,6 +132,7 @@ impl TimedLoss {
             total_ns: 0.0,
             lost_ns: 0.0,
             likelihoods: [0.0; MEMORIES],
+            likeliest: MEMORIES - 1,
             after_loss: [0.0; 2],
             is_likelier: false,
         }
@@ -157,13 +160,10 @@ impl TimedLoss {
             let stays = (share + (1.0 - share) * remembered).clamp(1e-3, 1.0 - 1e-3);
             *likelihood = *likelihood * kept + if lost { stays.ln() } else { (1.0 - stays).ln() };
         }
-        let in_time = self.likelihoods[self.likeliest()];
-        let advantage = in_time - self.in_packets();
+        let all = &self.likelihoods;
+        self.likeliest = (0..MEMORIES).max_by(|a, b| all[*a].total_cmp(&all[*b])).unwrap_or(0);
+        let advantage = all[self.likeliest] - self.in_packets();
         self.is_likelier = if self.is_likelier { advantage > -EVIDENCE } else { advantage > EVIDENCE };
-    }
-
-    fn likeliest(&self) -> usize {
-        (0..MEMORIES).max_by(|a, b| self.likelihoods[*a].total_cmp(&self.likelihoods[*b])).unwrap_or(0)
     }
 
     /// Logarithm of the likelihood of what followed losses if distance in time does not matter.
@@ -174,8 +174,10 @@ impl TimedLoss {
 
     /// Share of time and mean length of bursts in time, if they are likelier than bursts in packets.
     fn bursts(&self) -> Option<(f64, Span)> {
-        let mean_ns = memory_ns(self.likeliest()) / (1.0 - self.share());
-        self.is_likelier.then(|| (self.share(), Span::from_ns(mean_ns as i64)))
+        self.is_likelier.then(|| {
+            let mean_ns = memory_ns(self.likeliest) / (1.0 - self.share());
+            (self.share(), Span::from_ns(mean_ns as i64))
+        })
     }
 }
 

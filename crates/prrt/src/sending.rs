@@ -366,6 +366,17 @@ impl Sending {
         self.flight.path_mtu_mut()
     }
 
+    /// Whether [`poll_transmit`](Sending::poll_transmit) would find nothing now: that is asked after each datagram that comes, and less
+    /// work than looking.
+    pub(crate) fn has_nothing(&mut self, now: Instant<Local>) -> bool {
+        let has_nothing = self.lost.is_empty()
+            && self.turns.is_empty()
+            && self.bound.is_empty()
+            && self.path_mtu().timeout().is_none_or(|at| now < at);
+        self.paced &= !has_nothing;
+        has_nothing
+    }
+
     /// Appends the next datagram to `out`, if one may be sent; no fragment of a longer sample without a deadline, if
     /// `only_urgent`.
     pub(crate) fn poll_transmit(
@@ -375,7 +386,7 @@ impl Sending {
         out: &mut Vec<u8>,
         counters: &mut Record,
     ) -> bool {
-        if let Some(next) = self.bound.next(&self.flight, now, counters) {
+        if let Some(next) = self.bound.next(&mut self.flight, now, counters) {
             let load = self.bound.load(&next, &mut self.parity);
             let before = out.len();
             piggyback.encode(load, out);
@@ -461,7 +472,7 @@ impl Sending {
 
     /// What can be had of the wishes of streams.
     pub(crate) fn poll_wish(&mut self, now: Instant<Local>) -> Option<(StreamId, Wish)> {
-        self.bound.poll_wish(&self.flight, now)
+        self.bound.poll_wish(&mut self.flight, now)
     }
 
     /// What the path carried while it was full.

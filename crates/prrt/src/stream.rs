@@ -2,8 +2,7 @@
 
 use noctule_timebase::{Instant, Span};
 
-/// Marker of the clock that drives a link: any that neither stops nor steps.
-pub enum Local {}
+pub use noctule_timebase::Local;
 
 /// Number of a stream of samples within its node: that of its writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,12 +4,10 @@
 //! [`EVENTS_LIMIT`] events are kept until [`Link::poll_event`](crate::Link::poll_event) takes them. Names and fields, as they stand in a
 //! file, are those of `docs/guide/trace.md`; [`Display`](fmt::Display) is the same as a sentence.
 
-pub mod qlog;
-
-use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use noctule_qlog::{Field, FieldsOfFile, Log, Put, reasons};
 use noctule_timebase::Instant;
 
 use crate::arrivals::REACH;
@@ -17,33 +15,10 @@ use crate::counters::LinkCounters;
 use crate::stream::{Local, StreamId};
 use crate::wire::{Feedback, Load, Service};
 
-/// Events kept at once; beyond that the oldest are dropped and counted.
-pub const EVENTS_LIMIT: usize = 4_096;
+pub use noctule_qlog::EVENTS_LIMIT;
 
-/// Writes reasons once: as variants, as the words of a file, and as parts of a sentence.
-macro_rules! reasons {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal, $sentence:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $(#[doc = concat!("It ", $sentence, ".")] $variant,)* }
-
-        impl $name {
-            /// As `trigger` in a file.
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-
-            /// Which one a file means; `None` if it is none.
-            pub fn of_word(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)* _ => None }
-            }
-
-            fn sentence(self) -> &'static str {
-                match self { $(Self::$variant => $sentence,)* }
-            }
-        }
-    };
-}
+/// Stands before the colon of an event's name in a file.
+pub const SCHEMA: &str = "prrt";
 
 reasons! {
     /// Why a datagram was sent, or what one that arrived is.
@@ -208,20 +183,6 @@ pub enum Event {
     },
 }
 
-/// The value of a field of an event in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field<'a> {
-    /// A number.
-    Number(u64),
-    /// A word.
-    Word(&'a str),
-    /// Yes or no.
-    Flag(bool),
-}
-
-/// Gives the value of a field by its name, if the file has it.
-pub type FieldsOfFile<'a, 'f> = dyn Fn(&str) -> Option<Field<'a>> + 'f;
-
 impl Event {
     /// The sample that it is about; `None` if it is about several or none.
     pub fn sample(&self) -> Option<(StreamId, u64)> {
@@ -255,64 +216,6 @@ impl Event {
             | Event::Recovered { part }
             | Event::Delivered { part }
             | Event::Missed { part, .. } => Some(part),
-        }
-    }
-
-    /// Its name in a file, without the schema's `prrt:`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Event::Sent { .. } => "datagram_sent",
-            Event::AckSent { .. } => "ack_sent",
-            Event::AckReceived { .. } => "ack_received",
-            Event::Acknowledged { .. } => "packet_acknowledged",
-            Event::Refused { .. } => "packet_refused",
-            Event::Lost { .. } => "packet_lost",
-            Event::GivenUp { .. } => "sample_given_up",
-            Event::RepairWithheld { .. } => "repair_withheld",
-            Event::Received { .. } => "datagram_received",
-            Event::Discarded { .. } => "datagram_discarded",
-            Event::Recovered { .. } => "fragment_recovered",
-            Event::Delivered { .. } => "sample_delivered",
-            Event::Missed { .. } => "sample_missed",
-        }
-    }
-
-    /// Calls `put` with each of its fields in a file.
-    pub fn fields(&self, put: &mut dyn FnMut(&'static str, Field<'static>)) {
-        if let Some(packet) = self.packet() {
-            put("packet_number", Field::Number(packet));
-        }
-        if let Some(Part { writer, sequence, part }) = self.part() {
-            put("writer", Field::Number(writer.0.into()));
-            if let Some(sequence) = sequence {
-                put("sequence", Field::Number(sequence));
-            }
-            put("part", Field::Number(part.into()));
-        }
-        match *self {
-            Event::Sent { bytes, why, .. } => {
-                put("bytes", Field::Number(bytes));
-                put("trigger", Field::Word(why.word()));
-            }
-            Event::AckSent { newest, missing, piggybacked } => {
-                put("newest", Field::Number(newest));
-                put("missing", Field::Number(missing));
-                put("piggybacked", Field::Flag(piggybacked));
-            }
-            Event::AckReceived { newest, missing } => {
-                put("newest", Field::Number(newest));
-                put("missing", Field::Number(missing));
-            }
-            Event::Lost { rule, .. } => put("trigger", Field::Word(rule.word())),
-            Event::GivenUp { why, .. } => put("trigger", Field::Word(why.word())),
-            Event::RepairWithheld { why, .. } => put("trigger", Field::Word(why.word())),
-            Event::Received { why, .. } => put("trigger", Field::Word(why.word())),
-            Event::Discarded { why, .. } => put("trigger", Field::Word(why.word())),
-            Event::Missed { samples, .. } => put("samples", Field::Number(samples)),
-            Event::Acknowledged { .. }
-            | Event::Refused { .. }
-            | Event::Recovered { .. }
-            | Event::Delivered { .. } => {}
         }
     }
 
@@ -358,6 +261,68 @@ impl Event {
             "sample_missed" => Event::Missed { part: part()?, samples: number("samples")? },
             _ => return None,
         })
+    }
+}
+
+impl noctule_qlog::Event for Event {
+    fn schema(&self) -> &'static str {
+        SCHEMA
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Event::Sent { .. } => "datagram_sent",
+            Event::AckSent { .. } => "ack_sent",
+            Event::AckReceived { .. } => "ack_received",
+            Event::Acknowledged { .. } => "packet_acknowledged",
+            Event::Refused { .. } => "packet_refused",
+            Event::Lost { .. } => "packet_lost",
+            Event::GivenUp { .. } => "sample_given_up",
+            Event::RepairWithheld { .. } => "repair_withheld",
+            Event::Received { .. } => "datagram_received",
+            Event::Discarded { .. } => "datagram_discarded",
+            Event::Recovered { .. } => "fragment_recovered",
+            Event::Delivered { .. } => "sample_delivered",
+            Event::Missed { .. } => "sample_missed",
+        }
+    }
+
+    fn fields(&self, put: &mut Put<'_>) {
+        if let Some(packet) = self.packet() {
+            put("packet_number", Field::Number(packet));
+        }
+        if let Some(Part { writer, sequence, part }) = self.part() {
+            put("writer", Field::Number(writer.0.into()));
+            if let Some(sequence) = sequence {
+                put("sequence", Field::Number(sequence));
+            }
+            put("part", Field::Number(part.into()));
+        }
+        match *self {
+            Event::Sent { bytes, why, .. } => {
+                put("bytes", Field::Number(bytes));
+                put("trigger", Field::Word(why.word()));
+            }
+            Event::AckSent { newest, missing, piggybacked } => {
+                put("newest", Field::Number(newest));
+                put("missing", Field::Number(missing));
+                put("piggybacked", Field::Flag(piggybacked));
+            }
+            Event::AckReceived { newest, missing } => {
+                put("newest", Field::Number(newest));
+                put("missing", Field::Number(missing));
+            }
+            Event::Lost { rule, .. } => put("trigger", Field::Word(rule.word())),
+            Event::GivenUp { why, .. } => put("trigger", Field::Word(why.word())),
+            Event::RepairWithheld { why, .. } => put("trigger", Field::Word(why.word())),
+            Event::Received { why, .. } => put("trigger", Field::Word(why.word())),
+            Event::Discarded { why, .. } => put("trigger", Field::Word(why.word())),
+            Event::Missed { samples, .. } => put("samples", Field::Number(samples)),
+            Event::Acknowledged { .. }
+            | Event::Refused { .. }
+            | Event::Recovered { .. }
+            | Event::Delivered { .. } => {}
+        }
     }
 }
 
@@ -427,19 +392,11 @@ impl fmt::Display for Event {
     }
 }
 
-/// Events that wait to be polled.
-#[derive(Debug, Default)]
-struct Trace {
-    now: Option<Instant<Local>>,
-    events: VecDeque<(Instant<Local>, Event)>,
-    dropped: u64,
-}
-
 /// The counters of a link, and its events if they are wanted: code that counts may also note.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     counters: LinkCounters,
-    trace: Option<Box<Trace>>,
+    log: Log<Event>,
 }
 
 impl Deref for Record {
@@ -458,37 +415,35 @@ impl DerefMut for Record {
 
 impl Record {
     pub(crate) fn start(&mut self) {
-        self.trace.get_or_insert_default();
+        self.log.start();
     }
 
     /// What is noted from now on happens at `now`.
     #[inline]
     pub(crate) fn at(&mut self, now: Instant<Local>) {
-        if let Some(trace) = &mut self.trace {
-            trace.now = Some(now);
-        }
+        self.log.at(now);
     }
 
     /// Notes an event, which is made only if events are wanted.
     #[inline]
     pub(crate) fn note(&mut self, event: impl FnOnce() -> Event) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(event());
-        }
+        self.log.note(event);
     }
 
     pub(crate) fn poll(&mut self) -> Option<(Instant<Local>, Event)> {
-        self.trace.as_mut()?.events.pop_front()
+        self.log.poll()
     }
 
     /// Events dropped since the last call.
     pub(crate) fn poll_dropped(&mut self) -> u64 {
-        self.trace.as_mut().map_or(0, |trace| std::mem::take(&mut trace.dropped))
+        self.log.poll_dropped()
     }
 
     /// A datagram with this load arrived. Gives the counters, for [`note_discarded`](Record::note_discarded), if events are wanted.
     pub(crate) fn note_received(&mut self, load: &Load<'_>) -> Option<LinkCounters> {
-        self.trace.as_ref()?;
+        if !self.log.is_on() {
+            return None;
+        }
         if let Some(event) = received(load) {
             self.note(|| event);
         }
@@ -512,18 +467,6 @@ impl Record {
         if let (Some(part), Some((_, why))) = (received(load).and_then(|event| event.part()), why) {
             self.note(|| Event::Discarded { part, why });
         }
-    }
-}
-
-impl Trace {
-    #[cold]
-    fn push(&mut self, event: Event) {
-        if self.events.len() >= EVENTS_LIMIT {
-            self.events.pop_front();
-            self.dropped += 1;
-        }
-        let Some(now) = self.now else { return };
-        self.events.push_back((now, event));
     }
 }
 

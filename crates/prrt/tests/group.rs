@@ -9,6 +9,7 @@ use noctule_prrt::group::{
 use noctule_prrt::{Arrival, Bound, Class, Local, Order, Origin, Outgoing, StreamId};
 use noctule_timebase::{Instant, Span};
 
+#[allow(dead_code)]
 mod swarm;
 
 use swarm::{Swarm, Terms};
@@ -340,6 +341,7 @@ fn random_groups_deliver_nothing_late_twice_or_damaged() {
             1 + random.bits() % 6,
         );
         let mut swarm = Swarm::new(terms, &spec(&text));
+        swarm.write_if_wanted();
         let mut held_bytes_max = 0;
         for _ in 0..12 {
             swarm.run(Span::from_us((random.bits() % 800_000) as i64));

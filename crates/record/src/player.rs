@@ -228,18 +228,18 @@ fn qos(metadata: &BTreeMap<String, String>) -> Qos {
     let ros = ours("offered_qos_profiles").unwrap_or_default();
     let ros_says = |words: &[&str]| words.iter().any(|word| ros.contains(word));
     let deadline = ours("noctule_deadline_ns").and_then(|ns| ns.parse().ok()).map(Span::from_ns);
-    let reliability = match ours("noctule_reliability") {
-        Some("reliable") => Reliability::Reliable,
-        Some("deadline_bound") if deadline.is_some() => Reliability::DeadlineBound,
-        Some(_) => Reliability::BestEffort,
+    let reliability = match ours("noctule_reliability").map(str::parse) {
+        // Without a deadline nothing is bound by one.
+        Some(Ok(Reliability::DeadlineBound)) if deadline.is_none() => Reliability::BestEffort,
+        Some(said) => said.unwrap_or_default(),
         None if ros_says(&["reliability: 1", "reliability: reliable"]) => Reliability::Reliable,
         None => Reliability::BestEffort,
     };
-    let is_latched = match ours("noctule_durability") {
-        Some(word) => word == "transient_local",
-        None => ros_says(&["durability: 1", "durability: transient_local"]),
+    let durability = match ours("noctule_durability").map(str::parse) {
+        Some(said) => said.unwrap_or_default(),
+        None if ros_says(&["durability: 1", "durability: transient_local"]) => Durability::TransientLocal,
+        None => Durability::Volatile,
     };
-    let durability = if is_latched { Durability::TransientLocal } else { Durability::Volatile };
     let depth = ours("noctule_keep_last").and_then(|depth| depth.parse().ok());
     let depth = depth.unwrap_or(Qos::default().depth);
     Qos { reliability, durability, depth, deadline, ..Qos::default() }

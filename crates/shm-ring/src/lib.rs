@@ -59,6 +59,6 @@ pub use memory::Memory;
 pub use reader::Alarm;
 pub use reader::{ReadError, Reader, ReaderCounters};
 pub use rhythm::Rhythm;
-pub use roster::{AttachError, READERS_MAX, ReaderId, Roster};
+pub use roster::{AttachError, OWN_READERS_MAX, READERS_MAX, ReaderId, Roster};
 pub use view::{Sample, StartAt};
 pub use writer::{Loan, Origin, Wake, WriteError, Writer, WriterCounters};

@@ -149,14 +149,20 @@ impl Reader {
     }
 
     /// Whether `sample`, which was read last, was followed by `depth` messages or more, so that a history of that depth does
-    /// not hold it. Then it counts as missed, and the oldest message of the history is next.
+    /// not hold it. Then it counts as missed, and the oldest message of the history is next. Looks at a few messages, however deep the
+    /// history is.
     pub fn pass_over(&mut self, sample: &Sample, depth: u32) -> bool {
         let (newest, position) = (self.shared.published(), self.next - 1);
-        if newest < position + u64::from(depth.max(1)) {
+        let depth = u64::from(depth.max(1));
+        if newest < position + depth {
             return false;
         }
         // Positions that were skipped hold no message, so the distance alone does not tell.
-        let Some(oldest) = self.shared.before(newest, newest + 1, depth.max(1)) else { return false };
+        let Some(last) = self.shared.number_at(newest) else { return false };
+        if last.saturating_sub(sample.number) < depth {
+            return false;
+        }
+        let oldest = self.shared.position_of(last + 1 - depth, newest + 1 - depth, newest);
         if oldest <= position {
             return false;
         }

@@ -10,6 +10,12 @@ use crate::sync::{Arc, AtomicU64, Mutex, Ordering};
 /// The most readers of one ring: `/tf` and `/clock` of a large robot. The writer looks at each of them after every message.
 pub const READERS_MAX: usize = 256;
 
+/// The most readers of one ring in the writer's own process beyond [`READERS_MAX`]: no other process can take their places.
+pub const OWN_READERS_MAX: usize = 1024;
+
+/// The same and one that reads the history for a moment.
+pub(crate) const ATTACHED_MAX: usize = READERS_MAX + OWN_READERS_MAX + 1;
+
 /// Names an attached reader; never used twice for one ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId(u64);
@@ -20,6 +26,11 @@ pub enum AttachError {
     /// [`READERS_MAX`] reached.
     #[error("the topic has its {READERS_MAX} readers; share one reader among the threads of a process")]
     Readers,
+    /// [`OWN_READERS_MAX`] reached, too.
+    #[error(
+        "the topic has its {OWN_READERS_MAX} readers in the publisher's process; share one reader among threads"
+    )]
+    OwnReaders,
     /// No slots to spare for pins.
     #[error("{wanted} samples to borrow at once are not to be had, {left} are; raise the writer's `pins`")]
     Pins {
@@ -84,6 +95,21 @@ impl Roster {
         self.add(READERS_MAX, control, pins, false)
     }
 
+    /// As [`attach`](Roster::attach) or, for one that is waited for, [`attach_waited_for`](Roster::attach_waited_for), for a reader in the
+    /// writer's own process: [`OWN_READERS_MAX`] more than of others.
+    ///
+    /// # Errors
+    /// As of `attach`.
+    pub fn attach_own(
+        &self,
+        control: Memory,
+        pins: u32,
+        is_waited_for: bool,
+    ) -> Result<ReaderId, AttachError> {
+        let attached = self.add(READERS_MAX + OWN_READERS_MAX, control, pins, is_waited_for);
+        attached.map_err(|error| if error == AttachError::Readers { AttachError::OwnReaders } else { error })
+    }
+
     /// As [`attach`](Roster::attach), for a reader that loses nothing: [`Writer::has_room`](crate::Writer::has_room) counts it, so a writer
     /// that keeps all waits for it.
     ///
@@ -94,12 +120,12 @@ impl Roster {
     }
 
     /// As [`attach`](Roster::attach), for the writer's own process, which reads for a moment and pins nothing: one more than
-    /// [`READERS_MAX`].
+    /// there may be readers.
     ///
     /// # Errors
     /// As of `attach`.
     pub fn attach_extra(&self, control: Memory) -> Result<ReaderId, AttachError> {
-        self.add(READERS_MAX + 1, control, 0, false)
+        self.add(ATTACHED_MAX, control, 0, false)
     }
 
     fn add(

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::layout::{PINS, PUBLISHED, WAITING};
+use crate::roster::ATTACHED_MAX;
 use crate::*;
 
 const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7 };
@@ -284,8 +285,14 @@ fn limits_of_readers_and_pins_are_refusals() {
         roster.attach(control(), 0).unwrap();
     }
     assert_eq!(roster.attach(control(), 0).unwrap_err(), AttachError::Readers);
+    // The writer's own process has room beyond that, which no other can take.
+    for at in 0..OWN_READERS_MAX {
+        roster.attach_own(control(), 0, at % 2 == 0).unwrap();
+    }
+    assert_eq!(roster.attach_own(control(), 0, false).unwrap_err(), AttachError::OwnReaders);
     assert!(matches!(roster.attach(Memory::zeroed(64), 0), Err(AttachError::Control(_))));
     let extra = roster.attach_extra(control()).unwrap();
+    assert_eq!(roster.len(), ATTACHED_MAX);
     assert_eq!(roster.attach_extra(control()).unwrap_err(), AttachError::Readers);
     pair.put_numbers(20);
     roster.detach(extra);
@@ -464,6 +471,31 @@ fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
     let left: Vec<String> = std::iter::from_fn(|| next(&mut reader)).map(|(text, _)| text).collect();
     assert_eq!(left, ["message 19", "message 20", "message 21", "message 22"]);
     assert_eq!(text(&borrowed), "message 7");
+}
+
+#[test]
+fn a_history_is_exact_however_many_slots_were_skipped_within_it() {
+    let config = RingConfig { history: 40, pins: 6, payload_bytes_max: 64, type_hash: 7 };
+    let mut pair = Pair::new(config);
+    let [mut holds, mut reader] = [6, 0].map(|pins| pair.reader(pins, StartAt::Next).0);
+    let (mut held, mut buffer) = (Vec::new(), [0; 64]);
+    for round in 0..400 {
+        // Borrowed for some laps of the ring, at places that move: their slots are skipped.
+        pair.put_numbers(1 + round % 7);
+        held.extend(holds.borrow_latest().unwrap());
+        pair.put_numbers(30 + round * 13 % 50);
+        if held.len() == 6 {
+            drop(held.drain(..1 + (round % 6) as usize));
+        }
+        let Some(first) = reader.take_next(&mut buffer).unwrap() else { continue };
+        let (depth, last) = (1 + round * 7 % 40, pair.writer.counters().published);
+        let is_passed_over = reader.pass_over(&first, depth as u32);
+        assert_eq!(is_passed_over, last - first.number >= depth, "round {round}");
+        let expected = if is_passed_over { last + 1 - depth } else { first.number + 1 };
+        let left = std::iter::from_fn(|| reader.take_next(&mut buffer).unwrap());
+        assert!(left.map(|sample| sample.number).eq(expected..=last), "round {round}");
+    }
+    assert!(pair.writer.counters().published > 15_000);
 }
 
 #[test]

@@ -129,17 +129,39 @@ impl Shared {
         (self.layout.oldest(newest)..position).rev().filter(there).take(count as usize).last()
     }
 
-    /// One more than the number of a message, if it is still there.
-    pub(crate) fn number_after(&self, position: u64) -> u64 {
-        if position == 0 {
-            return 1;
-        }
+    /// Number of the message at a position; `None` if there is none, or not any more.
+    pub(crate) fn number_at(&self, position: u64) -> Option<u64> {
         let complete = Stamp::complete(position);
         if self.stamp(position) != complete {
-            return 0;
+            return None;
         }
         let number = self.header(position).number;
+        // What was read before the fence is older than what the stamp says after it.
         fence(Ordering::Acquire);
-        if self.stamp_relaxed(position) == complete { number.wrapping_add(1) } else { 0 }
+        (self.stamp_relaxed(position) == complete).then_some(number)
+    }
+
+    /// Position of the message with this number, which is `last_possible` or before it, as numbers have no gaps and positions may be
+    /// skipped; of the oldest message that is left, if that one is gone.
+    pub(crate) fn position_of(&self, number: u64, last_possible: u64, newest: u64) -> u64 {
+        let oldest = self.layout.oldest(newest);
+        let mut position = last_possible;
+        while position > oldest {
+            match self.number_at(position) {
+                // No number is smaller, unless a hostile writer made it up.
+                Some(found) if found <= number => return position,
+                Some(found) => position = position.saturating_sub(found - number),
+                None => position -= 1,
+            }
+        }
+        oldest
+    }
+
+    /// One more than the number of a message, if it is still there.
+    pub(crate) fn number_after(&self, position: u64) -> u64 {
+        match position {
+            0 => 1,
+            _ => self.number_at(position).map_or(0, |number| number.wrapping_add(1)),
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::layout::{
     Stamp, WAITING, WRITTEN,
 };
 use crate::memory::Memory;
-use crate::roster::{Attached, READERS_MAX, ReaderId, Roster};
+use crate::roster::{ATTACHED_MAX, Attached, ReaderId, Roster};
 use crate::sync::{Ordering, fence};
 
 /// Metadata of a message.
@@ -287,10 +287,10 @@ impl Writer {
     /// meanwhile, and loses them all.
     #[cold]
     fn pass_over_pins(&mut self) {
-        // The extra one pins nothing.
-        let mut charged = [0; READERS_MAX + 1];
+        // A reader has PINS_PER_READER at most.
+        let mut charged = [0_u8; ATTACHED_MAX];
         while let Some(reader) = self.pinned_by() {
-            if charged[reader] >= self.readers[reader].pins {
+            if u32::from(charged[reader]) >= self.readers[reader].pins {
                 self.roster.revoke_pins(&self.readers[reader].control);
                 self.readers[reader].pins = 0;
                 self.counters.revoked += 1;

@@ -122,7 +122,7 @@ fn receive_with(socket: &UdpSocket, buffer: &mut [u8], flags: libc::c_int) -> io
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = control.0.len() as _;
     // SAFETY: every pointer in `header` is to a live buffer of the length beside it.
-    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut header, flags | libc::MSG_TRUNC) };
+    let length = unsafe { recvmsg(socket, &mut header, flags | libc::MSG_TRUNC) };
     if length < 0 {
         let error = io::Error::last_os_error();
         return match error.kind() {
@@ -133,6 +133,21 @@ fn receive_with(socket: &UdpSocket, buffer: &mut [u8], flags: libc::c_int) -> io
     // SAFETY: it was zeroed, which is a valid value, before the kernel wrote into it.
     let from = address(unsafe { sender.assume_init_ref() })?;
     Ok(Some(Arrival { length_bytes: length as usize, from, realtime_ns: stamp(&header) }))
+}
+
+/// `recvmsg(2)`. That of the C library is a cancellation point and switches the thread's state to and fro, a tenth of a look at a socket
+/// without a datagram, of which a spinning subscriber takes millions a second; no thread here is cancelled. On 32 bits
+/// the C library may have to translate the stamp.
+///
+/// # Safety
+/// Every pointer in `header` is to a live buffer of the length beside it.
+unsafe fn recvmsg(socket: &UdpSocket, header: &mut libc::msghdr, flags: libc::c_int) -> isize {
+    #[cfg(target_pointer_width = "64")]
+    // SAFETY: as above; on 64 bits the kernel has the C library's layout, the padding of which is zero.
+    return unsafe { libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut *header, flags) as isize };
+    #[cfg(not(target_pointer_width = "64"))]
+    // SAFETY: as above.
+    return unsafe { libc::recvmsg(socket.as_raw_fd(), header, flags) as isize };
 }
 
 /// The stamp among the control messages of a header that `recvmsg` has filled.

@@ -90,32 +90,66 @@ impl Control {
     }
 }
 
-/// Sends up to [`RUNS_MAX`] runs and says how many the kernel took; it never waits.
+/// Sends up to [`RUNS_MAX`] runs and says how many the kernel took; it never waits. One is sent for what one costs.
 ///
 /// # Errors
 /// What the kernel says of the first run, if it took none: `WouldBlock` if the socket's buffer is full, `EINVAL` or `EIO` if it
 /// cannot cut the run into datagrams, `EMSGSIZE` if the datagrams are too long for the line.
 pub fn send_runs(socket: &UdpSocket, runs: &[Run<'_>]) -> io::Result<usize> {
+    match Call::of(runs) {
+        Call::None => Ok(0),
+        Call::SendTo(run) => send_now(socket, run.bytes, run.to).map(|()| 1),
+        Call::SendMsg(run) => send_described(socket, run).map(|()| 1),
+        Call::SendMmsg(runs) => send_several(socket, runs),
+    }
+}
+
+/// The system call that sends some runs: what most samples are, one datagram without a mark, needs no headers, and those of
+/// `sendmmsg` are 8 KiB.
+#[derive(Clone, Copy, Debug)]
+enum Call<'a> {
+    None,
+    SendTo(&'a Run<'a>),
+    SendMsg(&'a Run<'a>),
+    SendMmsg(&'a [Run<'a>]),
+}
+
+impl<'a> Call<'a> {
+    fn of(runs: &'a [Run<'a>]) -> Call<'a> {
+        match runs {
+            [] => Call::None,
+            [run] if run.dscp == 0 && !run.is_segmented() => Call::SendTo(run),
+            [run] => Call::SendMsg(run),
+            runs => Call::SendMmsg(runs),
+        }
+    }
+}
+
+/// A run of which the kernel is to know more than its address.
+fn send_described(socket: &UdpSocket, run: &Run<'_>) -> io::Result<()> {
+    let mut address = MaybeUninit::<libc::sockaddr_storage>::uninit();
+    let (mut part, mut control) = (run_part(run), Control([0; 48]));
+    // SAFETY: msghdr is a plain C struct for which all zeros is a valid value.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    fill_header(&mut header, run, (&mut address, &mut part, &mut control));
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the header points to live buffers of the lengths beside them; the kernel only reads those.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// As [`send_runs`], without what makes a single run cheap.
+fn send_several(socket: &UdpSocket, runs: &[Run<'_>]) -> io::Result<usize> {
     let count = runs.len().min(RUNS_MAX);
-    let mut addresses = [const { MaybeUninit::<libc::sockaddr_storage>::zeroed() }; RUNS_MAX];
+    let mut addresses = [const { MaybeUninit::<libc::sockaddr_storage>::uninit() }; RUNS_MAX];
     let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; RUNS_MAX];
     let mut controls = [Control([0; 48]); RUNS_MAX];
     // SAFETY: mmsghdr is a plain C struct for which all zeros is a valid value.
     let mut headers: [libc::mmsghdr; RUNS_MAX] = unsafe { std::mem::zeroed() };
     for (index, run) in runs.iter().take(count).enumerate() {
-        let length = write_address(run.to, &mut addresses[index]);
-        parts[index] =
-            libc::iovec { iov_base: run.bytes.as_ptr().cast_mut().cast(), iov_len: run.bytes.len() };
-        let header = &mut headers[index].msg_hdr;
-        header.msg_name = addresses[index].as_mut_ptr().cast();
-        header.msg_namelen = length;
-        header.msg_iov = &raw mut parts[index];
-        header.msg_iovlen = 1;
-        let used = controls[index].describe(run);
-        if used > 0 {
-            header.msg_control = controls[index].0.as_mut_ptr().cast();
-            header.msg_controllen = used as _;
-        }
+        parts[index] = run_part(run);
+        let places = (&mut addresses[index], &mut parts[index], &mut controls[index]);
+        fill_header(&mut headers[index].msg_hdr, run, places);
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the first `count` headers point to live buffers of the lengths beside them; the kernel only reads those.
@@ -123,6 +157,28 @@ pub fn send_runs(socket: &UdpSocket, runs: &[Run<'_>]) -> io::Result<usize> {
         libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count as libc::c_uint, flags as _)
     };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+fn run_part(run: &Run<'_>) -> libc::iovec {
+    libc::iovec { iov_base: run.bytes.as_ptr().cast_mut().cast(), iov_len: run.bytes.len() }
+}
+
+/// Points a header, all zeros before, to what describes a run: its address and control messages, written here, and its bytes. The three
+/// must outlive the header's use.
+fn fill_header(
+    header: &mut libc::msghdr,
+    run: &Run<'_>,
+    (address, part, control): (&mut MaybeUninit<libc::sockaddr_storage>, &mut libc::iovec, &mut Control),
+) {
+    header.msg_namelen = write_address(run.to, address);
+    header.msg_name = address.as_mut_ptr().cast();
+    header.msg_iov = part;
+    header.msg_iovlen = 1;
+    let used = control.describe(run);
+    if used > 0 {
+        header.msg_control = control.0.as_mut_ptr().cast();
+        header.msg_controllen = used as _;
+    }
 }
 
 /// Whether the kernel or the interface cannot cut a buffer into datagrams, so that each must be sent by itself.
@@ -200,6 +256,37 @@ mod tests {
             for expected in cut.into_iter().chain([&bytes[..3]]).chain(cut) {
                 assert_eq!(received(&b), expected);
             }
+        }
+    }
+
+    #[test]
+    fn one_datagram_without_a_mark_needs_no_headers_and_one_run_no_array_of_them() {
+        let to = SocketAddr::from(([127, 0, 0, 1], 1));
+        let single = Run { to, bytes: &[0; 64], segment_bytes: 64, dscp: 0 };
+        let marked = Run { dscp: 46, ..single };
+        let cut = Run { segment_bytes: 32, ..single };
+        assert!(matches!(Call::of(&[]), Call::None));
+        assert!(matches!(Call::of(&[single]), Call::SendTo(_)));
+        assert!(matches!(Call::of(&[marked]), Call::SendMsg(_)));
+        assert!(matches!(Call::of(&[cut]), Call::SendMsg(_)));
+        assert!(matches!(Call::of(&[single, single]), Call::SendMmsg([_, _])));
+    }
+
+    #[test]
+    fn every_call_delivers_what_it_was_given() {
+        let (a, b) = pair("127.0.0.1:0");
+        let to = b.local_addr().unwrap();
+        let bytes: Vec<u8> = (0..100).collect();
+        let single = Run { to, bytes: &bytes, segment_bytes: 100, dscp: 0 };
+        let marked = Run { dscp: 46, ..single };
+        let cut = Run { segment_bytes: 60, ..single };
+        assert_eq!(send_runs(&a, &[]).unwrap(), 0);
+        for run in [single, marked, cut] {
+            assert_eq!(send_runs(&a, &[run]).unwrap(), 1);
+        }
+        let cut = [&bytes[..60], &bytes[60..]];
+        for expected in [&bytes[..]; 2].into_iter().chain(cut) {
+            assert_eq!(received(&b), expected);
         }
     }
 

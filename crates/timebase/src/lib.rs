@@ -49,3 +49,6 @@ mod span;
 
 pub use instant::Instant;
 pub use span::Span;
+
+/// Marker of the clock that drives a protocol's state machine: any monotonic clock of this node, which neither stops nor steps.
+pub enum Local {}

@@ -165,6 +165,8 @@ impl Div<i64> for Span {
     ///
     /// # Panics
     /// When `divisor` is zero, as integer division does.
+    // By a constant, as nearly always, it is a shift or a multiplication; a call of its own is a division.
+    #[inline]
     fn div(self, divisor: i64) -> Span {
         Span { ns: self.ns.saturating_div(divisor) }
     }

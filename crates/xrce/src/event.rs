@@ -5,12 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use noctule_timebase::Instant;
+pub use noctule_timebase::Local;
 
 use crate::description::{Qos, Topic};
 use crate::wire::{ClientKey, ObjectId};
-
-/// Marker of the clock that `now` is read from: any monotonic clock of the agent.
-pub enum Local {}
 
 /// Marker of the clock that clients get: the time of day, in nanoseconds since 1970.
 pub enum Wall {}

@@ -53,10 +53,7 @@ pub(super) fn summary(joined: &Joined<'_>) -> Vec<String> {
 
 /// The middle value, or the mean of the two in the middle.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    Some(if values.len() % 2 == 1 { upper } else { (values[middle - 1] + upper) / 2.0 })
+    noctule_proto_kit::median(&mut values)
 }
 
 /// The committed table.

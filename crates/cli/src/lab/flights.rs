@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use noctule::clock::LocalClock;
+use noctule_lab::statistics::median;
 use noctule_lab_report::text_table;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -136,9 +137,4 @@ fn table(value: &Value) -> String {
         value["description"].as_str().unwrap_or(""),
         text_table::align(&rows, 0, &[true, true, false, false, false, false])
     )
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }

@@ -11,12 +11,14 @@ use super::{
 use crate::event::{Event, Reason, Via};
 use crate::neighbour::{ALIASES_LIMIT, Neighbour};
 use crate::path::is_proven_by_itself;
+use crate::trace;
 use crate::wire::{Body, Hello, NodeId};
 
 impl Discovery {
     /// An interface or an address of this host has come or gone: says hello as at the start, so that both sides find each
     /// other on the new network at once. A change within `CHANGE_SPACING` of the last is announced by the same hellos.
     pub fn handle_network_change(&mut self, now: Instant<Local>) {
+        self.log.at(now);
         if now - self.started >= CHANGE_SPACING {
             self.started = now;
             self.next_hello = now;
@@ -35,6 +37,7 @@ impl Discovery {
         via: Via,
         now: Instant<Local>,
     ) {
+        self.log.note(|| trace::Event::HelloReceived { node: from, locator });
         match self.neighbours.get(&from) {
             Some(known) if known.locator == locator => {
                 let is_new_here = hello.new_here;
@@ -48,6 +51,7 @@ impl Discovery {
             Some(known) if now - known.heard < SAME_HELLO && known.aliases.contains(&locator) => {}
             _ => {
                 let number = self.path.number(from, locator, via, now);
+                self.log.note(|| trace::Event::AddressChallenged { node: from, locator });
                 self.post(locator, Body::PathChallenge { to: from, number });
             }
         }
@@ -63,8 +67,10 @@ impl Discovery {
         let Some(via) = self.path.check(from, source, number, now).filter(|_| hello.port == source.port())
         else {
             count(&mut self.counters.refused_responses);
+            self.log.note(|| trace::Event::ResponseRefused { node: from, locator: source });
             return;
         };
+        self.log.note(|| trace::Event::AddressProved { node: from, locator: source });
         // Each hello comes once over each network, in any order: while the locator is heard, too, nothing has moved.
         match self.neighbours.get_mut(&from) {
             Some(known) if known.locator != source && now - known.heard < SAME_HELLO => {
@@ -88,6 +94,7 @@ impl Discovery {
             self.forget_predecessor(locator);
             if !self.make_room(locator) {
                 count(&mut self.counters.refused_full);
+                self.note_refusal(from, locator);
                 return;
             }
             let (name, same_host) = (hello.name.clone(), hello.host == self.me.host);
@@ -188,6 +195,14 @@ impl Discovery {
 
     pub(super) fn hello(&mut self, now: Instant<Local>) -> Body {
         let new_here = self.start_hellos < START_MS.len();
+        let is_early = self.early;
+        self.log.note(|| trace::Event::HelloSent {
+            trigger: match (new_here, is_early) {
+                (true, _) => trace::Greeting::Start,
+                (false, true) => trace::Greeting::Early,
+                (false, false) => trace::Greeting::Regular,
+            },
+        });
         self.last_hello = Some(now);
         self.early = false;
         while START_MS.get(self.start_hellos).is_some_and(|ms| self.started + Span::from_ms(*ms) <= now) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Discovery, MATCHES_LIMIT, MATCHES_PER_NODE_LIMIT, count};
 use crate::endpoint::{Endpoint, EndpointId, EndpointKind, incompatible};
 use crate::event::Event;
+use crate::trace;
 use crate::wire::NodeId;
 
 impl Discovery {
@@ -67,6 +68,8 @@ impl Discovery {
         let (pair, remote) = ((local, node, remote.id), Arc::clone(remote));
         if verdict.is_none() && !self.matched.contains(&pair) && !self.has_room_for_match(local, node) {
             count(&mut self.counters.refused_matches);
+            let (local, remote) = (local.0, remote.id.0);
+            self.log.note(|| trace::Event::MatchRefused { local, node, remote });
             return;
         }
         match verdict {

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use std::net::SocketAddr;
 
+use noctule_discovery::trace;
 use noctule_discovery::{
     Counters, DATAGRAM_BYTES_MAX, Destination, Discovery, DiscoveryConfig, Endpoint, EndpointId, Event,
     Identity, Local, Locator, NodeId, Reason, Via,
 };
-use noctule_netsim::Random;
+use noctule_netsim::{Random, Story};
 use noctule_timebase::{Instant, Span};
 
 /// One-way delay of the simulated network.
@@ -29,6 +30,9 @@ pub struct Swarm {
     letters: BTreeMap<u64, Letter>,
     posted: u64,
     wakes: BinaryHeap<Reverse<(i64, usize)>>,
+    story: Option<Story>,
+    /// Which node noted what, if it is wanted.
+    pub noted: Option<Vec<(usize, trace::Event)>>,
 }
 
 /// Arrival, order, and what.
@@ -43,6 +47,7 @@ struct Letter {
 
 struct Node {
     alive: bool,
+    id: NodeId,
     /// The earliest wake in the heap.
     wake_ns: i64,
     discovery: Discovery,
@@ -65,6 +70,8 @@ impl Swarm {
             letters: BTreeMap::new(),
             posted: 0,
             wakes: BinaryHeap::new(),
+            story: Story::wanted("discovery", seed),
+            noted: None,
         }
     }
 
@@ -77,9 +84,10 @@ impl Swarm {
     }
 
     pub fn start_with_peers(&mut self, name: &str, peers: Vec<Locator>) -> usize {
-        let discovery = self.fresh(name, peers);
+        let (id, discovery) = self.fresh(name, peers);
         self.nodes.push(Node {
             alive: true,
+            id,
             wake_ns: self.now.ns(),
             discovery,
             matches: 0,
@@ -90,18 +98,23 @@ impl Swarm {
         self.nodes.len() - 1
     }
 
-    fn fresh(&mut self, name: &str, peers: Vec<Locator>) -> Discovery {
+    fn fresh(&mut self, name: &str, peers: Vec<Locator>) -> (NodeId, Discovery) {
         let id = [self.random.bits().to_le_bytes(), self.random.bits().to_le_bytes()].concat();
         let id = NodeId(id.try_into().expect("sixteen bytes"));
         let me = Identity { id, name: name.into(), host: self.random.bits(), port: 7411 };
         let config = DiscoveryConfig { domain: self.domain, ..DiscoveryConfig::default() };
         let secret = [self.random.bits().to_le_bytes(), self.random.bits().to_le_bytes()].concat();
-        Discovery::new(config, me, peers, secret.try_into().expect("sixteen bytes"), self.now)
+        let secret = secret.try_into().expect("sixteen bytes");
+        let mut discovery = Discovery::new(config, me, peers, secret, self.now);
+        if self.story.is_some() || self.noted.is_some() {
+            discovery.trace().start();
+        }
+        (id, discovery)
     }
 
     /// The same address, another life.
     pub fn restart(&mut self, node: usize) {
-        self.nodes[node].discovery = self.fresh("again", Vec::new());
+        (self.nodes[node].id, self.nodes[node].discovery) = self.fresh("again", Vec::new());
         self.nodes[node].matches = 0;
         self.wake(node);
     }
@@ -230,8 +243,17 @@ impl Swarm {
         self.flying.push(Reverse(((self.now + DELAY).ns(), self.posted)));
     }
 
-    fn note_events(&mut self, node: usize) {
-        let node = &mut self.nodes[node];
+    fn note_events(&mut self, number: usize) {
+        let node = &mut self.nodes[number];
+        if let Some(story) = &mut self.story {
+            story.drain(&node.id.to_string(), node.discovery.trace());
+        }
+        if let Some(noted) = &mut self.noted {
+            noted.extend(
+                std::iter::from_fn(|| node.discovery.trace().poll()).map(|(_, event)| (number, event)),
+            );
+            assert_eq!(node.discovery.trace().poll_dropped(), 0);
+        }
         while let Some(event) = node.discovery.poll_event() {
             match event {
                 Event::Matched { .. } => node.matches += 1,

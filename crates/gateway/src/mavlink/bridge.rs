@@ -8,7 +8,7 @@
 //! | `/mavros/odometry/out` | `nav_msgs/msg/Odometry` | to ODOMETRY |
 //! | `/mavlink/in/NAME` | JSON | from messages of the user's own dialect |
 //!
-//! One thread reads the line; a thread for each subscriber writes what it received itself. Times of the
+//! One thread reads the line, another writes what it receives from the topics; both sleep until there is something to do. Times of the
 //! autopilot are translated by the bounded estimate, and ages carry its bound; a stamp in a ROS header is
 //! the same moment on the wall clock.
 
@@ -16,29 +16,30 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use mavlink::dialects::common::MavMessage;
 use mavlink::dialects::dynamic::{DynamicDialect, DynamicMessage};
 use noctule::formats::{decode_cdr, encode_cdr};
-use noctule::{Format, Node, NodeError, Publisher, Sample, SourceTime, Subscriber};
+use noctule::{
+    Format, Node, NodeError, Publisher, Ready, Sample, SourceTime, Subscriber, Wait, WaitSet, Waker,
+};
 use noctule_sys::clock::{three_clocks, timespec};
 use noctule_time_sync::{Estimate, Local, Remote};
 use noctule_timebase::{Instant, Span};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use serde::Serialize;
 
 use super::endpoint::{Endpoint, EndpointCounters, Event, Identity};
 use super::frames::FrameCounters;
 use super::ros::{self, Time};
 
-/// A thread looks this often whether it should end.
-const LOOK: Duration = Duration::from_millis(100);
+/// A serial device that is not there is looked for this often.
+const LOOK_AGAIN: Span = Span::from_ms(100);
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
 /// Messages of the user's own dialect that may become topics.
@@ -107,13 +108,29 @@ struct Inside {
 struct Shared {
     inside: Mutex<Inside>,
     stop: AtomicBool,
+    /// Readable from when the bridge stops on: wakes the thread that reads.
+    stopped: OwnedFd,
     node: Arc<Node>,
 }
 
-/// An autopilot on the bus; dropping it takes it off.
+/// A topic that goes to the autopilot.
+struct Outward {
+    subscriber: Subscriber,
+    message: fn(&Sample, &Node) -> Option<MavMessage>,
+}
+
+impl AsMut<Subscriber> for Outward {
+    fn as_mut(&mut self) -> &mut Subscriber {
+        &mut self.subscriber
+    }
+}
+
+/// An autopilot on the bus; dropping it takes it off, and waits for its threads.
 #[derive(Debug)]
 pub struct Bridge {
     shared: Arc<Shared>,
+    /// Wakes the thread that writes.
+    waker: Waker,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -122,7 +139,7 @@ impl Bridge {
     ///
     /// # Errors
     ///
-    /// A UDP port or a topic that cannot be had.
+    /// A UDP port, a topic, a descriptor or a thread that cannot be had.
     pub fn open(
         line: MavlinkLine,
         node: &Arc<Node>,
@@ -138,23 +155,22 @@ impl Bridge {
         let shared = Arc::new(Shared {
             inside: Mutex::new(inside),
             stop: AtomicBool::new(false),
+            stopped: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(|error| MavlinkError::System(error.into()))?,
             node: Arc::clone(node),
         });
-        let mut bridge = Bridge { shared: Arc::clone(&shared), threads: Vec::new() };
+        let set = WaitSet::new(Wait::Block);
+        let mut bridge = Bridge { shared: Arc::clone(&shared), waker: set.waker(), threads: Vec::new() };
         let outlets = Outlets::open(node)?;
         let pose = subscriber(node, "/mavros/vision_pose/pose", "geometry_msgs/msg/PoseStamped")?;
         let odometry = subscriber(node, "/mavros/odometry/out", "nav_msgs/msg/Odometry")?;
+        let topics = [
+            Outward { subscriber: pose, message: vision },
+            Outward { subscriber: odometry, message: odometry_out },
+        ];
+        let writes = Arc::clone(&shared);
         bridge.spawn("mavlink", move || read(&shared, &line, outlets))?;
-        bridge.forward(pose, |sample, node| {
-            let pose: ros::PoseStamped = decode_cdr(&sample.to_vec()).ok()?;
-            let time_usec = time_usec(&pose.header.stamp, sample, node);
-            Some(MavMessage::VISION_POSITION_ESTIMATE(ros::vision_from_pose(&pose.pose, time_usec)))
-        })?;
-        bridge.forward(odometry, |sample, node| {
-            let odometry: ros::Odometry = decode_cdr(&sample.to_vec()).ok()?;
-            let time_usec = time_usec(&odometry.header.stamp, sample, node);
-            Some(MavMessage::ODOMETRY(ros::odometry_to_mavlink(&odometry, time_usec)))
-        })?;
+        bridge.spawn("mavlink-out", move || write(&writes, set, topics))?;
         Ok(bridge)
     }
 
@@ -170,28 +186,6 @@ impl Bridge {
         }
     }
 
-    /// A thread that turns a topic's samples into messages and sends them.
-    fn forward(
-        &mut self,
-        mut subscriber: Subscriber,
-        message: fn(&Sample, &Node) -> Option<MavMessage>,
-    ) -> Result<(), MavlinkError> {
-        let shared = Arc::clone(&self.shared);
-        self.spawn("mavlink-out", move || {
-            while !shared.is_stopped() {
-                // What does not decode is counted only by the sender's own type check.
-                let Ok(Some(sample)) = subscriber.receive(Some(LOOK)) else { continue };
-                let message = message(&sample, &shared.node);
-                drop(sample);
-                if let Some(message) = message {
-                    let mut inside = shared.lock();
-                    inside.endpoint.send(message);
-                    inside.flush(&shared.node);
-                }
-            }
-        })
-    }
-
     fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), MavlinkError> {
         let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
         self.threads.push(thread.map_err(MavlinkError::System)?);
@@ -201,7 +195,10 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        // It fails when 2^64 such writes wait, which wakes as well.
+        let _ = rustix::io::write(&self.shared.stopped, &1u64.to_ne_bytes());
         for thread in self.threads.drain(..) {
             // It panics only by a bug, which has been printed then.
             let _ = thread.join();
@@ -214,8 +211,16 @@ impl Shared {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits for bytes, the end of the bridge or so long.
+    fn wait(&self, port: Option<&Port>, at_most: Span) {
+        let mut descriptors = vec![PollFd::new(&self.stopped, PollFlags::IN)];
+        descriptors.extend(port.map(|port| PollFd::from_borrowed_fd(port.fd(), PollFlags::IN)));
+        // An interrupted wait is a short one.
+        let _ = poll(&mut descriptors, Some(&timespec(at_most.ns().max(0))));
+    }
+
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Acquire)
     }
 }
 
@@ -271,23 +276,51 @@ fn nothing_yet<T>(why: io::Error) -> io::Result<Option<T>> {
     }
 }
 
+fn vision(sample: &Sample, node: &Node) -> Option<MavMessage> {
+    let pose: ros::PoseStamped = decode_cdr(&sample.to_vec()).ok()?;
+    let time_usec = time_usec(&pose.header.stamp, sample, node);
+    Some(MavMessage::VISION_POSITION_ESTIMATE(ros::vision_from_pose(&pose.pose, time_usec)))
+}
+
+fn odometry_out(sample: &Sample, node: &Node) -> Option<MavMessage> {
+    let odometry: ros::Odometry = decode_cdr(&sample.to_vec()).ok()?;
+    let time_usec = time_usec(&odometry.header.stamp, sample, node);
+    Some(MavMessage::ODOMETRY(ros::odometry_to_mavlink(&odometry, time_usec)))
+}
+
+/// Turns the topics' samples into messages and sends them until the bridge stops.
+fn write(shared: &Shared, mut set: WaitSet, mut topics: [Outward; 2]) {
+    while !shared.is_stopped() {
+        let Ready::Sample(which) = set.wait(&mut topics, None) else { continue };
+        let Outward { subscriber, message } = &mut topics[which];
+        // What does not decode is counted only by the sender's own type check.
+        let Ok(Some(sample)) = subscriber.take() else { continue };
+        let message = message(&sample, &shared.node);
+        drop(sample);
+        if let Some(message) = message {
+            let mut inside = shared.lock();
+            inside.endpoint.send(message);
+            inside.flush(&shared.node);
+        }
+    }
+}
+
 /// Reads the line until the bridge stops; a serial device that goes is waited for.
 fn read(shared: &Shared, line: &MavlinkLine, mut outlets: Outlets) {
     let mut buffer = vec![0; READ_BYTES];
     while !shared.is_stopped() {
         let Some(port) = port(shared, line) else {
             shared.lock().endpoint.handle_timeout(shared.node.now());
-            thread::park_timeout(LOOK);
+            shared.wait(None, LOOK_AGAIN);
             continue;
         };
         let wait = {
             let mut inside = shared.lock();
             inside.endpoint.handle_timeout(shared.node.now());
             inside.flush(&shared.node);
-            (inside.endpoint.poll_timeout() - shared.node.now()).ns().clamp(0, LOOK.as_nanos() as i64)
+            inside.endpoint.poll_timeout() - shared.node.now()
         };
-        // An interrupted wait is a short one.
-        let _ = poll(&mut [PollFd::from_borrowed_fd(port.fd(), PollFlags::IN)], Some(&timespec(wait)));
+        shared.wait(Some(&port), wait);
         loop {
             match port.read(&mut buffer) {
                 Ok(None) => break,

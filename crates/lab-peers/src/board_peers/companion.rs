@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use noctule::{Format, Node, Publisher, Reliability, Subscriber, Wait as LibraryWait};
+use noctule_lab::dimensions::Reliability as WantedReliability;
 use noctule_peer::{Deliver, Open, Outgoing, PeerError, Transport, Wait};
 use noctule_sys::clock;
 
@@ -41,7 +42,10 @@ impl Companion {
         }
         let fault = |error: noctule::NodeError| PeerError(error.to_string());
         let node = Arc::new(Node::new(&format!("{}-{}", open.session, open.node)).map_err(fault)?);
-        let reliability = if sides.is_reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        let reliability = match sides.reliability {
+            WantedReliability::Reliable => Reliability::Reliable,
+            WantedReliability::BestEffort | WantedReliability::DeadlineBound => Reliability::BestEffort,
+        };
         let mut publishers = Vec::new();
         let mut subscribers = Vec::new();
         for number in 0..sides.topics {

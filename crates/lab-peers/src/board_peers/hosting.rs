@@ -103,13 +103,12 @@ pub(super) fn delegate(open: &Open, sides: Sides) -> Result<Delegate, PeerError>
     let domain = domain_of(&open.session).to_string();
     let joined = ["--dds", &domain, "--domain", &domain, "--dds-interface", &open.bind_address];
     let (gateway, _) = process(Some(device(open)?), &joined)?;
-    let reliability = if sides.is_reliable { "reliable" } else { "best_effort" };
     let words = [
         ("link", "udp".to_owned()),
         ("option.domain", domain),
         ("option.topic", dds_topic(&topic(open, name, 0))),
         ("option.type", dds_type(BUS_TYPE)),
-        ("option.reliability", reliability.to_owned()),
+        ("option.reliability", sides.reliability.to_string()),
     ];
     let words = words.map(|(key, value)| (key.to_owned(), value)).into();
     Ok(Delegate { program, words, beside: Box::new(gateway) })

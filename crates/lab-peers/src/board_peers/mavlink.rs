@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use mavlink::dialects::common::{MavMessage, V2_EXTENSION_DATA};
 use noctule_gateway::mavlink::endpoint::{Endpoint, Event, Identity};
+use noctule_lab::dimensions::Reliability;
 use noctule_peer::{Description, Open, Peer, PeerError, Transport, Wait};
 use noctule_time_sync::Exchange;
 use noctule_timebase::Instant;
@@ -38,7 +39,7 @@ impl Peer for Mavlink {
 
     fn open(&self, open: &Open) -> Result<Box<dyn Transport>, PeerError> {
         let sides = Sides::of(open)?;
-        if sides.topics != 1 || sides.is_reliable {
+        if sides.topics != 1 || sides.reliability == Reliability::Reliable {
             return Err(PeerError(
                 "MAVLink has no topics and repeats nothing; leave topics and reliability out".into(),
             ));

@@ -26,11 +26,14 @@ mod xrce;
 use std::collections::BTreeMap;
 
 use noctule::clock::LocalClock;
+use noctule_lab::dimensions::Reliability;
 use noctule_netsim::link::parse_time;
 use noctule_peer::{Open, PeerError};
 use noctule_sys::clock;
 use noctule_time_sync::Exchange;
 use noctule_timebase::Instant;
+
+use crate::options;
 
 pub use hosting::DDS_BRIDGE;
 pub(crate) use hosting::dds_need;
@@ -91,7 +94,8 @@ struct Sides {
     /// Firmware that looks at its port only so often, in nanoseconds.
     spin_delay_ns: Option<i64>,
     topics: usize,
-    is_reliable: bool,
+    /// Best effort or reliable; boards know no deadline.
+    reliability: Reliability,
 }
 
 impl Sides {
@@ -117,23 +121,21 @@ impl Sides {
         };
         let topics = option("topics").map_or(Some(1), |text| text.parse().ok());
         let topics = topics.filter(|topics| (1..=TOPICS_MAX).contains(topics));
-        let is_reliable = match option("reliability") {
-            None | Some("best_effort") => false,
-            Some("reliable") => true,
-            Some(other) => return Err(wrong("reliability", other, "best_effort or reliable")),
-        };
+        let reliability = options::reliability(open)?;
+        if reliability == Reliability::DeadlineBound {
+            return Err(wrong(Reliability::OPTION, &reliability.to_string(), "best_effort or reliable"));
+        }
         Ok(Sides {
             is_board: open.node == board,
             spin_delay_ns: spin_delay_ns.filter(|_| open.node == board),
             topics: topics.ok_or_else(|| PeerError(format!("topics is not between 1 and {TOPICS_MAX}")))?,
-            is_reliable,
+            reliability,
         })
     }
 
     fn settings(self) -> BTreeMap<String, String> {
-        let reliability = if self.is_reliable { "reliable" } else { "best_effort" };
         BTreeMap::from([
-            ("reliability".into(), reliability.into()),
+            (Reliability::OPTION.into(), self.reliability.to_string()),
             ("topics".into(), self.topics.to_string()),
         ])
     }

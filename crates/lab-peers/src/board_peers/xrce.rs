@@ -3,6 +3,7 @@
 //! The line is serial, or UDP; by UDP the board must have a reader on the other side, whose address it is configured with.
 
 use noctule_board::{Client, ClientConfig, Endpoint, Line, State};
+use noctule_lab::dimensions::Reliability;
 use noctule_peer::{Delegate, Description, Open, Peer, PeerError, Support, Transport, Wait};
 use noctule_sys::clock::three_clocks;
 use noctule_time_sync::Exchange;
@@ -94,7 +95,7 @@ impl Board {
                     topic: format!("rt{}", topic(open, name.as_deref()?, number)),
                     type_name: DDS_TYPE.into(),
                     subscribes,
-                    reliable: sides.is_reliable,
+                    reliable: sides.reliability == Reliability::Reliable,
                     stamped: !subscribes,
                 })
             })

@@ -149,17 +149,12 @@ pub fn play_role() -> bool {
     true
 }
 
-fn reliability(name: &str) -> Reliability {
-    match name {
-        "reliable" => Reliability::Reliable,
-        "deadline_bound" => Reliability::DeadlineBound,
-        _ => Reliability::BestEffort,
-    }
-}
-
 fn write(node: &Node, (topic, class, rate_hz, bytes): (&str, &str, u32, u32), stop: &AtomicBool) {
-    let builder =
-        node.publisher(topic).reliability(reliability(class)).payload_bytes_max(bytes).keep_last(64);
+    let builder = node
+        .publisher(topic)
+        .reliability(class.parse::<Reliability>().unwrap())
+        .payload_bytes_max(bytes)
+        .keep_last(64);
     let mut publisher: Publisher =
         if class == "deadline_bound" { builder.deadline(DEADLINE) } else { builder }.open().unwrap();
     let mut sample = vec![7; bytes as usize];
@@ -208,7 +203,7 @@ impl Seen {
 
 fn read(node: &Node, stop: &AtomicBool) {
     let open = |(topic, class, ..): &(&str, &str, u32, u32)| {
-        let builder = node.subscriber(topic).reliability(reliability(class));
+        let builder = node.subscriber(topic).reliability(class.parse::<Reliability>().unwrap());
         if *class == "deadline_bound" { builder.deadline(DEADLINE) } else { builder }.open().unwrap()
     };
     let mut subscribers: Vec<Subscriber> = TOPICS.iter().map(open).collect();

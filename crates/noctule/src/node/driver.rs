@@ -118,7 +118,7 @@ impl Driver {
                     KICK => drop(rustix::io::read(&self.shared.kick, &mut [0; 8])),
                     GROUP => self.receive(Via::Group, |shared| Some(&shared.sockets.group)),
                     GROUP_V6 => self.receive(Via::Group, |shared| shared.sockets.group_v6.as_ref()),
-                    OWN => self.receive(Via::Unicast, |shared| Some(&shared.sockets.own)),
+                    OWN => self.receive_own(),
                     CHANNEL => {
                         self.receive(Via::Group, |shared| Some(&shared.sockets.channels));
                         // A subscriber that reads the own socket does not see what this thread takes in.
@@ -166,6 +166,16 @@ impl Driver {
         let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);
         let sleep = (due.min(self.shared.check_at()) - now).clamp(Span::ZERO, longest);
         self.shared.alarm.set(now + sleep);
+    }
+
+    /// Datagrams of the own socket, unless a subscriber has taken it: then the thread stops watching it before it sleeps.
+    fn receive_own(&mut self) {
+        if self.shared.lead.is_away() {
+            return;
+        }
+        self.receive(Via::Unicast, |shared| Some(&shared.sockets.own));
+        // A subscriber may have begun to read meanwhile.
+        self.shared.wake_reader();
     }
 
     fn receive(&mut self, via: Via, socket: fn(&Shared) -> Option<&UdpSocket>) {

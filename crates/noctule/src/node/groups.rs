@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use noctule_discovery::{EndpointId, NodeId};
+use noctule_prrt::group::trace::Event;
 use noctule_prrt::group::{
     Body, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId, Membership, SenderCounters,
 };
 use noctule_prrt::{Class, LinkConfig, Local as LinkClock, Outgoing, SentCounters, StreamId};
+use noctule_qlog::Log;
 use noctule_time_sync::Local;
 use noctule_timebase::Instant;
 
@@ -30,6 +32,8 @@ pub(super) struct Groups {
     /// Channels that were asked for last, a bit each.
     listening: u16,
     malformed: u64,
+    /// Each stream keeps its events from its first on.
+    is_traced: bool,
 }
 
 /// One of our writers.
@@ -50,13 +54,16 @@ impl Groups {
         (node, locator): (NodeId, SocketAddr),
         now: Instant<Raw>,
     ) {
-        let config = config((me, writer), class);
+        let (config, is_traced) = (config((me, writer), class), self.is_traced);
         let sending = self.sending.entry(writer).or_insert_with(|| Sending {
             sender: GroupSender::new(config, link_clock(now)),
             session: config.session,
             channel: channel(me, writer),
             readers: BTreeMap::new(),
         });
+        if is_traced {
+            sending.sender.trace().start();
+        }
         // If there are too many it never reports, and is served by its link.
         let _ = sending.sender.join(member(node));
         sending.readers.insert(node, locator);
@@ -85,7 +92,10 @@ impl Groups {
     /// A writer of another node that serves a group is read here.
     pub(super) fn expect(&mut self, writer: (NodeId, EndpointId), class: Class, random: u64) {
         let fresh = || GroupReceiver::new(config(writer, class), random);
-        self.receiving.entry(writer).or_insert_with(fresh);
+        let receiver = self.receiving.entry(writer).or_insert_with(fresh);
+        if self.is_traced {
+            receiver.trace().start();
+        }
     }
 
     /// It no longer is.
@@ -130,6 +140,21 @@ impl Groups {
             }
         } else if let Some(receiver) = self.receiving.get_mut(&(from, writer)) {
             remote.handle_group_datagram((&datagram, body.len()), receiver, now, local);
+        }
+    }
+
+    /// Whether each stream that begins from now on keeps its events.
+    pub(super) fn keep_traces(&mut self, keep: bool) {
+        self.is_traced = keep;
+    }
+
+    /// Hands out the events of each stream, and its name: `group` and the writer for one that is sent, with its node for one that is received.
+    pub(super) fn for_each_trace(&mut self, mut take: impl FnMut(String, &mut Log<Event>)) {
+        for (writer, sending) in &mut self.sending {
+            take(format!("group {}", writer.0), sending.sender.trace());
+        }
+        for ((node, writer), receiver) in &mut self.receiving {
+            take(format!("{node} group {}", writer.0), receiver.trace());
         }
     }
 

@@ -103,7 +103,7 @@ impl Inbound {
         if let Some(roster) = self.offer.roster() {
             self.gone.retain(|id| !roster.detach_idle(*id));
         }
-        let granted = self.offer.attach_here(topic.pins)?;
+        let granted = self.offer.attach_here(topic.pins, false)?;
         let keeps = topic.keeps_all_of(writer).map(|depth| (depth.min(self.depth), Progress::default()));
         let progress = keeps.as_ref().map(|(_, progress)| progress.clone());
         self.is_kept |= keeps.is_some();

@@ -4,8 +4,12 @@
 //! subscriber that has nothing else to wait for reads the socket itself while it waits (leader and follower,
 //! Schmidt et al., PLoP 2000). Between two waits no thread reads; if that lasts, or another subscriber waits
 //! as well, or one of another process to which this node hands on, the thread takes the socket back.
+//!
+//! A subscriber that waits alone takes the socket from the thread without asking: a thread that was asked would find the subscriber asleep,
+//! waiting for it to read, and neither could give way. The thread goes on watching the socket until the next datagram, which it leaves to the
+//! subscriber. What it was taking in meanwhile the subscriber has not seen, so it ends the subscriber's sleep.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering, fence};
 
 use noctule_timebase::{Instant, Span};
 
@@ -25,8 +29,8 @@ pub(super) const UNREAD_MAX: Span = Span::from_ms(5);
 #[derive(Debug)]
 pub(super) struct Lead {
     state: AtomicU32,
-    /// A subscriber would like to read.
-    wanted: AtomicBool,
+    /// The thread watches the socket. Only the thread changes it.
+    is_watched: AtomicBool,
     /// Subscribers that wait for another to read.
     followers: AtomicU32,
     /// When the last one stopped reading, on the crystal.
@@ -48,23 +52,34 @@ impl Lead {
     pub(super) fn new() -> Lead {
         Lead {
             state: AtomicU32::new(THREAD),
-            wanted: AtomicBool::new(false),
+            is_watched: AtomicBool::new(true),
             followers: AtomicU32::new(0),
             left_ns: AtomicI64::new(0),
         }
     }
 
-    /// Makes the caller the reader, if it can be.
+    /// Makes the caller the reader, if it can be: it waits, and will read again soon.
     #[inline]
     pub(super) fn take(&self) -> bool {
+        self.take_free() || self.take_from_thread()
+    }
+
+    /// As [`take`](Lead::take), for a caller that only looks in: the thread keeps what it has.
+    #[inline]
+    pub(super) fn take_free(&self) -> bool {
         self.state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Asks the thread for the socket; true if it must be kicked for that.
-    pub(super) fn want(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == THREAD
+    /// Not while another waits for the thread to read.
+    fn take_from_thread(&self) -> bool {
+        let is_free = self.state.load(Ordering::Relaxed) == THREAD
             && self.followers.load(Ordering::Relaxed) == 0
-            && !self.wanted.swap(true, Ordering::Relaxed)
+            && self.state.compare_exchange(THREAD, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if is_free {
+            // Before the caller looks for samples; see `is_taken`.
+            fence(Ordering::SeqCst);
+        }
+        is_free
     }
 
     /// The caller stops reading; true if the thread must be kicked to go on.
@@ -84,8 +99,10 @@ impl Lead {
         self.followers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Whether a subscriber is reading.
+    /// Whether a subscriber is reading, after the caller has put a sample into a ring: either this is true or a subscriber that takes the socket now
+    /// finds the sample.
     pub(super) fn is_taken(&self) -> bool {
+        fence(Ordering::SeqCst);
         self.state.load(Ordering::Relaxed) == TAKEN
     }
 
@@ -98,22 +115,21 @@ impl Lead {
     pub(super) fn duty(&self, now: Instant<Raw>) -> Duty {
         let followers = self.followers.load(Ordering::Relaxed) > 0;
         match self.state.load(Ordering::Relaxed) {
-            THREAD if self.wanted.swap(false, Ordering::Relaxed) && !followers => {
-                self.left_ns.store(now.ns(), Ordering::Relaxed);
-                self.state.store(FREE, Ordering::Release);
-                Duty::LetGo
+            FREE if (followers || self.is_unread(now)) && self.take_back() => {
+                let was_watched = self.is_watched.swap(true, Ordering::Relaxed);
+                if was_watched { Duty::Keep } else { Duty::TakeBack }
             }
-            FREE => {
-                let alone = now - Instant::from_ns(self.left_ns.load(Ordering::Relaxed)) > UNREAD_MAX;
-                let back = (alone || followers)
-                    && self
-                        .state
-                        .compare_exchange(FREE, THREAD, Ordering::Acquire, Ordering::Relaxed)
-                        .is_ok();
-                if back { Duty::TakeBack } else { Duty::Keep }
-            }
+            FREE | TAKEN if self.is_watched.swap(false, Ordering::Relaxed) => Duty::LetGo,
             _ => Duty::Keep,
         }
+    }
+
+    fn is_unread(&self, now: Instant<Raw>) -> bool {
+        now - Instant::from_ns(self.left_ns.load(Ordering::Relaxed)) > UNREAD_MAX
+    }
+
+    fn take_back(&self) -> bool {
+        self.state.compare_exchange(FREE, THREAD, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 }
 
@@ -126,29 +142,39 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_gets_the_socket_when_it_asks_and_the_thread_gets_it_back_after_a_while() {
+    fn a_subscriber_takes_the_socket_when_it_waits_and_the_thread_gets_it_back_after_a_while() {
         let lead = Lead::new();
-        assert!(!lead.take() && lead.want() && !lead.want());
-        assert_eq!(lead.duty(at(0)), Duty::LetGo);
-        assert!(lead.take() && !lead.take());
+        assert_eq!(lead.duty(at(0)), Duty::Keep);
+        assert!(!lead.is_away() && !lead.take_free() && lead.take() && !lead.take());
+        assert_eq!(lead.duty(at(1)), Duty::LetGo);
         assert_eq!(lead.duty(at(100)), Duty::Keep);
         assert!(!lead.leave(at(100)));
         assert_eq!(lead.duty(at(104)), Duty::Keep);
         assert_eq!(lead.duty(at(106)), Duty::TakeBack);
         assert!(!lead.is_away());
+        assert!(lead.take(), "however often it was late");
+    }
+
+    #[test]
+    fn a_thread_that_still_watches_what_it_takes_back_watches_on() {
+        let lead = Lead::new();
+        assert!(lead.take() && !lead.leave(at(0)));
+        assert_eq!(lead.duty(at(6)), Duty::Keep);
+        assert!(!lead.is_away() && lead.take() && !lead.leave(at(6)));
+        assert_eq!(lead.duty(at(7)), Duty::LetGo);
+        assert_eq!(lead.duty(at(12)), Duty::TakeBack);
     }
 
     #[test]
     fn with_two_waiting_the_thread_reads() {
         let lead = Lead::new();
-        assert!(lead.want());
-        assert_eq!(lead.duty(at(0)), Duty::LetGo);
         assert!(lead.take());
+        assert_eq!(lead.duty(at(0)), Duty::LetGo);
         lead.begin_following();
         assert!(lead.leave(at(1)), "the other would wait in vain");
         assert_eq!(lead.duty(at(1)), Duty::TakeBack);
-        assert!(!lead.want(), "as long as another waits");
+        assert!(!lead.take(), "as long as another waits");
         lead.end_following();
-        assert!(lead.want());
+        assert!(lead.take());
     }
 }

@@ -19,6 +19,7 @@ use rustix::fd::OwnedFd;
 
 use super::Shared;
 use super::hand_over::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
+use super::own_readers::OwnReaders;
 use super::partner::Partner;
 use super::suspects::Suspects;
 use crate::clock::{self, Raw};
@@ -54,6 +55,8 @@ pub(super) struct Connections {
     /// Nodes that cannot be connected to at the moment: one attempt for all that is wanted of a node.
     attempts: BTreeMap<NodeId, Attempt>,
     suspects: Suspects,
+    /// Of this node's own writers, for which nothing is connected.
+    own: OwnReaders,
     /// Given up for a moment when this process has no descriptor left, to turn away a process that waits.
     spare: Option<File>,
 }
@@ -130,6 +133,7 @@ impl Connections {
             outgoing: BTreeMap::new(),
             attempts: BTreeMap::new(),
             suspects: Suspects::default(),
+            own: OwnReaders::default(),
             spare: File::open("/dev/null").ok(),
         })
     }
@@ -204,7 +208,10 @@ impl Connections {
         shared: &Shared,
         epoll: &OwnedFd,
     ) {
-        if via != shared.id && !shared.lock().discovery.is_here(via) {
+        if via == shared.id {
+            return self.own.attach((&writer.1, reader), shared);
+        }
+        if !shared.lock().discovery.is_here(via) {
             // It has gone meanwhile, and any process can have its name now.
             return;
         }
@@ -254,6 +261,9 @@ impl Connections {
 
     /// Tells a node that one of our readers is done with a writer.
     pub(super) fn release(&mut self, (via, writer, reader): (NodeId, Partner, EndpointId), shared: &Shared) {
+        if via == shared.id {
+            return self.own.release(writer.1, reader, shared);
+        }
         if let Some(attempt) = self.attempts.get_mut(&via) {
             let is_about = |(its, its_reader): &(Described, EndpointId)| {
                 (its.0, its.1.id) == writer && *its_reader == reader
@@ -343,7 +353,7 @@ impl Incoming {
             Arrival::Nothing => true,
             Arrival::Packet(from, Packet::Ask { writer, reader, pins, keeps_all, number, proof, .. }, _) => {
                 let state = shared.lock();
-                let is_here = from == shared.id || state.discovery.is_here(from);
+                let is_here = state.discovery.is_here(from);
                 let what = proven(hand_over::ASK, shared.id, (writer, reader), number);
                 let is_proven = state.envelope.is_proven(from, &[&what], &proof);
                 drop(state);

@@ -5,7 +5,7 @@
 //! leave together.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
 use noctule_sys::datagram::is_too_long;
 use noctule_sys::datagram_batch::{
@@ -39,6 +39,14 @@ const BATCH: Batch = Batch { datagrams: 64, bytes: 128 << 10 };
 pub(super) const SMALL_BATCH: Batch = Batch { datagrams: 8, bytes: 16 << 10 };
 /// After the socket's buffer was full.
 const FULL_AGAIN: Span = Span::from_ms(1);
+
+/// Nothing, to nowhere.
+const NO_RUN: Run<'static> = Run {
+    to: SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
+    bytes: &[],
+    segment_bytes: 0,
+    dscp: 0,
+};
 
 /// Counters of datagrams sent, by the way they went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,8 +203,10 @@ impl Outbox {
 
     /// Looks at the kernel's queue, if that is due.
     fn look(&mut self, socket: &UdpSocket) {
+        // Mostly nothing is behind, and the clock need not be read.
+        let Some(at) = self.queue.check_at() else { return };
         let now = clock::now();
-        if self.queue.check_at().is_some_and(|at| at <= now)
+        if at <= now
             && let Ok(queued_bytes) = queued_bytes(socket)
         {
             self.queue.handle_drained(queued_bytes, now);
@@ -230,10 +240,17 @@ impl Outbox {
     /// Sends the next runs that are to single addresses.
     fn send_runs(&mut self, sockets: &Sockets) -> Sent {
         let socket = &sockets.own;
-        let mut runs =
-            [Run { to: SocketAddr::from(([0; 4], 0)), bytes: &[], segment_bytes: 0, dscp: 0 }; RUNS_MAX];
+        // Mostly it is one, and as many as there may be are 2 KiB.
+        let (mut one, mut several);
+        let runs: &mut [Run<'_>] = if self.runs.len() == self.next + 1 {
+            one = [NO_RUN];
+            &mut one
+        } else {
+            several = [NO_RUN; RUNS_MAX];
+            &mut several
+        };
         let mut count = 0;
-        for (pending, run) in self.runs[self.next..].iter().zip(&mut runs) {
+        for (pending, run) in self.runs[self.next..].iter().zip(runs.iter_mut()) {
             let To::One(to) = pending.to else { break };
             if count > 0 && sockets.is_without_loopback(to) {
                 break;

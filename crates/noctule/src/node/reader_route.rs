@@ -21,12 +21,16 @@
 //!
 //! Here are the routes and the decisions about them; `state/relay.rs` carries them out.
 
+pub(super) mod trace;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId, stands_for};
+use noctule_qlog::Log;
 use noctule_timebase::{Instant, Span};
 
+use self::trace::{Choice, Event, Refusal};
 use super::partner::Partner;
 use crate::clock::Raw;
 use crate::shared_topic::Source;
@@ -63,6 +67,7 @@ pub(super) struct ReaderRoutes {
     routes: BTreeMap<EndpointId, ReaderRoute>,
     /// One of them may wait for something.
     is_pending: bool,
+    log: Log<Event>,
 }
 
 /// The route of one reader.
@@ -87,9 +92,21 @@ struct Handover {
 }
 
 impl ReaderRoutes {
+    /// Decisions as events, kept once it is started; what is noted from then on happens at the time given to [`at`](Self::at).
+    pub(super) fn trace(&mut self) -> &mut Log<Event> {
+        &mut self.log
+    }
+
+    /// What is noted from now on happens at `now`.
+    pub(super) fn at(&mut self, now: Instant<Raw>) {
+        self.log.at(Instant::from_ns(now.ns()));
+    }
+
     /// A reader is new: it need not receive where another does, whatever their numbers.
     pub(super) fn insert(&mut self, reader: EndpointId, now: Instant<Raw>) {
         self.is_pending = true;
+        self.at(now);
+        self.log.note(|| Event::Electing { reader: reader.0, trigger: Choice::New });
         let route = Route::Electing(now + ELECTION_TIMEOUT);
         self.routes.insert(reader, ReaderRoute { route, ..ReaderRoute::default() });
     }
@@ -142,20 +159,26 @@ impl ReaderRoutes {
     }
 
     /// Sets the route of a reader, which asks anew.
-    pub(super) fn set(&mut self, reader: EndpointId, to: Route) {
+    pub(super) fn set(&mut self, reader: EndpointId, (to, trigger): (Route, Choice)) {
+        let number = reader.0;
+        self.log.note(|| match to {
+            Route::Direct => Event::Direct { reader: number, trigger },
+            Route::Relayed((relay, _)) => Event::Relayed { reader: number, relay, trigger },
+            Route::Electing(_) => Event::Electing { reader: number, trigger },
+        });
         if let Some(route) = self.routes.get_mut(&reader) {
             route.route = to;
             route.again.clear();
         }
     }
 
-    /// The right route of our reader `ours` of node `me`, given the readers of this topic on other nodes of this host.
+    /// The right route of our reader `ours` of node `me`, given the readers of this topic on other nodes of this host, and why it is the right one.
     pub(super) fn choose<'a>(
         &self,
         (me, ours): (NodeId, &Endpoint),
         siblings: impl Iterator<Item = (NodeId, &'a Endpoint)>,
         now: Instant<Raw>,
-    ) -> Route {
+    ) -> (Route, Choice) {
         let route = self.routes.get(&ours.id);
         let is_direct = route.is_none_or(|route| route.route == Route::Direct);
         // Of two that can stand for each other, the lower receives.
@@ -172,15 +195,28 @@ impl ReaderRoutes {
             .collect();
         let current = route.and_then(ReaderRoute::goal).filter(|goal| relays.contains(goal));
         if let Some(to) = current.or_else(|| relays.first().copied()) {
-            return Route::Relayed(to);
+            return (
+                Route::Relayed(to),
+                if is_direct { Choice::LowerNumber } else { Choice::ReceivesAlready },
+            );
         }
         let until = route.and_then(ReaderRoute::elects_until).unwrap_or(now + ELECTION_TIMEOUT);
-        let is_anothers_turn = !is_direct && now < until && siblings.iter().any(outranks);
-        if is_anothers_turn { Route::Electing(until) } else { Route::Direct }
+        match (siblings.is_empty(), siblings.iter().any(outranks)) {
+            (true, _) => (Route::Direct, Choice::Alone),
+            (false, false) => (Route::Direct, Choice::Lowest),
+            (false, true) if is_direct || now >= until => (Route::Direct, Choice::ElectionOver),
+            (false, true) => (Route::Electing(until), Choice::NotAnnounced),
+        }
     }
 
     /// A direct reader is to be relayed.
-    pub(super) fn begin_handover(&mut self, reader: EndpointId, to: Partner, now: Instant<Raw>) {
+    pub(super) fn begin_handover(
+        &mut self,
+        reader: EndpointId,
+        (to, trigger): (Partner, Choice),
+        now: Instant<Raw>,
+    ) {
+        self.log.note(|| Event::HandoverBegins { reader: reader.0, relay: to.0, trigger });
         if let Some(route) = self.routes.get_mut(&reader) {
             let until = Some(now + HANDOVER_TIMEOUT);
             route.handover = Some(Handover { to, granted: GrantedRings::new(), until });
@@ -192,6 +228,7 @@ impl ReaderRoutes {
         let route = self.routes.get_mut(&reader)?;
         let Handover { to, .. } = route.handover.take()?;
         route.again.clear();
+        self.log.note(|| Event::HandoverCancelled { reader: reader.0, relay: to.0 });
         Some(to.0)
     }
 
@@ -218,6 +255,8 @@ impl ReaderRoutes {
         }
         let (to, granted) = (*to, std::mem::take(granted));
         (route.route, route.handover) = (Route::Relayed(to), None);
+        let rings = granted.len() as u32;
+        self.log.note(|| Event::HandoverEnds { reader: reader.0, relay: to.0, rings });
         Some(granted)
     }
 
@@ -232,6 +271,8 @@ impl ReaderRoutes {
         let route = self.routes.get_mut(&reader)?;
         let writer = (source.node, source.writer);
         route.again.remove(&writer);
+        let (node, number) = (writer.0, writer.1.0);
+        self.log.note(|| Event::Granted { reader: reader.0, node, writer: number });
         let Some(handover) = &mut route.handover else { return Some(source) };
         handover.granted.insert(writer, (source, last));
         None
@@ -239,6 +280,8 @@ impl ReaderRoutes {
 
     /// A ring is filled no more; whether the reader reads it, and does not only keep it for a handover.
     pub(super) fn handle_end(&mut self, reader: EndpointId, writer: Partner) -> bool {
+        let (node, number) = (writer.0, writer.1.0);
+        self.log.note(|| Event::Ended { reader: reader.0, node, writer: number });
         match self.routes.get_mut(&reader).and_then(|route| route.handover.as_mut()) {
             Some(handover) => {
                 handover.granted.remove(&writer);
@@ -261,6 +304,8 @@ impl ReaderRoutes {
         let (at, asked) = route.again.entry(writer).or_insert((now, 0));
         (*at, *asked) = (now + Span::from_ns(ASK_AGAIN.ns() << *asked), *asked + 1);
         let is_avoided = is_final || *asked > QUESTIONS_MAX;
+        let trigger = if is_avoided { Refusal::Avoided } else { Refusal::AskAgain };
+        self.log.note(|| Event::Refused { reader: reader.0, relay: via, writer: writer.1.0, trigger });
         if is_avoided {
             route.again.clear();
             route.avoided.insert(via, now + REFUSAL_TIMEOUT);
@@ -387,7 +432,7 @@ mod tests {
         }
     }
 
-    fn choose(routes: &ReaderRoutes, siblings: &[(NodeId, bool)], now: Instant<Raw>) -> Route {
+    fn choose(routes: &ReaderRoutes, siblings: &[(NodeId, bool)], now: Instant<Raw>) -> (Route, Choice) {
         let siblings: Vec<(NodeId, Endpoint)> =
             siblings.iter().map(|(node, relayed)| (*node, reader(*relayed))).collect();
         let siblings = siblings.iter().map(|(node, sibling)| (*node, sibling));
@@ -398,21 +443,25 @@ mod tests {
     fn a_new_reader_is_relayed_by_any_node_that_receives_and_waits_for_a_lower_one_only() {
         let mut routes = ReaderRoutes::default();
         routes.insert(OURS, START);
-        assert_eq!(choose(&routes, &[(HIGHER, false)], START), Route::Relayed((HIGHER, OURS)));
+        assert_eq!(
+            choose(&routes, &[(HIGHER, false)], START),
+            (Route::Relayed((HIGHER, OURS)), Choice::ReceivesAlready)
+        );
         let until = START + ELECTION_TIMEOUT;
-        assert_eq!(choose(&routes, &[(LOWER, true)], START), Route::Electing(until));
-        assert_eq!(choose(&routes, &[(HIGHER, true)], START), Route::Direct);
-        assert_eq!(choose(&routes, &[(LOWER, true)], until), Route::Direct, "the election has ended");
+        assert_eq!(choose(&routes, &[(LOWER, true)], START), (Route::Electing(until), Choice::NotAnnounced));
+        assert_eq!(choose(&routes, &[(HIGHER, true)], START), (Route::Direct, Choice::Lowest));
+        assert_eq!(choose(&routes, &[(LOWER, true)], until), (Route::Direct, Choice::ElectionOver));
+        assert_eq!(choose(&routes, &[], START), (Route::Direct, Choice::Alone));
     }
 
     #[test]
     fn of_two_direct_readers_the_higher_hands_over() {
         let mut routes = ReaderRoutes::default();
         assert_eq!(routes.decide(OURS), Route::Direct);
-        assert_eq!(choose(&routes, &[(HIGHER, false)], START), Route::Direct);
+        assert_eq!(choose(&routes, &[(HIGHER, false)], START), (Route::Direct, Choice::Lowest));
         let relay = (LOWER, OURS);
-        assert_eq!(choose(&routes, &[(LOWER, false)], START), Route::Relayed(relay));
-        routes.begin_handover(OURS, relay, START);
+        assert_eq!(choose(&routes, &[(LOWER, false)], START), (Route::Relayed(relay), Choice::LowerNumber));
+        routes.begin_handover(OURS, (relay, Choice::LowerNumber), START);
         assert!(routes.has_handover() && routes.relay(OURS).is_none() && routes.goal(OURS) == Some(relay));
         let silent = |_| None;
         assert!(routes.finish_handover(OURS, &[], silent).is_some(), "nothing is written");
@@ -423,7 +472,7 @@ mod tests {
     fn a_node_that_does_not_answer_is_asked_five_times_and_then_avoided_for_two_seconds() {
         let mut routes = ReaderRoutes::default();
         routes.insert(OURS, START);
-        routes.set(OURS, Route::Relayed((LOWER, OURS)));
+        routes.set(OURS, (Route::Relayed((LOWER, OURS)), Choice::ReceivesAlready));
         let writer = (HIGHER, EndpointId(9));
         let mut now = START;
         for _ in 0..QUESTIONS_MAX {
@@ -433,8 +482,8 @@ mod tests {
         }
         assert_eq!(now - START, Span::from_ms(10 + 20 + 40 + 80));
         assert!(routes.handle_refusal(OURS, (LOWER, writer), false, now));
-        assert_eq!(choose(&routes, &[(LOWER, false)], now), Route::Direct);
+        assert_eq!(choose(&routes, &[(LOWER, false)], now).0, Route::Direct);
         assert_eq!(routes.take_expired(now + REFUSAL_TIMEOUT), [OURS]);
-        assert_eq!(choose(&routes, &[(LOWER, false)], now), Route::Relayed((LOWER, OURS)));
+        assert_eq!(choose(&routes, &[(LOWER, false)], now).0, Route::Relayed((LOWER, OURS)));
     }
 }

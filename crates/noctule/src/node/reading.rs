@@ -32,9 +32,6 @@ impl Shared {
         is_done: impl FnMut() -> bool,
     ) -> bool {
         if !self.lead.take() {
-            if self.lead.want() {
-                self.kick();
-            }
             return false;
         }
         self.read_socket(timeout, buffer, is_done);
@@ -70,14 +67,12 @@ impl Shared {
                 self.take_in(buffer, &arrival);
             }
             self.lead.leave(clock::now());
-        } else if self.lead.want() {
-            self.kick();
         }
     }
 
     /// Receives all datagrams that are there, a batch at most, if no other thread reads.
     pub(crate) fn receive_all(&self, buffer: &mut Vec<u8>) {
-        if !self.lead.take() {
+        if !self.lead.take_free() {
             return;
         }
         buffer.resize(DATAGRAM_BYTES_MAX, 0);
@@ -145,6 +140,8 @@ impl Shared {
             return;
         }
         self.drain(state, &mut vec![0; DATAGRAM_BYTES_MAX]);
+        // A subscriber may have begun to read meanwhile.
+        self.wake_reader();
     }
 
     /// Receives what lies in the own socket, a batch at most. Whether word to look round was there, too.

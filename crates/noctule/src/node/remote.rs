@@ -49,6 +49,9 @@ pub(super) struct Remote {
     /// It runs on this host, by the same clock.
     has_our_clock: bool,
     trace: Option<LinkTrace>,
+    /// Times that the link was asked for a datagram.
+    #[cfg(test)]
+    pub(super) asked: u64,
 }
 
 /// Its clock, known by exchange.
@@ -101,6 +104,8 @@ impl Remote {
             sent: BTreeMap::new(),
             has_our_clock: false,
             trace,
+            #[cfg(test)]
+            asked: 0,
         }
     }
 
@@ -196,6 +201,10 @@ impl Remote {
         (now, only_urgent): (Instant<Raw>, bool),
         out: &mut Vec<u8>,
     ) -> bool {
+        #[cfg(test)]
+        {
+            self.asked += 1;
+        }
         let has_sent = match only_urgent {
             true => self.link.poll_transmit_urgent(link_clock(now), out),
             false => self.link.poll_transmit(link_clock(now), out),

@@ -43,20 +43,21 @@ impl Shared {
     pub(crate) fn send(&self, topic: &PublishedTopic, numbered: (u64, Origin), payload: &[u8]) {
         // Copied before the lock is taken, once for all readers.
         let payload: Arc<[u8]> = Arc::from(payload);
-        let sample = outgoing(topic, numbered, &payload, self.clock.now());
         self.work(Effort::of(payload.len()), |state, now| {
             self.relieve(state, now);
+            let sample = outgoing(topic, numbered, &payload, self.clock.at(now));
             state.send(topic.id, &sample, &payload, now);
         });
     }
 
-    /// Runs `work` with the state, then sends what is due. The state is not locked while the kernel is called, and no call waits.
+    /// Runs `work` with the state, then sends what is due. No datagram is sent while the state is locked, and no call waits.
     pub(super) fn work<R>(&self, effort: Effort, work: impl FnOnce(&mut State, Instant<Raw>) -> R) -> R {
         let outbox = self.try_outbox();
         let mut state = if effort == Effort::All { self.lock() } else { self.lock_soon() };
-        let result = work(&mut state, clock::now());
+        let now = clock::now();
+        let result = work(&mut state, now);
         if let Some(mut outbox) = outbox {
-            let more = self.fill(&mut outbox, &mut state, effort);
+            let more = self.fill(&mut outbox, (&mut state, now), effort);
             drop(state);
             self.flush(outbox, more, effort);
         } else {
@@ -65,7 +66,7 @@ impl Shared {
             drop(state);
             self.outbox_wanted.store(true, Ordering::SeqCst);
             if let Some(mut outbox) = self.try_outbox() {
-                let more = self.fill(&mut outbox, &mut self.lock(), effort);
+                let more = self.fill(&mut outbox, (&mut self.lock(), clock::now()), effort);
                 self.flush(outbox, more, effort);
             }
         }
@@ -98,11 +99,14 @@ impl Shared {
     }
 
     /// Moves what is due into the outbox and sets the time to look again. True if there may be more.
-    fn fill(&self, outbox: &mut Outbox, state: &mut State, effort: Effort) -> bool {
-        self.outbox_wanted.store(false, Ordering::SeqCst);
+    fn fill(&self, outbox: &mut Outbox, (state, now): (&mut State, Instant<Raw>), effort: Effort) -> bool {
+        // A store costs more than all else here, and mostly no thread has asked.
+        if self.outbox_wanted.load(Ordering::SeqCst) {
+            self.outbox_wanted.store(false, Ordering::SeqCst);
+        }
         let is_small = || effort == Effort::SmallBatch || self.state_wanted.load(Ordering::SeqCst) > 0;
         let more = outbox.fill(state, &self.sockets.own, is_small);
-        let mut at = state.poll_timeout(clock::now());
+        let mut at = state.poll_timeout(now);
         if let Some(check_at) = outbox.check_at() {
             at = at.min(check_at);
         }
@@ -114,9 +118,11 @@ impl Shared {
 
     /// Sends what is in the outbox, and `more` that is due.
     fn flush<'a>(&'a self, mut outbox: MutexGuard<'a, Outbox>, mut more: bool, effort: Effort) {
+        let mut may_look = true;
         loop {
             let sent = outbox.send(&self.sockets);
-            let is_wanted = more | outbox.wants_more() || self.outbox_wanted.load(Ordering::SeqCst);
+            let has_more = more | outbox.wants_more();
+            let is_wanted = has_more || self.outbox_wanted.load(Ordering::SeqCst);
             if sent == Sent::Full {
                 if let Some(at) = outbox.check_at() {
                     let state = self.lock();
@@ -129,18 +135,23 @@ impl Shared {
             if !is_wanted {
                 drop(outbox);
                 // A reader may have asked between the look and here.
-                let is_wanted = self.outbox_wanted.load(Ordering::SeqCst);
-                let Some(again) = self.try_outbox().filter(|_| is_wanted) else { return };
+                if !self.outbox_wanted.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Some(again) = self.try_outbox() else { return };
                 outbox = again;
             }
-            if effort != Effort::All {
+            // Another thread found the outbox taken. Mostly that is the node's own, which has nothing to send, and one look costs less than to wake it
+            // once more.
+            let looks = !has_more && std::mem::take(&mut may_look);
+            if effort != Effort::All && !looks {
                 drop(outbox);
                 // The node's thread goes on, so that the publishing thread need not.
                 self.kick();
                 return;
             }
             let mut state = self.lock();
-            more = self.fill(&mut outbox, &mut state, effort);
+            more = self.fill(&mut outbox, (&mut state, clock::now()), effort);
         }
     }
 

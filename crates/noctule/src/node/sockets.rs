@@ -27,7 +27,8 @@ use super::ports::{self, CHANNEL_PORT, DISCOVERY_PORT};
 
 /// Asked of the kernel, so that a large sample fits: 8 MiB.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
-/// The kernel chooses the own port anew if a node of this host has the same number on another address.
+/// The kernel chooses the own port anew so often: if a DDS program needs the port, or if a node of this host has the same number on another
+/// address. Each try fails for DDS with a chance of 13 %.
 const PORT_TRIES: usize = 16;
 
 /// The sockets, and the interfaces that groups are joined on.
@@ -317,13 +318,24 @@ fn bound(socket: OwnedFd, address: SocketAddr) -> io::Result<UdpSocket> {
 
 /// The own socket, at a port that the kernel chose, and its place in the host's directory.
 fn own_socket(domain: u32, only: Option<Ipv4Addr>) -> io::Result<(UdpSocket, Directory)> {
-    let mut tries = 0;
+    // Held until another is found, so that the kernel does not choose one of them again.
+    let (mut given_back, mut tries) = (Vec::new(), 0);
     loop {
         tries += 1;
-        let own = own_socket_once(only)?;
+        let own = match own_socket_once(only) {
+            Ok(own) if tries < PORT_TRIES && ports::is_needed_by_dds(own.local_addr()?.port()) => {
+                given_back.push(own);
+                continue;
+            }
+            Ok(own) => own,
+            // A host whose range has no other port still has its nodes.
+            Err(error) => given_back.pop().ok_or(error)?,
+        };
         match Directory::enter(domain, own.local_addr()?.port()) {
             Ok(directory) => return Ok((own, directory)),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {
+                given_back.push(own);
+            }
             Err(error) => return Err(error),
         }
     }

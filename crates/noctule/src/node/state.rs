@@ -31,6 +31,7 @@ use super::partner::Partner;
 use super::ping::Pings;
 use super::reader_route::ReaderRoutes;
 use super::remote::{Remote, Remotes};
+use super::trace::NodeTrace;
 use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
@@ -114,6 +115,8 @@ pub(super) struct State {
     pub(super) dscp: u8,
     /// Whose turn it is to send, and for how many datagrams.
     pub(super) turn: (NodeId, u32),
+    /// If the environment asks for it.
+    trace: Option<NodeTrace>,
     /// For a program that keeps a picture of the system.
     pub(super) changes: ChangeCount,
     /// Of discovery, as last counted.
@@ -123,10 +126,13 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(
         me: NodeId,
-        (discovery, envelope): (Discovery, Envelope),
+        (mut discovery, envelope): (Discovery, Envelope),
         clock: LocalClock,
         exchange_key: [u8; 16],
     ) -> State {
+        let (mut routes, mut groups) = (ReaderRoutes::default(), Groups::default());
+        let trace = NodeTrace::start(me, &mut discovery, &mut routes);
+        groups.keep_traces(trace.is_some());
         State {
             discovery,
             envelope,
@@ -134,11 +140,11 @@ impl State {
             subscribers: BTreeMap::new(),
             partners: BTreeMap::new(),
             audiences: BTreeMap::new(),
-            routes: ReaderRoutes::default(),
+            routes,
             has_other_hosts: false,
             fallback: Fallback::default(),
             remotes: Remotes::new(),
-            groups: Groups::default(),
+            groups,
             deadlines: Deadlines::default(),
             strangers: 0,
             impostors: 0,
@@ -161,6 +167,7 @@ impl State {
             body: Vec::new(),
             dscp: 0,
             turn: (me, 0),
+            trace,
             changes: ChangeCount::default(),
             generation: 0,
         }
@@ -278,6 +285,7 @@ impl State {
     /// A process of this host has died: its connection ended.
     pub(super) fn handle_death(&mut self, node: NodeId, now: Instant<Raw>) {
         if node != self.me {
+            self.discovery.trace().at(discovery_clock(now));
             self.discovery.handle_death(node);
             self.handle_events(now);
         }

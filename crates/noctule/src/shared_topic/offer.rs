@@ -55,6 +55,11 @@ impl GrantedHere {
         self.reader
     }
 
+    /// Where it is to be detached when it has gone.
+    pub(crate) fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
     /// Data and control page.
     pub(crate) fn into_memory(self) -> (Memory, Memory) {
         self.memory
@@ -136,7 +141,9 @@ impl Offer {
         let made = made.as_ref().ok_or(RingError::NotMade)?;
         let (control, descriptor) = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder)?;
         let data = made.data.as_ref().ok_or(RingError::NoDescriptorThere)?.try_clone()?;
-        let (reader, pins) = enter(&made.roster, &Memory::from(control), pins, is_waited_for)?;
+        let control = Memory::from(control);
+        let attach = if is_waited_for { Roster::attach_waited_for } else { Roster::attach };
+        let (reader, pins) = enter(pins, |pins| attach(&made.roster, control.clone(), pins))?;
         let position = made.roster.next_position();
         let roster = made.roster.clone();
         Ok(Granted { data, control: descriptor, reader, roster, pins, position })
@@ -147,8 +154,10 @@ impl Offer {
     ///
     /// # Errors
     /// No ring yet, or no room for another reader.
-    pub(crate) fn attach_here(&self, pins: u32) -> Result<GrantedHere, RingError> {
-        self.enter_here(|roster, control| enter(roster, control, pins, false))
+    pub(crate) fn attach_here(&self, pins: u32, is_waited_for: bool) -> Result<GrantedHere, RingError> {
+        self.enter_here(|roster, control| {
+            enter(pins, |pins| roster.attach_own(control.clone(), pins, is_waited_for))
+        })
     }
 
     fn enter_here(
@@ -199,14 +208,11 @@ impl Offer {
 
 /// A reader that cannot borrow copies: better than not to read.
 fn enter(
-    roster: &Roster,
-    control: &Memory,
     pins: u32,
-    is_waited_for: bool,
+    attach: impl Fn(u32) -> Result<ReaderId, AttachError>,
 ) -> Result<(ReaderId, u32), RingError> {
-    let attach = if is_waited_for { Roster::attach_waited_for } else { Roster::attach };
-    let (reader, pins) = match attach(roster, control.clone(), pins) {
-        Err(AttachError::Pins { left, .. }) => (attach(roster, control.clone(), left), left),
+    let (reader, pins) = match attach(pins) {
+        Err(AttachError::Pins { left, .. }) => (attach(left), left),
         attached => (attached, pins),
     };
     Ok((reader?, pins))

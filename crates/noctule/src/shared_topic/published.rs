@@ -51,7 +51,19 @@ impl PublishedTopic {
     /// # Errors
     /// No memory.
     pub(crate) fn make_ring(&self) -> Result<(), RingError> {
-        if let Some(ring) = self.offer.make()? {
+        self.leave_fresh(self.offer.make()?)
+    }
+
+    /// The same for a reader of the own node: without a descriptor if there is none left.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(crate) fn make_ring_for_here(&self) -> Result<(), RingError> {
+        self.leave_fresh(self.offer.make_for_here()?)
+    }
+
+    fn leave_fresh(&self, made: Option<Writer>) -> Result<(), RingError> {
+        if let Some(ring) = made {
             *self.fresh.lock().map_err(|_| RingError::PublisherFailed)? = Some(ring);
             self.is_fresh.store(true, Ordering::Release);
         }

@@ -50,6 +50,8 @@ pub(crate) struct Source {
     pub(crate) depth: u32,
     /// The publisher's: older samples are not delivered.
     pub(crate) lifespan: Option<Span>,
+    /// Missed before samples that were too old to be given out: the next that is given out says so.
+    pub(crate) missed_before: u64,
     /// Numbers are the writer's own, in every ring.
     is_numbered: bool,
     /// The node that fills the ring may wait for this reader.
@@ -190,6 +192,7 @@ impl Source {
             // Of a writer that waits none is passed over: its next sample may come between the reading of one and the look whether it is old.
             depth: if writer.qos.keep_all { u32::MAX } else { writer.qos.depth },
             lifespan: writer.qos.lifespan,
+            missed_before: 0,
             is_numbered: route == Route::Udp && can_be_handed_on(writer),
             progress: None,
             sleeps_on: 0,
@@ -252,6 +255,12 @@ impl Source {
         }
         self.last = sample.number;
         true
+    }
+
+    /// Samples missed before one that was just read, and before those since the last given out.
+    #[inline]
+    pub(crate) fn missed_since_given_out(&mut self, missed: u64) -> u64 {
+        missed + std::mem::take(&mut self.missed_before)
     }
 
     /// Whether a sample that was just read is followed by so many that a history of that depth does not hold it. Then it is

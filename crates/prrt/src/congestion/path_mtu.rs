@@ -267,6 +267,10 @@ impl PathMtu {
 
     /// The next probe.
     fn due(&self) -> Option<(Instant<Local>, usize)> {
+        // Looked at for every datagram, and mostly no sample is that long.
+        if self.ready_at > self.used_until.max(self.wanted_until) {
+            return None;
+        }
         if self.doubted.is_some() {
             return Some((self.ready_at, self.sizes.base_bytes)).filter(|(at, _)| *at <= self.used_until);
         }

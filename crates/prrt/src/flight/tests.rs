@@ -298,3 +298,15 @@ fn a_lost_probe_is_no_loss_of_the_channel_and_takes_no_room() {
     };
     assert_eq!(learned(true), learned(false));
 }
+
+#[test]
+fn a_link_without_deadlines_computes_no_quantiles_of_its_delays() {
+    let mut flight = flight();
+    for number in 0..1_000 {
+        flight.sent(carried(number), BYTES, at(number as i64 * 10));
+        acknowledge(&mut flight, number, 0, at(number as i64 * 10 + 2));
+        flight.measure_way_there(Span::from_ms(1));
+    }
+    assert_eq!([&flight.round_trips, &flight.ways_there].map(DelayTable::computed), [0, 0]);
+    assert_eq!(flight.round_trips().map(|delays| delays.highest()), Some(Span::from_ms(2)));
+}

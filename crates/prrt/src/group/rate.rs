@@ -17,6 +17,7 @@
 use noctule_timebase::{Instant, Span};
 
 use super::MemberId;
+use super::trace::Path;
 use super::wire::ahead;
 use crate::stream::Local;
 
@@ -109,6 +110,15 @@ impl GroupRate {
             State::Free => None,
             State::Testing { parity_share, .. } => Some(parity_share),
             State::Full { .. } => Some(PARITY_SHARE_FULL),
+        }
+    }
+
+    /// What is known of the path, and how many datagrams a second may leave; 0: no limit.
+    pub(super) fn limit(&self) -> (Path, u64) {
+        match self.state {
+            State::Free => (Path::Free, 0),
+            State::Testing { .. } => (Path::Testing, 0),
+            State::Full { per_s, .. } => (Path::Full, per_s as u64),
         }
     }
 

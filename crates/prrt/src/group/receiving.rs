@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use noctule_proto_kit::SplitMix64;
+use noctule_qlog::Log;
 use noctule_timebase::{Instant, Span};
 
+use super::trace::Event;
 use super::wire::{ASKS_MAX, Ask, Body, Datagram, Report, Symbol, SymbolKind, ahead};
 use super::{GUARD_LEAST, GroupConfig, ROUND_TRIP_PRIOR};
 use crate::config::LinkConfig;
@@ -83,6 +85,7 @@ pub struct GroupReceiver {
     saved_bytes: usize,
     random: SplitMix64,
     counters: ReceiverCounters,
+    log: Log<Event>,
 }
 
 /// Which datagrams have arrived.
@@ -153,6 +156,7 @@ impl GroupReceiver {
             saved_bytes: 0,
             random: SplitMix64::new(random),
             counters: ReceiverCounters::default(),
+            log: Log::default(),
         }
     }
 
@@ -171,6 +175,9 @@ impl GroupReceiver {
         }
         let now = arrival.now;
         self.saved_bytes = (self.saved_bytes + REPORT_SHARE * length_bytes).min(REPORT_SAVED_LIMIT_BYTES);
+        self.log.at(now);
+        // Before it is recorded.
+        let missing = if self.log.is_on() { self.packets.gap_before(symbol.packet) } else { 0 };
         if self.packets.record(symbol.packet, now) {
             self.counters.datagrams += 1;
             self.has_news = true;
@@ -197,6 +204,8 @@ impl GroupReceiver {
                     self.counters.inconsistent += 1;
                     return;
                 };
+                let (packet_number, block, sequence) = (symbol.packet, symbol.block, fragment.sequence);
+                self.log.note(|| Event::DataReceived { packet_number, block, sequence, missing });
                 take(&fragment, false);
                 let age = arrival.peer_ns.map(|peer| peer.saturating_sub(fragment.origin.source_time_ns));
                 let age = age.map_or(self.round_trip / 2, |ns| Span::from_ns(ns.max(0)));
@@ -205,6 +214,12 @@ impl GroupReceiver {
                 }
             }
             SymbolKind::Parity { index, symbols } if self.deadline.is_some() => {
+                self.log.note(|| Event::ParityReceived {
+                    packet_number: symbol.packet,
+                    block: symbol.block,
+                    symbol: FIRST_PARITY.saturating_add(index),
+                    missing,
+                });
                 self.handle_parity(symbol, (index, symbols), now, take);
             }
             SymbolKind::Parity { .. } => {}
@@ -254,6 +269,11 @@ impl GroupReceiver {
             Stage::Deaf | Stage::Rest => None,
         });
         blocks.chain(self.report_at.filter(|_| self.has_news)).min()
+    }
+
+    /// What happens and why, as events: start it to keep them, and poll it. An event costs one branch until then.
+    pub fn trace(&mut self) -> &mut Log<Event> {
+        &mut self.log
     }
 
     /// Counters so far.
@@ -334,12 +354,15 @@ impl GroupReceiver {
     }
 
     fn add(&mut self, place: usize, number: u8, bytes: &[u8], take: &mut TakePiece<'_>) {
+        let block_number = self.first.wrapping_add(place as u32);
         let block = &mut self.blocks[place];
         for symbol in block.symbols.add(number, bytes.to_vec(), &mut self.room) {
             let piece = Place { packet: 0, block: 0, symbol: 0, symbols: 1, attempt: 0, ack_soon: true };
             match Fragment::decode_symbol(self.writer, piece, &symbol) {
                 Ok(fragment) => {
                     self.counters.repaired += 1;
+                    let sequence = fragment.sequence;
+                    self.log.note(|| Event::Repaired { sequence, block: block_number });
                     take(&fragment, true);
                 }
                 Err(_) => self.counters.inconsistent += 1,
@@ -399,20 +422,26 @@ impl GroupReceiver {
     }
 
     fn handle_timeout(&mut self, now: Instant<Local>) {
+        self.log.at(now);
         let (guard, round_trip) = (self.guard(), self.round_trip);
         let is_deaf = self.unheard_requests >= UNHEARD_REQUESTS_MAX;
         for place in 0..self.blocks.len() {
             let unit = self.random.uniform();
+            let number = self.first.wrapping_add(place as u32);
             let block = &mut self.blocks[place];
             match block.stage {
                 Stage::Arriving(at) if at <= now => {
                     let lacking = usize::from(block.count).saturating_sub(block.symbols.held());
                     let spare = block.repairable_until() - now - round_trip;
                     block.stage = if lacking == 0 || block.asks >= ASKS_PER_BLOCK_MAX || spare < Span::ZERO {
-                        self.counters.given_up += u64::from(lacking > 0);
+                        if lacking > 0 {
+                            self.counters.given_up += 1;
+                            self.log.note(|| Event::Lost { block: number, lacking: lacking as u32 });
+                        }
                         Stage::Rest
                     } else if is_deaf {
                         self.counters.silenced += 1;
+                        self.log.note(|| Event::AskWithheld { block: number });
                         Stage::Deaf
                     } else {
                         // The receiver that lacks most asks first, which may be enough for others.
@@ -447,6 +476,10 @@ impl GroupReceiver {
             Ask { block: first.wrapping_add(place as u32), held, settled: block.decided }
         });
         let asks: Vec<Ask> = asks.collect();
+        for Ask { block, held, .. } in &asks {
+            let symbols = self.blocks.get(block.wrapping_sub(first) as usize).map_or(0, |block| block.count);
+            self.log.note(|| Event::Asked { block: *block, held: *held, symbols });
+        }
         self.unheard_requests += u32::from(!asks.is_empty());
         asks
     }
@@ -474,6 +507,16 @@ impl Block {
 }
 
 impl Packets {
+    /// Packets between the newest that has arrived and this one.
+    fn gap_before(&self, packet: u32) -> u32 {
+        let ahead = self.newest.map_or(0, |(newest, _)| ahead(packet, newest));
+        if ahead.unsigned_abs() > JUMP_PACKETS_MAX {
+            0
+        } else {
+            ahead.saturating_sub(1).max(0).unsigned_abs()
+        }
+    }
+
     /// A datagram has arrived; false if it had before, or is too old to tell.
     fn record(&mut self, packet: u32, now: Instant<Local>) -> bool {
         let Some((newest, _)) = self.newest else {

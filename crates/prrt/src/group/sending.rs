@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use noctule_qlog::Log;
 use noctule_timebase::{Instant, Span};
 
 use super::members::Members;
 use super::rate::GroupRate;
 use super::shortfall::{parity_for, sent_once};
+use super::trace::{Answer, Event, Left, Purpose};
 use super::wire::{Ask, Body, Datagram, HEADER_BYTES, Report, SPAN_MAX, Symbol, SymbolKind, ahead};
 use super::{
     BLOCK_SAMPLES_MAX, GUARD_LEAST, GroupConfig, MemberId, Membership, PARITY_SHARE_MAX, PIECES_MAX,
@@ -14,7 +16,7 @@ use super::{
 };
 use crate::erasure::{self, PARITY_SYMBOLS_MAX};
 use crate::stream::{Local, Outgoing};
-use crate::wire::{SYMBOL_HEADER_BYTES, symbol_of};
+use crate::wire::{FIRST_PARITY, SYMBOL_HEADER_BYTES, symbol_of};
 
 /// Blocks kept for repair.
 const BLOCKS_LIMIT: usize = 256;
@@ -92,6 +94,7 @@ pub struct GroupSender {
     /// Share of blocks with a request that left no time for another.
     last_share: f64,
     counters: SenderCounters,
+    log: Log<Event>,
 }
 
 #[derive(Debug)]
@@ -137,6 +140,7 @@ impl GroupSender {
             offered_at: None,
             last_share: LAST_SHARE_LEAST,
             counters: SenderCounters::default(),
+            log: Log::default(),
         }
     }
 
@@ -169,6 +173,7 @@ impl GroupSender {
         self.note_offer(count, now);
         if !self.rate.allows(now) {
             self.counters.held_back += 1;
+            self.log.note(|| Event::HeldBack { sequence: sample.sequence });
             return true;
         }
         self.observe(now);
@@ -178,6 +183,8 @@ impl GroupSender {
         if !fits || self.blocks.len() >= BLOCKS_LIMIT || is_probe && now < self.probe_at {
             self.close_open();
             self.counters.left_to_links += 1;
+            let trigger = if is_probe { Left::Unheard } else { Left::DoesNotFit };
+            self.log.note(|| Event::LeftToLinks { sequence: sample.sequence, trigger });
             return false;
         }
         self.probe_at = now + PROBE_INTERVAL;
@@ -192,7 +199,10 @@ impl GroupSender {
             self.open(count, deadline_at, now);
         }
         let interval = self.interval;
+        let number = self.first.wrapping_add(self.blocks.len() as u32).wrapping_sub(1);
         let Some(block) = self.blocks.back_mut() else { return false };
+        let (sequence, pieces) = (sample.sequence, count as u16);
+        self.log.note(|| Event::Taken { sequence, block: number, pieces });
         for index in 0..count as u16 {
             block.symbols.push(symbol_of(sample, index, count as u16));
         }
@@ -214,6 +224,7 @@ impl GroupSender {
             self.counters.impossible += 1;
             return;
         }
+        let limit_before = self.rate.limit();
         let slowest = self.rate.slowest();
         if slowest.is_some_and(|slowest| !self.members.hears(slowest)) {
             self.rate.forget();
@@ -222,6 +233,10 @@ impl GroupSender {
             let offered_per_s =
                 self.offered.map_or(0.0, |(interval, datagrams)| datagrams / interval.as_s_f64().max(1e-6));
             self.rate.handle_report(member, (report.newest, report.received), offered_per_s, now);
+        }
+        let (trigger, per_s) = self.rate.limit();
+        if (trigger, per_s) != limit_before {
+            self.log.note(|| Event::RateChanged { per_s, trigger });
         }
         if self.members.hears(member) {
             report.asks.iter().for_each(|ask| self.handle_ask(member, ask, now));
@@ -261,6 +276,18 @@ impl GroupSender {
         };
         let packet = self.members.sent(now);
         self.rate.sent();
+        let (unasked, symbol_bytes) = (block.unasked, bytes.len());
+        self.log.note(|| {
+            let (symbol, trigger) = match kind {
+                SymbolKind::Data { index, .. } => (index, Purpose::Data),
+                SymbolKind::Parity { index, .. } => {
+                    let trigger = if index < unasked { Purpose::ParityUnasked } else { Purpose::ParityAsked };
+                    (FIRST_PARITY.saturating_add(index), trigger)
+                }
+            };
+            let bytes = (symbol_bytes + HEADER_BYTES) as u32;
+            Event::Sent { packet_number: packet, block: number, symbol, bytes, trigger }
+        });
         let decided = block.decided.max(block.unasked);
         let report_every_s = self.members.report_every_s();
         let symbol = Symbol { packet, block: number, kind, decided, round_trip, left, report_every_s, bytes };
@@ -279,7 +306,17 @@ impl GroupSender {
 
     /// A receiver is set apart or taken back, each change once.
     pub fn poll_membership(&mut self) -> Option<Membership> {
-        self.members.poll_event()
+        let change = self.members.poll_event()?;
+        self.log.note(|| match change {
+            Membership::Apart { member, loss } => Event::Apart { member, loss_ppm: (loss * 1e6) as u32 },
+            Membership::Back { member } => Event::Back { member },
+        });
+        Some(change)
+    }
+
+    /// What happens and why, as events: start it to keep them, and poll it. An event costs one branch until then.
+    pub fn trace(&mut self) -> &mut Log<Event> {
+        &mut self.log
     }
 
     /// Counters so far.
@@ -304,8 +341,10 @@ impl GroupSender {
         self.hail_at = now + HAIL_INTERVAL_FIRST * (1 << (HAILS - self.hails_left));
         self.hails_left -= 1;
         let before = out.len();
+        let packet = self.members.sent(now);
+        self.log.note(|| Event::Hailed { packet_number: packet });
         let symbol = Symbol {
-            packet: self.members.sent(now),
+            packet,
             block: self.first.wrapping_add(self.blocks.len() as u32),
             kind: SymbolKind::Data { index: 0, planned: 0 },
             decided: 0,
@@ -321,6 +360,7 @@ impl GroupSender {
     }
 
     fn handle_timeout(&mut self, now: Instant<Local>) {
+        self.log.at(now);
         if self.blocks.back().is_some_and(|block| !block.is_closed && block.closes_at <= now) {
             self.close_open();
         }
@@ -337,6 +377,10 @@ impl GroupSender {
                 break;
             }
             self.counters.expired += unsent as u64;
+            if unsent > 0 {
+                let block = self.first;
+                self.log.note(|| Event::Expired { block, datagrams: unsent as u32 });
+            }
             let requested = f64::from(u8::from(block.had_last_request));
             self.last_share = (self.last_share + (requested - self.last_share) / 64.0).max(LAST_SHARE_LEAST);
             self.held_bytes -= block.symbols.iter().map(Vec::len).sum::<usize>();
@@ -347,6 +391,11 @@ impl GroupSender {
 
     fn handle_ask(&mut self, member: MemberId, ask: &Ask, now: Instant<Local>) {
         self.counters.asks += 1;
+        let trigger = self.answer(member, ask, now);
+        self.log.note(|| Event::AskReceived { member, block: ask.block, held: ask.held, trigger });
+    }
+
+    fn answer(&mut self, member: MemberId, ask: &Ask, now: Instant<Local>) -> Answer {
         let arrives = now + self.one_way();
         let another = arrives + self.round();
         let (loss, last_share) = (self.members.loss(member), self.last_share);
@@ -354,17 +403,18 @@ impl GroupSender {
         let place = usize::try_from(ahead(ask.block, self.first)).ok();
         let Some(block) = place.and_then(|place| self.blocks.get_mut(place)) else {
             self.counters.asks_late += 1;
-            return;
+            return Answer::Late;
         };
         if ask.settled > block.decided.max(block.unasked) || block.planned == 0 {
             self.counters.impossible += 1;
-            return;
+            return Answer::Impossible;
         }
         // Of an open block what lacks is not known yet; a receiver that lacks it asks again.
         let lacking = block.symbols.len().saturating_sub(ask.held.into());
         if !block.is_closed || arrives > block.last_deadline || lacking == 0 {
-            self.counters.asks_late += u64::from(arrives > block.last_deadline);
-            return;
+            let is_late = arrives > block.last_deadline;
+            self.counters.asks_late += u64::from(is_late);
+            return if is_late { Answer::Late } else { Answer::Open };
         }
         let mut wanted = lacking as u8;
         if another > block.first_deadline {
@@ -374,6 +424,7 @@ impl GroupSender {
         }
         let decided = usize::from(ask.settled) + usize::from(wanted);
         block.decided = block.decided.max(decided.min(PARITY_SYMBOLS_MAX) as u8);
+        Answer::Granted
     }
 
     /// The next symbol: data before parity, old blocks before new ones.
@@ -387,6 +438,8 @@ impl GroupSender {
         if self.parity_saved < 1.0 {
             // Data that follows earns some, if that is still in time.
             self.counters.parity_refused += 1;
+            let block = self.first.wrapping_add(place as u32);
+            self.log.note(|| Event::ParityWithheld { block });
             return None;
         }
         let block = &self.blocks[place];

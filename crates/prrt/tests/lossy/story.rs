@@ -2,16 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // tests and what they share
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use noctule_prrt::trace::{Event, qlog};
+use noctule_prrt::trace::Event;
 use noctule_prrt::{Link, Local};
 use noctule_timebase::Instant;
 
 use super::{Cell, START, Simulation, WRITER};
-
-/// Names a file for all events of the first session of a process; `cargo xtask sim prrt --trace FILE` sets it.
-const VARIABLE: &str = "NOCTULE_TRACE";
 
 /// When, on which side (0: sender), what.
 type Entry = (Instant<Local>, usize, Event);
@@ -51,15 +47,6 @@ impl Story {
             sequences(|event| matches!(event, Event::Lost { .. })).collect();
         sequences(|event| matches!(event, Event::Delivered { .. })).filter(|one| lost.contains(one)).collect()
     }
-
-    fn qlog(&self, seed: u64) -> String {
-        let mut text = qlog::header(&format!("simulation prrt, seed {seed}"), 0.0);
-        for (at, side, event) in &self.events {
-            let link = ["sender→receiver", "receiver→sender"][*side];
-            qlog::record(&mut text, (*at - START).as_s_f64() * 1e3, link, event);
-        }
-        text
-    }
 }
 
 /// The events of a whole session.
@@ -72,10 +59,9 @@ pub fn of(cell: Cell, samples: u64, seed: u64) -> Story {
 
 /// Writes the file that the environment names, once.
 pub fn write_if_wanted(cell: Cell, samples: u64, seed: u64) {
-    static IS_WRITTEN: AtomicBool = AtomicBool::new(false);
-    let Some(path) = std::env::var_os(VARIABLE) else { return };
-    if !IS_WRITTEN.swap(true, Ordering::Relaxed) {
-        std::fs::write(&path, of(cell, samples, seed).qlog(seed)).unwrap();
-        println!("the events of seed {seed} are in {}", path.display());
+    let Some(mut file) = noctule_netsim::Story::wanted("prrt", seed) else { return };
+    for (at, side, event) in &of(cell, samples, seed).events {
+        let link = ["sender→receiver", "receiver→sender"][*side];
+        file.note(Instant::from_ns((*at - START).ns()), link, event);
     }
 }

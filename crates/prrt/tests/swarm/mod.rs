@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use noctule_netsim::Random;
 use noctule_netsim::link::LinkSpec;
 use noctule_netsim::network::{Address, Destination, Endpoint, Network, Transmit};
+use noctule_netsim::{Random, Story};
+use noctule_prrt::group::trace::Event;
 use noctule_prrt::group::{
     Body, Datagram, GroupConfig, GroupReceiver, GroupSender, MemberId, Membership, ReceiverCounters,
     SenderCounters,
@@ -39,7 +40,20 @@ impl Terms {
         Bound { deadline: self.deadline, loss_target: self.loss_target, order: Order::Asap }
     }
 
-    fn group(&self, session: u32) -> GroupConfig {
+    /// The first sample, published at 0.
+    pub(crate) fn sample<'a>(&self, payload: &'a [u8]) -> Outgoing<'a> {
+        Outgoing {
+            writer: WRITER,
+            sequence: 1,
+            origin: Origin::exactly(0),
+            age: Span::ZERO,
+            class: Class::DeadlineBound(self.bound()),
+            depth: 8,
+            payload,
+        }
+    }
+
+    pub(crate) fn group(&self, session: u32) -> GroupConfig {
         GroupConfig { session, writer: WRITER, bound: Some(self.bound()), datagram_bytes_max: 1_400 }
     }
 }
@@ -118,20 +132,82 @@ pub(crate) struct Outcome {
     pub(crate) counters: ReceiverCounters,
 }
 
+/// When a member noted an event, and which member.
+pub(crate) type Noted = (Instant<Local>, usize, Event);
+
 pub(crate) struct Swarm {
     terms: Terms,
     pub(crate) network: Network<Node>,
     session: u32,
+    story: Option<Story>,
+    /// When which node noted what, if it is wanted; the writer's is 0.
+    noted: Option<Vec<Noted>>,
 }
 
 impl Swarm {
     /// All readers are known from the start, as after discovery. `spec` as in `docs/spec/link-text.md`.
     pub(crate) fn new(terms: Terms, spec: &LinkSpec) -> Swarm {
-        Swarm { terms, network: Network::new(nodes(terms), spec, terms.seed), session: 1 }
+        let network = Network::new(nodes(terms), spec, terms.seed);
+        Swarm { terms, network, session: 1, story: None, noted: None }
+    }
+
+    /// Writes what happens to the file that the environment names.
+    pub(crate) fn write_if_wanted(&mut self) {
+        self.story = Story::wanted("group", self.terms.seed);
+        self.trace();
+    }
+
+    /// Keeps what all nodes note from now on.
+    pub(crate) fn note(&mut self) {
+        self.noted = Some(Vec::new());
+        self.trace();
+    }
+
+    /// When which node has noted what since it was asked for; each node's in the order of time.
+    pub(crate) fn noted(&self) -> &[Noted] {
+        self.noted.as_deref().unwrap_or_default()
+    }
+
+    /// Keeps the events of all nodes, of whose lives some may have begun just now.
+    fn trace(&mut self) {
+        if self.story.is_some() || self.noted.is_some() {
+            self.writer().group.trace().start();
+            let receivers = self.terms.receivers;
+            (1..=receivers).for_each(|number| self.reader(number).group.trace().start());
+        }
     }
 
     pub(crate) fn run(&mut self, span: Span) {
-        self.network.run_for(span).unwrap();
+        if self.story.is_none() && self.noted.is_none() {
+            return self.network.run_for(span).unwrap();
+        }
+        let end = self.network.local_now(0) + span;
+        while let left = end - self.network.local_now(0)
+            && left > Span::ZERO
+        {
+            // The logs are bounded.
+            self.network.run_for(left.min(Span::from_ms(10))).unwrap();
+            for number in 0..=self.terms.receivers {
+                self.drain(number);
+            }
+        }
+    }
+
+    /// Takes what a node has noted.
+    fn drain(&mut self, number: usize) {
+        let (log, name) = match self.network.endpoint(number) {
+            Node::Writer(writer) => (writer.group.trace(), "writer→group".to_owned()),
+            Node::Reader(reader) => (reader.group.trace(), format!("reader {number}")),
+        };
+        assert_eq!(log.poll_dropped(), 0);
+        while let Some((at, event)) = log.poll() {
+            if let Some(story) = &mut self.story {
+                story.note(at, &name, &event);
+            }
+            if let Some(noted) = &mut self.noted {
+                noted.push((at, number, event));
+            }
+        }
     }
 
     pub(crate) fn writer(&mut self) -> &mut Writer {
@@ -177,6 +253,7 @@ impl Swarm {
             let reader = self.reader(number);
             (reader.group, reader.link) = (fresh.group, fresh.link);
         }
+        self.trace();
     }
 
     /// What a reader got of the samples numbered `from` and later.

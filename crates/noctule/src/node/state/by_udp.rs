@@ -23,7 +23,7 @@ impl State {
         now: Instant<Raw>,
     ) {
         let partner = (node, writer.id);
-        if node == self.me || !self.discovery.is_here(node) {
+        if !self.discovery.is_here(node) {
             return self.note(refusal);
         }
         let is_matched = self.partners.get(&reader).is_some_and(|partners| partners.contains(&partner));

@@ -9,6 +9,7 @@ use noctule_timebase::Instant;
 use super::{Command, Partner, State, discovery_clock};
 use crate::clock::Raw;
 use crate::node::reader_route::Route;
+use crate::node::reader_route::trace::Choice;
 use crate::shared_topic::{Change, Source};
 
 impl State {
@@ -61,9 +62,10 @@ impl State {
         if !self.has_other_hosts || !self.can_be_relayed(reader) {
             return;
         }
+        self.routes.at(now);
         let Some(ours) = self.discovery.local(reader) else { return };
         let siblings = self.discovery.readers_beside(reader).map(|(node, sibling)| (node, &**sibling));
-        let choice = self.routes.choose((self.me, ours), siblings, now);
+        let (choice, why) = self.routes.choose((self.me, ours), siblings, now);
         match (self.routes.decide(reader), choice) {
             (before, choice) if before == choice => self.cancel_handover(reader),
             (Route::Direct, Route::Relayed(to)) => {
@@ -71,9 +73,9 @@ impl State {
                     return;
                 }
                 self.cancel_handover(reader);
-                self.begin_handover(reader, to, now);
+                self.begin_handover(reader, (to, why), now);
             }
-            (_, choice) => self.change_route(reader, choice, now),
+            (_, choice) => self.change_route(reader, (choice, why), now),
         }
     }
 
@@ -90,6 +92,7 @@ impl State {
             return;
         }
         let last = self.remotes.get(&writer.0).and_then(|remote| remote.last_sequence(writer.1));
+        self.routes.at(now);
         match self.routes.handle_granted(reader, source, last) {
             None => self.finish_handover(reader, now),
             Some(source) => {
@@ -110,6 +113,7 @@ impl State {
         if self.is_released(reader, via, writer) {
             return;
         }
+        self.routes.at(now);
         if self.routes.handle_end(reader, writer)
             && let Some(topic) = self.subscribers.get(&reader)
         {
@@ -126,6 +130,7 @@ impl State {
         is_final: bool,
         now: Instant<Raw>,
     ) {
+        self.routes.at(now);
         if !self.is_released(reader, via, writer)
             && self.routes.handle_refusal(reader, (via, writer), is_final, now)
         {
@@ -166,9 +171,9 @@ impl State {
     }
 
     /// Changes a route at once, announces it, and gets the samples from there.
-    fn change_route(&mut self, reader: EndpointId, to: Route, now: Instant<Raw>) {
+    fn change_route(&mut self, reader: EndpointId, (to, why): (Route, Choice), now: Instant<Raw>) {
         self.detach(reader);
-        self.routes.set(reader, to);
+        self.routes.set(reader, (to, why));
         self.discovery.set_relayed(reader, to != Route::Direct, discovery_clock(now));
         match to {
             Route::Electing(_) => {}
@@ -197,8 +202,8 @@ impl State {
         }
     }
 
-    fn begin_handover(&mut self, reader: EndpointId, to: Partner, now: Instant<Raw>) {
-        self.routes.begin_handover(reader, to, now);
+    fn begin_handover(&mut self, reader: EndpointId, (to, why): (Partner, Choice), now: Instant<Raw>) {
+        self.routes.begin_handover(reader, (to, why), now);
         for (node, writer) in self.foreign_writers(reader) {
             self.ask(reader, to.0, (node, &writer));
         }
@@ -214,6 +219,7 @@ impl State {
 
     /// Ends the handover of a reader, if it is in one and the relay's rings hold what comes next here.
     fn finish_handover(&mut self, reader: EndpointId, now: Instant<Raw>) {
+        self.routes.at(now);
         let writers = self.foreign_writers(reader);
         let remotes = &self.remotes;
         let last = |writer: Partner| remotes.get(&writer.0)?.last_sequence(writer.1);

@@ -104,6 +104,10 @@ impl State {
     }
 
     fn poll_discovery(&mut self, now: Instant<Raw>, out: &mut Vec<u8>) -> Option<To> {
+        if let Some(trace) = &mut self.trace {
+            trace.drain(&mut self.discovery, &mut self.routes);
+            self.groups.for_each_trace(|stream, log| trace.drain_stream(&stream, log));
+        }
         let mut body = std::mem::take(&mut self.body);
         let destination = self.discovery.poll_transmit(discovery_clock(now), &mut body);
         out.extend_from_slice(&body);
@@ -117,6 +121,11 @@ impl State {
     /// The next datagram for a node of another host; after [`TURN_DATAGRAMS`] it is the next node's turn.
     fn poll_remotes(&mut self, now: Instant<Raw>, only_urgent: bool, out: &mut Vec<u8>) -> Option<To> {
         let (first, left) = self.turn;
+        if self.remotes.len() == 1 {
+            let node = *self.remotes.keys().next()?;
+            self.turn = (node, TURN_DATAGRAMS);
+            return self.poll_remote(node, (now, only_urgent), out);
+        }
         let start = if left > 0 { Bound::Included(first) } else { Bound::Excluded(first) };
         let behind = self.remotes.range((start, Bound::Unbounded)).map(|(node, _)| *node).next();
         let mut next = behind;
@@ -130,15 +139,16 @@ impl State {
                 next?;
                 continue;
             };
+            // It had its turn before the end, and one that has nothing is not asked twice.
+            if has_wrapped && behind.is_some_and(|behind| node >= behind) {
+                return None;
+            }
             if let Some(to) = self.poll_remote(node, (now, only_urgent), out) {
                 self.turn = if node == first && left > 0 { (node, left - 1) } else { (node, TURN_DATAGRAMS) };
                 return Some(to);
             }
             let after = (Bound::Excluded(node), Bound::Unbounded);
             next = self.remotes.range(after).map(|(node, _)| *node).next();
-            if has_wrapped && next.is_none_or(|next| behind.is_some_and(|behind| next >= behind)) {
-                return None;
-            }
         }
     }
 

@@ -1,5 +1,7 @@
-//! A thread that holds a lock of the node holds up no sample in shared memory: every lock that another thread can take is held here, while
-//! samples are published, lent and taken.
+//! A thread that holds a lock of the node holds up no sample: held here are, of both nodes, the locks that a node's thread and the publishers of
+//! other topics take, which are the state's and the outbox's. In shared memory neither is waited for, by publishing, lending or taking. By UDP a
+//! sample goes into the state, so that lock is waited for, and nobody calls the kernel to send while holding it; the outbox's, under which
+//! datagrams are sent, is not.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -45,6 +47,40 @@ fn samples_in_shared_memory_wait_for_no_lock_of_another_thread() {
     drop((states, outboxes));
     drop(worker.join().unwrap());
     assert_eq!(taken, Ok(3_000));
+}
+
+#[test]
+fn a_sample_by_udp_does_not_wait_for_the_thread_that_sends() {
+    let domain = 700 + std::process::id() % 100;
+    let open = |clock: &str| {
+        Node::builder("census").domain(domain).clock(clock.parse().unwrap()).keep_notices().open().unwrap()
+    };
+    let (from, to) = (open("offset=5s"), open("offset=0s"));
+    let mut publisher = from.publisher("t").reliability(Reliability::Reliable).keep_last(64).open().unwrap();
+    let mut subscriber = to.subscriber("t").reliability(Reliability::Reliable).open().unwrap();
+    while publisher.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    publisher.publish(b"first").unwrap();
+    assert!(subscriber.receive(Some(Duration::from_secs(30))).unwrap().is_some());
+    let outbox = from.shared.outbox.lock().unwrap();
+    let (done, is_done) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        (0..50_u32).for_each(|number| publisher.publish(&number.to_le_bytes()).unwrap());
+        done.send(()).unwrap();
+        publisher
+    });
+    // Far longer than it takes: a lock that is waited for would never come.
+    let published = is_done.recv_timeout(Duration::from_secs(120));
+    // Its holder looks once more before it goes.
+    drop(outbox);
+    from.shared.kick();
+    let _publisher = worker.join().unwrap();
+    assert_eq!(published, Ok(()));
+    for number in 0..50_u32 {
+        let sample = subscriber.receive(Some(Duration::from_secs(30))).unwrap().expect("a sample");
+        assert_eq!(sample.to_vec(), number.to_le_bytes());
+    }
 }
 
 #[test]

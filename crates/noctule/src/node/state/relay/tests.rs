@@ -1,8 +1,10 @@
 //! Nodes of one host that read a topic of another, simulated: they join, leave and die at random, datagrams are
 //! lost, and everything is late. One seed, one course of events.
 
+mod asked_once;
 mod departed;
 mod small_batch;
+mod trace;
 mod world;
 
 use noctule_discovery::DiscoveryConfig;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use noctule_discovery::{
     Discovery, DiscoveryConfig, Endpoint, EndpointId, EndpointKind, Identity, NodeId, Qos, Via,
 };
+use noctule_netsim::Story;
 use noctule_prrt::{Origin, Outgoing, StreamId};
 use noctule_shm_ring::{ReaderId, RingConfig, Roster};
 use noctule_timebase::{Instant, Span};
@@ -17,6 +18,7 @@ use crate::clock::{LocalClock, Raw};
 use crate::envelope::Envelope;
 use crate::node::command::Command;
 use crate::node::partner::Partner;
+use crate::node::reader_route::trace::Event;
 use crate::node::remote::{class, source};
 use crate::node::sockets::To;
 use crate::node::state::State;
@@ -121,6 +123,9 @@ pub(super) struct World {
     pub(super) published: u64,
     /// Of the swarm, if it has one.
     keys: Vec<SwarmKey>,
+    story: Option<Story>,
+    /// What was decided about the routes of a node's readers, if it is wanted.
+    pub(super) noted: Option<Vec<(NodeId, Event)>>,
 }
 
 fn endpoint(kind: EndpointKind, payload_bytes_max: u32) -> Endpoint {
@@ -142,6 +147,11 @@ impl World {
         World::with_keys(seed, vec![])
     }
 
+    /// Nodes that join keep what they note.
+    pub(super) fn noting(seed: u64) -> World {
+        World { noted: Some(Vec::new()), ..World::new(seed) }
+    }
+
     /// Every node has these keys of the swarm.
     pub(super) fn with_keys(seed: u64, keys: Vec<SwarmKey>) -> World {
         let mut world = World {
@@ -156,6 +166,8 @@ impl World {
             writer: (NodeId([0; 16]), EndpointId(0)),
             published: 0,
             keys,
+            story: Story::wanted("relay", seed),
+            noted: None,
         };
         world.random.below(2);
         let node = world.join(FAR);
@@ -203,7 +215,11 @@ impl World {
         let me = Identity { id, name: format!("node {port}"), host, port };
         let now = Instant::from_ns(self.now.ns());
         let discovery = Discovery::new(DiscoveryConfig::default(), me, vec![], [seed as u8; 16], now);
-        let state = State::new(id, (discovery, envelope), LocalClock::default(), [7; 16]);
+        let mut state = State::new(id, (discovery, envelope), LocalClock::default(), [7; 16]);
+        if self.story.is_some() || self.noted.is_some() {
+            state.discovery.trace().start();
+            state.routes.trace().start();
+        }
         let member = Member {
             state,
             address: SocketAddr::from(([10, 0, 0, host as u8], port)),
@@ -308,6 +324,14 @@ impl World {
         loop {
             let now = self.now;
             let Some(member) = self.members.get_mut(&node) else { return };
+            if let Some(story) = &mut self.story {
+                story.drain(&node.to_string(), member.state.discovery.trace());
+                story.drain(&node.to_string(), member.state.routes.trace());
+            }
+            if let Some(noted) = &mut self.noted {
+                let log = member.state.routes.trace();
+                noted.extend(std::iter::from_fn(|| log.poll()).map(|(_, event)| (node, event)));
+            }
             let command = member.state.poll_command();
             let is_command = command.is_some();
             match command {
@@ -434,6 +458,16 @@ impl World {
 
     pub(super) fn near(&self) -> Vec<NodeId> {
         self.members.keys().copied().filter(|node| *node != self.writer.0).collect()
+    }
+
+    pub(super) fn reader_number(&self, node: NodeId, at: usize) -> u32 {
+        self.members[&node].readers[at].topic.id.0
+    }
+
+    /// The relay of a reader of a node, if another node receives for it.
+    pub(super) fn relay(&self, node: NodeId, at: usize) -> Option<NodeId> {
+        let member = &self.members[&node];
+        member.state.routes.relay(member.readers[at].topic.id)
     }
 
     /// Nodes that the writer sends to.
