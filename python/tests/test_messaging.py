@@ -271,7 +271,7 @@ def test_a_node_that_cannot_be_is_refused(arguments, word):
         ({"topic": ""}, "no name"),
         ({"keep_last": 0}, "keep_last is 0"),
         ({"keep_last": -1}, "keep_last is -1"),
-        ({"reliability": "best"}, "'reliable'"),
+        ({"reliability": "best"}, '"reliable"'),
         ({"deadline": 0}, "deadline is 0"),
         ({"deadline": float("nan")}, "deadline is NaN"),
         ({"lifespan": -1}, "lifespan is -1"),
