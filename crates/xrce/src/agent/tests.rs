@@ -1,4 +1,5 @@
 mod limits;
+mod rules;
 
 use std::sync::Arc;
 

@@ -23,6 +23,18 @@ fn no_more_are_on_the_way_than_the_window_is_wide() {
 }
 
 #[test]
+fn a_stream_is_open_while_nothing_waits_and_the_window_has_room() {
+    let mut stream = with(4);
+    assert!(!stream.is_open(), "they wait");
+    sent(&mut stream, ms(0));
+    assert!(!stream.is_open(), "as many as the window is wide are on the way");
+    stream.handle_acknack(1, 0, ms(5));
+    assert!(stream.is_open());
+    stream.push_alone(vec![4]);
+    assert!(!stream.is_open(), "one waits");
+}
+
+#[test]
 fn what_is_missed_is_repeated_but_not_at_once_again() {
     let mut stream = with(4);
     sent(&mut stream, ms(0));
