@@ -16,6 +16,7 @@ mod excerpt;
 mod fuzz;
 mod generated;
 mod link_map;
+mod lock_files;
 mod microcontroller;
 mod pages;
 mod peers;

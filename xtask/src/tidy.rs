@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::words::Words;
-use crate::{circles, docstrings, error_types, evidence, pages, shell};
+use crate::{circles, docstrings, error_types, evidence, lock_files, pages, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -183,6 +183,7 @@ pub fn run() -> Result<(), String> {
     evidence::check(&files, &mut faults);
     pages::check(&shell::root(), &mut faults);
     docstrings::check(&shell::root(), &mut faults);
+    lock_files::check(&files, &mut faults);
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")
