@@ -7,7 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use noctule::{Node, Reliability};
+use noctule_link_emulator::{Forwarder, ForwarderSettings};
 use noctule_sys::namespace::NetworkNamespace;
+
+/// 2,000 round trips to a board, recorded in a quiet room: `vectors/pingpong/README.md`.
+const WIFI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/pingpong/m5atom_udp_wifi");
 
 pub struct Hosts {
     pub robots: [NetworkNamespace; 2],
@@ -37,6 +41,23 @@ impl Hosts {
     /// The line between the robots.
     pub fn set_link(&self, is_up: bool) {
         ip(&self.robots[0], &format!("link set robots {}", if is_up { "up" } else { "down" }));
+    }
+
+    /// For so long the cable is out, and the robots are joined by Wi-Fi: delays and stalls as they were recorded, and losses in bursts.
+    pub fn roam(&self, length_ns: i64, seed: u64) {
+        for host in &self.robots {
+            // The link takes this route over.
+            ip(host, "route replace 224.0.0.0/4 dev lo");
+        }
+        let spec =
+            noctule_link_emulator::source::read(&format!("replay:{WIFI} rate=50mbit loss=2% burst=20ms"))
+                .unwrap();
+        let settings = ForwarderSettings::new(spec, seed);
+        let wifi = Forwarder::start(&[&self.robots[0], &self.robots[1]], &settings).unwrap();
+        self.set_link(false);
+        noctule_sys::clock::sleep_until(noctule_sys::clock::now_ns() + length_ns);
+        self.set_link(true);
+        wifi.stop().unwrap();
     }
 
     /// Nodes without the key that read and write the robots' topics, and garbage at every port they can see.

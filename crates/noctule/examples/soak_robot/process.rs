@@ -3,21 +3,28 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use noctule::{Node, NodeId, Publisher, Ready, Reliability, Subscriber, Wait, WaitSet};
+use noctule::{
+    Node, NodeId, PublishError, Publisher, ReadError, Ready, Reliability, Subscriber, Wait, WaitSet,
+};
 use noctule_sys::clock::{now_ns, sleep_until};
+use noctule_sys::process::in_child;
 
 use crate::TOPICS;
 use crate::hosts::Hosts;
 
+const SIGKILL: i32 = 9;
 const ROLE: &str = "NOCTULE_SOAK_ROLE";
 /// By which a deadline-bound sample must have arrived.
 const DEADLINE: Duration = Duration::from_millis(200);
+/// Samples of the deadline-bound writer whose loss need not be counted yet: two deadlines at 50 Hz.
+const UNDECIDED: u64 = 20;
 
 #[derive(Clone, Copy)]
 pub enum Kind {
@@ -43,7 +50,15 @@ pub struct Tally {
     pub missed: u64,
     /// Gaps in the writers' own numbers that the library did not count.
     pub unaccounted: u64,
+    /// What the library counted and the writers' numbers do not lack.
+    pub overcounted: u64,
     pub twice: u64,
+    /// Forks whose child was refused what it tried with its parent's node.
+    pub forks: u64,
+    /// Forks whose child was not.
+    pub forks_wrong: u64,
+    /// Lives that ended by themselves.
+    pub crashed: u64,
 }
 
 impl Tally {
@@ -51,13 +66,36 @@ impl Tally {
         self.taken += other.taken;
         self.missed += other.missed;
         self.unaccounted += other.unaccounted;
+        self.overcounted += other.overcounted;
         self.twice += other.twice;
+        self.forks += other.forks;
+        self.forks_wrong += other.forks_wrong;
+        self.crashed += other.crashed;
+    }
+
+    pub fn is_right(&self) -> bool {
+        self.unaccounted + self.overcounted + self.twice + self.forks_wrong + self.crashed == 0
+    }
+
+    /// What a process says of itself: all but whether it crashed.
+    fn line(&self) -> String {
+        let Tally { taken, missed, unaccounted, overcounted, twice, forks, forks_wrong, .. } = self;
+        format!("TALLY {taken} {missed} {unaccounted} {overcounted} {twice} {forks} {forks_wrong}")
     }
 
     fn parse(line: &str) -> Option<Tally> {
         let mut numbers = line.strip_prefix("TALLY ")?.split(' ').map(|word| word.parse().unwrap_or(0));
         let mut next = || numbers.next();
-        Some(Tally { taken: next()?, missed: next()?, unaccounted: next()?, twice: next()? })
+        Some(Tally {
+            taken: next()?,
+            missed: next()?,
+            unaccounted: next()?,
+            overcounted: next()?,
+            twice: next()?,
+            forks: next()?,
+            forks_wrong: next()?,
+            crashed: 0,
+        })
     }
 }
 
@@ -77,10 +115,17 @@ impl Process {
 
     pub fn kill_and_start_again(&mut self, hosts: &Hosts, key: &Path) {
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let is_killed = |status: ExitStatus| status.signal() == Some(SIGKILL);
+        self.former.crashed += u64::from(!self.child.wait().is_ok_and(is_killed));
         self.former.add(&self.said.lock().unwrap());
         (self.child, self.said) = spawn(hosts, self.host, self.kind, key);
         self.lives += 1;
+    }
+
+    /// Has it fork; the child tries to use its parent's node.
+    pub fn fork(&mut self) {
+        // One that has crashed is counted when it is killed or stopped.
+        let _ = self.child.stdin.as_mut().map(|orders| orders.write_all(b"f"));
     }
 
     pub fn resident_kib(&self) -> u64 {
@@ -92,7 +137,7 @@ impl Process {
     /// Ends it, and gives what it has counted.
     pub fn stop(&mut self) -> Tally {
         drop(self.child.stdin.take());
-        let _ = self.child.wait();
+        self.former.crashed += u64::from(!self.child.wait().is_ok_and(|status| status.success()));
         // Its last words are read by a thread that ends with them.
         while Arc::strong_count(&self.said) > 1 {
             sleep_until(now_ns() + 1_000_000);
@@ -135,32 +180,69 @@ pub fn write_key(path: &Path) {
 /// True if this process is one of the robot's; then it has done what it is for.
 pub fn play_role() -> bool {
     let Ok(role) = std::env::var(ROLE) else { return false };
-    let stop = Arc::new(AtomicBool::new(false));
-    let is_over = Arc::clone(&stop);
+    let orders = Orders::default();
+    let gives = orders.clone();
     std::thread::spawn(move || {
-        let _ = std::io::stdin().read(&mut [0]);
-        is_over.store(true, Ordering::Relaxed);
+        while std::io::stdin().read(&mut [0]).is_ok_and(|bytes| bytes > 0) {
+            gives.forks.fetch_add(1, Ordering::Relaxed);
+        }
+        gives.stop.store(true, Ordering::Relaxed);
     });
     let node = Node::builder(&role).keep_notices().open().unwrap();
     match TOPICS.iter().find(|topic| topic.0 == role) {
-        Some(topic) => write(&node, *topic, &stop),
-        None => read(&node, &stop),
+        Some(topic) => write(&node, *topic, &orders),
+        None => read(&node, &orders),
     }
     true
 }
 
-fn write(node: &Node, (topic, class, rate_hz, bytes): (&str, &str, u32, u32), stop: &AtomicBool) {
-    let builder = node
-        .publisher(topic)
-        .reliability(class.parse::<Reliability>().unwrap())
-        .payload_bytes_max(bytes)
-        .keep_last(64);
+/// What the main process wants of this one.
+#[derive(Clone, Default)]
+struct Orders {
+    stop: Arc<AtomicBool>,
+    forks: Arc<AtomicU64>,
+}
+
+impl Orders {
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Forks if that was ordered; `is_refused` says in the child whether what it tries is refused.
+    fn fork(&self, tally: &mut Tally, is_refused: impl FnOnce() -> bool) {
+        if self.forks.load(Ordering::Relaxed) == tally.forks + tally.forks_wrong {
+            return;
+        }
+        match in_child(|| u8::from(is_refused())) {
+            Ok(1) => tally.forks += 1,
+            _ => tally.forks_wrong += 1,
+        }
+    }
+}
+
+fn reliability(name: &str) -> Reliability {
+    match name {
+        "reliable" => Reliability::Reliable,
+        "deadline_bound" => Reliability::DeadlineBound,
+        _ => Reliability::BestEffort,
+    }
+}
+
+fn write(node: &Node, (topic, class, rate_hz, bytes): (&str, &str, u32, u32), orders: &Orders) {
+    let builder =
+        node.publisher(topic).reliability(reliability(class)).payload_bytes_max(bytes).keep_last(64);
     let mut publisher: Publisher =
         if class == "deadline_bound" { builder.deadline(DEADLINE) } else { builder }.open().unwrap();
     let mut sample = vec![7; bytes as usize];
     let mut at_ns = now_ns();
     let mut number = 0_u64;
-    while !stop.load(Ordering::Relaxed) {
+    let mut tally = Tally::default();
+    while !orders.is_over() {
+        let before = tally.forks + tally.forks_wrong;
+        orders.fork(&mut tally, || matches!(publisher.publish(b"child"), Err(PublishError::Forked { .. })));
+        if tally.forks + tally.forks_wrong > before {
+            println!("{}", tally.line());
+        }
         number += 1;
         sample[..8].copy_from_slice(&number.to_le_bytes());
         publisher.publish(&sample).unwrap();
@@ -172,58 +254,93 @@ fn write(node: &Node, (topic, class, rate_hz, bytes): (&str, &str, u32, u32), st
 /// What has come from one writer.
 #[derive(Default)]
 struct Seen {
+    first: u64,
     last: u64,
-    /// Of those that may come in another order.
+    taken: u64,
+    missed: u64,
+    /// Of those that may come in another order, the newest.
     recent: std::collections::BTreeSet<u64>,
 }
 
 impl Seen {
-    fn take(&mut self, number: u64, missed: u64, in_order: bool, tally: &mut Tally) {
+    /// A sample of a writer whose samples come in its order.
+    fn take(&mut self, number: u64, missed: u64, tally: &mut Tally) {
         tally.taken += 1;
         tally.missed += missed;
-        if !in_order {
-            tally.twice += u64::from(!self.recent.insert(number));
-            if self.recent.len() > 4_096 {
-                self.recent.pop_first();
-            }
-            return;
-        }
-        if self.last > 0 && number <= self.last {
-            tally.twice += 1;
-            return;
-        }
         // What was before the first was before this reader.
-        if self.last > 0 {
-            let gap = number - self.last - 1;
-            tally.unaccounted += gap.saturating_sub(missed);
-        }
+        let gap = match self.last {
+            0 => missed,
+            last if number <= last => return tally.twice += 1,
+            last => number - last - 1,
+        };
+        tally.unaccounted += gap.saturating_sub(missed);
+        tally.overcounted += missed.saturating_sub(gap);
         self.last = number;
+    }
+
+    /// A sample of one whose repaired samples come behind newer ones.
+    fn take_in_any_order(&mut self, number: u64, missed: u64, tally: &mut Tally) {
+        tally.taken += 1;
+        tally.missed += missed;
+        if !self.recent.insert(number) {
+            return tally.twice += 1;
+        }
+        if self.recent.len() > 4_096 {
+            self.recent.pop_first();
+        }
+        if self.first == 0 {
+            (self.first, self.last) = (number, number);
+            return;
+        }
+        self.missed += missed;
+        // One that is older than the first was before this reader.
+        self.taken += u64::from(number > self.first);
+        self.last = self.last.max(number);
+    }
+
+    /// Holds the gaps in the writer's numbers against what the library has counted by now; the newest samples may still be repaired.
+    fn judge(&self, tally: &mut Tally) {
+        let lacking = self.last - self.first - self.taken;
+        let newest = self.last.saturating_sub(UNDECIDED).max(self.first) + 1..=self.last;
+        let undecided = newest.filter(|number| !self.recent.contains(number)).count() as u64;
+        tally.unaccounted += (lacking - undecided).saturating_sub(self.missed);
+        tally.overcounted += self.missed.saturating_sub(lacking);
     }
 }
 
-fn read(node: &Node, stop: &AtomicBool) {
+fn read(node: &Node, orders: &Orders) {
     let open = |(topic, class, ..): &(&str, &str, u32, u32)| {
-        let builder = node.subscriber(topic).reliability(class.parse::<Reliability>().unwrap());
+        let builder = node.subscriber(topic).reliability(reliability(class));
         if *class == "deadline_bound" { builder.deadline(DEADLINE) } else { builder }.open().unwrap()
     };
     let mut subscribers: Vec<Subscriber> = TOPICS.iter().map(open).collect();
     let mut seen: BTreeMap<(usize, NodeId), Seen> = BTreeMap::new();
     let (mut set, mut tally, mut reported_ns) = (WaitSet::new(Wait::Block), Tally::default(), now_ns());
     loop {
-        let is_over = stop.load(Ordering::Relaxed);
+        let is_over = orders.is_over();
+        orders.fork(&mut tally, || {
+            subscribers
+                .iter_mut()
+                .all(|each| each.take().is_err_and(|error| error.cause == ReadError::Forked))
+        });
         if let Ready::Sample(at) = set.wait(&mut subscribers, Some(Duration::from_millis(100)))
             && let Ok(Some(sample)) = subscribers[at].take()
         {
             let mut number = [0; 8];
             sample.read_at(0, &mut number);
-            let (number, in_order) = (u64::from_le_bytes(number), TOPICS[at].1 != "deadline_bound");
+            let (number, missed) = (u64::from_le_bytes(number), sample.info().missed);
             let from = seen.entry((at, sample.info().publisher)).or_default();
-            from.take(number, sample.info().missed, in_order, &mut tally);
+            match TOPICS[at].1 {
+                "deadline_bound" => from.take_in_any_order(number, missed, &mut tally),
+                _ => from.take(number, missed, &mut tally),
+            }
         }
         if is_over || now_ns() - reported_ns > 500_000_000 {
             reported_ns = now_ns();
-            let Tally { taken, missed, unaccounted, twice } = tally;
-            println!("TALLY {taken} {missed} {unaccounted} {twice}");
+            let mut judged = tally;
+            let in_any_order = seen.iter().filter(|((at, _), _)| TOPICS[*at].1 == "deadline_bound");
+            in_any_order.for_each(|(_, from)| from.judge(&mut judged));
+            println!("{}", judged.line());
         }
         if is_over {
             return;
