@@ -267,3 +267,73 @@ fn a_node_that_is_given_one_interface_is_not_on_the_other() {
     assert_eq!(known(&at_c), [everywhere.id()]);
     assert!(known(&at_b).contains(&on_one.id()) && known(&at_b).contains(&everywhere.id()));
 }
+
+/// A stream of numbers from 1 on, and what its reader counts.
+struct Numbered {
+    publisher: Publisher,
+    subscriber: Subscriber,
+    published: u64,
+    taken: u64,
+    missed: u64,
+    /// By the library's count; what was before it was before the reader.
+    first: Option<u64>,
+    newest: u64,
+}
+
+impl Numbered {
+    fn between(far: &Node, near: &Node, reliability: Reliability) -> Numbered {
+        let (mut publisher, mut subscriber) = (far.publisher("state"), near.subscriber("state"));
+        if reliability == Reliability::DeadlineBound {
+            let deadline = Duration::from_millis(200);
+            (publisher, subscriber) = (publisher.deadline(deadline), subscriber.deadline(deadline));
+        }
+        let publisher = publisher.reliability(reliability).open().unwrap();
+        let subscriber = subscriber.reliability(reliability).open().unwrap();
+        Numbered { publisher, subscriber, published: 0, taken: 0, missed: 0, first: None, newest: 0 }
+    }
+
+    /// Publishes, and takes what has come, until `is_enough`.
+    fn go_on(&mut self, is_enough: impl Fn(&mut Numbered) -> bool) {
+        let begin = Instant::now();
+        while !is_enough(self) {
+            assert!(begin.elapsed() < TIMEOUT, "{} taken, {} missed", self.taken, self.missed);
+            self.published += 1;
+            self.publisher.publish(&self.published.to_le_bytes()).unwrap();
+            self.subscriber.wait(Some(Duration::from_millis(5)));
+            while let Some(sample) = self.subscriber.take().unwrap() {
+                let mut number = [0; 8];
+                sample.read_at(0, &mut number);
+                let info = sample.info();
+                self.first.get_or_insert(info.sequence - info.missed);
+                (self.taken, self.missed) = (self.taken + 1, self.missed + info.missed);
+                self.newest = self.newest.max(u64::from_le_bytes(number));
+            }
+        }
+    }
+
+    /// Samples up to the newest that are neither taken nor counted; what is lost last counts when a later one has come.
+    fn unaccounted(&self) -> u64 {
+        self.newest + 1 - self.first.unwrap() - self.taken - self.missed
+    }
+}
+
+#[test]
+fn what_a_stream_lost_while_its_writer_was_given_up_is_counted() {
+    let (Some(a), Some(b)) = (Host::new(), Host::new()) else { return };
+    plug((&a, "wire"), (&b, "wire"));
+    up(&a, "wire", "10.1.0.1/24");
+    up(&b, "wire", "10.1.0.2/24");
+    let (far, near) = (a.node(|builder| builder), b.node(|builder| builder));
+    for reliability in [Reliability::DeadlineBound, Reliability::BestEffort, Reliability::Reliable] {
+        let mut stream = Numbered::between(&far, &near, reliability);
+        stream.go_on(|stream| stream.taken >= 50);
+        a.ip("link set wire down");
+        stream.go_on(|stream| stream.subscriber.publishers() == 0);
+        let (published, taken) = (stream.published, stream.taken);
+        stream.go_on(|stream| stream.published >= published + 50);
+        a.ip("link set wire up");
+        stream.go_on(|stream| stream.taken >= taken + 50);
+        stream.go_on(|stream| stream.unaccounted() == 0);
+        assert!(stream.missed >= 50, "{reliability:?}: {} missed", stream.missed);
+    }
+}

@@ -54,7 +54,10 @@ struct Reader {
     seen: BTreeMap<u64, Seen>,
     /// Number and source time of the sample delivered last.
     last: Option<(u64, i64)>,
+    /// Not reported yet.
     missed: u64,
+    /// Of the sample delivered next, if none is missed before it: the first floor, and one more for each delivered or missed.
+    place: Option<u64>,
     counters: ReceivedCounters,
     repairs: Repairs,
     rhythm: Rhythm,
@@ -83,6 +86,7 @@ impl BoundReceiving {
             seen: BTreeMap::new(),
             last: None,
             missed: 0,
+            place: None,
             counters: ReceivedCounters::default(),
             repairs: Repairs::default(),
             rhythm: Rhythm::default(),
@@ -200,6 +204,7 @@ impl Reader {
     fn take(&mut self, fragment: &Fragment<'_>, arrival: Arrival, (room, sink): World<'_, '_>) {
         let (now, sequence) = (arrival.now, fragment.sequence);
         let floor = *self.floor.get_or_insert(sequence);
+        self.place.get_or_insert(floor);
         let age = arrival.peer_ns.map_or(0, |peer| peer.saturating_sub(fragment.origin.source_time_ns));
         let left = self.bound.deadline - Span::from_ns(age);
         if left < Span::ZERO {
@@ -331,7 +336,9 @@ impl Reader {
         sink.counters.delivered += 1;
         sink.counters.note(|| Event::Delivered { part: trace::sample(self.writer, sequence) });
         self.counters.on_time += 1;
-        (sink.deliver)(Delivered { writer: self.writer, sequence, origin, missed, payload });
+        let place = self.place.unwrap_or(sequence).saturating_add(missed);
+        self.place = Some(place.saturating_add(1));
+        (sink.deliver)(Delivered { writer: self.writer, sequence, place, origin, missed, payload });
     }
 
     /// What is held is settled after all before it, whose deadlines may be later: the other clock may have stepped.

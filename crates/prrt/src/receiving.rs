@@ -232,7 +232,7 @@ impl Reader {
         }
         sink.counters.delivered += 1;
         sink.counters.note(|| Event::Delivered { part: trace::sample(self.writer, sequence) });
-        (sink.deliver)(Delivered { writer: self.writer, sequence, origin, missed, payload });
+        (sink.deliver)(Delivered { writer: self.writer, sequence, place: sequence, origin, missed, payload });
     }
 
     /// Puts a piece where it belongs. `false` if it contradicts the others.

@@ -95,6 +95,10 @@ pub struct Delivered<'a> {
     pub writer: StreamId,
     /// Its number, counted by the writer.
     pub sequence: u64,
+    /// Its place among its writer's samples: rises by one for each that is delivered and each that is missed. In order that is its
+    /// [`sequence`](Delivered::sequence); out of order no higher than the highest of those. So a link that takes the stream over can be held
+    /// against the one before it: what lies between the last place there and the first one here did not come by either.
+    pub place: u64,
     /// When it was true, by the sender's clock.
     pub origin: Origin,
     /// Samples that will not come any more and were not counted with an earlier one. In order these are the

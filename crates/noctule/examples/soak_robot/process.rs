@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use noctule::{
-    Node, NodeId, PublishError, Publisher, ReadError, Ready, Reliability, Subscriber, Wait, WaitSet,
+    Node, NodeId, PublishError, Publisher, ReadError, Ready, Reliability, SampleInfo, Subscriber, Wait,
+    WaitSet,
 };
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_sys::process::in_child;
@@ -279,9 +280,9 @@ impl Seen {
     }
 
     /// A sample of one whose repaired samples come behind newer ones.
-    fn take_in_any_order(&mut self, number: u64, missed: u64, tally: &mut Tally) {
+    fn take_in_any_order(&mut self, number: u64, info: &SampleInfo, tally: &mut Tally) {
         tally.taken += 1;
-        tally.missed += missed;
+        tally.missed += info.missed;
         if !self.recent.insert(number) {
             return tally.twice += 1;
         }
@@ -289,19 +290,18 @@ impl Seen {
             self.recent.pop_first();
         }
         if self.first == 0 {
-            (self.first, self.last) = (number, number);
-            return;
+            // The library's count begins with the first datagram, which may be of an older sample that is late or still to be whole.
+            self.first = (info.sequence - info.missed).min(number);
         }
-        self.missed += missed;
-        // One that is older than the first was before this reader.
-        self.taken += u64::from(number > self.first);
+        self.missed += info.missed;
+        self.taken += 1;
         self.last = self.last.max(number);
     }
 
     /// Holds the gaps in the writer's numbers against what the library has counted by now; the newest samples may still be repaired.
     fn judge(&self, tally: &mut Tally) {
-        let lacking = self.last - self.first - self.taken;
-        let newest = self.last.saturating_sub(UNDECIDED).max(self.first) + 1..=self.last;
+        let lacking = self.last + 1 - self.first - self.taken;
+        let newest = self.last.saturating_sub(UNDECIDED).max(self.first)..=self.last;
         let undecided = newest.filter(|number| !self.recent.contains(number)).count() as u64;
         tally.unaccounted += (lacking - undecided).saturating_sub(self.missed);
         tally.overcounted += self.missed.saturating_sub(lacking);
@@ -331,7 +331,7 @@ fn read(node: &Node, orders: &Orders) {
             let (number, missed) = (u64::from_le_bytes(number), sample.info().missed);
             let from = seen.entry((at, sample.info().publisher)).or_default();
             match TOPICS[at].1 {
-                "deadline_bound" => from.take_in_any_order(number, missed, &mut tally),
+                "deadline_bound" => from.take_in_any_order(number, sample.info(), &mut tally),
                 _ => from.take(number, missed, &mut tally),
             }
         }

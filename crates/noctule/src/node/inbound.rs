@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use noctule_discovery::{Endpoint, EndpointId, can_be_handed_on};
+use noctule_discovery::{Endpoint, EndpointId};
 use noctule_prrt::{Delivered, Link, Origin as LinkOrigin, StreamId};
 use noctule_shm_ring::{Origin, PINS_PER_READER, ReaderId, RingConfig, Writer};
 use noctule_time_sync::{Estimate, Local, Remote as RemoteClock};
@@ -35,8 +35,6 @@ pub(super) struct Inbound {
     gone: Vec<ReaderId>,
     /// The deadline's watch asks when the last came.
     has_deadline: bool,
-    /// Samples come in the writer's order, and have its numbers in the ring.
-    in_order: bool,
     /// They come by a group.
     pub(super) is_group: bool,
     /// A reader keeps all, so the link is granted what there is room for.
@@ -45,6 +43,8 @@ pub(super) struct Inbound {
     pub(super) depth: u32,
     /// Newest sequence that was put into the ring.
     pub(super) sequence: Option<u64>,
+    /// Its number there, or that of one that came after it and is older ([`Delivered::place`]); 0 before the first.
+    place: u64,
 }
 
 /// One of our subscribers, as a reader of the ring.
@@ -83,11 +83,11 @@ impl Inbound {
             readers: BTreeMap::new(),
             gone: Vec::new(),
             has_deadline,
-            in_order: can_be_handed_on(writer),
             is_group: writer.qos.multicast,
             is_kept: false,
             depth,
             sequence: None,
+            place: 0,
         })
     }
 
@@ -167,16 +167,13 @@ impl Inbound {
 
     /// Puts a sample that has arrived into the ring.
     pub(super) fn take(&mut self, sample: &Delivered<'_>, clock: SourceClock, now: Instant<Raw>) {
-        let last = self.sequence.unwrap_or(0);
-        if !self.in_order {
-            self.writer.skip_numbers(sample.missed);
-        } else if sample.sequence > last {
-            // With the writer's numbers a reader can change over from one ring to another.
-            self.writer.skip_numbers(sample.sequence - last - 1);
-        } else {
+        if sample.place <= self.place {
             return;
         }
-        self.sequence = Some(sample.sequence.max(last));
+        // With the writer's numbers a reader can change over from one ring to another, and knows what neither held.
+        self.writer.skip_numbers(sample.place - self.place - 1);
+        self.place = sample.place;
+        self.sequence = self.sequence.max(Some(sample.sequence));
         let origin = here(sample.origin, clock);
         if self.has_deadline {
             self.writer.stamp(now.ns());

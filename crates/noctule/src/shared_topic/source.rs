@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use noctule_discovery::{Endpoint, EndpointId, NodeId, can_be_handed_on};
+use noctule_discovery::{Endpoint, EndpointId, NodeId};
 use noctule_formats::Format;
 use noctule_shm_ring::{Borrowed, ReadError, Reader, Sample as RingSample};
 use noctule_timebase::Span;
@@ -193,7 +193,7 @@ impl Source {
             depth: if writer.qos.keep_all { u32::MAX } else { writer.qos.depth },
             lifespan: writer.qos.lifespan,
             missed_before: 0,
-            is_numbered: route == Route::Udp && can_be_handed_on(writer),
+            is_numbered: route == Route::Udp,
             progress: None,
             sleeps_on: 0,
         }

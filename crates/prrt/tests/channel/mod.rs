@@ -201,7 +201,7 @@ impl Pair {
             let Datagram { to, bytes } = entry.remove();
             let (seed, now, delivered) = (self.seed, self.now, &mut self.delivered[to]);
             let mut deliver = |sample: Delivered<'_>| {
-                let Delivered { writer: StreamId(writer), sequence, origin, missed, payload } = sample;
+                let Delivered { writer: StreamId(writer), sequence, origin, missed, payload, .. } = sample;
                 assert_eq!(origin, self::origin(sequence), "seed {seed}");
                 let whole = writer >= 100 || payload == self::payload(writer, sequence);
                 assert!(whole, "seed {seed}: sample {sequence} of writer {writer} is damaged");
