@@ -348,7 +348,7 @@ class SampleInfo:
     """What is known of a sample beside its bytes and its age."""
     @property
     def sequence(self) -> int:
-        """Counts the samples of one publisher as this host received them, from 1."""
+        """Counts the samples of one publisher, missed ones too."""
     @property
     def missed(self) -> int:
         """Samples of this publisher that are missing before this one: lost on the way, or overwritten unread."""

@@ -122,7 +122,7 @@ impl Age {
 #[pyclass(module = "noctule", frozen, get_all, eq)]
 #[derive(PartialEq, Eq)]
 pub(crate) struct SampleInfo {
-    /// Counts the samples of one publisher as this host received them, from 1.
+    /// Counts the samples of one publisher, missed ones too.
     sequence: u64,
     /// Samples of this publisher that are missing before this one: lost on the way, or overwritten unread.
     missed: u64,

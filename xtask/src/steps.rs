@@ -154,7 +154,11 @@ pub fn sweep(core: &str) -> Result<(), String> {
 
 /// A robot's day, shortened to so many minutes; needs root.
 pub fn soak_robot(minutes: u32) -> Result<(), String> {
-    shell::run(&format!("cargo run --release --quiet -p noctule --example soak_robot {minutes}"))
+    let seed = 1;
+    shell::run("cargo build --release --quiet -p noctule-cli")?;
+    shell::run(&format!(
+        "cargo run --release --quiet -p noctule --example soak_robot {minutes} {seed} target/release/noctule"
+    ))
 }
 
 /// The long runs; what they found last stands in benchmarks/soak.md.

@@ -317,7 +317,7 @@ enum {
 typedef struct {
     const void *bytes;       /* Aligned to 8 bytes, to 64 if there are more than 32. Not NULL. */
     size_t length_bytes;
-    uint64_t sequence;       /* Counts the samples of one publisher as this host received them, from 1. */
+    uint64_t sequence;       /* Counts the samples of one publisher, missed ones too. */
     uint64_t missed;         /* Samples of this publisher missing before this one: lost, or overwritten unread. */
     int64_t source_time_ns;  /* When its content was true, in the reader's clock; INT64_MIN: not known yet. */
     int64_t receive_time_ns; /* When it was taken, in the reader's clock. */

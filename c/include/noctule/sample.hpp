@@ -112,7 +112,7 @@ struct Age {
 
 // What is known of a sample. Times are on the clock of the reader's node.
 struct SampleInfo {
-    std::uint64_t sequence;                   // Counts the samples of one publisher as this host received them, from 1.
+    std::uint64_t sequence;                   // Counts the samples of one publisher, missed ones too.
     std::uint64_t missed;                     // Missing before this one: lost on the way, or overwritten unread.
     std::optional<nanoseconds> source_time;   // When its content was true; none: its clock is not known yet.
     nanoseconds receive_time;                 // When it was taken.

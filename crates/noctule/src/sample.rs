@@ -41,7 +41,8 @@ impl fmt::Display for Route {
 /// Metadata of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleInfo {
-    /// Counts the samples of one publisher as this host received them, from 1.
+    /// Counts the samples of one publisher, missed ones too: from another host as the publisher does, on its own host from when its topic
+    /// first had a reader.
     pub sequence: u64,
     /// Samples of the same publisher that are missing before this one: lost on the way, or overwritten
     /// before they were read.

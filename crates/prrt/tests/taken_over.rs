@@ -1,4 +1,4 @@
-//! A stream with a deadline that one link after another carries, in simulated time: what came by none of them can be told.
+//! A stream with a deadline that one link after another carries, in simulated time: what came by none of them is known.
 #![allow(clippy::unwrap_used)] // tests
 
 use noctule_netsim::{Random, seeds};

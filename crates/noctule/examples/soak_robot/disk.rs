@@ -28,7 +28,7 @@ impl Recorder {
              read end; kill -TERM $recorder; wait $recorder
              for file in $(ls -t {place}/*.mcap); do
                  {program} record --check $file > /dev/null 2>> {place}.said; code=$?
-                 [ $code -le ${{allowed:-0}} ] || exit 8; allowed=1
+                 [ $code -le ${{allowed:-0}} ] || {{ ls -l --full-time {place} >> {place}.said; exit 8; }}; allowed=1
              done"
         );
         let start = || {

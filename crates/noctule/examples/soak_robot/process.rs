@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use noctule::{
-    Node, NodeId, PublishError, Publisher, ReadError, Ready, Reliability, SampleInfo, Subscriber, Wait,
-    WaitSet,
+    Node, NodeId, PublishError, Publisher, ReadError, Ready, Reliability, Route, SampleInfo, Subscriber,
+    Wait, WaitSet,
 };
 use noctule_sys::clock::{now_ns, sleep_until};
 use noctule_sys::process::in_child;
@@ -291,7 +291,10 @@ impl Seen {
         }
         if self.first == 0 {
             // The library's count begins with the first datagram, which may be of an older sample that is late or still to be whole.
-            self.first = (info.sequence - info.missed).min(number);
+            self.first = match info.route {
+                Route::SharedMemory => number,
+                Route::Udp => info.sequence - info.missed,
+            };
         }
         self.missed += info.missed;
         self.taken += 1;
@@ -330,6 +333,10 @@ fn read(node: &Node, orders: &Orders) {
             sample.read_at(0, &mut number);
             let (number, missed) = (u64::from_le_bytes(number), sample.info().missed);
             let from = seen.entry((at, sample.info().publisher)).or_default();
+            if from.last > 0 && number > from.last + 1 + missed {
+                eprintln!("DBG {} {} {} last {} number {number} missed {missed} {:?}", std::process::id(), now_ns()/1000000, TOPICS[at].0, from.last, sample.info());
+            }
+            if sample.info().sequence == 1 { eprintln!("DBG {} {} {} FIRST last {} number {number} {:?}", std::process::id(), now_ns()/1000000, TOPICS[at].0, from.last, sample.info()); }
             match TOPICS[at].1 {
                 "deadline_bound" => from.take_in_any_order(number, sample.info(), &mut tally),
                 _ => from.take(number, missed, &mut tally),
@@ -337,6 +344,7 @@ fn read(node: &Node, orders: &Orders) {
         }
         if is_over || now_ns() - reported_ns > 500_000_000 {
             reported_ns = now_ns();
+            while let Some(n) = node.poll_notice() { eprintln!("DBG {} {} NOTICE {n}", std::process::id(), now_ns()/1000000); }
             let mut judged = tally;
             let in_any_order = seen.iter().filter(|((at, _), _)| TOPICS[*at].1 == "deadline_bound");
             in_any_order.for_each(|(_, from)| from.judge(&mut judged));

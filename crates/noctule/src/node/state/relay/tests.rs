@@ -3,6 +3,7 @@
 
 mod asked_once;
 mod departed;
+mod network_back;
 mod small_batch;
 mod trace;
 mod world;

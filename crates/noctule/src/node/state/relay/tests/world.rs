@@ -286,6 +286,10 @@ impl World {
         &mut self.members.get_mut(&self.writer.0).unwrap().state
     }
 
+    pub(super) fn member(&mut self, node: NodeId) -> &mut State {
+        &mut self.members.get_mut(&node).unwrap().state
+    }
+
     /// Up to 0.3 ms on the way, and behind what is on the way already.
     fn post(&mut self, to: NodeId, arrival: Arrival) {
         self.count += 1;
