@@ -1,5 +1,5 @@
 //! A robot's day, shortened: `soak_robot MINUTES [SEED [NOCTULE]]`, as root. Three hosts in namespaces, twelve processes with a swarm key, a
-//! stranger without one; links that go down, roaming to a recorded Wi-Fi and back, processes that are killed and started again or fork, and (with
+//! stranger without one; links that go down, roaming to a recorded Wi-Fi and back, processes that are killed and started again, fork or stand still, and (with
 //! the command `noctule`) a recorder whose disk becomes full, at times drawn from the seed. Afterwards every sample that a reader did not get is
 //! one that it counted, and none else; none came twice; no child used its parent's node; no process crashed; each recording opens; and processes that lived all the
 //! time are as large as after the first minute.
@@ -58,6 +58,8 @@ struct Events {
     roams: u32,
     wifi_s: f64,
     forks: u32,
+    pauses: u32,
+    paused_s: f64,
     full_disks: u32,
     /// Recorders that did not get through theirs.
     recorders_wrong: u32,
@@ -77,7 +79,7 @@ fn disturb(random: &mut SplitMix64, robot: &Robot<'_>, processes: &mut [Process]
     // 0.2 to 8 s: some are longer than a node's lifetime.
     let length = Duration::from_millis(200 + random.below(7_800));
     let length_ns = length.as_nanos() as i64;
-    match random.below(8) {
+    match random.below(9) {
         0 | 1 => {
             robot.hosts.set_link(false);
             noctule_sys::clock::sleep_until(noctule_sys::clock::now_ns() + length_ns);
@@ -92,7 +94,12 @@ fn disturb(random: &mut SplitMix64, robot: &Robot<'_>, processes: &mut [Process]
             processes[random.below(processes.len() as u64) as usize].fork();
             events.forks += 1;
         }
-        4 if robot.noctule.is_some() => fill_disk(robot, length_ns, events),
+        4 => {
+            // As on a machine that is too busy: others give it up if it lasts.
+            processes[random.below(processes.len() as u64) as usize].pause(length_ns);
+            (events.pauses, events.paused_s) = (events.pauses + 1, events.paused_s + length.as_secs_f64());
+        }
+        5 if robot.noctule.is_some() => fill_disk(robot, length_ns, events),
         _ => {
             let mortal: Vec<usize> = (0..processes.len()).filter(|at| !is_spared(*at)).collect();
             let at = mortal[random.below(mortal.len() as u64) as usize];

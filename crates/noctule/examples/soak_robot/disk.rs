@@ -60,6 +60,8 @@ impl Recorder {
             }
         }
         sleep_until(now_ns() + length_ns);
+        // The disk has room once both the name and the open file are gone.
+        drop(file);
         std::fs::remove_file(&filler)?;
         sleep_until(now_ns() + 2_000_000_000);
         Ok(())

@@ -129,6 +129,18 @@ impl Process {
         let _ = self.child.stdin.as_mut().map(|orders| orders.write_all(b"f"));
     }
 
+    /// Has it stand still for so long.
+    pub fn pause(&mut self, length_ns: i64) {
+        self.signal("STOP");
+        sleep_until(now_ns() + length_ns);
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
+    }
+
     pub fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -333,10 +345,6 @@ fn read(node: &Node, orders: &Orders) {
             sample.read_at(0, &mut number);
             let (number, missed) = (u64::from_le_bytes(number), sample.info().missed);
             let from = seen.entry((at, sample.info().publisher)).or_default();
-            if from.last > 0 && number > from.last + 1 + missed {
-                eprintln!("DBG {} {} {} last {} number {number} missed {missed} {:?}", std::process::id(), now_ns()/1000000, TOPICS[at].0, from.last, sample.info());
-            }
-            if sample.info().sequence == 1 { eprintln!("DBG {} {} {} FIRST last {} number {number} {:?}", std::process::id(), now_ns()/1000000, TOPICS[at].0, from.last, sample.info()); }
             match TOPICS[at].1 {
                 "deadline_bound" => from.take_in_any_order(number, sample.info(), &mut tally),
                 _ => from.take(number, missed, &mut tally),
@@ -344,7 +352,6 @@ fn read(node: &Node, orders: &Orders) {
         }
         if is_over || now_ns() - reported_ns > 500_000_000 {
             reported_ns = now_ns();
-            while let Some(n) = node.poll_notice() { eprintln!("DBG {} {} NOTICE {n}", std::process::id(), now_ns()/1000000); }
             let mut judged = tally;
             let in_any_order = seen.iter().filter(|((at, _), _)| TOPICS[*at].1 == "deadline_bound");
             in_any_order.for_each(|(_, from)| from.judge(&mut judged));

@@ -52,8 +52,6 @@ pub(crate) struct Source {
     pub(crate) lifespan: Option<Span>,
     /// Missed before samples that were too old to be given out: the next that is given out says so.
     pub(crate) missed_before: u64,
-    /// Numbers are the writer's own, in every ring.
-    is_numbered: bool,
     /// The node that fills the ring may wait for this reader.
     progress: Option<Progress>,
     /// Value of the ring's word with which to go to sleep.
@@ -66,12 +64,12 @@ pub(crate) struct Sources {
     pub(crate) list: Vec<Source>,
     /// The one to look at first: in turn, so that a busy one does not starve the others.
     turn: usize,
-    /// Publishers whose ring has ended, oldest first, each with the newest sequence taken from it.
+    /// Publishers whose ring has ended, oldest first, each with the newest number taken from it.
     retired: VecDeque<Retired>,
 }
 
-/// A publisher, and the newest sequence taken from it.
-type Retired = ((NodeId, EndpointId), u64);
+/// A publisher and how its samples came, and the newest number taken from it.
+type Retired = ((NodeId, EndpointId, Route), u64);
 
 /// What a ring gives, and `T` of it, if there is something.
 pub(crate) type Read<T> = Result<Option<(RingSample, T)>, ReadError>;
@@ -124,21 +122,21 @@ impl Sources {
     pub(crate) fn retire(&mut self) -> bool {
         let has_ended = |source: &Source| source.has_ended && !source.is_next;
         let Some(at) = self.list.iter().position(has_ended) else { return false };
-        let Source { node, writer, last, is_numbered, .. } = self.list.remove(at);
-        let resumes = is_numbered && last > 0;
+        let ended = self.list.remove(at);
+        let (partner, last) = (ended.partner(), ended.last);
         self.turn = 0;
-        let follows = |source: &&mut Source| (source.node, source.writer) == (node, writer);
+        let follows = |source: &&mut Source| (source.node, source.writer) == (ended.node, ended.writer);
         if let Some(next) = self.list.iter_mut().find(follows) {
             next.is_next = false;
-            if resumes {
+            if last > 0 && next.partner() == partner {
                 (next.last, next.resumes) = (last, true);
             }
-        } else if resumes {
-            // Another node of this host may yet hand on what came after.
+        } else if last > 0 {
+            // Another node of this host may yet hand on what came after, or this one be let in again.
             if self.retired.len() >= RETIRED_LIMIT {
                 self.retired.pop_front();
             }
-            self.retired.push_back(((node, writer), last));
+            self.retired.push_back((partner, last));
         }
         true
     }
@@ -159,12 +157,15 @@ impl Sources {
 
     /// A new source follows the one there is, or was, of the same publisher.
     fn add(&mut self, mut source: Source) {
-        let partner = (source.node, source.writer);
-        if self.list.iter().any(|source| (source.node, source.writer) == partner) {
+        let (partner, publisher) = (source.partner(), (source.node, source.writer));
+        if self.list.iter().any(|other| (other.node, other.writer) == publisher) {
             source.is_next = true;
-        } else if let Some(at) = self.retired.iter().position(|(retired, _)| *retired == partner) {
-            source.last = self.retired.remove(at).map_or(0, |(_, last)| last);
-            source.resumes = true;
+        } else if let Some(at) =
+            self.retired.iter().position(|((node, writer, _), _)| (*node, *writer) == publisher)
+            && let Some((retired, last)) = self.retired.remove(at)
+            && retired == partner
+        {
+            (source.last, source.resumes) = (last, true);
         }
         self.list.push(source);
     }
@@ -193,10 +194,14 @@ impl Source {
             depth: if writer.qos.keep_all { u32::MAX } else { writer.qos.depth },
             lifespan: writer.qos.lifespan,
             missed_before: 0,
-            is_numbered: route == Route::Udp,
             progress: None,
             sleeps_on: 0,
         }
+    }
+
+    /// Whose numbers its samples have: the writer's own in every ring on another host, its one ring's on its own host.
+    fn partner(&self) -> (NodeId, EndpointId, Route) {
+        (self.node, self.writer, self.route)
     }
 
     /// Whether another ring of the same publisher is read to its end first.
@@ -229,9 +234,7 @@ impl Source {
     /// The same, ready to go on where another ring of this writer ended, be that earlier than where this reader
     /// was let in.
     pub(crate) fn resumable(mut self) -> Source {
-        if self.is_numbered
-            && let Some(next) = self.reader.rewind()
-        {
+        if let Some(next) = self.reader.rewind() {
             (self.last, self.resumes) = (next - 1, true);
         }
         self
@@ -311,3 +314,6 @@ impl Source {
         expected.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;
