@@ -62,12 +62,14 @@ fn default_features() -> Result<(), String> {
     shell::run("cargo test --quiet -p noctule --features stream --test event_loop")
 }
 
+const NODE: &str = "target/release/noctule -- lab node";
+
 /// Every program that can be there soon, foreign or built in, against the specification of the protocol.
 fn conformance() -> Result<(), String> {
-    for floor in ["udp", "tcp", "unix", "pty"] {
-        peers::conform(&format!("--payload 16 --payload 4096 target/release/noctule -- lab node {floor}"))?;
-    }
-    peers::conform("--payload 4096 target/release/noctule -- lab node formats_rust")?;
+    let nodes =
+        ["udp", "tcp", "unix", "pty"].map(|floor| format!("--payload 16 --payload 4096 {NODE} {floor}"));
+    let nodes = [nodes.as_slice(), &[format!("--payload 4096 {NODE} formats_rust")]].concat();
+    peers::side_by_side(&nodes, |node| peers::conform(node))?;
     peers::smoke()?;
     shell::run(".venv/bin/python -m pytest -q peers/formats_python")
 }
