@@ -93,8 +93,8 @@ fn a_client_of_ours_may_be_sent_a_sample_in_a_thousand_pieces_and_one_more_is_na
         let expected = if is_delivered { bytes + 8 } else { 0 };
         assert_eq!((whole.len(), bench.agent.counters().undeliverable), (expected, u64::from(!is_delivered)));
         bench.drain();
-        let told = bench.events.iter().any(|event| matches!(event, Event::Undeliverable { .. }));
-        assert_eq!(told, !is_delivered);
+        let is_named = bench.events.iter().any(|event| matches!(event, Event::Undeliverable { .. }));
+        assert_eq!(is_named, !is_delivered);
     }
 }
 
