@@ -1,11 +1,10 @@
 //! Installs what foreign peers need and builds them. `peers/NAME/peer.toml` says how.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 
-use crate::{setup, shell};
+use crate::{lanes, setup, shell};
 
 /// What building needs of a manifest; the lab reads and checks the whole of it.
 #[derive(Deserialize)]
@@ -64,30 +63,12 @@ const SMOKE: [(&str, &str); 14] = [
 /// Builds the quick peers and has the conformance test play every mode with each.
 pub fn smoke() -> Result<(), String> {
     build(&SMOKE.map(|(name, _)| name.to_owned()))?;
-    side_by_side(&SMOKE, |(name, words)| {
+    // Each waits most of its time, and has a network of its own.
+    lanes::side_by_side(&SMOKE, |(name, words)| {
         let folder = shell::root().join("peers").join(name);
         let program = folder.join(manifest(&folder)?.program);
         conform(&format!("{words} {}", program.display()))
     })
-}
-
-/// Does `work` for each item, two at a time: a conformance test waits most of its time, and each has a network of its own. Names all faults.
-pub fn side_by_side<T: Sync>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<(), String> + Sync,
-) -> Result<(), String> {
-    let next = AtomicUsize::new(0);
-    let lane = || {
-        let items = std::iter::from_fn(|| items.get(next.fetch_add(1, Ordering::Relaxed)));
-        items.filter_map(|item| work(item).err()).collect::<Vec<String>>()
-    };
-    let faults = std::thread::scope(|scope| {
-        let other = scope.spawn(lane);
-        let mut faults = lane();
-        faults.extend(other.join().unwrap_or_else(|_| vec!["a lane of the tests panicked".into()]));
-        faults
-    });
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
 /// Runs the conformance test with these words after its own.
