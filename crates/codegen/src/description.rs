@@ -62,7 +62,7 @@ pub fn describe(
         system.services.iter().map(|of| service(of, system, (library, limits), &described)).collect();
     let actions: Vec<Value> =
         system.actions.iter().map(|of| action(of, system, (library, limits), &described)).collect();
-    let all = (&topics[..], &services[..], &actions[..]);
+    let all = [&topics[..], &services[..], &actions[..]];
     let of_program = |(index, of)| program((of, index), system, all);
     let programs: Vec<Value> = system.programs.iter().enumerate().map(of_program).collect();
     let languages: Vec<&str> = system.all_languages().iter().map(|language| language.word()).collect();
@@ -419,7 +419,7 @@ fn action(
 fn program(
     (of, index): (&Program, usize),
     system: &System,
-    (topics, services, actions): (&[Value], &[Value], &[Value]),
+    [topics, services, actions]: [&[Value]; 3],
 ) -> Value {
     let of_ends = |ends: fn(&Topic) -> &Vec<usize>| -> Vec<&Value> {
         let described = system.topics.iter().zip(topics);

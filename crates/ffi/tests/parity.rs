@@ -335,6 +335,7 @@ const SOURCES: [&[&str]; 4] = [
         "c/include/noctule/parameter.hpp",
         "c/include/noctule/typed.hpp",
         "c/include/noctule/service.hpp",
+        "c/include/noctule/typed_action.hpp",
     ],
     &["python/noctule", "python/src"],
 ];
