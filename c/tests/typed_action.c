@@ -1,21 +1,12 @@
 /* Generated clients and servers of an action in C, in one process: values without and with as many elements as there is room for, the result of a goal
  * that has none, and bytes that are no value. Takes the domain as its argument. */
+#include "check.h"
+#include "program_arm.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "program_arm.h"
-
 enum { PATH_MAX_COUNT = 64, SCRATCH_BYTES = 1024 };
-
-static int failures;
-
-#define CHECK(truth)                                                                            \
-    do {                                                                                        \
-        if (!(truth)) {                                                                         \
-            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #truth, noctule_last_error()); \
-            failures++;                                                                         \
-        }                                                                                       \
-    } while (0)
 
 typedef struct {
     noctule_action_client_t *client;
