@@ -16,9 +16,9 @@
 
 use noctule_timebase::{Instant, Span};
 
-use super::{MemberId, PARITY_SHARE_MAX};
 use super::trace::Path;
 use super::wire::ahead;
+use super::{MemberId, PARITY_SHARE_MAX};
 use crate::stream::Local;
 
 /// Parity datagrams per datagram of data on a path that is full.

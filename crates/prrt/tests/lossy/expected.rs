@@ -64,15 +64,13 @@ pub struct Expected {
 
 impl Expected {
     /// What was beyond it, if anything was.
-    pub fn check(&self, missed: u64, repairs: u64) -> Result<(), String> {
-        let (missed_expected, repairs_expected) = (self.missed, self.repairs);
-        if missed as f64 > missed_expected.most() {
-            return Err(format!("{missed} missed, at most {:.1} are expected", missed_expected.most()));
+    pub fn beyond(&self, missed: u64, repairs: u64) -> Option<String> {
+        let (missed_most, repairs_most) = (self.missed.most(), self.repairs.most());
+        if missed as f64 > missed_most {
+            return Some(format!("{missed} missed, at most {missed_most:.1} are expected"));
         }
-        if repairs as f64 > repairs_expected.most() {
-            return Err(format!("{repairs} repairs, at most {:.1} are expected", repairs_expected.most()));
-        }
-        Ok(())
+        (repairs as f64 > repairs_most)
+            .then(|| format!("{repairs} repairs, at most {repairs_most:.1} are expected"))
     }
 
     pub fn of(cell: &Cell, samples: u64) -> Expected {
