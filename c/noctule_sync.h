@@ -34,7 +34,7 @@ typedef enum {
     NOCTULE_SYNC_NEGATIVE_ROUND_TRIP = -3, /* Shorter than the known wire time: causality forbids it. */
     NOCTULE_SYNC_OUT_OF_ORDER = -4,        /* The reply arrived before one that was already used. */
     NOCTULE_SYNC_TOO_LONG = -5,            /* The exchange lasted too long for this estimator. */
-    NOCTULE_SYNC_CONTRADICTION = -6        /* It disagrees with the estimate; who is wrong is not yet known. */
+    NOCTULE_SYNC_CONTRADICTION = -6        /* It disagrees with the estimate; which is wrong is not yet known. */
 } noctule_sync_verdict_t;
 
 /* How far an estimator has come. */

@@ -161,27 +161,38 @@ static void what_was_overwritten_is_counted_and_history_is_kept(void) {
 static void the_latest_sample_is_taken_and_a_reader_that_is_behind_holds_up_its_publisher(void) {
     noctule_node_t *node = open_node("room");
     noctule_publisher_t *publisher = NULL;
-    noctule_subscriber_t *subscriber = NULL;
-    noctule_publisher_options_t offered = {.qos = {.keep_last = 4}, .keep_all = true};
-    noctule_subscriber_options_t requested = {.qos = {.keep_last = 2}};
+    noctule_subscriber_t *subscriber = NULL, *last = NULL;
+    noctule_publisher_options_t offered = {.qos = {.reliability = NOCTULE_RELIABLE, .keep_last = 4}, .keep_all = true};
+    noctule_subscriber_options_t requested = {.qos = {.reliability = NOCTULE_RELIABLE}};
+    noctule_subscriber_options_t of_last = {.qos = {.reliability = NOCTULE_RELIABLE, .keep_last = 2}};
     CHECK(noctule_publisher_open(node, "room", &offered, &publisher) == NOCTULE_OK);
     CHECK(noctule_subscriber_open(node, "room", &requested, &subscriber) == NOCTULE_OK);
+    CHECK(noctule_subscriber_open(node, "room", &of_last, &last) == NOCTULE_OK);
     noctule_sample_t *sample = NULL;
     noctule_sample_info_t info;
-    while (noctule_publisher_readers(publisher) == 0 || noctule_subscriber_publishers(subscriber) == 0) {
+    while (noctule_publisher_readers(publisher) < 2 || noctule_subscriber_publishers(subscriber) == 0 ||
+           noctule_subscriber_publishers(last) == 0) {
         CHECK(noctule_receive(subscriber, 1000000, &sample, &info) == NOCTULE_NOTHING);
     }
     for (int number = 1; number <= 4; number++) CHECK(noctule_publish(publisher, &number, sizeof number) == NOCTULE_OK);
     CHECK_FAILS(noctule_publish(publisher, "5", 1), NOCTULE_ERROR_WOULD_BLOCK, "publish again later");
     CHECK(noctule_wait_for_room(publisher, 1, 1000000) == NOCTULE_NOTHING);
-    CHECK(noctule_take(subscriber, &sample, &info) == NOCTULE_OK && *(const int *)info.bytes == 3 && info.missed == 2);
+    noctule_publisher_counters_t counters;
+    CHECK(noctule_publisher_counters(publisher, &counters) == NOCTULE_OK && counters.published == 4 && counters.would_block == 1);
+    CHECK(noctule_take(last, &sample, &info) == NOCTULE_OK && *(const int *)info.bytes == 3 && info.missed == 2);
     noctule_sample_release(sample);
+    for (int number = 1; number <= 3; number++) {
+        CHECK(noctule_take(subscriber, &sample, &info) == NOCTULE_OK && *(const int *)info.bytes == number && info.missed == 0);
+        noctule_sample_release(sample);
+    }
     CHECK(noctule_wait_for_room(publisher, 1, -1) == NOCTULE_OK);
+    /* It is not waited for though it has read nothing since. */
     for (int number = 5; number <= 7; number++) CHECK(noctule_publish(publisher, &number, sizeof number) == NOCTULE_OK);
     CHECK(noctule_take_latest(subscriber, &sample, &info) == NOCTULE_OK && *(const int *)info.bytes == 7);
     noctule_sample_release(sample);
     CHECK(noctule_take_latest(subscriber, &sample, &info) == NOCTULE_NOTHING);
     CHECK(noctule_wait_for_acknowledgments(publisher, 0) == NOCTULE_OK);
+    noctule_subscriber_close(last);
     noctule_subscriber_close(subscriber);
     noctule_publisher_close(publisher);
     noctule_node_close(node);
@@ -430,7 +441,7 @@ static void a_descriptor_is_readable_when_a_sample_has_come_and_a_sample_is_lent
     CHECK_FAILS(noctule_loan(publisher, 5000, &place), NOCTULE_ERROR_TOO_LONG, "payload_bytes_max");
     CHECK(place == NULL);
 
-    /* Who is there, and what was counted. */
+    /* Which nodes are there, and what was counted. */
     CHECK(noctule_nodes(here, see_node, &seen) >= 1 && seen.nodes == 1);
     CHECK(noctule_endpoints(here, see_endpoint, &seen) >= 2 && seen.endpoints == 1);
     CHECK_FAILS(noctule_nodes(here, NULL, NULL), NOCTULE_ERROR_ARGUMENT, "callback is NULL");

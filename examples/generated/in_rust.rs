@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 );
             }
         }
-        // Who asked may have gone before the answer: that is no fault of this program.
+        // The client may have gone before the answer: that is no fault of this program.
         let _ = topics.rust_where_server.serve(Some(Duration::ZERO), |request| {
             Ok(Where_Response { position: pose(request.number).position })
         });

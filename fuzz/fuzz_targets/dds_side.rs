@@ -82,7 +82,7 @@ fn check(plan: &Plan, rules: &Rules) {
     assert!(plan.routes.len() <= ROUTES_MAX);
     for route in &plan.routes {
         assert!(rules.allow(&route.topic), "{route:?}");
-        // Who sees it in DDS takes it for the same.
+        // A participant that sees it in DDS takes it for the same.
         let (topic, type_name) = dds_names(route);
         assert_eq!((bus_topic(&topic), bus_type(&type_name)), (route.topic.clone(), route.type_name.clone()));
         assert!(route.direction == Direction::FromDds || route.qos.depth <= 1000, "{route:?}");

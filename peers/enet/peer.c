@@ -1,6 +1,6 @@
 /* ENet under test: one host per node, one connection with one channel per reader, called by the writer.
  *
- * ENet has no thread: whoever owns a host must serve it. Nodes that receive do so while they wait. Where no call waits, at
+ * ENet has no thread: the thread that owns a host must serve it. Nodes that receive do so while they wait. Where no call waits, at
  * a source and after the last message of a run, a thread serves the host (acknowledgements, retransmissions) when
  * something arrives and every millisecond, as a game's network thread would.
  *

@@ -196,7 +196,7 @@ static int peer_send(struct noctule_node *node, const void *message, size_t leng
     mqtt.sent++;
     if (mqtt.in_callback) return 0;
     if (flush(node) != 0) return -1;
-    if (mqtt.qos == 0 || node->subscribe) return 0; /* who receives reads its acknowledgements there */
+    if (mqtt.qos == 0 || node->subscribe) return 0; /* a node that receives reads its acknowledgements there */
     do {
         if (mqtt.sent - mqtt.acknowledged >= mqtt.window) await(POLLIN, NP_IDLE_NS);
         if (peer_try_receive(node) < 0) return -1;

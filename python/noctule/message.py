@@ -444,7 +444,7 @@ def type_hash(cls: type) -> int:
 
 
 def description(cls: type) -> str:
-    """A message's definition as text, for who asks what its samples are made of; see ``Node.describe``."""
+    """A message's definition as text, for nodes that ask what its samples are made of; see ``Node.describe``."""
     types: dict[str, str] = {}
     definition(cls).describe(types)
     return "".join(types.values())

@@ -100,7 +100,8 @@ impl Node {
     /// ``lifespan``: older samples are not delivered, seconds. ``payload_bytes_max``: longest sample. ``borrows``:
     /// samples that all readers of this host together may hold at once. ``multicast``: readers of other hosts are sent each
     /// datagram once, to a group; not for ``"reliable"``. ``keep_all``: no sample gives way to a newer one; while a reader has
-    /// ``keep_last`` of them still to read, publishing raises ``BlockingIOError``. ``linger``: closing a ``"reliable"`` publisher waits so many
+    /// ``keep_last`` of them still to read, publishing raises ``BlockingIOError``, if both are ``"reliable"`` and the reader has no
+    /// ``keep_last`` of its own. ``linger``: closing a ``"reliable"`` publisher waits so many
     /// seconds for readers of other hosts to acknowledge what was published.
     #[expect(clippy::too_many_arguments, reason = "keywords of Python, named where they are given")]
     #[pyo3(signature = (topic, *, type_name="bytes", type_hash=0, format=None, reliability="best_effort", keep_last=8,

@@ -93,7 +93,8 @@ impl Publisher {
         Ok(Loan::new(slf, first, length_bytes))
     }
 
-    /// What became of its samples: ``published``, ``given_up`` (for some reader on another host) and ``deadline_missed``.
+    /// What became of its samples: ``published``, ``given_up`` (for some reader on another host), ``deadline_missed``, and
+    /// ``would_block``: calls that raised ``BlockingIOError`` and published nothing.
     fn counters(&self) -> PyResult<BTreeMap<&'static str, u64>> {
         let open = self.lock();
         let Open { publisher, .. } = open.as_ref().ok_or_else(|| closed("publisher"))?;
@@ -101,6 +102,7 @@ impl Publisher {
             ("published", publisher.published()),
             ("given_up", publisher.given_up()),
             ("deadline_missed", publisher.deadline_missed().total),
+            ("would_block", publisher.would_block()),
         ]))
     }
 

@@ -47,7 +47,7 @@ impl Subscriber {
         })?;
         let sample = received.flatten();
         if self.is_closed() {
-            // Who closed it could not wait for us.
+            // The thread that closed it could not wait for us.
             let gone = open.take();
             py.detach(|| drop(gone));
         }

@@ -75,7 +75,7 @@ impl WaitSet {
         };
         for (one, open) in subscribers.iter().zip(&mut locked) {
             if one.get().is_closed() {
-                // Who closed it could not wait for us.
+                // The thread that closed it could not wait for us.
                 let gone = open.take();
                 py.detach(|| drop(gone));
             }

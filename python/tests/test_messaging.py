@@ -153,7 +153,7 @@ def test_the_latest_sample_and_a_history_of_ones_own(node):
     assert subscriber.take() is None
 
 
-def test_who_ignores_its_own_node_hears_only_others(node):
+def test_a_subscriber_that_ignores_its_own_node_hears_only_others(node):
     publisher = node.publisher("own")
     subscriber, other = node.subscriber("own", ignore_local=True), node.subscriber("own")
     until_received(publisher, other, b"0")
@@ -161,14 +161,17 @@ def test_who_ignores_its_own_node_hears_only_others(node):
 
 
 def test_with_keep_all_a_reader_that_is_behind_holds_up_its_publisher(node):
-    publisher = node.publisher("t", keep_last=4, keep_all=True)
-    subscriber = node.subscriber("t")
+    publisher = node.publisher("t", reliability="reliable", keep_last=4, keep_all=True)
+    subscriber = node.subscriber("t", reliability="reliable")
+    # Of which nothing is expected: a reader at best effort holds up nobody.
+    _idle = node.subscriber("t")
     until_received(publisher, subscriber, b"0")
     drain(subscriber)
     for number in range(4):
         publisher.publish(bytes([number]))
     with pytest.raises(BlockingIOError, match="publish again later"):
         publisher.publish(b"4")
+    assert publisher.counters()["would_block"] == 1
     assert not publisher.wait_for_room(1, timeout=0.001)
     drain(subscriber)
     assert publisher.wait_for_room(1, timeout=20)
@@ -214,7 +217,7 @@ def test_another_thread_ends_a_wait(node, wait):
 
 WAITER = """
 import signal, sys, noctule
-# Who starts this in the background may have it ignore interrupts.
+# A shell that starts this in the background may have it ignore interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     with noctule.Node("waiter", domain=int(sys.argv[1])) as node, node.subscriber("t") as subscriber:

@@ -1,4 +1,4 @@
-"""What Python has of the library beside publishing and receiving: loans, event loops, notices, who else is there."""
+"""What Python has of the library beside publishing and receiving: loans, event loops, notices, the other nodes."""
 
 import asyncio
 import os
@@ -87,7 +87,7 @@ def test_a_descriptor_is_readable_while_there_is_something(domain):
         assert select.select([subscriber], [], [], 0)[0] == []
 
 
-def test_who_is_there_and_what_was_counted(domain):
+def test_which_nodes_are_there_and_what_was_counted(domain):
     notices = []
     with (
         noctule.Node("here", domain=domain, on_notice=lambda kind, sentence: notices.append((kind, sentence))) as here,
@@ -98,7 +98,7 @@ def test_who_is_there_and_what_was_counted(domain):
         assert ("publisher", "seen", there.id) in [(e.kind, e.topic, e.node) for e in here.endpoints()]
         assert here.counters()["malformed"] == 0 and here.counters()["unacknowledged_bytes"] == 0
         publisher.publish(b"x")
-        assert publisher.counters() == {"published": 1, "given_up": 0, "deadline_missed": 0}
+        assert publisher.counters() == {"published": 1, "given_up": 0, "deadline_missed": 0, "would_block": 0}
         writer = here.publisher("typed", type_name="one")
         reader = here.subscriber("typed", type_name="other")
         while not any(kind == "mismatch" for kind, _ in notices):

@@ -67,7 +67,7 @@ def test_a_call_ends_with_a_response_or_with_its_reason(node):
         node.client("/")
 
 
-def test_bytes_have_ages_and_who_is_on_the_other_side(node):
+def test_bytes_have_ages_and_the_other_side_is_known(node):
     with node.server("/raw") as server, node.client("/raw", deadline=60.0) as client:
         replies = []
         thread = threading.Thread(target=lambda: replies.append(client.call(b"ask")))

@@ -1,4 +1,4 @@
-// Who talks to whom: nodes as boxes, what flows between two of them as one edge with its age.
+// Which node sends to which: nodes as boxes, what flows between two of them as one edge with its age.
 'use strict';
 
 const BOX = { width: 156, height: 46, gapX: 170, gapY: [34, 90] };

@@ -11,7 +11,7 @@ const picturesView = {
   draw() {
     if (element('view-pictures').hidden) return;
     const topics = this.topics();
-    // The first camera is what somebody wants who opens this view.
+    // The first camera is what somebody who opens this view wants.
     if (!this.chosen.size && topics.length && !this.touched) { this.chosen.add(topics[0].name); look(); }
     const key = JSON.stringify([topics.map((topic) => topic.name), [...this.chosen]]);
     if (key === this.key) return;

@@ -1,4 +1,4 @@
-// The chosen topic: its newest sample as values, the way it came, who has it.
+// The chosen topic: its newest sample as values, the way it came, the nodes that have it.
 'use strict';
 
 const TREE_LIST_MAX = 24;

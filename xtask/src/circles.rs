@@ -18,13 +18,6 @@ type Module = Vec<String>;
 /// Tests may look at a module from where it is used; they do not count.
 const TESTS: &str = "tests";
 
-/// Circles that are not broken yet: crate, and the modules in the order of the alphabet. An entry without its circle is a
-/// fault, so that the list only shrinks.
-const KNOWN: &[(&str, &[&str])] = &[(
-    "noctule",
-    &["node::audience", "node::groups", "node::outbox", "node::seats", "node::send", "node::state"],
-)];
-
 /// What one file of a crate says.
 #[derive(Default)]
 struct Room {
@@ -40,23 +33,13 @@ struct Room {
 
 type Rooms = BTreeMap<Module, Room>;
 
-/// Reports circles among the modules of all crates in `crates/*/src`, except those known.
+/// Reports circles among the modules of all crates in `crates/*/src`.
 pub fn check(root: &Path, faults: &mut Vec<String>) {
     let Ok(folders) = std::fs::read_dir(root.join("crates")) else { return };
     for folder in folders.flatten().map(|folder| folder.path()) {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let known = KNOWN.iter().filter(|(of, _)| *of == name).map(|(_, modules)| modules.join(", "));
-        let mut known: BTreeSet<String> = known.collect();
-        for circle in of_rooms(&rooms(&folder.join("src"))) {
-            if !known.remove(&circle.modules) {
-                faults.push(format!(
-                    "crates/{name}: {} use each other in a circle ({}): move what both need into a module of its own",
-                    circle.modules, circle.example
-                ));
-            }
-        }
-        faults.extend(known.iter().map(|modules| {
-            format!("crates/{name}: {modules} are no circle any more: take them from xtask/src/circles.rs")
+        faults.extend(of_rooms(&rooms(&folder.join("src"))).iter().map(|Circle { modules, example }| {
+            format!("crates/{name}: {modules} use each other in a circle ({example}): move what both need into a module of its own")
         }));
     }
 }

@@ -1,4 +1,4 @@
-//! What of a failed command's output tells the cause: a log of CI is long, and who reads it begins at its end.
+//! What of a failed command's output tells the cause: a log of CI is long, and a reader begins at its end.
 
 /// Lines that begin a cause: a test's panic and its name, a compiler's error, pytest's and ctest's summaries.
 const CAUSES: &[&str] =

@@ -8,6 +8,7 @@ mod browser;
 mod c_library;
 mod circles;
 mod dds;
+mod docstrings;
 mod error_types;
 mod evidence;
 mod examples;
@@ -16,6 +17,7 @@ mod fuzz;
 mod generated;
 mod link_map;
 mod microcontroller;
+mod pages;
 mod peers;
 mod programs;
 mod python;
@@ -24,8 +26,10 @@ mod readme;
 mod rmw;
 mod setup;
 mod shell;
+mod step_limit;
 mod steps;
 mod tidy;
+mod words;
 mod zenoh;
 
 use std::path::PathBuf;
@@ -62,6 +66,8 @@ enum Command {
     },
     /// Only the checks of layout, names and sizes
     Tidy,
+    /// Rewrite the docstrings of python/noctule/_native.pyi from the docs of python/src
+    Docstrings,
     /// Build the examples in all languages and let each publisher meet each subscriber
     Examples {
         /// Only meet: what is built, in this network namespace
@@ -193,6 +199,7 @@ fn main() -> ExitCode {
         Command::Test { step } => steps::test(step.as_deref()),
         Command::Ci => steps::ci(),
         Command::Install { prefix } => c_library::install(&prefix),
+        Command::Docstrings => docstrings::rewrite(&shell::root()),
         Command::Examples { meet: true } => examples::meet(),
         Command::Examples { .. } => examples::run(),
         Command::Generated { robot: true, meet: true, .. } => generated::robot::meet(),

@@ -233,11 +233,11 @@ fn start_agent(arguments: &str) -> Result<(Running, std::io::BufReader<std::proc
     if ready.trim() == "ready" { Ok((agent, lines)) } else { Err("agent_line did not start".to_owned()) }
 }
 
-fn counts(mut from: impl std::io::Read, who: &str) -> Result<Value, String> {
+fn counts(mut from: impl std::io::Read, program: &str) -> Result<Value, String> {
     let mut text = String::new();
-    from.read_to_string(&mut text).map_err(|e| format!("{who}: {e}"))?;
-    println!("{who}: {}", text.trim());
-    serde_json::from_str(&text).map_err(|e| format!("{who} said no counts: {e}"))
+    from.read_to_string(&mut text).map_err(|e| format!("{program}: {e}"))?;
+    println!("{program}: {}", text.trim());
+    serde_json::from_str(&text).map_err(|e| format!("{program} said no counts: {e}"))
 }
 
 fn count(counts: &Value, name: &str) -> Result<u64, String> {

@@ -3,13 +3,16 @@
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use crate::excerpt::Excerpt;
 
 /// How long after a command's end its output may still come; what it left running in the background keeps the pipe open.
 const OUTPUT_AFTER_THE_END: Duration = Duration::from_secs(1);
+
+/// Of the commands whose output is not the terminal's.
+static LAST_LINE: Mutex<String> = Mutex::new(String::new());
 
 /// The checkout's root.
 pub fn root() -> PathBuf {
@@ -25,21 +28,33 @@ pub fn run(line: &str) -> Result<(), String> {
 /// As [`run`], in another directory. Where the output goes to a log, the error repeats what of it tells the cause.
 pub fn run_in(directory: &Path, line: &str) -> Result<(), String> {
     println!("$ {line}");
+    if !std::io::stdout().is_terminal() {
+        return run_logged(directory, line);
+    }
+    let status =
+        shell(directory, line).status().map_err(|error| format!("cannot start `{line}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status})")) }
+}
+
+/// Passes the output on through this program, which reads it.
+pub fn run_logged(directory: &Path, line: &str) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("cannot start `{line}`: {error}");
     let mut command = shell(directory, line);
-    let (status, excerpt) = if std::io::stdout().is_terminal() {
-        (command.status().map_err(cannot)?, String::new())
-    } else {
-        let (reader, writer) = std::io::pipe().map_err(cannot)?;
-        command.stdout(writer.try_clone().map_err(cannot)?).stderr(writer);
-        let mut child = command.spawn().map_err(cannot)?;
-        // The command holds this process's ends of the pipe.
-        drop(command);
-        let lines = pass_on(reader);
-        let status = child.wait().map_err(cannot)?;
-        (status, lines.recv_timeout(OUTPUT_AFTER_THE_END).unwrap_or_default())
-    };
+    let (reader, writer) = std::io::pipe().map_err(cannot)?;
+    command.stdout(writer.try_clone().map_err(cannot)?).stderr(writer);
+    let mut child = command.spawn().map_err(cannot)?;
+    // The command holds this process's ends of the pipe.
+    drop(command);
+    let lines = pass_on(reader);
+    let status = child.wait().map_err(cannot)?;
+    let excerpt = lines.recv_timeout(OUTPUT_AFTER_THE_END).unwrap_or_default();
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status}){excerpt}")) }
+}
+
+/// The last line that a command has printed since the last call, or where its lines are.
+pub fn take_last_line() -> String {
+    let line = std::mem::take(&mut *LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner));
+    if line.is_empty() { "see above".to_owned() } else { line }
 }
 
 /// Prints what comes out of the pipe, and sends the excerpt of it at its end.
@@ -51,6 +66,7 @@ fn pass_on(reader: PipeReader) -> mpsc::Receiver<String> {
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             excerpt.handle_line(&line);
+            *LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner) = line.into_owned();
         }
         let _ = sender.send(excerpt.text());
     });

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use crate::step_limit::Failure;
 use crate::{
     ahead, arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers,
-    programs, python, readers, readme, rmw, setup, shell, tidy, zenoh,
+    programs, python, readers, readme, rmw, setup, shell, step_limit, tidy, zenoh,
 };
 
 /// The run that repeats a step which failed, since nobody stands beside it to do so.
@@ -52,7 +53,7 @@ const TEST: &[Step] = &[
     ("report of README", browser::of_readme),
 ];
 
-/// What a user of the library compiles who asks for no format. In builds of the workspace the lab's features are
+/// What a user who asks for no format compiles of the library. In builds of the workspace the lab's features are
 /// everybody's, which hides what only they bring.
 fn default_features() -> Result<(), String> {
     shell::run("cargo clippy --quiet -p noctule -- -D warnings")?;
@@ -108,7 +109,7 @@ pub fn sim(core: &str, first: u64, count: u64, trace: Option<&Path>) -> Result<(
         "arm" => "-p noctule-arm --test random_day",
         "discovery" => "-p noctule-discovery --test random_swarms",
         "prrt" => "-p noctule-prrt --test deadline random_sessions",
-        "relay" => "-p noctule --lib node::seats",
+        "relay" => "-p noctule --lib node::state::relay",
         "group" => "-p noctule-prrt --test group random_groups",
         "xrce" => "-p noctule-xrce --test simulation",
         "time-sync" => {
@@ -218,16 +219,16 @@ fn processor_seconds() -> f64 {
 }
 
 /// Runs a step and notes how long it took.
-fn run_step((step, work): &Step, lengths: &mut Vec<Length>) -> Result<(), String> {
+fn run_step((step, work): &Step, lengths: &mut Vec<Length>) -> Result<(), Failure> {
     println!("── {step} ──");
     let start = std::time::Instant::now();
     let processor_start_s = processor_seconds();
-    let result = work();
+    let result = step_limit::run(step, step_limit::LIMIT, work);
     let seconds = start.elapsed().as_secs_f64();
     let processors = (processor_seconds() - processor_start_s) / seconds.max(0.001);
     match &result {
         Ok(()) => println!("── {step}: ok in {seconds:.0} s"),
-        Err(error) => println!("── {step}: FAILED: {}", error.lines().next().unwrap_or_default()),
+        Err(Failure { why, .. }) => println!("── {step}: FAILED: {}", why.lines().next().unwrap_or_default()),
     }
     lengths.push(Length { step, seconds, processors });
     result
@@ -235,25 +236,25 @@ fn run_step((step, work): &Step, lengths: &mut Vec<Length>) -> Result<(), String
 
 /// Runs all steps even if one fails, so that one CI run shows all that is wrong.
 fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
-    let mut failures: Vec<(&Step, String)> = Vec::new();
+    let mut failures: Vec<(&Step, Failure)> = Vec::new();
     let mut passed = 0;
     let mut lengths = Vec::new();
     for step in lists.iter().copied().flatten() {
         match run_step(step, &mut lengths) {
             Ok(()) => passed += 1,
-            Err(error) => failures.push((step, error)),
+            Err(failure) => failures.push((step, failure)),
         }
     }
     // What failed for want of the processor passes a second time. It is named all the same.
     let mut unsteady = Vec::new();
-    failures.retain(|(step, error)| {
-        if name != CI {
+    failures.retain(|(step, Failure { why, is_over_limit })| {
+        if name != CI || *is_over_limit {
             return true;
         }
-        println!("── {} failed, and runs once more: {error}", step.0);
+        println!("── {} failed, and runs once more: {why}", step.0);
         let is_unsteady = run_step(step, &mut lengths).is_ok();
         if is_unsteady {
-            unsteady.push(format!("{}: {error}", step.0));
+            unsteady.push(format!("{}: {why}", step.0));
         }
         !is_unsteady
     });
@@ -270,6 +271,7 @@ fn run(name: &str, lists: &[&[Step]]) -> Result<(), String> {
     println!("{name}: {:.0} minutes, by length and processors: {}", all_s / 60.0, longest.join(", "));
     println!("{name}: {passed} passed, {} failed", failures.len());
     // Once more at the end, where a reader of a long log begins.
-    let failures: Vec<String> = failures.iter().map(|(step, error)| format!("{}: {error}", step.0)).collect();
+    let failures: Vec<String> =
+        failures.iter().map(|(step, failure)| format!("{}: {}", step.0, failure.why)).collect();
     if failures.is_empty() { Ok(()) } else { Err(format!("failed:\n{}", failures.join("\n"))) }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{circles, error_types, evidence, shell};
+use crate::words::Words;
+use crate::{circles, docstrings, error_types, evidence, pages, shell};
 
 /// Longer files are split by idea; tables and vendored files are not ours to split.
 const LINES_MAX: usize = 600;
@@ -166,38 +167,23 @@ const BANNED_TEXT: &[Banned] = &[
     Banned { text: "console.log(", extensions: &["js"], way_out: "remove it" },
 ];
 
-/// The page that decides on words; its last table lists those that it replaces.
-const GLOSSARY: &str = "docs/glossary.md";
-/// Where replaced words may still stand: not renamed yet, a record of the past, or a device of the reference applications
-/// that stops on purpose.
-const NOT_RENAMED: &[&str] = &[
-    GLOSSARY,
-    "CHANGELOG.md",
-    "benchmarks/",
-    "crates/noctule/src/node.rs",
-    "crates/noctule/src/node/seats",
-    "crates/noctule/src/node/state.rs",
-    "docs/design/library.md",
-    "xtask/src/circles.rs",
-    "xtask/src/steps.rs",
-];
-
 /// Runs every check and reports all faults together.
 pub fn run() -> Result<(), String> {
     let files = tracked_files()?;
-    let glossary =
-        fs::read_to_string(shell::root().join(GLOSSARY)).map_err(|e| format!("{GLOSSARY}: {e}"))?;
-    let replaced = replaced_words(&glossary);
+    let words = Words::read()?;
     let mut faults = Vec::new();
     arrows(&mut faults)?;
     circles::check(&shell::root(), &mut faults);
     evidence::check(&files, &mut faults);
+    pages::check(&shell::root(), &mut faults);
+    docstrings::check(&shell::root(), &mut faults);
     for file in &files {
         let path = file.to_string_lossy();
         if path.contains("/vendor/")
             || path.contains("/generated/")
             || path.starts_with("benchmarks/runs/")
             || path.starts_with("xtask/src/tidy")
+            || path.starts_with("xtask/src/words")
         {
             continue;
         }
@@ -206,7 +192,7 @@ pub fn run() -> Result<(), String> {
         name(file, &mut faults);
         leftovers(file, &text, &mut faults);
         error_types::check(file, &text, &mut faults);
-        words(file, &text, &replaced, &mut faults);
+        words.check(file, &text, &mut faults);
         if file.extension().is_some_and(|extension| extension == "md") {
             links(file, &text, &mut faults);
         }
@@ -285,40 +271,6 @@ fn leftovers(file: &Path, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// The rows of the glossary's last table: the words in backquotes of the first column, and what to write instead.
-fn replaced_words(glossary: &str) -> Vec<(String, String)> {
-    let table = glossary.rsplit("| instead of | write |").next().unwrap_or_default();
-    let rows = table.lines().filter_map(|row| row.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
-    rows.flat_map(|(old, new)| {
-        old.split('`').skip(1).step_by(2).map(|word| (word.to_lowercase(), new.to_owned()))
-    })
-    .collect()
-}
-
-/// A word that the glossary replaces does not come back.
-fn words(file: &Path, text: &str, replaced: &[(String, String)], faults: &mut Vec<String>) {
-    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let path = file.to_string_lossy();
-    if !(CODE.contains(&extension) || extension == "md")
-        || NOT_RENAMED.iter().any(|folder| path.starts_with(folder))
-    {
-        return;
-    }
-    let is_word =
-        |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
-    for (number, line) in text.lines().enumerate() {
-        let line = line.to_lowercase();
-        for (old, new) in replaced {
-            let stands_alone = |at: usize| {
-                !is_word(line[..at].chars().next_back()) && !is_word(line[at + old.len()..].chars().next())
-            };
-            if line.match_indices(old.as_str()).any(|(at, _)| stands_alone(at)) {
-                faults.push(format!("{path}:{}: `{old}`: write {new} ({GLOSSARY})", number + 1));
-            }
-        }
-    }
-}
-
 /// Relative links must lead somewhere.
 fn links(file: &Path, text: &str, faults: &mut Vec<String>) {
     let folder = shell::root().join(file.parent().unwrap_or(Path::new("")));
@@ -347,14 +299,10 @@ mod tests {
         leftovers(Path::new("a.py"), "time.sleep(1)\n", &mut faults);
         leftovers(Path::new("crates/lab/src/x.rs"), "#![allow(unsafe_code)]", &mut faults);
         links(Path::new("README.md"), "see [there](no/such/file.md) and [web](https://x)", &mut faults);
-        let replaced =
-            replaced_words("| instead of | write |\n|---|---|\n| `told of`, `rebel` | acknowledged |\n");
-        words(Path::new("crates/lab/src/x.rs"), "// What it is Told of.", &replaced, &mut faults);
-        assert_eq!(faults.len(), 6, "{faults:?}");
+        assert_eq!(faults.len(), 5, "{faults:?}");
         let before = faults.len();
         size(Path::new("a.rs"), &"x\n".repeat(LINES_MAX), &mut faults);
         leftovers(Path::new("crates/sys/src/lib.rs"), "#![allow(unsafe_code)]", &mut faults);
-        words(Path::new("crates/lab/src/x.rs"), "rebels and untold officers", &replaced, &mut faults);
         links(Path::new("README.md"), "[itself](README.md#top)", &mut faults);
         assert_eq!(faults.len(), before);
     }

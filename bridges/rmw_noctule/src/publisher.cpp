@@ -200,7 +200,7 @@ rmw_ret_t rmw_fini_publisher_allocation(rmw_publisher_allocation_t *)
 rmw_ret_t rmw_publisher_get_network_flow_endpoints(
   const rmw_publisher_t *, rcutils_allocator_t *, rmw_network_flow_endpoint_array_t *)
 {
-  RMW_SET_ERROR_MSG("rmw_noctule does not list network flows; `noctule topics` shows who talks to whom");
+  RMW_SET_ERROR_MSG("rmw_noctule does not list network flows; `noctule topics` shows which node sends to which");
   return RMW_RET_UNSUPPORTED;
 }
 

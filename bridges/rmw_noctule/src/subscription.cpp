@@ -291,7 +291,7 @@ rmw_ret_t rmw_fini_subscription_allocation(rmw_subscription_allocation_t *)
 rmw_ret_t rmw_subscription_get_network_flow_endpoints(
   const rmw_subscription_t *, rcutils_allocator_t *, rmw_network_flow_endpoint_array_t *)
 {
-  RMW_SET_ERROR_MSG("rmw_noctule does not list network flows; `noctule topics` shows who talks to whom");
+  RMW_SET_ERROR_MSG("rmw_noctule does not list network flows; `noctule topics` shows which node sends to which");
   return RMW_RET_UNSUPPORTED;
 }
 

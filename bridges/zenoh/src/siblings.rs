@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_is_seen_on_both_sides_is_a_sibling_and_the_least_works() {
+    fn only_a_bridge_that_is_seen_on_both_sides_is_a_sibling_and_the_least_works() {
         let name = node_name(3, "ab12");
         assert_eq!((name.as_str(), zid_of(&name)), ("zenoh gateway 3 ab12", Some("ab12")));
         assert!(!is_bridge("zenoh gateway 0 x*") && !is_bridge("camera"));

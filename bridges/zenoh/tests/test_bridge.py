@@ -97,7 +97,7 @@ def test_nodes_and_endpoints_go_from_the_graph_with_their_node(talker, bridge, b
     until(lambda: not graph.of("/camera"), "its tokens go")
 
 
-def test_services_pass_both_ways_with_who_asked(talker, bridge, node):
+def test_services_pass_both_ways_with_the_client(talker, bridge, node):
     talker.server("/there/add", lambda request: request[:4] + struct.pack("<q", sum(struct.unpack("<qq", request[4:]))))
     request_type = ("example_interfaces/srv/AddTwoInts_Request", 0)
     response_type = ("example_interfaces/srv/AddTwoInts_Response", 0)

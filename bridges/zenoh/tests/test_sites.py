@@ -174,7 +174,7 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="open
 
 
 @needs_openssl
-def test_a_router_that_asks_for_certificates_lets_in_who_has_one_and_what_it_allows(endpoint, bus, tmp_path):
+def test_a_router_that_asks_for_certificates_lets_in_holders_of_one_and_what_it_allows(endpoint, bus, tmp_path):
     certificates(tmp_path, "site")
     secure = endpoint.replace("tcp/127.0.0.1", "tls/localhost")
     secrets = ["0/secret/**", "@noctule/0/sample/*/secret/**"]

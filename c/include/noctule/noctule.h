@@ -209,8 +209,8 @@ typedef struct {
     uint32_t borrows;           /* Samples that all readers of this host together may borrow at once. Default 7. */
     bool multicast;             /* Readers of other hosts are sent each datagram once, to a group. Not with NOCTULE_RELIABLE. */
     bool keep_all;              /* HISTORY: no sample gives way to a newer one. While a reader has qos.keep_last of them still to */
-                                /* read (to be sent or acknowledged, on other hosts), publishing fails with WOULD_BLOCK. With */
-                                /* NOCTULE_RELIABLE other hosts acknowledge no more than their readers have room for. */
+                                /* read (to be sent or acknowledged, on other hosts), publishing fails with WOULD_BLOCK. Both */
+                                /* must be NOCTULE_RELIABLE; a reader that has a keep_last of its own is not waited for. */
     int64_t linger_ns;          /* NOCTULE_RELIABLE: how long closing waits for acknowledgements. Default 1 s; negative: not at all. */
 } noctule_publisher_options_t;
 
@@ -246,6 +246,7 @@ typedef struct {
     uint64_t published;
     uint64_t given_up;        /* For some reader on another host, because its path carries less, or it does not acknowledge. */
     uint64_t deadline_missed; /* Periods of the DEADLINE in which nothing was published. */
+    uint64_t would_block;     /* Not published: calls that failed with NOCTULE_ERROR_WOULD_BLOCK. */
 } noctule_publisher_counters_t;
 
 /* Errors: ARGUMENT. */

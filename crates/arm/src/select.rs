@@ -21,7 +21,7 @@ pub struct SelectorConfig {
     pub singular_sigma: f64,
     /// Extra cost of a singular pose, reached at a singular value of zero.
     pub singular_cost: f64,
-    /// Another branch must be better for so long before it is taken.
+    /// Time for which another branch must be better before it is taken.
     pub switch_after: Span,
 }
 

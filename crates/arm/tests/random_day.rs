@@ -1,6 +1,6 @@
 //! A random operator over random links with faults of clocks, hands and the loop: no rule is passed in silence.
 //!
-//! Whoever judges here knows the truth: when a command was really made, which one was spoiled, and which limit the arm exceeds, computed
+//! The judge knows the truth: when a command was really made, which one was spoiled, and which limit the arm exceeds, computed
 //! anew from the state. One seed is a minute; `cargo xtask sim arm --count 1440` is a day.
 
 use noctule_arm::capsules::{capsules, nearest_pair};

@@ -1,4 +1,4 @@
-/* How long the structures are, for whoever allocates them from another language. */
+/* How long the structures are, for programs that allocate them from another language. */
 #include "noctule_client.h"
 
 size_t noctule_board_client_bytes(void) { return sizeof(noctule_client_t); }

@@ -19,7 +19,7 @@ const SLEW_PPM: i64 = 500;
 /// A stamp cut to the fractions that RTPS counts, or to microseconds by its writer.
 const RESOLUTION: Span = Span::from_us(1);
 
-/// Who stamped what a route received last.
+/// The node that stamped what a route received last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stamping {
     /// No valid stamp: samples are as old as their arrival, or older.

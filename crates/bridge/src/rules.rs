@@ -1,6 +1,6 @@
 //! Which topics are exchanged, by name.
 
-/// Topics that are never exchanged: ROS 2's own list of who is there in DDS, which names endpoints that the other
+/// Topics that are never exchanged: ROS 2's own list of the participants of DDS, which names endpoints that the other
 /// side does not have, and requests and replies, which pass as services do.
 /// Neither are the topics on which ROS 2 Lyrical passes buffers between its own processes: while a topic has a reader that
 /// knows nothing of them, its samples come on the topic itself.

@@ -1,4 +1,4 @@
-//! ROS 2's hashes of the types that the bus has: nodes of the bus describe their types to who asks, and the hash is computed from that.
+//! ROS 2's hashes of the types that the bus has: nodes of the bus describe their types to nodes that ask, and the hash is computed from that.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

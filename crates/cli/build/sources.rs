@@ -26,7 +26,7 @@ fn git(root: &Path, arguments: &[&str], input: Option<&str>) -> Option<String> {
         .stderr(Stdio::null());
     let mut child = command.spawn().ok()?;
     let (mut stdin, input) = (child.stdin.take()?, input.unwrap_or_default().to_owned());
-    // Git answers while it is still being asked: who writes must not be who reads.
+    // Git answers while it is still being asked: the thread that writes must not be the one that reads.
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output().ok()?;
     writer.join().ok()?.ok()?;
@@ -62,7 +62,7 @@ pub(crate) fn of_commit(root: &Path, commit: &str) -> Option<String> {
 }
 
 /// The commit that is checked out, 12 digits, with `-dirty` if the sources are not its own.
-#[allow(dead_code)] // whoever shares this file needs not all of it
+#[allow(dead_code)] // a program that shares this file needs not all of it
 pub(crate) fn commit(root: &Path) -> Option<String> {
     let commit = git(root, &["rev-parse", "--short=12", "HEAD"], None)?;
     let is_clean = of_commit(root, "HEAD").is_some_and(|number| of_checkout(root) == Some(number));

@@ -35,7 +35,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         shared: Shared,
     },
-    /// Show who serves an action, who uses it, and its goals
+    /// Show the nodes that serve and use an action, and its goals
     Info {
         /// The action, such as /count
         action: String,

@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &EchoArguments) -> Result<Outcome, Box<dyn Error>> 
         };
         match written {
             Ok(()) => {}
-            // Whoever read the output has seen enough.
+            // The program that read the output has ended.
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Outcome::Done),
             Err(error) => return Err(error.into()),
         }

@@ -300,9 +300,9 @@ fn child(role: &str, flight: &Flight, end: &Path, baud: u32) -> Result<Child, Bo
     Ok(command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn()?)
 }
 
-fn finished(child: Child, who: &str) -> Result<Value, Box<dyn Error>> {
+fn finished(child: Child, program: &str) -> Result<Value, Box<dyn Error>> {
     let output = child.wait_with_output()?;
-    serde_json::from_slice(&output.stdout).map_err(|_| format!("{who} ended without a report").into())
+    serde_json::from_slice(&output.stdout).map_err(|_| format!("{program} ended without a report").into())
 }
 
 fn print(as_json: bool, value: &Value, text: impl Fn() -> String) {

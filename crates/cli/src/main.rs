@@ -118,7 +118,7 @@ enum Command {
     Play(play::PlayArguments),
     /// Look at the running system, or at a recording, in a browser
     ///
-    /// Topics with their ages, who talks to whom, clocks and links, fields against time, pictures, space. It is one more best-effort
+    /// Topics with their ages, which node sends to which, clocks and links, fields against time, pictures, space. It is one more best-effort
     /// reader of each topic. The page needs no account and no internet connection.
     View(view::ViewArguments),
     /// Watch all topics: rate, age with its bound, loss, traffic

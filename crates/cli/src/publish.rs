@@ -19,7 +19,7 @@ use crate::units;
 
 /// Between two looks for readers.
 const LOOK: Duration = Duration::from_millis(10);
-/// The topic is looked for so long, to know its type; where it is there without one, so long.
+/// Time-outs for finding the topic, to know its type, and then for the type.
 const TOPIC_WITHIN: Duration = Duration::from_secs(1);
 const TYPE_AFTER_TOPIC: Duration = Duration::from_millis(200);
 /// The longest sample that can be opened for.

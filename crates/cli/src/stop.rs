@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// A command that blocks elsewhere looks up this often.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// Tells when to stop, and wakes who waits for that.
+/// Tells when to stop, and wakes the threads that wait for that.
 pub(crate) struct Stop {
     interrupted: Arc<AtomicBool>,
     woken: UnixStream,

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     /// The trace is CSV with the columns t1_ns,t2_ns,t3_ns,t4_ns and, where the truth is known,
     /// offset_true_ns: remote minus local at t4. Exit code 1 if the truth ever left the bound.
     Replay(ReplayArguments),
-    /// Tell the time to whoever asks over UDP, until Ctrl-C
+    /// Tell the time to every host that asks over UDP, until Ctrl-C
     Serve(serve::ServeArguments),
     /// Ask a server for its time, and show how its clock and this one differ
     ///
@@ -233,7 +233,7 @@ impl EndArguments {
     }
 }
 
-/// Sets `stop` when standard input ends: whoever started this process is then gone, or done with it.
+/// Sets `stop` when standard input ends: the program that started this process is then gone, or done with it.
 fn stop_with_input(stop: &Arc<AtomicBool>) {
     let stop = Arc::clone(stop);
     std::thread::spawn(move || {

@@ -128,7 +128,7 @@ fn a_system_is_generated_once_and_a_stale_folder_is_exit_code_one() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("nothing writes /goal"));
 }
 
-/// The project's own messages are generated: whoever changes a definition or a template runs the generator again.
+/// The project's own messages are generated: a change of a definition or a template needs the generator again.
 #[test]
 fn messages_of_the_project_are_what_the_generator_writes() {
     for name in ["crates/teleop", "crates/gateway", "crates/fcu", "c", "peers/cyclonedds"] {

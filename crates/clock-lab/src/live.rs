@@ -35,7 +35,7 @@ const SETTLING_PART: f64 = 0.2;
 pub struct LiveRun {
     /// `idle`, or `busy`: every core spins.
     pub load: &'static str,
-    /// `kernel` or `process`: who stamps arrivals.
+    /// `kernel` or `process`: which of them stamps arrivals.
     pub stamps: &'static str,
     /// Errors count from this long after the start and after the step.
     pub settling_s: f64,

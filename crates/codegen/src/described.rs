@@ -1,4 +1,4 @@
-//! Type descriptions, which nodes send to whoever asks ([`noctule_formats::description`]), and the model: each from the other.
+//! Type descriptions, which nodes send to nodes that ask ([`noctule_formats::description`]), and the model: each from the other.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 //! - [`topics`] reads `topics.toml` and checks that a system fits together.
 //! - [`description`] puts all of it into one JSON value, [`render`] gives that to templates that a user may replace, [`tree`]
 //!   writes what has changed. [`generate`] is the whole way.
-//! - [`described`] turns types into the descriptions that nodes send to whoever asks, and back: what decodes the samples of a running system.
+//! - [`described`] turns types into the descriptions that nodes send to nodes that ask, and back: what decodes the samples of a running system.
 //! - What is wrong with an input is shown as rustc shows it ([`diagnostic`]): file, line, caret, way out.
 //!
 //! A build runs it by [`build`] (cargo), by `noctule-gen` (CMake) or by `python -m noctule.gen`.

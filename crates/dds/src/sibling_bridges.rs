@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_seen_on_both_sides_is_a_sibling_and_the_least_works() {
+    fn only_a_bridge_that_is_seen_on_both_sides_is_a_sibling_and_the_least_works() {
         let (near, far) = ([1; 12], [2; 12]);
         let (less, more) = (NodeId([1; 16]), NodeId([9; 16]));
         let (near_name, far_name) = (node_name(0, &near), node_name(0, &far));

@@ -66,7 +66,7 @@ impl Connection {
     }
 }
 
-/// Chromium without a window, without errands of its own, for whoever starts it.
+/// Chromium without a window, without errands of its own, for the program that starts it.
 pub const FLAGS: [&str; 8] = [
     "--headless=new",
     "--no-sandbox",

@@ -10,7 +10,7 @@ use noctule_timebase::Span;
 use swarm::Swarm;
 
 const SEED: u64 = 1;
-/// Topics that each node writes to its right neighbour, who reads them.
+/// Topics that each node writes to its right neighbour, which reads them.
 const TOPICS: usize = 4;
 const STEP: Span = Span::from_ms(10);
 const STEADY_S: i64 = 10;

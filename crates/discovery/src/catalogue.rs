@@ -111,7 +111,7 @@ impl Catalogue {
     }
 }
 
-/// What a set of pages is known by: two sets are equal exactly if number and revision of every page
+/// The digest of a set of pages: two sets are equal exactly if number and revision of every page
 /// are. A page never seen counts with revision 0, which no page has.
 pub(crate) fn digest(revisions: impl Iterator<Item = u32>) -> u64 {
     (0u64..).zip(revisions).fold(0, |digest, (number, revision)| {

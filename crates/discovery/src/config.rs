@@ -4,7 +4,7 @@ use noctule_timebase::Span;
 
 use crate::wire::NodeId;
 
-/// What a node is to others.
+/// The identity of a node: number, name, host, data port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Random, drawn at every start.

@@ -276,7 +276,7 @@ impl Discovery {
         }
     }
 
-    /// What has become known, in order.
+    /// The next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -385,7 +385,7 @@ impl Discovery {
         self.catalogue.endpoint(id)
     }
 
-    /// What came and went.
+    /// Counters of discovery so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }

@@ -39,7 +39,7 @@ pub enum Reason {
     Displaced,
 }
 
-/// What has become known.
+/// A change in the network: nodes, endpoints, matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A node is there.
@@ -121,7 +121,7 @@ pub enum Event {
     },
 }
 
-/// What came and went. Each saturates.
+/// Counters of discovery. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams taken in.

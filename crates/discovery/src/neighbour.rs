@@ -46,7 +46,7 @@ pub(crate) struct Query {
     pub(crate) about: About,
 }
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
     /// Pages are missing.

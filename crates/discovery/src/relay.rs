@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_for_another_matches_every_writer_that_the_other_matches() {
+    fn a_reader_that_stands_for_another_matches_every_writer_that_the_other_matches() {
         let mut kinds = Vec::new();
         for bits in 0..1u32 << 6 {
             let is = |bit: u32| bits >> bit & 1 == 1;

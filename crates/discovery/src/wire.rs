@@ -92,11 +92,11 @@ pub struct Datagram {
     pub from: NodeId,
     /// Nodes of different domains do not see each other.
     pub domain: u32,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
-/// What a datagram says.
+/// The content of a datagram, by its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// "I am here, and this is the digest of what I offer."

@@ -97,7 +97,7 @@ fn change_something(swarm: &mut Swarm, lives: &mut Vec<Life>, random: &mut Rando
 }
 
 #[test]
-fn after_any_life_every_node_knows_who_is_there() {
+fn after_any_life_every_node_knows_which_others_are_there() {
     for seed in seeds(1, 25) {
         let mut random = Random::for_part(seed, 1);
         let mut swarm = Swarm::new(seed);

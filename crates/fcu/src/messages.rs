@@ -1,5 +1,5 @@
 //! The two messages of the loop, as PX4 defines them (`px4_msgs`): inertial samples out, poses in. Times are in µs of
-//! the clock of who sends them. Types are generated from `msg` by `noctule gen topics.toml --out generated`; a test holds them against it.
+//! the clock of the program that sends them. Types are generated from `msg` by `noctule gen topics.toml --out generated`; a test holds them against it.
 
 use noctule_flight::sensors::Odometry;
 use noctule_flight::{Attitude, ImuSample, Vector};

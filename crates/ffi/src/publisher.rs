@@ -122,6 +122,7 @@ pub struct PublisherCounters {
     published: u64,
     given_up: u64,
     deadline_missed: u64,
+    would_block: u64,
 }
 
 /// Counts what became of samples.
@@ -142,6 +143,7 @@ pub unsafe extern "C" fn noctule_publisher_counters(
             published: publisher.published(),
             given_up: publisher.given_up(),
             deadline_missed: publisher.deadline_missed().total,
+            would_block: publisher.would_block(),
         };
         Ok(OK)
     })

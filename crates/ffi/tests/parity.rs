@@ -1,6 +1,6 @@
 //! What each language has of the library: `docs/guide/languages.md` shows the table, and this derives it from the code.
 //!
-//! A name in the table must be in its language's sources, and every function of the C header must be in the table: whoever adds one says
+//! A name in the table must be in its language's sources, and every function of the C header must be in the table: an author that adds one says
 //! what it is in the other languages. With `NOCTULE_WRITE=1` the document is written anew.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
@@ -72,6 +72,7 @@ const ROWS: &[[&str; 5]] = &[
     ["closing waits for them", "linger", "linger_ns", "linger", "linger"],
     ["readers that are matched", "readers", "noctule_publisher_readers", "readers", "readers"],
     ["counters of a publisher", "given_up", "noctule_publisher_counters", "counters", "counters"],
+    ["… samples that would have blocked", "would_block", "would_block", "would_block", "would_block"],
     ["close a publisher", "Drop", "noctule_publisher_close", "~Publisher", "close"],
     ["a second thread is an error", "&mut self", "NOCTULE_ERROR_BUSY", "Error", "lock"],
     ["open a topic for reading", "subscriber", "noctule_subscriber_open", "subscriber", "subscriber"],
@@ -81,7 +82,7 @@ const ROWS: &[[&str; 5]] = &[
     ["wait for a sample", "receive", "noctule_receive", "receive", "receive"],
     ["give a sample back", "Drop", "noctule_sample_release", "~Sample", "Sample"],
     ["age, bound, sigma", "age", "age_ns", "age", "age"],
-    ["who published it, how it came", "publisher", "publisher", "publisher", "publisher"],
+    ["which publisher, how it came", "publisher", "publisher", "publisher", "publisher"],
     ["… by which of its publishers", "EndpointId", "endpoint", "endpoint", "endpoint"],
     ["leave out the own node's", "ignore_local", "ignore_local", "ignore_local", "ignore_local"],
     [

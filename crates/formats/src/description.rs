@@ -1,4 +1,4 @@
-//! The definition of a type as text: what a node sends to whoever asks what the samples of a topic are made of.
+//! The definition of a type as text: what a node sends to a node that asks what the samples of a topic are made of.
 //!
 //! The text holds what the hash is computed of and nothing that it is not, so a reader computes the hash and knows
 //! whether the description is that of the samples. Grammar and limits: `docs/spec/type-description.md`.

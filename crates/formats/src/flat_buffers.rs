@@ -6,7 +6,7 @@
 //! example.
 //!
 //! A buffer may point to one string from many places, so copying all of it out may take more room than the input has:
-//! who copies lists of strings must count, as the example does.
+//! a program that copies lists of strings must count, as the example does.
 //!
 //! Source: flatbuffers.dev/internals.
 

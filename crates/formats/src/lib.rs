@@ -12,7 +12,7 @@
 //! - Protobuf and FlatBuffers have schemas of their own, and the plain layout is a property of the type: a type offers
 //!   them by [`Message::codec`]. [`uav_state`] is the worked example and what the lab measures.
 //! - Every format is one file, on a crate that is maintained and permissively licensed; each file says which and why.
-//! - A format is a feature of this crate, named as [`Format::name`] says: who needs it compiles its crate. CDR and the
+//! - A format is a feature of this crate, named as [`Format::name`] says: a program that needs it compiles its crate. CDR and the
 //!   plain layout are always there; a format that is left out is an error that names the feature.
 //! - No decoder panics, and none allocates by a number that its input merely announces: serde reserves at
 //!   most a mebibyte for a sequence, what is read here at most what the input can hold.

@@ -17,7 +17,7 @@ pub trait Message: Definition + Serialize + DeserializeOwned + Sized {
         Self::HASH
     }
 
-    /// The definition as [text](crate::description), for whoever asks what samples are made of.
+    /// The definition as [text](crate::description), for nodes that ask what samples are made of.
     fn description() -> String {
         let mut types = Describer::default();
         Self::describe(&mut types);

@@ -122,7 +122,7 @@ fn two_viewers_get_every_sample_and_the_topic_is_read_once() {
 }
 
 #[test]
-fn who_has_not_the_token_or_asks_for_another_protocol_gets_nothing() {
+fn a_client_without_the_token_or_of_another_protocol_gets_nothing() {
     let (server, _bridge) = server(domain(1));
     let url = server.socket_url();
     let wrong = url.replace("token=", "token=0");

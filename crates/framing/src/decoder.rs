@@ -6,7 +6,7 @@ use crate::{BEGIN, ESCAPE, FLIP};
 /// One whole frame whose checksum is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Who sent it.
+    /// Its sender.
     pub source: u8,
     /// Whom it is for.
     pub destination: u8,

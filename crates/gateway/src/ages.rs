@@ -20,7 +20,7 @@ use noctule_xrce::{ClientClock, Exchange as Stamps, Local, Sample};
 
 /// A stamp in the time of day that is further from now than this is none: a clock that was never set.
 const PLAUSIBLE: Span = Span::from_s(10);
-/// PX4's estimate counts for so long after its status: at most this old, plus its drift.
+/// Lifetime of PX4's estimate after its status: it is at most this old, plus its drift.
 const STATUS_LIFETIME: Span = Span::from_s(3);
 /// How fast two crystals drift apart at most, in ppm.
 const DRIFT_PPM: i64 = 200;
@@ -45,7 +45,7 @@ pub enum Stamping {
     Proven(Span),
 }
 
-/// What is known of one client's clock.
+/// The estimate of one client's clock.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientTime {
     estimator: Bounded,
@@ -239,7 +239,7 @@ impl Source {
     }
 }
 
-/// What a node's clock and this gateway's say at one moment.
+/// The readings of a node's clock and this gateway's at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) node: Instant<Asking>,

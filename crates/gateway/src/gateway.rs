@@ -29,7 +29,7 @@ pub enum GatewayError {
         kind: &'static str,
         /// Its number.
         port: u16,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// A speed of zero.
@@ -94,7 +94,7 @@ impl Gateway {
         self.autopilots.iter().map(|(line, bridge)| (line.clone(), bridge.status())).collect()
     }
 
-    /// What the user should know, each once.
+    /// The next notice, each once.
     pub fn poll_notice(&self) -> Option<String> {
         self.lines.iter().find_map(|line| line.poll_notice())
     }
@@ -153,7 +153,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// What clients may refer to by name.
+    /// Sets the names that clients may refer to.
     pub fn references(mut self, references: References) -> Self {
         self.references = references;
         self
@@ -165,7 +165,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// What each line's agent allows.
+    /// Sets the limits of each line's agent.
     pub fn limits(mut self, config: AgentConfig) -> Self {
         self.config = config;
         self

@@ -23,13 +23,13 @@ pub const NOTICES_MAX: usize = 256;
 /// Different notices that are reported once only.
 const NOTICES_ONCE_MAX: usize = 1024;
 
-/// What carries messages to clients.
+/// A transport of messages to clients.
 pub(crate) trait Port: Send + fmt::Debug {
     /// Sends a message, or keeps what cannot be sent at once.
     fn send(&mut self, to: ClientAddress, message: &[u8]) -> Sent;
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     /// It is on its way, and another may follow.
@@ -47,7 +47,7 @@ pub(crate) struct Line {
     /// When the line's thread wakes by itself.
     planned_ns: AtomicI64,
     stop: AtomicBool,
-    /// What a message with stamps spends on the wire at least, in nanoseconds.
+    /// The least time of a message with stamps on the wire, in nanoseconds.
     wire_ns: AtomicI64,
     /// Samples of the bus that were gone before they were taken.
     missed: AtomicU64,
@@ -77,14 +77,14 @@ struct ClientState {
     samples_out: u64,
 }
 
-/// What there is to say about a line.
+/// The status of a line.
 #[derive(Clone, Debug)]
 pub struct LineStatus {
     /// `udp 8888`, `/dev/ttyUSB0`.
     pub name: String,
     /// Its clients.
     pub clients: Vec<ClientStatus>,
-    /// What became of messages.
+    /// Counters of messages.
     pub counters: Counters,
     /// Samples that clients published, those included that have left.
     pub samples_in: u64,
@@ -98,7 +98,7 @@ pub struct LineStatus {
     pub unanswered: u64,
 }
 
-/// What there is to say about a client.
+/// The status of a client.
 #[derive(Clone, Debug)]
 pub struct ClientStatus {
     /// From the agent.

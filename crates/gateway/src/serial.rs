@@ -137,7 +137,7 @@ impl Outgoing {
     }
 }
 
-/// What reads a serial device, and looks for it when it is not there.
+/// The driver of a serial device, which looks for it when it is not there.
 #[derive(Debug)]
 pub(crate) struct SerialDriver {
     device: Device,

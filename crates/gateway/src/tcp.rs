@@ -62,7 +62,7 @@ impl Port for TcpPort {
     }
 }
 
-/// What reads a TCP port.
+/// The driver of a TCP port.
 #[derive(Debug)]
 pub(crate) struct TcpDriver {
     listener: TcpListener,

@@ -40,7 +40,7 @@ impl Port for UdpPort {
     }
 }
 
-/// What reads a UDP port.
+/// The driver of a UDP port.
 #[derive(Debug)]
 pub(crate) struct UdpDriver {
     socket: Arc<UdpSocket>,

@@ -330,7 +330,7 @@ fn a_tcp_client_knows_at_once_that_the_gateway_went_and_is_served_by_the_next() 
 }
 
 #[test]
-fn who_asks_one_host_for_agents_is_answered() {
+fn a_client_that_asks_one_host_for_agents_is_answered() {
     let node = node(4109);
     let _gateway = Gateway::builder().udp(0).attach(&node).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_hold_the_rate_still_says_how_much_was_on_time_and_nothing_else() {
+    fn a_peer_that_does_not_hold_the_rate_still_says_how_much_was_on_time_and_nothing_else() {
         let (mut cell, samples) = fixture::round_trip("tcp", 0, &(1..=20).collect::<Vec<_>>());
         (cell.link, cell.mode, cell.deadline_ns) = ("link:loss=1%".into(), Mode::OneWay, Some(1));
         (cell.sent, cell.lost, cell.late, cell.scheduled) = (20, 0, 15, Some(200));

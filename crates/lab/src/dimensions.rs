@@ -19,7 +19,7 @@ pub struct UnknownWord {
     known: &'static str,
 }
 
-/// Who sends to whom.
+/// Which node sends to which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// One node sends, the other answers.

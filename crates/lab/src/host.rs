@@ -22,7 +22,7 @@ static BUILT_FROM: OnceLock<BuiltFrom> = OnceLock::new();
 /// Says which commit and which sources the program was built from, once, before anything is measured: a checkout may have gone on
 /// since. `crates/cli/build.rs` finds out. Without it, the commit is the one that is checked out now, and the sources are not known.
 pub fn built_from(program: BuiltFrom) {
-    // Whoever says it first is right: there is one program.
+    // The first caller is right: there is one program.
     let _ = BUILT_FROM.set(program);
 }
 

@@ -23,7 +23,7 @@ const LATENESS_P99_9_MAX_NS: u64 = 5_000_000;
 pub struct LinkRecord {
     /// Of its random numbers; the same for every peer in the same trial.
     pub seed: u64,
-    /// The congestion control of whoever uses the kernel's TCP and does not choose.
+    /// The congestion control of programs that use the kernel's TCP and do not choose.
     pub tcp_congestion_control: String,
     /// Core the forwarder was pinned to, apart from all nodes; `null`: it shared the nodes' cores.
     pub core: Option<u32>,

@@ -83,7 +83,7 @@ impl PeerRegistry {
         self.entries.insert(name, Entry { program, description, is_floor });
     }
 
-    /// Adds a program by asking it who it is; if it cannot answer it counts as missing.
+    /// Adds a program by asking it what it is; if it cannot answer it counts as missing.
     pub fn add(&mut self, name: &str, program: PathBuf) {
         let program = Program { path: program, arguments: vec![] };
         match greet(name, &program) {

@@ -18,7 +18,7 @@ const WARM_UP_MESSAGES: u64 = 2_000;
 const WINDOW_BYTES: u64 = 64 << 20;
 /// What flows beside a cell flows this much longer, half of it before.
 const BESIDE_SECONDS: f64 = 1.0;
-/// Who has not sent all after this many schedules and seconds stops: no stall of a machine is that long.
+/// A node that has not sent all after this many schedules and seconds stops: no stall of a machine is that long.
 const SENDING_LIMIT: (f64, f64) = (1.05, 2.0);
 /// Messages of traffic beside a cell, at most, where it flows back to back.
 const BESIDE_MESSAGES_MAX: u64 = 4_000_000;
@@ -41,7 +41,7 @@ pub struct CellPlan {
     pub peer: String,
     /// What the peer uses: on an emulated link, UDP or TCP.
     pub link: Link,
-    /// Who sends to whom.
+    /// Which node sends to which.
     pub mode: Mode,
     /// Number of processes.
     pub nodes: u32,
@@ -137,7 +137,7 @@ impl CellPlan {
         }
     }
 
-    /// No measured message starts later than this after the first, in seconds: who does not hold the rate says how many it sent.
+    /// No measured message starts later than this after the first, in seconds: a node that does not hold the rate says how many it sent.
     pub fn sending_limit_seconds(&self) -> f64 {
         let (schedules, seconds) = SENDING_LIMIT;
         self.rate_hz.map_or(self.seconds, |hz| self.messages as f64 / hz * schedules + seconds)

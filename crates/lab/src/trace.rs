@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_may_stand_in_any_order_and_others_are_ignored() {
+    fn columns_may_come_in_any_order_and_others_are_ignored() {
         let text = "note,t4_ns,t1_ns,t2_ns,t3_ns\nx,500,0, 1100,1200\n";
         let rows = read_csv(text.as_bytes()).unwrap();
         assert_eq!(rows.len(), 1);

@@ -40,9 +40,9 @@ pub struct Dispatcher<'a> {
     is_stopped: Arc<AtomicBool>,
 }
 
-/// What may be given a callback: a [`Subscriber`] or a [`TypedSubscriber`].
+/// An endpoint that may be given a callback: a [`Subscriber`] or a [`TypedSubscriber`].
 pub trait Receive: AsMut<Subscriber> {
-    /// What the callback gets.
+    /// The argument of the callback.
     type Sample;
 
     /// The next one, if there is one.
@@ -52,7 +52,7 @@ pub trait Receive: AsMut<Subscriber> {
     fn take_sample(&mut self) -> Result<Option<Self::Sample>, ReceiveError>;
 }
 
-/// What [`Dispatcher::spin_once`] did.
+/// The result of [`Dispatcher::spin_once`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spun {
     /// A callback was called, or an error was reported.
@@ -74,7 +74,7 @@ pub enum DispatchError {
     Panicked {
         /// The topic.
         topic: String,
-        /// What the panic said.
+        /// The panic's message.
         message: String,
     },
 }
@@ -126,12 +126,12 @@ impl<'a> Dispatcher<'a> {
         self.callbacks.push(Callback { task, is_starved: false });
     }
 
-    /// What to do with errors. Default: they go to standard error.
+    /// Sets the handler of errors. Default: they go to standard error.
     pub fn on_error(&mut self, call: impl FnMut(&DispatchError) + Send + 'a) {
         self.on_error = Box::new(call);
     }
 
-    /// What stops this dispatcher.
+    /// A handle that stops this dispatcher, from any thread.
     pub fn stopper(&self) -> Stopper {
         Stopper { is_stopped: Arc::clone(&self.is_stopped), waker: self.set.waker() }
     }

@@ -118,7 +118,7 @@ pub enum SealedWith {
 pub struct Opened<'a> {
     /// The node that sealed it; `None` without a key, when any node may claim any number.
     pub from: Option<NodeId>,
-    /// What was inside.
+    /// The opened content.
     pub body: &'a [u8],
     /// Without a key [`SealedWith::PairKey`]: then nothing is asked for.
     pub with: SealedWith,
@@ -181,7 +181,7 @@ impl Envelope {
         }
     }
 
-    /// What sealing adds to a datagram; 0 without a key.
+    /// Bytes that sealing adds to a datagram; 0 without a key.
     pub fn overhead_bytes(&self) -> usize {
         if self.members.is_some() { OVERHEAD_BYTES } else { 0 }
     }
@@ -281,7 +281,7 @@ impl Envelope {
         self.members.as_ref().is_none_or(|members| members.is_proven(of, what, proof))
     }
 
-    /// What was refused so far.
+    /// Counters of refused datagrams.
     pub fn counters(&self) -> RefusedCounters {
         self.counters
     }

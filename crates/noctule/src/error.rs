@@ -17,7 +17,7 @@ pub enum NodeError {
     System {
         /// The call, and what it was for.
         what: &'static str,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// The file of a trace.
@@ -27,7 +27,7 @@ pub enum NodeError {
     Trace {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// In the child of a fork.
@@ -60,7 +60,7 @@ pub enum NodeError {
     Depth {
         /// The topic.
         topic: String,
-        /// What was asked for.
+        /// The history that was asked for, in samples.
         depth: u32,
     },
     /// Deadline bound without a deadline.
@@ -80,7 +80,7 @@ pub enum NodeError {
     /// A domain without multicast groups.
     #[error("domain {domain} has no multicast groups of its own; 0 to 5000 have")]
     Domain {
-        /// What was asked for.
+        /// The domain that was asked for.
         domain: u32,
     },
     /// A static peer that is no address.
@@ -88,7 +88,7 @@ pub enum NodeError {
         "{text} is no address of a static peer; write e.g. 192.168.1.7, [2001:db8::7]:40123 or fe80::7%3"
     )]
     Peer {
-        /// What was given.
+        /// The text that was given.
         text: String,
     },
     /// A file that cannot be read.
@@ -96,7 +96,7 @@ pub enum NodeError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
 }
@@ -144,9 +144,9 @@ pub enum PublishError {
     NotLent {
         /// The topic.
         topic: String,
-        /// What is to be published.
+        /// Length of the sample that is to be published.
         bytes: usize,
-        /// What is lent.
+        /// Length of the memory that is lent.
         lent_bytes: usize,
     },
     /// Keep all, and a reader is behind by the whole history. Nothing was published.

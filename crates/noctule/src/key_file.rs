@@ -16,7 +16,7 @@ use crate::swarm_key::{SwarmKey, SwarmKeyError};
 /// Between two looks at the file.
 const LOOK_AGAIN: Span = Span::from_s(1);
 
-/// What changes when a file is written or replaced: device, number, length, seconds and nanoseconds of its time.
+/// Identity of a file's content: device, number, length, seconds and nanoseconds of its time; another when the file is written or replaced.
 type Stamp = (u64, u64, u64, i64, i64);
 
 /// A key file, its keys as last read, and when it is read again.

@@ -10,7 +10,7 @@ pub(crate) const LINKS_MAX: usize = 4096;
 /// Stands for what is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What a node knows of its link to a node of another host.
+/// The state of a node's link to a node of another host: path, clock, counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkReport {
     /// The other side.

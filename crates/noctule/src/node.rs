@@ -3,6 +3,7 @@
 mod alarm;
 mod audience;
 mod changes;
+mod command;
 mod deadlines;
 mod descriptions;
 mod directory;
@@ -11,6 +12,7 @@ mod driver;
 mod fallback;
 mod groups;
 mod hand_over;
+mod histories;
 mod inbound;
 mod kernel_queue;
 mod known;
@@ -20,12 +22,13 @@ mod local;
 mod marks;
 mod outbox;
 mod overload;
+mod partner;
 mod path;
 mod ping;
 mod ports;
+mod reader_route;
 mod reading;
 mod remote;
-mod seats;
 mod send;
 mod sockets;
 mod state;
@@ -58,7 +61,7 @@ use crate::envelope::Envelope;
 use crate::error::NodeError;
 use crate::key_file::KeyFile;
 use crate::notice::{Notice, NoticeHook};
-use crate::shared_topic::{Change, Offer, PublishedTopic, SubscribedTopic};
+use crate::shared_topic::{Change, ChangeCount, Offer, PublishedTopic, SubscribedTopic};
 use crate::swarm_key::SwarmKey;
 use alarm::Alarm;
 use changes::ChangeHook;
@@ -120,6 +123,8 @@ pub(crate) struct Shared {
     /// Where notices go as they come; `None`: they are kept.
     hook: Option<NoticeHook>,
     on_change: Option<ChangeHook>,
+    /// What the hook is called for.
+    changes: ChangeCount,
 }
 
 /// How a node is set up.
@@ -250,6 +255,7 @@ impl NodeBuilder {
         let alarm = Alarm::new().map_err(system("no timer"))?;
         let mut state = State::new(id, (discovery, envelope), clock.clone(), exchange_key);
         state.unacknowledged = Unacknowledged::new(self.unacknowledged_bytes_max);
+        let changes = state.changes.clone();
         let shared = Arc::new(Shared {
             clock,
             id,
@@ -270,6 +276,7 @@ impl NodeBuilder {
             group: self.group,
             hook: self.hook,
             on_change: self.on_change,
+            changes,
         });
         let thread = driver::start(Arc::clone(&shared), key_file)
             .map_err(system("the node's thread cannot be started"))?;
@@ -322,18 +329,18 @@ impl Node {
         self.shared.clock.now()
     }
 
-    /// What the user should know, in order, each once; for nodes set up with
+    /// The next notice, in order, each once; for nodes set up with
     /// [`keep_notices`](NodeBuilder::keep_notices).
     pub fn poll_notice(&self) -> Option<Notice> {
         self.shared.lock().poll_notice()
     }
 
-    /// What came over the network that was not authenticated or not understood, beside discovery's own traffic.
+    /// Counters of datagrams that were not authenticated or not understood, beside discovery's own traffic.
     pub fn counters(&self) -> NodeCounters {
         self.shared.lock().counters()
     }
 
-    /// What was sent over the network, and how.
+    /// Counters of datagrams sent over the network, by the way they went.
     pub fn send_counters(&self) -> SendCounters {
         self.shared.outbox.lock().unwrap_or_else(PoisonError::into_inner).counters()
     }
@@ -356,7 +363,7 @@ impl Node {
         known.collect()
     }
 
-    /// What went to a node of another host and came from it; `None` if nothing ever did.
+    /// Counters of the link to a node of another host; `None` if there was never one.
     pub fn link_counters(&self, node: NodeId) -> Option<LinkCounters> {
         self.shared.lock().remotes.get(&node).map(|remote| remote.link_counters())
     }
@@ -468,6 +475,7 @@ impl Shared {
         let mut state = self.lock();
         let id = state.add(topic.endpoint.clone(), clock::now()).ok_or(NodeError::Full)?;
         (topic.id, topic.endpoint.id) = (id, id);
+        topic.changes_of_node = state.changes.clone();
         let deadline = topic.endpoint.qos.deadline;
         let subscribed = Arc::new(topic);
         state.subscribers.insert(id, Arc::clone(&subscribed));

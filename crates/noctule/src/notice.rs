@@ -15,7 +15,7 @@ use crate::envelope::Refused;
 use crate::topic_formats::names;
 use printer::NoticePrinter;
 
-/// What is called with each notice, see [`NodeBuilder::on_notice`](crate::NodeBuilder::on_notice).
+/// The callback for notices, see [`NodeBuilder::on_notice`](crate::NodeBuilder::on_notice).
 #[derive(Clone)]
 pub struct NoticeHook(Arc<Call>);
 
@@ -146,7 +146,7 @@ pub enum Notice {
         topic: String,
         /// The reader's node.
         node: NodeId,
-        /// It has taken nothing for so long.
+        /// Time since it last received a sample.
         waited: Span,
     },
     /// Nodes of other hosts have so much still to acknowledge that samples were given up. Once a minute at most.
@@ -184,7 +184,7 @@ pub enum Notice {
         /// Periods missed so far.
         total: u64,
     },
-    /// What a publisher sends cannot be taken in on this side.
+    /// The samples of a publisher cannot be received on this side.
     Unreadable {
         /// The topic.
         topic: String,
@@ -367,7 +367,7 @@ impl Notice {
             Notice::Unacknowledged { samples, limit_bytes } => write!(
                 f,
                 "{samples} samples were given up because readers on other hosts do not acknowledge what was sent, and at most \
-                 {limit_bytes} bytes are kept for them; find out who reads, or raise unacknowledged_bytes_max"
+                 {limit_bytes} bytes are kept for them; find out which node reads too slowly, or raise unacknowledged_bytes_max"
             ),
             Notice::Feasible { topic, node } => {
                 write!(f, "topic {topic}, to node {node}: deadline and loss can be kept again")

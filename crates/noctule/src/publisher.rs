@@ -45,6 +45,8 @@ pub struct Publisher {
     /// No sample gives way: HISTORY keep all.
     keeps_all: bool,
     sequence: u64,
+    /// Samples not published because a reader was behind.
+    would_block: u64,
     lent: Option<Lent>,
     /// For what is lent where it cannot be in a ring.
     buffer: Vec<u8>,
@@ -130,12 +132,14 @@ impl PublisherBuilder {
         self
     }
 
-    /// HISTORY keep all: no sample is given up or overwritten for a newer one. While a reader has `samples` of them still to
-    /// read (on this host) or to be sent or acknowledged (on others), [`publish`](Publisher::publish) says
-    /// [`WouldBlock`](PublishError::WouldBlock) and publishes nothing. 1 to 65,535. If the topic is
-    /// [`Reliable`](Reliability::Reliable), another host acknowledges only what its reader has room for, unless that keeps the last
-    /// ([`SubscriberBuilder::keep_last`](crate::SubscriberBuilder::keep_last)) or requests less. So a reader that stops
-    /// reading stops its publisher, which a notice says after 5 s; one that closes or dies does not.
+    /// HISTORY keep all: no sample is given up or overwritten for a newer one. While `samples` of them are still to be read by a reader
+    /// on this host, or to be sent to or acknowledged by one on another, [`publish`](Publisher::publish) says
+    /// [`WouldBlock`](PublishError::WouldBlock), which [`would_block`](Publisher::would_block) counts, and publishes nothing. 1 to 65,535.
+    /// What is read is waited for, and acknowledged by another host only where there is room, if publisher and reader are
+    /// [`Reliable`](Reliability::Reliable) and the reader does not keep the last
+    /// ([`SubscriberBuilder::keep_last`](crate::SubscriberBuilder::keep_last)). So such a reader that stops
+    /// reading stops its publisher, which a notice says after 5 s if it is on another host; one that closes or dies does not. Any
+    /// other reader counts as missed what it did not read in time.
     pub fn keep_all(mut self, samples: u32) -> Self {
         (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (samples, true);
         self
@@ -168,7 +172,7 @@ impl PublisherBuilder {
     }
 
     /// Serves readers of other hosts together: each datagram goes once to a multicast group, and parity repairs what
-    /// each of them lost. For best effort and deadline bound, from two such readers on; whom the group does not reach, or who
+    /// each of them lost. For best effort and deadline bound, from two such readers on; a reader that the group does not reach, or that
     /// loses far more than the others, is served by itself. Over Wi-Fi, which sends multicast slowly and without repair, it
     /// pays from about five readers on. Default no.
     pub fn multicast(mut self, multicast: bool) -> Self {
@@ -205,7 +209,8 @@ impl PublisherBuilder {
         let keeps_all = endpoint.qos.keep_all;
         let topic = shared.add_publisher(endpoint, pins)?;
         let (lent, buffer) = (None, Vec::new());
-        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence: 0, lent, buffer, linger })
+        let (sequence, would_block) = (0, 0);
+        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence, would_block, lent, buffer, linger })
     }
 
     fn keeps_history(&self) -> bool {
@@ -276,7 +281,7 @@ impl Publisher {
         // What was lent in the ring lies where this is written.
         self.lent = None;
         if self.keeps_all && !self.has_room(is_read_elsewhere.then_some(bytes)) {
-            return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
+            return Err(self.held_up());
         }
         self.count();
         if let (Some(writer), Some(bytes)) = (&mut self.writer, here) {
@@ -336,6 +341,12 @@ impl Publisher {
     }
 
     #[cold]
+    fn held_up(&mut self) -> PublishError {
+        self.would_block += 1;
+        PublishError::WouldBlock { topic: self.topic.name.clone() }
+    }
+
+    #[cold]
     fn refused(&self, why: PublishError) -> PublishError {
         self.topic.refused.fetch_add(1, Ordering::Relaxed);
         self.topic.undelivered.fetch_add(1, Ordering::Relaxed);
@@ -364,7 +375,7 @@ impl Publisher {
         if alone && length_bytes <= most_bytes && self.writer.is_some() {
             self.lent = None;
             if self.keeps_all && !self.has_room(None) {
-                return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
+                return Err(self.held_up());
             }
             self.count();
             // Its length was checked above, so this does not fail.
@@ -407,13 +418,19 @@ impl Publisher {
         self.topic.given_up.load(Ordering::Relaxed)
     }
 
-    /// What was sent of this topic to each node of another host that reads it, if it is
+    /// How often nothing was published because a reader was behind by the whole history, with
+    /// [`keep_all`](PublisherBuilder::keep_all): the call said [`WouldBlock`](PublishError::WouldBlock).
+    pub fn would_block(&self) -> u64 {
+        self.would_block
+    }
+
+    /// Counters of this topic's datagrams to each node of another host that reads it, if it is
     /// [`DeadlineBound`](Reliability::DeadlineBound): repairs, redundancy, and what failed.
     pub fn deadline_counters(&self) -> Vec<(NodeId, SentCounters)> {
         self.shared.sent(self.topic.id)
     }
 
-    /// What the path carries to each node of another host that reads this topic, bytes of datagrams a second: what arrived
+    /// Capacity of the path to each node of another host that reads this topic, bytes of datagrams a second: what arrived
     /// while it was full. `None` until it was; with others on the same line, what they leave.
     pub fn capacities_bytes_per_s(&self) -> Vec<(NodeId, Option<f64>)> {
         self.shared.capacities(self.topic.id)

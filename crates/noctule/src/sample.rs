@@ -38,7 +38,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// What is known of a sample beside its bytes.
+/// Metadata of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleInfo {
     /// Counts the samples of one publisher as this host received them, from 1.
@@ -98,7 +98,7 @@ pub(crate) enum Bytes {
 }
 
 impl Sample {
-    /// What is known of it.
+    /// Metadata of the sample: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.info
     }

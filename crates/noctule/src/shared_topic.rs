@@ -2,6 +2,7 @@
 //!
 //! Both sides use this room, and it uses neither: a publisher and a subscriber know their node, the node knows only this.
 
+mod change_count;
 mod offer;
 mod progress;
 mod published;
@@ -9,6 +10,7 @@ mod rhythms;
 mod source;
 mod subscribed;
 
+pub(crate) use change_count::ChangeCount;
 pub(crate) use offer::{
     Granted, GrantedHere, Offer, Past, RingError, is_out_of_descriptors, map_granted, open_ring,
 };

@@ -14,7 +14,7 @@ use crate::sample::{Route, SampleInfo};
 /// Slices of a window.
 const SLICES: i64 = 5;
 
-/// What became of samples.
+/// Counters of samples received, missed and dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscriberCounters {
     /// Taken.
@@ -33,10 +33,10 @@ pub struct SubscriberCounters {
     pub relayed: u64,
 }
 
-/// What a subscriber has seen of its topic since it was opened.
+/// Statistics of a subscriber since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscriberStatistics {
-    /// What became of samples.
+    /// Counters of samples received, missed and dropped.
     pub counters: SubscriberCounters,
     /// Periods of the DEADLINE that was requested in which nothing came.
     pub deadline_missed: u64,
@@ -150,7 +150,7 @@ struct Sums {
     by_udp: bool,
 }
 
-/// What a window shows.
+/// Statistics of a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowStatistics {
     /// How much time it covers.

@@ -158,7 +158,8 @@ impl SubscriberBuilder {
     /// HISTORY keep all: of each publisher of another host up to `samples` wait here, 1 to 65,535; then its further samples are not
     /// acknowledged until this subscriber has read. Nothing that was acknowledged is lost, other topics go on, and a
     /// publisher that keeps all waits ([`PublisherBuilder::keep_all`](crate::PublisherBuilder::keep_all)); of one that keeps the
-    /// last older samples give way there. If [`Reliable`](Reliability::Reliable). Of a publisher of this host its own history counts.
+    /// last older samples give way there. If [`Reliable`](Reliability::Reliable): otherwise no publisher waits for it. Of a publisher of this
+    /// host its own history counts.
     pub fn keep_all(mut self, samples: u32) -> Self {
         let samples = samples.max(1);
         (self.endpoint.qos.depth, self.endpoint.qos.keep_all) = (samples, true);
@@ -339,12 +340,12 @@ impl Subscriber {
         &self.topic.endpoint.topic
     }
 
-    /// What became of samples so far.
+    /// Counters of samples so far.
     pub fn counters(&self) -> SubscriberCounters {
         self.recorder.counters
     }
 
-    /// What was seen of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
+    /// Statistics of the topic so far. Looks through all of [`ages`](Subscriber::ages), some microseconds.
     pub fn statistics(&self) -> SubscriberStatistics {
         let deadline_missed = self.deadline.map_or(0, |_| self.deadline_missed().total);
         SubscriberStatistics { deadline_missed, ..self.recorder.statistics() }
@@ -355,7 +356,7 @@ impl Subscriber {
         &self.recorder.ages
     }
 
-    /// What came of this topic from each node of another host that writes it
+    /// Counters of this topic's samples from each node of another host that writes it
     /// [`DeadlineBound`](Reliability::DeadlineBound): on time, late, repaired, missed.
     pub fn deadline_counters(&self) -> Vec<(NodeId, ReceivedCounters)> {
         self.shared.received(self.topic.endpoint.id)

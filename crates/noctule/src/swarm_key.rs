@@ -31,7 +31,7 @@ pub enum SwarmKeyError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
     /// Others than its owner may read it.
@@ -46,7 +46,7 @@ pub enum SwarmKeyError {
     },
     /// Neither this user nor root owns it.
     #[error(
-        "the swarm key {path} belongs to user {uid}; it must belong to whoever runs this program, or to root"
+        "the swarm key {path} belongs to user {uid}; it must belong to the user that runs this program, or to root"
     )]
     Foreign {
         /// The file.
@@ -74,7 +74,7 @@ pub enum SwarmKeyError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
 }
@@ -117,7 +117,7 @@ impl SwarmKey {
         Ok(SwarmKey(key))
     }
 
-    /// What tells keys apart and gives nothing of them away: 16 digits of a hash.
+    /// A fingerprint, which distinguishes keys and discloses nothing of them: 16 digits of a hash.
     pub fn fingerprint(&self) -> String {
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &self.0), b"noctule key fingerprint 1");
         tag.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect()

@@ -38,7 +38,7 @@ pub(crate) const QUESTIONS_MAX: usize = 64;
 const REPLIES_BURST: u32 = 256;
 const NS_PER_REPLY: i64 = 1_000_000_000 / REPLIES_BURST as i64;
 
-/// What became of datagrams about type descriptions, and of descriptions. Each saturates.
+/// Counters of datagrams about type descriptions, and of descriptions. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DescriptionCounters {
     /// Requests answered.

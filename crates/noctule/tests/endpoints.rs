@@ -1,4 +1,4 @@
-//! Which publisher a sample is from, and who hears those of the own node.
+//! Which publisher a sample is from, and which subscribers hear those of the own node.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // tests and what they share
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn a_sample_names_its_publisher_as_discovery_does() {
 }
 
 #[test]
-fn who_ignores_its_own_node_hears_all_others() {
+fn a_subscriber_that_ignores_its_own_node_hears_all_others() {
     let (far, near) = pair(0, 1);
     // Whichever of the two is there first.
     let mut early = near.publisher("t").open().unwrap();

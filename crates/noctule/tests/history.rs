@@ -10,7 +10,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// Two nodes of one host, or of two hosts: then their clocks differ.
 fn pair(number: u32, hosts: u32) -> (Node, Node) {
-    let domain = 3500 + (std::process::id() % 40) * 12 + number;
+    let domain = 3500 + (std::process::id() % 40) * 13 + number;
     let node = |name: &str, clock: &str| {
         let clock: LocalClock = clock.parse().unwrap();
         Node::builder(name).domain(domain).clock(clock).keep_notices().open().unwrap()
@@ -116,8 +116,9 @@ fn of_several_publishers_the_latest_sample_is_the_one_that_was_true_last() {
 #[test]
 fn with_keep_all_a_publisher_is_held_up_and_nothing_is_lost() {
     let (far, near) = pair(6, 1);
-    let mut publisher = far.publisher("t").keep_all(16).open().unwrap();
-    let mut subscriber = near.subscriber("t").open().unwrap();
+    let reliable = Reliability::Reliable;
+    let mut publisher = far.publisher("t").reliability(reliable).keep_all(16).open().unwrap();
+    let mut subscriber = near.subscriber("t").reliability(reliable).open().unwrap();
     join(&publisher, &mut subscriber);
     let (mut held_up, mut taken) = (0, 0u16);
     for number in 0..2_000u16 {
@@ -132,11 +133,55 @@ fn with_keep_all_a_publisher_is_held_up_and_nothing_is_lost() {
         }
     }
     assert_eq!((held_up, publisher.published()), (2_000 / 16 - 1, 2_000));
+    assert_eq!(publisher.would_block(), held_up);
     while let Some(sample) = subscriber.take().unwrap() {
         assert_eq!(sample.to_vec(), taken.to_le_bytes());
         taken += 1;
     }
     assert_eq!(taken, 2_000);
+}
+
+#[test]
+fn readers_of_its_host_that_keep_the_last_or_request_no_reliability_do_not_hold_up_a_publisher_that_keeps_all()
+ {
+    const SAMPLES: u32 = 1_000;
+    let (far, near) = pair(12, 1);
+    let reliable = Reliability::Reliable;
+    let mut publisher = far.publisher("t").reliability(reliable).keep_all(16).open().unwrap();
+    let mut live = near.subscriber("t").reliability(reliable).keep_all(16).open().unwrap();
+    // Of the publisher's own node, too.
+    let idle = [
+        near.subscriber("t"),
+        far.subscriber("t"),
+        near.subscriber("t").keep_all(16),
+        near.subscriber("t").reliability(reliable).keep_last(4),
+        far.subscriber("t").reliability(reliable).keep_last(1),
+    ];
+    let mut idle = idle.map(|builder| builder.open().unwrap());
+    let mut all: Vec<&mut Subscriber> = idle.iter_mut().chain([&mut live]).collect();
+    while publisher.readers() < all.len() || all.iter_mut().any(|subscriber| subscriber.publishers() == 0) {
+        all[0].wait(Some(Duration::from_millis(1)));
+    }
+    // From the first on, so that what is missed later is counted.
+    publisher.publish(&0_u32.to_le_bytes()).unwrap();
+    all.iter_mut().for_each(|subscriber| assert!(subscriber.receive(Some(LONG)).unwrap().is_some()));
+    for number in 1..SAMPLES {
+        publisher.publish(&number.to_le_bytes()).expect("who keeps all has read all");
+        let sample = live.receive(Some(LONG)).unwrap().expect("every sample");
+        assert_eq!((sample.to_vec(), sample.info().missed), (number.to_le_bytes().to_vec(), 0));
+    }
+    for (at, subscriber) in idle.iter_mut().enumerate() {
+        while subscriber.take().unwrap().is_some() {}
+        let counters = subscriber.counters();
+        assert!(counters.missed >= u64::from(SAMPLES) - 100, "{at}: {counters:?}");
+        assert_eq!(counters.taken + counters.missed, u64::from(SAMPLES), "{at}: {counters:?}");
+    }
+    // And who does hold it up still does.
+    let mut next = 0;
+    while publisher.publish(&[0]).is_ok() {
+        next += 1;
+    }
+    assert_eq!((next, publisher.would_block()), (16, 1));
 }
 
 #[test]
@@ -172,8 +217,9 @@ fn with_keep_all_everything_reaches_another_host() {
 #[test]
 fn a_reader_that_is_gone_no_longer_holds_up_its_publisher() {
     let (far, near) = pair(7, 1);
-    let mut publisher = far.publisher("t").keep_all(4).open().unwrap();
-    let mut subscriber = near.subscriber("t").open().unwrap();
+    let reliable = Reliability::Reliable;
+    let mut publisher = far.publisher("t").reliability(reliable).keep_all(4).open().unwrap();
+    let mut subscriber = near.subscriber("t").reliability(reliable).open().unwrap();
     join(&publisher, &mut subscriber);
     let refused = loop {
         if let Err(refused) = publisher.publish(b"x") {

@@ -42,7 +42,7 @@ fn passes((publisher, subscriber): &mut (Publisher, Subscriber), number: u64) {
 
 /// "Let my reader read your writer 77", said in the name of a node.
 fn ask(from: NodeId, to: NodeId) -> Vec<u8> {
-    let mut bytes = b"NCTR\x03\x01\0\0".to_vec();
+    let mut bytes = b"NCTR\x04\x01\0\0".to_vec();
     bytes.extend(from.0);
     bytes.extend(to.0);
     bytes.extend([77_u32, 1, 0].iter().flat_map(|word| word.to_le_bytes()));
@@ -147,7 +147,7 @@ fn a_process_that_never_accepts_does_not_hold_up_what_comes_from_other_hosts() {
 }
 
 #[test]
-fn a_keyed_node_lets_nobody_read_who_does_not_prove_that_he_has_the_key() {
+fn a_keyed_node_lets_no_process_read_that_does_not_prove_that_it_has_the_key() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("key");

@@ -162,7 +162,7 @@ fn of_several_readers_of_a_node_the_slowest_that_keeps_all_counts() {
 }
 
 #[test]
-fn who_never_reads_is_named_and_releases_its_publisher_when_it_goes() {
+fn a_reader_that_never_reads_is_named_and_releases_its_publisher_when_it_goes() {
     let (far, near) = nodes(2);
     let (mut publisher, subscriber) = topic(&far, &near, "rows", &READERS[0]);
     let mut next = 0;

@@ -46,7 +46,7 @@ fn cloud(far: &Node, readers: [&Node; 2]) -> (Publisher, [Subscriber; 2]) {
     (publisher, subscribers)
 }
 
-/// Who listens to every channel of a domain and belongs to no swarm.
+/// A socket that listens to every channel of a domain and belongs to no swarm.
 fn eavesdropper(domain: u32) -> UdpSocket {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).unwrap();
     set_socket_reuseaddr(&socket, true).unwrap();

@@ -14,7 +14,7 @@ use noctule::{Node, Notice, Publisher, Route, Sample, Subscriber};
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
 const ROLE: &str = "NOCTULE_REFUSED_ROLE";
-/// Who may do nothing: `nobody`.
+/// A user that may do nothing: `nobody`.
 const STRANGER: u32 = 65_534;
 /// Of address space that a starved process may have beyond what it has: less than the ring below, more than all else.
 const SPARE_BYTES: u64 = 256 << 20;
@@ -194,7 +194,7 @@ impl Reporter {
         panic!("it ended by itself: {others}");
     }
 
-    /// Whoever waits for what this process does would wait for ever if it had ended.
+    /// A test that waits for what this process does would wait for ever if it had ended.
     fn check_alive(&mut self) {
         let status = self.child.try_wait().unwrap();
         assert!(status.is_none(), "it ended by itself: {status:?}");

@@ -111,7 +111,7 @@ fn calls_are_answered_between_hosts() {
 }
 
 #[test]
-fn the_server_knows_the_age_of_a_request_and_who_asks() {
+fn the_server_knows_the_age_of_a_request_and_its_client() {
     let node = node("both", domain(), "");
     let (mut client, mut server) = (client(&node), server(&node));
     assert!(client.raw().wait_for_server(LONG).unwrap());

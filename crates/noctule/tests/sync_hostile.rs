@@ -1,4 +1,4 @@
-//! A prober among people who answer what they were not asked.
+//! A prober among hosts that answer what they were not asked.
 
 #![allow(clippy::unwrap_used)]
 
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn who_sees_no_request_moves_no_estimate_even_with_the_servers_address(
+    fn an_attacker_that_sees_no_request_moves_no_estimate_even_with_the_servers_address(
         guesses in prop::collection::vec((any::<u64>(), any::<i64>(), any::<i64>()), 1..40),
         noise in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..64), 0..10),
     ) {

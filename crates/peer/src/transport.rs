@@ -18,7 +18,7 @@ pub type Deliver<'a> = dyn FnMut(&[u8]) + 'a;
 
 /// A middleware that can be put under test.
 pub trait Peer {
-    /// Who it is and what it offers.
+    /// What it is and what it offers.
     fn describe(&self) -> Description;
 
     /// What its options may be; by default the lab passes every option on and leaves the judgement to [`Peer::open`].

@@ -15,7 +15,7 @@ fn main() {
     println!("| stalled thread | not in time | residual | sender assumes failed | redundancy |");
     println!("|---|---:|---:|---:|---:|");
     let busy = Some(ThreadStalls::BUSY);
-    for (who, thread_stalls, writer_stalls) in [
+    for (stalled, thread_stalls, writer_stalls) in [
         ("none", [None, None], false),
         ("sender", [busy, None], false),
         ("sender with its application", [busy, None], true),
@@ -34,6 +34,6 @@ fn main() {
             extras += outcome.sender.bound_repeats + outcome.sender.bound_parity;
         }
         let (residual, redundancy) = (failed as f64 / sent as f64, extras as f64 / data as f64);
-        println!("| {who} | {failed} of {sent} | {residual:.2e} | {assumed} | {redundancy:.4} |");
+        println!("| {stalled} | {failed} of {sent} | {residual:.2e} | {assumed} | {redundancy:.4} |");
     }
 }

@@ -1,4 +1,7 @@
-//! Which numbered datagrams have arrived, and when to acknowledge them.
+//! Acknowledgement at the receiver (ACK and NACK): which packet numbers arrived, which are missing or refused, and when feedback is sent.
+//!
+//! Feedback is an acknowledgement as in QUIC (RFC 9000, section 13.2): it names the newest packet number and those missing before
+//! it. It goes at once after a gap (a NACK), else after [`ACK_ELICITING_THRESHOLD`] datagrams or the ACK delay ([`MAX_ACK_DELAY`]).
 
 use noctule_timebase::{Instant, Span};
 

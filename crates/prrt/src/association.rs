@@ -31,7 +31,7 @@ impl Reading {
     }
 }
 
-/// What both sides know of each other's numbers.
+/// The numbers of both sides, as far as each knows the other's.
 #[derive(Debug)]
 pub(crate) struct Association {
     session: u32,
@@ -69,7 +69,7 @@ impl Association {
         }
     }
 
-    /// What this node's clock says. Only the first counts.
+    /// Sets this node's clock. Only the first counts.
     pub(crate) fn observe_clock(&mut self, clock_ns: i64, at: Instant<Local>) {
         self.own_clock.get_or_insert(Reading { clock_ns, at });
     }
@@ -82,7 +82,7 @@ impl Association {
         }
     }
 
-    /// What completes the short fields of a datagram of the link. `packet` is about the next that should come, as far as its
+    /// The reference that completes the short fields of a datagram of the link. `packet` is about the next that should come, as far as its
     /// numbers are known, `own_packet` our next.
     pub(crate) fn reference(&self, packet: u64, own_packet: u64, now: Instant<Local>) -> Reference {
         let clock_ns = self.other.map_or(0, |(_, reading)| reading.at(now));

@@ -1,8 +1,8 @@
-//! What is sent for one deadline: some data symbols, and whatever repairs them.
+//! A source block of samples with a deadline (FEC with retransmission, hybrid ARQ): its source symbols and what repairs them.
 //!
-//! A symbol is a datagram from the length of its sample on (see the specification). Any as many different
-//! symbols as the block has data symbols give the block, parity symbols included. A block of one symbol has no
-//! parity: the symbol is retransmitted.
+//! A source symbol is a datagram from the length of its sample on (see the specification). Any as many different
+//! symbols as the block has source symbols give the block, repair symbols (parity) included. A block of one symbol has no
+//! parity: the symbol is retransmitted (ARQ).
 
 use noctule_timebase::{Instant, Span};
 
@@ -172,7 +172,7 @@ impl Block {
         self.begin + self.spacing * self.unsent as i64
     }
 
-    /// What to send once more: what is lost, else parity. `None` if there is no more of it.
+    /// The next symbol to send once more: one that is lost, else parity. `None` if there is no more of it.
     pub(crate) fn next_extra(&mut self) -> Option<u8> {
         if self.symbols.len() == 1 {
             return Some(0);

@@ -1,4 +1,4 @@
-//! Samples with a deadline on their way in: repaired, put together, delivered once and in time.
+//! The receiver of samples with a deadline: FEC decoding, reassembly, delivery once and in time, detection of loss.
 //!
 //! A sample's number is remembered until a later one's deadline has passed: until then it may come, afterwards it
 //! is missed. The time between samples is learned from their source times, so that a silence is reported to
@@ -23,7 +23,7 @@ const SEEN_LIMIT: usize = 4_096;
 /// What every call needs: room for what is held, and where things go.
 type World<'a, 'b> = (&'a mut Room, &'a mut Sink<'b>);
 
-/// What came of a stream with a deadline.
+/// Counters of a stream with a deadline at its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceivedCounters {
     /// Samples delivered, all of them in time.

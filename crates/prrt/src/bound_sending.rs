@@ -1,4 +1,4 @@
-//! Samples with a deadline on their way out.
+//! The sender of samples with a deadline: hybrid ARQ, by retransmission and by repair symbols (FEC).
 //!
 //! Every sample is sent at once. Then its block is looked at whenever something is heard of it, and when its
 //! [`repair`](crate::repair) rule says so, until it has arrived or its time is over.
@@ -43,7 +43,7 @@ const ROUNDS_FOR_THE_FATE: i64 = 4;
 const AT_ONCE: usize = 16;
 /// A long sample leaves so much faster than the estimated capacity: a short queue keeps the line busy while a thread wakes late.
 const OVER_CAPACITY: f64 = 1.03;
-/// What a datagram of a long sample carries besides its piece, about: header, sample and place.
+/// Header bytes of a datagram of a long sample, about: header, sample and place.
 pub(crate) const HEADER_BYTES: usize = 28;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
 const EXTRAS_PAUSE: Span = Span::from_us(500);
@@ -208,7 +208,7 @@ impl BoundSending {
         self.queue_bytes
     }
 
-    /// What became of a datagram.
+    /// Handles the fate of a packet.
     pub(crate) fn settle(&mut self, fate: Fate, packet: u64, carried: Carried, now: Instant<Local>) {
         let Some(stream) = self.streams.get_mut(&carried.writer) else { return };
         if !matches!(fate, Fate::Lost(_)) {
@@ -281,7 +281,7 @@ impl BoundSending {
         }
     }
 
-    /// What a datagram carries. `parity` is where parity is computed.
+    /// The load of a datagram. `parity` is where parity is computed.
     pub(crate) fn load<'a>(&'a self, next: &Next, parity: &'a mut Vec<u8>) -> Option<Load<'a>> {
         let Carried { writer, position, .. } = next.carried;
         let stream = self.streams.get(&writer)?;
@@ -295,7 +295,7 @@ impl BoundSending {
         Some(Load::Parity(Parity { writer, place, symbol: parity }))
     }
 
-    /// What came of a stream so far.
+    /// Counters of a stream so far.
     pub(crate) fn counters(&self, writer: StreamId) -> Option<SentCounters> {
         self.streams.get(&writer).map(|stream| stream.counters)
     }

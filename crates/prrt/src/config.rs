@@ -2,7 +2,7 @@
 
 use crate::wire;
 
-/// What every sample held counts against a limit besides its payload.
+/// Bytes that every sample held counts against a limit besides its payload.
 pub const SAMPLE_OVERHEAD_BYTES: usize = 256;
 /// Bounds of [`LinkConfig::datagram_bytes_max`]: the datagram that every host must take (RFC 791), and the
 /// largest payload of UDP over IPv4.
@@ -22,9 +22,9 @@ pub struct LinkConfig {
     /// Datagrams that every path carries. Longer ones are sent once a probe has found that the path carries them
     /// (RFC 8899), and no more if they do not arrive. Default 1,400, at most the longest: then nothing is probed.
     pub datagram_bytes_base: usize,
-    /// What the path is assumed to carry before anything is known. Default 1,400; between base and longest.
+    /// Path MTU that is assumed before anything is known. Default 1,400; between base and longest.
     pub datagram_bytes_initial: usize,
-    /// What an envelope adds to each datagram: the sizes of well-known lines are those of the whole. Default 0.
+    /// Bytes that an envelope adds to each datagram: the sizes of well-known lines are those of the whole. Default 0.
     pub envelope_bytes: usize,
     /// Reliable bytes on their way before anything is known of the other side, 512 added for every
     /// datagram. Default 20 KiB, about the ten packets of RFC 6928.

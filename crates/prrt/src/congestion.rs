@@ -1,4 +1,4 @@
-//! How much may be in flight, how fast it leaves, and how long a datagram may be.
+//! Congestion control: the congestion window (RFC 9438), pacing, and path MTU discovery (RFC 8899).
 
 pub(crate) mod bandwidth;
 mod chance_loss;

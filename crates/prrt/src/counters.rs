@@ -1,6 +1,6 @@
-//! What a link counts.
+//! Counters of a link.
 
-/// What came and went.
+/// Counters of a link: datagrams, samples, losses, repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Datagrams given out for sending.

@@ -1,4 +1,4 @@
-//! How long something takes, as quantiles of what it took lately.
+//! Quantiles of recent delays (one-way delay, acknowledgement), by which retransmissions are timed.
 //!
 //! A mean and its variation say little of the slow ones, which are those that repairs are timed by: four variations above the mean no
 //! delay that is spread evenly ever takes.

@@ -1,4 +1,4 @@
-//! A systematic erasure code over GF(2⁸): of a block's data and parity symbols any k give the block.
+//! Forward erasure correction (FEC): a systematic code over GF(2⁸); of a block's source and repair symbols any k give the block.
 //!
 //! # Problem
 //!

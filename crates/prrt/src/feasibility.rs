@@ -1,4 +1,4 @@
-//! Whether what is asked of a stream can be had, and in blocks of how many samples.
+//! Feasibility of a deadline and a loss target on this path, and the block size that serves them.
 //!
 //! A closed form ([`reach`](crate::reach)) says what could be had on a path that is like the model of it. Paths are not, so the repair
 //! rule's own result counts: the risk that it had to leave its blocks with. Where that stays beyond the target the wish is infeasible; the closed
@@ -15,7 +15,7 @@ use crate::stream::{Bound, Local};
 
 /// Between two looks.
 const LOOK_AGAIN: Span = Span::from_s(1);
-/// The path must have been seen for so long before anything is said of it.
+/// Observation of the path before the first verdict on it.
 const LOOK_FIRST: Span = Span::from_ms(200);
 /// Risk left, in parts of the target, that is too much if the model says so, too, and if not.
 const BEYOND: [f64; 2] = [1.1, 2.0];
@@ -32,7 +32,7 @@ const HOPELESS_LOOKS: [u32; 2] = [2, 4];
 const TRY_AGAIN: Span = Span::from_s(4);
 const TRY_AGAIN_LIMIT: Span = Span::from_s(64);
 
-/// What became of the wish of a stream.
+/// The state of a stream's wish for a loss target by a deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wish {
     /// It cannot be fulfilled as the path is, with what could be.

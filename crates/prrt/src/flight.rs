@@ -1,9 +1,9 @@
-//! Numbered datagrams on their way: which are lost, how long the way is, how many it bears.
+//! Numbered datagrams in flight: acknowledgement, loss detection, RTT, retransmission time-out (RTO), congestion window.
 //!
-//! Every repetition is a packet of its own, so an acknowledgement never leaves open which of two it means.
-//! A packet is lost when any later one has arrived (the second or third, once that has proven wrong), or when feedback
-//! that must have seen it does not name it; a reliable one also when nothing was heard for the time-out. Time-out and
-//! smoothed round trip: RFC 6298, with a shorter floor. How many may be on their way: [window](crate::congestion::window).
+//! A retransmission has a new packet number, so that an acknowledgement is never ambiguous (RFC 9002, section 3.1). The rules of loss detection
+//! are the packet threshold and the time threshold (RFC 9002, section 6.1; with reordering as in RACK, RFC 8985), in
+//! [`loss_detection`]; a reliable packet is lost, too, when nothing was heard for the RTO. RTO and
+//! smoothed RTT: RFC 6298, with a shorter floor. How many may be in flight: [window](crate::congestion::window).
 
 use std::collections::VecDeque;
 
@@ -45,7 +45,7 @@ const REORDERING_MEMORY: Span = Span::from_s(5);
 /// Beyond that, before a datagram that feedback does not name is lost.
 const OVERDUE_MARGIN: Span = Span::from_us(200);
 
-/// What a packet carries: a piece of a sample that may be gone by the time its fate is known.
+/// The load of a packet: a fragment of a sample that may be gone by the time its fate is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carried {
     pub(crate) writer: StreamId,
@@ -70,7 +70,7 @@ impl Carried {
     }
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It arrived and was taken.
@@ -123,7 +123,7 @@ pub(crate) struct Flight {
 struct Packet {
     carried: Carried,
     bytes: usize,
-    /// What it counts against the window.
+    /// Bytes that it counts against the window.
     cost_bytes: usize,
     sent_at: Instant<Local>,
     /// Bytes with a deadline that had left before it.
@@ -171,7 +171,7 @@ impl Flight {
         }
     }
 
-    /// What a datagram counts against the window.
+    /// Bytes that a datagram counts against the window.
     pub(crate) fn cost(datagram_bytes: usize) -> usize {
         datagram_bytes + PACKET_OVERHEAD_BYTES
     }
@@ -450,7 +450,7 @@ impl Flight {
         &self.loss
     }
 
-    /// What the fates so far tell of the channel, and what they leave uncertain.
+    /// The channel's model from the fates so far, and what they leave uncertain.
     pub(crate) fn channel(&self) -> Gilbert {
         Gilbert::new(&self.loss.model())
     }

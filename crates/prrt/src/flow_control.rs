@@ -1,4 +1,4 @@
-//! A reader that takes no more for now holds up its writer, and no other (RFC 9000, section 4).
+//! Flow control (RFC 9000, section 4): a reader that takes no more for now holds up its writer, and no other.
 //!
 //! The reader's side says up to which position it takes a writer's samples; what lies beyond is not sent. A limit is repeated only when
 //! the writer asks: a lost one costs a question, an idle one nothing.
@@ -14,7 +14,7 @@ const QUESTION_PAUSE: Span = Span::from_ms(10);
 /// ... and then after twice as long each time, up to this: a limit that was lost costs no more.
 pub(crate) const QUESTION_PAUSE_MAX: Span = Span::from_ms(200);
 
-/// What the reader's side has room for.
+/// The room at the reader's side.
 #[derive(Debug, Default)]
 pub(crate) struct Credit {
     /// Samples beside those that were delivered; `None`: any number.
@@ -111,7 +111,7 @@ impl Waiting {
         Some(*writer)
     }
 
-    /// A writer that has waited for so long, once.
+    /// A writer that has waited for `timeout`, once.
     pub(crate) fn poll_long(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
         let is_new = |wait: &Wait| !wait.is_noted && now - wait.since >= timeout;
         let (writer, wait) = self.writers.iter_mut().find(|(_, wait)| is_new(wait))?;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_asks_ever_more_seldom_and_is_named_once() {
+    fn a_sender_that_waits_asks_ever_more_seldom_and_is_named_once() {
         let mut waiting = Waiting::default();
         let writer = StreamId(7);
         waiting.begin(writer, at(0));

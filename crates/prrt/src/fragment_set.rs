@@ -1,4 +1,4 @@
-//! Which pieces of one sample are settled.
+//! The set of the fragments of one sample that arrived, for reassembly, or were acknowledged.
 
 /// A set of piece numbers. Up to 64 pieces need no allocation; more grow with what is inserted.
 #[derive(Clone, Debug, Default)]

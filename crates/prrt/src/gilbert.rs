@@ -1,4 +1,4 @@
-//! A channel that loses in bursts: two states, one step per datagram or in continuous time.
+//! The Gilbert model of burst loss: two states, one step per datagram or in continuous time.
 //!
 //! In the bad state everything is lost, in the good one nothing (Gilbert, "Capacity of a burst-noise channel",
 //! BSTJ 1960, with his h = 0). The state after `n` steps leans towards the long-run share of losses by λⁿ.

@@ -1,4 +1,4 @@
-//! One stream of samples to many readers at once, as datagrams to a multicast group.
+//! Multicast: one stream of samples to many readers, with FEC and suppressed NACKs (as NORM, RFC 5740).
 //!
 //! # Problem
 //!
@@ -61,7 +61,7 @@ const GUARD_LEAST: Span = Span::from_ms(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemberId(pub u128);
 
-/// What both ends of a stream to a group agree on.
+/// The configuration that both ends of a stream to a group agree on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroupConfig {
     /// Number of the sender's life, another after a restart.
@@ -74,7 +74,7 @@ pub struct GroupConfig {
     pub datagram_bytes_max: usize,
 }
 
-/// What a sender's user should know of a receiver.
+/// A change of a receiver's membership, for the sender's user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Membership {
     /// It loses so much that it would cost the others more than [`DRAG_MAX`]: it is to be served by itself.

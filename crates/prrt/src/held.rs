@@ -1,6 +1,6 @@
-//! A sample that is held, in part or whole, and the room for all of them.
+//! The reassembly buffer: a sample of which some fragments arrived, and the limit on the memory of all of them.
 //!
-//! What is held grows with what arrives; what counts against the limits is what was announced.
+//! Memory grows with the fragments that arrive; what counts against the limits is the announced length.
 
 use crate::config::{LinkConfig, SAMPLE_OVERHEAD_BYTES};
 use crate::counters::LinkCounters;
@@ -8,7 +8,7 @@ use crate::fragment_set::FragmentSet;
 use crate::stream::Origin;
 use crate::wire::Fragment;
 
-/// What is held of all writers together.
+/// The memory of all samples held, of all writers together.
 #[derive(Debug)]
 pub(crate) struct Room {
     partials_max: usize,

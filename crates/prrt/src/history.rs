@@ -1,4 +1,4 @@
-//! Samples of one writer, from when they are queued until they are sent or, if reliable, acknowledged.
+//! The send buffer of one writer (history, keep last): samples from when they are queued until they are sent or, if reliable, acknowledged.
 //!
 //! A history of limited depth replaces samples that have not begun to be sent. A sample of which a datagram
 //! is on its way is never replaced: on a path slower than its writer each would be given up for the next

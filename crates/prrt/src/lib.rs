@@ -8,15 +8,17 @@
 //!
 //! # Approach
 //!
-//! - Samples are cut into pieces of equal length. *Best effort*: sent once, the newest wins. *Reliable*:
-//!   repeated until acknowledged, delivered in order, each once; of a writer that is too fast the oldest
-//!   samples are given up (history, keep last), and the other side learns where not to wait.
-//!   *Deadline bound*: repaired while that can be in time, with the least redundancy that keeps a loss target.
-//! - Datagrams are as long as the path carries: probes find out while samples need several.
-//! - Feedback rides on samples that go the other way, else on a datagram of its own.
-//! - How much may be on its way follows what arrives: short queues, a fair share beside CUBIC TCP, and no fear of losses
-//!   by chance. The rest waits in a queue of limited length.
-//! - Datagrams of another life of either node are recognised by the session number and dropped.
+//! - Samples are cut into fragments of equal length (`sending`) and reassembled (`receiving`, `held`). *Best effort*: sent once, the newest
+//!   wins. *Reliable*: retransmitted until acknowledged (ARQ: `flight`), delivered in order, each once; of a writer that is too fast the oldest
+//!   samples are given up (`history`, keep last), and the other side learns where not to wait.
+//!   *Deadline bound*: hybrid ARQ (`bound_sending`): retransmission or repair symbols (FEC: [`erasure`]) while they can be in time, with
+//!   the least redundancy that keeps a loss target (`repair`).
+//! - Path MTU discovery (`congestion/path_mtu`): datagrams are as long as the path carries; probes go while samples need several.
+//! - Feedback (ACK and NACK: `arrivals`) is piggybacked on samples that go the other way, else sent alone. RTT: `round_trip`; loss
+//!   detection and retransmission time-out (RTO): `flight`.
+//! - Congestion control (`congestion`): short queues, a fair share beside CUBIC TCP, and no decrease for random
+//!   losses. The rest waits in a queue of limited length. Flow control: `flow_control`.
+//! - Datagrams of an earlier or later session of either node are recognised by the session number and dropped.
 //!
 //! A stream that several nodes read can go to all of them at once: [`group`].
 //!
@@ -58,6 +60,8 @@ mod rhythm;
 mod round_trip;
 mod sending;
 mod sent_counters;
+#[cfg(test)]
+mod specification;
 mod stream;
 mod wire;
 

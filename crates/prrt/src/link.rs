@@ -1,4 +1,4 @@
-//! One pair of nodes: everything between them, while both live.
+//! A link: the connection of one pair of nodes, its timers, datagrams in and out, and the parts that handle them.
 
 use std::sync::Arc;
 
@@ -301,12 +301,12 @@ impl Link {
         self.sending.poll_wish(now)
     }
 
-    /// What was sent of one of our streams with a deadline; `None` if nothing was.
+    /// Counters of one of our streams with a deadline; `None` if nothing was sent.
     pub fn sent(&self, writer: StreamId) -> Option<SentCounters> {
         self.sending.sent_counters(writer)
     }
 
-    /// What came of a stream with a deadline that is expected; `None` if it is not.
+    /// Counters of a stream with a deadline that is expected; `None` if it is not.
     pub fn received(&self, writer: StreamId) -> Option<ReceivedCounters> {
         self.bound_receiving.counters(writer)
     }
@@ -316,7 +316,7 @@ impl Link {
         self.sending.loss()
     }
 
-    /// What the path to the other node bears of this link's traffic: bytes of datagrams a second that arrived while its
+    /// Capacity of the path to the other node for this link's traffic: bytes of datagrams a second that arrived while its
     /// queue was not empty, or that samples with a deadline are limited to; `None` until there was one.
     pub fn capacity_bytes_per_s(&self) -> Option<f64> {
         self.sending.capacity_bytes_per_s()
@@ -411,7 +411,7 @@ impl Link {
         due.into_iter().flatten().min()
     }
 
-    /// What came and went so far.
+    /// Counters of the link so far.
     pub fn counters(&self) -> LinkCounters {
         *self.counters
     }

@@ -1,4 +1,4 @@
-//! Loss of packets in bursts, estimated from what the receiver reports.
+//! Estimation of the path's loss rate and burst length (Gilbert model) from feedback.
 
 use noctule_timebase::{Instant, Span};
 
@@ -85,7 +85,7 @@ impl LossEstimator {
         (self.bursts * (2.0 * length * length - length)).sqrt() / self.packets
     }
 
-    /// What to plan with: one standard error more loss than counted, in bursts of the length counted, in packets or in time,
+    /// The model to plan with: one standard error more loss than counted, in bursts of the length counted, in packets or in time,
     /// whichever is the likelier.
     pub fn model(&self) -> LossModel {
         if let Some((share, mean)) = self.time.bursts() {

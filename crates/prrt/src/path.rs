@@ -1,4 +1,4 @@
-//! What is known of the path at one moment, and of the datagrams on it whose fate is not known.
+//! A snapshot of the path (RTT, one-way delay, loss) and of the packets in flight, for the repair rule.
 
 use noctule_timebase::{Instant, Span};
 

@@ -1,4 +1,4 @@
-//! What a deadline and a loss target can be kept with, in a closed form: block size and verdict.
+//! The residual loss that a deadline permits, in a closed form: block size and verdict.
 //!
 //! # Problem
 //!
@@ -31,7 +31,7 @@ const LONGER: [i64; 4] = [2, 3, 5, 8];
 #[cfg(test)]
 const EVALUATIONS_MAX: u32 = COPIES_MAX as u32 * (1 + LONGER.len() as u32);
 
-/// What would be possible instead; each alone suffices.
+/// Alternatives that would be possible; each alone suffices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feasible {
     /// With this deadline the loss target can be met; `None` if no deadline that was tried helps.
@@ -48,13 +48,13 @@ pub enum Infeasible {
     BelowDelay {
         /// The shortest deadline that can be kept at all.
         delay: Span,
-        /// What would be possible.
+        /// Alternatives that would be possible.
         feasible: Feasible,
     },
     /// Samples arrive in time, but too many are lost for the target, whatever is spent.
     #[error("the path loses too much, or bears too little, for this loss target at this deadline; {:.1e} is the least", .feasible.loss_target.unwrap_or(1.0))]
     BeyondCapacity {
-        /// What would be possible.
+        /// Alternatives that would be possible.
         feasible: Feasible,
     },
 }

@@ -1,4 +1,4 @@
-//! Samples on their way in: put together, put in order, delivered once.
+//! The receiver of reliable and best-effort samples: reassembly, ordering, delivery once.
 //!
 //! A whole sample that is the next in order goes straight through. Anything else is held: pieces of a sample
 //! until the last one is there, reliable samples until those before them are there or were given up. What is
@@ -173,7 +173,7 @@ impl Receiving {
     }
 
     /// Whether `fragment` fits, if need be after dropping best-effort samples: of its own writer those older
-    /// than itself, then whoever's is the oldest.
+    /// than itself, then the oldest of any writer.
     fn make_room_for(&mut self, fragment: &Fragment<'_>, counters: &mut LinkCounters) -> bool {
         while !self.room.fits(fragment) {
             let best_effort = self.readers.values().filter(|reader| !reader.reliable);

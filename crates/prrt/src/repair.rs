@@ -1,4 +1,4 @@
-//! Whether one more datagram is worth sending for a block, and when.
+//! The repair rule: whether one more datagram (retransmission or repair symbol) is worth sending for a block, and when.
 //!
 //! # Problem
 //!
@@ -63,7 +63,7 @@ pub(crate) struct Prospect<'a> {
     pub(crate) price: f64,
 }
 
-/// What is lost with a block.
+/// The samples that are lost with a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stake {
     /// A sample.
@@ -72,7 +72,7 @@ pub(crate) enum Stake {
     Symbols { lost: usize, pending: f64 },
 }
 
-/// What to do for a block.
+/// The next step for a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Step {
     /// One more datagram, now; then ask again. Without it so many samples are lost on average.

@@ -1,4 +1,4 @@
-//! Symbols of blocks that may have to be repaired.
+//! Blocks at the receiver, with the source and repair symbols that arrived, until FEC decodes them.
 
 use std::collections::BTreeMap;
 

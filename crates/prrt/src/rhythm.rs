@@ -1,4 +1,4 @@
-//! When the next sample of a stream should be here.
+//! The sample interval of a stream, learned: when the next sample is overdue and a NACK is due without any datagram.
 
 use noctule_timebase::{Instant, Span};
 

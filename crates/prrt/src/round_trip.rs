@@ -1,4 +1,4 @@
-//! How long a datagram and the feedback on it take.
+//! Round-trip time (RTT): latest, smoothed, variation and minimum (RFC 6298; RFC 9002, section 5).
 
 use noctule_timebase::Span;
 

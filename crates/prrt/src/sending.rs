@@ -1,7 +1,7 @@
-//! Samples that wait to be sent, and reliable ones until they have arrived.
+//! The sender of reliable and best-effort samples: queue, fragmentation, retransmission, turns among writers.
 //!
-//! Samples with a deadline go first, and repairs among them ([`bound_sending`](crate::bound_sending)). Writers take turns, a datagram each, so that a camera does not hold up an inertial sensor. What was lost
-//! goes before what is new. What was refused (its reader may not be there yet) rests before it is retransmitted,
+//! Samples with a deadline go first, and repairs among them ([`bound_sending`](crate::bound_sending)). Writers take turns, a datagram each, so
+//! that a camera does not hold up an inertial sensor. What was lost goes before what is new. What was refused (its reader may not be there yet) rests before it is retransmitted,
 //! so that it cannot fill the line.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -234,7 +234,7 @@ impl Sending {
         None
     }
 
-    /// A writer whose reader has taken nothing for so long although something waits; each such time once.
+    /// A writer whose reader has received nothing for `timeout` although samples wait; each such time once.
     pub(crate) fn poll_held_up(&mut self, timeout: Span, now: Instant<Local>) -> Option<StreamId> {
         self.waiting.poll_long(timeout, now)
     }

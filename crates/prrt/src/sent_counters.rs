@@ -1,6 +1,6 @@
-//! What was sent of a stream with a deadline.
+//! Counters of the sender of a stream with a deadline.
 
-/// What was sent of a stream with a deadline, to one other node.
+/// Counters of a stream with a deadline, to one other node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentCounters {
     /// Samples.

@@ -1,4 +1,4 @@
-//! What goes in and what comes out: samples of a stream, each sent with the service of its stream.
+//! The samples that a link takes and delivers, and the service (reliability) of their stream.
 
 use noctule_timebase::{Instant, Span};
 

@@ -113,11 +113,11 @@ pub enum Event {
     Sent {
         /// Packet number; `None` at best effort, which has none.
         packet: Option<u64>,
-        /// What it carries.
+        /// The part of a sample that it carries.
         part: Part,
         /// Of the datagram, without the envelope.
         bytes: u64,
-        /// What for.
+        /// The purpose of sending it.
         why: Sending,
     },
     /// Feedback left.
@@ -140,21 +140,21 @@ pub enum Event {
     Acknowledged {
         /// Its number.
         packet: u64,
-        /// What it carried.
+        /// The part of a sample that it carried.
         part: Part,
     },
     /// A packet arrived, and the other side did not keep what it carried.
     Refused {
         /// Its number.
         packet: u64,
-        /// What it carried.
+        /// The part of a sample that it carried.
         part: Part,
     },
     /// A packet is declared lost.
     Lost {
         /// Its number.
         packet: u64,
-        /// What it carried.
+        /// The part of a sample that it carried.
         part: Part,
         /// By which rule.
         rule: LossRule,
@@ -177,14 +177,14 @@ pub enum Event {
     Received {
         /// Packet number; `None` at best effort.
         packet: Option<u64>,
-        /// What it carries.
+        /// The part of a sample that it carries.
         part: Part,
-        /// What for.
+        /// The purpose of sending it.
         why: Sending,
     },
     /// A datagram arrived that the receiver does not use.
     Discarded {
-        /// What it carries.
+        /// The part of a sample that it carries.
         part: Part,
         /// Why.
         why: Discarded,
@@ -240,7 +240,7 @@ impl Event {
         }
     }
 
-    /// What of a sample it is about.
+    /// The part of a sample that the event is about.
     pub fn part(&self) -> Option<Part> {
         match *self {
             Event::AckSent { .. } | Event::AckReceived { .. } => None,

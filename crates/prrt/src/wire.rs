@@ -1,4 +1,4 @@
-//! Bytes of a link's datagrams. Every byte: `docs/spec/prrt.md`.
+//! The wire format of a link's datagrams. Every byte: `docs/spec/prrt.md`.
 
 use std::ops::Range;
 
@@ -65,18 +65,18 @@ const SHORT_TIME_NS: u64 = 1 << 38;
 pub struct Datagram<'a> {
     /// Which link it is of.
     pub head: Head,
-    /// What its sender has received so far.
+    /// Feedback on the packets that its sender has received.
     pub feedback: Option<Feedback>,
     /// A sample, a piece of one, or parity over several.
     pub load: Option<Load<'a>>,
 }
 
-/// What a datagram is sent for.
+/// The load of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load<'a> {
     /// A sample, or a piece of one.
     Fragment(Fragment<'a>),
-    /// What repairs any of several that is lost.
+    /// A repair symbol: it repairs any of several that is lost.
     Parity(Parity<'a>),
     /// Nothing: the datagram is sent for its length.
     Probe(Probe),
@@ -110,13 +110,13 @@ pub struct Fragment<'a> {
     pub index: u16,
     /// Pieces of the sample, 1 to 32767.
     pub count: u16,
-    /// What it carries besides, by its class.
+    /// The fields of its class of service.
     pub service: Service,
     /// The piece.
     pub payload: &'a [u8],
 }
 
-/// What a fragment carries besides, by the class of its stream.
+/// The fields of a fragment that depend on the class of its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// Nothing: it is not acknowledged.
@@ -155,7 +155,7 @@ pub struct Parity<'a> {
     pub symbol: &'a [u8],
 }
 
-/// What a reliable datagram carries besides.
+/// The numbers of a reliable datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// Counts the reliable datagrams of a link, repeated ones anew.

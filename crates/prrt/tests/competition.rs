@@ -26,7 +26,7 @@ fn alone_on_a_narrow_line_a_stream_uses_it_and_keeps_the_queue_short() {
 }
 
 #[test]
-fn beside_a_cubic_tcp_each_has_about_half_whoever_was_first_and_however_long_the_queue() {
+fn beside_a_cubic_tcp_each_has_about_half_whichever_was_first_and_however_long_the_queue() {
     for queue in ["15kB", "30kB", "60kB"] {
         for tcp_from in [0, 5] {
             let line = format!("a>b: delay=10ms rate=6mbit queue={queue}; b>a: delay=10ms");

@@ -30,7 +30,7 @@ fn rates(outcomes: &[Outcome], from: Span, to: Span) -> [f64; 2] {
 }
 
 #[test]
-fn two_reliable_streams_have_half_of_a_line_each_and_who_comes_later_gets_it_within_seconds() {
+fn two_reliable_streams_have_half_of_a_line_each_and_the_later_gets_it_within_seconds() {
     for queue in ["15kB", "60kB"] {
         let second = Span::from_s(20);
         let offers = [Offer::Elastic(1_200), Offer::ElasticFrom(1_200, second)];

@@ -129,7 +129,7 @@ fn while_it_reads_nothing_others_go_on_and_the_line_is_quiet() {
 }
 
 #[test]
-fn who_reads_at_once_gets_as_much_as_without_a_limit() {
+fn a_reader_that_reads_at_once_gets_as_much_as_without_a_limit() {
     let arrived = |is_limited: bool| {
         let mut topic = Topic::new(1, Channel { delay: Span::from_us(100), ..Channel::PERFECT }, 1_000);
         if !is_limited {

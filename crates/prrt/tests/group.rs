@@ -61,7 +61,7 @@ fn check(swarm: &mut Swarm, number: usize, from: u64, seed: u64) -> f64 {
 }
 
 #[test]
-fn who_joins_is_asked_before_there_is_a_sample_and_who_answers_is_served_from_the_first_on() {
+fn a_member_that_joins_is_asked_before_there_is_a_sample_and_if_it_answers_is_served_from_the_first_on() {
     let config = GroupConfig { session: 1, writer: StreamId(7), bound: None, datagram_bytes_max: 1_400 };
     let at = |ms: i64| Instant::<Local>::from_ns(ms * 1_000_000);
     let (mut sender, mut receiver) = (GroupSender::new(config, at(0)), GroupReceiver::new(config, 1));
@@ -146,7 +146,7 @@ fn losses_in_bursts_reordering_and_duplicates_harm_nothing_but_the_samples_lost(
 }
 
 #[test]
-fn who_joins_late_asks_for_nothing_from_before_and_who_leaves_costs_nothing_any_more() {
+fn a_member_that_joins_late_asks_for_nothing_from_before_and_one_that_leaves_costs_nothing_any_more() {
     let terms = Terms::of(3, 11);
     let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=5%"));
     swarm.leave(3);
@@ -183,7 +183,7 @@ fn a_sender_that_starts_again_is_understood_and_its_old_datagrams_are_not() {
 }
 
 #[test]
-fn who_does_not_hear_the_group_is_served_by_its_link_all_the_time() {
+fn a_member_that_does_not_hear_the_group_is_served_by_its_link_all_the_time() {
     let terms = Terms::of(4, 13);
     let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
     swarm.reader(2).loss = 1.0;
@@ -196,7 +196,7 @@ fn who_does_not_hear_the_group_is_served_by_its_link_all_the_time() {
 }
 
 #[test]
-fn who_hears_the_group_no_longer_falls_back_to_its_link_within_seconds() {
+fn a_member_that_hears_the_group_no_longer_falls_back_to_its_link_within_seconds() {
     let terms = Terms::of(3, 14);
     let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
     swarm.run(Span::from_s(5));
@@ -208,7 +208,7 @@ fn who_hears_the_group_no_longer_falls_back_to_its_link_within_seconds() {
 }
 
 #[test]
-fn who_loses_far_more_than_the_others_is_set_apart_and_taken_back_when_it_recovers() {
+fn a_member_that_loses_far_more_than_the_others_is_set_apart_and_taken_back_when_it_recovers() {
     let terms = Terms::of(6, 15);
     let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));
     swarm.reader(4).loss = 0.45;
@@ -245,7 +245,7 @@ fn who_loses_far_more_than_the_others_is_set_apart_and_taken_back_when_it_recove
 const OFFERED_BYTES_PER_S: f64 = 1_276.0 * 200.0;
 
 #[test]
-fn who_has_a_path_of_half_the_rate_is_not_sent_twice_as_much() {
+fn a_member_that_has_a_path_of_half_the_rate_is_not_sent_twice_as_much() {
     for slow in [1, 2, 4] {
         let terms = Terms::of(4, 19);
         let mut swarm = Swarm::new(terms, &spec("delay=5ms loss=1%"));

@@ -307,7 +307,7 @@ fn no_sample_is_lost_that_was_sent_before_its_reader_was_there() {
 }
 
 #[test]
-fn what_was_given_up_for_lost_and_arrives_late_is_not_sent_again() {
+fn what_was_given_up_for_lost_and_arrives_late_is_not_retransmitted() {
     let mut pair = pair(1, Channel::PERFECT);
     let now = pair.now;
     let [left, right] = &mut pair.links;

@@ -22,7 +22,7 @@ fn together(cell: Cell) -> (f64, f64) {
 }
 
 #[test]
-fn standing_still_costs_what_it_must_and_redundancy_stays_in_proportion() {
+fn a_stall_costs_what_it_must_and_redundancy_stays_in_proportion() {
     let (residual, quiet) = together(Cell::LOSSY);
     println!("none: residual {residual:.2e}, redundancy {quiet:.4}");
     // The share that came too late, or was not known to be lost in time, with room for chance.
@@ -34,10 +34,10 @@ fn standing_still_costs_what_it_must_and_redundancy_stays_in_proportion() {
         ([BUSY; 2], true, 1.4e-3),
     ] {
         let (residual, redundancy) = together(Cell { thread_stalls, writer_stalls, ..Cell::LOSSY });
-        let who = (thread_stalls.map(|thread_stalls| thread_stalls.is_some()), writer_stalls);
-        println!("{who:?}: residual {residual:.2e}, redundancy {redundancy:.4}");
-        assert!(redundancy <= 1.3 * quiet, "{who:?}, seeds {SEEDS:?}: {redundancy} instead of {quiet}");
-        assert!(residual <= most, "{who:?}, seeds {SEEDS:?}: {residual:.2e}");
+        let what = (thread_stalls.map(|thread_stalls| thread_stalls.is_some()), writer_stalls);
+        println!("{what:?}: residual {residual:.2e}, redundancy {redundancy:.4}");
+        assert!(redundancy <= 1.3 * quiet, "{what:?}, seeds {SEEDS:?}: {redundancy} instead of {quiet}");
+        assert!(residual <= most, "{what:?}, seeds {SEEDS:?}: {residual:.2e}");
     }
 }
 

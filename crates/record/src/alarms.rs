@@ -74,7 +74,7 @@ pub enum Condition {
     RateBelow(f64),
 }
 
-/// An alarm: the condition holds for so long without a break.
+/// An alarm: the condition holds for a time without a break.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alarm {
     /// Name of the topic.

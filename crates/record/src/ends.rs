@@ -1,4 +1,4 @@
-//! Who publishes and who reads a topic, in the metadata of its channel: a line for each node, the first 16 hexadecimal digits
+//! Publishers and readers of a topic, in the metadata of its channel: a line for each node, the first 16 hexadecimal digits
 //! of its number, a space, and its name. Bytes: `docs/spec/recording.md`.
 
 use std::collections::BTreeSet;

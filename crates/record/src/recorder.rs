@@ -30,7 +30,7 @@ use writing::{Observing, Writing};
 pub const TOPICS_LIMIT: usize = 2048;
 /// A thread that waits for samples looks this often whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(200);
-/// A publisher's node is asked for so long what its type is made of before its topic is read; one that does not answer is not asked again.
+/// Time-out of the request for a type's description, before its topic is read; a node that does not answer is not asked again.
 const DESCRIBED_WITHIN: Duration = Duration::from_millis(50);
 /// Nodes that did not answer.
 const SILENT_MAX: usize = 256;
@@ -284,7 +284,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Whoever wants the result calls `finish`.
+        // A caller that wants the result calls `finish`.
         let _ = self.end();
     }
 }

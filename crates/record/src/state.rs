@@ -1,5 +1,5 @@
-//! The system that a recording is of, beside its samples: every node's clock, the links between nodes, what does not match, and who
-//! publishes and reads. A recorder writes such a record every two seconds. Bytes: `docs/spec/recording.md`.
+//! The system that a recording is of, beside its samples: every node's clock, the links between nodes, what does not match, and which nodes
+//! publish and read. A recorder writes such a record every two seconds. Bytes: `docs/spec/recording.md`.
 
 use serde::{Deserialize, Serialize};
 

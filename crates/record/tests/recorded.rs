@@ -100,7 +100,7 @@ fn every_sample_is_in_the_file_with_its_source_time_and_bound() {
 }
 
 #[test]
-fn a_recording_names_who_published_and_who_read() {
+fn a_recording_names_its_publishers_and_readers() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("robot.mcap");
     let (talker, listener) = (node("talker", domain(5)), node("listener", domain(5)));
@@ -146,7 +146,7 @@ fn states(path: &Path) -> Vec<(u64, SystemState)> {
 }
 
 #[test]
-fn a_recording_says_what_the_system_was_and_who_came_later() {
+fn a_recording_says_what_the_system_was_and_which_nodes_came_later() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("robot.mcap");
     let talker = node("talker", domain(6));

@@ -122,7 +122,7 @@ impl Door {
     }
 
     pub(crate) fn order(&self, order: Order) {
-        // What comes after the end is dropped, which whoever waits for it learns.
+        // What comes after the end is dropped, which a thread that waits for it learns.
         if let Some(orders) = &mut *lock(&self.orders) {
             orders.push_back(order);
         }

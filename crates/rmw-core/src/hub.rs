@@ -1,6 +1,6 @@
 //! The thread that has everything of a context that receives.
 //!
-//! It sleeps on all rings at once, moves what comes into the queues of who reads it, keeps the calls of clients going, and looks at partners and
+//! It sleeps on all rings at once, moves what comes into the queues of its readers, keeps the calls of clients going, and looks at partners and
 //! deadlines when the library says that something has changed. Others give it orders through its [`Door`].
 
 use std::collections::BTreeSet;
@@ -132,7 +132,7 @@ impl Loop {
             Order::Add(number, task) => self.tasks.push(Numbered { number, task }),
             Order::Remove(number, done) => {
                 self.tasks.retain(|task| task.number != number);
-                // Whoever asked may not wait.
+                // The thread that asked may not wait.
                 let _ = done.send(());
             }
             Order::Request { number, sequence, bytes } => {

@@ -10,7 +10,7 @@
 //!
 //! - A ROS node is a Noctule node of the same name: so the graph of ROS is what discovery says ([`graph`]), and `noctule topics` shows it.
 //! - One thread of each context, the hub (`hub`), has all subscribers, clients and servers. It moves what comes into queues of the reader's depth
-//!   ([`queue`]) and rings whoever waits ([`signal`]).
+//!   ([`queue`]) and wakes the threads that wait ([`signal`]).
 //! - A publisher whose message is longer than its ring's slots opens anew with longer ones ([`writer`]).
 //! - Services are the library's requests ([`services`]).
 #![forbid(unsafe_code)]

@@ -79,7 +79,7 @@ impl<T> Inbox<T> {
         Inbox { queue: Mutex::new(Queue::new(history)), waitable: Waitable::default() }
     }
 
-    /// Puts something of so many bytes in, and wakes whoever waits.
+    /// Puts something of so many bytes in, and wakes the threads that wait.
     pub(crate) fn push(&self, item: T, bytes: usize) {
         let mut queue = lock(&self.queue);
         queue.push(item, bytes);
@@ -117,7 +117,7 @@ mod tests {
     const PASSES: usize = 1_000_000;
 
     #[test]
-    fn whoever_has_the_lock_finds_the_count_of_what_is_there() {
+    fn a_thread_that_has_the_lock_finds_the_count_of_what_is_there() {
         let inbox = Inbox::new(History::KeepAll);
         thread::scope(|scope| {
             scope.spawn(|| (0..PASSES).for_each(|number| inbox.push(number, 0)));

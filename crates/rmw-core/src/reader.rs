@@ -95,7 +95,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Closes it: nothing comes any more. Whoever drops the last of it must have called this.
+    /// Closes it: nothing comes any more. The owner that drops the last of it must have called this.
     pub fn close(&self) {
         self.participant.door.remove(self.number);
         self.participant.registry.hide(&[self.number]);

@@ -66,7 +66,7 @@ impl Waitable {
         self.ring(1);
     }
 
-    /// So many things are there now. Whoever has them calls it under the lock that guards them, so that the number is always theirs; after an
+    /// So many things are there now. Their owner calls it under the lock that guards them, so that the number is always theirs; after an
     /// arrival [`ring`](Waitable::ring) follows without that lock, for a listener may take.
     pub(crate) fn hold(&self, count: usize) {
         self.pending.store(count, Ordering::Release);
@@ -93,7 +93,7 @@ impl Waitable {
         notified.listener = listener;
     }
 
-    /// Wakes whoever waits: so many things have come.
+    /// Wakes the threads that wait: so many things have come.
     pub(crate) fn ring(&self, count: usize) {
         for signal in &*lock(&self.waiting) {
             signal.raise();

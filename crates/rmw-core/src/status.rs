@@ -109,7 +109,7 @@ impl Statuses {
         crate::signal::lock(&event.status).take()
     }
 
-    /// Changes a status; whoever waits is woken if `change` says that it has changed.
+    /// Changes a status; waiting threads are woken if `change` says that it has changed.
     pub(crate) fn update(&self, kind: Kind, change: impl FnOnce(&mut Status) -> bool) {
         let event = &self.kinds[kind as usize];
         let changed = change(&mut crate::signal::lock(&event.status));

@@ -33,7 +33,7 @@ const HISTORY_BYTES_MAX: usize = 64 << 20;
 const READERS_WITHIN: Duration = Duration::from_millis(200);
 /// How long [`Writer::publish`] waits for room with KEEP_ALL, as DDS's `max_blocking_time`.
 const ROOM_WITHIN: Duration = Duration::from_millis(100);
-/// Of that, as long as others who need the publisher may wait; also how often [`Writer::wait_for_acknowledgments`] looks.
+/// Of that, as long as other threads that need the publisher may wait; also how often [`Writer::wait_for_acknowledgments`] looks.
 const ROOM_SLICE: Duration = Duration::from_millis(2);
 
 /// What is published, and as what.
@@ -185,7 +185,7 @@ impl Writer {
             if left.is_zero() {
                 return false;
             }
-            // Without the lock: who publishes meanwhile is not held up.
+            // Without the lock: a thread that publishes meanwhile is not held up.
             wait(&Arc::default(), &[], Some(left.min(ROOM_SLICE)));
         }
     }

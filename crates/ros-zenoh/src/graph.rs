@@ -1,4 +1,4 @@
-//! Who is there in ROS 2, from the tokens that came and went.
+//! Which nodes and endpoints are there in ROS 2, from the tokens that came and went.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct RemoteEndpoint {
     pub gid: [u8; 16],
 }
 
-/// Who is there.
+/// The nodes and endpoints that are there.
 #[derive(Clone, Debug)]
 pub struct Graph {
     domain: u32,
@@ -144,7 +144,7 @@ mod tests {
     const TALKER: &str = "@ros2_lv/0/34cb/0/11/MP/%/%/talker/%chatter/std_msgs::msg::dds_::String_/TypeHashNotSupported/::,7:,:,:,,";
 
     #[test]
-    fn who_comes_is_there_and_who_goes_is_not() {
+    fn a_node_that_comes_is_there_and_one_that_goes_is_not() {
         let mut graph = Graph::new(0, "aa");
         let none = BTreeSet::new();
         graph.handle(TALKER, true);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_tokens_is_counted_and_who_went_makes_room() {
+    fn a_flood_of_tokens_is_counted_and_a_node_that_went_makes_room() {
         let mut graph = Graph::new(0, "aa");
         let token = |id: usize| TALKER.replace("/11/", &format!("/{id}/"));
         (0..TOKENS_MAX + 3).for_each(|id| graph.handle(&token(id), true));

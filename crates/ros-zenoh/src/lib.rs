@@ -11,7 +11,7 @@
 //!
 //! - [`key`]: keys of topics and services. [`token`], [`qos`]: the liveliness tokens that are ROS 2's graph. [`attachment`]: what goes
 //!   with each sample.
-//! - [`graph`]: who is there, from the tokens that came and went.
+//! - [`graph`]: which nodes and endpoints are there, from the tokens that came and went.
 //! - [`plan`](plan::plan), [`services`]: from both sides' endpoints, what to exchange and what cannot be. Pure functions.
 //! - [`announce`]: the tokens by which ROS 2 sees nodes and endpoints of the bus.
 //! - [`site`]: between two gateways of Noctule: keys of their own, and the exchange by which each knows the other's clock.

@@ -2,7 +2,7 @@
 //!
 //! A pure function of two lists, so that every case is a test. Each topic can go both ways at once. A topic with a writer is
 //! announced on the other side at once, and read only while it has a reader there. Zenoh compares keys alone, not what is offered with
-//! what is requested: whoever has the key gets the samples.
+//! what is requested: every reader of the key gets the samples.
 //!
 //! The key has the hash of the type's definition. What nodes of the bus describe is computed; else the keys are those
 //! that ROS 2's own endpoints have. Two definitions under one name never meet in ROS 2, and are not joined here.

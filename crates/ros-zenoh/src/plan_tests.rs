@@ -74,7 +74,7 @@ fn what_is_kept_for_late_readers_is_read_always() {
 }
 
 #[test]
-fn a_type_that_nobody_described_is_announced_and_written_under_the_key_of_who_reads_it() {
+fn a_type_that_no_node_described_is_announced_and_written_under_the_key_of_its_readers() {
     let here = bus(EndpointKind::Writer, "/a", 0);
     assert_eq!(hashes(&planned(&[], from_ref(&here)).routes[0]), [UNKNOWN_HASH]);
     let reader = ros(Kind::Subscription, "/a", KNOWN);

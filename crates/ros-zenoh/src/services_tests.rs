@@ -63,7 +63,7 @@ fn a_server_of_one_side_is_offered_on_the_other() {
 }
 
 #[test]
-fn a_client_of_the_bus_is_who_wants_it_and_one_of_ros_tells_the_hash() {
+fn a_client_of_the_bus_is_the_one_that_wants_it_and_one_of_ros_announces_the_hash() {
     let plan = planned(&[ros(Kind::Server, "/add", "demo/srv/Add")], &[bus("arm", false, "/add")]);
     assert!(plan.routes[0].is_wanted && plan.routes[0].types.response.hash == 7);
     let plan = planned(&[ros(Kind::Client, "/add", "demo/srv/Add")], &[bus("arm", true, "/add")]);

@@ -40,10 +40,10 @@ const SHORT_BYTES_MAX: usize = LONG_PAYLOAD - SHORT_PAYLOAD;
 pub(crate) const WAITING: usize = 0;
 /// Seven words: positions pinned, 0 for none.
 pub(crate) const PINS: usize = 8;
-/// Position the reader takes next: for observers, and for a writer that keeps all.
+/// Position the reader takes next: for observers, and for a writer that keeps all if the reader is waited for.
 pub(crate) const CURSOR: usize = 64;
 
-/// What a ring is to hold.
+/// The configuration of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingConfig {
     /// How many of the last messages can be read, ≥ 1, whatever is pinned. A reader that lags behind
@@ -72,7 +72,7 @@ pub enum LayoutError {
     /// Configuration or header out of limits.
     #[error("messages of {payload_bytes_max} bytes do not fit into a ring; up to {PAYLOAD_BYTES_MAX} do")]
     Payload {
-        /// What was asked for.
+        /// The payload that was asked for.
         payload_bytes_max: u64,
     },
     /// Not the bytes of a ring.
@@ -152,7 +152,7 @@ impl Layout {
         self.payload_bytes_max
     }
 
-    /// What the bytes mean.
+    /// The type hash.
     pub fn type_hash(&self) -> u64 {
         self.type_hash
     }
@@ -249,11 +249,11 @@ impl Layout {
     }
 }
 
-/// What a slot says of itself: a position and a state, in one word.
+/// The stamp of a slot: a position and a state, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp(pub(crate) u64);
 
-/// What a reader that expects a position makes of the stamp it finds.
+/// The result of comparing a slot's stamp with the position that a reader expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// It is there.

@@ -47,7 +47,7 @@ pub enum StartAt {
 pub struct Sample {
     /// Messages of one ring are numbered from 1, without gaps.
     pub number: u64,
-    /// What its writer said of it.
+    /// Its writer's metadata: source time and user's word.
     pub origin: Origin,
     /// Length in bytes.
     pub length_bytes: usize,
@@ -88,7 +88,7 @@ pub enum ReadError {
     },
 }
 
-/// What a reader has met.
+/// Counters of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReaderCounters {
     /// Messages read.
@@ -172,7 +172,7 @@ impl Reader {
         &self.shared.layout
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     pub fn counters(&self) -> ReaderCounters {
         self.counters
     }
@@ -545,7 +545,7 @@ pub struct Borrowed {
 }
 
 impl Borrowed {
-    /// What is known of the message.
+    /// Metadata of the message.
     pub fn sample(&self) -> &Sample {
         &self.sample
     }

@@ -58,6 +58,8 @@ pub(crate) struct Attached {
     pub(crate) control: Memory,
     /// Words of the control page that count as pins; whatever stands behind them is ignored.
     pub(crate) pins: u32,
+    /// A writer that keeps all publishes nothing that this reader has no room for.
+    pub(crate) is_waited_for: bool,
 }
 
 impl Roster {
@@ -73,9 +75,22 @@ impl Roster {
     }
 
     /// Makes the writer heed a control page from its next message on. Call it before the reader is
-    /// notified that it may read: what happens after the reader knows, the writer sees.
+    /// notified that it may read: what happens after the reader knows, the writer sees. It never holds the writer up: what it
+    /// does not read in time is overwritten, and it counts that as missed.
+    ///
+    /// # Errors
+    /// No room for another reader or its pins, or no memory for a control page.
     pub fn attach(&self, control: Memory, pins: u32) -> Result<ReaderId, AttachError> {
-        self.add(READERS_MAX, control, pins)
+        self.add(READERS_MAX, control, pins, false)
+    }
+
+    /// As [`attach`](Roster::attach), for a reader that loses nothing: [`Writer::has_room`](crate::Writer::has_room) counts it, so a writer
+    /// that keeps all waits for it.
+    ///
+    /// # Errors
+    /// As of `attach`.
+    pub fn attach_waited_for(&self, control: Memory, pins: u32) -> Result<ReaderId, AttachError> {
+        self.add(READERS_MAX, control, pins, true)
     }
 
     /// As [`attach`](Roster::attach), for the writer's own process, which reads for a moment and pins nothing: one more than
@@ -84,10 +99,16 @@ impl Roster {
     /// # Errors
     /// As of `attach`.
     pub fn attach_extra(&self, control: Memory) -> Result<ReaderId, AttachError> {
-        self.add(READERS_MAX + 1, control, 0)
+        self.add(READERS_MAX + 1, control, 0, false)
     }
 
-    fn add(&self, readers_max: usize, control: Memory, pins: u32) -> Result<ReaderId, AttachError> {
+    fn add(
+        &self,
+        readers_max: usize,
+        control: Memory,
+        pins: u32,
+        is_waited_for: bool,
+    ) -> Result<ReaderId, AttachError> {
         if control.length_bytes() < CONTROL_BYTES {
             let (length_bytes, needed_bytes) = (control.length_bytes(), CONTROL_BYTES as u64);
             return Err(AttachError::Control(LayoutError::TooSmall { length_bytes, needed_bytes }));
@@ -108,7 +129,7 @@ impl Roster {
         list.next_id += 1;
         // Until it has read something, it has to read what comes from now on.
         control.word(CURSOR).store(self.next_position(), Ordering::Release);
-        list.attached.push(Attached { id, control, pins });
+        list.attached.push(Attached { id, control, pins, is_waited_for });
         self.0.version.fetch_add(1, Ordering::Release);
         Ok(id)
     }

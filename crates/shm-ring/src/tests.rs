@@ -8,6 +8,8 @@ use crate::*;
 
 const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7 };
 
+type Attach = fn(&Roster, Memory, u32) -> Result<ReaderId, AttachError>;
+
 struct Pair {
     memory: Memory,
     writer: Writer,
@@ -21,8 +23,12 @@ impl Pair {
     }
 
     fn reader(&self, pins: u32, start: StartAt) -> (Reader, ReaderId, Memory) {
+        self.reader_by(Roster::attach, pins, start)
+    }
+
+    fn reader_by(&self, attach: Attach, pins: u32, start: StartAt) -> (Reader, ReaderId, Memory) {
         let control = Memory::zeroed(CONTROL_BYTES);
-        let id = self.writer.roster().attach(control.clone(), pins).unwrap();
+        let id = attach(self.writer.roster(), control.clone(), pins).unwrap();
         let reader = Reader::open(self.memory.clone(), control.clone(), pins, 7, start).unwrap();
         (reader, id, control)
     }
@@ -49,6 +55,45 @@ fn text(borrowed: &Borrowed) -> String {
     let mut buffer = vec![0; borrowed.len()];
     borrowed.copy_to(&mut buffer);
     String::from_utf8(buffer).unwrap()
+}
+
+/// Memory of `bytes` as the example number `index` of the specification shows it: offset, bytes, words.
+fn example(index: usize, bytes: usize) -> Vec<u8> {
+    let page = include_str!("../../../docs/spec/shared-memory.md");
+    let section = page.split("### Example in bytes\n").nth(1).unwrap();
+    let block = section.split("```text\n").nth(index + 1).unwrap().split("```").next().unwrap();
+    let mut memory = vec![0; bytes];
+    for line in block.lines() {
+        let mut columns = line.split("  ");
+        let offset = usize::from_str_radix(columns.next().unwrap(), 16).unwrap();
+        let octets = columns.next().unwrap().split(' ').map(|octet| u8::from_str_radix(octet, 16).unwrap());
+        memory.splice(offset..offset + 8, octets);
+    }
+    memory
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn a_ring_has_the_bytes_of_the_specification() {
+    let config = RingConfig { history: 1, pins: 0, payload_bytes_max: 32, type_hash: 0x1122_3344_5566_7788 };
+    let mut pair = Pair::new(config);
+    let origin = Origin { source_time_ns: 1_000_000_000, user: 7 };
+    let _ = pair.writer.copy_in(b"imu", origin).unwrap();
+    let mut region = [0; 384];
+    pair.memory.copy_out(0, &mut region);
+    assert_eq!((pair.memory.length_bytes(), region.to_vec()), (384, example(0, 384)));
+
+    let (memory, control) = (Memory::zeroed(384), Memory::zeroed(CONTROL_BYTES));
+    memory.copy_in(0, &example(0, 384));
+    let start = StartAt::From { position: 1, history: 0 };
+    let mut reader = Reader::open(memory, control.clone(), 0, config.type_hash, start).unwrap();
+    let mut buffer = [0; 32];
+    let sample = reader.take_next(&mut buffer).unwrap().unwrap();
+    assert_eq!((&buffer[..sample.length_bytes], sample.origin), (&b"imu"[..], origin));
+    assert!(reader.begin_wait().is_some());
+    let mut page = [0; CONTROL_BYTES];
+    control.copy_out(0, &mut page);
+    assert_eq!(page.to_vec(), example(1, CONTROL_BYTES));
 }
 
 #[test]
@@ -438,7 +483,9 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
     let mut pair = Pair::new(CONFIG);
     assert!(pair.writer.has_room(4), "no reader is left");
     pair.put_numbers(20);
-    let (mut reader, id, _) = pair.reader(1, StartAt::Next);
+    let (mut reader, id, _) = pair.reader_by(Roster::attach_waited_for, 1, StartAt::Next);
+    // Of which nothing is expected.
+    let (mut idle, ..) = pair.reader(0, StartAt::Next);
     for message in 0..4 {
         assert!(pair.writer.has_room(4), "{message}");
         pair.put_numbers(1);
@@ -463,4 +510,14 @@ fn there_is_room_until_a_reader_has_four_messages_to_read() {
     assert!(!pair.writer.has_room(4));
     pair.writer.roster().detach(id);
     assert!(pair.writer.has_room(4), "the reader has gone");
+    let (mut read, mut missed) = (0, 0);
+    while let Some((_, before)) = next(&mut idle) {
+        (read, missed) = (read + 1, missed + before);
+    }
+    assert!(missed > 0 && read >= 4, "{missed} missed, {read} read");
+    assert_eq!(
+        read + missed,
+        pair.writer.counters().published - 20,
+        "it is not waited for, and every message counts"
+    );
 }

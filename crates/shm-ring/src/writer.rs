@@ -14,10 +14,10 @@ use crate::memory::Memory;
 use crate::roster::{Attached, READERS_MAX, ReaderId, Roster};
 use crate::sync::{Ordering, fence};
 
-/// What a message says beside its bytes.
+/// Metadata of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// When the content was true, on the writer's `CLOCK_MONOTONIC`, in nanoseconds.
+    /// When the content was true, on the writer's `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     pub source_time_ns: i64,
     /// The user's: which of several sources it came from, for example.
     pub user: u32,
@@ -48,7 +48,7 @@ pub enum WriteError {
     },
 }
 
-/// What a writer has met.
+/// Counters of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterCounters {
     /// Messages published.
@@ -117,7 +117,7 @@ impl Writer {
         &self.layout
     }
 
-    /// What has happened so far.
+    /// Counters so far.
     pub fn counters(&self) -> WriterCounters {
         self.counters
     }
@@ -150,8 +150,9 @@ impl Writer {
         Ok(Loan { writer: self, offset, length_bytes })
     }
 
-    /// Whether no reader has `depth` messages or more still to read, so that the next one overwrites none of a history of
-    /// that depth (history, keep all). A reader that has stopped reading keeps the answer at no until it is detached.
+    /// Whether no reader that is waited for ([`Roster::attach_waited_for`]) has `depth` messages or more still to read, so that the next
+    /// one overwrites none of a history of that depth (history, keep all). Such a reader that has stopped reading keeps the answer at
+    /// no until it is detached; other readers have no say.
     pub fn has_room(&mut self, depth: u32) -> bool {
         let depth = u64::from(depth.max(1));
         if self.open < self.room_until && self.roster.version() == self.roster_version {
@@ -159,7 +160,8 @@ impl Writer {
         }
         self.refresh_readers();
         let cursor = |reader: &Attached| reader.control.word(CURSOR).load(Ordering::Acquire);
-        let oldest = self.readers.iter().map(cursor).min().unwrap_or(self.open).min(self.open);
+        let awaited = self.readers.iter().filter(|reader| reader.is_waited_for);
+        let oldest = awaited.map(cursor).min().unwrap_or(self.open).min(self.open);
         self.room_until = oldest.saturating_add(depth);
         if self.open < self.room_until {
             return true;

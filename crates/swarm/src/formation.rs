@@ -51,7 +51,7 @@ pub fn slot_m(shape: Shape, number: usize, count: usize, spacing_m: f64) -> Vect
     }
 }
 
-/// A place in the formation and who is there.
+/// A place in the formation and the drone that is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placed {
     /// m.

@@ -58,13 +58,13 @@ pub struct Estimate {
 /// How long states of neighbours are kept that were far away, for [`Knowledge::Bound`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeLimits {
-    /// Who was nearer than this when its last state came is in range: that it is silent is no reason to forget it, m.
+    /// A neighbour that was nearer than this when its last state came is in range: that it is silent is no reason to forget it, m.
     pub in_range_m: f64,
-    /// Who was not is forgotten as soon as it can have come nearer than this, m.
+    /// One that was not is forgotten as soon as it can have come nearer than this, m.
     pub near_m: f64,
 }
 
-/// Between two looks at who may be near by now.
+/// Between two looks at which may be near by now.
 const RANGE_PERIOD: Span = Span::from_ms(200);
 
 /// What has come.
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_out_of_range_is_forgotten_before_it_can_be_near_and_who_was_in_range_is_not() {
+    fn a_neighbour_out_of_range_is_forgotten_before_it_can_be_near_and_one_in_range_is_not() {
         let range = RangeLimits { in_range_m: 60.0, near_m: 30.0 };
         let mut table = Neighbours::new(0, 4, Span::from_s(20)).with_range(Some(range));
         table.handle_own(Vector::zeros());

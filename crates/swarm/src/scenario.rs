@@ -1,4 +1,4 @@
-//! A swarm's experiment as TOML: who flies, what they know, over which air.
+//! A swarm's experiment as TOML: which drones fly, what they know, over which air.
 
 mod text;
 
@@ -59,7 +59,7 @@ pub struct Scenario {
     pub rate_rule: RateRule,
     /// Payload that drone 0 sends to drone 1 by unicast besides, Mb/s.
     pub background_mbps: f64,
-    /// Who is killed.
+    /// The drones that are killed.
     pub kill: Option<Kill>,
     /// What stands in the way; every drone knows it.
     pub obstacles: Vec<Obstacle>,

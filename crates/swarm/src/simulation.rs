@@ -38,7 +38,7 @@ const POSITION_STEPS: u64 = 10;
 const ARRIVED_M: f64 = 1.0;
 /// Payload of a frame beside the swarm's.
 const BACKGROUND_BYTES: usize = 1_200;
-/// Drones that have arrived are watched for so long.
+/// Simulated time after all drones have arrived, s.
 const LINGER_S: f64 = 3.0;
 
 /// A frame's bytes and the state in them.

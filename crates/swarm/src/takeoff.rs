@@ -1,4 +1,4 @@
-//! When a drone may leave its place: not before it knows who is around it.
+//! When a drone may leave its place: not before it knows its neighbours.
 //!
 //! # Problem
 //!
@@ -18,7 +18,7 @@ use crate::Own;
 /// How long a wait may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakeOffLimits {
-    /// No new drone nearby for so long: all in range are known.
+    /// Time without a new drone nearby after which all in range are known.
     pub quiet: Span,
     /// No longer than this, if any drone is known.
     pub longest: Span,
@@ -118,16 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_nobody_stays() {
+    fn a_drone_that_hears_no_other_stays() {
         assert_eq!(leaves(|_| 0), None);
-        // Whoever comes late is waited for from then on.
+        // A drone that comes late is waited for from then on.
         assert_eq!(leaves(|second| usize::from(second >= 8)), Some((10, Clearance::Overdue)));
         let mut takeoff = TakeOff::new(LIMITS, 0);
         assert!(takeoff.handle_known(Instant::from_ns(0), 0, 0), "a lone drone expects no other");
     }
 
     #[test]
-    fn who_is_far_away_keeps_nobody_waiting() {
+    fn a_drone_far_away_keeps_no_other_waiting() {
         let mut takeoff = TakeOff::new(LIMITS, 99);
         let at = |second: i64| Instant::from_ns(second * 1_000_000_000);
         assert!(!takeoff.handle_known(at(0), 5, 5));

@@ -17,7 +17,7 @@ use crate::clock::timespec;
 pub struct Arrival {
     /// Length of the datagram, which may be more than the buffer held.
     pub length_bytes: usize,
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
     /// When the kernel took it in, in nanoseconds of `CLOCK_REALTIME`; `None` if it does not say.
     pub realtime_ns: Option<i64>,

@@ -1,6 +1,6 @@
 //! Notices that the process was forked, at the price of one load.
 //!
-//! A page of memory that the kernel empties in the child of a fork (`MADV_WIPEONFORK`, madvise(2)) holds a number. Whoever
+//! A page of memory that the kernel empties in the child of a fork (`MADV_WIPEONFORK`, madvise(2)) holds a number. A process that
 //! remembers the number and finds another one there runs in a child, and what it has was its parent's. No call is needed, and raw
 //! `clone` is seen like `fork`.
 

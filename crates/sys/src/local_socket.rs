@@ -1,4 +1,4 @@
-//! Sockets between processes of one host: packets that carry descriptors, and who is at the other end.
+//! Sockets between processes of one host: packets that carry descriptors, and the process at the other end.
 //!
 //! `AF_UNIX`, `SOCK_SEQPACKET`: messages keep their bounds, and the end of either process, however it
 //! came, ends the connection for the other. Names are abstract: they vanish with their owner, so no
@@ -24,7 +24,7 @@ const GROUPS_MAX: usize = 256;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// Who is at the other end, as the kernel knows it: when it connected or listened, respectively.
+/// The process at the other end, as the kernel knows it: when it connected or listened, respectively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credentials {
     /// User.
@@ -117,8 +117,17 @@ impl LocalSocket {
         Ok(())
     }
 
-    /// Receives one packet. On a non-blocking socket without one: `WouldBlock`.
+    /// Receives one packet. On a non-blocking socket without one: `WouldBlock`. The other end may have sent packets before it closed the
+    /// connection: they come first, also if it did not read everything.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Packet> {
+        match self.receive_once(buffer) {
+            // The kernel reports once that something was not read, and before what is still to be received.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.receive_once(buffer),
+            received => received,
+        }
+    }
+
+    fn receive_once(&self, buffer: &mut [u8]) -> io::Result<Packet> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut slices = [IoSliceMut::new(buffer)];
@@ -135,7 +144,7 @@ impl LocalSocket {
         })
     }
 
-    /// Who is at the other end (`SO_PEERCRED`).
+    /// The process at the other end (`SO_PEERCRED`).
     pub fn credentials(&self) -> io::Result<Credentials> {
         let peer = sockopt::socket_peercred(&self.0)?;
         Ok(Credentials {
@@ -256,8 +265,19 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_who_is_there() {
-        let (client, server) = pair("who");
+    fn what_the_other_side_sent_is_received_though_it_closed_with_something_unread() {
+        let (client, server) = pair("unread");
+        client.send(b"a question", &[]).unwrap();
+        server.send(b"no", &[]).unwrap();
+        drop(server);
+        let mut buffer = [0; 16];
+        assert_eq!(client.receive(&mut buffer).unwrap().length_bytes, 2);
+        assert_eq!(client.receive(&mut buffer).unwrap().length_bytes, 0);
+    }
+
+    #[test]
+    fn the_kernel_says_which_process_is_at_the_other_end() {
+        let (client, server) = pair("credentials");
         let own = Credentials {
             uid: own_user(),
             gid: rustix::process::getegid().as_raw(),

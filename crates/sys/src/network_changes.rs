@@ -1,6 +1,6 @@
 //! Word of interfaces and addresses that come and go, from the kernel (`rtnetlink(7)`).
 //!
-//! Only that something changed is of interest: whoever is woken lists the interfaces again
+//! Only that something changed is of interest: a woken thread lists the interfaces again
 //! ([`interface::list`](crate::interface::list)). So no message is parsed, and one that was lost because the socket
 //! was full is as good as one that was read.
 

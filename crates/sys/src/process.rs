@@ -1,4 +1,4 @@
-//! Who this process is.
+//! Identity of this process.
 
 /// The effective user id: whose files this process may read.
 pub fn user_id() -> u32 {

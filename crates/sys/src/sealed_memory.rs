@@ -3,7 +3,7 @@
 //! A memfd whose size no process can change any more, not even its owner: a process that maps it cannot be
 //! killed by a truncation (SIGBUS). Data that only the owner may write is sealed against future
 //! writable mappings, too; the owner's own mapping is older than the seal and stays writable. Since
-//! a memfd has no name, nothing is left behind whoever dies how.
+//! a memfd has no name, nothing is left behind, however a process dies.
 //!
 //! References: `memfd_create(2)`, `fcntl(2)` on file seals.
 
@@ -22,12 +22,12 @@ pub const LENGTH_BYTES_MAX: u64 = 64 << 30;
 /// would else take all memory.
 pub const PRESENT_BYTES_MAX: usize = 256 << 10;
 
-/// Who may write a region after it was created.
+/// Which processes may write a region after it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WrittenBy {
     /// Only its creator, through the mapping it has already.
     Creator,
-    /// Everyone who has the descriptor.
+    /// Every process that has the descriptor.
     Holder,
 }
 

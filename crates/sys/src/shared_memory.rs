@@ -1,6 +1,6 @@
 //! Memory shared between processes, seen only through atomics.
 //!
-//! A memfd: it has no name in any file system, so nothing is left behind whoever dies how. Another
+//! A memfd: it has no name in any file system, so nothing is left behind, however a process dies. Another
 //! process of the same user opens it through `/proc/PID/fd/N` while its owner lives.
 //!
 //! No reference to plain memory is ever handed out, because another process may write at any time;

@@ -37,7 +37,7 @@ const SLOPE: Span = Span::from_ms(40);
 const SPREAD_MIN_S2: f64 = 1e-6;
 /// Positions that are remembered for it.
 const POSITIONS_MAX: usize = 64;
-/// Poses that a reader may fall behind before it misses one: half a second, for whoever records them.
+/// Poses that a reader may fall behind before it misses one: half a second, for a program that records them.
 const POSES_KEPT: u32 = 512;
 /// Poses on the modelled link.
 const IN_FLIGHT_MAX: usize = 16_384;

@@ -212,7 +212,7 @@ impl Replay {
     }
 }
 
-/// Who sits at it, and what they see.
+/// The operators at the page, and what they see.
 struct Desk<'a> {
     node: &'a Node,
     server: &'a Server,

@@ -24,7 +24,7 @@ use noctule_timebase::Span;
 /// More pairs than this are refused: the search tries every three of them.
 pub const PAIRS_LIMIT: usize = 128;
 
-/// What is known of one pair of clocks. Clocks are numbered by the caller.
+/// The estimate of one pair of clocks. Clocks are numbered by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// The clock that the offset counts from.
@@ -37,7 +37,7 @@ pub struct Pair {
     pub within: Span,
 }
 
-/// What the triangles say.
+/// The verdict of the triangles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closure {
     /// All triangles close, or there is none.

@@ -100,7 +100,7 @@ impl Drift {
     }
 }
 
-/// What an estimator knows at one moment.
+/// The estimate of a clock at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// Remote minus local.
@@ -126,7 +126,7 @@ pub enum State {
     Locked,
     /// The last exchange contradicts the estimate: one of the clocks has probably been stepped.
     Stepped,
-    /// No exchange for so long that the estimate is only an extrapolation.
+    /// The last exchange is so old that the estimate is only an extrapolation.
     Stale,
 }
 
@@ -263,9 +263,9 @@ pub trait Estimator {
     /// Says why the exchange was not used. The estimator stays usable.
     fn handle_exchange(&mut self, exchange: &Exchange) -> Result<(), Rejection>;
 
-    /// What is known at local time `now`, or `None` before the first usable exchange.
+    /// The estimate at local time `now`, or `None` before the first usable exchange.
     fn estimate(&self, now: Instant<Local>) -> Option<Estimate>;
 
-    /// What became of the exchanges so far.
+    /// Counters of the exchanges so far.
     fn counters(&self) -> Counters;
 }

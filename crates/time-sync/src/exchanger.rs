@@ -34,7 +34,7 @@ const BURST: u32 = 8;
 /// Unanswered requests in a row after which the peer is asked slowly.
 const SILENCE: u32 = 8;
 
-/// What a reply must bring back. Unpredictable for an attacker without the key.
+/// The nonce that a reply must return. Unpredictable for an attacker without the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nonce(pub u64);
 
@@ -88,7 +88,7 @@ impl fmt::Display for Dropped {
 
 impl core::error::Error for Dropped {}
 
-/// What became of requests and replies. Each saturates.
+/// Counters of dropped requests and replies. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedCounters {
     /// Requests given out.
@@ -248,7 +248,7 @@ impl Exchanger {
         self.due
     }
 
-    /// What became of requests and replies so far.
+    /// Counters of requests and replies so far.
     pub fn counters(&self) -> DroppedCounters {
         self.counters
     }

@@ -29,7 +29,7 @@ impl Estimator for LastSample {
     }
 }
 
-/// What a method without a filter says: a midpoint, no drift, no idea of its error.
+/// The estimate of a method without a filter: a midpoint, no drift, no standard error.
 pub(crate) fn midpoint_estimate(exchange: &Exchange) -> Estimate {
     Estimate {
         offset: exchange.midpoint(),

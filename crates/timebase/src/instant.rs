@@ -37,7 +37,7 @@ impl<C> Instant<C> {
 
     /// The same moment as clock `D` shows it, where `offset` is D's reading minus C's.
     ///
-    /// This is the only way from one clock to another. Whoever calls it answers for the offset.
+    /// This is the only way from one clock to another. The caller answers for the offset.
     pub const fn translate<D>(self, offset: Span) -> Instant<D> {
         Instant::from_ns(self.ns.saturating_add(offset.ns()))
     }

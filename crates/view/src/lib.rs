@@ -2,7 +2,7 @@
 //!
 //! # Problem
 //!
-//! An engineer looks at a robot and asks: what flows, how old is it, how well is that known, who sends to whom, and
+//! An engineer looks at a robot and asks: what flows, how old is it, how well is that known, which node sends to which, and
 //! what do the values look like. The answer must not change what is looked at: a slow page may miss frames, a publisher
 //! may not wait.
 //!

@@ -75,7 +75,7 @@ impl Live {
         self.node.now().ns()
     }
 
-    /// Looks who is there.
+    /// Looks which nodes are there.
     pub fn look(&mut self) {
         self.endpoints = self.node.endpoints();
         self.names = self.node.nodes().into_iter().map(|known| (known.id, known.name)).collect();
@@ -171,7 +171,7 @@ impl Live {
         self.topics[id].watch.as_ref()?.curve_since(path, from)
     }
 
-    /// Topics, their types and who has them, what does not fit, notices.
+    /// Topics, their types and the nodes that have them, what does not fit, notices.
     pub fn catalog(&self) -> Value {
         let endpoint = |known: &KnownEndpoint| {
             let id = known.node.to_string();

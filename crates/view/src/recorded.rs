@@ -83,7 +83,7 @@ struct Topic {
     qos: String,
     /// What its publisher offered.
     deadline_ns: Option<i64>,
-    /// Who read it.
+    /// Nodes that read it.
     readers: Vec<End>,
     /// By log time.
     entries: Vec<Entry>,

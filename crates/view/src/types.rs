@@ -44,7 +44,7 @@ pub enum NotDecoded {
     Value(String),
 }
 
-/// Finds definitions; shared by all who decode.
+/// Finds definitions; shared by all threads that decode.
 #[derive(Debug, Default)]
 pub struct Types {
     folders: Vec<PathBuf>,

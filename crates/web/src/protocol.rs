@@ -22,7 +22,7 @@ pub enum Frame {
 }
 
 /// A subprotocol that the server speaks with programs that ask for it. It needs the token, as the page does; it may come from any origin,
-/// because who was given the address with the token may be another application.
+/// because the holder of the address with the token may be another application.
 pub trait Protocol: Debug + Send + Sync {
     /// Names of its versions, the best first.
     fn names(&self) -> &[&'static str];

@@ -137,7 +137,7 @@ impl Server {
         Ok(Server { address, gate, clients, events, accepting: Some(accepting) })
     }
 
-    /// The page's address, with the token: who knows it may use the page.
+    /// The page's address, with the token: a browser that has it may use the page.
     pub fn url(&self) -> String {
         format!("http://{}/?token={}", self.address, self.gate.token)
     }
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Whether the newest of a channel still waits for a browser: who makes more only then makes nothing in vain.
+    /// Whether the newest of a channel still waits for a browser: a program that makes more only then makes nothing in vain.
     pub fn is_waiting(&self, client: ClientId, channel: &str) -> bool {
         let clients = self.clients.lock();
         clients.is_ok_and(|clients| clients.get(&client).is_some_and(|mailbox| mailbox.is_waiting(channel)))

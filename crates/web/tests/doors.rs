@@ -1,4 +1,4 @@
-//! Who gets in, and who does not; what a browser and the program hear of each other.
+//! Which clients get in, and which do not; what a browser and the program hear of each other.
 
 #![allow(clippy::unwrap_used)]
 

@@ -27,7 +27,7 @@ pub const WINDOW_MAX: usize = 16;
 /// Messages that wait to be on the way.
 pub const WAITING_MAX: usize = 64;
 
-/// The client is asked what it has when it was silent for so long, or for four round trips if that is less: on a line
+/// Silence of a client after which a HEARTBEAT asks what it has, or four round trips if that is less: on a line
 /// with noise the last of a window, or its acknowledgement, is lost every few milliseconds.
 const HEARTBEAT_FIRST: Span = Span::from_ms(60);
 /// The least time before a heartbeat: a busy machine needs it to answer.

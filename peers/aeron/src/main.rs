@@ -145,7 +145,7 @@ fn driver_with(
     Ok(driver)
 }
 
-/// Who runs the media driver.
+/// Which process runs the media driver.
 enum Driver {
     /// This node's thread, between messages; and the keeper while that does not.
     Inline { _keeper: Keeper, driver: Arc<Mutex<AeronDriver>>, cycles: Arc<AtomicU64> },

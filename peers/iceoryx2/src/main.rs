@@ -58,7 +58,7 @@ struct Ear {
     event: Event,
 }
 
-/// The topic a node publishes, and the services that know who listens.
+/// The topic a node publishes, and the services that know the listeners.
 struct Outlet {
     publisher: Publisher<ipc::Service, [u8], ()>,
     service: Bytes,

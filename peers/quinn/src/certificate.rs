@@ -1,4 +1,4 @@
-//! Who is who: each reader makes a certificate for itself, and its writer trusts that one alone.
+//! Proof of identity: each reader makes a certificate for itself, and its writer trusts that one alone.
 
 use std::sync::Arc;
 

@@ -143,7 +143,7 @@ fn datagram_buffer_bytes(open: &Open, otherwise: u64) -> Result<usize, PeerError
     text.parse().map_err(|_| PeerError(format!("option.datagram_buffer_bytes={text} is no number")))
 }
 
-/// Who runs the endpoint.
+/// The thread that runs the endpoint.
 enum Driver {
     /// The node's thread, while it sends or waits.
     Here(Runtime),

@@ -5,7 +5,7 @@
 //! a fortiori where it is lost, too. Three yardsticks:
 //!
 //! - *capacity*: p / (1 − p) extras a datagram, which no feedback and no delay comes below;
-//! - *coding*: whoever receives an extra repairs with it the oldest sample that is missing, which no code betters; how many to send in each slot
+//! - *coding*: a receiver of an extra repairs with it the oldest sample that is missing, which no code betters; how many to send in each slot
 //!   follows from a dynamic program over what feedback has said ([`Stream::coding`]);
 //! - *repetition*: each sample for itself, repeated as a dynamic program decides ([`Stream::repetition`]).
 //!
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_and_delay_only_what_is_lost_is_sent_again() {
+    fn without_memory_and_delay_only_what_is_lost_is_retransmitted() {
         let stream = Stream {
             loss: 0.1,
             by_packet: [0.1, 0.9],

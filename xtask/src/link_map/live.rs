@@ -1,4 +1,4 @@
-//! Scenarios of the lab on links that a seed draws, and on those that many robots have: all who can be had, on each.
+//! Scenarios of the lab on links that a seed draws, and on those that many robots have: all peers that can be had, on each.
 //!
 //! Each is one link. Every peer has a row, or two where its maintainers would pick one or the other; TCP and QUIC with either congestion control, by name.
 
@@ -112,7 +112,7 @@ fn ring(drawn: &Drawn) -> Vec<(&'static str, String)> {
         rows.push(("zenoh", format!("express = \"1\", tcp_congestion = \"{congestion}\"")));
     }
     rows.extend([
-        // As who sends voice by RFC 9221 sets it: what waits is dropped, the oldest first.
+        // As a sender of voice by RFC 9221 sets it: what waits is dropped, the oldest first.
         ("quinn", r#"delivery = "datagram", congestion = "bbr", datagram_buffer_bytes = "1500""#.into()),
         ("srt", live.clone()),
         ("srt", r#"tsbpd = "0""#.into()),

@@ -13,7 +13,7 @@ type Call = extern "C" fn(*const c_void, usize);
 /// What the user of rmw gave with a callback.
 struct UserData(*const c_void);
 
-// SAFETY: it is handed back and not looked at; whoever gave it has a callback that is called on other threads.
+// SAFETY: it is handed back and not looked at; its giver set a callback that may be called on other threads.
 unsafe impl Send for UserData {}
 
 impl UserData {

@@ -35,7 +35,7 @@ impl std::str::FromStr for CommandMode {
 /// A pose that an operator's hand had.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
-    /// Who commands; one at a time has the arm.
+    /// Number of the operator; one at a time has the arm.
     pub operator: u64,
     /// Of the hand, m.
     pub position_m: Vector,

@@ -153,7 +153,7 @@ fn follow_survey(rate: &Mutex<RateControl>) {
     }
 }
 
-/// Flies, and says ten times a second where the vehicle is, for who counts.
+/// Flies, and says ten times a second where the vehicle is, for the counting process.
 pub(super) fn decide(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Error>> {
     let host = host("decisions")?;
     let mut own = host.publisher(OWN).keep_last(1).open()?;

@@ -1,4 +1,4 @@
-//! `noctule swarm fly`: namespaces, the air between them, two processes for each drone, and who counts.
+//! `noctule swarm fly`: namespaces, the air between them, two processes for each drone, and the counting process.
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a live swarm does: distances, ages, who was lost; and who is killed.
+//! What a live swarm does: distances, ages, which drones were lost; and which is killed.
 
 use std::time::Duration;
 

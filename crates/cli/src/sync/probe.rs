@@ -27,7 +27,7 @@ const REDRAW_EVERY: Span = Span::from_ms(200);
 
 #[derive(clap::Args)]
 pub(crate) struct ProbeArguments {
-    /// Who is asked, as HOST:PORT
+    /// The server that is asked, as HOST:PORT
     server: String,
     #[command(flatten)]
     end: EndArguments,
@@ -171,7 +171,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// One call per line, so that whoever reads while this runs sees whole lines.
+    /// One call per line, so that a program that reads while this runs sees whole lines.
     fn write(&mut self, measured: &Measured, truth: Option<Truth>) -> std::io::Result<()> {
         let e = &measured.exchange;
         let mut line = format!("{},{},{},{}", e.t1.ns(), e.t2.ns(), e.t3.ns(), e.t4.ns());

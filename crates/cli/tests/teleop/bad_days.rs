@@ -60,7 +60,7 @@ impl Arm {
         }
     }
 
-    /// The newest state, of all that are there: whoever acts on each state may be slower than they come.
+    /// The newest state, of all that are there: a loop that acts on each state may be slower than they come.
     pub(crate) fn newest(&mut self) -> ArmState {
         let mut newest = self.next();
         while let Some(sample) = self.states.take().unwrap() {

@@ -154,7 +154,7 @@ fn an_operator_that_goes_stops_the_arm_and_a_phone_shows_it() {
         operator.close();
     }
     watcher.until("state.mode !== 'engaged' && state.operator === null");
-    // Whoever comes next must press anew.
+    // The next operator must press anew.
     watcher.until("state.mode === 'idle' || state.mode === 'stopped'");
     watcher.value("document.documentElement.dataset.theme = 'dark'");
     watcher.screenshot(&pictures().join("teleop-phone.png"));

@@ -89,7 +89,7 @@ const TOPICS: [(&str, &str, &str); 10] = [
     ("/cmd_vel", "controller", "geometry_msgs/msg/Twist"),
 ];
 
-/// Who reads what.
+/// Nodes and the topics that they read.
 const READERS: [(&str, &str); 9] = [
     ("localization", "/imu"),
     ("localization", "/scan"),

@@ -1,4 +1,4 @@
-//! `[services]` of `topics.toml`: which program answers which requests, and who sends them.
+//! `[services]` of `topics.toml`: which program answers which requests, and which send them.
 
 use super::names::{check_name, ends, type_name};
 use super::table::{Table, duration_ns};

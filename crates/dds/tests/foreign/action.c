@@ -62,7 +62,7 @@ static void give_back(dds_entity_t reader, void *sample) {
 }
 
 /* The one goal of a server. */
-static struct { status_t known; uint32_t to; get_request_t waiting; bool is_waited_for; dds_instance_handle_t who; } goal;
+static struct { status_t known; uint32_t to; get_request_t waiting; bool is_waited_for; dds_instance_handle_t client; } goal;
 
 static void tell(dds_entity_t status, int now) {
     goal.known.status = (uint8_t)now;
@@ -73,20 +73,20 @@ static void tell(dds_entity_t status, int now) {
 static void answer_result(void) {
     if (!goal.is_waited_for || goal.known.status < SUCCEEDED) return;
     goal.is_waited_for = false;
-    wait_for_client(get_result.reader, get_result.writer, goal.who);
+    wait_for_client(get_result.reader, get_result.writer, goal.client);
     get_response_t response = { .client = goal.waiting.client, .number = goal.waiting.number, .status = goal.known.status, .reached = goal.to };
     checked(dds_write(get_result.writer, &response), "result");
 }
 
-static void begin(const send_request_t *request, dds_instance_handle_t who, dds_entity_t feedback, dds_entity_t status) {
+static void begin(const send_request_t *request, dds_instance_handle_t client, dds_entity_t feedback, dds_entity_t status) {
     memcpy(goal.known.info.goal, request->goal, 16);
     goal.known.info.sec = 17;
     goal.to = request->to;
-    wait_for_client(send_goal.reader, send_goal.writer, who);
+    wait_for_client(send_goal.reader, send_goal.writer, client);
     send_response_t response = { .client = request->client, .number = request->number, .accepted = true, .sec = 17 };
     checked(dds_write(send_goal.writer, &response), "acceptance");
     tell(status, EXECUTING);
-    /* Volatile: who does not read yet would miss it. */
+    /* Volatile: a client that does not read yet would miss it. */
     while (dds_get_matched_subscriptions(feedback, NULL, 0) <= 0 && !input_ended()) dds_sleepfor(DDS_MSECS(2));
     feedback_t progress;
     memcpy(progress.goal, request->goal, 16);
@@ -95,12 +95,12 @@ static void begin(const send_request_t *request, dds_instance_handle_t who, dds_
     if (request->to < 1000) tell(status, SUCCEEDED);
 }
 
-static void cancel(const cancel_request_t *request, dds_instance_handle_t who, dds_entity_t status) {
+static void cancel(const cancel_request_t *request, dds_instance_handle_t client, dds_entity_t status) {
     bool is_known = memcmp(request->info.goal, goal.known.info.goal, 16) == 0 && goal.known.status == EXECUTING;
     cancel_response_t response = { .client = request->client, .number = request->number, .code = is_known ? 0 : 2 };
     response.goals._buffer = &goal.known.info;
     response.goals._length = response.goals._maximum = is_known;
-    wait_for_client(cancel_goal.reader, cancel_goal.writer, who);
+    wait_for_client(cancel_goal.reader, cancel_goal.writer, client);
     checked(dds_write(cancel_goal.writer, &response), "cancellation");
     if (!is_known) return;
     tell(status, CANCELING);
@@ -116,7 +116,7 @@ static void serve(dds_entity_t feedback, dds_entity_t status) {
         if (wanted) {
             goal.waiting = *wanted;
             goal.is_waited_for = true;
-            goal.who = info.publication_handle;
+            goal.client = info.publication_handle;
             give_back(get_result.reader, wanted);
         }
         cancel_request_t *canceling = taken(cancel_goal.reader, &info);

@@ -64,7 +64,7 @@ static inline bool is_found(dds_entity_t replies, const char *client) {
     return found;
 }
 
-/* Waits until the reader of who sent a request is found. */
+/* Waits until the reader of the client that sent a request is found. */
 static inline void wait_for_client(dds_entity_t requests, dds_entity_t replies, dds_instance_handle_t writer) {
     dds_builtintopic_endpoint_t *endpoint = dds_get_matched_publication_data(requests, writer);
     char client[64] = "";

@@ -201,7 +201,7 @@ impl Discovery {
         Body::Hello(self.current_hello(new_here))
     }
 
-    /// What this node says of itself now.
+    /// The hello of this node now.
     pub(super) fn current_hello(&self, new_here: bool) -> Hello {
         Hello {
             revision: self.catalogue.revision(),

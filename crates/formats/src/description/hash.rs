@@ -10,7 +10,7 @@ use crate::definition::{array_hash, enum_hash, optional_hash, sequence_hash, str
 #[derive(Clone, Copy)]
 enum State {
     New,
-    /// Its members are being looked at: whoever refers to it now contains itself.
+    /// Its members are being looked at: a type that refers to it now contains itself.
     Open,
     Done(u64),
 }

@@ -71,16 +71,16 @@ pub enum MavlinkError {
     System(io::Error),
 }
 
-/// What there is to say about an autopilot.
+/// The status of an autopilot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MavlinkStatus {
     /// Its system and component, while it is heard.
     pub peer: Option<(u8, u8)>,
-    /// What is known of its clock.
+    /// The estimate of its clock.
     pub clock: Option<Estimate>,
     /// The same by MAVROS's filter.
     pub mavros_clock: Option<Estimate>,
-    /// What came and went.
+    /// Counters of messages and frames.
     pub counters: (EndpointCounters, FrameCounters),
 }
 
@@ -158,7 +158,7 @@ impl Bridge {
         Ok(bridge)
     }
 
-    /// What there is to say about the autopilot.
+    /// The status of the autopilot.
     pub fn status(&self) -> MavlinkStatus {
         let now = self.shared.node.now();
         let inside = self.shared.lock();

@@ -58,7 +58,7 @@ pub struct Identity {
     pub system: u8,
     /// Our component number: 1 an autopilot, 191 an onboard computer.
     pub component: u8,
-    /// What we are.
+    /// The role of this side.
     pub role: Role,
 }
 
@@ -69,7 +69,7 @@ impl Identity {
     pub const AUTOPILOT: Identity = Identity { system: 1, component: 1, role: Role::Autopilot };
 }
 
-/// What has happened.
+/// An event of an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The other side has been heard for the first time, or again.
@@ -87,7 +87,7 @@ pub enum Event {
     Custom(Box<DynamicMessage>, Instant<Local>),
 }
 
-/// What came and went.
+/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
     /// Frames written.
@@ -234,7 +234,7 @@ impl Endpoint {
         }
     }
 
-    /// What is known of the other side's clock, by the bounded estimator.
+    /// The estimate of the other side's clock, by the bounded estimator.
     pub fn clock(&self, now: Instant<Local>) -> Option<Estimate> {
         self.bounded.estimate(now)
     }
@@ -249,7 +249,7 @@ impl Endpoint {
         self.peer.map(|peer| (peer.system, peer.component))
     }
 
-    /// What came and went so far.
+    /// Counters of messages and frames so far.
     pub fn counters(&self) -> (EndpointCounters, FrameCounters) {
         (self.counters, self.frames.counters())
     }

@@ -38,7 +38,7 @@ pub struct Frame {
     pub payload: Vec<u8>,
 }
 
-/// What came in.
+/// Counters of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounters {
     /// Frames with a valid checksum.
@@ -112,7 +112,7 @@ impl Frames {
         }
     }
 
-    /// What came in so far.
+    /// Counters of frames so far.
     pub fn counters(&self) -> FrameCounters {
         self.counters
     }

@@ -1,6 +1,6 @@
 //! A speaker with a port and a clock: what a board's main loop is.
 //!
-//! Whoever waits for messages drives the port itself, so that nothing is handed from thread to thread. Until
+//! A thread that waits for messages drives the port itself, so that nothing is handed from thread to thread. Until
 //! somebody does, and for good in a node that only sends, a thread answers what arrives, clock exchanges above all:
 //! a reply that is read late proves little.
 

@@ -2,7 +2,7 @@
 //!
 //! The reader owns the pair and reads its master side; the writer opens the other side by name.
 //! There is no line speed: what a real UART adds is its wire time. The kernel holds little of it: two ends that
-//! both wait for room to write would wait for ever, so who waits for room goes on reading.
+//! both wait for room to write would wait for ever, so an end that waits for room goes on reading.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::peer_registry::PeerRegistry;
 use manifest::State;
 
-/// Adds every peer of the folder to the registry: those that are built say themselves who they are,
+/// Adds every peer of the folder to the registry: those that are built say themselves what they are,
 /// the others are named with what is missing.
 ///
 /// # Errors

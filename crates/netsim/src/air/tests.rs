@@ -91,7 +91,7 @@ fn broadcast_in_saturation_has_the_formulas_collisions() {
 }
 
 #[test]
-fn who_does_not_hear_the_other_destroys_its_frames_and_capture_saves_the_near_one() {
+fn a_station_that_does_not_hear_the_other_destroys_its_frames_and_capture_saves_the_near_one() {
     let mut spec = quiet(Band::Ghz5);
     // Frames are received from 55 m, sensed from 40 m.
     (spec.radio.exponent, spec.radio.carrier_sense_dbm) = (2.7, -70.0);

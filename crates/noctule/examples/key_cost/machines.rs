@@ -112,7 +112,7 @@ fn buffers(count: usize) -> Vec<Vec<u8>> {
     buffers
 }
 
-/// Without a key a datagram is opened by who sealed it.
+/// Without a key a datagram is opened by the node that sealed it.
 fn through(
     pieces: &[Vec<u8>],
     sealing: &mut Envelope,

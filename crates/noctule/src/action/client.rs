@@ -58,7 +58,7 @@ pub struct RawActionClient {
     counters: ActionClientCounters,
 }
 
-/// What became of the goals of a client. Each saturates.
+/// Counters of an action client's goals. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActionClientCounters {
     /// Goals that were sent.
@@ -79,7 +79,7 @@ pub struct ActionClientCounters {
     pub malformed: u64,
 }
 
-/// What has become of a goal.
+/// An event of a goal that a client follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GoalEvent {
     /// It is accepted, and its result will follow.
@@ -96,21 +96,21 @@ pub enum GoalEvent {
     Feedback {
         /// The message.
         bytes: Vec<u8>,
-        /// What is known of it: its age, whose it is.
+        /// Metadata of the feedback: its age, its writer.
         info: SampleInfo,
     },
     /// It has ended; this is its last event.
     Result(RawResult),
     /// It has no result, for this reason; this is its last event.
     Failed(GoalError),
-    /// What a request for cancellation was answered with. Of all goals, or those up to a time: under the number of none.
+    /// The answer to a request for cancellation. Of all goals, or those up to a time: under the number of none.
     Cancel(Result<Canceled, GoalError>),
 }
 
-/// What waiting for the next event of any goal gives; `None` if there is none.
+/// The next event of any goal and that goal's number; `None` if there is none.
 pub type NextGoalEvent<E> = Result<Option<(GoalId, E)>, GoalError>;
 
-/// What a request for cancellation was answered with.
+/// The answer to a request for cancellation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canceled {
     /// Whether goals are being canceled.
@@ -267,7 +267,7 @@ impl RawActionClient {
         Ok(goal)
     }
 
-    /// What has become of a goal next, in the order in which it became known; waits up to `timeout`, or for ever. `None` if the time is over, or nothing is followed.
+    /// The next event of any goal, in the order in which they became known; waits up to `timeout`, or for ever. `None` if the time is over, or nothing is followed.
     ///
     /// # Errors
     /// Nothing can be read. The goals go on.
@@ -368,7 +368,7 @@ impl RawActionClient {
         &self.action
     }
 
-    /// What became of the goals so far.
+    /// Counters of the goals so far.
     pub fn counters(&self) -> ActionClientCounters {
         self.counters
     }
@@ -439,7 +439,7 @@ impl RawResult {
         self.reply.bytes()
     }
 
-    /// What is known of it.
+    /// Metadata of the sample: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         self.reply.info()
     }

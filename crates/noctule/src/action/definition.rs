@@ -4,9 +4,9 @@ use noctule_formats::Message;
 
 /// The three types of an action: `(Goal, Result, Feedback)` is one.
 pub trait Action {
-    /// What is to be done, `package/action/Name_Goal`.
+    /// The goal: `package/action/Name_Goal`.
     type Goal: Message;
-    /// What came of it, `package/action/Name_Result`. The default is sent where there is none.
+    /// The result: `package/action/Name_Result`. The default is sent where there is none.
     type Result: Message + Default;
     /// How far it is, `package/action/Name_Feedback`.
     type Feedback: Message;

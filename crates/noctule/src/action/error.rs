@@ -126,7 +126,7 @@ pub enum GoalError {
     Message {
         /// The action.
         action: String,
-        /// What it should be.
+        /// The type of message that was expected.
         what: &'static str,
         /// Its length.
         bytes: usize,
@@ -138,11 +138,11 @@ pub enum GoalError {
     TooLong {
         /// The action.
         action: String,
-        /// What it is.
+        /// The kind of message.
         what: &'static str,
         /// Its length.
         bytes: usize,
-        /// What may be.
+        /// The longest possible, in bytes.
         most: usize,
     },
     /// No random number for a goal.
@@ -150,7 +150,7 @@ pub enum GoalError {
     Random {
         /// The action.
         action: String,
-        /// What it says.
+        /// The system's message.
         why: String,
     },
     /// A value that cannot be expressed, or bytes that are no value of the type.

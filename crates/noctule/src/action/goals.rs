@@ -30,7 +30,7 @@ pub const WAITING_MAX: usize = 1024;
 /// How long a server keeps a result by default, as in ROS 2.
 pub const GOAL_KEPT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// What became of the goals that were sent to a server. Each saturates.
+/// Counters of the goals that were sent to a server. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActionCounters {
     /// Goals handed to the program.
@@ -65,7 +65,7 @@ pub(super) fn count(counter: &mut u64) {
     *counter = counter.saturating_add(1);
 }
 
-/// What to do with a goal that was sent.
+/// The decision on a goal that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
     /// Ask the program.
@@ -76,7 +76,7 @@ pub(super) enum Offered {
     Full,
 }
 
-/// What to do with a request for a result.
+/// The decision on a request for a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// It is answered when the goal ends.
@@ -96,7 +96,7 @@ pub(super) struct Outcome {
     pub(super) response: Option<Arc<[u8]>>,
 }
 
-/// What `action_msgs/srv/CancelGoal` answers, with its numbers.
+/// Return codes of `action_msgs/srv/CancelGoal`, with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i8)]
 pub enum CancelCode {

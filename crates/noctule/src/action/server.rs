@@ -84,7 +84,7 @@ struct Offer {
 struct Served {
     action: String,
     payload_bytes_max: usize,
-    /// What a goal gets that ends without a result.
+    /// The response to requests for the result of a goal that ends without one.
     empty_result: Option<Arc<[u8]>>,
     on_cancel: Option<OnCancel>,
     is_over: AtomicBool,
@@ -238,7 +238,7 @@ impl RawActionServer {
         count(&mut self.shared.lock().goals.counters.malformed);
     }
 
-    /// What became of the goals so far.
+    /// Counters of the goals so far.
     pub fn counters(&self) -> ActionCounters {
         self.shared.lock().goals.counters
     }
@@ -269,7 +269,7 @@ impl RawGoal {
         &self.offer.bytes
     }
 
-    /// What is known of the request.
+    /// Metadata of the request: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.offer.info
     }

@@ -70,7 +70,7 @@ pub struct GoalResult<A: Action> {
     info: SampleInfo,
 }
 
-/// What has become of a goal; see [`GoalEvent`].
+/// An event of a goal that a client follows; see [`GoalEvent`].
 pub enum TypedGoalEvent<A: Action> {
     /// It is accepted, and its result will follow.
     Accepted {
@@ -85,14 +85,14 @@ pub enum TypedGoalEvent<A: Action> {
     Feedback {
         /// The value.
         value: A::Feedback,
-        /// What is known of it: its age, whose it is.
+        /// Metadata of the feedback: its age, its writer.
         info: SampleInfo,
     },
     /// It has ended; this is its last event.
     Result(GoalResult<A>),
     /// It has no result, for this reason; this is its last event.
     Failed(GoalError),
-    /// What a request for cancellation was answered with.
+    /// The answer to a request for cancellation.
     Cancel(Result<Canceled, GoalError>),
 }
 
@@ -248,7 +248,7 @@ impl<A: Action> Goal<A> {
         self.raw.id()
     }
 
-    /// What is known of it beside its value: its sender, its age.
+    /// The goal as it arrived: its sender, its age.
     pub fn raw(&self) -> &RawGoal {
         &self.raw
     }
@@ -369,7 +369,7 @@ impl<A: Action> ActionClient<A> {
         self.raw.start(&self.buffer, result_deadline)
     }
 
-    /// What has become of a goal next; see [`RawActionClient::next`]. What is no value of its type is an event of failure.
+    /// The next event of any goal; see [`RawActionClient::next`]. What is no value of its type is an event of failure.
     ///
     /// # Errors
     /// As there.
@@ -437,7 +437,7 @@ impl<A: Action> GoalResult<A> {
         self.status
     }
 
-    /// What is known of it.
+    /// Metadata of the sample: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.info
     }

@@ -45,12 +45,12 @@ impl Chain {
         }
     }
 
-    /// What goes to a group is sealed with this.
+    /// The key of datagrams to a group.
     pub(super) fn group_key(&self) -> LessSafeKey {
         self.secret.derive(&[b"group"]).cipher_key()
     }
 
-    /// What goes to the one node that shares `pair` with the sender is sealed with this.
+    /// The key of datagrams to the one node that shares `pair` with the sender.
     pub(super) fn node_key(&self, pair: &Secret) -> LessSafeKey {
         self.secret.derive(&[b"node", pair.bytes()]).cipher_key()
     }

@@ -1,7 +1,7 @@
 //! Challenge and answer: the two messages of `Noise_IXpsk0_25519_AESGCM_SHA256`.
 //!
 //! The node that challenges learns that the other is alive now and is the node whose number it has, and gets its keys, which only
-//! these two nodes can read, whoever has the swarm key. A node's number is the hash of its public key, so no other node can answer in
+//! these two nodes can read, and no other holder of the swarm key. A node's number is the hash of its public key, so no other node can answer in
 //! its name.
 //!
 //! Pure functions of their arguments. The state of a handshake is its seed: the same seed gives the same bytes, so a challenge can be
@@ -69,7 +69,7 @@ pub(super) struct Side<'a> {
     pub(super) seed: &'a Secret,
 }
 
-/// What a challenge says: which secrets of the pair this node holds, by their number, 0 for none.
+/// The content of a challenge: which secrets of the pair this node holds, by their number, 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ask {
     /// For what it receives from the other node.
@@ -78,7 +78,7 @@ pub(super) struct Ask {
     pub(super) sends_by: u64,
 }
 
-/// What an answer gives: the keys of the sender that answers.
+/// The content of an answer: the keys of the sender that answers.
 #[derive(Clone, Debug)]
 pub(super) struct SenderKeys {
     /// The secret of the pair that this handshake has made is to be used, not one from before.
@@ -90,7 +90,7 @@ pub(super) struct SenderKeys {
     pub(super) next: Option<(u16, Secret)>,
 }
 
-/// What comes of answering a challenge.
+/// The result of answering a challenge.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) message: Vec<u8>,

@@ -8,7 +8,7 @@ use super::{HEADER_BYTES, OVERHEAD_BYTES, Refused, TAG_BYTES};
 pub(super) const MAGIC: [u8; 4] = *b"NCTX";
 pub(super) const VERSION: u8 = 2;
 
-/// What a datagram is, which says what key it is sealed with.
+/// The kind of a datagram, which determines the key that seals it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Discovery: every member can open it, whether it knows the sender or not.
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// What stands in front of a sealed datagram.
+/// The header of a sealed datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: Kind,

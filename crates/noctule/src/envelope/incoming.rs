@@ -10,11 +10,11 @@ use crate::clock::Raw;
 
 /// Generations that a datagram may be ahead of the newest known if only a member can have made its header.
 pub(super) const STEPS_MAX: u64 = 64;
-/// Generations that any other datagram may be ahead: a hello a second keeps both sides together, and who forges datagrams is not to
+/// Generations that any other datagram may be ahead: a hello a second keeps both sides together, and forged datagrams are not to
 /// make this node compute.
 pub(super) const STEPS_MAX_UNPROVEN: u64 = 4;
 
-/// What may open a datagram: the keys further on, or those that are held.
+/// A candidate for opening a datagram: the keys further on, or those that are held.
 type Candidate<'a> = (Option<Incoming>, &'a Keys);
 
 /// The keys of one generation.
@@ -24,7 +24,7 @@ pub(super) struct Keys {
     pub(super) node: LessSafeKey,
 }
 
-/// What one epoch of a sender is opened with: the newest generation seen and the one before.
+/// The keys of one epoch of a sender: the newest generation seen and the one before.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     pub(super) epoch: u16,

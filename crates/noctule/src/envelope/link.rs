@@ -14,7 +14,7 @@ const CLEAR_BYTES: usize = 3;
 const COUNTER_BYTES: usize = 3;
 const COUNTERS: u64 = 1 << (8 * COUNTER_BYTES);
 pub(super) const SHORT_HEADER_BYTES: usize = CLEAR_BYTES + COUNTER_BYTES;
-/// What is authenticated besides: the header, the sender and the receiver. So a datagram opens with its receiver only.
+/// Bytes of the associated data: the header, the sender and the receiver. So a datagram opens with its receiver only.
 const ASSOCIATED_BYTES: usize = SHORT_HEADER_BYTES + 32;
 
 /// The numbers by which nodes address the links of this one.

@@ -107,7 +107,7 @@ impl Members {
         self.is_copied
     }
 
-    /// Seals with the first of these keys from now on. If one of the old ones is not among them, whoever has it is to learn nothing more:
+    /// Seals with the first of these keys from now on. If one of the old ones is not among them, its holders are to learn nothing more:
     /// the keys of this sender are drawn anew.
     pub(super) fn set_keys(&mut self, keys: &[SwarmKey], now: Instant<Raw>) {
         let swarms: Vec<Swarm> = keys.iter().map(Swarm::new).collect();

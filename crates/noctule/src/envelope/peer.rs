@@ -15,11 +15,11 @@ use crate::clock::Raw;
 
 /// Of a node that is silent for longer nothing is kept but [`SilentPeers`](super::silent::SilentPeers).
 pub(super) const SILENCE_MAX: Span = Span::from_s(60);
-/// Old keys of a sender are kept for so long after it made new ones known.
+/// Time for which old keys of a sender are kept after it announced new ones.
 const OLD_KEYS_KEPT: Span = Span::from_s(30);
 /// Keys of one sender held at once: those in use, the next, and old ones.
 const EPOCHS_LIMIT: usize = 3;
-/// A challenge is good for so long.
+/// Lifetime of a challenge, from its first sending.
 pub(super) const CHALLENGE_KEPT: Span = Span::from_s(10);
 
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Pair {
     }
 }
 
-/// What is sealed for one node: the secret shared with it, and the key that follows for a generation.
+/// The keys for one node: the secret shared with it, and the key that follows for a generation.
 #[derive(Debug)]
 pub(super) struct PairOut {
     pub(super) pair: Pair,

@@ -10,7 +10,7 @@ use crate::clock::Raw;
 
 /// The longest that a generation of keys is used.
 pub(super) const GENERATION_AGE_MAX: Span = Span::from_s(30);
-/// New keys are made known for so long before they are used: a few hellos.
+/// Time from announcing new keys to sealing with them: a few hellos.
 pub(super) const SWITCH_AFTER: Span = Span::from_s(5);
 
 /// The counter, the keys in use, and those that follow after a member has lost its key.
@@ -51,7 +51,7 @@ impl Sending {
         self.counter
     }
 
-    /// What streams to groups are sealed with now.
+    /// The key of streams to groups now.
     pub(super) fn group_key(&self) -> &LessSafeKey {
         &self.group
     }
@@ -70,7 +70,7 @@ impl Sending {
         self.next.as_ref().map_or(self.epoch, |next| next.epoch)
     }
 
-    /// What a node that has challenged is to know.
+    /// The keys that a node which has challenged is to know.
     pub(super) fn sender_keys(&self, is_pair_new: bool) -> SenderKeys {
         SenderKeys {
             is_pair_new,

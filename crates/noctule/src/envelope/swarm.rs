@@ -29,7 +29,7 @@ impl Swarm {
         Swarm { key, id, pre_shared }
     }
 
-    /// What a sender sends to a node that does not know it yet is sealed with this.
+    /// The key of datagrams to nodes that do not know the sender yet.
     pub(super) fn sender_key(&self, sender: NodeId) -> LessSafeKey {
         expand(&self.key, &[b"sender", &sender.0]).cipher_key()
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use noctule_discovery::NodeId;
 
-use super::state::Partner;
+use super::partner::Partner;
 
 /// The readers of one writer on other hosts.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Audience {
     nodes: Vec<NodeId>,
 }
 
-/// What changed for a node.
+/// A change for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shift {
     /// Nothing.

@@ -2,12 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::state::State;
 use super::{NodeBuilder, Shared};
 
-/// What the user wants called.
+/// The user's callback for changes.
 #[derive(Clone)]
 pub(super) struct ChangeHook(Arc<dyn Fn() + Send + Sync>);
 
@@ -27,33 +25,17 @@ impl fmt::Debug for ChangeHook {
     }
 }
 
-/// What was seen at the last look.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
-    generation: u64,
-    /// Of each publisher, in the order of their numbers.
-    readers: Vec<usize>,
-    /// Of each subscriber.
-    versions: Vec<u32>,
-}
+/// How many changes were seen at the last look.
+#[derive(Debug, Default)]
+pub(super) struct Seen(u64);
 
 impl Seen {
-    fn of(state: &State) -> Seen {
-        let readers = state.publishers.keys().map(|id| state.readers_of(*id));
-        let versions = state.subscribers.values().map(|topic| topic.version.load(Ordering::Acquire));
-        Seen {
-            generation: state.discovery.generation(),
-            readers: readers.collect(),
-            versions: versions.collect(),
-        }
-    }
-
-    /// Calls the hook, if there is one and something has changed.
+    /// Calls the hook, if there is one and something has changed. Locks nothing.
     pub(super) fn follow(&mut self, shared: &Shared) {
         let Some(ChangeHook(hook)) = &shared.on_change else { return };
-        let now = Seen::of(&shared.lock());
-        if now != *self {
-            *self = now;
+        let so_far = shared.changes.so_far();
+        if so_far != self.0 {
+            self.0 = so_far;
             hook();
         }
     }

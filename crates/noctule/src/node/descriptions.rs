@@ -1,7 +1,6 @@
 //! Asking other nodes what their types are made of, and answering those that ask.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant as Deadline};
@@ -10,12 +9,9 @@ use noctule_discovery::NodeId;
 use noctule_formats::description::{DESCRIPTION_BYTES_MAX, DescriptionError};
 use noctule_formats::{Message, TypeDescription};
 use noctule_sys::random;
-use noctule_timebase::Instant;
 
-use super::links::{links_from, report};
-use super::state::State;
+use super::links::report;
 use super::{Node, Shared};
-use crate::clock::Raw;
 use crate::error::NodeError;
 use crate::link_report::{self, LINK_BYTES, LINKS_MAX, LinkReport};
 use crate::type_descriptions::wire::{Request, Subject};
@@ -56,7 +52,7 @@ pub enum DescribeError {
         /// Which.
         node: NodeId,
     },
-    /// What the node answered has another hash, or does not fit together.
+    /// The description that the node answered with has another hash, or contradicts itself.
     #[error("node {node} answered with the description of another type")]
     OtherType {
         /// Which.
@@ -87,7 +83,7 @@ impl Node {
         if self.shared.lock().descriptions.add(description) { Ok(hash) } else { Err(DescribeError::Full) }
     }
 
-    /// What the type of this hash is made of, as a node that has an endpoint of it says; waits up to `timeout` for the
+    /// The description of the type of this hash, from a node that has an endpoint of it; waits up to `timeout` for the
     /// answer. Its hash has been computed again from the text. What was answered once is kept.
     ///
     /// # Errors
@@ -228,30 +224,5 @@ impl Shared {
             self.sockets.own.send_to(&out, to).map_err(DescribeError::System)?;
         }
         Ok(())
-    }
-}
-
-impl State {
-    /// A datagram about type descriptions or links, sealed by `from` or sent from `source`. The answer goes where discovery has proven
-    /// that the node hears.
-    pub(super) fn handle_description(
-        &mut self,
-        body: &[u8],
-        (from, source): (Option<NodeId>, SocketAddr),
-        now: Instant<Raw>,
-    ) {
-        let from = from.or_else(|| self.node_at(source));
-        let to = from.and_then(|from| self.discovery.locator(from));
-        let mut out = Vec::new();
-        self.envelope.begin(&mut out);
-        let known = from.filter(|_| to.is_some());
-        let remotes = &self.remotes;
-        let links = |from: usize| links_from(remotes, from);
-        if self.descriptions.handle_datagram(body, (known, now), &links, &mut out)
-            && let (Some(from), Some(to)) = (from, to)
-            && self.envelope.seal_for(from, &mut out)
-        {
-            self.send_reply(to, out);
-        }
     }
 }

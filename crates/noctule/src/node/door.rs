@@ -13,7 +13,7 @@ use crate::envelope::OVERHEAD_BYTES;
 
 /// Datagrams passed on in a second; more are dropped, and discovery repeats them.
 const FORWARDED_PER_S: u32 = 2_000;
-/// The list of this host's nodes is used for so long: reading it costs some 100 us.
+/// Lifetime of the cached list of this host's nodes: reading it costs some 100 µs.
 const LISTED_FOR: Span = Span::from_ms(100);
 /// Longer datagrams are not discovery's.
 const BYTES_MAX: usize = noctule_discovery::DATAGRAM_BYTES_MAX + OVERHEAD_BYTES;

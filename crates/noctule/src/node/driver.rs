@@ -18,6 +18,7 @@ use rustix::fd::OwnedFd;
 
 use super::Shared;
 use super::changes::Seen;
+use super::command::Command;
 use super::directory::Received;
 use super::door::Door;
 use super::lead::{Duty, UNREAD_MAX};
@@ -25,7 +26,6 @@ use super::local::{Connections, FIRST_TOKEN};
 use super::ports::CHANNELS;
 use super::reading::DATAGRAM_BYTES_MAX;
 use super::send::Effort;
-use super::state::Wish;
 use crate::clock;
 use crate::key_file::KeyFile;
 use crate::notice::Notice;
@@ -101,7 +101,7 @@ impl Driver {
             }
             self.follow_key_file();
             self.connections.handle_timeout(&self.shared, &self.epoll);
-            self.grant_wishes();
+            self.carry_out_commands();
             self.attend();
             self.plan();
             self.tell();
@@ -267,20 +267,20 @@ impl Driver {
         }
     }
 
-    fn grant_wishes(&mut self) {
+    fn carry_out_commands(&mut self) {
         loop {
-            let wish = self.shared.lock().poll_wish();
-            match wish {
+            let command = self.shared.lock().poll_command();
+            match command {
                 None => break,
-                Some(Wish::Attach { via, writer, reader }) => {
+                Some(Command::Attach { via, writer, reader }) => {
                     self.connections.attach((via, writer, reader), &self.shared, &self.epoll);
                 }
-                Some(Wish::Release { via, writer, reader }) => {
+                Some(Command::Release { via, writer, reader }) => {
                     self.connections.release((via, writer, reader), &self.shared);
                 }
-                Some(Wish::End { writer }) => self.connections.end(writer, &self.shared),
-                Some(Wish::Listen { channels }) => self.listen(channels),
-                Some(Wish::Forget { node }) => self.connections.forget(node, &self.shared),
+                Some(Command::End { writer }) => self.connections.end(writer, &self.shared),
+                Some(Command::Listen { channels }) => self.listen(channels),
+                Some(Command::Forget { node }) => self.connections.forget(node, &self.shared),
             }
         }
     }

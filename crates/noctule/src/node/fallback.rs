@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use noctule_discovery::{EndpointId, NodeId};
 use noctule_timebase::{Instant, Span};
 
+use super::partner::Partner;
 use crate::clock::Raw;
 
 /// Magic and version.
@@ -26,9 +27,6 @@ const ANSWER: u8 = 2;
 const ASK_AGAIN: Span = Span::from_ms(20);
 /// The longest time between two questions.
 const ASK_AGAIN_MAX: Span = Span::from_s(1);
-
-/// A writer and its node.
-type Partner = (NodeId, EndpointId);
 
 /// What two nodes of a host say to each other about samples by UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

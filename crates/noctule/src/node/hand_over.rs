@@ -2,13 +2,13 @@
 
 use noctule_discovery::{EndpointId, NodeId};
 
-use super::state::Partner;
+use super::partner::Partner;
 use crate::envelope::PROOF_BYTES;
 
 /// Longest packet: a refusal with its reason.
 pub(super) const PACKET_BYTES_MAX: usize = 512;
 const MAGIC: [u8; 4] = *b"NCTR";
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 pub(super) const ASK: u8 = 1;
 pub(super) const GRANT: u8 = 2;
 const REFUSE: u8 = 3;
@@ -50,6 +50,8 @@ pub(super) enum Packet {
         pins: u32,
         /// Begin with the oldest sample there is, not with the next.
         history: bool,
+        /// It is to lose nothing: a writer that keeps all waits for it.
+        keeps_all: bool,
         /// Drawn at random for this question.
         number: u64,
         proof: Proof,
@@ -74,15 +76,17 @@ pub(super) enum Packet {
 impl Packet {
     /// As bytes, said by node `from`.
     pub(super) fn encode(&self, from: NodeId) -> Vec<u8> {
-        let (kind, writer, reader, number, flag) = match self {
-            Packet::Ask { writer, reader, pins, history, .. } => (ASK, writer, reader, *pins, *history),
-            Packet::Grant { writer, reader, pins, .. } => (GRANT, writer, reader, *pins, false),
-            Packet::Refuse { writer, reader, .. } => (REFUSE, writer, reader, 0, false),
-            Packet::Release { writer, reader } => (RELEASE, writer, reader, 0, false),
-            Packet::End { writer, reader } => (END, writer, reader, 0, false),
+        let (kind, writer, reader, number, flags) = match self {
+            Packet::Ask { writer, reader, pins, history, keeps_all, .. } => {
+                (ASK, writer, reader, *pins, u8::from(*history) | u8::from(*keeps_all) << 1)
+            }
+            Packet::Grant { writer, reader, pins, .. } => (GRANT, writer, reader, *pins, 0),
+            Packet::Refuse { writer, reader, .. } => (REFUSE, writer, reader, 0, 0),
+            Packet::Release { writer, reader } => (RELEASE, writer, reader, 0, 0),
+            Packet::End { writer, reader } => (END, writer, reader, 0, 0),
         };
         let mut bytes = MAGIC.to_vec();
-        bytes.extend([VERSION, kind, u8::from(flag), 0]);
+        bytes.extend([VERSION, kind, flags, 0]);
         bytes.extend(from.0);
         bytes.extend(writer.0.0);
         [writer.1.0, reader.0, number].iter().for_each(|word| bytes.extend(word.to_le_bytes()));
@@ -110,17 +114,22 @@ impl Packet {
         let (head, rest) = bytes.split_first_chunk::<52>()?;
         let from = NodeId(*head[8..].first_chunk()?);
         let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let [version, kind, flag, zero] = [head[4], head[5], head[6], head[7]];
-        if head[..4] != MAGIC || version != VERSION || flag > 1 || zero != 0 || bytes.len() > PACKET_BYTES_MAX
+        let [version, kind, flags, zero] = [head[4], head[5], head[6], head[7]];
+        if head[..4] != MAGIC
+            || version != VERSION
+            || flags > 3
+            || zero != 0
+            || bytes.len() > PACKET_BYTES_MAX
         {
             return None;
         }
         let node = NodeId(*head[24..].first_chunk()?);
         let (writer, reader, number) = ((node, EndpointId(word(40))), EndpointId(word(44)), word(48));
-        let packet = match (kind, number, flag, rest) {
-            (ASK, pins, flag, rest) => {
+        let packet = match (kind, number, flags, rest) {
+            (ASK, pins, flags, rest) => {
                 let (number, proof) = numbered(rest)?;
-                Some(Packet::Ask { writer, reader, pins, history: flag == 1, number, proof })
+                let (history, keeps_all) = (flags & 1 != 0, flags & 2 != 0);
+                Some(Packet::Ask { writer, reader, pins, history, keeps_all, number, proof })
             }
             (GRANT, pins, 0, rest) => {
                 let (position, proof) = numbered(rest)?;
@@ -151,8 +160,9 @@ mod tests {
     #[test]
     fn an_ask_has_the_bytes_of_the_specification() {
         let (number, proof) = (0x0807_0605_0403_0201, [b'P'; 32]);
-        let ask = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history: true, number, proof };
-        let head = b"NCTR\x03\x01\x01\0NNNNNNNNNNNNNNNNWWWWWWWWWWWWWWWW\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0";
+        let (history, keeps_all) = (true, true);
+        let ask = Packet::Ask { writer: WRITER, reader: READER, pins: 2, history, keeps_all, number, proof };
+        let head = b"NCTR\x04\x01\x03\0NNNNNNNNNNNNNNNNWWWWWWWWWWWWWWWW\x01\0\0\0\x04\x03\x02\x01\x02\0\0\0";
         let rest = b"\x01\x02\x03\x04\x05\x06\x07\x08PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP";
         assert_eq!(ask.encode(NODE), [head.as_slice(), rest].concat());
     }
@@ -165,6 +175,7 @@ mod tests {
                 reader: READER,
                 pins: 7,
                 history: false,
+                keeps_all: true,
                 number: 5,
                 proof: [1; 32],
             },
@@ -183,7 +194,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(kind in 0u8..7, rest in proptest::collection::vec(any::<u8>(), 0..120)) {
-            let mut bytes = b"NCTR\x03".to_vec();
+            let mut bytes = b"NCTR\x04".to_vec();
             bytes.push(kind);
             bytes.extend(rest);
             if let Some((from, packet)) = Packet::decode(&bytes) {

@@ -15,7 +15,7 @@ use crate::clock::Raw;
 use crate::sample::{pack_widths, unpack_widths};
 use crate::shared_topic::{Granted, GrantedHere, Offer, Progress, RingError, SubscribedTopic};
 
-/// What is known of the clock that source times are given in.
+/// The clock that source times are given in, as far as it is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SourceClock {
     /// It is our own.
@@ -123,7 +123,7 @@ impl Inbound {
     /// # Errors
     /// No room for another reader.
     pub(super) fn hand_on(&self, pins: u32) -> Result<Granted, RingError> {
-        self.offer.attach(pins)
+        self.offer.attach(pins, false)
     }
 
     /// Grants the link as many samples as there is room for: any number if no reader keeps all.

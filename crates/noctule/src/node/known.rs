@@ -7,7 +7,7 @@ use noctule_discovery::{Counters, Endpoint, NodeId};
 use crate::envelope::RefusedCounters;
 use crate::type_descriptions::DescriptionCounters;
 
-/// What a node's sockets have brought.
+/// Counters of what a node's sockets received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeCounters {
     /// Discovery; what no other parser accepted is malformed there.
@@ -47,6 +47,6 @@ pub struct KnownEndpoint {
     pub node_name: String,
     /// Whether the node shares memory with this one.
     pub same_host: bool,
-    /// What it offers or requests.
+    /// The endpoint: topic, type and QoS.
     pub endpoint: Endpoint,
 }

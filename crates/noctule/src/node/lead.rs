@@ -18,7 +18,7 @@ const FREE: u32 = 1;
 /// A subscriber reads.
 const TAKEN: u32 = 2;
 
-/// A socket that no subscriber has read for so long goes back to the thread.
+/// Time without a read by any subscriber after which a socket goes back to the node's thread.
 pub(super) const UNREAD_MAX: Span = Span::from_ms(5);
 
 /// Which thread reads the node's own socket at present.

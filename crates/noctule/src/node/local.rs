@@ -19,7 +19,7 @@ use rustix::fd::OwnedFd;
 
 use super::Shared;
 use super::hand_over::{self, PACKET_BYTES_MAX, Packet, proven, socket_name};
-use super::state::Partner;
+use super::partner::Partner;
 use super::suspects::Suspects;
 use crate::clock::{self, Raw};
 use crate::notice::Notice;
@@ -341,7 +341,7 @@ impl Incoming {
     fn receive(&mut self, buffer: &mut [u8], shared: &Shared) -> bool {
         match take(&self.socket, buffer) {
             Arrival::Nothing => true,
-            Arrival::Packet(from, Packet::Ask { writer, reader, pins, number, proof, .. }, _) => {
+            Arrival::Packet(from, Packet::Ask { writer, reader, pins, keeps_all, number, proof, .. }, _) => {
                 let state = shared.lock();
                 let is_here = from == shared.id || state.discovery.is_here(from);
                 let what = proven(hand_over::ASK, shared.id, (writer, reader), number);
@@ -350,7 +350,7 @@ impl Incoming {
                 let granted = if is_proven {
                     // Only of nodes of this host can a connection be, and its end mean anything.
                     self.node = self.node.or(is_here.then_some(from));
-                    self.grant((from, writer, reader), (pins, number), shared)
+                    self.grant((from, writer, reader), (pins, keeps_all, number), shared)
                 } else {
                     Err(RingError::Unproven)
                 };
@@ -370,7 +370,7 @@ impl Incoming {
     fn grant(
         &mut self,
         (to, writer, reader): (NodeId, Partner, EndpointId),
-        (pins, number): (u32, u64),
+        (pins, keeps_all, number): (u32, bool, u64),
         shared: &Shared,
     ) -> Result<(), RingError> {
         let granted = if writer.0 == shared.id {
@@ -378,7 +378,7 @@ impl Incoming {
             let topic = topic.ok_or(RingError::PublisherClosed)?;
             // Before the answer: what is published after the reader knows goes into the ring.
             topic.make_ring()?;
-            topic.offer.attach(pins)?
+            topic.offer.attach(pins, keeps_all)?
         } else {
             let granted = shared.lock().hand_on(writer, pins)?;
             // Our own subscriber may be busy: then it must not be the one that reads the socket.
@@ -386,6 +386,7 @@ impl Incoming {
             granted
         };
         self.attached.push(Attached { writer, reader, roster: granted.roster, id: granted.reader });
+        shared.changes.count();
         let (pins, position) = (granted.pins, granted.position);
         let what = proven(hand_over::GRANT, to, (writer, reader), number);
         let proof = shared.lock().envelope.proof(shared.id, &[&what]);
@@ -400,6 +401,7 @@ impl Incoming {
 impl Attached {
     fn detach(self, shared: &Shared) {
         self.roster.detach(self.id);
+        shared.changes.count();
         if self.writer.0 != shared.id {
             shared.end_following();
         }
@@ -418,7 +420,9 @@ impl Outgoing {
         let proof = state.envelope.proof(shared.id, &[&what]);
         drop(state);
         let history = topic.past(&writer.1) > 0;
-        let ask = Packet::Ask { writer: partner, reader, pins: topic.pins, history, number, proof };
+        let keeps_all = topic.keeps_all_of(&writer.1).is_some();
+        let pins = topic.pins;
+        let ask = Packet::Ask { writer: partner, reader, pins, history, keeps_all, number, proof };
         self.to_ask.push_back(Question { reader, writer, ask, number, is_wanted: true });
         self.ask(shared);
     }
@@ -570,9 +574,9 @@ fn turn_away(socket: &LocalSocket, why: &str, me: NodeId) {
 
 /// Whether the process at the other end may share memory with us: the same user, root, or a member of the named group.
 fn is_trusted(socket: &LocalSocket, shared: &Shared) -> bool {
-    socket.credentials().is_ok_and(|who| {
+    socket.credentials().is_ok_and(|process| {
         let group = shared.group.is_some_and(|group| socket.peer_is_in_group(group).unwrap_or(false));
-        who.uid == own_user() || who.uid == 0 || group
+        process.uid == own_user() || process.uid == 0 || group
     })
 }
 

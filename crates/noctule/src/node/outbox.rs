@@ -40,7 +40,7 @@ pub(super) const SMALL_BATCH: Batch = Batch { datagrams: 8, bytes: 16 << 10 };
 /// After the socket's buffer was full.
 const FULL_AGAIN: Span = Span::from_ms(1);
 
-/// What was sent, and how.
+/// Counters of datagrams sent, by the way they went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendCounters {
     /// Datagrams given to the kernel, but for those to discovery's group.

@@ -5,7 +5,7 @@ use noctule_time_sync::Estimate;
 
 use super::Node;
 
-/// What a link knows of its path.
+/// Figures of the path of a link: loss, length of bursts, capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathFigures {
     /// Share of this node's datagrams that the path loses, 0 to 1.
@@ -17,14 +17,14 @@ pub struct PathFigures {
 }
 
 impl Node {
-    /// What is known of another node's clock now, as of its exchange with this one; `None` of nodes on this host, which have
+    /// The estimate of another node's clock now, by its exchange with this one; `None` of nodes on this host, which have
     /// this clock, and before the first exchange: clocks are compared only with nodes that something is read from.
     pub fn clock_of(&self, node: NodeId) -> Option<Estimate> {
         let now = self.now();
         self.shared.lock().remotes.get(&node)?.clock_estimate(now)
     }
 
-    /// What the path to a node of another host loses and carries; `None` if nothing ever went there.
+    /// Figures of the path to a node of another host; `None` if nothing ever went there.
     pub fn path_to(&self, node: NodeId) -> Option<PathFigures> {
         self.shared.lock().remotes.get(&node).map(|remote| remote.path_figures())
     }

@@ -40,7 +40,7 @@ const GROUP_EXCHANGE_INTERVALS: (Span, Span) = (Span::from_ms(500), Span::from_s
 #[derive(Debug)]
 pub(super) struct Remote {
     link: Link,
-    /// What the seal adds to each datagram.
+    /// Bytes that the seal adds to each datagram.
     envelope_bytes: usize,
     clock: Clock,
     inbound: BTreeMap<EndpointId, Inbound>,
@@ -174,7 +174,7 @@ impl Remote {
         self.link.counters()
     }
 
-    /// What is known of its clock at `now`.
+    /// The estimate of its clock at `now`.
     pub(super) fn clock_estimate(&self, now: Instant<Local>) -> Option<Estimate> {
         self.clock.estimator.estimate(now)
     }
@@ -184,7 +184,7 @@ impl Remote {
         self.link.round_trip()
     }
 
-    /// What is known of the path there.
+    /// Figures of the path to it.
     pub(super) fn path_figures(&self) -> PathFigures {
         let (loss, burst_packets) = self.link.loss();
         PathFigures { loss, burst_packets, capacity_bytes_per_s: self.link.capacity_bytes_per_s() }

@@ -1,7 +1,11 @@
 //! What a node knows, behind one lock: discovery, the seal, and its own topics.
 //!
-//! Sans-IO like the cores it joins: datagrams come in, datagrams and wishes come out, `now` is an
+//! Sans-IO like the cores it joins: datagrams come in, datagrams and commands come out, `now` is an
 //! argument. The node's thread and threads that wait for samples of other hosts take turns with it.
+//!
+//! Below it are the machines that it joins, each of which knows nothing of it: discovery, links (`remote`), `groups`, `reader_route`,
+//! `histories`, `deadlines` and others. The files of `state/` say what one of them means for the others. Above it are `outbox`, which takes
+//! its datagrams, and `send` and the driver, which lock it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -17,19 +21,21 @@ use noctule_sys::clock::realtime_ns;
 use noctule_timebase::Instant;
 
 use super::audience::{Audience, Shift};
+use super::command::Command;
 use super::deadlines::Deadlines;
 use super::fallback::Fallback;
 use super::groups::Groups;
+use super::histories::Histories;
 use super::overload::Overload;
+use super::partner::Partner;
 use super::ping::Pings;
+use super::reader_route::ReaderRoutes;
 use super::remote::{Remote, Remotes};
-use super::seats::Seat;
-use super::send::PastDue;
 use super::unacknowledged::{UNACKNOWLEDGED_BYTES_DEFAULT, Unacknowledged};
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::{Envelope, Opened};
 use crate::notice::Notice;
-use crate::shared_topic::{Change, Granted, PublishedTopic, RingError, SubscribedTopic};
+use crate::shared_topic::{Change, ChangeCount, Granted, PublishedTopic, RingError, SubscribedTopic};
 use crate::sync::arrival::{Arrivals, came};
 use crate::sync::wire::{Reply, Request};
 use crate::type_descriptions::Descriptions;
@@ -38,8 +44,13 @@ mod budget;
 mod by_udp;
 mod figures;
 mod gone;
+mod multicast;
 mod network;
+mod questions;
+mod relay;
 mod sealed;
+mod sending;
+mod subscriptions;
 
 use network::LimitWatch;
 
@@ -50,23 +61,6 @@ const SHORT_HEADER: u8 = 128;
 /// Notices kept until they are fetched; older ones are dropped.
 const NOTICES_LIMIT: usize = 256;
 
-/// What the node's thread is to do with other processes of this host.
-#[derive(Debug)]
-pub(super) enum Wish {
-    /// Get the ring of a writer, of any node, from a node of this host for one of our readers.
-    Attach { via: NodeId, writer: (NodeId, Arc<Endpoint>), reader: EndpointId },
-    /// Let go of it.
-    Release { via: NodeId, writer: Partner, reader: EndpointId },
-    /// Tell those that read a writer of another host through this node that it is not received here any more.
-    End { writer: Partner },
-    /// The node is gone, and its connection with it.
-    Forget { node: NodeId },
-    /// Listen to these channels, a bit each, and no others.
-    Listen { channels: u16 },
-}
-
-/// An endpoint of another node, or of this one.
-pub(super) type Partner = (NodeId, EndpointId);
 /// The node that a datagram is for, known if there is a key, and where it is.
 type Destined = (Option<NodeId>, SocketAddr);
 
@@ -82,9 +76,7 @@ pub(super) struct State {
     /// Readers of other hosts of each of our publishers.
     pub(super) audiences: BTreeMap<EndpointId, Audience>,
     /// Where each of our subscribers gets the samples of other hosts from.
-    pub(super) seats: BTreeMap<EndpointId, Seat>,
-    /// One of them may be waiting for something.
-    pub(super) seats_are_restless: bool,
+    pub(super) routes: ReaderRoutes,
     /// Nodes of other hosts have been seen.
     pub(super) has_other_hosts: bool,
     pub(super) fallback: Fallback,
@@ -103,7 +95,7 @@ pub(super) struct State {
     pub(super) exchange_key: [u8; 16],
     /// Short answers and questions, sealed.
     pub(super) outbox: VecDeque<(SocketAddr, Vec<u8>)>,
-    pub(super) wishes: VecDeque<Wish>,
+    pub(super) commands: VecDeque<Command>,
     notices: VecDeque<Notice>,
     warned_without_key: bool,
     limits: LimitWatch,
@@ -114,7 +106,7 @@ pub(super) struct State {
     /// Of all samples that nodes of other hosts have still to acknowledge.
     pub(super) unacknowledged: Unacknowledged,
     /// Histories to be retransmitted.
-    pub(super) histories: Vec<PastDue>,
+    pub(super) histories: Histories,
     pub(super) me: NodeId,
     /// Kept from one datagram to the next.
     pub(super) body: Vec<u8>,
@@ -122,6 +114,10 @@ pub(super) struct State {
     pub(super) dscp: u8,
     /// Whose turn it is to send, and for how many datagrams.
     pub(super) turn: (NodeId, u32),
+    /// For a program that keeps a picture of the system.
+    pub(super) changes: ChangeCount,
+    /// Of discovery, as last counted.
+    generation: u64,
 }
 
 impl State {
@@ -138,8 +134,7 @@ impl State {
             subscribers: BTreeMap::new(),
             partners: BTreeMap::new(),
             audiences: BTreeMap::new(),
-            seats: BTreeMap::new(),
-            seats_are_restless: false,
+            routes: ReaderRoutes::default(),
             has_other_hosts: false,
             fallback: Fallback::default(),
             remotes: Remotes::new(),
@@ -154,18 +149,20 @@ impl State {
             descriptions: Descriptions::default(),
             exchange_key,
             outbox: VecDeque::new(),
-            wishes: VecDeque::new(),
+            commands: VecDeque::new(),
             notices: VecDeque::new(),
             warned_without_key: false,
             limits: LimitWatch::default(),
             rings_max: network::rings_max(),
             overload: Overload::default(),
             unacknowledged: Unacknowledged::new(UNACKNOWLEDGED_BYTES_DEFAULT),
-            histories: Vec::new(),
+            histories: Histories::default(),
             me,
             body: Vec::new(),
             dscp: 0,
             turn: (me, 0),
+            changes: ChangeCount::default(),
+            generation: 0,
         }
     }
 
@@ -212,7 +209,7 @@ impl State {
                 if let Some(remote) = remote(&mut self.remotes, from, source, &self.by_address) {
                     let came = came(stamp_realtime_ns, realtime_ns(), now);
                     remote.handle_datagram(body, (came, now), local);
-                    if self.is_moving() {
+                    if self.routes.has_handover() {
                         self.handle_arrivals(now);
                     }
                 } else {
@@ -265,7 +262,7 @@ impl State {
         self.note_memberships();
         let notices = &mut self.notices;
         self.deadlines.handle_timeout(now, |notice| push_notice(notices, notice));
-        self.handle_seats(now);
+        self.handle_routes(now);
         self.handle_histories(now);
         self.ask_for_udp(now);
         self.sweep_unacknowledged();
@@ -300,7 +297,8 @@ impl State {
         let others = [
             self.deadlines.poll_timeout(),
             self.groups.poll_timeout(),
-            self.poll_histories(),
+            self.histories.poll_timeout(),
+            self.routes.poll_timeout(),
             self.fallback.poll_timeout(),
         ];
         for at in others.into_iter().flatten() {
@@ -311,13 +309,13 @@ impl State {
             let exchange = remote.poll_exchange_timeout().map(|at| now + (at - self.clock.at(now)));
             earliest = [exchange, remote.poll_timeout()].into_iter().flatten().fold(earliest, Instant::min);
         }
-        self.poll_seats().into_iter().fold(earliest, Instant::min)
+        earliest
     }
 
     /// What the node's thread is to do next.
-    pub(super) fn poll_wish(&mut self) -> Option<Wish> {
-        let listen = self.groups.poll_channels().map(|channels| Wish::Listen { channels });
-        listen.or_else(|| self.wishes.pop_front())
+    pub(super) fn poll_command(&mut self) -> Option<Command> {
+        let listen = self.groups.poll_channels().map(|channels| Command::Listen { channels });
+        listen.or_else(|| self.commands.pop_front())
     }
 
     /// What the user should know.
@@ -333,13 +331,14 @@ impl State {
     pub(super) fn add(&mut self, endpoint: Endpoint, now: Instant<Raw>) -> Option<EndpointId> {
         let id = self.discovery.add(endpoint, discovery_clock(now))?;
         self.partners.insert(id, Vec::new());
+        self.changes.count();
         Some(id)
     }
 
     /// Joins a new endpoint with its partners, those of this node included: no node hears its own
     /// announcements.
     pub(super) fn settle(&mut self, id: EndpointId, now: Instant<Raw>) {
-        self.seat(id, now);
+        self.add_route(id, now);
         let Some(ours) = self.discovery.local(id).cloned().map(Arc::new) else { return };
         let others: Vec<EndpointId> = match ours.kind {
             EndpointKind::Writer => self.subscribers.keys().copied().collect(),
@@ -388,19 +387,24 @@ impl State {
         self.overload.close(id);
         self.subscribers.remove(&id);
         self.deadlines.remove(id);
-        self.seats.remove(&id);
+        self.routes.remove(id);
+        self.changes.count();
     }
 
     fn match_local(&mut self, writer: &Arc<Endpoint>, reader: &Arc<Endpoint>) {
         let me = self.me;
         self.partners.entry(writer.id).or_default().push((me, reader.id));
         self.partners.entry(reader.id).or_default().push((me, writer.id));
-        self.wishes.push_back(Wish::Attach { via: me, writer: (me, Arc::clone(writer)), reader: reader.id });
+        self.commands.push_back(Command::Attach {
+            via: me,
+            writer: (me, Arc::clone(writer)),
+            reader: reader.id,
+        });
     }
 
     /// A reader lets go of a writer of this host.
     fn release(&mut self, reader: EndpointId, writer: Partner) {
-        self.wishes.push_back(Wish::Release { via: writer.0, writer, reader });
+        self.commands.push_back(Command::Release { via: writer.0, writer, reader });
         if let Some(topic) = self.subscribers.get(&reader) {
             topic.change(Change::Went(writer.0, writer.1));
         }
@@ -418,7 +422,7 @@ impl State {
                 Event::Joined { node, same_host, locator, .. } => {
                     self.by_address.insert(locator, node);
                     if !same_host && !std::mem::replace(&mut self.has_other_hosts, true) {
-                        self.reseat_all(now);
+                        self.elect_all(now);
                     }
                 }
                 Event::AlsoAt { node, locator } => self.add_address(node, locator),
@@ -427,13 +431,17 @@ impl State {
                 Event::Matched { local, node, remote } => self.matched(local, node, remote, now),
                 Event::Unmatched { local, node, remote } => self.unmatched(local, (node, remote)),
                 Event::Changed { local, node, remote } => self.address(local, node, &remote, now),
-                Event::Beside { local } => self.reseat(local, now),
+                Event::Beside { local } => self.elect(local, now),
                 Event::Mismatched { local, node, remote, why } => {
                     let name = self.discovery.name(node).map(str::to_owned);
                     let node = name.unwrap_or_else(|| node.to_string());
                     self.mismatched(local, &remote.topic, node, why);
                 }
             }
+        }
+        let generation = self.discovery.generation();
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            self.changes.count();
         }
     }
 
@@ -449,16 +457,17 @@ impl State {
         match (self.discovery.is_here(node), remote.kind) {
             (true, EndpointKind::Reader) => {}
             (true, EndpointKind::Writer) => {
-                self.wishes.push_back(Wish::Attach { via: node, writer: (node, remote), reader: local });
+                self.commands.push_back(Command::Attach { via: node, writer: (node, remote), reader: local });
             }
             (false, EndpointKind::Reader) => {
                 if let Some(topic) = self.publishers.get(&local) {
                     topic.remote_readers.fetch_add(1, Ordering::SeqCst);
+                    self.changes.count();
                 }
                 self.audiences.entry(local).or_default();
                 self.address(local, node, &remote, now);
             }
-            (false, EndpointKind::Writer) => self.take_seat(local, node, &remote, now),
+            (false, EndpointKind::Writer) => self.add_writer(local, node, &remote, now),
         }
     }
 
@@ -528,12 +537,13 @@ impl State {
         if self.subscribers.contains_key(&local) {
             // Of this host or not: the subscriber lets go of the source.
             self.release(local, (node, remote));
-            self.leave_seat(local, (node, remote));
+            self.remove_writer(local, (node, remote));
             self.end_fallback(local, (node, remote));
         } else if let Some(shift) = self.audiences.get_mut(&local).and_then(|all| all.remove((node, remote)))
         {
             if let Some(topic) = self.publishers.get(&local) {
                 topic.remote_readers.fetch_sub(1, Ordering::SeqCst);
+                self.changes.count();
             }
             if shift == Shift::Went {
                 self.stop(local, node);

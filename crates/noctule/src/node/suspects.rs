@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_no_more_is_dead_at_once_or_a_little_later() {
+    fn a_node_that_listens_no_more_is_dead_at_once_or_a_little_later() {
         let mut suspects = Suspects::default();
         suspects.add(NODE, at(0));
         assert_eq!(suspects.poll(at(0), |_| false), Some(NODE));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_listening_is_alive_whatever_others_say_in_its_name() {
+    fn a_node_that_goes_on_listening_is_alive_whatever_others_say_in_its_name() {
         let mut suspects = Suspects::default();
         let mut looks = 0;
         suspects.add(NODE, at(0));

@@ -31,7 +31,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 
 struct TraceFile {
     entries: SyncSender<Entry>,
-    /// What times count from.
+    /// The origin of the times.
     began: Instant<Raw>,
 }
 

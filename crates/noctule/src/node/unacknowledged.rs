@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_publishes_little_frees_no_picture() {
+    fn a_topic_that_publishes_little_frees_no_picture() {
         let mut budget = Unacknowledged::new(10 << 20);
         let picture: Arc<[u8]> = vec![7; 1 << 20].into();
         let link = Arc::clone(&picture);

@@ -42,7 +42,7 @@ pub enum ParameterCallError {
     },
 }
 
-/// What a parameter is, with the kind of its value.
+/// The description of a parameter and the kind of its value.
 pub type Described = (ParameterType, ParameterDescriptor);
 
 /// Whether a parameter was set: if not, the sentence of the node that refused.
@@ -131,7 +131,7 @@ impl ParameterClient {
         names.iter().zip(types).map(kind).collect()
     }
 
-    /// What they are, with the kinds of their values, in the order of their names.
+    /// Descriptions of parameters, with the kinds of their values, in the order of their names.
     ///
     /// # Errors
     /// No answer, or one that does not fit.

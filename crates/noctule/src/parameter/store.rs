@@ -20,7 +20,7 @@ pub enum ParameterError {
         "{name:?} is no name of a parameter; it has 1 to 255 bytes, all of them printable and none of them a space or a '/'"
     )]
     Name {
-        /// What was given.
+        /// The name that was given.
         name: String,
     },
     /// It was declared before.
@@ -83,7 +83,7 @@ pub enum ParameterError {
     },
 }
 
-/// What has become of the parameters, by one request.
+/// The changes of the parameters by one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParameterChanges {
     /// Declared.
@@ -101,12 +101,12 @@ impl ParameterChanges {
     }
 }
 
-/// What was asked for by prefixes and depth, as `ListParameters` has it.
+/// The names that a request by prefixes and depth found, as `ListParameters` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParameterNames {
     /// Of parameters, in the order of the alphabet.
     pub names: Vec<String>,
-    /// What stands before their last dots, each once.
+    /// The prefixes, up to their last dots, each once.
     pub prefixes: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ impl Store {
         self.declared.get(name).map(|known| &known.value)
     }
 
-    /// What it is, with the kind of its value.
+    /// Its description, and the kind of its value.
     pub(crate) fn descriptor(&self, name: &str) -> Option<(&ParameterDescriptor, ParameterType)> {
         self.declared.get(name).map(|known| (&known.descriptor, known.value.kind()))
     }

@@ -194,7 +194,7 @@ pub enum ParameterRange {
     },
 }
 
-/// What a parameter is, beside its value.
+/// The description of a parameter, without its value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ParameterDescriptor {
     /// For people.

@@ -104,7 +104,7 @@ impl Publisher {
             return Err(PublishError::Forked { topic: self.topic.name.clone() });
         }
         if self.keeps_all && !self.has_room(None) {
-            return Err(PublishError::WouldBlock { topic: self.topic.name.clone() });
+            return Err(self.held_up());
         }
         self.count();
         if let Some(writer) = &mut self.writer {

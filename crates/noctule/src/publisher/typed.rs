@@ -36,7 +36,7 @@ pub struct TypedPublisher<T> {
 }
 
 impl PublisherBuilder {
-    /// What is published are values of `T`; its name and hash go to the readers, which must expect the same. Without
+    /// Publishes values of `T`; its name and hash go to the readers, which must expect the same. Without
     /// [`format`](PublisherBuilder::format): the plain layout in shared memory for types that have one, CDR
     /// otherwise and on the network. A topic with a history has one format.
     pub fn typed<T: Message>(self) -> TypedPublisherBuilder<T> {

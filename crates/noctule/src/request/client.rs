@@ -62,7 +62,7 @@ pub struct RawReply {
     info: SampleInfo,
 }
 
-/// What waiting for the next end of a call gives; `None` if none has ended.
+/// The next call that ended; `None` if none has.
 pub type NextCall<R> = Result<Option<EndedCall<R>>, CallError>;
 
 impl<'a> ClientBuilder<'a> {
@@ -305,7 +305,7 @@ impl RawClient {
         self.core.next_time().map(|at| Duration::from_nanos((at - now).ns().max(0) as u64))
     }
 
-    /// What became of the calls so far.
+    /// Counters of the calls so far.
     pub fn counters(&self) -> ClientCounters {
         self.core.counters
     }
@@ -405,7 +405,7 @@ impl RawReply {
         &self.bytes
     }
 
-    /// What is known of it.
+    /// Metadata of the reply: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.info
     }

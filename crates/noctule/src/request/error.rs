@@ -19,7 +19,7 @@ pub enum ServiceError {
         "a service is named by 1 to 243 bytes besides a leading '/', and {name:?} has {bytes}; choose another name"
     )]
     Name {
-        /// What was given.
+        /// The name that was given.
         name: String,
         /// Its length.
         bytes: usize,

@@ -58,7 +58,7 @@ pub(crate) enum Ended {
     },
 }
 
-/// What became of a reply.
+/// The outcome of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
     /// It ends this call.
@@ -69,7 +69,7 @@ pub(crate) enum Arrived {
     Unexpected,
 }
 
-/// What became of the requests of a client. Each saturates.
+/// Counters of the requests of a client. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCounters {
     /// Calls that were begun.
@@ -98,7 +98,7 @@ pub(crate) fn count(counter: &mut u64) {
     *counter = counter.saturating_add(1);
 }
 
-/// What a call asks for.
+/// The conditions of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) deadline: Span,
@@ -241,7 +241,7 @@ impl Outstanding {
         self.send_due(now);
     }
 
-    /// What becomes of a reply of `server`; one that is expected with another status than done has ended its call.
+    /// Handles a reply of `server`; one that is expected with another status than done has ended its call.
     pub(crate) fn handle_reply(
         &mut self,
         now: Instant<Local>,

@@ -29,7 +29,7 @@ const ANSWERED: Span = Span::from_s(60);
 /// And how long at least: twice the longest pause between two copies, so that its client has the reply.
 const ANSWERED_LEAST: Span = Span::from_s(10);
 
-/// What became of the requests that came to a server. Each saturates.
+/// Counters of the requests that came to a server. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounters {
     /// Requests handed to the program.
@@ -52,7 +52,7 @@ pub struct ServerCounters {
     pub malformed: u64,
 }
 
-/// What to do with a request.
+/// The decision on a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Execute,

@@ -145,7 +145,7 @@ impl RawServer {
         &self.service
     }
 
-    /// What became of the requests so far.
+    /// Counters of the requests so far.
     pub fn counters(&self) -> ServerCounters {
         self.core.counters
     }
@@ -235,7 +235,7 @@ impl RawRequest {
         &self.bytes
     }
 
-    /// What is known of it.
+    /// Metadata of the request: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.info
     }
@@ -255,7 +255,7 @@ impl RawRequest {
         self.deadline
     }
 
-    /// What is left at `now` of the time that the caller waits, in this node's clock; negative if it is over, `None` if the age is not known.
+    /// The rest at `now` of the time that the caller waits, in this node's clock; negative if it is over, `None` if the age is not known.
     pub fn time_left(&self, now: Instant<Local>) -> Option<Span> {
         Some(self.deadline - self.info.age_at(now)?.span)
     }

@@ -287,7 +287,7 @@ impl<Q: Message, R: Message> Server<Q, R> {
 }
 
 impl<R> Reply<R> {
-    /// What is known of it.
+    /// Metadata of the reply: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.info
     }
@@ -322,7 +322,7 @@ impl<Q> Request<Q> {
         self.raw.id()
     }
 
-    /// What is known of it beside its value: caller, deadline, age.
+    /// The request as it arrived: caller, deadline, age.
     pub fn raw(&self) -> &RawRequest {
         &self.raw
     }

@@ -18,7 +18,7 @@ pub struct RequestId {
     pub sequence: i64,
 }
 
-/// What a sample of the request topic is for.
+/// The kind of a sample of the request topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// To be answered.
@@ -41,7 +41,7 @@ pub(crate) struct RequestHeader {
     pub(crate) deadline: Span,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// The message is the response.

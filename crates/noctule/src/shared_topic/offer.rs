@@ -15,7 +15,7 @@ mod error;
 
 pub(crate) use error::RingError;
 
-/// What a publisher offers to readers of this host.
+/// The offer of a publisher to readers of this host.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) payload_bytes_max: usize,
@@ -126,27 +126,29 @@ impl Offer {
         Ok(Some(writer))
     }
 
-    /// Attaches a reader of another process of this host to the ring, which has been made.
+    /// Attaches a reader of another process of this host to the ring, which has been made; a publisher that keeps all may have to wait
+    /// for it.
     ///
     /// # Errors
     /// No ring yet, no descriptor, or no room for another reader.
-    pub(crate) fn attach(&self, pins: u32) -> Result<Granted, RingError> {
+    pub(crate) fn attach(&self, pins: u32, is_waited_for: bool) -> Result<Granted, RingError> {
         let made = self.lock();
         let made = made.as_ref().ok_or(RingError::NotMade)?;
         let (control, descriptor) = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder)?;
         let data = made.data.as_ref().ok_or(RingError::NoDescriptorThere)?.try_clone()?;
-        let (reader, pins) = enter(&made.roster, &Memory::from(control), pins)?;
+        let (reader, pins) = enter(&made.roster, &Memory::from(control), pins, is_waited_for)?;
         let position = made.roster.next_position();
         let roster = made.roster.clone();
         Ok(Granted { data, control: descriptor, reader, roster, pins, position })
     }
 
-    /// Attaches a reader of this process to the ring, which has been made.
+    /// Attaches a reader of this process to the ring, which has been made. Who fills the ring asks itself how far it has read, see
+    /// [`Progress`](super::Progress).
     ///
     /// # Errors
     /// No ring yet, or no room for another reader.
     pub(crate) fn attach_here(&self, pins: u32) -> Result<GrantedHere, RingError> {
-        self.enter_here(|roster, control| enter(roster, control, pins))
+        self.enter_here(|roster, control| enter(roster, control, pins, false))
     }
 
     fn enter_here(
@@ -196,9 +198,15 @@ impl Offer {
 }
 
 /// A reader that cannot borrow copies: better than not to read.
-fn enter(roster: &Roster, control: &Memory, pins: u32) -> Result<(ReaderId, u32), RingError> {
-    let (reader, pins) = match roster.attach(control.clone(), pins) {
-        Err(AttachError::Pins { left, .. }) => (roster.attach(control.clone(), left), left),
+fn enter(
+    roster: &Roster,
+    control: &Memory,
+    pins: u32,
+    is_waited_for: bool,
+) -> Result<(ReaderId, u32), RingError> {
+    let attach = if is_waited_for { Roster::attach_waited_for } else { Roster::attach };
+    let (reader, pins) = match attach(roster, control.clone(), pins) {
+        Err(AttachError::Pins { left, .. }) => (attach(roster, control.clone(), left), left),
         attached => (attached, pins),
     };
     Ok((reader?, pins))

@@ -187,7 +187,7 @@ impl Source {
             is_next: false,
             last: 0,
             resumes: false,
-            // Of who waits none is passed over: its next sample may come between the reading of one and the look whether it is old.
+            // Of a writer that waits none is passed over: its next sample may come between the reading of one and the look whether it is old.
             depth: if writer.qos.keep_all { u32::MAX } else { writer.qos.depth },
             lifespan: writer.qos.lifespan,
             is_numbered: route == Route::Udp && can_be_handed_on(writer),

@@ -7,8 +7,8 @@ use noctule_discovery::{Durability, Endpoint, EndpointId, Reliability};
 use noctule_shm_ring::Alarm;
 use noctule_sys::shared_memory::futex_wake;
 
-use super::Change;
 use super::rhythms::Rhythms;
+use super::{Change, ChangeCount};
 
 /// HISTORY of a subscriber: samples of each publisher that may wait to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub(crate) struct SubscribedTopic {
     pub(crate) alarm: Mutex<Option<Alarm>>,
     /// When its publishers last wrote, if it has a deadline.
     rhythms: Mutex<Rhythms>,
+    /// Of its node.
+    pub(crate) changes_of_node: ChangeCount,
 }
 
 impl SubscribedTopic {
@@ -70,6 +72,7 @@ impl SubscribedTopic {
             seen: AtomicU32::new(0),
             alarm: Mutex::new(None),
             rhythms: Mutex::default(),
+            changes_of_node: ChangeCount::default(),
         }
     }
 
@@ -104,6 +107,7 @@ impl SubscribedTopic {
             changes.push(change);
         }
         self.version.fetch_add(1, Ordering::Release);
+        self.changes_of_node.count();
         self.wake();
     }
 

@@ -72,7 +72,7 @@ impl Order {
     fn give(&self, what: What) {
         let mut order = self.what.lock().unwrap_or_else(PoisonError::into_inner);
         *order = what;
-        // With the order: whoever took an order with the version before it would drop it as an old one.
+        // With the order: a thread that took an order with the version before it would drop it as an old one.
         self.version.fetch_add(1, Ordering::Release);
         drop(order);
         futex_wake(&self.version);

@@ -37,7 +37,7 @@ pub struct TypedSample<T> {
 }
 
 impl SubscriberBuilder {
-    /// What is expected are values of `T`, in any format that it has in this build. A publisher of another type, or of another
+    /// Receives values of `T`, in any format that it has in this build. A publisher of another type, or of another
     /// definition of it, gets a notice, and so does the user here.
     pub fn typed<T: Message>(self) -> TypedSubscriberBuilder<T> {
         let mut builder = self.type_name(T::TYPE_NAME, T::type_hash());
@@ -145,7 +145,7 @@ impl<T> fmt::Debug for TypedSubscriber<T> {
 }
 
 impl<T> TypedSample<T> {
-    /// What is known of it.
+    /// Metadata of the sample: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         &self.info
     }
@@ -199,7 +199,7 @@ impl<T: Plain> InPlace<T> {
         }
     }
 
-    /// What is known of it.
+    /// Metadata of the sample: source time, age, writer.
     pub fn info(&self) -> &SampleInfo {
         self.sample.info()
     }

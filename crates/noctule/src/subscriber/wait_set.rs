@@ -76,7 +76,7 @@ impl WaitSet {
         WaitSet { wait, turn: 0, woken: 0, wake: Arc::new(wake), datagram: Vec::new() }
     }
 
-    /// What ends waits of this set.
+    /// A handle that ends waits of this set, from any thread.
     pub fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.wake))
     }

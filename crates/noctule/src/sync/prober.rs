@@ -41,11 +41,11 @@ pub struct Measured {
     pub arrived: Instant<Raw>,
     /// Whether the estimator used it.
     pub verdict: Result<(), Rejection>,
-    /// What is known at `t4`, this exchange included.
+    /// The estimate at `t4`, this exchange included.
     pub estimate: Option<Estimate>,
 }
 
-/// What became of requests, replies and exchanges. Each saturates.
+/// Counters of requests, replies and exchanges. Each saturates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProberCounters {
     /// Of requests and replies.
@@ -100,12 +100,12 @@ impl Prober {
         &self.clock
     }
 
-    /// What is known at local time `now`.
+    /// The estimate at local time `now`.
     pub fn estimate(&self, now: Instant<Local>) -> Option<Estimate> {
         self.estimator.estimate(now)
     }
 
-    /// What became of everything so far.
+    /// Counters so far.
     pub fn counters(&self) -> ProberCounters {
         ProberCounters {
             replies: self.exchanger.counters(),

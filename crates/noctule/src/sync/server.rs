@@ -20,7 +20,7 @@ pub struct Server {
     counters: ServerCounters,
 }
 
-/// What became of the datagrams of a server. Each saturates.
+/// Counters of the datagrams of a server. Each saturates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerCounters {
     /// Requests answered.
@@ -58,7 +58,7 @@ impl Server {
         &self.clock
     }
 
-    /// What became of datagrams so far.
+    /// Counters of datagrams so far.
     pub fn counters(&self) -> ServerCounters {
         ServerCounters { arrivals: self.arrivals.counters(), ..self.counters }
     }

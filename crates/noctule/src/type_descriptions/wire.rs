@@ -15,7 +15,7 @@ const REPLY_HEADER_BYTES: usize = 32;
 /// Bytes of a description in one reply, so that a sealed reply fits into every path.
 pub(crate) const PART_BYTES_MAX: usize = 1024;
 
-/// What is asked about.
+/// The subject of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// What a type is made of; offsets and lengths are bytes of the text.
@@ -24,7 +24,7 @@ pub(crate) enum Subject {
     Links,
 }
 
-/// What one asks.
+/// The content of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// About what.

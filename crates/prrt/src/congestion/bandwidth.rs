@@ -1,4 +1,4 @@
-//! What a path carries, from trains of datagrams that leave it farther apart than they entered.
+//! Capacity of the bottleneck, estimated from the dispersion of packet trains.
 //!
 //! Datagrams that are sent faster than the narrowest line takes them arrive as fast as it gives them. Both distances are
 //! known without comparing clocks: that of sending by ours, that of arrival by the other side's, which feedback tells

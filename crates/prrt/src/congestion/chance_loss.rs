@@ -1,4 +1,4 @@
-//! Whether a full window loses more than the path loses by chance.
+//! Random loss distinguished from congestion loss: does a full congestion window lose more than the path does anyway?
 //!
 //! A policer, and a queue too short to be seen, lose without a round trip that grows. So much loss is answered by a smaller
 //! window: if they were what lost, less is lost then. A sender that offers `s` to what bears `(1 − p) s` loses

@@ -1,4 +1,4 @@
-//! The window of CUBIC TCP (RFC 9438), in packets.
+//! The congestion window of CUBIC (RFC 9438), in packets.
 
 use noctule_timebase::{Instant, Span};
 

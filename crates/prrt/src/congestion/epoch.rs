@@ -1,4 +1,4 @@
-//! What is known of some round trips of datagrams with deadlines: the measure of limit and circuit breaker.
+//! Statistics of some round trips of datagrams with deadlines: the measure of rate limit and circuit breaker.
 
 use noctule_timebase::{Instant, Span};
 

@@ -1,4 +1,4 @@
-//! Datagrams leave at a rate.
+//! Pacing: datagrams leave at a rate (RFC 9002, section 7.7).
 
 use noctule_timebase::{Instant, Span};
 

@@ -1,4 +1,4 @@
-//! The round trip that a path has without a queue, and how irregular it is.
+//! The minimum RTT of the path, without a queue, and its jitter; from both the queueing delay.
 //!
 //! All that depends on whether there is a queue asks here: [`rate_limit`](super::rate_limit) and
 //! [`window`](super::window).

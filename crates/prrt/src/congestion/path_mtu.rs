@@ -1,4 +1,4 @@
-//! How long datagrams may be on this path.
+//! Path MTU discovery (PLPMTUD, DPLPMTUD, RFC 8899): the longest datagram that passes.
 //!
 //! # Problem
 //!
@@ -26,17 +26,17 @@ const WELL_KNOWN_BYTES: [usize; 6] = [1_472, 8_972, 1_392, 1_252, 4_052, 2_276];
 const GAIN_LEAST: usize = 8;
 /// Probes of one size that are lost before it counts as too long (RFC 8899, section 5.1.2).
 const TRIES: u32 = 3;
-/// A probe without acknowledgement for so long may be lost (section 5.1.1).
+/// PROBE_TIMER: time without acknowledgement after which a probe may be lost (section 5.1.1).
 const PROBE_TIMEOUT: Span = Span::from_s(1);
-/// After a loss nothing is tried for so long: losses come in bursts.
+/// Time without probes after a loss: losses come in bursts.
 const PAUSE: Span = Span::from_ms(100);
-/// A long sample asks for probes for so long.
+/// Time after a long sample in which probes are sent.
 const DEMAND: Span = Span::from_s(1);
 /// After so long without a proof the size in use is confirmed.
 const CONFIRM_AFTER: Span = Span::from_s(10);
 /// After so long a longer size is tried again (section 5.1.1).
 const SEARCH_AGAIN_AFTER: Span = Span::from_s(600);
-/// So many longer datagrams lost, none arrived: a black hole, if it lasted for so long and so many round trips.
+/// A black hole: this many longer datagrams lost and none arrived, over at least this time and this many round trips.
 const BLACK_HOLE_LOSSES: u32 = 8;
 const BLACK_HOLE_LEAST: Span = Span::from_ms(50);
 const BLACK_HOLE_ROUND_TRIPS: i64 = 3;
@@ -49,7 +49,7 @@ pub(crate) struct Sizes {
     /// Assumed at first.
     pub(crate) initial_bytes: usize,
     pub(crate) max_bytes: usize,
-    /// What an envelope adds.
+    /// Bytes that an envelope adds.
     pub(crate) envelope_bytes: usize,
 }
 
@@ -117,7 +117,7 @@ impl PathMtu {
         self.confirmed
     }
 
-    /// What every path carries.
+    /// The length that every path carries.
     pub(crate) fn base_bytes(&self) -> usize {
         self.sizes.base_bytes
     }

@@ -1,4 +1,4 @@
-//! How fast datagrams with a deadline may leave when the path carries less than is offered.
+//! Rate limit of datagrams with a deadline when the bottleneck carries less than is offered.
 //!
 //! # Problem
 //!
@@ -147,7 +147,7 @@ enum State {
 struct Test {
     began: Instant<Local>,
     limit_bytes_per_s: f64,
-    /// What arrived before.
+    /// The rate of arrival before the test.
     arrived_bytes_per_s: f64,
     /// The round trip of the first packet of the test.
     reference: Option<Span>,
@@ -208,7 +208,7 @@ impl RateLimit {
         }
     }
 
-    /// What the path carries, if it is less than was offered.
+    /// The rate that the path carries, if it is less than was offered.
     pub(crate) fn limit_bytes_per_s(&self) -> Option<f64> {
         self.limit_bytes_per_s
     }

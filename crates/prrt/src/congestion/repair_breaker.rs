@@ -23,7 +23,7 @@ const TESTS: u32 = 2;
 /// What may leave where repairs are futile, as a part of what is offered.
 const FUTILE: f64 = 1.1;
 
-/// Repairs are saved up for so long.
+/// Time over which the allowance for repairs accumulates (token bucket).
 const SAVED: Span = Span::from_ms(500);
 
 /// How many repairs may leave on one path.

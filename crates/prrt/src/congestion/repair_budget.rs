@@ -1,4 +1,4 @@
-//! How many datagrams a stream may send beyond its data.
+//! The limit on redundancy: retransmissions and repair symbols that a stream may send beyond its data.
 //!
 //! Two shares bound them, whatever the repair rule would like: one of the data that was sent, for the worst channel
 //! that is worth a try; and one of the datagrams that *arrived*, so that extras die out where little or nothing does

@@ -1,4 +1,4 @@
-//! What a path does while the window is not full: what it bears then, and how long its round trips are, is none of our queue.
+//! Loss and RTT while the congestion window is not full: a path that is limited by the application, not by our queue.
 
 use noctule_timebase::{Instant, Span};
 

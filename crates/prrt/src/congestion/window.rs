@@ -1,4 +1,4 @@
-//! How much reliable traffic may be on its way, and how fast it leaves.
+//! The congestion window of reliable traffic and its pacing: CUBIC beside others, delay-based alone.
 //!
 //! # Problem
 //!
@@ -222,7 +222,7 @@ impl Window {
         self.set(self.bytes);
     }
 
-    /// What may be on its way.
+    /// The congestion window.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }

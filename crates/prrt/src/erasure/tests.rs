@@ -82,6 +82,12 @@ fn the_first_parity_is_the_exclusive_or() {
 }
 
 #[test]
+fn parities_are_those_of_the_specification() {
+    let symbols = [vec![1, 2, 3], vec![4, 5]];
+    assert_eq!(parities(&symbols, 3), crate::specification::example_lines("Parity symbols"));
+}
+
+#[test]
 fn one_data_symbol_and_its_parities_each_give_it_alone() {
     for (index, parity) in parities(&[b"alone".to_vec()], 127).iter().enumerate() {
         let mut decoder = Decoder::new(1).unwrap();

@@ -1,4 +1,4 @@
-//! Which packets are given up for lost, and when their fates are recorded and forgotten.
+//! Loss detection (RFC 9002, section 6; RACK, RFC 8985): packet threshold and time threshold; when a packet's fate is recorded and forgotten.
 
 use noctule_timebase::Instant;
 

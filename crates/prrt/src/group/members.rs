@@ -1,4 +1,4 @@
-//! The receivers of a group as their reports show them: which hear it, how long it takes, how much is lost.
+//! The receivers of a group as their reports show them: RTT, loss, and which of them hear it (RTCP's receiver reports, RFC 3550, are alike).
 
 use std::collections::{BTreeMap, VecDeque};
 

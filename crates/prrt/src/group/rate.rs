@@ -1,4 +1,4 @@
-//! How much a group is sent when the path to the slowest receiver that it serves is full.
+//! Congestion control of a group: the rate when the path to the slowest receiver that it serves is full.
 //!
 //! # Problem
 //!

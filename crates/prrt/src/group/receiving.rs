@@ -1,4 +1,4 @@
-//! One stream of a group on its way in.
+//! The receiver of a group's stream: reassembly, FEC decoding, and NACKs for repair symbols, suppressed by random delays (NORM, RFC 5740).
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ const REPORT_FIRST: Span = Span::from_ms(50);
 const REPORT_SHARE: usize = 3;
 const REPORT_SAVED_LIMIT_BYTES: usize = 64 << 10;
 
-/// What a receiver has done.
+/// Counters of a receiver of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// Datagrams taken in, each counted once.
@@ -256,7 +256,7 @@ impl GroupReceiver {
         blocks.chain(self.report_at.filter(|_| self.has_news)).min()
     }
 
-    /// What was done so far.
+    /// Counters so far.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
     }

@@ -1,4 +1,4 @@
-//! One stream on its way out to a group.
+//! The sender of a group's stream: source blocks, repair symbols on demand (NORM, RFC 5740), reports.
 
 use std::collections::VecDeque;
 
@@ -39,7 +39,7 @@ const LAST_SHARE_LEAST: f64 = 1e-3;
 /// The most that a request without time for another may fail with.
 const LAST_FAILS_MAX: f64 = 0.05;
 
-/// What a sender has done.
+/// Counters of a sender to a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Samples given out for sending.
@@ -154,7 +154,7 @@ impl GroupSender {
         self.members.leave(member);
     }
 
-    /// Whether what is sent to the group reaches it: it reports, and costs the others no more than is fair. Who is not
+    /// Whether what is sent to the group reaches it: it reports, and costs the others no more than is fair. A member that is not
     /// served must be sent the sample by a link.
     pub fn serves(&self, member: MemberId) -> bool {
         self.members.hears(member)
@@ -282,7 +282,7 @@ impl GroupSender {
         self.members.poll_event()
     }
 
-    /// What was done so far.
+    /// Counters so far.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }

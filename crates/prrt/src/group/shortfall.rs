@@ -1,4 +1,4 @@
-//! How much parity a group of receivers needs.
+//! The number of repair symbols that a group of receivers needs.
 //!
 //! Each receiver loses datagrams of its own, independently, with its share `p`. Of the first `n` symbols of a block of `k` a receiver
 //! lacks some if it lost more than `n − k`. So at least one lacks some after `n` with `Q(n) = 1 − Π (1 − P[Bin(n, p) > n − k])`,

@@ -43,7 +43,7 @@ fn prospect<'a>(path: &'a Path, pending: &'a [Pending], now: Instant<Local>) -> 
 }
 
 #[test]
-fn what_is_known_to_be_lost_is_sent_again_at_once_and_never_after_the_last_useful_moment() {
+fn what_is_known_to_be_lost_is_retransmitted_at_once_and_never_after_the_last_useful_moment() {
     let path = path();
     assert_eq!(prospect(&path, &[], at(21)).step(), Step::Send(1.0));
     assert_eq!(prospect(&path, &[], at(50)).step(), Step::Send(1.0));
@@ -85,7 +85,7 @@ fn without_hope_of_news_copies_are_spread_until_one_more_is_not_worth_its_price(
 }
 
 #[test]
-fn who_wakes_late_still_sends_what_may_be_in_time_and_without_a_pause() {
+fn a_sender_that_wakes_late_still_sends_what_may_be_in_time_and_without_a_pause() {
     let path = path();
     let pending = [Pending { packet: 10, sent_at: at(49), is_expected: false, ack_delay: Span::ZERO }];
     assert!(matches!(prospect(&path, &pending, at(51)).step(), Step::Send(_)));

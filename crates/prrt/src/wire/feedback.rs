@@ -1,4 +1,4 @@
-//! Feedback: which numbered datagrams have arrived, in few bytes where few are missing.
+//! Feedback (ACK frame): newest packet number, missing ones, refused ones, ACK delay; few bytes where few are missing.
 
 use noctule_proto_kit::Bytes;
 

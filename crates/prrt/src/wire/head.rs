@@ -1,4 +1,4 @@
-//! How a datagram of a link begins: the long header until both sides know each other's numbers, the short one afterwards.
+//! The header of a link's datagram: long until both sides know each other's numbers, short afterwards.
 
 use noctule_proto_kit::Bytes;
 
@@ -26,7 +26,7 @@ pub enum Head {
     Short(u16),
 }
 
-/// What both sides of a link tell each other at its beginning, and now and then afterwards.
+/// The long header: the numbers and the clock of its sender, at the beginning of a link and now and then afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opening {
     /// Number of the pair of nodes, the same on both sides.
@@ -41,7 +41,7 @@ pub struct Opening {
     pub next_packet: u64,
 }
 
-/// What the fields of a datagram that were cut short are completed with.
+/// The reference that completes the fields of a datagram that were cut short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
     /// About the number of the packet.

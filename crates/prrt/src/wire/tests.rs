@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::specification::{example, example_lines};
 
 const PAYLOAD: &[u8] = &[7; 10];
 /// 1.0 s, by the sender's clock.
@@ -51,12 +52,8 @@ fn decoded(fragment: Fragment<'_>) -> Result<(), Malformed> {
 #[test]
 fn a_reliable_sample_has_the_bytes_of_the_specification() {
     let bytes = bytes_of(&loaded(sample()));
-    let mut wanted = vec![0x90, 5, 6, 3, 0xac, 2]; // content, link, writer, sequence number
-    wanted.extend([0x18, 0xc6, 0x9a, 0x3b, 0]); // source time
-    wanted.extend([0x0c, 0x0b, 0x0a, 0x14]); // packet, behind and ahead
-    assert_eq!(wanted.len(), 15);
-    wanted.extend(PAYLOAD);
-    assert_eq!(bytes, wanted);
+    assert_eq!(bytes, example("Reliable sample"));
+    assert_eq!(bytes.len(), 15 + PAYLOAD.len());
     assert_eq!(decode(&bytes), Ok(loaded(sample())));
 }
 
@@ -65,12 +62,8 @@ fn the_long_header_has_the_bytes_of_the_specification() {
     let service = Service::BestEffort;
     let datagram = Datagram { head: Head::Long(OPENING), ..loaded(Fragment { service, ..sample() }) };
     let bytes = bytes_of(&datagram);
-    let mut wanted = b"NCTM\x03\x08\x05\x06\x07\x08\x01\x02\x03\x04".to_vec();
-    wanted.extend([0, 0xca, 0x9a, 0x3b, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]); // clock, next packet
-    assert_eq!(wanted.len(), head::LONG_BYTES);
-    wanted.extend([3, 0xac, 2, 0x18, 0xc6, 0x9a, 0x3b, 0]); // writer, sequence number, source time
-    wanted.extend(PAYLOAD);
-    assert_eq!(bytes, wanted);
+    assert_eq!(bytes, example("Long header"));
+    assert_eq!(bytes.len(), head::LONG_BYTES + 8 + PAYLOAD.len());
     // It needs no reference.
     assert_eq!(Datagram::decode(&bytes, &Reference::default()), Ok(datagram));
 }
@@ -98,13 +91,11 @@ fn feedback_names_what_is_missing_or_all() {
     let acknowledges = |feedback| Datagram { head: SHORT, feedback: Some(feedback), load: None };
     let earlier = ((1 << 63) - 1) & !(1 << 1) & !(1 << 3) & !(1 << 62);
     let few = Feedback { newest: 0x0a_ffff, earlier, refused: 0, arrived_ns: 0, delay_ns: 1000 };
-    let mut wanted = vec![0xc0, 5, 6, 3, 0xff, 0xff, 0x0a]; // missing: 3
-    wanted.extend([0, 0, 0, 0, 0, 0xe8, 7, 1, 3, 62]); // when, how long ago, which
+    let wanted = example("Feedback");
     assert_eq!(bytes_of(&acknowledges(few)), wanted);
     assert_eq!(decode(&wanted), Ok(acknowledges(few)));
     let many = Feedback { newest: 0x0b_0000, earlier: 3, refused: 0b101, arrived_ns: i64::MIN, delay_ns: 0 };
-    let mut wanted = vec![0xc0, 5, 6, 7 | 8 | 16, 0, 0, 0x0b, 0, 0, 0, 0, 0, 0, 0, 0x80, 0];
-    wanted.extend([3, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+    let wanted = example("Feedback with bits");
     assert_eq!(bytes_of(&acknowledges(many)), wanted);
     assert_eq!(decode(&wanted), Ok(acknowledges(many)));
 }
@@ -114,14 +105,10 @@ const PLACE: Place = Place { packet: 0x0a_0006, block: 9, symbol: 2, symbols: 5,
 #[test]
 fn a_datagram_with_a_deadline_names_its_place_in_its_block() {
     let bytes = bytes_of(&loaded(Fragment { service: Service::Bound(PLACE), ..piece() }));
-    let mut wanted = vec![0x99, 5, 6, 3, 0xac, 2, 0x18, 0xc6, 0x9a, 0x3b, 0, 28, 1, 3];
-    wanted.extend([6, 0, 0x0a, 9, 0, 0x80, 2, 5, 1]);
-    wanted.extend(PAYLOAD);
-    assert_eq!(bytes, wanted);
+    assert_eq!(bytes, example("Piece with a deadline"));
     let fragment = Fragment { service: Service::Bound(PLACE), ..piece() };
     assert_eq!(decode(&bytes), Ok(loaded(fragment)));
-    let mut symbol = vec![0x05, 0xac, 2, 0x18, 0xc6, 0x9a, 0x3b, 0, 0, 0, 0, 28, 1, 3];
-    symbol.extend(PAYLOAD);
+    let symbol = example("Data symbol");
     let mut encoded = Vec::new();
     fragment.encode_symbol(&mut encoded);
     assert_eq!(encoded, symbol);
@@ -133,9 +120,7 @@ fn the_only_symbol_of_its_block_needs_a_byte_for_its_place() {
     let place = Place { block: 0, symbol: 0, symbols: 1, attempt: 2, ..PLACE };
     let datagram = loaded(Fragment { service: Service::Bound(place), ..sample() });
     let bytes = bytes_of(&datagram);
-    let mut wanted = vec![0xa0, 5, 6, 3, 0xac, 2, 0x18, 0xc6, 0x9a, 0x3b, 0, 6, 0, 0x0a, 0x82];
-    wanted.extend(PAYLOAD);
-    assert_eq!(bytes, wanted);
+    assert_eq!(bytes, example("Sample alone in its block"));
     assert_eq!(decode(&bytes), Ok(datagram));
     let often = loaded(Fragment { service: Service::Bound(Place { attempt: 200, ..place }), ..sample() });
     assert_eq!(decode(&bytes_of(&often)), Ok(often), "more than seven bits");
@@ -150,7 +135,7 @@ fn parity_has_the_bytes_of_the_specification_and_places_that_cannot_be_are_refus
         head: SHORT,
     };
     let bytes = bytes_of(&parity(place));
-    assert_eq!(bytes, [0xa8, 5, 6, 3, 6, 0, 0x0a, 9, 0, 0x80, 129, 5, 1, 8, 9]);
+    assert_eq!(bytes, example("Parity"));
     assert_eq!(decode(&bytes), Ok(parity(place)));
     for impossible in [
         Place { symbol: 127, ..place },
@@ -183,10 +168,11 @@ fn flow_control_is_a_writer_and_a_position() {
     let datagram = |load| Datagram { head: SHORT, feedback: None, load: Some(load) };
     let limit = datagram(Load::Limit(Limit { writer: StreamId(3), position: 300 }));
     let bytes = bytes_of(&limit);
-    assert_eq!((&bytes[..], decode(&bytes)), (&[0xb8, 5, 6, 3, 0xac, 2][..], Ok(limit)));
+    let wanted = example_lines("Flow control");
+    assert_eq!((&bytes, decode(&bytes)), (&wanted[0], Ok(limit)));
     let blocked = |oldest| datagram(Load::Blocked(Blocked { writer: StreamId(3), oldest }));
     let bytes = bytes_of(&blocked(284));
-    assert_eq!((&bytes[..], decode(&bytes)), (&[0xb9, 5, 6, 3, 0x9c, 2][..], Ok(blocked(284))));
+    assert_eq!((&bytes, decode(&bytes)), (&wanted[1], Ok(blocked(284))));
     assert_eq!(decode(&[&bytes[..], &[0]].concat()), Err(Malformed::Length));
     assert_eq!(decode(&bytes[..4]), Err(Malformed::Length));
     assert_eq!(decode(&bytes_of(&blocked(u64::MAX))), Err(Malformed::Value), "no position");

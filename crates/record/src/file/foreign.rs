@@ -1,4 +1,4 @@
-//! Files of other recorders, read as the records of an MCAP file, so that whoever reads one reads all.
+//! Files of other recorders, read as the records of an MCAP file, so that a program that reads one reads all.
 //!
 //! - [`rosbag1`]: bags of ROS 1, version 2.0.
 //! - `rosbag2`: bags of ROS 2, as folders and in SQLite; they have a path and cannot be read from front to back.

@@ -1,4 +1,4 @@
-//! Sums over a run: who knew what, and how far that was from the truth.
+//! Sums over a run: what each drone knew, and how far that was from the truth.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! E3: a human in the loop, who sees late and acts late.
+//! E3: a human who sees late and acts late, in the loop.
 //!
 //! The human is the crossover model: the error that is seen is corrected at a proportional rate after a reaction time.
 //! The hand reaches for targets on a circle; a target is hit when the arm has stayed within its tolerance for 0.1 s.

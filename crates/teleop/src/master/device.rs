@@ -23,7 +23,7 @@ const WHEEL_M: f64 = 0.002;
 const STICK_M_S: f64 = 0.15;
 /// A stick moves the hand over no longer a time at once, ns.
 const STICK_STEP_MAX_NS: i64 = 50_000_000;
-/// The kernel sends only what changes: a mouse or a finger without events for so long is still, ns. Longer than the period
+/// Time without events after which a mouse or a finger is still, ns: the kernel sends only changes. Longer than the period
 /// of the slowest device (8 ms), and shorter than the time for which a hand is extrapolated.
 const STILL_NS: i64 = 25_000_000;
 

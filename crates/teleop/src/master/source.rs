@@ -19,7 +19,7 @@ use crate::messages::{INPUT_TOPIC, OperatorInput};
 const READS_MAX: usize = 64;
 /// Most of one read: 64 events.
 const READ_BYTES_MAX: usize = 64 * 24;
-/// An event is taken to be no older than this: whoever sets the wall clock moves events, too.
+/// An event is taken to be no older than this: a step of the wall clock moves events, too.
 const EVENT_AGE_MAX_NS: i64 = 1_000_000_000;
 
 /// Where a master's hand comes from.

@@ -33,7 +33,7 @@ pub(crate) struct Block {
     count: u32,
 }
 
-/// What a closed block says, at the middle of its time.
+/// The edges of a closed block, at the middle of its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edges {
     pub(crate) at_ns: i64,

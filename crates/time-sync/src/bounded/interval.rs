@@ -45,7 +45,7 @@ pub(crate) struct Interval {
 impl Interval {
     pub(crate) const EVERYTHING: Interval = Interval { lo_ns: i64::MIN, hi_ns: i64::MAX };
 
-    /// What one exchange proves about the offset at its `t4`.
+    /// The interval that one exchange proves for the offset at its `t4`.
     pub(crate) fn of(exchange: &Exchange, config: &BoundedConfig, drift_2_46: i64) -> Interval {
         let (at_least, at_most) = edges(exchange, config);
         let within = Interval { lo_ns: at_least, hi_ns: at_most };

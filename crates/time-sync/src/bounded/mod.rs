@@ -55,7 +55,7 @@ const ROOT_2: i64 = 92_682;
 /// Smallest standard deviation of a measurement: stamps are not better than this.
 const STAMP_NOISE_NS: i64 = 50;
 
-/// What the estimator may rely on.
+/// The assumptions of the estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundedConfig {
     /// The clocks never drift apart faster than this. Bounds are proven under this premise. Default
@@ -189,7 +189,7 @@ impl Bounded {
         self.lock.as_ref().map_or(0.0, |lock| lock.movement.tilt() as f64 / 65_536.0)
     }
 
-    /// What the hull of the last block says minus what the filter expected: a cross-check. One much
+    /// The hull of the last block minus the filter's expectation: a cross-check. One much
     /// larger than sigma, again and again with the same sign, means that the filter lags.
     pub fn hull_disagreement(&self) -> Option<Span> {
         self.lock.as_ref().map(|lock| Span::from_ns(lock.disagreement_ns))

@@ -143,7 +143,7 @@ fn nonces_do_not_repeat_and_depend_on_the_key() {
 
 proptest! {
     #[test]
-    fn who_does_not_know_the_nonce_cannot_move_the_estimate(
+    fn an_attacker_that_does_not_know_the_nonce_cannot_move_the_estimate(
         forgeries in prop::collection::vec((any::<u64>(), any::<i64>(), any::<i64>()), 1..50),
     ) {
         let mut exchanger = exchanger();

@@ -11,7 +11,7 @@ mod chart;
 const POINTS: u32 = 1_200;
 /// Where the pictures begin, rad/s.
 const LOWEST_RAD_S: f64 = 1.0;
-/// Step responses are drawn for so long, s.
+/// Length of the drawn step responses, s.
 const STEP_SECONDS: f64 = 0.2;
 /// Points of a step response that are drawn.
 const STEP_POINTS: usize = 800;

@@ -132,7 +132,7 @@ fn a_reply_that_nobody_asked_for_changes_nothing() {
 }
 
 #[test]
-fn a_ping_is_answered_to_whom_it_came_from() {
+fn a_ping_is_answered_to_its_sender() {
     let mut companion = Endpoint::new(Identity::COMPANION, None, Instant::from_ns(0));
     let mut autopilot = Endpoint::new(Identity::AUTOPILOT, None, Instant::from_ns(0));
     autopilot.send(MavMessage::PING(PING_DATA { time_usec: 3, seq: 4, ..Default::default() }));

@@ -51,7 +51,7 @@ fn understands(from: &mut Envelope, to: &mut Envelope, now: Instant<Raw>) -> boo
 }
 
 #[test]
-fn the_kind_of_a_datagram_says_who_can_have_made_it() {
+fn the_kind_of_a_datagram_says_which_keys_its_sender_has() {
     let (mut a, mut b) = acquainted();
     assert!(understand_each_other(&mut a, &mut b, at(1)));
     let all = sealed(&mut a, b"all");

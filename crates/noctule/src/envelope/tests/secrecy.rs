@@ -1,4 +1,4 @@
-//! What who finds a swarm key, or a key and a running robot, can open of what was recorded.
+//! What an attacker that finds a swarm key, or a key and a running robot, can open of what was recorded.
 
 use super::super::link;
 use super::super::sending::GENERATION_AGE_MAX;
@@ -103,7 +103,7 @@ fn of_a_node_that_fell_silent_no_keys_are_kept() {
 }
 
 #[test]
-fn who_missed_many_generations_asks_again() {
+fn a_node_that_missed_many_generations_asks_again() {
     for generations in [1_u64, 4, 5, 63, 64, 65, 1_000] {
         let (mut a, mut b) = acquainted();
         members(&mut a).sending.skip(generations << 16);

@@ -92,6 +92,7 @@ impl State {
             return self.discovery.is_here(node);
         }
         topic.remote_readers.fetch_add(1, Ordering::SeqCst);
+        self.changes.count();
         let shift = self.audiences.entry(writer).or_default().insert((node, reader), false);
         if shift == Shift::Came {
             _ = self.remote(node, now);

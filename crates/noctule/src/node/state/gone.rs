@@ -2,16 +2,16 @@
 
 use noctule_discovery::{NodeId, Reason};
 
-use super::{State, Wish};
+use super::{Command, State};
 use crate::notice::Notice;
 
 impl State {
     /// Forgets a node. A notice names it, unless it left or ended as nodes do.
     pub(super) fn handle_gone(&mut self, node: NodeId, reason: Reason) {
-        self.forget_relay(node);
+        self.routes.forget(node);
         self.fallback.forget(node);
         if let Some(remote) = self.remotes.remove(&node) {
-            self.wishes.extend(remote.writers().map(|writer| Wish::End { writer: (node, writer) }));
+            self.commands.extend(remote.writers().map(|writer| Command::End { writer: (node, writer) }));
             self.pace_exchanges();
         }
         self.envelope.close_link(node);
@@ -19,7 +19,7 @@ impl State {
         self.overload.forget(node);
         self.descriptions.forget(node);
         self.by_address.retain(|_, known| *known != node);
-        self.wishes.push_back(Wish::Forget { node });
+        self.commands.push_back(Command::Forget { node });
         if !matches!(reason, Reason::Left | Reason::Died | Reason::Displaced) {
             self.note(Notice::Gone { node, reason });
         }

@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::Node;
+use super::changes::Seen;
 use crate::{Reliability, Wait};
 
 #[test]
@@ -44,4 +45,32 @@ fn samples_in_shared_memory_wait_for_no_lock_of_another_thread() {
     drop((states, outboxes));
     drop(worker.join().unwrap());
     assert_eq!(taken, Ok(3_000));
+}
+
+#[test]
+fn whether_the_view_has_changed_is_seen_without_a_lock() {
+    let domain = 900 + std::process::id() % 100;
+    let (called, calls) = mpsc::channel();
+    let node = Node::builder("watched").domain(domain).keep_notices();
+    let node = node.on_change(move || _ = called.send(())).open().unwrap();
+    // It has changed at least once: by this.
+    let publisher = node.publisher("looked at").open().unwrap();
+    calls.recv_timeout(Duration::from_secs(30)).unwrap();
+
+    let state = node.shared.lock();
+    let shared = std::sync::Arc::clone(&node.shared);
+    let (done, is_done) = mpsc::channel();
+    let looker = std::thread::spawn(move || {
+        let mut seen = Seen::default();
+        (0..1_000).for_each(|_| seen.follow(&shared));
+        done.send(()).unwrap();
+    });
+    let looked = is_done.recv_timeout(Duration::from_secs(120));
+    // One by the looker, and one by the node's own thread if it had just passed the lock.
+    let called = calls.try_iter().count();
+    drop(state);
+    looker.join().unwrap();
+    assert_eq!(looked, Ok(()));
+    assert!((1..=2).contains(&called), "{called} calls of a thousand looks");
+    drop(publisher);
 }

@@ -39,7 +39,7 @@ pub(crate) enum RingError {
     Unproven,
     #[error(
         "{total} writers of other hosts are read already, {of_address} of them of that address, and each takes a file descriptor; \
-         raise `ulimit -n`, or find out who announces so many"
+         raise `ulimit -n`, or find out which nodes announce so many"
     )]
     TooMany { total: usize, of_address: usize },
 }

@@ -15,9 +15,11 @@ use noctule_timebase::{Instant, Span};
 
 use crate::clock::{LocalClock, Raw};
 use crate::envelope::Envelope;
+use crate::node::command::Command;
+use crate::node::partner::Partner;
 use crate::node::remote::{class, source};
 use crate::node::sockets::To;
-use crate::node::state::{Partner, State, Wish};
+use crate::node::state::State;
 use crate::sample::Bytes;
 use crate::shared_topic::{
     Change, Granted, History, Offer, PublishedTopic, Source, Sources, SubscribedTopic, map_granted,
@@ -98,7 +100,7 @@ type Described = (NodeId, Arc<Endpoint>);
 /// By which reader, and whether it is still wanted.
 type Asked = (Described, EndpointId, bool);
 
-/// Who reads what for which of its readers.
+/// Which node reads what for which of its readers.
 type Attached = (NodeId, Partner, EndpointId, Roster, ReaderId);
 
 /// When, and in which order of those at the same time.
@@ -306,10 +308,10 @@ impl World {
         loop {
             let now = self.now;
             let Some(member) = self.members.get_mut(&node) else { return };
-            let wish = member.state.poll_wish();
-            let has_wish = wish.is_some();
-            match wish {
-                Some(Wish::Attach { via, writer, reader }) => {
+            let command = member.state.poll_command();
+            let is_command = command.is_some();
+            match command {
+                Some(Command::Attach { via, writer, reader }) => {
                     let partner = (writer.0, writer.1.id);
                     member.asked.entry(via).or_default().push_back((writer, reader, true));
                     if self.members.contains_key(&via) {
@@ -319,19 +321,19 @@ impl World {
                         self.post(node, Arrival::Answer { from: via, granted: Err(true) });
                     }
                 }
-                Some(Wish::Release { via, writer, reader }) => {
+                Some(Command::Release { via, writer, reader }) => {
                     member.release(via, writer, reader);
                     if member.connected.contains(&via) {
                         self.post(via, Arrival::Release { from: node, writer, reader });
                     }
                 }
-                Some(Wish::End { writer }) => {
+                Some(Command::End { writer }) => {
                     let ended = member.detach(|whom| whom.1 == writer);
                     for (whom, writer, reader, ..) in ended {
                         self.post(whom, Arrival::End { from: node, writer, reader });
                     }
                 }
-                Some(Wish::Forget { node: gone }) => {
+                Some(Command::Forget { node: gone }) => {
                     let was_connected = member.connected.contains(&gone);
                     member.forget(gone);
                     if was_connected {
@@ -339,14 +341,14 @@ impl World {
                         self.post(gone, Arrival::Death { of: node });
                     }
                 }
-                Some(Wish::Listen { .. }) | None => {}
+                Some(Command::Listen { .. }) | None => {}
             }
             let Some(member) = self.members.get_mut(&node) else { return };
             let (mut out, address) = (Vec::new(), member.address);
             let destination = member.state.poll_transmit(now, false, &mut out);
             match destination {
                 Some(destination) => self.send(address, destination, &out),
-                None if !has_wish => return,
+                None if !is_command => return,
                 None => {}
             }
         }
@@ -446,7 +448,7 @@ impl World {
         self.loss_percent = 0;
         self.run(CALM);
         for _ in 0..3 {
-            // Whoever is to give way must see that samples come where it goes.
+            // A reader in a handover must see that samples come to the relay.
             self.publish();
             self.run(Span::from_ms(50));
         }

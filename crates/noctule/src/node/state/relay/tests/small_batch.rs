@@ -50,7 +50,7 @@ fn taken_bytes(world: &mut World, is_small: impl Fn() -> bool) -> Vec<usize> {
 }
 
 #[test]
-fn whoever_waits_for_the_state_waits_for_a_few_datagrams_of_a_picture() {
+fn a_thread_that_waits_for_the_state_waits_for_a_few_datagrams_of_a_picture() {
     let mut world = joined();
     send(&mut world, CAMERA, PICTURE_BYTES);
     assert_eq!(taken_bytes(&mut world, || false).len(), 64, "nobody waits");

@@ -11,7 +11,7 @@ use noctule_timebase::Span;
 use world::{CALM, NEAR, World, seeds};
 
 #[test]
-fn whoever_joins_leaves_or_dies_the_rest_get_everything_once_and_the_host_receives_once() {
+fn when_nodes_join_leave_or_die_the_rest_get_everything_once_and_the_host_receives_once() {
     for seed in seeds(200) {
         let mut world = World::new(seed);
         for _ in 0..4 {
@@ -46,7 +46,7 @@ fn whoever_joins_leaves_or_dies_the_rest_get_everything_once_and_the_host_receiv
 }
 
 #[test]
-fn those_that_stay_miss_nothing_while_others_join_and_give_way() {
+fn readers_that_stay_miss_nothing_while_others_join_and_hand_over() {
     for seed in seeds(200) {
         let mut world = World::new(seed);
         let first = world.join(NEAR);
@@ -71,7 +71,7 @@ fn those_that_stay_miss_nothing_while_others_join_and_give_way() {
 }
 
 #[test]
-fn who_gives_way_misses_nothing_though_announcements_are_lost() {
+fn a_reader_in_a_handover_misses_nothing_though_announcements_are_lost() {
     for seed in seeds(200) {
         let mut world = World::new(seed);
         let first = world.join(NEAR);

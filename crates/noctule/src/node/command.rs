@@ -1,0 +1,22 @@
+//! What a node's state has its thread do with other processes of this host, which takes system calls.
+
+use std::sync::Arc;
+
+use noctule_discovery::{Endpoint, EndpointId, NodeId};
+
+use super::partner::Partner;
+
+/// One order to the node's thread.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Get the ring of a writer, of any node, from a node of this host for one of our readers.
+    Attach { via: NodeId, writer: (NodeId, Arc<Endpoint>), reader: EndpointId },
+    /// Let go of it.
+    Release { via: NodeId, writer: Partner, reader: EndpointId },
+    /// Announce to the readers that this node relays a writer of another host to that it is not received here any more.
+    End { writer: Partner },
+    /// The node is gone, and its connection with it.
+    Forget { node: NodeId },
+    /// Listen to these channels, a bit each, and no others.
+    Listen { channels: u16 },
+}
