@@ -46,7 +46,7 @@ pub(crate) struct Path {
     pub(crate) is_doubtful: bool,
     /// One more repair may leave now: repairs are not what fills it.
     pub(crate) may_repair: bool,
-    /// One way with no more than the queue that stands there.
+    /// One way without a queue.
     pub(crate) soonest: Span,
     /// What it carries, if that is known.
     pub(crate) capacity_bytes_per_s: Option<f64>,
@@ -81,7 +81,7 @@ impl Path {
             is_limited: flight.pace().limit_bytes_per_s().is_some(),
             is_doubtful: flight.pace().is_doubtful(),
             may_repair: flight.allows_repair(now),
-            soonest: flight.floor() / 2 + flight.pace().standing(),
+            soonest: flight.floor() / 2,
             capacity_bytes_per_s: flight.capacity_bytes_per_s(),
             lateness,
         }

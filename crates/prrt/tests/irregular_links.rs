@@ -225,7 +225,8 @@ fn what_a_full_queue_delivers_in_time_is_not_held_back_by_a_limit() {
         (1_200, 1_000, "delay=95ms; a>b: rate=7190400bit queue=300ms", 1_165),
     ] {
         let span_s = if bytes == BYTES { 60 } else { 10 };
-        let case = Case { bytes, interval: Span::from_us(interval_us), ..Case::small(line, deadline_ms, span_s) };
+        let case =
+            Case { bytes, interval: Span::from_us(interval_us), ..Case::small(line, deadline_ms, span_s) };
         let (ours, best_effort) = case.shares(1);
         if ours < best_effort - 0.04 {
             less.push(format!("{ours:.4}, best effort {best_effort:.4}: {line}"));

@@ -45,8 +45,8 @@ const LONG_IN_A_ROW: u32 = 8;
 const QUEUE_LEAST: Span = Span::from_ms(3);
 /// Epochs in a row that make a suspicion: a stall of a radio, a step of the route or a TCP flow's slow start ends sooner.
 const SUSPICIOUS: usize = 4;
-/// What stands in a queue will be in time if it would be after the queue has grown on by so many times what it grew in as many epochs.
-const GROWS_ON: i64 = 2;
+/// A queue that made everything late is remembered for so long.
+const LATE_MEMORY: Span = RETRY_MOST;
 /// Less than this part of what was sent, chance losses aside, arrived meanwhile.
 const CARRIED: f64 = 0.92;
 /// No more than this is chance of what is lost without a queue.
@@ -114,6 +114,8 @@ pub(crate) struct RateLimit {
     deadline_at: Instant<Local>,
     /// How long the queue was in the last epochs, the newest first.
     queues: [Span; SUSPICIOUS],
+    /// When the queue last was so long that all that left it was late.
+    late_at: Option<Instant<Local>>,
     /// Share of packets lost in epochs without a queue, and with one.
     chance_loss: f64,
     queue_loss: f64,
@@ -196,6 +198,7 @@ impl RateLimit {
             deadline: NEVER,
             deadline_at: now,
             queues: [Span::ZERO; SUSPICIOUS],
+            late_at: None,
             chance_loss: 0.0,
             queue_loss: 0.0,
             retry_at: now,
@@ -216,11 +219,6 @@ impl RateLimit {
     /// Whether the path may be full: a limit comes later, and what is sent in doubt until then would make the queue longer.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.long_in_a_row >= LONG_IN_A_ROW
-    }
-
-    /// How long what is sent now will stand in a queue at least.
-    pub(crate) fn standing(&self) -> Span {
-        if self.is_doubtful() { self.queues[0] } else { Span::ZERO }
     }
 
     /// Whether long round trips come with losses.
@@ -345,6 +343,8 @@ impl RateLimit {
         }
         // A limit costs nothing if all is late.
         let all_late = is_long && least - path.floor() / 2 > self.deadline;
+        let late_at = if all_late { Some(now) } else { self.late_at };
+        self.late_at = late_at.filter(|at| now - *at < LATE_MEMORY);
         match self.state {
             State::Free(_) if is_long => {
                 self.suspect(epoch, (path, all_late), now);
@@ -370,11 +370,11 @@ impl RateLimit {
     }
 
     /// Whether what stands in the queue is in time, and will be until a limit would show its effect. Then a limit would only lose what the
-    /// path carries. All of the queue may be on the way there.
+    /// path carries. All of the queue may be on the way there. A queue that has made everything late would do so again.
     fn is_in_time(&self, path: &PathDelay) -> bool {
         let [newest, .., oldest] = self.queues;
-        let grown = (newest - oldest).max(Span::ZERO) * GROWS_ON;
-        path.floor() / 2 + newest + path.noise() + grown < self.deadline
+        let grown = (newest - oldest).max(Span::ZERO);
+        self.late_at.is_none() && path.floor() / 2 + newest + path.noise() + grown < self.deadline
     }
 
     /// What the path carries where so much arrives of what is sent.

@@ -89,7 +89,6 @@ pub struct Outcome {
     pub p99_ms: f64,
     /// Payload of the flow beside, Mbit/s.
     pub beside_mbps: f64,
-    pub counters: noctule_prrt::LinkCounters,
 }
 
 impl Load {
@@ -226,6 +225,5 @@ pub fn run(cell: &Cell, service: Service, seed: u64) -> Result<Outcome, Fault> {
         p50_ms: at(0.5),
         p99_ms: at(0.99),
         beside_mbps,
-        counters,
     })
 }
