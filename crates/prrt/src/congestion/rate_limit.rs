@@ -557,8 +557,8 @@ mod tests {
 
     #[test]
     fn a_limit_that_does_not_shorten_the_queue_is_withdrawn() {
-        // A tenth too much, whatever is sent.
-        let (limit, was_limited) = through(|n| (n - 200).max(0) / 2, 600, 150);
+        // A tenth too much, whatever is sent, and just in time.
+        let (limit, was_limited) = through(|n| ((n - 200).max(0) / 2).min(145), 900, 150);
         assert!(was_limited);
         assert_eq!(limit.limit_bytes_per_s(), None);
     }
@@ -567,7 +567,7 @@ mod tests {
     fn a_queue_is_limited_only_if_what_stands_in_it_would_be_late() {
         // It grows to 100 ms within a second, and is full.
         let queue_ms = |n: i64| ((n - 200).max(0) / 2).min(100);
-        for (deadline_ms, is_expected) in [(60, true), (120, true), (250, false), (400, false)] {
+        for (deadline_ms, is_expected) in [(60, true), (100, true), (250, false), (400, false)] {
             assert_eq!(through(queue_ms, 600, deadline_ms).1, is_expected, "{deadline_ms} ms");
         }
     }
