@@ -213,3 +213,24 @@ fn at_a_policer_of_half_the_rate_little_more_is_sent_than_offered() {
         assert!(ours.on_time(bound) > 0.4, "seed {seed}: {}", ours.on_time(bound));
     }
 }
+
+#[test]
+fn what_a_full_queue_delivers_in_time_is_not_held_back_by_a_limit() {
+    let mut less = Vec::new();
+    // The line carries nine tenths of what is sent, or of 1,200 B seven; bytes of the headers differ by a little.
+    for (bytes, interval_us, line, deadline_ms) in [
+        (115, 5_000, "delay=16ms loss=5% burst=3; a>b: rate=222880bit queue=100ms", 162),
+        (115, 5_000, "delay=73ms loss=20%; a>b: rate=222880bit queue=300ms", 532),
+        (1_200, 1_000, "delay=10ms; a>b: rate=7190400bit queue=20ms", 60),
+        (1_200, 1_000, "delay=95ms; a>b: rate=7190400bit queue=300ms", 1_165),
+    ] {
+        let span_s = if bytes == BYTES { 60 } else { 10 };
+        let case =
+            Case { bytes, interval: Span::from_us(interval_us), ..Case::small(line, deadline_ms, span_s) };
+        let (ours, best_effort) = case.shares(1);
+        if ours < best_effort - 0.04 {
+            less.push(format!("{ours:.4}, best effort {best_effort:.4}: {line}"));
+        }
+    }
+    none(&less);
+}
