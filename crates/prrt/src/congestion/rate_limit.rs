@@ -49,10 +49,13 @@ const SUSPICIOUS: usize = 4;
 const LATE_MEMORY: Span = RETRY_MOST;
 /// Less than this part of what was sent, chance losses aside, arrived meanwhile.
 const CARRIED: f64 = 0.92;
+/// Where repairs are held back it carries what is sent if no more than this is lacking: they would add to it.
+const CARRIED_AGAIN: f64 = 0.97;
 /// No more than this is chance of what is lost without a queue.
 const CHANCE_MOST: f64 = 0.5;
 /// Epochs over which losses are averaged, with a queue and without.
 const LOSS_OVER: f64 = 32.0;
+const LOSS_OVER_LEAST: f64 = 4.0;
 /// A queue loses if it loses twice what the path does without, and by so much more; where chance loses much, this much beyond chance is enough.
 const QUEUE_LOSES: f64 = 0.005;
 const QUEUE_LOSES_ENOUGH: f64 = 0.04;
@@ -116,9 +119,11 @@ pub(crate) struct RateLimit {
     queues: [Span; SUSPICIOUS],
     /// When the queue last was so long that all that left it was late.
     late_at: Option<Instant<Local>>,
+    /// The path carries less than is sent, but no limit begins, for what stands in the queue is in time.
+    is_held_off: bool,
     /// Share of packets lost in epochs without a queue, and with one.
-    chance_loss: f64,
-    queue_loss: f64,
+    chance_loss: LossMean,
+    queue_loss: LossMean,
     /// No test begins before `retry_at`; the next waiting time.
     retry_at: Instant<Local>,
     retry_after: Span,
@@ -163,6 +168,20 @@ struct Average {
     at: Instant<Local>,
 }
 
+/// Share of packets lost over the last epochs.
+#[derive(Clone, Copy, Debug, Default)]
+struct LossMean {
+    share: f64,
+    epochs: f64,
+}
+
+impl LossMean {
+    fn add(&mut self, share: f64) {
+        self.epochs = (self.epochs + 1.0).min(LOSS_OVER);
+        self.share += (share - self.share) / self.epochs.max(LOSS_OVER_LEAST);
+    }
+}
+
 impl Average {
     fn new(now: Instant<Local>) -> Average {
         Average { latest_bytes_per_s: 0.0, bytes_per_s: 0.0, at: now }
@@ -199,8 +218,9 @@ impl RateLimit {
             deadline_at: now,
             queues: [Span::ZERO; SUSPICIOUS],
             late_at: None,
-            chance_loss: 0.0,
-            queue_loss: 0.0,
+            is_held_off: false,
+            chance_loss: LossMean::default(),
+            queue_loss: LossMean::default(),
             retry_at: now,
             retry_after: RETRY_FIRST,
             repairs: RepairBreaker::new(now),
@@ -223,7 +243,7 @@ impl RateLimit {
 
     /// Whether long round trips come with losses.
     pub(crate) fn queue_loses(&self) -> bool {
-        self.queue_loss > self.chance_loss + self.chance_loss.min(QUEUE_LOSES_ENOUGH) + QUEUE_LOSES
+        self.queue_loss.share > self.chance_loss.share + self.chance_loss.share.min(QUEUE_LOSES_ENOUGH) + QUEUE_LOSES
     }
 
     /// When the next datagram may leave; in the past if at once.
@@ -234,6 +254,10 @@ impl RateLimit {
     /// Whether a repair may leave now: not if repairs are what is lost, nor if it would stand in a queue of our own. All that left
     /// since the last packet that met no queue must fit through the path in the time since, and a little.
     pub(crate) fn allows_repair(&self, capacity_bytes_per_s: Option<f64>, now: Instant<Local>) -> bool {
+        // What stands in the queue is in time as long as it is samples.
+        if self.is_held_off {
+            return false;
+        }
         let doubted = self.doubted_at.filter(|at| now - *at <= DOUBT_MEMORY);
         let (Some(capacity), Some((left_at, before)), Some(_)) =
             (capacity_bytes_per_s, self.unqueued, doubted)
@@ -333,7 +357,7 @@ impl RateLimit {
         let mut epoch = std::mem::replace(&mut self.epoch, Epoch::new(now));
         epoch.length = now - began;
         let average = if is_long { &mut self.queue_loss } else { &mut self.chance_loss };
-        *average += (epoch.loss() - *average) / LOSS_OVER;
+        average.add(epoch.loss());
         self.repairs.handle_epoch(&epoch, self.offered.bytes_per_s, now);
         self.queues.rotate_right(1);
         self.queues[0] = queue;
@@ -345,6 +369,7 @@ impl RateLimit {
         let all_late = is_long && least - path.floor() / 2 > self.deadline;
         let late_at = if all_late { Some(now) } else { self.late_at };
         self.late_at = late_at.filter(|at| now - *at < LATE_MEMORY);
+        self.is_held_off &= is_long;
         match self.state {
             State::Free(_) if is_long => {
                 self.suspect(epoch, (path, all_late), now);
@@ -353,7 +378,9 @@ impl RateLimit {
             State::Testing(test) => self.judge(test, &epoch, (path, all_late), now),
             State::Limited { in_vain, queue: before } => {
                 self.effective_from = now;
-                if is_long && !self.is_in_time(path) {
+                if is_long && self.is_in_time(path) {
+                    (self.state, self.limit_bytes_per_s, self.is_held_off) = (FREE, None, true);
+                } else if is_long {
                     self.decrease(&epoch, (queue, all_late), (in_vain, before), now);
                 } else {
                     self.state = State::Limited { in_vain: 0, queue: before };
@@ -372,21 +399,22 @@ impl RateLimit {
     /// Whether what stands in the queue is in time, and will be until a limit would show its effect. Then a limit would only lose what the
     /// path carries. All of the queue may be on the way there. A queue that has made everything late would do so again.
     fn is_in_time(&self, path: &PathDelay) -> bool {
-        let [newest, .., oldest] = self.queues;
-        let grown = (newest - oldest).max(Span::ZERO);
+        let [newest, _, before, _] = self.queues;
+        let grown = (newest - before).max(Span::ZERO);
         self.late_at.is_none() && path.floor() / 2 + newest + path.noise() + grown < self.deadline
     }
 
     /// What the path carries where so much arrives of what is sent.
     fn carried(&self, arrived_bytes_per_s: f64) -> f64 {
-        arrived_bytes_per_s / (1.0 - self.chance_loss.min(CHANCE_MOST))
+        arrived_bytes_per_s / (1.0 - self.chance_loss.share.min(CHANCE_MOST))
     }
 
     /// Begins a test, if the last epochs give reason to.
     fn suspect(&mut self, epoch: Epoch, (path, all_late): (&PathDelay, bool), now: Instant<Local>) {
         let is_in_time = self.is_in_time(path);
         let State::Free(suspicious) = &mut self.state else { return };
-        let carried = CARRIED * (1.0 - self.chance_loss);
+        let least = if self.is_held_off { CARRIED_AGAIN } else { CARRIED };
+        let carried = least * (1.0 - self.chance_loss.share);
         suspicious.push(epoch);
         if suspicious.len() < SUSPICIOUS {
             return;
@@ -398,6 +426,7 @@ impl RateLimit {
         suspicious.remove(0);
         let is_carried = total.arrived_bytes as f64 >= total.sent_bytes as f64 * carried;
         let is_carried = !all_late && (is_carried || lacking + 1 < SUSPICIOUS);
+        self.is_held_off = !is_carried && is_in_time;
         if is_carried || is_in_time || now < self.retry_at {
             return;
         }
