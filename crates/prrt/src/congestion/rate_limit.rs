@@ -115,6 +115,7 @@ pub(crate) struct RateLimit {
     /// The shortest of the samples offered lately, and when the last such one was.
     deadline: Span,
     deadline_at: Instant<Local>,
+    sample_bytes: usize,
     /// How long the queue was in the last epochs, the newest first.
     queues: [Span; SUSPICIOUS],
     /// When the queue last was so long that all that left it was late.
@@ -216,6 +217,7 @@ impl RateLimit {
             sent: Average::new(now),
             deadline: NEVER,
             deadline_at: now,
+            sample_bytes: 0,
             queues: [Span::ZERO; SUSPICIOUS],
             late_at: None,
             is_held_off: false,
@@ -278,7 +280,7 @@ impl RateLimit {
     /// The application has so many bytes to send, which are worthless after the deadline.
     pub(crate) fn offer(&mut self, bytes: usize, deadline: Span, now: Instant<Local>) {
         if deadline <= self.deadline || now - self.deadline_at > DEADLINE_MEMORY {
-            (self.deadline, self.deadline_at) = (deadline, now);
+            (self.deadline, self.deadline_at, self.sample_bytes) = (deadline, now, bytes);
         }
         self.offered.add(bytes, now);
         self.repairs.offer(bytes, self.offered.bytes_per_s);
@@ -401,7 +403,13 @@ impl RateLimit {
     fn is_in_time(&self, path: &PathDelay) -> bool {
         let [newest, _, before, _] = self.queues;
         let grown = (newest - before).max(Span::ZERO);
-        self.late_at.is_none() && path.floor() / 2 + newest + path.noise() + grown < self.deadline
+        let way = path.floor() / 2 + newest + path.noise() + grown;
+        self.late_at.is_none() && way + self.sample_time() < self.deadline
+    }
+
+    /// How long a sample takes where no more is carried than what is offered.
+    fn sample_time(&self) -> Span {
+        Span::from_ns((self.sample_bytes as f64 / self.offered.bytes_per_s.max(1.0) * 1e9) as i64)
     }
 
     /// What the path carries where so much arrives of what is sent.
@@ -411,7 +419,7 @@ impl RateLimit {
 
     /// Begins a test, if the last epochs give reason to.
     fn suspect(&mut self, epoch: Epoch, (path, all_late): (&PathDelay, bool), now: Instant<Local>) {
-        let is_in_time = self.is_in_time(path);
+        let (is_in_time, loses) = (self.is_in_time(path), self.queue_loses());
         let State::Free(suspicious) = &mut self.state else { return };
         let least = if self.is_held_off { CARRIED_AGAIN } else { CARRIED };
         let carried = least * (1.0 - self.chance_loss.share);
@@ -426,7 +434,7 @@ impl RateLimit {
         suspicious.remove(0);
         let is_carried = total.arrived_bytes as f64 >= total.sent_bytes as f64 * carried;
         let is_carried = !all_late && (is_carried || lacking + 1 < SUSPICIOUS);
-        self.is_held_off = !is_carried && is_in_time;
+        self.is_held_off = !is_carried && is_in_time && loses;
         if is_carried || is_in_time || now < self.retry_at {
             return;
         }
