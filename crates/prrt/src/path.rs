@@ -66,7 +66,8 @@ impl Path {
     pub(crate) fn of(flight: &mut Flight, lateness: Span, now: Instant<Local>) -> Path {
         let rounds = flight.round_trips().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
         let round = rounds.highest() + lateness + STAMP_ERROR;
-        let one_way = flight.ways_there().as_ref().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
+        let one_way =
+            flight.ways_there().as_ref().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
         Path {
             one_way,
             round,
