@@ -1,23 +1,10 @@
 /* Actions through the C header, in one process: a goal is accepted, gives feedback, is canceled, ends; and bad calls are refused with a
  * sentence. Takes the domain as its argument. */
-#include <noctule/noctule.h>
+#include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int failures;
-
-#define CHECK(truth)                                                                            \
-    do {                                                                                        \
-        if (!(truth)) {                                                                         \
-            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #truth, noctule_last_error()); \
-            failures++;                                                                         \
-        }                                                                                       \
-    } while (0)
-
-/* The call failed in this way, and the sentence has this word. */
-#define CHECK_FAILS(call, status, word) CHECK((call) == (status) && strstr(noctule_last_error(), (word)) != NULL)
 
 /* Sends a goal of one number and gives it at its server. */
 static noctule_goal_t *sent(noctule_action_client_t *client, noctule_action_server_t *server, uint8_t number, uint8_t id[16]) {

@@ -2,7 +2,7 @@
  * machine do not hear each other. */
 #define _POSIX_C_SOURCE 200112L
 
-#include <noctule/noctule.h>
+#include "check.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -14,16 +14,6 @@
 
 /* The user that may do nothing, nobody, and the group of the same number. */
 #define STRANGER 65534
-
-static int failures;
-
-#define CHECK(truth)                                                                                          \
-    do {                                                                                                      \
-        if (!(truth)) {                                                                                       \
-            fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #truth, noctule_last_error()); \
-            failures++;                                                                                       \
-        }                                                                                                     \
-    } while (0)
 
 static void ignore(void *context, const char *kind, const char *sentence) {
     (void)context, (void)kind, (void)sentence;

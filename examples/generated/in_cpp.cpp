@@ -54,6 +54,43 @@ static void print(const char *writer, noctule::PlainSubscriber<State> &topic) {
     }
 }
 
+// The action of another program.
+template <typename Types>
+struct Action {
+    const char *program;
+    noctule::TypedActionClient<Types> client;
+    bool has_sent = false;
+
+    // Sends a goal once the program is there, and prints its result.
+    void go(bool is_there) {
+        if (is_there && !has_sent) {
+            has_sent = true;
+            client.start({4});
+        }
+        while (const auto known = client.next(noctule::nanoseconds(0))) {
+            if (known->event.error) throw *known->event.error;
+            if (!known->result || known->event.status != noctule::GoalStatus::succeeded) continue;
+            const auto &position = known->result->position;
+            std::printf("acted_%s 4 %.3f %.3f %.3f\n", program, position[0], position[1], position[2]);
+            std::fflush(stdout);
+        }
+    }
+};
+
+// Executes the goals of the others.
+template <typename Server>
+static void execute(Server &server) {
+    while (auto goal = server.next(noctule::nanoseconds(0))) {
+        try {
+            goal->untyped().accept();
+            goal->feedback({goal->value().number});
+            goal->end(noctule::GoalStatus::succeeded, {pose(goal->value().number).position});
+        } catch (const noctule::Error &) {
+            // The client may have gone: that is no fault of this program.
+        }
+    }
+}
+
 int main() {
     const noctule::Node node("in_cpp");
     auto publisher = demo::in_cpp::open_cpp_pose(node);
@@ -65,6 +102,11 @@ int main() {
     auto c_state = demo::in_cpp::read_c_state(node);
     auto python_state = demo::in_cpp::read_python_state(node);
     auto where = demo::in_cpp::client_rust_where(node);
+    namespace own = demo::in_cpp;
+    Action<own::types_of_rust_go> rust_go{"rust", own::client_rust_go(node)};
+    Action<own::types_of_c_go> c_go{"c", own::client_c_go(node)};
+    Action<own::types_of_python_go> python_go{"python", own::client_python_go(node)};
+    auto goals = own::server_cpp_go(node);
     bool has_asked = false;
     pollfd input{0, POLLIN, 0};
     for (std::uint32_t number = 0; poll(&input, 1, 20) == 0; number++) {
@@ -78,6 +120,10 @@ int main() {
         print(rust);
         print(c);
         print(python);
+        rust_go.go(rust.untyped().statistics().taken > 0);
+        c_go.go(c.untyped().statistics().taken > 0);
+        python_go.go(python.untyped().statistics().taken > 0);
+        execute(goals);
         state.publish_in_place([number](State &place) { set(place, number); });
         print("rust", rust_state);
         print("c", c_state);

@@ -39,6 +39,8 @@ with noctule.Node("in_python") as node:
     states = topics.open_python_state(node)
     where = topics.client_rust_where(node)
     has_asked = False
+    actions = {"rust": topics.client_rust_go(node), "c": topics.client_c_go(node), "cpp": topics.client_cpp_go(node)}
+    goals = topics.server_python_go(node)
     of_others = {
         "rust": topics.read_rust_state(node),
         "c": topics.read_c_state(node),
@@ -61,7 +63,19 @@ with noctule.Node("in_python") as node:
                     has_asked = True
                     x, y, z = where.call(definitions.demo_msgs__srv__Where_Request(number=4)).position
                     print(f"served_rust 4 {x:.3f} {y:.3f} {z:.3f}", flush=True)
+                if action := actions.pop(it.from_, None):
+                    # So is this one: its goal is executed between two of its samples.
+                    result = action.wait_for_result(action.send_goal(definitions.demo_msgs__action__Go_Goal(number=4)))
+                    x, y, z = result.value.position
+                    print(f"acted_{it.from_} 4 {x:.3f} {y:.3f} {z:.3f}", flush=True)
                 numbers = "".join(f" {value:.3f}" for value in [*it.position, *it.joints])
                 print(f"{it.from_} {it.number}{numbers}: {sample.age.ns} ns old", flush=True)
+        while goal := goals.next(0.0):
+            try:
+                goal.goal.accept()
+                goal.feedback(definitions.demo_msgs__action__Go_Feedback(at=goal.value.number))
+                goal.succeed(definitions.demo_msgs__action__Go_Result(position=pose(goal.value.number).position))
+            except noctule.NoReplyError:
+                pass  # The client may have gone: that is no fault of this program.
         if select.select([sys.stdin], [], [], 0.02)[0]:
             break

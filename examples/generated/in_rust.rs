@@ -7,9 +7,11 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 include!(concat!(env!("OUT_DIR"), "/noctule.rs"));
+use demo::demo_msgs::action::{Go_Feedback, Go_Goal, Go_Result};
 use demo::demo_msgs::msg::{Pose, plain::State};
 use demo::demo_msgs::srv::Where_Response;
 use demo::program_in_rust::InRust;
+use noctule::action::{ActionClient, ActionServer, GoalError, TypedGoalEvent};
 use noctule::{FieldsInPlace, Format, set_field};
 
 fn pose(number: u32) -> Pose {
@@ -32,6 +34,37 @@ fn state(number: u32, place: &mut FieldsInPlace<'_, '_, State>) {
     set_field!(place, State, joint, joint);
 }
 
+type Go = (Go_Goal, Go_Result, Go_Feedback);
+
+/// Sends a goal to the program once it is there, and prints its result.
+fn go(program: &str, client: &mut ActionClient<Go>, sends: bool) -> Result<(), GoalError> {
+    if sends {
+        client.start(&Go_Goal { number: 4 }, None)?;
+    }
+    while let Some((_, event)) = client.next(Some(Duration::ZERO))? {
+        match event {
+            TypedGoalEvent::Result(result) => {
+                let [x, y, z] = result.position;
+                println!("acted_{program} 4 {x:.3} {y:.3} {z:.3}");
+            }
+            TypedGoalEvent::Failed(why) => return Err(why),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Executes the goals of the others.
+fn execute(server: &ActionServer<Go>) -> Result<(), GoalError> {
+    while let Some(goal) = server.next(Some(Duration::ZERO)) {
+        let mut goal = goal.accept()?;
+        goal.feedback(&Go_Feedback { at: goal.number })?;
+        let position = pose(goal.number).position;
+        goal.succeed(&Go_Result { position })?;
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let node = noctule::Node::new("in_rust")?;
     let mut topics = InRust::open(&node)?;
@@ -40,11 +73,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         drop(ending);
     });
+    let (mut is_there, mut has_sent) = ([false; 3], [false; 3]);
     for number in 0.. {
         topics.rust_pose.publish(&pose(number))?;
         topics.rust_state.publish_in_place(|place| state(number, place))?;
-        for topic in [&mut topics.c_pose, &mut topics.cpp_pose, &mut topics.python_pose] {
+        let others = [&mut topics.c_pose, &mut topics.cpp_pose, &mut topics.python_pose];
+        for (topic, is_there) in others.into_iter().zip(&mut is_there) {
             while let Some(pose) = topic.take()? {
+                *is_there = true;
                 let Some(age) = pose.age() else { continue };
                 let [x, y, z] = pose.position;
                 let joints: String = pose.joints.iter().map(|joint| format!(" {joint:.3}")).collect();
@@ -60,6 +96,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         let _ = topics.rust_where_server.serve(Some(Duration::ZERO), |request| {
             Ok(Where_Response { position: pose(request.number).position })
         });
+        let actions = [
+            ("c", &mut topics.c_go_client),
+            ("cpp", &mut topics.cpp_go_client),
+            ("python", &mut topics.python_go_client),
+        ];
+        for ((program, client), (is_there, has_sent)) in
+            actions.into_iter().zip(is_there.iter().zip(&mut has_sent))
+        {
+            let sends = *is_there && !*has_sent;
+            *has_sent |= sends;
+            go(program, client, sends)?;
+        }
+        // The client may have gone before its goal's end: that is no fault of this program.
+        let _ = execute(&topics.rust_go_server);
         let states = [
             ("c", &mut topics.c_state),
             ("cpp", &mut topics.cpp_state),

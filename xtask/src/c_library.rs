@@ -7,6 +7,8 @@ use crate::{setup, shell};
 
 /// The interface's number, as in the build script of `noctule-ffi`: programs look for this file.
 const LIBRARY: &str = "libnoctule.so.0";
+/// A compiler's flags, and what the name of the program ends with.
+const SANITIZERS: [(&str, &str); 2] = [("", ""), ("-fsanitize=address,undefined", "_sanitized")];
 const WARNINGS: &str = "-Wall -Wextra -Wpedantic -Wconversion -Werror -g";
 
 /// The library, and the generator that is installed with it.
@@ -34,6 +36,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
         "typed.hpp",
         "plain.hpp",
         "service.hpp",
+        "typed_action.hpp",
     ] {
         copy(&root.join("c/include/noctule").join(name), &headers.join(name))?;
     }
@@ -87,11 +90,17 @@ pub fn test() -> Result<(), String> {
         (c, "options.c", &shared, "options_c"),
         (cpp, "library.cpp", &shared, "library_cpp"),
     ] {
-        for (sanitizer, suffix) in [("", ""), ("-fsanitize=address,undefined", "_sanitized")] {
+        for (sanitizer, suffix) in SANITIZERS {
             let source = format!("../../c/tests/{source}");
             run(&format!("{compiler} {WARNINGS} {sanitizer} {source} {library} -o {program}{suffix}"))?;
             run(&format!("timeout 60 ./{program}{suffix} $((1000 + $$ % 4000))"))?;
         }
+    }
+    run("prefix/bin/noctule-gen ../../c/tests/typed/topics.toml --out typed")?;
+    for (sanitizer, suffix) in SANITIZERS {
+        let source = "-Ityped/c ../../c/tests/typed_action.c typed/c/*.c";
+        run(&format!("{c} {WARNINGS} {sanitizer} {source} {shared} -o typed_action_c{suffix}"))?;
+        run(&format!("timeout 60 ./typed_action_c{suffix} $((1000 + $$ % 4000))"))?;
     }
     for (compiler, source, program) in
         [(c, "keep_all.c", "keep_all_c"), (cpp, "keep_all.cpp", "keep_all_cpp")]

@@ -23,6 +23,8 @@ const PROGRAMS: [&str; 4] = ["rust", "c", "cpp", "python"];
 const IN_PLACE: [&str; 4] = ["plain_rust", "plain_c", "plain_cpp", "plain_python"];
 /// As their callers sign the answers to their requests.
 const SERVED: &str = "served_rust";
+/// As those who send a goal sign its result.
+const ACTED: [&str; 4] = ["acted_rust", "acted_c", "acted_cpp", "acted_python"];
 /// Both examples whose build scripts generate: built together, so that what they are made of is compiled once.
 pub const BUILD_EXAMPLES: &str =
     "cargo build --release --locked --package noctule-generated-example --package noctule-surgical-robot";
@@ -114,11 +116,13 @@ pub fn meet() -> Result<(), String> {
         }
         let pairs = numbers.values().filter(|list| list.len() >= SAMPLES).count();
         let answers = numbers.keys().filter(|(_, writer)| *writer == SERVED).count();
-        if pairs == 2 * PROGRAMS.len() * (PROGRAMS.len() - 1) && answers == PROGRAMS.len() - 1 {
+        let results = numbers.keys().filter(|(_, writer)| ACTED.contains(writer)).count();
+        let all = PROGRAMS.len() * (PROGRAMS.len() - 1);
+        if pairs == 2 * all && answers == PROGRAMS.len() - 1 && results == all {
             running.end(&lines)?;
             println!(
                 "{pairs} pairs of generated endpoints have met in {:.1} s, half of them in place in shared memory; \
-                 {answers} requests were answered",
+                 {answers} requests were answered, {results} goals executed",
                 begin.elapsed().as_secs_f64()
             );
             return Ok(());
@@ -149,18 +153,19 @@ fn signed_by(writer: &str) -> &str {
     writer.rsplit('_').next().unwrap_or(writer)
 }
 
-/// `WRITER NUMBER X Y Z JOINTS…: AGE ns old`, an answer without its age. All programs compute the same values of a number.
+/// `WRITER NUMBER X Y Z JOINTS…: AGE ns old`, an answer and a result without its age. All programs compute the same values of a number.
 fn parse(line: &str) -> Option<(&'static str, u32)> {
     let sample = match line.split_once(": ") {
         Some((sample, age)) => {
             let _age_ns: u64 = age.strip_suffix(" ns old")?.parse().ok()?;
             sample
         }
-        None => line.starts_with(SERVED).then_some(line)?,
+        None => ACTED.iter().chain([&SERVED]).any(|signature| line.starts_with(signature)).then_some(line)?,
     };
     let mut words = sample.split(' ');
     let writer = words.next()?;
-    let writer = PROGRAMS.into_iter().chain(IN_PLACE).chain([SERVED]).find(|known| *known == writer)?;
+    let writer =
+        PROGRAMS.into_iter().chain(IN_PLACE).chain(ACTED).chain([SERVED]).find(|known| *known == writer)?;
     let number: u32 = words.next()?.parse().ok()?;
     let at = f64::from(number);
     let joints = (0..number % 4).map(|joint| f64::from(joint) + at / 4.0);
@@ -178,6 +183,14 @@ fn missing(numbers: &Numbers) -> String {
             let samples = numbers.get(&(reader, writer)).map_or(0, Vec::len);
             if samples < SAMPLES {
                 text += &format!(" the program in {reader} has {samples} samples of the one in {writer};");
+            }
+        }
+    }
+    for reader in PROGRAMS {
+        for writer in ACTED.into_iter().filter(|writer| signed_by(writer) != reader) {
+            if !numbers.contains_key(&(reader, writer)) {
+                text +=
+                    &format!(" the program in {reader} has no result of the one in {};", signed_by(writer));
             }
         }
     }
@@ -244,6 +257,7 @@ mod tests {
     fn a_value_that_is_not_of_its_number_is_no_sample() {
         assert_eq!(parse("cpp 2 2.000 -1.000 0.500 0.500 1.500: 17 ns old"), Some(("cpp", 2)));
         assert_eq!(parse("served_rust 4 4.000 -2.000 1.000"), Some(("served_rust", 4)));
+        assert_eq!(parse("acted_c 4 4.000 -2.000 1.000"), Some(("acted_c", 4)));
         assert_eq!(parse("rust 4 4.000 -2.000 1.000"), None);
         assert_eq!(parse("plain_cpp 0 0.000 -0.000 0.000: 17 ns old"), Some(("plain_cpp", 0)));
         for line in [

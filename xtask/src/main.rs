@@ -15,6 +15,7 @@ mod examples;
 mod excerpt;
 mod fuzz;
 mod generated;
+mod lanes;
 mod link_map;
 mod lock_files;
 mod microcontroller;
@@ -31,6 +32,7 @@ mod step_limit;
 mod steps;
 mod tidy;
 mod words;
+mod workspace_tests;
 mod zenoh;
 
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::{setup, shell};
+use crate::{lanes, setup, shell};
 
 /// What building needs of a manifest; the lab reads and checks the whole of it.
 #[derive(Deserialize)]
@@ -63,12 +63,12 @@ const SMOKE: [(&str, &str); 14] = [
 /// Builds the quick peers and has the conformance test play every mode with each.
 pub fn smoke() -> Result<(), String> {
     build(&SMOKE.map(|(name, _)| name.to_owned()))?;
-    for (name, words) in SMOKE {
+    // Each waits most of its time, and has a network of its own.
+    lanes::side_by_side(&SMOKE, |(name, words)| {
         let folder = shell::root().join("peers").join(name);
         let program = folder.join(manifest(&folder)?.program);
-        conform(&format!("{words} {}", program.display()))?;
-    }
-    Ok(())
+        conform(&format!("{words} {}", program.display()))
+    })
 }
 
 /// Runs the conformance test with these words after its own.

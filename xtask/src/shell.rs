@@ -38,6 +38,19 @@ pub fn run_in(directory: &Path, line: &str) -> Result<(), String> {
 
 /// Passes the output on through this program, which reads it.
 pub fn run_logged(directory: &Path, line: &str) -> Result<(), String> {
+    run_piped(directory, line, pass_on)
+}
+
+/// As [`run_in`], of a command that runs beside another: its output is printed at its end, in one piece.
+pub fn run_whole(directory: &Path, line: &str) -> Result<(), String> {
+    run_piped(directory, line, |reader| print_whole(line, reader))
+}
+
+fn run_piped(
+    directory: &Path,
+    line: &str,
+    read: impl FnOnce(PipeReader) -> mpsc::Receiver<String>,
+) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("cannot start `{line}`: {error}");
     let mut command = shell(directory, line);
     let (reader, writer) = std::io::pipe().map_err(cannot)?;
@@ -45,7 +58,7 @@ pub fn run_logged(directory: &Path, line: &str) -> Result<(), String> {
     let mut child = command.spawn().map_err(cannot)?;
     // The command holds this process's ends of the pipe.
     drop(command);
-    let lines = pass_on(reader);
+    let lines = read(reader);
     let status = child.wait().map_err(cannot)?;
     let excerpt = lines.recv_timeout(OUTPUT_AFTER_THE_END).unwrap_or_default();
     if status.success() { Ok(()) } else { Err(format!("`{line}` failed ({status}){excerpt}")) }
@@ -68,6 +81,26 @@ fn pass_on(reader: PipeReader) -> mpsc::Receiver<String> {
             excerpt.handle_line(&line);
             *LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner) = line.into_owned();
         }
+        let _ = sender.send(excerpt.text());
+    });
+    receiver
+}
+
+/// Collects what comes out of the pipe, prints it at its end, and sends the excerpt of it.
+fn print_whole(line: &str, reader: PipeReader) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    let mut whole = format!("$ {line}\n");
+    let name = line.rsplit('/').next().unwrap_or(line).trim_end_matches('\'').to_owned();
+    std::thread::spawn(move || {
+        let mut excerpt = Excerpt::default();
+        for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            excerpt.handle_line(&line);
+            whole += &line;
+            whole.push('\n');
+            *LAST_LINE.lock().unwrap_or_else(PoisonError::into_inner) = format!("{name}: {line}");
+        }
+        print!("{whole}");
         let _ = sender.send(excerpt.text());
     });
     receiver

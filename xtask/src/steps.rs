@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::step_limit::Failure;
 use crate::{
-    ahead, arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, microcontroller, peers,
-    programs, python, readers, readme, rmw, setup, shell, step_limit, tidy, zenoh,
+    ahead, arm64, autopilot, browser, c_library, dds, examples, fuzz, generated, lanes, microcontroller,
+    peers, programs, python, readers, readme, rmw, setup, shell, step_limit, tidy, workspace_tests, zenoh,
 };
 
 /// The run that repeats a step which failed, since nobody stands beside it to do so.
@@ -26,8 +26,7 @@ const CHECK: &[Step] = &[
 const TEST: &[Step] = &[
     ("setup", setup::run),
     ("compile ahead", ahead::start),
-    // A failure of one crate does not hide those of the others.
-    ("tests", || shell::run("cargo test --workspace --no-fail-fast")),
+    ("tests", workspace_tests::run),
     ("loom", loom),
     ("arm64", arm64::test),
     ("microcontroller", microcontroller::test),
@@ -62,12 +61,14 @@ fn default_features() -> Result<(), String> {
     shell::run("cargo test --quiet -p noctule --features stream --test event_loop")
 }
 
+const NODE: &str = "target/release/noctule -- lab node";
+
 /// Every program that can be there soon, foreign or built in, against the specification of the protocol.
 fn conformance() -> Result<(), String> {
-    for floor in ["udp", "tcp", "unix", "pty"] {
-        peers::conform(&format!("--payload 16 --payload 4096 target/release/noctule -- lab node {floor}"))?;
-    }
-    peers::conform("--payload 4096 target/release/noctule -- lab node formats_rust")?;
+    let nodes =
+        ["udp", "tcp", "unix", "pty"].map(|floor| format!("--payload 16 --payload 4096 {NODE} {floor}"));
+    let nodes = [nodes.as_slice(), &[format!("--payload 4096 {NODE} formats_rust")]].concat();
+    lanes::side_by_side(&nodes, |node| peers::conform(node))?;
     peers::smoke()?;
     shell::run(".venv/bin/python -m pytest -q peers/formats_python")
 }

@@ -399,6 +399,10 @@ public:
         node_.reset(node);
     }
 
+    // Tells other nodes that ask what a type is made of, for their tools; generated code does it. False if the text is no description, or there is no
+    // room for more types.
+    bool describe(const char *description) const noexcept { return noctule_node_describe(node_.get(), description) == NOCTULE_OK; }
+
     // Opens a topic for writing.
     Publisher publisher(const std::string &topic, const PublisherOptions &options = {}) const {
         if (options.description) static_cast<void>(noctule_node_describe(node_.get(), options.description));

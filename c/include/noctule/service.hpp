@@ -30,8 +30,8 @@ auto encoded(const Type &value) {
     return std::move(*bytes);
 }
 
-template <typename Type>
-Type decoded(const Bytes &bytes) {
+template <typename Type, typename Octets>
+Type decoded(const Octets &bytes) {
     auto value = cdr::decode<Type>(bytes.data(), bytes.size());
     if (!value) throw std::runtime_error(std::string("the bytes are no ") + Type::noctule_type_name);
     return std::move(*value);

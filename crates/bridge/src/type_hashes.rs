@@ -46,6 +46,17 @@ impl TypeHashes {
         }
     }
 
+    /// How long until [`learn`](Self::learn) has a type to ask for; `None`: until there are other endpoints.
+    pub fn due(&self, endpoints: &[KnownEndpoint], now: Instant) -> Option<Duration> {
+        let hashes = endpoints.iter().map(|known| known.endpoint.type_hash);
+        let unknown = hashes.filter(|hash| *hash != 0 && !self.known.contains_key(hash));
+        let due = unknown.map(|hash| {
+            let asked = self.asked.get(&hash);
+            asked.map_or(Duration::ZERO, |at| (*at + ASK_AGAIN).saturating_duration_since(now))
+        });
+        due.min()
+    }
+
     /// What is known.
     pub fn known(&self) -> &BTreeMap<u64, String> {
         &self.known

@@ -7,6 +7,7 @@ mod zenoh;
 
 use std::error::Error;
 use std::net::ToSocketAddrs;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use noctule::Node;
 use noctule_gateway::ages::Stamping;
 use noctule_gateway::mavlink::bridge::{MavlinkLine, MavlinkStatus};
 use noctule_gateway::{
-    BAUD_DEFAULT, ClientStatus, DynamicDialect, Gateway, GatewayBuilder, LineStatus, References,
+    AgentConfig, BAUD_DEFAULT, ClientStatus, DynamicDialect, Gateway, GatewayBuilder, LineStatus, References,
 };
 use serde_json::{Value, json};
 
@@ -60,6 +61,10 @@ pub(crate) struct GatewayArguments {
     zenoh: ZenohArguments,
     #[command(flatten)]
     types: TypesArguments,
+    /// Messages that clients' reliable input streams hold (STREAM_HISTORY of the examples of Micro XRCE-DDS), all of them at least; without it
+    /// that is found out, up to 16
+    #[arg(long, value_name = "N")]
+    client_history: Option<NonZeroU16>,
     /// XML file of profiles that clients refer to by name
     #[arg(long, value_name = "FILE")]
     refs: Option<PathBuf>,
@@ -151,6 +156,8 @@ fn open(arguments: &GatewayArguments) -> Result<Gateway, Box<dyn Error>> {
     if !arguments.types.paths.is_empty() {
         builder = builder.definitions(arguments.types.of_clients()?);
     }
+    builder =
+        builder.limits(AgentConfig { client_history: arguments.client_history, ..AgentConfig::default() });
     builder = arguments.mavlink.iter().cloned().fold(builder, GatewayBuilder::mavlink);
     if let Some(file) = &arguments.dialect {
         let dialect = DynamicDialect::from_xml_file(file)

@@ -16,7 +16,7 @@ use crate::library::Library;
 use crate::model::{Constant, Element, Field, Literal, Primitive, Shape, Struct, TypeName};
 use crate::topics::Language;
 use crate::topics::check::{Limits, bytes_per_s, size_bytes_max};
-use crate::topics::{Program, Qos, Service, System, Topic};
+use crate::topics::{Action, Program, Qos, Service, System, Topic};
 
 /// Of the description's shape.
 pub const VERSION: u32 = 1;
@@ -60,7 +60,10 @@ pub fn describe(
         system.topics.iter().map(|of| topic(of, system, (library, limits), &described)).collect();
     let services: Vec<Value> =
         system.services.iter().map(|of| service(of, system, (library, limits), &described)).collect();
-    let of_program = |(index, of)| program((of, index), system, &topics, &services);
+    let actions: Vec<Value> =
+        system.actions.iter().map(|of| action(of, system, (library, limits), &described)).collect();
+    let all = [&topics[..], &services[..], &actions[..]];
+    let of_program = |(index, of)| program((of, index), system, all);
     let programs: Vec<Value> = system.programs.iter().enumerate().map(of_program).collect();
     let languages: Vec<&str> = system.all_languages().iter().map(|language| language.word()).collect();
     let model = json!({
@@ -71,6 +74,7 @@ pub fn describe(
         "types": types,
         "topics": topics,
         "services": services,
+        "actions": actions,
         "programs": programs,
     });
     Description { model, left_out }
@@ -345,18 +349,7 @@ fn service(
     let names = |ends: &[usize]| -> Vec<&str> {
         ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
     };
-    let [request, response] = of.messages().map(|name| {
-        let part = |key: &str| types.get(name.as_str()).map_or(Value::Null, |known| known[key].clone());
-        json!({
-            "type": name.as_str(),
-            "type_c": part("c"),
-            "type_cpp": part("cpp"),
-            "type_rust": part("rust"),
-            "type_python": part("python"),
-            "description": part("description"),
-            "payload_bytes_max": size_bytes_max(library, &name, limits).map(|bytes| bytes.saturating_add(4)),
-        })
-    });
+    let [request, response] = of.messages().map(|name| message(&name, (library, limits), types));
     json!({
         "name": of.name,
         "ident": of.ident(),
@@ -373,7 +366,61 @@ fn service(
     })
 }
 
-fn program((of, index): (&Program, usize), system: &System, topics: &[Value], services: &[Value]) -> Value {
+/// What is said of a type that a service or an action exchanges.
+fn message(name: &TypeName, (library, limits): (&Library, &Limits), types: &Map<String, Value>) -> Value {
+    let part = |key: &str| types.get(name.as_str()).map_or(Value::Null, |known| known[key].clone());
+    json!({
+        "type": name.as_str(),
+        "type_c": part("c"),
+        "type_cpp": part("cpp"),
+        "type_rust": part("rust"),
+        "type_python": part("python"),
+        "description": part("description"),
+        "payload_bytes_max": size_bytes_max(library, name, limits).map(|bytes| bytes.saturating_add(4)),
+    })
+}
+
+/// An action: of each of its messages what is said of a service's.
+fn action(
+    of: &Action,
+    system: &System,
+    (library, limits): (&Library, &Limits),
+    types: &Map<String, Value>,
+) -> Value {
+    let names = |ends: &[usize]| -> Vec<&str> {
+        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
+    };
+    let [goal, result, feedback, send_request, send_response, get_request, get_response, feedback_message] =
+        of.messages().map(|name| message(&name, (library, limits), types));
+    json!({
+        "name": of.name,
+        "ident": of.ident(),
+        "doc": of.doc,
+        "type": of.type_name.as_str(),
+        "type_c": c::type_name(&of.type_name),
+        "package": of.type_name.package(),
+        "package_rust": rust::ident(of.type_name.package()),
+        "goal": goal,
+        "result": result,
+        "feedback": feedback,
+        "send_request": send_request,
+        "send_response": send_response,
+        "get_request": get_request,
+        "get_response": get_response,
+        "feedback_message": feedback_message,
+        "deadline_ns": of.deadline_ns,
+        "result_deadline_ns": of.result_deadline_ns,
+        "keep_results_ns": of.keep_results_ns,
+        "servers": names(&of.servers),
+        "clients": names(&of.clients),
+    })
+}
+
+fn program(
+    (of, index): (&Program, usize),
+    system: &System,
+    [topics, services, actions]: [&[Value]; 3],
+) -> Value {
     let of_ends = |ends: fn(&Topic) -> &Vec<usize>| -> Vec<&Value> {
         let described = system.topics.iter().zip(topics);
         described.filter(|(topic, _)| ends(topic).contains(&index)).map(|(_, value)| value).collect()
@@ -389,7 +436,13 @@ fn program((of, index): (&Program, usize), system: &System, topics: &[Value], se
         described.filter(|(service, _)| ends(service).contains(&index)).map(|(_, value)| value).collect()
     };
     let (serves, calls) = (of_services(|service| &service.servers), of_services(|service| &service.clients));
-    includes.extend(serves.iter().chain(&calls).filter_map(|service| service["package"].as_str()));
+    let of_actions = |ends: fn(&Action) -> &Vec<usize>| -> Vec<&Value> {
+        let described = system.actions.iter().zip(actions);
+        described.filter(|(action, _)| ends(action).contains(&index)).map(|(_, value)| value).collect()
+    };
+    let (executes, sends) = (of_actions(|action| &action.servers), of_actions(|action| &action.clients));
+    let interfaces = serves.iter().chain(&calls).chain(&executes).chain(&sends);
+    includes.extend(interfaces.filter_map(|interface| interface["package"].as_str()));
     let (writes, reads) = (of_ends(|topic| &topic.from), of_ends(|topic| &topic.to));
     let is_model = of.language == Language::Simulink;
     let blocks = if is_model { blocks(of, &writes, &reads) } else { Vec::new() };
@@ -407,6 +460,8 @@ fn program((of, index): (&Program, usize), system: &System, topics: &[Value], se
         "reads": reads,
         "serves": serves,
         "calls": calls,
+        "executes": executes,
+        "sends": sends,
         "blocks": blocks,
     })
 }

@@ -64,7 +64,8 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
     let Description { model, left_out } = describe(&system, &library, &limits, &names);
     let carried = |name: &&TypeName| system.topics.iter().any(|topic| topic.type_name == **name);
     let answered = |name: &&TypeName| system.services.iter().any(|of| of.messages().contains(name));
-    if let Some(name) = left_out.iter().find(|name| carried(name) || answered(name)) {
+    let of_action = |name: &&TypeName| system.actions.iter().any(|of| of.messages().contains(name));
+    if let Some(name) = left_out.iter().find(|name| carried(name) || answered(name) || of_action(name)) {
         let what = format!("{name} holds a wstring, of which middlewares have different bytes");
         return Err(Fault::new(what).help("use string").into());
     }
@@ -114,10 +115,12 @@ fn types(system: &System, library: &mut Library, faults: &mut Faults) -> BTreeSe
             faults.0.extend(found.0.into_iter().map(|fault| placed(fault, &topic.type_place)));
         }
     }
-    for service in &system.services {
-        for message in service.messages() {
+    let services = system.services.iter().map(|of| (of.messages().to_vec(), &of.type_place));
+    let actions = system.actions.iter().map(|of| (of.messages().to_vec(), &of.type_place));
+    for (messages, place) in services.chain(actions) {
+        for message in messages {
             if let Err(found) = library.resolve([&message]) {
-                faults.0.extend(found.0.into_iter().map(|fault| placed(fault, &service.type_place)));
+                faults.0.extend(found.0.into_iter().map(|fault| placed(fault, place)));
             }
             names.insert(message);
         }

@@ -24,8 +24,12 @@ use crate::sibling_bridges::{ParticipantId, SiblingBridges, node_name, participa
 use noctule_bridge::rules::Rules;
 use noctule_bridge::type_hashes::TypeHashes;
 
-/// Both sides' discovery is looked at this often.
-const LOOK: Duration = Duration::from_millis(100);
+/// What failed is tried again after this time.
+const AGAIN: Duration = Duration::from_millis(100);
+/// What both sides' discovery brings within this time is planned with together.
+const GATHER: Duration = Duration::from_millis(20);
+/// Of discovery in DDS: three kinds and the list of ROS 2's nodes.
+const NEWS_MAX: usize = 4;
 /// Nothing is exchanged before the others on the bus have had time to learn of this node: a hello is sent once a second.
 const SETTLE: Duration = Duration::from_millis(1200);
 /// DDS domains, by the ports that they have (DDSI-RTPS 2.3, 9.6.1).
@@ -119,8 +123,11 @@ impl Bridge {
         let participant = Participant::join(config.domain, config.interface, &ros)?;
         let mut id = [0; 12];
         id.copy_from_slice(participant.guid());
-        let node = Node::builder(&node_name(config.domain, &id)).domain(config.bus_domain).open()?;
-        let shared = Arc::new(Shared::new(node, participant));
+        let news = Arc::new(participant.news_set()?);
+        let changes = Arc::clone(&news);
+        let builder = Node::builder(&node_name(config.domain, &id)).domain(config.bus_domain);
+        let node = builder.on_change(move || changes.wake()).open()?;
+        let shared = Arc::new(Shared::new(node, participant, news));
         other_domain.iter().for_each(|notice| shared.notice_once(notice));
         let services = ListedServices::default();
         let mut planner = Planner::new(&shared, config.rules, services.clone())?;
@@ -192,6 +199,7 @@ impl Planner {
         let (shared, routes) = (Arc::clone(shared), Routes::start(shared)?);
         let services = ServiceRoutes::new(&shared);
         let graph = RosGraph::open(&shared.participant)?;
+        shared.news.add(graph.reader(), 0)?;
         let (hashes, start, seen) = (TypeHashes::default(), Instant::now(), Seen::default());
         Ok(Planner {
             shared,
@@ -209,17 +217,33 @@ impl Planner {
 
     /// Until it is to end.
     fn work(&mut self) {
+        let mut ready = Vec::new();
         while !self.shared.is_over() {
+            let mut gather = GATHER;
             match self.look() {
                 Ok(true) => self.plan(),
                 Ok(false) => {}
-                Err(error) => self.shared.notice_once(&error.to_string()),
+                Err(error) => {
+                    gather = AGAIN;
+                    self.shared.notice_once(&error.to_string());
+                }
             }
             if let Err(error) = self.learn_ros_nodes() {
+                gather = AGAIN;
                 self.shared.notice_once(&format!("ROS 2's list of nodes: {error}"));
             }
-            thread::park_timeout(LOOK);
+            // More may come with it; and news that cannot be looked at stays news.
+            thread::park_timeout(gather);
+            self.shared.news.wait(NEWS_MAX, self.due(), &mut ready);
         }
+    }
+
+    /// How long until there is something to do without news.
+    fn due(&self) -> Duration {
+        let again = (!self.is_complete).then_some(AGAIN);
+        let settles = (!self.seen.has_settled).then(|| SETTLE.saturating_sub(self.start.elapsed()));
+        let types = self.hashes.due(&self.seen.bus, Instant::now());
+        [again, settles, types].into_iter().flatten().min().unwrap_or(Duration::MAX)
     }
 
     /// Learns the nodes and endpoints that are there; whether that may change the plan.

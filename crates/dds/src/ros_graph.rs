@@ -39,6 +39,11 @@ impl RosGraph {
         Ok(RosGraph { writer, reader, width, written: Vec::new(), known: BTreeMap::new() })
     }
 
+    /// Of the lists of others.
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
     /// Writes the list if it is another than the last one.
     pub(crate) fn write(&mut self, shared: &Shared, nodes: &[RosNode]) -> Result<(), DdsError> {
         let mut bytes = discovery_info::encode(shared.participant.whole_guid(), nodes, self.width);

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use noctule::request::ServiceError;
 use noctule::{Node, NodeError};
 
 use crate::counters::Counted;
-use crate::cyclone::{DdsError, Participant};
+use crate::cyclone::{DdsError, Participant, ReaderSet};
 use crate::sibling_bridges::{ParticipantId, SiblingBridges};
 
 /// Notices that wait to be read.
@@ -39,6 +39,8 @@ pub(crate) enum RouteError {
 pub(crate) struct Shared {
     pub(crate) node: Node,
     pub(crate) participant: Participant,
+    /// What the planning thread sleeps on.
+    pub(crate) news: Arc<ReaderSet>,
     stop: AtomicBool,
     inside: Mutex<Inside>,
 }
@@ -61,16 +63,17 @@ pub(crate) struct Inside {
 }
 
 impl Shared {
-    pub(crate) fn new(node: Node, participant: Participant) -> Shared {
-        Shared { node, participant, stop: AtomicBool::new(false), inside: Mutex::default() }
+    pub(crate) fn new(node: Node, participant: Participant, news: Arc<ReaderSet>) -> Shared {
+        Shared { node, participant, news, stop: AtomicBool::new(false), inside: Mutex::default() }
     }
 
     pub(crate) fn end(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Release);
+        self.news.wake();
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::Acquire)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inside> {

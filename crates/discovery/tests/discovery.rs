@@ -1,25 +1,11 @@
 //! Swarms of real state machines in a deterministic simulation.
 
-use noctule_discovery::{Endpoint, EndpointId, EndpointKind, Qos, Reason, Reliability};
+use noctule_discovery::{Endpoint, EndpointKind, Reason, Reliability};
 use noctule_timebase::Span;
 
 mod swarm;
 
-use swarm::Swarm;
-
-fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
-    Endpoint {
-        id: EndpointId(0),
-        kind,
-        topic: topic.into(),
-        type_name: "test/Type".into(),
-        type_hash: 1,
-        formats: 1,
-        payload_bytes_max: 64,
-        qos: Qos::default(),
-        relayed: false,
-    }
-}
+use swarm::{Swarm, endpoint};
 
 fn writer(topic: &str) -> Endpoint {
     endpoint(EndpointKind::Writer, topic)

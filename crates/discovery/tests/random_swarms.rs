@@ -5,13 +5,13 @@
 
 #![allow(clippy::print_stdout)]
 
-use noctule_discovery::{Endpoint, EndpointId, EndpointKind, Qos};
+use noctule_discovery::{EndpointId, EndpointKind};
 use noctule_netsim::{Random, seeds};
 use noctule_timebase::Span;
 
 mod swarm;
 
-use swarm::Swarm;
+use swarm::{Swarm, endpoint};
 
 const TOPICS: u64 = 4;
 const NODES_MAX: usize = 12;
@@ -47,20 +47,6 @@ impl Life {
     }
 }
 
-fn endpoint(kind: EndpointKind, topic: u64) -> Endpoint {
-    Endpoint {
-        id: EndpointId(0),
-        kind,
-        topic: format!("topic_{topic}"),
-        type_name: "test/Type".into(),
-        type_hash: 1,
-        formats: 1,
-        payload_bytes_max: 64,
-        relayed: false,
-        qos: Qos::default(),
-    }
-}
-
 fn change_something(swarm: &mut Swarm, lives: &mut Vec<Life>, random: &mut Random) {
     let at = (random.bits() % lives.len() as u64) as usize;
     let full = lives.len() == NODES_MAX;
@@ -89,7 +75,7 @@ fn change_something(swarm: &mut Swarm, lives: &mut Vec<Life>, random: &mut Rando
         _ if life.alive => {
             let kind = if random.chance(0.5) { EndpointKind::Writer } else { EndpointKind::Reader };
             let topic = random.bits() % TOPICS;
-            let id = swarm.add(life.node, endpoint(kind, topic));
+            let id = swarm.add(life.node, endpoint(kind, &format!("topic_{topic}")));
             life.endpoints.push((id, kind, topic));
         }
         _ => {}

@@ -3,27 +3,13 @@
 #![allow(clippy::unwrap_used)] // tests and what they share
 
 use noctule_discovery::trace::{Departure, Event, SCHEMA};
-use noctule_discovery::{Endpoint, EndpointId, EndpointKind, Qos, Reason, Reliability};
+use noctule_discovery::{EndpointKind, Reason, Reliability};
 use noctule_netsim::seeds;
 use noctule_timebase::Span;
 
 mod swarm;
 
-use swarm::Swarm;
-
-fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
-    Endpoint {
-        id: EndpointId(0),
-        kind,
-        topic: topic.into(),
-        type_name: "test/Type".into(),
-        type_hash: 1,
-        formats: 1,
-        payload_bytes_max: 64,
-        qos: Qos::default(),
-        relayed: false,
-    }
-}
+use swarm::{Swarm, endpoint};
 
 /// A swarm whose nodes note what they do.
 fn noting(seed: u64) -> Swarm {

@@ -373,3 +373,45 @@ fn subscriber(
     }
     builder.open()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use noctule_xrce::{Qos, Topic};
+
+    use super::*;
+
+    const RELIABLE: Qos =
+        Qos { reliable: true, transient_local: false, depth: None, deadline_ms: None, lifespan_ms: None };
+
+    /// A line that wants nothing.
+    struct Line;
+
+    impl Inlet for Line {
+        fn deliver(self: Arc<Self>, _: EndpointId, _: Sample) {}
+        fn count_missed(&self, _: u64) {}
+        fn count_unanswered(&self, _: u64) {}
+        fn notice_once(&self, _: String) {}
+    }
+
+    #[test]
+    fn the_thread_of_a_service_that_is_closed_alone_is_waited_for() {
+        let node = Arc::new(Node::builder("test").domain(4128).open().unwrap());
+        let mut bus = Bus::new(Arc::new(Nodes { place: Place::One(node), definitions: None }));
+        let line: Arc<dyn Inlet> = Arc::new(Line);
+        let id = EndpointId { client: ClientKey([1; 4]), object: ObjectId([0, 0x18]), serial: 1 };
+        for (direction, name) in [(Direction::Read, "rq/sRequest"), (Direction::Write, "rr/sReply")] {
+            let topic = Topic { name: name.to_owned(), type_name: "A".to_owned() };
+            let endpoint = Endpoint { id, direction, domain: 4128, topic, qos: RELIABLE, is_service: true };
+            bus.open(&endpoint, Arc::clone(&line)).unwrap();
+        }
+        assert_eq!(Arc::strong_count(&line), 2, "its thread has the line, too");
+        assert!(!bus.has_closed());
+        bus.close(id, Direction::Read);
+        assert!(bus.has_closed());
+        bus.take_closed().end();
+        assert_eq!(Arc::strong_count(&line), 1, "what the thread held has gone with it");
+        assert!(!bus.has_closed());
+    }
+}

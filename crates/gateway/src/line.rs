@@ -406,7 +406,8 @@ impl State {
                     let name = self.clients.get(&client).map_or("", |client| client.name.as_str());
                     self.notice(&line.name, &format!(
                         "client {client} {name}: a sample of topic {topic} with {bytes} bytes does not reach it: that is longer than \
-                         its messages (best effort), or more pieces than its history or 16 (reliable); raise its MTU or history"
+                         its messages (best effort), or in more pieces than its history holds (reliable; 16 unless --client-history says \
+                         more); raise its MTU or history, and say its history"
                     ));
                 }
             }

@@ -183,3 +183,23 @@ fn a_board_asks_a_board_and_a_server_that_goes_is_named() {
     assert!(notice.contains("service s: a client's request has no reply: "), "{notice}");
     assert_eq!(gateway.status()[0].unanswered, 1);
 }
+
+#[test]
+fn fifty_boards_that_ask_a_board_at_once_are_all_answered() {
+    let boards = node(4124);
+    let gateway = Gateway::builder().udp(0).attach(&boards).unwrap();
+    let port = gateway.ports()[0].1;
+    let mut serving = Board::new(port, 200);
+    serving.service(8);
+    let mut asking: Vec<Board> = (1..=50).map(|key| Board::new(port, key)).collect();
+    asking.iter_mut().for_each(|board| board.service(7));
+    for (number, board) in (0..).zip(&mut asking) {
+        board.asks(&[number, 1, 2, 3]);
+    }
+    asking.iter().for_each(|_| serving.serves());
+    for (number, board) in (0..).zip(&mut asking) {
+        assert_eq!(board.hears(), [0, 0x33, 0, 0x17, 3, 2, 1, number]);
+    }
+    let status = &gateway.status()[0];
+    assert_eq!((status.counters.replaced, status.unanswered, status.missed), (0, 0, 0), "{status:?}");
+}

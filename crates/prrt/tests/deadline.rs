@@ -6,6 +6,7 @@ use noctule_timebase::Span;
 
 mod lossy;
 
+use lossy::expected::{Expected, Together};
 use lossy::fixed_interval::run_fixed;
 use lossy::{Cell, Outcome, ThreadStalls, run, story};
 
@@ -128,18 +129,30 @@ fn nobody_there_costs_the_data_and_the_extras_that_were_saved() {
     assert!(sender.bound_repeats + sender.bound_parity <= 32, "{sender:?}");
 }
 
-/// And those that failed once.
+/// Sessions that were late once.
+const FAILED_ONCE: [u64; 2] = [7_730, 71_773];
+
 #[test]
-fn random_sessions_deliver_nothing_late_twice_or_damaged() {
+fn random_sessions_deliver_what_their_channel_lets_through_and_nothing_late_twice_or_damaged() {
     let seeds = seeds(0, 25);
-    let (mut sent, mut on_time, mut held_bytes_max) = (0, 0, 0);
-    for seed in seeds.clone().chain([7_730, 71_773]) {
-        let outcome = session(seed);
-        (sent, on_time) = (sent + outcome.sent, on_time + outcome.on_time);
+    let (mut all, mut held_bytes_max) = (Together::default(), 0);
+    let mut beyond = Vec::new();
+    for seed in seeds.clone().chain(FAILED_ONCE) {
+        let (cell, outcome) = session(seed);
+        let (expected, missed) = (Expected::of(&cell, outcome.sent), outcome.sent - outcome.on_time);
+        if let Some(what) = expected.beyond(missed, outcome.repairs) {
+            beyond.push(format!("seed {seed}: {what}, {cell:?}"));
+        }
+        if expected.repairs_in_time {
+            all.add(&expected, missed, outcome.repairs);
+        }
         held_bytes_max = outcome.held_bytes_max.max(held_bytes_max);
     }
-    println!("seeds {seeds:?}: {on_time} of {sent} on time, {held_bytes_max} bytes held at most");
-    assert!(on_time > sent / 4, "{on_time} of {sent}");
+    println!(
+        "seeds {seeds:?}, {held_bytes_max} bytes held at most; where there is time for repairs: {all:?}"
+    );
+    assert!(beyond.is_empty(), "{} sessions:\n{}", beyond.len(), beyond.join("\n"));
+    assert_eq!(all.expected.beyond(all.missed, all.repairs), None, "{all:?}");
 }
 
 #[test]
@@ -156,7 +169,9 @@ fn the_story_of_a_repaired_sample_names_the_loss_its_rule_and_the_repair() {
 }
 
 /// A stream over a path of whatever kind.
-fn session(seed: u64) -> Outcome {
+fn session(seed: u64) -> (Cell, Outcome) {
+    // Some begin again before the path is known, and some show what is seldom.
+    let samples = if seed.is_multiple_of(2) && !FAILED_ONCE.contains(&seed) { 1_000 } else { 200 };
     let mut random = Random::for_part(seed, 77);
     let round_trip = Span::from_us(200 + (random.bits() % 100_000) as i64);
     let cell = Cell {
@@ -177,17 +192,17 @@ fn session(seed: u64) -> Outcome {
         writer_stalls: random.chance(0.5),
         ..Cell::LOSSY
     };
-    story::write_if_wanted(cell, 200, seed);
-    let outcome = run(cell, 200, seed);
+    story::write_if_wanted(cell, samples, seed);
+    let outcome = run(cell, samples, seed);
     let story =
-        || outcome.failing.map(|sample| story::of(cell, 200, seed).of_sample(sample)).unwrap_or_default();
+        || outcome.failing.map(|sample| story::of(cell, samples, seed).of_sample(sample)).unwrap_or_default();
     // A clock that steps makes late what is not, and the other way round, until it is known again.
     if !cell.clock_steps {
         assert_eq!(outcome.late, 0, "seed {seed}: late, {cell:?}\n{}", story());
     }
     assert_eq!(outcome.twice, 0, "seed {seed}: twice, {cell:?}\n{}", story());
     assert!(outcome.held_bytes_max < 64 << 20, "seed {seed}: {} bytes held", outcome.held_bytes_max);
-    outcome
+    (cell, outcome)
 }
 
 /// Losses of interference and of fading last for a time, however many datagrams are sent meanwhile. The yardstick sends again

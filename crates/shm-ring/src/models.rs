@@ -31,6 +31,12 @@ fn put(writer: &mut Writer) -> Wake {
     writer.copy_in(&[word, word].concat(), origin).unwrap()
 }
 
+fn put_times(count: usize, writer: &mut Writer) {
+    for _ in 0..count {
+        put(writer);
+    }
+}
+
 fn check(sample: &Sample, bytes: &[u8]) {
     assert!(bytes.chunks(8).all(|word| word == sample.number.to_ne_bytes()), "torn");
     assert_eq!(sample.origin.source_time_ns as u64, sample.number);
@@ -48,7 +54,7 @@ fn a_copy_is_whole_or_not_delivered() {
     model(3, || {
         let (memory, mut writer) = ring(1, 0);
         let mut reader = reader(&memory, writer.roster(), 0);
-        let writing = thread::spawn(move || (0..3).for_each(|_| drop(put(&mut writer))));
+        let writing = thread::spawn(move || put_times(3, &mut writer));
         let mut buffer = [0; PAYLOAD];
         let mut last = 0;
         for _ in 0..2 {
@@ -67,8 +73,8 @@ fn a_borrowed_sample_is_not_overwritten() {
     model(3, || {
         let (memory, mut writer) = ring(1, 1);
         let mut reader = reader(&memory, writer.roster(), 1);
-        (0..2).for_each(|_| drop(put(&mut writer)));
-        let writing = thread::spawn(move || (0..3).for_each(|_| drop(put(&mut writer))));
+        put_times(2, &mut writer);
+        let writing = thread::spawn(move || put_times(3, &mut writer));
         if let Some(borrowed) = reader.borrow_next().unwrap() {
             let mut buffer = [0; PAYLOAD];
             borrowed.copy_to(&mut buffer);
@@ -84,7 +90,7 @@ fn a_reader_that_moves_its_pin_costs_one_slot_or_its_grant() {
         let (_memory, mut writer) = ring(1, 1);
         let control = Memory::zeroed(CONTROL_BYTES);
         writer.roster().attach(control.clone(), 1).unwrap();
-        (0..3).for_each(|_| drop(put(&mut writer)));
+        put_times(3, &mut writer);
         let moving = thread::spawn(move || {
             for position in 1..=3 {
                 control.word(PINS).store(position, Ordering::Relaxed);

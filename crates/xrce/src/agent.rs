@@ -332,7 +332,7 @@ impl Agent {
                 }
             }
             None => {
-                let session = Session::new(introduction, from, self.agent.config.hold, now);
+                let session = Session::new(introduction, from, &self.agent.config, now);
                 self.clients.insert(key, Client { session, is_ready: false, alarm: None });
                 self.agent.tell(Event::Connected { client: key, address: from });
             }

@@ -1,5 +1,7 @@
 //! What an agent allows.
 
+use std::num::NonZeroU16;
+
 use noctule_timebase::Span;
 
 /// What an agent allows.
@@ -15,6 +17,9 @@ pub struct AgentConfig {
     /// The longest that an acknowledgement waits for an answer to what it acknowledges, for clients of ours whose samples
     /// are answered so fast: for slow lines. Default none, and an acknowledgement goes before all else then.
     pub hold: Span,
+    /// Reliable messages that clients of others hold until one that is missing has come, the pieces of a sample among them: the history
+    /// that they are built with, e.g. `STREAM_HISTORY` of the examples of Micro XRCE-DDS. `None`, the default: found out, up to 16.
+    pub client_history: Option<NonZeroU16>,
 }
 
 impl Default for AgentConfig {
@@ -24,6 +29,7 @@ impl Default for AgentConfig {
             client_messages_per_s: 20_000,
             sample_bytes_max: 1 << 20,
             hold: Span::ZERO,
+            client_history: None,
         }
     }
 }

@@ -83,9 +83,11 @@ impl Inbound {
                 return;
             }
         }
+        // It may hold more than can wait here: what lies beyond is asked for when there is room.
         let end = last.wrapping_add(1);
-        if end.wrapping_sub(self.expected) <= AHEAD_MAX {
-            self.hear_of(end);
+        if precedes(self.expected, end) {
+            let distance = end.wrapping_sub(self.expected).min(AHEAD_MAX);
+            self.hear_of(self.expected.wrapping_add(distance));
         }
     }
 
@@ -184,6 +186,20 @@ mod tests {
             assert_eq!(stream.acknowledgement(), (number(2), 0b1));
             assert_eq!(stream.handle_message(number(1), b"b"), Arrival::Repeated);
             assert_eq!(stream.handle_message(number(2 + AHEAD_MAX), b"x"), Arrival::Beyond);
+        }
+    }
+
+    #[test]
+    fn a_client_that_holds_more_than_can_wait_is_asked_for_the_first_of_them() {
+        for (start, last, missing) in
+            [(0, 15, u16::MAX), (0, 43, u16::MAX), (65_530, 20, u16::MAX), (7, 8, 0b11)]
+        {
+            let mut stream = Inbound { expected: start, end: start, ..Inbound::default() };
+            stream.handle_heartbeat(start, last);
+            assert_eq!(stream.acknowledgement(), (start, missing), "from {start} to {last}");
+            // Of what came before it asks for nothing.
+            stream.handle_heartbeat(start.wrapping_sub(9), start.wrapping_sub(2));
+            assert_eq!(stream.acknowledgement(), (start, missing));
         }
     }
 

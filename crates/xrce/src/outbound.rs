@@ -12,6 +12,9 @@
 //! No more than [`WINDOW_DEFAULT`] messages are on the way. For a sample in more pieces the last piece is
 //! sent first, alone: only a client whose history reaches so far keeps it, and its ACKNACK says so. Then the
 //! window is known to be that wide. Otherwise the sample is given up before the client holds any of it.
+//!
+//! An ACKNACK names 16 messages, so a probe finds 16 at most. Where it is known what a client does with pieces ([`Holding`]) a
+//! sample may have up to [`PIECES_MAX`], over which the window slides.
 
 use std::collections::VecDeque;
 
@@ -24,6 +27,8 @@ use crate::wire::ObjectId;
 pub const WINDOW_DEFAULT: usize = 4;
 /// Most messages on the way, which is as many as an ACKNACK can name.
 pub const WINDOW_MAX: usize = 16;
+/// Most pieces of a sample, to a client that is known to take so many.
+pub const PIECES_MAX: usize = 1024;
 /// Messages that wait to be on the way.
 pub const WAITING_MAX: usize = 64;
 
@@ -39,6 +44,38 @@ const REPEAT_LEAST: Span = Span::from_ms(4);
 /// How often the last piece is tried before a sample is given up.
 const PROBES_MAX: u32 = 5;
 
+/// A piece that was repeated so often, while the client says that it misses it, is one that the client cannot hold.
+const REPEATS_MAX: u32 = 32;
+
+/// What is known of how a client takes the pieces of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holding {
+    /// Nothing: how many it holds is found by a probe.
+    Unknown,
+    /// It holds so many messages, those among them of which the last piece is not there.
+    Messages(u16),
+    /// It puts pieces together one after the other, however many there are.
+    InOrder,
+}
+
+impl Holding {
+    /// Messages on the way before anything else is known.
+    fn window(self) -> usize {
+        match self {
+            Holding::Unknown | Holding::InOrder => WINDOW_DEFAULT,
+            Holding::Messages(messages) => usize::from(messages).clamp(1, WINDOW_MAX),
+        }
+    }
+
+    fn pieces_max(self) -> usize {
+        match self {
+            Holding::Unknown => WINDOW_MAX,
+            Holding::Messages(messages) => usize::from(messages).min(PIECES_MAX),
+            Holding::InOrder => PIECES_MAX,
+        }
+    }
+}
+
 /// One reliable stream to a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbound {
@@ -51,10 +88,13 @@ pub(crate) struct Outbound {
     acknowledged: usize,
     waiting: VecDeque<Waiting>,
     window: usize,
+    holding: Holding,
     /// The last piece of the flight is on its way alone, this often so far.
     probes: Option<u32>,
-    /// The reader of the sample whose last piece that is.
-    probed: ObjectId,
+    /// The reader of the sample in pieces that was put on its way last.
+    reader: ObjectId,
+    /// It has been said that the client cannot hold that sample.
+    is_stuck: bool,
     heartbeat_at: Option<Instant<Local>>,
     heartbeat_after: Span,
     /// The last heartbeat.
@@ -84,20 +124,22 @@ enum Waiting {
 /// What an ACKNACK brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// A sample was given up because the client cannot hold it: its reader and how many bytes its pieces have.
-    pub(crate) given_up: Option<(ObjectId, usize)>,
+    /// The client cannot hold a sample: its reader and how many bytes its pieces have.
+    pub(crate) undeliverable: Option<(ObjectId, usize)>,
 }
 
 impl Outbound {
-    pub(crate) fn new() -> Outbound {
+    pub(crate) fn new(holding: Holding) -> Outbound {
         Outbound {
             first: 0,
             flight: VecDeque::new(),
             acknowledged: 0,
             waiting: VecDeque::new(),
-            window: WINDOW_DEFAULT,
+            window: holding.window(),
+            holding,
             probes: None,
-            probed: ObjectId([0, 0]),
+            reader: ObjectId([0, 0]),
+            is_stuck: false,
             heartbeat_at: None,
             heartbeat_after: HEARTBEAT_FIRST,
             asked_at: None,
@@ -137,7 +179,12 @@ impl Outbound {
         self.waiting.push_back(Waiting::Pieces(ObjectId([0, 0]), vec![body]));
     }
 
-    /// Takes the pieces of one submessage for a reader, at most [`WINDOW_MAX`].
+    /// Most pieces that a sample may have.
+    pub(crate) fn pieces_max(&self) -> usize {
+        self.holding.pieces_max()
+    }
+
+    /// Takes the pieces of one submessage for a reader, at most [`pieces_max`](Outbound::pieces_max).
     pub(crate) fn push_pieces(&mut self, object: ObjectId, pieces: Vec<Vec<u8>>) {
         self.waiting.push_back(Waiting::Pieces(object, pieces));
     }
@@ -159,7 +206,7 @@ impl Outbound {
         }
         match self.probes {
             Some(_) => self.flight.len().checked_sub(1).filter(|last| is_due(&self.flight[*last])),
-            None => self.flight.iter().position(is_due),
+            None => self.flight.iter().take(self.acknowledged + self.window).position(is_due),
         }
     }
 
@@ -219,14 +266,25 @@ impl Outbound {
         }
         if arrived > self.acknowledged {
             self.measure(arrived, now);
-            self.acknowledged = arrived;
+            (self.acknowledged, self.is_stuck) = (arrived, false);
             self.release();
         }
         // It is there, whatever it has.
         self.heartbeat_after = self.heartbeat_interval();
         self.heartbeat_at = (!self.flight.is_empty()).then(|| now + self.heartbeat_after);
         self.mark_missed(first, missed);
-        Outcome::default()
+        Outcome { undeliverable: self.find_stuck() }
+    }
+
+    /// A sample in more pieces than the window is wide that does not get on: the client holds fewer than it is said to. Nothing else can
+    /// get on then until it begins anew, for it holds the beginning.
+    fn find_stuck(&mut self) -> Option<(ObjectId, usize)> {
+        let next = self.flight.get(self.acknowledged)?;
+        let is_stuck = self.flight.len() > self.window && next.is_missed && next.repeats >= REPEATS_MAX;
+        if !is_stuck || std::mem::replace(&mut self.is_stuck, true) {
+            return None;
+        }
+        Some((self.reader, self.flight.iter().map(|message| message.body.len()).sum()))
     }
 
     /// How long the client may be silent before it is asked.
@@ -242,14 +300,14 @@ impl Outbound {
                 Waiting::Single(_) => 1,
                 Waiting::Pieces(_, pieces) => pieces.len(),
             };
-            let is_probe = count > self.window && self.flight.is_empty();
-            if !is_probe && self.flight.len() + count > self.window {
+            let is_long = count > self.window && self.flight.is_empty();
+            if !is_long && self.flight.len() + count > self.window {
                 return;
             }
             let pieces = match self.waiting.pop_front() {
                 Some(Waiting::Single(body)) => vec![body],
                 Some(Waiting::Pieces(object, pieces)) => {
-                    self.probed = object;
+                    self.reader = object;
                     pieces
                 }
                 None => return,
@@ -263,7 +321,7 @@ impl Outbound {
                 is_missed: false,
             };
             self.flight.extend(pieces.into_iter().enumerate().map(message));
-            if is_probe {
+            if is_long && self.holding == Holding::Unknown {
                 self.probes = Some(0);
                 return;
             }
@@ -290,7 +348,7 @@ impl Outbound {
         if self.probes.is_some_and(|probes| probes >= PROBES_MAX) {
             let bytes = self.flight.drain(..).map(|message| message.body.len()).sum();
             (self.probes, self.heartbeat_at, self.heartbeat_after) = (None, None, self.heartbeat_interval());
-            return Outcome { given_up: Some((self.probed, bytes)) };
+            return Outcome { undeliverable: Some((self.reader, bytes)) };
         }
         Outcome::default()
     }

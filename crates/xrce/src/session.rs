@@ -9,6 +9,7 @@ use ack_holding::{AckHolding, Turn};
 pub(crate) use answer::{info as write_info, status_agent};
 
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU16;
 
 use noctule_timebase::{Instant, Span};
 
@@ -20,7 +21,7 @@ use crate::event::{
 };
 use crate::inbound::{Inbound, Newest};
 use crate::objects::{Difference, Objects};
-use crate::outbound::Outbound;
+use crate::outbound::{Holding, Outbound};
 use crate::wire::{ClientKey, HEADER_BYTES, Header, ObjectId, RequestId, Status, has_key};
 
 /// Streams of each kind and direction that a client may use.
@@ -82,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) is_ours: bool,
     /// Longest message that the client takes.
     message_bytes_max: usize,
+    /// Messages that clients of others hold, if that is known.
+    client_history: Option<NonZeroU16>,
     /// Silence after which it wants to be taken for dead.
     hard_liveliness: Option<Span>,
     objects: Objects,
@@ -144,11 +147,10 @@ pub(crate) struct Introduction {
 }
 
 impl Session {
-    /// `hold`: the longest that an acknowledgement waits for an answer.
     pub(crate) fn new(
         introduction: &Introduction,
         address: ClientAddress,
-        hold: Span,
+        config: &AgentConfig,
         now: Instant<Local>,
     ) -> Session {
         let mut session = Session {
@@ -158,6 +160,7 @@ impl Session {
             is_blocked: false,
             is_ours: false,
             message_bytes_max: 0,
+            client_history: config.client_history,
             hard_liveliness: None,
             objects: Objects::new(introduction.key),
             inbound: BTreeMap::new(),
@@ -166,7 +169,7 @@ impl Session {
             best_effort: BTreeMap::new(),
             control: VecDeque::new(),
             ack_holding: AckHolding::default(),
-            hold,
+            hold: config.hold,
             served: ObjectId([0, 0]),
             measured: [None; 2],
             departures: VecDeque::new(),
@@ -397,6 +400,15 @@ impl Session {
         if self.is_ours { self.hold } else { Span::ZERO }
     }
 
+    /// Clients of ours put pieces together as they come; what others do is their history's length.
+    fn holding(&self) -> Holding {
+        match self.client_history {
+            _ if self.is_ours => Holding::InOrder,
+            Some(messages) => Holding::Messages(messages.get()),
+            None => Holding::Unknown,
+        }
+    }
+
     /// Whose turn it is beside an acknowledgement that is due.
     fn turn(&mut self, now: Instant<Local>, agent: &mut AgentContext) -> Turn {
         if self.hold() == Span::ZERO || !self.control.is_empty() {
@@ -414,7 +426,7 @@ impl Session {
 
     /// Moves samples that are due into streams that have room, each reader in its turn.
     fn fill_streams(&mut self, now: Instant<Local>, agent: &mut AgentContext) {
-        let body_bytes_max = self.body_bytes_max();
+        let (body_bytes_max, holding) = (self.body_bytes_max(), self.holding());
         for (object, reading) in self.objects.readings(self.served) {
             let Some(request) = reading.due(now) else { continue };
             let stream = request.stream;
@@ -432,7 +444,7 @@ impl Session {
                 }
                 best_effort.waiting.push_back(body);
             } else {
-                let outbound = self.outbound.entry(stream).or_insert_with(Outbound::new);
+                let outbound = self.outbound.entry(stream).or_insert_with(|| Outbound::new(holding));
                 if !outbound.is_open() {
                     continue;
                 }
@@ -455,7 +467,9 @@ impl Session {
         let mut body = Vec::new();
         answer::status(&mut body, request, object, status);
         if stream >= 0x80 {
-            self.outbound.entry(0x80).or_insert_with(Outbound::new).push(body_bytes_max, body);
+            let holding = self.holding();
+            let outbound = self.outbound.entry(0x80).or_insert_with(|| Outbound::new(holding));
+            outbound.push(body_bytes_max, body);
             return;
         }
         let best_effort = self.best_effort.entry(1).or_default();

@@ -10,6 +10,7 @@
 mod model_client;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 
 use model_client::ModelClient;
 use noctule_proto_kit::SplitMix64;
@@ -56,8 +57,12 @@ const HERE: ClientAddress = ClientAddress::Serial(1);
 
 impl World {
     fn new(seed: u64, weather: Weather, history: u16) -> World {
+        World::with(AgentConfig::default(), seed, weather, history)
+    }
+
+    fn with(config: AgentConfig, seed: u64, weather: Weather, history: u16) -> World {
         World {
-            agent: Agent::new(AgentConfig::default(), References::default()),
+            agent: Agent::new(config, References::default()),
             client: ModelClient::new(history, Instant::from_ns(0)),
             random: SplitMix64::new(seed),
             weather,
@@ -235,5 +240,46 @@ fn a_longer_history_is_found_and_used_and_a_shorter_is_not_blocked() {
         assert_eq!(world.client.large(), u64::from(arrives), "history {history}");
         assert!(world.client.received() > before + 20, "the stream goes on");
         assert_eq!(world.agent.counters().undeliverable, u64::from(!arrives));
+    }
+}
+
+#[test]
+fn samples_in_sixty_pieces_reach_a_client_whose_history_is_known_and_others_are_named() {
+    let rough = Weather { lost_per_mille: 100, copied_per_mille: 50, delay_us_max: 20_000, ..CALM };
+    for (weather, known, history) in [
+        (CALM, NonZeroU16::new(64), 64),
+        (rough, NonZeroU16::new(64), 64),
+        (CALM, None, 64),
+        // It was started with less than is said of it.
+        (CALM, NonZeroU16::new(64), 16),
+    ] {
+        let config = AgentConfig { client_history: known, ..AgentConfig::default() };
+        let mut world = World::with(config, 11, weather, history);
+        world.run(50);
+        world.settle();
+        let body = (0..5_000u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+        for number in 1..=3 {
+            let large = Sample { body: body.clone().into(), is_little_endian: true };
+            world.agent.handle_sample(world.reader.unwrap(), large, world.now);
+            for _ in 0..20_000 {
+                if world.client.large() + world.agent.counters().undeliverable == number {
+                    break;
+                }
+                world.step();
+            }
+        }
+        let (large, undeliverable) = (world.client.large(), world.agent.counters().undeliverable);
+        match (known, history) {
+            (Some(_), 64) => assert_eq!((large, undeliverable), (3, 0)),
+            (None, _) => assert_eq!((large, undeliverable), (0, 3)),
+            // The first blocks the stream, and is named once.
+            _ => assert_eq!((large, undeliverable), (0, 1)),
+        }
+        if large > 0 {
+            let before = world.client.received();
+            world.run(world.messages + 100);
+            world.settle();
+            assert!(world.client.received() > before + 20, "the stream goes on");
+        }
     }
 }

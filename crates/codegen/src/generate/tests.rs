@@ -76,6 +76,13 @@ servers = [\"logger\", \"viewer\", \"control\", \"console\"]
 clients = [\"control\", \"viewer\", \"logger\", \"console\"]
 deadline = \"250ms\"
 idempotent = true
+[actions.\"/reach\"]
+type = \"odd_msgs/Reach\"
+servers = [\"logger\", \"viewer\", \"control\", \"console\"]
+clients = [\"control\", \"viewer\", \"logger\", \"console\"]
+deadline = \"250ms\"
+result_deadline = \"60s\"
+keep_results = \"5s\"
 [topics.\"/plant/state\"]
 type = \"odd_msgs/Inner\"
 from = [\"plant\"]
@@ -97,6 +104,8 @@ pub(crate) fn system() -> tempfile::TempDir {
     write("packages/odd_msgs/msg/Fixed.msg", FIXED);
     write("packages/odd_msgs/msg/Part.msg", "uint8 first\nfloat64 second\nbool last\n");
     write("packages/odd_msgs/srv/Ask.srv", "int32 a\n---\nint32 b\n");
+    let reach = "float64[] path\nstring name\n---\nint32 steps 3\nstring why\n---\nuint8 at\nfloat64 left\n";
+    write("packages/odd_msgs/action/Reach.action", reach);
     write("packages/odd_msgs/msg/String.msg", "string data\nstring[] list\n");
     write("packages/odd_msgs/msg/Wide.msg", "wstring text\n");
     folder
@@ -236,6 +245,8 @@ fn people_and_type_checkers_get_their_files() {
             && files["catalogue.html"].contains("<code>&#x2f;ask</code>")
     );
     assert!(markdown.contains("| `/ask` | odd_msgs/srv/Ask | console, control, "), "{markdown}");
+    assert!(markdown.contains("| `/reach` | odd_msgs/action/Reach | console, control, "), "{markdown}");
+    assert!(files["catalogue.html"].contains("odd_msgs&#x2f;action&#x2f;Reach_Goal"));
     assert!(markdown.contains("| `/arm/state` | [odd_msgs/msg/Inner](#odd_msgsmsginner) | drive | "));
     assert!(markdown.contains("| `values` | `float32[]` | m/s |"), "{markdown}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::{Language, Qos, Reliability, System, Topic, services};
+use super::{Language, Qos, Reliability, System, Topic, actions, services};
 use crate::diagnostic::{Fault, Faults, Place};
 use crate::layout::first_of_any_length;
 use crate::library::Library;
@@ -35,13 +35,15 @@ pub fn check(system: &System, library: &Library, faults: &mut Faults) -> Limits 
         set_limits(topic, library, &mut limits, faults);
         unique((&topic.name, topic.ident(), &topic.place), &mut idents, faults);
     }
-    for service in &system.services {
+    let services = system.services.iter().map(|of| (&of.name, of.ident(), &of.place));
+    let actions = system.actions.iter().map(|of| (&of.name, of.ident(), &of.place));
+    for (name, ident, place) in services.chain(actions) {
         for end in ["client", "server"] {
-            let ident = format!("{}_{end}", service.ident());
-            unique((&service.name, ident, &service.place), &mut idents, faults);
+            unique((name, format!("{ident}_{end}"), place), &mut idents, faults);
         }
     }
     services::check(system, faults);
+    actions::check(system, faults);
     for topic in &system.topics {
         heap(system, topic, (library, &limits), faults);
         plain(system, topic, library, faults);
@@ -51,7 +53,7 @@ pub fn check(system: &System, library: &Library, faults: &mut Faults) -> Limits 
     limits
 }
 
-/// Refuses a name in code that another topic or service has.
+/// Refuses a name in code that another topic, service or action has.
 fn unique<'s>(
     (name, ident, place): (&'s str, String, &Place),
     idents: &mut BTreeMap<String, &'s str>,

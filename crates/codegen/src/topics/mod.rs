@@ -3,6 +3,7 @@
 //! A program's direction follows from `from` and `to` of the topics; nothing is written twice. What a file may say is in
 //! `docs/spec/topics.md`.
 
+mod actions;
 pub mod check;
 mod names;
 mod parse;
@@ -201,6 +202,55 @@ impl Service {
     }
 }
 
+/// One action: goals that some programs execute, and others send.
+#[derive(Debug, Clone)]
+pub struct Action {
+    /// Its name on the bus.
+    pub name: String,
+    /// `package/action/Name`.
+    pub type_name: TypeName,
+    /// Indices of the programs that execute goals.
+    pub servers: Vec<usize>,
+    /// Indices of the programs that send goals.
+    pub clients: Vec<usize>,
+    /// How long a goal waits to be accepted, in nanoseconds, if the file says.
+    pub deadline_ns: Option<i64>,
+    /// How long an accepted goal may take, in nanoseconds, if the file says.
+    pub result_deadline_ns: Option<i64>,
+    /// How long a result is kept from the end of its goal, in nanoseconds, if the file says.
+    pub keep_results_ns: Option<i64>,
+    /// What it is for.
+    pub doc: String,
+    /// Its name in the file.
+    pub place: Place,
+    /// Its type in the file.
+    pub type_place: Place,
+}
+
+impl Action {
+    /// What the types of its messages are called behind its own.
+    pub const MESSAGES: [&str; 8] = [
+        "Goal",
+        "Result",
+        "Feedback",
+        "SendGoal_Request",
+        "SendGoal_Response",
+        "GetResult_Request",
+        "GetResult_Response",
+        "FeedbackMessage",
+    ];
+
+    /// The types of its messages, in the order of [`MESSAGES`](Self::MESSAGES).
+    pub fn messages(&self) -> [TypeName; 8] {
+        Self::MESSAGES.map(|name| self.type_name.with_suffix(&format!("_{name}")))
+    }
+
+    /// The name as an identifier, as [`Topic::ident`].
+    pub fn ident(&self) -> String {
+        ident(&self.name)
+    }
+}
+
 fn ident(name: &str) -> String {
     let letters = name.trim_start_matches('/').chars();
     let ident: String = letters
@@ -230,6 +280,8 @@ pub struct System {
     pub topics: Vec<Topic>,
     /// In the order of their names.
     pub services: Vec<Service>,
+    /// In the order of their names.
+    pub actions: Vec<Action>,
 }
 
 impl System {

@@ -8,7 +8,8 @@ use toml::de::DeTable;
 use super::names::{Filled, check_name, ends, type_name};
 use super::table::{Table, duration_ns, whole};
 use super::{
-    Language, PROGRAMS_MAX, Program, Qos, Reliability, System, TOPICS_MAX, Topic, services, unknown_word,
+    Language, PROGRAMS_MAX, Program, Qos, Reliability, System, TOPICS_MAX, Topic, actions, services,
+    unknown_word,
 };
 use crate::diagnostic::{Fault, Faults, Place, Source};
 use crate::rosidl::rules;
@@ -32,12 +33,13 @@ pub(super) fn parse(source: &Source) -> Result<System, Faults> {
         programs: Vec::new(),
         topics: Vec::new(),
         services: Vec::new(),
+        actions: Vec::new(),
     };
     let read = sections(&mut table, &mut system, &mut faults);
     if let Err(fault) = read {
         faults.push(fault);
     } else {
-        table.refuse_rest("project, defaults, programs, topics, groups, services", &mut faults);
+        table.refuse_rest("project, defaults, programs, topics, groups, services, actions", &mut faults);
     }
     faults.warnings().map(|_| system)
 }
@@ -84,6 +86,9 @@ fn sections(table: &mut Table<'_>, system: &mut System, faults: &mut Faults) -> 
     }
     if let Some(section) = table.table("services", "[services]")? {
         services::parse(section, system, faults)?;
+    }
+    if let Some(section) = table.table("actions", "[actions]")? {
+        actions::parse(section, system, faults)?;
     }
     system.topics.sort_by(|one, other| one.name.cmp(&other.name));
     for pair in system.topics.windows(2) {

@@ -268,6 +268,40 @@ fn services_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn actions_that_do_not_fit_are_refused() {
+    let action = |name: &str, rest: &str| format!("[actions.\"{name}\"]\ntype = \"p/Go\"\n{rest}");
+    let ends = "servers = [\"console\"]\nclients = [\"control\"]\n";
+    assert_faults([
+        (action("/a", "clients = [\"control\"]\n"), ["nothing executes /a", "name a program in servers"]),
+        (
+            action("/a", "servers = [\"drive\"]\nclients = [\"control\"]\n"),
+            ["drive, in mcu, takes part in /a", "actions are not generated"],
+        ),
+        (
+            action("/a", ends).replace("p/Go", "p/srv/Go"),
+            ["\"p/srv/Go\" is no action", "write package/action/Name"],
+        ),
+        (
+            action("/a", &format!("{ends}idempotent = true\n")),
+            ["action /a has no setting \"idempotent\"", "result_deadline"],
+        ),
+        (
+            action("/a", &format!("{ends}keep_results = \"long\"\n")),
+            ["\"long\" is no span of time", "write 500us"],
+        ),
+        (
+            format!("{}{}", action("/a", ends), action("/a", ends).replace("action", "service")),
+            ["/a and /a have the same name in code, a_client", "rename"],
+        ),
+        (
+            action(&format!("/{}", "a".repeat(223)), ends),
+            ["the name of the action has 224 bytes", "use at most 223"],
+        ),
+    ]);
+    assert_eq!(faults(&action(&format!("/{}", "a".repeat(222)), ends)), "");
+}
+
+#[test]
 fn limits_of_a_running_system_are_warned_of() {
     let words = |count: usize| (0..count).map(|at| format!("\"w{at}\"")).collect::<Vec<_>>().join(", ");
     let group = |count: usize, to: &str| {

@@ -23,6 +23,8 @@ pub(super) const READER_DEPTH: u32 = 128;
 const ORIGINS_MAX: usize = 1024;
 /// What a set reports for its wake-up instead of a reader's number.
 const WOKEN: c::dds_attach_t = -1;
+/// What a set reports for discovery's news.
+const NEWS: c::dds_attach_t = -2;
 
 impl Participant {
     /// A reader of samples of any type.
@@ -72,6 +74,21 @@ impl Participant {
             checked("a condition", c::dds_waitset_attach(set.0, wake.0, WOKEN))?;
             Ok(ReaderSet { set, wake })
         }
+    }
+
+    /// As [`reader_set`](Self::reader_set), which also waits for what makes [`has_news`](Self::has_news) true. That stays so until it
+    /// was looked at.
+    ///
+    /// # Errors
+    /// What Cyclone says.
+    pub fn news_set(&self) -> Result<ReaderSet, DdsError> {
+        let set = self.reader_set()?;
+        for condition in self.news {
+            // SAFETY: numbers.
+            let code = unsafe { c::dds_waitset_attach(set.set.0, condition, NEWS) };
+            checked("to wait for discovery", code)?;
+        }
+        Ok(set)
     }
 }
 

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 
 use noctule_discovery::trace;
 use noctule_discovery::{
-    Counters, DATAGRAM_BYTES_MAX, Destination, Discovery, DiscoveryConfig, Endpoint, EndpointId, Event,
-    Identity, Local, Locator, NodeId, Reason, Via,
+    Counters, DATAGRAM_BYTES_MAX, Destination, Discovery, DiscoveryConfig, Endpoint, EndpointId,
+    EndpointKind, Event, Identity, Local, Locator, NodeId, Qos, Reason, Via,
 };
 use noctule_netsim::{Random, Story};
 use noctule_timebase::{Instant, Span};
@@ -33,6 +33,21 @@ pub struct Swarm {
     story: Option<Story>,
     /// Which node noted what, if it is wanted.
     pub noted: Option<Vec<(usize, trace::Event)>>,
+}
+
+/// A small endpoint of any topic; nodes number their endpoints themselves.
+pub fn endpoint(kind: EndpointKind, topic: &str) -> Endpoint {
+    Endpoint {
+        id: EndpointId(0),
+        kind,
+        topic: topic.into(),
+        type_name: "test/Type".into(),
+        type_hash: 1,
+        formats: 1,
+        payload_bytes_max: 64,
+        qos: Qos::default(),
+        relayed: false,
+    }
 }
 
 /// Arrival, order, and what.

@@ -160,7 +160,7 @@ impl Driver {
             self.shared.wake_reader();
             longest = WAKE_AGAIN;
         }
-        if self.shared.lead.is_away() {
+        if self.shared.lead.must_look_again(now) {
             longest = longest.min(UNREAD_MAX);
         }
         let due = self.connections.poll_timeout().into_iter().fold(state.poll_timeout(now), Instant::min);

@@ -21,9 +21,15 @@ const THREAD: u32 = 0;
 const FREE: u32 = 1;
 /// A subscriber reads.
 const TAKEN: u32 = 2;
+/// A subscriber has been reading for so long that the thread no longer looks: the subscriber says when it stops.
+const KEPT: u32 = 3;
 
 /// Time without a read by any subscriber after which a socket goes back to the node's thread.
 pub(super) const UNREAD_MAX: Span = Span::from_ms(5);
+
+/// A subscriber that reads on for so long keeps the socket. To wake the thread costs as much as a sample, so what comes more often than this pays
+/// for none; and the thread of a node that hears nothing sleeps.
+const KEPT_AFTER: Span = Span::from_ms(100);
 
 /// Which thread reads the node's own socket at present.
 #[derive(Debug)]
@@ -86,8 +92,8 @@ impl Lead {
     #[inline]
     pub(super) fn leave(&self, now: Instant<Raw>) -> bool {
         self.left_ns.store(now.ns(), Ordering::Relaxed);
-        self.state.store(FREE, Ordering::Release);
-        self.followers.load(Ordering::Relaxed) > 0
+        let was_kept = self.state.swap(FREE, Ordering::AcqRel) == KEPT;
+        was_kept || self.followers.load(Ordering::Relaxed) > 0
     }
 
     /// Marks the caller as one that waits for another to read, until [`end_following`](Lead::end_following).
@@ -103,12 +109,25 @@ impl Lead {
     /// finds the sample.
     pub(super) fn is_taken(&self) -> bool {
         fence(Ordering::SeqCst);
-        self.state.load(Ordering::Relaxed) == TAKEN
+        matches!(self.state.load(Ordering::Relaxed), TAKEN | KEPT)
     }
 
-    /// Whether the thread must look again soon.
+    /// Whether the thread is not the one that reads.
     pub(super) fn is_away(&self) -> bool {
         self.state.load(Ordering::Relaxed) != THREAD
+    }
+
+    /// Whether the thread must look again after [`UNREAD_MAX`]: the subscriber may have stopped reading. Else it says so itself.
+    pub(super) fn must_look_again(&self, now: Instant<Raw>) -> bool {
+        match self.state.load(Ordering::Relaxed) {
+            FREE => true,
+            TAKEN => {
+                let is_long = now - Instant::from_ns(self.left_ns.load(Ordering::Relaxed)) > KEPT_AFTER;
+                let kept = || self.state.compare_exchange(TAKEN, KEPT, Ordering::Relaxed, Ordering::Relaxed);
+                !is_long || kept().is_err()
+            }
+            _ => false,
+        }
     }
 
     /// The thread's part, each time round.
@@ -119,7 +138,7 @@ impl Lead {
                 let was_watched = self.is_watched.swap(true, Ordering::Relaxed);
                 if was_watched { Duty::Keep } else { Duty::TakeBack }
             }
-            FREE | TAKEN if self.is_watched.swap(false, Ordering::Relaxed) => Duty::LetGo,
+            FREE | TAKEN | KEPT if self.is_watched.swap(false, Ordering::Relaxed) => Duty::LetGo,
             _ => Duty::Keep,
         }
     }
@@ -163,6 +182,23 @@ mod tests {
         assert!(!lead.is_away() && lead.take() && !lead.leave(at(6)));
         assert_eq!(lead.duty(at(7)), Duty::LetGo);
         assert_eq!(lead.duty(at(12)), Duty::TakeBack);
+    }
+
+    #[test]
+    fn the_thread_looks_again_until_a_subscriber_has_read_for_long_which_then_says_when_it_stops() {
+        let lead = Lead::new();
+        assert!(!lead.must_look_again(at(0)), "its own socket");
+        assert!(lead.take() && !lead.leave(at(1000)));
+        assert!(lead.must_look_again(at(1005)) && lead.take());
+        assert_eq!(lead.duty(at(1005)), Duty::LetGo);
+        assert!((1010..=1100).step_by(5).all(|ms| lead.must_look_again(at(ms))));
+        assert!(!lead.must_look_again(at(1105)) && lead.is_taken() && lead.is_away());
+        assert_eq!(lead.duty(at(9000)), Duty::Keep);
+        assert!(!lead.take() && !lead.take_free(), "by another");
+        assert!(lead.leave(at(9000)), "the thread sleeps");
+        assert!(lead.must_look_again(at(9000)));
+        assert_eq!(lead.duty(at(9006)), Duty::TakeBack);
+        assert!(lead.take() && !lead.leave(at(9010)), "once");
     }
 
     #[test]

@@ -66,7 +66,9 @@ impl Shared {
             if let Ok(Some(arrival)) = datagram::receive(&self.sockets.own, buffer) {
                 self.take_in(buffer, &arrival);
             }
-            self.lead.leave(clock::now());
+            if self.lead.leave(clock::now()) {
+                self.kick();
+            }
         }
     }
 
@@ -125,12 +127,18 @@ impl Shared {
     /// taken in would call them lost. Whether word to look round was among those.
     fn take_in(&self, buffer: &mut [u8], arrival: &Arrival) -> bool {
         let length = arrival.length_bytes.min(buffer.len());
-        self.work(Effort::All, |state, now| {
+        let changes = self.changes.so_far();
+        let looks_round = self.work(Effort::All, |state, now| {
             let from = (arrival.from, Via::Unicast);
             state.handle_datagram(&mut buffer[..length], from, arrival.realtime_ns, now);
             let lay = now - came(arrival.realtime_ns, realtime_ns(), now) > STALLED;
             lay && self.drain(state, buffer)
-        })
+        });
+        // The thread has to see that they are seen, and may sleep.
+        if self.changes.so_far() != changes {
+            self.kick();
+        }
+        looks_round
     }
 
     /// Receives what lies in the own socket, if the thread is to and is stalled: without its feedback, repairs would be

@@ -16,9 +16,9 @@
 
 use noctule_timebase::{Instant, Span};
 
-use super::MemberId;
 use super::trace::Path;
 use super::wire::ahead;
+use super::{MemberId, PARITY_SHARE_MAX};
 use crate::stream::Local;
 
 /// Parity datagrams per datagram of data on a path that is full.
@@ -168,7 +168,8 @@ impl GroupRate {
             State::Free => {
                 let is_most_data = offered_per_s >= sent * TEST;
                 if loss > LOSS && !is_most_data && now >= self.retry_at {
-                    let parity_share = sent * TEST / offered_per_s.max(1.0) - 1.0;
+                    // What was sent may belong to more samples than are offered now.
+                    let parity_share = (sent * TEST / offered_per_s.max(1.0) - 1.0).min(PARITY_SHARE_MAX);
                     self.begin(State::Testing { before: window, parity_share });
                 }
             }
@@ -251,6 +252,16 @@ mod tests {
             assert!((70.0..125.0).contains(&(data + parity)), "{seconds} s: {data}, {parity}");
             assert!(parity <= data * PARITY_SHARE_FULL + 1.0, "{seconds} s: {data}, {parity}");
         }
+    }
+
+    /// Once 200 a second were offered, and ten are now: a test that reckoned by what was sent would allow many times the data.
+    #[test]
+    fn a_test_allows_no_more_parity_than_there_may_be_without_it() {
+        let at = |s: i64| Instant::from_ns(s * 1_000_000_000);
+        let mut rate = GroupRate::new(at(0));
+        rate.handle_report(MemberId(1), (0, 0), DATA_PER_S, at(0));
+        rate.handle_report(MemberId(1), (400, 200), 10.0, at(1));
+        assert_eq!(rate.parity_share(), Some(PARITY_SHARE_MAX));
     }
 
     #[test]

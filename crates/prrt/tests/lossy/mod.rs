@@ -11,6 +11,7 @@ use noctule_timebase::{Instant, Span};
 
 mod host;
 
+pub mod expected;
 pub mod fixed_interval;
 pub mod story;
 
@@ -111,6 +112,8 @@ pub struct Outcome {
     pub infeasible: u64,
     pub ends_infeasible: bool,
     pub datagrams: u64,
+    /// Retransmissions and repair symbols, of all lives of the sender.
+    pub repairs: u64,
     /// Of both directions, 28 of IP and UDP added for each datagram.
     pub wire_bytes: u64,
     pub feedback: u64,
@@ -227,6 +230,7 @@ pub fn run(cell: Cell, samples: u64, seed: u64) -> Outcome {
     for (place, _) in simulation.seen[1..].iter().enumerate().filter(|(_, seen)| !**seen) {
         simulation.outcome.missed_by_eighth[place * 8 / samples as usize] += 1;
     }
+    simulation.outcome.repairs += simulation.repairs();
     simulation.outcome.sender = simulation.links[0].counters();
     simulation.outcome.receiver = simulation.links[1].counters();
     simulation.outcome
@@ -382,6 +386,7 @@ impl Simulation {
         self.next_sample = START + self.cell.interval * self.outcome.sent as i64;
         if self.outcome.sent == self.samples / 2 {
             if self.cell.restarts {
+                self.outcome.repairs += self.repairs();
                 self.links = links(&self.cell, 1, self.now);
             }
             if self.cell.clock_steps {
@@ -455,6 +460,12 @@ impl Simulation {
         }
         let (queued, held) = self.links[from].held_bytes();
         self.outcome.held_bytes_max = self.outcome.held_bytes_max.max(queued).max(held);
+    }
+
+    /// Of the sender's present life.
+    fn repairs(&self) -> u64 {
+        let counters = self.links[0].counters();
+        counters.bound_repeats + counters.bound_parity
     }
 
     fn transmit(&mut self, from: usize, datagram: &[u8]) {

@@ -224,6 +224,10 @@ impl Swarm {
         }
     }
 
+    pub(crate) fn terms(&self) -> Terms {
+        self.terms
+    }
+
     pub(crate) fn join(&mut self, number: usize) {
         let writer = self.writer();
         writer.readers.insert(number);
@@ -316,6 +320,10 @@ impl Writer {
             changes: Vec::new(),
             bytes: 0,
         }
+    }
+
+    pub(crate) fn is_member(&self, number: usize) -> bool {
+        self.readers.contains(&number)
     }
 
     fn publish(&mut self, now: Instant<Local>) {

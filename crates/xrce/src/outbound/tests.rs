@@ -5,7 +5,7 @@ fn ms(ms: i64) -> Instant<Local> {
 }
 
 fn with(messages: u8) -> Outbound {
-    let mut stream = Outbound::new();
+    let mut stream = Outbound::new(Holding::Unknown);
     (0..messages).for_each(|number| stream.push_alone(vec![number]));
     stream
 }
@@ -60,7 +60,7 @@ fn a_silent_client_is_asked_ever_more_rarely() {
 
 #[test]
 fn a_client_is_asked_after_four_round_trips_of_which_shorter_ones_count_at_once_and_longer_ones_slowly() {
-    let mut stream = Outbound::new();
+    let mut stream = Outbound::new(Holding::Unknown);
     let mut begin = 0;
     // Acknowledged after so many ms; when the client is asked about the next message, after that.
     for (number, (round_trip, asked)) in (1..).zip([(5, 20), (13, 24), (2, 10), (14, 14)]) {
@@ -85,7 +85,7 @@ fn a_client_is_asked_after_four_round_trips_of_which_shorter_ones_count_at_once_
 
 #[test]
 fn answers_are_alone_and_share_messages_only_beyond_the_limit() {
-    let mut stream = Outbound::new();
+    let mut stream = Outbound::new(Holding::Unknown);
     (0..WAITING_MAX + 2).for_each(|_| stream.push(8, vec![7; 4]));
     let mut lengths = Vec::new();
     while let Some(next) = stream.poll_message(ms(0)).map(|(_, body)| body.len()) {
@@ -128,7 +128,7 @@ fn numbers_wrap() {
 
 /// Six pieces, the last sent alone.
 fn probing() -> Outbound {
-    let mut stream = Outbound::new();
+    let mut stream = Outbound::new(Holding::Unknown);
     stream.push_pieces(ObjectId([0, 6]), (0..6).map(|number| vec![number]).collect());
     stream.push_alone(vec![9]);
     assert_eq!(sent(&mut stream, ms(0)), [5]);
@@ -156,11 +156,62 @@ fn a_client_that_drops_the_last_piece_is_spared_the_others_and_loses_no_number()
     let mut given_up = 0;
     for try_again in 1..=5 {
         // Lost or dropped: unknown.
-        given_up += u32::from(stream.handle_acknack(0, 0b11_1111, ms(try_again * 10)).given_up.is_some());
+        given_up +=
+            u32::from(stream.handle_acknack(0, 0b11_1111, ms(try_again * 10)).undeliverable.is_some());
         let next = sent(&mut stream, ms(try_again * 10 + 5));
         assert_eq!(next, if try_again < 5 { [5] } else { [0] }, "try {try_again}");
     }
     assert_eq!(given_up, 1);
+}
+
+/// Forty pieces to a client of which this is known, and something behind them.
+fn long(holding: Holding) -> Outbound {
+    let mut stream = Outbound::new(holding);
+    stream.push_pieces(ObjectId([0, 6]), (0..40).map(|number| vec![number]).collect());
+    stream.push_alone(vec![40]);
+    stream
+}
+
+#[test]
+fn the_window_slides_over_a_sample_in_more_pieces_than_an_acknowledgement_can_name() {
+    for (holding, window) in [(Holding::InOrder, 4), (Holding::Messages(64), 16), (Holding::Messages(40), 16)]
+    {
+        let mut stream = long(holding);
+        let (mut came, mut end): (Vec<u16>, u16) = (Vec::new(), 0);
+        for at in 0..200 {
+            let now = sent(&mut stream, ms(at * 10));
+            assert!(
+                now.iter().all(|number| usize::from(*number) < came.len() + window),
+                "{now:?} after {came:?}"
+            );
+            // Each second time one is lost, and the client keeps nothing behind it.
+            for (place, number) in now.iter().enumerate() {
+                end = end.max(number + 1);
+                let is_lost = place == 2 && at % 2 == 0;
+                if usize::from(*number) == came.len() && !is_lost {
+                    came.push(*number);
+                }
+            }
+            let next = came.len() as u16;
+            let missed = (0..16).filter(|bit| next + bit < end).fold(0, |missed, bit| missed | 1 << bit);
+            assert_eq!(stream.handle_acknack(next, missed, ms(at * 10 + 5)), Outcome::default());
+        }
+        assert_eq!(came, (0..=40).collect::<Vec<u16>>(), "{holding:?}");
+        assert!(stream.flight.is_empty());
+    }
+}
+
+#[test]
+fn a_client_that_holds_less_than_is_said_of_it_is_named_once() {
+    let mut stream = long(Holding::Messages(64));
+    assert_eq!(sent(&mut stream, ms(0)), (0..16).collect::<Vec<u16>>());
+    // Its history is 16: it has those, and none behind them fits.
+    let mut named = Vec::new();
+    for at in 1..100 {
+        named.extend(stream.handle_acknack(16, 0b1111, ms(at * 10)).undeliverable);
+        sent(&mut stream, ms(at * 10 + 5));
+    }
+    assert_eq!(named, [(ObjectId([0, 6]), 40)]);
 }
 
 /// A client that keeps four messages behind a lost one, and acknowledges each at once.
@@ -202,7 +253,7 @@ fn on_a_bad_line(cut: std::ops::Range<i64>) -> (u16, Vec<usize>) {
         state ^= state << 17;
         state.is_multiple_of(5)
     };
-    let mut stream = Outbound::new();
+    let mut stream = Outbound::new(Holding::Unknown);
     let mut client = Client::default();
     let (mut waiting, mut waited) = (0, Vec::new());
     let mut acknowledgements = VecDeque::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Control;
 use crate::event::{Counters, EndpointId, Sample, count, time_octets};
-use crate::outbound::{Outbound, WINDOW_MAX};
+use crate::outbound::Outbound;
 use crate::wire::{
     COOKIE, LAST_FRAGMENT, LITTLE_ENDIAN, ObjectId, RequestId, SUBHEADER_BYTES, Status, SubmessageWriter,
     VENDOR, VENDOR_OURS, VERSION, id,
@@ -100,7 +100,7 @@ pub(super) fn push_reliable(
     }
     // Lengths that are multiples of four, so that nothing need be padded.
     let piece_bytes = bytes_max.saturating_sub(SUBHEADER_BYTES) & !3;
-    if piece_bytes == 0 || body.len().div_ceil(piece_bytes) > WINDOW_MAX {
+    if piece_bytes == 0 || body.len().div_ceil(piece_bytes) > outbound.pieces_max() {
         return false;
     }
     let last = body.len().div_ceil(piece_bytes) - 1;

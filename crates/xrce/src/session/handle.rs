@@ -283,7 +283,7 @@ impl Session {
         let (first, missed, stream) = (reader.u16()?, u16::from_be_bytes(reader.octets()?), reader.u8()?);
         if let Some(outbound) = self.outbound.get_mut(&stream)
             && let Some((object, bytes)) =
-                outbound.handle_acknack(first, missed, context.arrived.local).given_up
+                outbound.handle_acknack(first, missed, context.arrived.local).undeliverable
         {
             agent.tell_undeliverable(self.key, object, bytes);
         }

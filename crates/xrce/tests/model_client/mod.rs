@@ -286,6 +286,8 @@ impl ModelClient {
     fn handle_data(&mut self, body: &[u8]) {
         self.received += 1;
         if body.len() > 4 {
+            let words = body.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+            assert!(words.eq(0..(body.len() / 4) as u32), "put together in order");
             self.large += 1;
             return;
         }

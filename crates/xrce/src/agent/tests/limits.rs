@@ -1,6 +1,7 @@
 //! What a client may be, ask for and send at most, at the limit and one beyond it.
 
 use super::*;
+use crate::outbound::PIECES_MAX;
 use crate::session::STREAMS_MAX;
 
 /// A client whose reader gets, on `stream`, as many samples as there are. Two of them are there already.
@@ -65,6 +66,35 @@ fn a_sample_may_have_as_many_pieces_as_an_acknowledgement_can_name() {
         let sent = bench.sample(reader, &vec![7; bytes]);
         let expected: &[u8] = if undeliverable == 0 { &[id::FRAGMENT] } else { &[] };
         assert_eq!((&kinds(&sent)[..], bench.agent.counters().undeliverable), (expected, undeliverable));
+    }
+}
+
+#[test]
+fn a_client_of_ours_may_be_sent_a_sample_in_a_thousand_pieces_and_one_more_is_named() {
+    // Its messages have 508 bytes: 500 of a sample with its header of 8 in each.
+    for (bytes, is_delivered) in [(8_001, true), (PIECES_MAX * 500 - 8, true), (PIECES_MAX * 500 - 7, false)]
+    {
+        let mut bench = on_a_slow_line();
+        let mut whole = Vec::new();
+        let mut sent = bench.sample(ObjectId([0, 0x16]), &vec![7; bytes]);
+        let first = sent.first().map_or(0, |message| u16::from_le_bytes([message[2], message[3]]));
+        let mut next = first;
+        while !sent.is_empty() {
+            assert!(sent.len() <= 4, "no more than it may hold");
+            for message in &sent {
+                assert_eq!((message[4], [message[2], message[3]]), (id::FRAGMENT, next.to_le_bytes()));
+                whole.extend_from_slice(&message[8..]);
+                next += 1;
+            }
+            let acknack =
+                [self::bytes("81 00 00 00 0A 01 05 00"), next.to_le_bytes().to_vec(), vec![0, 0, 0x80]];
+            sent = bench.client_says(HERE, &acknack.concat());
+        }
+        let expected = if is_delivered { bytes + 8 } else { 0 };
+        assert_eq!((whole.len(), bench.agent.counters().undeliverable), (expected, u64::from(!is_delivered)));
+        bench.drain();
+        let is_named = bench.events.iter().any(|event| matches!(event, Event::Undeliverable { .. }));
+        assert_eq!(is_named, !is_delivered);
     }
 }
 

@@ -1,0 +1,65 @@
+//! All tests of the workspace: compiled together, then run two programs at a time, for many of them wait for sockets and timers.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{lanes, shell};
+
+const COMPILE: &str = "cargo test --workspace --no-run";
+
+/// Compiles and runs all tests, those of documentation last. A failure of one program does not hide those of the others.
+pub fn run() -> Result<(), String> {
+    shell::run(COMPILE)?;
+    let listed = shell::output(&format!("{COMPILE} --quiet --message-format=json"));
+    let programs = programs(&listed.ok_or_else(|| format!("`{COMPILE}` does not say what it compiled"))?);
+    if programs.is_empty() {
+        return Err(format!("`{COMPILE}` compiled no test"));
+    }
+    let tests = lanes::side_by_side(&programs, |program| {
+        let folder = program.manifest.parent().unwrap_or(Path::new("."));
+        // As Cargo would: a test may look for its files.
+        let line = format!("CARGO_MANIFEST_DIR='{}' '{}'", folder.display(), program.executable);
+        shell::run_whole(folder, &line)
+    });
+    let documentation = shell::run("cargo test --workspace --doc --quiet");
+    tests.and(documentation)
+}
+
+/// A program of tests.
+struct Program {
+    executable: String,
+    manifest: std::path::PathBuf,
+}
+
+/// Those in Cargo's messages, which are JSON, one a line.
+fn programs(messages: &str) -> Vec<Program> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages
+        .filter(|message| message["profile"]["test"] == true)
+        .filter_map(|message| {
+            let executable = message["executable"].as_str()?.to_owned();
+            Some(Program { executable, manifest: message["manifest_path"].as_str()?.into() })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compiled_as_a_test_is_run_and_nothing_else() {
+        let messages = r#"
+{"reason":"compiler-artifact","manifest_path":"/a/Cargo.toml","profile":{"test":true},"executable":"/t/a-1"}
+{"reason":"compiler-artifact","manifest_path":"/b/Cargo.toml","profile":{"test":false},"executable":"/t/b"}
+{"reason":"compiler-artifact","manifest_path":"/c/Cargo.toml","profile":{"test":true},"executable":null}
+{"reason":"build-finished","success":true}"#;
+        let found = programs(messages);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].executable.as_str(), found[0].manifest.as_path()),
+            ("/t/a-1", Path::new("/a/Cargo.toml"))
+        );
+    }
+}
