@@ -12,11 +12,10 @@ use noctule_timebase::{Instant, Span};
 use crate::block::Block;
 use crate::config::SAMPLE_OVERHEAD_BYTES;
 use crate::congestion::repair_budget::RepairBudget;
-use crate::delay_table::Quantiles;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
 use crate::flight::{Carried, Fate, Flight, Kind};
-use crate::path::Path;
+use crate::path::{Path, ROUND_TRIP_PRIOR};
 use crate::repair::{Price, Step, share_of_target};
 use crate::sent_counters::SentCounters;
 use crate::stream::{Bound, Local, Outgoing, StreamId};
@@ -29,8 +28,6 @@ use crate::wire::{
 const BLOCK_SYMBOLS_MAX: usize = erasure::DATA_SYMBOLS_MAX;
 /// Blocks of one stream that wait for their fate or their deadline.
 const BLOCKS_LIMIT: usize = 65_536;
-/// Before a round trip has been measured it is assumed to be this long.
-const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
 /// Threads wake late, by as much at least.
 const LATENESS_LEAST: Span = Span::from_us(300);
 /// A thread that sleeps for longer stalled, which says nothing of the next time, nor of the channel.
@@ -46,8 +43,6 @@ const ROUNDS_FOR_THE_FATE: i64 = 4;
 const AT_ONCE: usize = 16;
 /// A long sample leaves so much faster than the estimated capacity: a short queue keeps the line busy while a thread wakes late.
 const OVER_CAPACITY: f64 = 1.03;
-/// Stamps are no better than this: an acknowledgement that comes so much later than the slowest is not late.
-const STAMP_ERROR: Span = Span::from_us(10);
 /// Header bytes of a datagram of a long sample, about: header, sample and place.
 pub(crate) const HEADER_BYTES: usize = 28;
 /// An extra that the budget does not allow is asked for again after an interval, or this.
@@ -250,7 +245,7 @@ impl BoundSending {
             return None;
         }
         self.note_wake(now);
-        let path = path(flight, self.lateness, now);
+        let path = Path::of(flight, self.lateness, now);
         self.ready_at = flight.pace().ready_at();
         let turn = self.turn;
         for after in [true, false] {
@@ -469,13 +464,14 @@ impl BoundStream {
         let window = self.bound.deadline - path.one_way;
         self.outage = path.channel.outage(window - window / OUTAGE_PARTS);
         self.capacity_bytes_per_s = path.capacity_bytes_per_s;
+        if let Some(place) = self.fresh() {
+            return self.begin(place, counters);
+        }
         if let Some(extra_or_data) = self.next_begun(path, now, counters) {
             return Some(extra_or_data);
         }
         if let Some(place) = self.newest_waiting() {
-            self.current = Some(self.blocks[place].sequence);
-            self.count_data(counters);
-            return Some((self.first + place as u64, 0));
+            return self.begin(place, counters);
         }
         // Blocks that are done wait for older ones only.
         let waiting = self.blocks.iter().filter(|block| !block.is_done());
@@ -552,6 +548,22 @@ impl BoundStream {
         None
     }
 
+    /// Where a short sample is that has not left yet. It goes before repairs: of a burst into a full queue the last are dropped. Without a
+    /// limit samples leave in order, so those that have not are the last.
+    fn fresh(&self) -> Option<usize> {
+        let waits = |block: &&Block| block.next_unsent().is_some() && block.spacing == Span::ZERO;
+        let waiting = self.blocks.iter().rev().take_while(waits).count();
+        let from = self.blocks.len() - if self.is_limited { 0 } else { waiting };
+        (from..self.blocks.len()).find(|place| !self.blocks[*place].is_done())
+    }
+
+    fn begin(&mut self, place: usize, counters: &mut Record) -> Option<(u64, u8)> {
+        let (sequence, symbol) = (self.blocks[place].sequence, self.blocks[place].next_unsent()?);
+        self.current = Some(sequence);
+        self.count_data(counters);
+        Some((self.first + place as u64, symbol))
+    }
+
     /// Where the newest sample begins that is not being sent: under a limit it goes before older ones.
     fn newest_waiting(&self) -> Option<usize> {
         if !self.is_limited {
@@ -571,29 +583,4 @@ impl BoundStream {
 
 fn cost(block: &Block) -> usize {
     block.bytes() + SAMPLE_OVERHEAD_BYTES
-}
-
-/// How the path is, with what can be relied on. One way is half a round trip only if the other side's clock is not known.
-fn path(flight: &mut Flight, lateness: Span, now: Instant<Local>) -> Path {
-    let rounds = flight.round_trips().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
-    let round = rounds.highest() + lateness + STAMP_ERROR;
-    let one_way = flight.ways_there().as_ref().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
-    Path {
-        one_way,
-        round,
-        rounds,
-        long: flight
-            .round_trip()
-            .map_or([ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR], |trip| trip.with_variations(lateness)),
-        known: flight.known(),
-        next: flight.next_number(),
-        heard_at: flight.heard_at(),
-        channel: flight.channel(),
-        is_limited: flight.pace().limit_bytes_per_s().is_some(),
-        is_doubtful: flight.pace().is_doubtful(),
-        may_repair: flight.allows_repair(now),
-        soonest: flight.floor() / 2,
-        capacity_bytes_per_s: flight.capacity_bytes_per_s(),
-        lateness,
-    }
 }

@@ -1,5 +1,6 @@
 //! Congestion control: the congestion window (RFC 9438), pacing, and path MTU discovery (RFC 8899).
 
+mod average;
 pub(crate) mod bandwidth;
 mod chance_loss;
 mod cubic;

@@ -3,8 +3,14 @@
 use noctule_timebase::{Instant, Span};
 
 use crate::delay_table::Quantiles;
+use crate::flight::Flight;
 use crate::gilbert::{Departure, Gilbert};
 use crate::stream::Local;
+
+/// Before a round trip has been measured it is assumed to be this long.
+pub(crate) const ROUND_TRIP_PRIOR: Span = Span::from_ms(100);
+/// Stamps are no better than this: an acknowledgement that comes so much later than the slowest is not late.
+const STAMP_ERROR: Span = Span::from_us(10);
 
 /// A datagram of unknown fate.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +62,32 @@ const LOSSY_BLOCKS: u64 = 2;
 const ACK_DELAY_LOSS_MAX: f64 = 0.01;
 
 impl Path {
+    /// How it is now, with what can be relied on. One way is half a round trip only if the other side's clock is not known.
+    pub(crate) fn of(flight: &mut Flight, lateness: Span, now: Instant<Local>) -> Path {
+        let rounds = flight.round_trips().unwrap_or(Quantiles::all(ROUND_TRIP_PRIOR));
+        let round = rounds.highest() + lateness + STAMP_ERROR;
+        let one_way =
+            flight.ways_there().as_ref().map_or(rounds.highest() / 2, Quantiles::highest) + lateness;
+        Path {
+            one_way,
+            round,
+            rounds,
+            long: flight
+                .round_trip()
+                .map_or([ROUND_TRIP_PRIOR / 2, ROUND_TRIP_PRIOR], |trip| trip.with_variations(lateness)),
+            known: flight.known(),
+            next: flight.next_number(),
+            heard_at: flight.heard_at(),
+            channel: flight.channel(),
+            is_limited: flight.pace().limit_bytes_per_s().is_some(),
+            is_doubtful: flight.pace().is_doubtful(),
+            may_repair: flight.allows_repair(now),
+            soonest: flight.floor() / 2,
+            capacity_bytes_per_s: flight.capacity_bytes_per_s(),
+            lateness,
+        }
+    }
+
     /// How long the acknowledgement of a block may be held back: not at all where the deadline leaves no time to wait for it; where it tells
     /// of losses or of a queue, until that of the next block that may not be held back. What is missing is acknowledged at once, whatever is asked for.
     pub(crate) fn ack_delay(&self, deadline: Span, interval: Span, block: u64) -> Span {

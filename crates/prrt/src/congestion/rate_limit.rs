@@ -27,6 +27,7 @@
 
 use noctule_timebase::{Instant, Span};
 
+use super::average::{LossMean, Rate};
 use super::epoch::{Epoch, NOTHING, RETRY_FIRST, RETRY_MOST};
 use super::pacer::Pacer;
 use super::path_delay::PathDelay;
@@ -45,12 +46,17 @@ const LONG_IN_A_ROW: u32 = 8;
 const QUEUE_LEAST: Span = Span::from_ms(3);
 /// Epochs in a row that make a suspicion: a stall of a radio, a step of the route or a TCP flow's slow start ends sooner.
 const SUSPICIOUS: usize = 4;
+/// A queue that made everything late is remembered for so long.
+const LATE_MEMORY: Span = RETRY_MOST;
 /// Less than this part of what was sent, chance losses aside, arrived meanwhile.
 const CARRIED: f64 = 0.92;
-/// Epochs over which losses are averaged, with a queue and without.
-const LOSS_OVER: f64 = 32.0;
-/// A queue loses if it loses twice what the path does without, and by so much more.
+/// Where repairs are held back it carries what is sent if no more than this is lacking: they would add to it.
+const CARRIED_AGAIN: f64 = 0.97;
+/// No more than this is chance of what is lost without a queue.
+const CHANCE_MOST: f64 = 0.5;
+/// A queue loses if it loses twice what the path does without, and by so much more; where chance loses much, this much beyond chance is enough.
 const QUEUE_LOSES: f64 = 0.005;
+const QUEUE_LOSES_ENOUGH: f64 = 0.04;
 /// A test, and every limit, leaves so much room that the queue is gone after this, but never less than half.
 const DRAIN: Span = Span::from_ms(500);
 const DRAIN_LEAST: f64 = 0.5;
@@ -72,9 +78,10 @@ const EPOCHS_IN_VAIN: u32 = 4;
 /// Near the last limit that was too high, growth rests for so many epochs (as CUBIC's does near its last window).
 const EPOCHS_NEAR_CEILING: u32 = 40;
 const NEAR_CEILING: f64 = 0.9;
-/// What is offered is averaged over this, and fits if so much times it is less than what the path carries.
-const OFFERED_OVER: Span = Span::from_ms(500);
+/// What is offered fits if so much times it is less than what the path carries.
 const OFFERED_MARGIN: f64 = 1.05;
+/// A deadline of another stream is forgotten after this.
+const DEADLINE_MEMORY: Span = Span::from_s(2);
 /// Repairs may make a queue that lasts for this part of the deadline, for so long after there was doubt that the path is full. (Without
 /// doubt what the path carries is not known well: jitter and stalls stretch a train of datagrams, too.)
 const OWN_QUEUE_PARTS: i64 = 8;
@@ -100,13 +107,22 @@ pub(crate) struct RateLimit {
     near_ceiling: u32,
     growing: u32,
     /// What the application wants to send, and what leaves, repairs included.
-    offered: Average,
-    sent: Average,
-    /// Of the sample offered last.
+    offered: Rate,
+    sent: Rate,
+    /// The shortest of the samples offered lately, and when the last such one was.
     deadline: Span,
+    deadline_at: Instant<Local>,
+    /// Length of such a sample, headers included.
+    sample_bytes: usize,
+    /// How long the queue was in the last epochs, the newest first.
+    queues: [Span; SUSPICIOUS],
+    /// When the queue last was so long that all that left it was late.
+    late_at: Option<Instant<Local>>,
+    /// The queue loses, the path carries less than is sent, and no limit begins, for what stands in the queue is in time.
+    is_held_off: bool,
     /// Share of packets lost in epochs without a queue, and with one.
-    chance_loss: f64,
-    queue_loss: f64,
+    chance_loss: LossMean,
+    queue_loss: LossMean,
     /// No test begins before `retry_at`; the next waiting time.
     retry_at: Instant<Local>,
     retry_after: Span,
@@ -143,28 +159,6 @@ struct Test {
     reference: Option<Span>,
 }
 
-/// Bytes a second over about [`OFFERED_OVER`], without the half of what came last.
-#[derive(Clone, Copy, Debug)]
-struct Average {
-    latest_bytes_per_s: f64,
-    bytes_per_s: f64,
-    at: Instant<Local>,
-}
-
-impl Average {
-    fn new(now: Instant<Local>) -> Average {
-        Average { latest_bytes_per_s: 0.0, bytes_per_s: 0.0, at: now }
-    }
-
-    fn add(&mut self, bytes: usize, now: Instant<Local>) {
-        let over = OFFERED_OVER.as_s_f64();
-        let more = bytes as f64 / over;
-        self.latest_bytes_per_s = self.latest_bytes_per_s * (-(now - self.at).as_s_f64() / over).exp() + more;
-        self.bytes_per_s = self.latest_bytes_per_s - more / 2.0;
-        self.at = now;
-    }
-}
-
 /// A deadline that no stream has.
 const NEVER: Span = Span::from_s(1 << 30);
 const FREE: State = State::Free(Vec::new());
@@ -181,11 +175,16 @@ impl RateLimit {
             ceiling_bytes_per_s: f64::MAX,
             near_ceiling: 0,
             growing: 0,
-            offered: Average::new(now),
-            sent: Average::new(now),
+            offered: Rate::new(now),
+            sent: Rate::new(now),
             deadline: NEVER,
-            chance_loss: 0.0,
-            queue_loss: 0.0,
+            deadline_at: now,
+            sample_bytes: 0,
+            queues: [Span::ZERO; SUSPICIOUS],
+            late_at: None,
+            is_held_off: false,
+            chance_loss: LossMean::default(),
+            queue_loss: LossMean::default(),
             retry_at: now,
             retry_after: RETRY_FIRST,
             repairs: RepairBreaker::new(now),
@@ -208,7 +207,8 @@ impl RateLimit {
 
     /// Whether long round trips come with losses.
     pub(crate) fn queue_loses(&self) -> bool {
-        self.queue_loss > self.chance_loss * 2.0 + QUEUE_LOSES
+        self.queue_loss.share
+            > self.chance_loss.share + self.chance_loss.share.min(QUEUE_LOSES_ENOUGH) + QUEUE_LOSES
     }
 
     /// When the next datagram may leave; in the past if at once.
@@ -219,6 +219,10 @@ impl RateLimit {
     /// Whether a repair may leave now: not if repairs are what is lost, nor if it would stand in a queue of our own. All that left
     /// since the last packet that met no queue must fit through the path in the time since, and a little.
     pub(crate) fn allows_repair(&self, capacity_bytes_per_s: Option<f64>, now: Instant<Local>) -> bool {
+        // A repair would take the place of a sample that is in time.
+        if self.is_held_off {
+            return false;
+        }
         let doubted = self.doubted_at.filter(|at| now - *at <= DOUBT_MEMORY);
         let (Some(capacity), Some((left_at, before)), Some(_)) =
             (capacity_bytes_per_s, self.unqueued, doubted)
@@ -238,7 +242,9 @@ impl RateLimit {
 
     /// The application has so many bytes to send, which are worthless after the deadline.
     pub(crate) fn offer(&mut self, bytes: usize, deadline: Span, now: Instant<Local>) {
-        self.deadline = deadline;
+        if deadline <= self.deadline || now - self.deadline_at > DEADLINE_MEMORY {
+            (self.deadline, self.deadline_at, self.sample_bytes) = (deadline, now, bytes);
+        }
         self.offered.add(bytes, now);
         self.repairs.offer(bytes, self.offered.bytes_per_s);
     }
@@ -316,23 +322,30 @@ impl RateLimit {
         let mut epoch = std::mem::replace(&mut self.epoch, Epoch::new(now));
         epoch.length = now - began;
         let average = if is_long { &mut self.queue_loss } else { &mut self.chance_loss };
-        *average += (epoch.loss() - *average) / LOSS_OVER;
+        average.add(epoch.loss());
         self.repairs.handle_epoch(&epoch, self.offered.bytes_per_s, now);
+        self.queues.rotate_right(1);
+        self.queues[0] = queue;
         if self.fits(capacity_bytes_per_s) {
             (self.state, self.limit_bytes_per_s) = (FREE, None);
             return;
         }
         // A limit costs nothing if all is late.
         let all_late = is_long && least - path.floor() / 2 > self.deadline;
+        let late_at = if all_late { Some(now) } else { self.late_at };
+        self.late_at = late_at.filter(|at| now - *at < LATE_MEMORY);
+        self.is_held_off &= is_long;
         match self.state {
             State::Free(_) if is_long => {
-                self.suspect(epoch, (queue, all_late), now);
+                self.suspect(epoch, (path, all_late), now);
             }
             State::Free(_) => self.state = FREE,
             State::Testing(test) => self.judge(test, &epoch, (path, all_late), now),
             State::Limited { in_vain, queue: before } => {
                 self.effective_from = now;
-                if is_long {
+                if is_long && self.is_in_time(path) {
+                    (self.state, self.limit_bytes_per_s, self.is_held_off) = (FREE, None, true);
+                } else if is_long {
                     self.decrease(&epoch, (queue, all_late), (in_vain, before), now);
                 } else {
                     self.state = State::Limited { in_vain: 0, queue: before };
@@ -348,10 +361,31 @@ impl RateLimit {
         capacity_bytes_per_s.is_some_and(|capacity| rate < capacity)
     }
 
+    /// Whether what stands in the queue is in time, and will be until a limit would show its effect. Then a limit would only lose what the
+    /// path carries. All of the queue may be on the way there. A queue that has made everything late would do so again.
+    fn is_in_time(&self, path: &PathDelay) -> bool {
+        let [newest, _, before, _] = self.queues;
+        let grown = (newest - before).max(Span::ZERO);
+        let way = path.floor() / 2 + newest + path.noise() + grown;
+        self.late_at.is_none() && way + self.sample_time() < self.deadline
+    }
+
+    /// How long a sample takes where no more is carried than what is offered.
+    fn sample_time(&self) -> Span {
+        Span::from_ns((self.sample_bytes as f64 / self.offered.bytes_per_s.max(1.0) * 1e9) as i64)
+    }
+
+    /// What the path carries where so much arrives of what is sent.
+    fn carried(&self, arrived_bytes_per_s: f64) -> f64 {
+        arrived_bytes_per_s / (1.0 - self.chance_loss.share.min(CHANCE_MOST))
+    }
+
     /// Begins a test, if the last epochs give reason to.
-    fn suspect(&mut self, epoch: Epoch, (queue, all_late): (Span, bool), now: Instant<Local>) {
+    fn suspect(&mut self, epoch: Epoch, (path, all_late): (&PathDelay, bool), now: Instant<Local>) {
+        let (is_in_time, loses) = (self.is_in_time(path), self.queue_loses());
         let State::Free(suspicious) = &mut self.state else { return };
-        let carried = CARRIED * (1.0 - self.chance_loss);
+        let least = if self.is_held_off { CARRIED_AGAIN } else { CARRIED };
+        let carried = least * (1.0 - self.chance_loss.share);
         suspicious.push(epoch);
         if suspicious.len() < SUSPICIOUS {
             return;
@@ -363,10 +397,11 @@ impl RateLimit {
         suspicious.remove(0);
         let is_carried = total.arrived_bytes as f64 >= total.sent_bytes as f64 * carried;
         let is_carried = !all_late && (is_carried || lacking + 1 < SUSPICIOUS);
-        if is_carried || now < self.retry_at {
+        self.is_held_off = !is_carried && is_in_time && loses;
+        if is_carried || is_in_time || now < self.retry_at {
             return;
         }
-        let arrived = total.bytes_per_s(total.arrived_bytes);
+        let (queue, arrived) = (self.queues[0], self.carried(total.bytes_per_s(total.arrived_bytes)));
         self.ceiling_bytes_per_s = arrived;
         let limit_bytes_per_s = (arrived * drains(queue).min(TEST_SHARE)).max(LIMIT_LEAST_BYTES_PER_S);
         (self.limit_bytes_per_s, self.effective_from) = (Some(limit_bytes_per_s), now);
@@ -424,6 +459,7 @@ impl RateLimit {
         (self.growing, self.near_ceiling) = (0, 0);
         let [arrived, sent] =
             [epoch.arrived_bytes, epoch.sent_bytes].map(|bytes| bytes as f64 / epoch.length.as_s_f64());
+        let arrived = self.carried(arrived);
         let bearable = (arrived * SHARE_OF_ARRIVED * drains(queue)).max(LIMIT_LEAST_BYTES_PER_S);
         self.ceiling_bytes_per_s = arrived;
         let is_shorter = queue + before / 8 < before;
@@ -488,7 +524,7 @@ mod tests {
 
     /// 115 B every 5 ms over a floor of 6 ms and through a queue, each heard of when it has been there and back; and whether
     /// there was a limit. What is sent does not follow the limit.
-    fn through(queue_ms: impl Fn(i64) -> i64, samples: i64) -> (RateLimit, bool) {
+    fn through(queue_ms: impl Fn(i64) -> i64, samples: i64, deadline_ms: i64) -> (RateLimit, bool) {
         let at = |ms| Instant::from_ns(ms * 1_000_000);
         let (mut limit, mut path) = (RateLimit::new(at(0)), PathDelay::new(at(0)));
         let mut heard: Vec<(i64, i64)> = (0..samples).map(|n| (5 * n + 6 + queue_ms(n), n)).collect();
@@ -497,7 +533,7 @@ mod tests {
         let mut was_limited = false;
         for now in 0..5 * samples {
             if now % 5 == 0 {
-                limit.offer(115, Span::from_ms(400), at(now));
+                limit.offer(115, Span::from_ms(deadline_ms), at(now));
                 limit.sent(115, at(now));
             }
             while let Some((when, n)) = heard.next_if(|(when, _)| *when == now) {
@@ -515,15 +551,25 @@ mod tests {
     fn a_radio_that_stalls_and_catches_up_is_not_full() {
         for (stall_ms, length) in [(20, 10), (40, 20), (45, 15)] {
             let stall = |n: i64| (stall_ms - (n - 200).abs() * stall_ms / length).max(0);
-            assert!(!through(stall, 600).1, "{stall_ms} ms");
+            // What comes while it is longest would be late if it went on.
+            assert!(!through(stall, 600, stall_ms + 6).1, "{stall_ms} ms");
         }
     }
 
     #[test]
     fn a_limit_that_does_not_shorten_the_queue_is_withdrawn() {
-        // A tenth too much, whatever is sent.
-        let (limit, was_limited) = through(|n| (n - 200).max(0) / 2, 600);
+        // A tenth too much, whatever is sent, and on the edge of being late.
+        let (limit, was_limited) = through(|n| ((n - 200).max(0) / 2).min(147), 900, 150);
         assert!(was_limited);
         assert_eq!(limit.limit_bytes_per_s(), None);
+    }
+
+    #[test]
+    fn a_queue_is_limited_only_if_what_stands_in_it_would_be_late() {
+        // It grows to 100 ms within a second, and is full.
+        let queue_ms = |n: i64| ((n - 200).max(0) / 2).min(100);
+        for (deadline_ms, is_expected) in [(60, true), (100, true), (250, false), (400, false)] {
+            assert_eq!(through(queue_ms, 600, deadline_ms).1, is_expected, "{deadline_ms} ms");
+        }
     }
 }
