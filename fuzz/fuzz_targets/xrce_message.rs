@@ -1,6 +1,8 @@
 //! Messages of a client: the input is cut into messages at `FF FE FD FC`; a session is there already, and
-//! one message in two is made to belong to it.
+//! one message in two is made to belong to it. The first byte chooses what is known of the client: that it is ours, its history, or nothing.
 #![no_main]
+
+use std::num::NonZeroU16;
 
 use libfuzzer_sys::fuzz_target;
 use noctule_timebase::{Instant, Span};
@@ -11,9 +13,18 @@ const CREATE_CLIENT: [u8; 24] = [
 ];
 
 fuzz_target!(|input: &[u8]| {
-    let mut agent = Agent::new(AgentConfig { sample_bytes_max: 4096, hold: Span::from_us(500), ..AgentConfig::default() }, References::default());
+    let Some((choice, input)) = input.split_first() else { return };
+    let mut introduction = CREATE_CLIENT;
+    let is_ours = choice % 3 == 0;
+    if !is_ours {
+        introduction[14..16].copy_from_slice(&[1, 15]);
+    }
+    let client_history = NonZeroU16::new(64).filter(|_| choice % 3 == 1);
+    let config =
+        AgentConfig { sample_bytes_max: 4096, hold: Span::from_us(500), client_history, ..AgentConfig::default() };
+    let mut agent = Agent::new(config, References::default());
     let mut now = Instant::from_ns(0);
-    let first = [&CREATE_CLIENT[..]];
+    let first = [&introduction[..]];
     let mut sequence = 0u16;
     let rest = input.split(|byte| *byte == 0xFC);
     for (number, message) in first.into_iter().chain(rest).enumerate() {

@@ -250,8 +250,9 @@ impl Outbound {
     /// The client says which number it waits for, and which from there on it misses.
     pub(crate) fn handle_acknack(&mut self, first: u16, missed: u16, now: Instant<Local>) -> Outcome {
         let arrived = usize::from(first.wrapping_sub(self.first));
-        if arrived > self.flight.len() {
-            // Old news, or we have begun anew and the client has not.
+        let sent = self.flight.iter().take_while(|message| message.sent_at.is_some()).count();
+        if arrived > sent {
+            // Old news, or we have begun anew and the client has not: what was not sent has not arrived.
             let is_old = arrived > usize::from(u16::MAX / 2);
             if !is_old && self.leap == Some(first) {
                 self.follow_to(first);

@@ -342,6 +342,7 @@ proptest! {
         words in prop::collection::vec(prop::sample::select(vec![
             "[topics.\"/a\"]\n", "type", "=", "\"p/Pose\"\n", "from", "[\"console\"]\n", "limits", "{", "}", "\n", "expand",
             "[groups.g]\n", "5\n", "rate_hz", "deadline", "\"2ms\"\n", "request", "{ reliability = \"reliable\" }\n",
+            "[actions.\"/a\"]\n", "[services.\"/a\"]\n", "servers", "clients", "keep_results", "\"p/Go\"\n",
         ]), 0..40),
     ) {
         let _ = faults(&text);

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn ms(ms: i64) -> Instant<Local> {
@@ -105,6 +107,19 @@ fn the_number_that_a_client_names_twice_is_followed_and_nothing_is_lost() {
     assert!(sent(&mut stream, ms(1)).is_empty());
     stream.handle_acknack(500, 0, ms(100));
     assert_eq!(sent(&mut stream, ms(100)), [500, 501]);
+}
+
+#[test]
+fn what_was_not_sent_is_not_acknowledged() {
+    let mut stream = with(6);
+    stream.handle_acknack(2, 0, ms(0));
+    assert_eq!(sent(&mut stream, ms(0)), [0, 1, 2, 3], "it has not arrived");
+    let mut stream = long(Holding::InOrder);
+    assert_eq!(sent(&mut stream, ms(0)), [0, 1, 2, 3]);
+    stream.handle_acknack(5, 0, ms(1));
+    assert!(sent(&mut stream, ms(1)).is_empty());
+    stream.handle_acknack(4, 0, ms(2));
+    assert_eq!(sent(&mut stream, ms(2)), [4, 5, 6, 7]);
 }
 
 #[test]
@@ -302,4 +317,42 @@ fn after_a_cut_a_stream_is_as_fast_as_before() {
     let times = (10_000..10_100).map(|begin| on_a_bad_line(begin..begin + 500).1[10]);
     let waited: Vec<usize> = times.collect();
     assert!(waited.iter().all(|waited| *waited <= 16), "{waited:?} waited half a second after the cut");
+}
+
+fn holdings() -> impl Strategy<Value = Holding> {
+    prop_oneof![Just(Holding::Unknown), Just(Holding::InOrder), any::<u16>().prop_map(Holding::Messages)]
+}
+
+proptest! {
+    /// Whatever a client says, right or wrong.
+    #[test]
+    fn no_more_are_on_the_way_than_a_client_may_hold_whatever_it_acknowledges(
+        holding in holdings(),
+        samples in prop::collection::vec(1..=PIECES_MAX, 1..4),
+        said in prop::collection::vec((prop_oneof![0..1_100u16, any::<u16>()], any::<u16>(), 0..200i64), 0..100),
+    ) {
+        let mut stream = Outbound::new(holding);
+        for pieces in samples {
+            match pieces {
+                1 => stream.push_alone(vec![0]),
+                pieces => {
+                    let pieces = pieces.min(stream.pieces_max()).max(1);
+                    stream.push_pieces(ObjectId([0, 6]), vec![vec![0]; pieces]);
+                }
+            }
+        }
+        let mut now = 0;
+        for (first, missed, later) in said {
+            now += later;
+            stream.handle_acknack(first, missed, ms(now));
+            let begin = stream.first.wrapping_add(stream.acknowledged as u16);
+            let on_the_way = |number: u16| usize::from(number.wrapping_sub(begin)) < WINDOW_MAX;
+            for number in sent(&mut stream, ms(now)) {
+                prop_assert!(on_the_way(number), "{} of {:?} behind {}", number, holding, begin);
+            }
+            if let Some((first, last)) = stream.poll_heartbeat(ms(now)) {
+                prop_assert!(first == begin && on_the_way(last), "{}..{} of {:?}", first, last, holding);
+            }
+        }
+    }
 }
