@@ -13,7 +13,7 @@
 //! sent first, alone: only a client whose history reaches so far keeps it, and its ACKNACK says so. Then the
 //! window is known to be that wide. Otherwise the sample is given up before the client holds any of it.
 //!
-//! An ACKNACK names 16 messages, so a probe finds 16 at most. Where it is known what a client does with pieces ([`Holding`]) a
+//! An ACKNACK names 16 messages, so a probe finds 16 at most. Where it is known what a client does with pieces (`Holding`) a
 //! sample may have up to [`PIECES_MAX`], over which the window slides.
 
 use std::collections::VecDeque;
