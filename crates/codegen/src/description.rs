@@ -292,15 +292,16 @@ fn qos(of: &Qos) -> Value {
     })
 }
 
+fn program_names<'s>(programs: &[usize], system: &'s System) -> Vec<&'s str> {
+    programs.iter().map(|index| system.programs[*index].name.as_str()).collect()
+}
+
 fn topic(
     of: &Topic,
     system: &System,
     (library, limits): (&Library, &Limits),
     types: &Map<String, Value>,
 ) -> Value {
-    let names = |ends: &[usize]| -> Vec<&str> {
-        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
-    };
     let known = types.get(of.type_name.as_str());
     let part = |key: &str| known.map_or(Value::Null, |known| known[key].clone());
     let size_bytes_max = size_bytes_max(library, &of.type_name, limits);
@@ -334,8 +335,8 @@ fn topic(
         "is_plain": of.is_plain,
         "offered": qos(&of.offered),
         "requested": qos(&of.requested),
-        "from": names(&of.from),
-        "to": names(&of.to),
+        "from": program_names(&of.from, system),
+        "to": program_names(&of.to, system),
     })
 }
 
@@ -346,9 +347,6 @@ fn service(
     (library, limits): (&Library, &Limits),
     types: &Map<String, Value>,
 ) -> Value {
-    let names = |ends: &[usize]| -> Vec<&str> {
-        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
-    };
     let [request, response] = of.messages().map(|name| message(&name, (library, limits), types));
     json!({
         "name": of.name,
@@ -361,8 +359,8 @@ fn service(
         "response": response,
         "deadline_ns": of.deadline_ns,
         "is_idempotent": of.is_idempotent,
-        "servers": names(&of.servers),
-        "clients": names(&of.clients),
+        "servers": program_names(&of.servers, system),
+        "clients": program_names(&of.clients, system),
     })
 }
 
@@ -387,9 +385,6 @@ fn action(
     (library, limits): (&Library, &Limits),
     types: &Map<String, Value>,
 ) -> Value {
-    let names = |ends: &[usize]| -> Vec<&str> {
-        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
-    };
     let [goal, result, feedback, send_request, send_response, get_request, get_response, feedback_message] =
         of.messages().map(|name| message(&name, (library, limits), types));
     json!({
@@ -411,8 +406,8 @@ fn action(
         "deadline_ns": of.deadline_ns,
         "result_deadline_ns": of.result_deadline_ns,
         "keep_results_ns": of.keep_results_ns,
-        "servers": names(&of.servers),
-        "clients": names(&of.clients),
+        "servers": program_names(&of.servers, system),
+        "clients": program_names(&of.clients, system),
     })
 }
 
