@@ -43,7 +43,7 @@ const topicsView = {
       return cell;
     }));
     element('rows').addEventListener('scroll', () => this.drawRows());
-    element('filter').addEventListener('input', () => { this.filter = element('filter').value.toLowerCase(); this.draw(); });
+    element('filter').addEventListener('input', () => { this.filter = element('filter').value.toLowerCase(); this.draw(); layout.write(); });
     element('table').addEventListener('keydown', (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 }[event.key];
       // In the heads Enter sorts.
