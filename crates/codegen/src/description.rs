@@ -186,7 +186,7 @@ fn structure(
         "is_fixed": library.measure(name).is_some_and(|measure| measure.is_fixed),
         "size_bytes_max": size_bytes_max(library, name, limits),
         "fields": fields,
-        "constants": defined.constants.iter().map(constant).collect::<Vec<_>>(),
+        "constants": defined.constants.iter().map(|of| constant(of, name.name())).collect::<Vec<_>>(),
         "depends": depends,
         "has_array_default": defined.fields.iter().any(|field| matches!(field.default, Some(Literal::List(_)))),
         "rust": rust::ident(name.name()),
@@ -248,7 +248,7 @@ fn described(library: &Library, name: &TypeName) -> Value {
     })
 }
 
-fn constant(of: &Constant) -> Value {
+fn constant(of: &Constant, short: &str) -> Value {
     let (element, value) = (&of.element, &of.value);
     json!({
         "name": of.name,
@@ -258,7 +258,7 @@ fn constant(of: &Constant) -> Value {
         "unit": of.unit,
         "rust": { "type": rust::constant_type(element), "value": rust::constant(element, value) },
         "c": c::constant(element, value),
-        "cpp": { "declared": cpp::constant_declaration(element, &of.name), "value": cpp::constant(element, value) },
+        "cpp": { "declared": cpp::constant_declaration(element, &of.name, short), "value": cpp::constant(element, value) },
         "python": python::constant(element, value),
         "idl": idl::constant(&of.name, element, value),
     })
