@@ -153,6 +153,19 @@ fn a_message_may_be_called_as_a_type_of_a_language() {
     assert!(rust.contains("pub data: ::std::string::String,") && !rust.contains(" String,"), "{rust}");
     let python = &run(system().path()).unwrap().files["python/robot/odd_msgs.py"];
     assert!(python.contains("odd_msgs__msg__None as None_\n") && python.contains("\"None_\","), "{python}");
+    let folder = system();
+    let package = folder.path().join("packages/crate/msg");
+    fs::create_dir_all(&package).unwrap();
+    fs::write(package.join("Self.msg"), "uint8 value\n").unwrap();
+    fs::write(folder.path().join("topics.toml"), TOPICS.replace("[\"odd_msgs/*\"]", "[\"crate/*\"]"))
+        .unwrap();
+    let files = run(folder.path()).unwrap().files;
+    assert!(
+        files["rust/mod.rs"].contains("#[path = \"crate.rs\"]\npub mod crate_;\n"),
+        "{}",
+        files["rust/mod.rs"]
+    );
+    assert!(files["rust/crate.rs"].contains("pub struct Self_: \"crate/msg/Self\""));
 }
 
 #[test]
