@@ -15,7 +15,7 @@ use noctule::{
     TypedSubscriber,
 };
 use noctule_arm::controller::ControllerConfig;
-use noctule_timebase::Instant;
+use noctule_timebase::{Instant, Span};
 use noctule_web::{Asset, ClientId, Event, Server, ServerError, ServerOptions};
 use serde::Deserialize;
 use serde_json::json;
@@ -67,6 +67,8 @@ pub struct PageConfig {
     pub replay: Option<PathBuf>,
     /// The text beside the page's name: how commands are used, and over which link.
     pub subtitle: String,
+    /// A command older than this stops the arm: drawn beside the ages.
+    pub deadline: Span,
 }
 
 /// Why a page ended.
@@ -128,6 +130,7 @@ pub fn run(
         session: 0,
         view: View::default(),
         subtitle: config.subtitle.clone(),
+        deadline: config.deadline,
         is_replay: config.replay.is_some(),
     };
     opened(&server.url());
@@ -222,6 +225,7 @@ struct Desk<'a> {
     session: u64,
     view: View,
     subtitle: String,
+    deadline: Span,
     /// A recording is shown: there is nothing to operate.
     is_replay: bool,
 }
@@ -240,7 +244,7 @@ impl Desk<'_> {
                     "replay": self.is_replay,
                     "rules": rules,
                     "window": [window.lower_m.as_slice(), window.upper_m.as_slice()],
-                    "limits": view::limits(),
+                    "limits": view::limits(self.deadline),
                 });
                 self.server.reply(client, &hello.to_string());
                 self.server.reply(client, &analysis());

@@ -148,6 +148,11 @@ impl Drone {
         end(&mut self.pilot);
     }
 
+    /// Whether one of its processes is not there any more.
+    pub(super) fn has_ended(&mut self) -> bool {
+        [&mut self.radio, &mut self.pilot].into_iter().any(|process| !matches!(process.try_wait(), Ok(None)))
+    }
+
     /// What a radio's survey says at a time: the channel has been busy for so long.
     pub(super) fn survey(&mut self, at_ns: i64, busy: Span) {
         let Some(input) = &mut self.survey else { return };

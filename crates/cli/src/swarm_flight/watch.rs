@@ -210,7 +210,14 @@ impl<'a> Watch<'a> {
         });
     }
 
-    fn figures(mut self, drones: &[Drone]) -> Figures {
+    fn figures(mut self, drones: &mut [Drone]) -> Figures {
+        let now = now_ns();
+        // One that flies on without its radio is lost, too: no other drone knows where it is.
+        let is_lost = |drone: &mut Drone| {
+            let is_silent = drone.report().is_none_or(|report| now - report.at_ns > SILENT_NS);
+            !drone.killed && (is_silent || drone.has_ended())
+        };
+        let lost_nodes = drones.iter_mut().map(is_lost).filter(|lost| *lost).count();
         self.ages_ms.sort_by(f64::total_cmp);
         self.oldest_ms.sort_by(f64::total_cmp);
         let at = |ages: &[f64], share: f64| {
@@ -223,14 +230,10 @@ impl<'a> Watch<'a> {
             .filter_map(|drone| Some(drone.radio_report()?.rate_hz))
             .collect();
         let radios_s: f64 = drones.iter().filter_map(|drone| Some(drone.radio_report()?.cpu_s)).sum();
-        let now = now_ns();
-        let lost = |drone: &&Drone| {
-            !drone.killed && drone.report().is_none_or(|report| now - report.at_ns > SILENT_NS)
-        };
         Figures {
             nodes: drones.len(),
             seconds: (now - self.start_ns) as f64 / 1e9,
-            lost_nodes: drones.iter().filter(lost).count(),
+            lost_nodes,
             killed: drones.iter().filter(|drone| drone.killed).count(),
             collisions: self.separation.collided.len(),
             collisions_unknown: self.collisions_unknown,
