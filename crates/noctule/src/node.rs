@@ -402,6 +402,7 @@ impl Shared {
         &self,
         endpoint: Endpoint,
         pins: u32,
+        shift_bytes: usize,
     ) -> Result<Arc<PublishedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);
@@ -423,6 +424,7 @@ impl Shared {
             pins,
             payload_bytes_max: endpoint.payload_bytes_max as usize,
             type_hash: endpoint.type_hash,
+            shift_bytes,
         };
         let layout = |cause| NodeError::Layout { topic: topic.clone(), cause };
         let offer = Offer::new(config).map_err(layout)?;

@@ -33,6 +33,8 @@ pub const LINGER_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Between two looks at the readers of this host while a publisher waits for them.
 const LOOK_AGAIN_NS: i64 = 200_000;
+/// What puts a multiple of 8 behind a header of four bytes.
+const SHIFT_BYTES: usize = 4;
 
 /// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
 /// other hosts by UDP. Never waits for the network: what the line does not carry yet is queued, and of that the oldest that has not begun
@@ -47,6 +49,7 @@ pub struct Publisher {
     sequence: u64,
     /// Samples not published because a reader was behind.
     would_block: u64,
+    shift_bytes: usize,
     lent: Option<Lent>,
     /// For what is lent where it cannot be in a ring.
     buffer: Vec<u8>,
@@ -72,6 +75,8 @@ pub struct PublisherBuilder {
     pub(crate) endpoint: Endpoint,
     pub(crate) pins: u32,
     linger: Duration,
+    /// Of the ring ([`RingConfig::shift_bytes`](noctule_shm_ring::RingConfig::shift_bytes)).
+    shift_bytes: usize,
     /// Chosen by the user.
     format: Option<Format>,
 }
@@ -96,7 +101,7 @@ impl PublisherBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        PublisherBuilder { shared, endpoint, pins: 7, linger: LINGER_DEFAULT, format: None }
+        PublisherBuilder { shared, endpoint, pins: 7, linger: LINGER_DEFAULT, shift_bytes: 0, format: None }
     }
 
     /// Name and layout hash of the type; a reader that expects another gets a notice. Default `bytes`.
@@ -193,6 +198,13 @@ impl PublisherBuilder {
         self
     }
 
+    /// What follows the first four bytes of a sample in shared memory, as behind the header of CDR, is aligned to 8 bytes in place of the
+    /// first: so a struct behind that header is written and read where it lies. Default no.
+    pub fn aligned_behind_header(mut self) -> Self {
+        self.shift_bytes = SHIFT_BYTES;
+        self
+    }
+
     /// How long dropping a [`Reliable`](Reliability::Reliable) publisher waits for readers of other hosts to acknowledge what was published.
     /// Default 1 s; a program that must end at once says zero.
     pub fn linger(mut self, linger: Duration) -> Self {
@@ -205,12 +217,24 @@ impl PublisherBuilder {
     /// # Errors
     /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
     pub fn open(self) -> Result<Publisher, NodeError> {
-        let PublisherBuilder { shared, endpoint, pins, linger, .. } = self;
+        let PublisherBuilder { shared, endpoint, pins, linger, shift_bytes, .. } = self;
         let keeps_all = endpoint.qos.keep_all;
-        let topic = shared.add_publisher(endpoint, pins)?;
+        let topic = shared.add_publisher(endpoint, pins, shift_bytes)?;
         let (lent, buffer) = (None, Vec::new());
         let (sequence, would_block) = (0, 0);
-        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence, would_block, lent, buffer, linger })
+        let writer = None;
+        Ok(Publisher {
+            shared,
+            topic,
+            writer,
+            keeps_all,
+            sequence,
+            would_block,
+            shift_bytes,
+            lent,
+            buffer,
+            linger,
+        })
     }
 
     fn keeps_history(&self) -> bool {

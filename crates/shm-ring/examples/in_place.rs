@@ -15,7 +15,8 @@ const EVERY: u64 = 64;
 
 fn main() {
     let messages: u64 = std::env::args().nth(1).map_or(200_000, |text| text.parse().unwrap());
-    let config = RingConfig { history: HISTORY, pins: 7, payload_bytes_max: BYTES, type_hash: 0 };
+    let config =
+        RingConfig { history: HISTORY, pins: 7, payload_bytes_max: BYTES, type_hash: 0, shift_bytes: 0 };
     let memory = Memory::zeroed(Layout::of(&config).unwrap().region_bytes() as usize);
     let mut writer = Writer::create(memory.clone(), &config).unwrap();
     let control = Memory::zeroed(CONTROL_BYTES);

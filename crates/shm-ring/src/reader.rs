@@ -266,7 +266,7 @@ impl Reader {
             let length_bytes = found.length_bytes;
             let fits = length_bytes <= buffer.len().min(self.shared.layout.payload_bytes_max());
             if fits {
-                let offset = self.shared.layout.slot(position) + Layout::payload(length_bytes);
+                let offset = self.shared.layout.slot(position) + self.shared.layout.payload(length_bytes);
                 self.shared.data.copy_out(offset, &mut buffer[..length_bytes]);
             }
             // What was read before the fence is older than what the stamp says after it.
@@ -301,7 +301,7 @@ impl Reader {
                 return Err(self.unfit(found.length_bytes, usize::MAX));
             }
             let sample = self.accept(position, &found);
-            let offset = self.shared.layout.slot(position) + Layout::payload(sample.length_bytes);
+            let offset = self.shared.layout.slot(position) + self.shared.layout.payload(sample.length_bytes);
             return Ok(Some(Borrowed { pin, sample, offset }));
         }
         Ok(None)

@@ -82,7 +82,7 @@ impl Shared {
     /// begins to fetch them when it finds the message complete: one trip between cores after the other instead of both at once.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&self, position: u64, length_bytes: usize) {
-        let start = Layout::payload(length_bytes);
+        let start = self.layout.payload(length_bytes);
         let slot = self.layout.slot(position);
         // What shares the line of the stamp has been fetched with it.
         for offset in (LINE_BYTES..start + length_bytes).step_by(LINE_BYTES) {

@@ -223,7 +223,7 @@ impl Writer {
         if length_bytes > payload_bytes_max {
             return Err(WriteError::TooLong { length_bytes, payload_bytes_max });
         }
-        Ok(self.layout.slot(self.open) + Layout::payload(length_bytes))
+        Ok(self.layout.slot(self.open) + self.layout.payload(length_bytes))
     }
 
     #[inline]
@@ -384,7 +384,7 @@ impl Loan<'_> {
         self.writer.memory.range(self.offset, self.length_bytes)
     }
 
-    /// Copies `bytes` to the start of the message and zeros the rest of their last word.
+    /// Copies `bytes` to the start of the message; the rest of their last word is unspecified.
     ///
     /// # Panics
     /// If `bytes` is longer than the loan.

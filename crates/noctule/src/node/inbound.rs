@@ -82,6 +82,7 @@ impl Inbound {
             pins: 2 * PINS_PER_READER,
             payload_bytes_max: most_bytes as usize,
             type_hash: writer.type_hash,
+            shift_bytes: 0,
         };
         let has_deadline = writer.qos.deadline.is_some();
         let offer = Offer::new(config)?;
