@@ -9,7 +9,11 @@ import time
 import rclpy
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.action import ActionServer
+from rclpy.action.server import ServerGoalHandle
 from std_msgs.msg import Int64, String, UInt8MultiArray
+from test_msgs.action import Fibonacci
+from test_msgs.srv import BasicTypes
 
 RELIABLE = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 LATCHED = QoSProfile(
@@ -75,6 +79,12 @@ def read(node: Node, topic: str, kind: str, seconds: float) -> None:
 def latch(node: Node, topic: str, text: str, seconds: float) -> None:
     publisher = node.create_publisher(String, topic, LATCHED)
     publisher.publish(String(data=text))
+    print("published", flush=True)
+    spin(node, seconds)
+
+
+def log(node: Node, text: str, seconds: float) -> None:
+    node.get_logger().info(text)
     spin(node, seconds)
 
 
@@ -100,6 +110,39 @@ def many(node: Node, topics: int, seconds: float) -> None:
     del ends
 
 
+def serve(node: Node, service: str, seconds: float) -> None:
+    """A service that doubles a number."""
+
+    def double(request: BasicTypes.Request, response: BasicTypes.Response) -> BasicTypes.Response:
+        response.int64_value = 2 * request.int64_value
+        return response
+
+    node.create_service(BasicTypes, service, double)
+    spin(node, seconds)
+
+
+def count_up(node: Node, action: str, seconds: float) -> None:
+    """An action that computes Fibonacci numbers, with each as feedback."""
+
+    def execute(goal: ServerGoalHandle) -> Fibonacci.Result:
+        sequence = [0, 1]
+        for _ in range(goal.request.order - 1):
+            sequence.append(sequence[-1] + sequence[-2])
+            goal.publish_feedback(Fibonacci.Feedback(sequence=sequence))
+        goal.succeed()
+        return Fibonacci.Result(sequence=sequence)
+
+    server = ActionServer(node, Fibonacci, action, execute)
+    spin(node, seconds)
+    server.destroy()
+
+
+def hold(node: Node, parameter: str, seconds: float) -> None:
+    """A node with a parameter."""
+    node.declare_parameter(parameter, 0.5)
+    spin(node, seconds)
+
+
 def main() -> None:
     role, *arguments = sys.argv[1:]
     rclpy.init()
@@ -111,8 +154,12 @@ def main() -> None:
         "numbers": lambda: publish_numbers(node, arguments[0], float(arguments[1]), float(arguments[2])),
         "read": lambda: read(node, arguments[0], arguments[1], float(arguments[2])),
         "latch": lambda: latch(node, arguments[0], arguments[1], float(arguments[2])),
+        "log": lambda: log(node, arguments[1], float(arguments[2])),
         "hear": lambda: hear(node, arguments[0], arguments[1], float(arguments[2])),
         "say": lambda: say(node, arguments[0], arguments[1], float(arguments[2]), float(arguments[3])),
+        "serve": lambda: serve(node, arguments[0], float(arguments[1])),
+        "count_up": lambda: count_up(node, arguments[0], float(arguments[1])),
+        "hold": lambda: hold(node, arguments[0], float(arguments[1])),
         "many": lambda: many(node, int(arguments[0]), float(arguments[1])),
     }
     try:

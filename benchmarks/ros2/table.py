@@ -34,6 +34,7 @@ class World:
     rmw: str
     shown: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    ran: int = 0
 
     @property
     def is_bridged(self) -> bool:
@@ -72,7 +73,7 @@ class World:
 
     def show(self, line: str, host: str, said: str, keep: int, more: dict[str, str]) -> None:
         set_up = "".join(f"{name}={value} " for name, value in more.items())
-        lines = [text for text in said.splitlines() if text.strip()]
+        lines = [text for text in said.splitlines() if text.strip() and "has no swarm key" not in text]
         cut = [*lines[:keep], f"… ({len(lines) - keep} more lines)"] if len(lines) > keep else lines
         short = line.replace(ENDS, "ends.py").replace(str(ROOT), "…")
         self.shown += [f"{host}$ {set_up}{short}", *(text[:160] for text in cut)]
@@ -103,10 +104,11 @@ class World:
     def row(self, name: str, check: Callable[[], str | None]) -> None:
         """Runs a row: the check says what there is to say, and fails by an AssertionError."""
         self.shown = []
+        self.ran += 1
         try:
             note = check() or ""
             verdict = "works"
-        except (AssertionError, subprocess.TimeoutExpired) as fault:
+        except (AssertionError, LookupError, subprocess.TimeoutExpired, ValueError) as fault:
             verdict, note = "FAILS", str(fault)
             self.failed.append(name)
         print(f"### {name}\n\n{verdict}{': ' if note else ''}{note}\n\n```text")
