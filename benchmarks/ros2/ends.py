@@ -2,6 +2,7 @@
 
 import array
 import json
+import resource
 import statistics
 import sys
 import time
@@ -21,10 +22,17 @@ LATCHED = QoSProfile(
 )
 
 
-def spin(node: Node, seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while rclpy.ok() and time.monotonic() < end:
+def processor_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def spin(node: Node, seconds: float) -> float:
+    """Processor time meanwhile, in milliseconds a second."""
+    begin, before_s = time.monotonic(), processor_s()
+    while rclpy.ok() and time.monotonic() < begin + seconds:
         rclpy.spin_once(node, timeout_sec=0.1)
+    return 1e3 * (processor_s() - before_s) / max(time.monotonic() - begin, 1e-9)
 
 
 def publish_images(node: Node, topic: str, hz: float, size: int, seconds: float) -> None:
@@ -37,7 +45,7 @@ def publish_images(node: Node, topic: str, hz: float, size: int, seconds: float)
         publisher.publish(UInt8MultiArray(data=data))
 
     node.create_timer(1 / hz, tick)
-    spin(node, seconds)
+    print(json.dumps({"processor_ms_s": round(spin(node, seconds), 1)}), flush=True)
 
 
 def publish_numbers(node: Node, topic: str, hz: float, seconds: float) -> None:
@@ -46,12 +54,12 @@ def publish_numbers(node: Node, topic: str, hz: float, seconds: float) -> None:
     spin(node, seconds)
 
 
-def report(ages_ms: list[float], first: float, last: float) -> None:
+def report(ages_ms: list[float], first: float, last: float, processor_ms_s: float) -> None:
     ages_ms.sort()
     rate = (len(ages_ms) - 1) / (last - first) if last > first else 0.0
     p99 = ages_ms[int(len(ages_ms) * 0.99)] if ages_ms else None
     p50 = statistics.median(ages_ms) if ages_ms else None
-    show = {"samples": len(ages_ms), "hz": round(rate, 1)}
+    show = {"samples": len(ages_ms), "hz": round(rate, 1), "processor_ms_s": round(processor_ms_s, 1)}
     if p50 is not None and p99 is not None:
         show |= {"p50_ms": round(p50, 3), "p99_ms": round(p99, 3)}
     print(json.dumps(show), flush=True)
@@ -72,8 +80,8 @@ def read(node: Node, topic: str, kind: str, seconds: float) -> None:
         times.append(time.monotonic())
 
     node.create_subscription(UInt8MultiArray if kind == "image" else Int64, topic, came, RELIABLE)
-    spin(node, seconds)
-    report(ages_ms, *([times[0], times[-1]] if times else [0.0, 0.0]))
+    processor_ms_s = spin(node, seconds)
+    report(ages_ms, *([times[0], times[-1]] if times else [0.0, 0.0]), processor_ms_s)
 
 
 def latch(node: Node, topic: str, text: str, seconds: float) -> None:
