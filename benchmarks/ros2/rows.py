@@ -138,10 +138,16 @@ def services(w: World) -> None:
 def parameters(w: World) -> None:
     with w.start(f"{ENDS} hold speed 40"):
         w.stays(4)
-        w.run(f"noctule param set /hold_speed speed 1.5")
+        w.run("noctule param set /hold_speed speed 1.5", keep=2)
         want(w.run("ros2 param get /hold_speed speed --no-daemon --spin-time 3"), "1.5")
-        w.run("ros2 param set /hold_speed speed 2.5 --no-daemon --spin-time 3", host="b", **w.far)
-        want(w.run(f"noctule param get /hold_speed speed"), "2.5")
+        want(w.run("noctule param get /hold_speed speed", keep=2), "1.5")
+
+
+def parameters_across(w: World) -> None:
+    with w.start(f"{ENDS} hold speed 40"):
+        w.stays(4)
+        said = w.run("ros2 param set /hold_speed speed 2.5 --no-daemon --spin-time 3", host="b", **w.far)
+        want(said, "successful")
 
 
 def actions(w: World) -> None:
@@ -212,6 +218,7 @@ ROWS = {
     "ros2 node list, node info": nodes,
     "services both ways, and from ROS 2 to ROS 2 across the bus": services,
     "parameters": parameters,
+    "ros2 param from ROS 2 to ROS 2 across the bus": parameters_across,
     "actions": actions,
     "300 topics": three_hundred,
     "what nobody reads is not sent": nobody_reads,
