@@ -242,7 +242,8 @@ for (const name of ['top', 'front', 'side']) {
 
 addEventListener('keydown', (event) => {
   if (event.code === 'Space' && operating && document.activeElement.tagName !== 'BUTTON') { event.preventDefault(); if (!event.repeat) hand.clutch = true; }
-  if (KEYS[event.code]) { event.preventDefault(); hand.keys.add(event.code); }
+  // Without the arm they scroll the page.
+  if (KEYS[event.code] && operating) { event.preventDefault(); hand.keys.add(event.code); }
 });
 addEventListener('keyup', (event) => {
   if (event.code === 'Space' && !hand.pointer) hand.clutch = false;

@@ -7,7 +7,9 @@ mod frequency;
 mod step;
 
 pub use frequency::{Crossing, Margins, Response, margins};
-pub use step::{StepMetrics, StepPoint, closed_loop, spectral_radius, step_metrics, step_response};
+pub use step::{
+    StepMetrics, StepPoint, closed_loop, is_stable, spectral_radius, step_metrics, step_response,
+};
 
 use nalgebra::{Complex, Matrix3, Vector3};
 

@@ -14,8 +14,9 @@ use crate::{Joints, Pose, wrapped};
 
 /// Arguments of acos beyond one by less than this are rounding, and are clamped.
 const ROUNDING: f64 = 1e-9;
-/// Below this sine of angle 5, axes 4 and 6 are parallel and angle 6 is free.
-const WRIST_SINGULAR_SINE: f64 = 1e-6;
+/// Below this sine of angle 5, axes 4 and 6 are parallel and angle 6 is free. A solution with another angle 6 than the pose's is wrong
+/// by as much, so it is far below the 1e-9 m that the controller allows.
+const WRIST_SINGULAR_SINE: f64 = 1e-10;
 
 /// Which of the eight solutions: the signs of the three terms that have two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -1,11 +1,14 @@
 //! Values that independent programs gave: pinocchio and EAIK for kinematics, python-control and scipy for the loop.
 
-use noctule_arm::analysis::{OpenLoop, View, margins, spectral_radius, step_metrics, step_response};
+use noctule_arm::analysis::{
+    OpenLoop, View, closed_loop, is_stable, margins, spectral_radius, step_metrics, step_response,
+};
 use noctule_arm::dh::Series;
 use noctule_arm::forward::{flange, rotation_xyz};
 use noctule_arm::inverse::{Branch, inverse};
 use noctule_arm::jacobian::{jacobian, manipulability, singular_values};
 use noctule_arm::joint_loop::LoopConfig;
+use noctule_arm::pid::Gains;
 use noctule_arm::{Joints, Pose};
 
 const Q: [f64; 6] = [0.1, -1.2, 1.3, -0.7, 0.9, -0.4];
@@ -257,4 +260,32 @@ fn delay_in_the_loop_makes_it_unstable_at_30_samples() {
         let found = margins(&|omega| open_loop.at(omega), open_loop.highest_rad_s());
         close(found.ms, ms, ms * 3e-3, "peak of the sensitivity");
     }
+}
+
+#[test]
+fn what_is_stable_does_not_depend_on_gains_that_are_zero() {
+    let with = |p, i, d, n| LoopConfig { gains: Gains { p, i, d, n }, ..LoopConfig::seed() };
+    let views = [View::Continuous, View::Sampled { delay_samples: 0 }, View::Sampled { delay_samples: 1 }];
+    // Without an integral 53.2° of margin; with the seed's gains; and one that is too strong for its phase.
+    for (config, stable) in [
+        (with(10.0, 0.0, 0.3, 400.0), true),
+        (LoopConfig::seed(), true),
+        (with(10.0, 0.0, 0.0, 100.0), false),
+    ] {
+        for view in views {
+            assert_eq!(is_stable(&config, view), stable, "{:?} {view:?}", config.gains);
+        }
+    }
+    // A derivative alone holds no position: its zero covers the motor's integrator, and that pole stays where it is.
+    for view in views {
+        let config = with(0.0, 0.0, 0.3, 400.0);
+        assert!(
+            !is_stable(&config, view),
+            "{:?}",
+            closed_loop(&config, view).transition.complex_eigenvalues()
+        );
+    }
+    // At the border that theory names.
+    let late = |delay_samples| is_stable(&LoopConfig::seed(), View::Sampled { delay_samples });
+    assert!(late(29) && !late(30));
 }

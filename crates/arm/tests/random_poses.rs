@@ -123,6 +123,35 @@ fn angle_6_is_kept_where_it_is_free() {
     assert!(difference(&solution.joints_rad, &joints) < 1e-9, "{:?}", solution.joints_rad);
 }
 
+#[test]
+fn solutions_close_near_to_every_singular_pose() {
+    let (geometry, mut random) = (Geometry::default(), Random::new(771));
+    let mut worst = [0.0_f64; 3];
+    for index in 0..30_000 {
+        let mut joints = drawn(&mut random);
+        let (kind, off) = (index % 3, random.normal(1.0) * 10.0_f64.powf(random.uniform(-13.0, -2.0)));
+        // The wrist straight or folded; the elbow; the wrist's centre above the shoulder.
+        match kind {
+            0 => joints[4] = if random.chance(0.5) { off } else { PI + off },
+            1 => joints[2] = if random.chance(0.5) { off } else { PI + off },
+            _ => {
+                (joints[1], joints[2], joints[3]) =
+                    (-PI / 2.0 + off, off, if random.chance(0.5) { off } else { joints[3] })
+            }
+        }
+        let pose = flange(&geometry, &joints);
+        let elsewhere = drawn(&mut random);
+        for solution in inverse(&geometry, &pose, &elsewhere).solutions() {
+            let back = flange(&geometry, &solution.joints_rad);
+            let gap = (back.to_homogeneous() - pose.to_homogeneous()).amax();
+            worst[kind] = worst[kind].max(gap);
+        }
+    }
+    println!("largest gaps {worst:?}");
+    // The controller stops the arm beyond 1e-9 m.
+    assert!(worst.iter().all(|gap| *gap < 1e-9), "{worst:?}");
+}
+
 proptest! {
     #[test]
     fn no_number_makes_it_panic(numbers in prop::array::uniform7(prop::num::f64::ANY), reference in prop::num::f64::ANY) {

@@ -25,6 +25,16 @@ pub(crate) enum ArgumentError {
     Picture,
     #[error("\"{0}\" is no rate; write a number of Hz between 10 and 1000000")]
     ControlRate(String),
+    #[error(
+        "\"{0}\" are no gains; write P,I,D,N, each between -1e9 and 1e9, and N, the corner of the derivative's filter in rad/s, above 0"
+    )]
+    Gains(String),
+    #[error("\"{0}\" is no deadline of a command; write a time from 1ms to 10s")]
+    CommandDeadline(String),
+    #[error(
+        "\"{text}\" is no pose: {fault}; write X,Y,Z,QX,QY,QZ,QW, metres and a quaternion with the real part last"
+    )]
+    Pose { text: String, fault: String },
     #[error("\"{0}\" is no rate; write a number from 0.000001 to 1000000, e.g. 0.5")]
     PlayRate(String),
     #[error("write a number of samples per second, from 0.001 to 1000000")]

@@ -8,6 +8,7 @@ mod joint_link;
 mod live;
 mod live_study;
 pub(crate) mod study;
+mod time_keeping;
 
 use std::error::Error;
 

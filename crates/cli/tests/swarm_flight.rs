@@ -1,6 +1,6 @@
 //! `noctule swarm run`: figures of a small swarm, and what is refused.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::process::{Command, Output};
 
@@ -62,6 +62,9 @@ fn a_live_swarm_is_refused_at_one_megabit_with_the_arithmetic() {
         (&["--band", "6"][..], "--band is 6; give 2.4 or 5"),
         (&["--nodes", "1"][..], "2 to 128 drones, not 1"),
         (&["--no-open"][..], "--map"),
+        (&["--carrier", "/no/such/program"][..], "there is no program /no/such/program"),
+        (&["--carrier", "no-such-program --fast"][..], "there is no program no-such-program"),
+        (&["--carrier", " "][..], "--carrier names no program"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
         let output = command.args(["swarm", "fly"]).args(words).output().unwrap();
@@ -69,6 +72,20 @@ fn a_live_swarm_is_refused_at_one_megabit_with_the_arithmetic() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(wanted), "{words:?}: {said}");
     }
+}
+
+#[test]
+fn a_drone_without_its_radio_is_lost() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: a_drone_without_its_radio_is_lost: needs root");
+        return;
+    }
+    // A carrier that ends at once ends the radio process; the vehicles hover on.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
+    command.args(["swarm", "fly", "--nodes", "2", "--seconds", "4", "--carrier", "true", "--json"]);
+    let output = command.output().unwrap();
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((figures["lost_nodes"].as_u64(), output.status.code()), (Some(2), Some(1)), "{figures}");
 }
 
 #[test]

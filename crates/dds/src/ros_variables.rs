@@ -6,7 +6,7 @@
 //! | `ROS_AUTOMATIC_DISCOVERY_RANGE` | `SUBNET` (or unset): everybody in reach of multicast; `LOCALHOST`: this host; `SYSTEM_DEFAULT`: as Cyclone is set; `OFF`: refused, for there would be nobody |
 //! | `ROS_STATIC_PEERS` | further hosts, `;` between them, but with `SYSTEM_DEFAULT` |
 //! | `ROS_LOCALHOST_ONLY` | `1`: as `LOCALHOST`, without static peers |
-//! | `ROS_DOMAIN_ID` | nothing: the bridge is given its domain; another number is named once |
+//! | `ROS_DOMAIN_ID` | nothing: the bridge is given its domain; another number is reported once |
 
 use std::env::VarError;
 

@@ -422,7 +422,7 @@ impl Shared {
         let offer = Offer::new(config).map_err(layout)?;
         // Its history is in the ring, so the ring must be there before the first sample.
         let writer = match endpoint.qos.durability {
-            Durability::TransientLocal => offer.make().map_err(|error| NodeError::System {
+            Durability::TransientLocal => offer.make_for_here().map_err(|error| NodeError::System {
                 what: "shared memory cannot be had",
                 cause: io::Error::other(error),
             })?,

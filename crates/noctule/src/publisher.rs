@@ -353,6 +353,9 @@ impl Publisher {
     /// Waits up to `timeout` until a sample of `length_bytes` can be published with
     /// [`keep_all`](PublisherBuilder::keep_all); false when the time is over.
     pub fn wait_for_room(&mut self, length_bytes: usize, timeout: Duration) -> bool {
+        if self.shared.is_in_child() {
+            return false;
+        }
         let end_ns = now_ns().saturating_add(span(timeout).ns());
         loop {
             if self.topic.is_fresh.load(Ordering::Acquire) {
@@ -430,7 +433,8 @@ impl Publisher {
     /// Readers that get what is published from now on: those on this host that have been let in, and those
     /// of other hosts that are known.
     pub fn readers(&self) -> usize {
-        self.shared.readers_of(self.topic.id)
+        // There the lock may be held for ever.
+        if self.shared.is_in_child() { 0 } else { self.shared.readers_of(self.topic.id) }
     }
 
     /// Waits until nothing published is still to be sent to readers on other hosts or, if reliable, to be acknowledged by
@@ -438,7 +442,7 @@ impl Publisher {
     /// the last call was refused or given up because the path carries less than is published. Readers on this host need
     /// no acknowledgement: what is in shared memory stays there for them when the publisher has gone.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
-        let is_sent = self.shared.wait_until_sent(self.topic.id, timeout);
+        let is_sent = !self.shared.is_in_child() && self.shared.wait_until_sent(self.topic.id, timeout);
         is_sent && self.topic.undelivered.swap(0, Ordering::Relaxed) == 0
     }
 

@@ -18,7 +18,7 @@ use noctule_rmw_core::{
 };
 
 /// For a machine under any load.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const RELIABLE: Quality = Quality {
     reliable: true,
@@ -47,7 +47,7 @@ fn topic(name: &str, quality: Quality) -> Topic<'_> {
 
 fn until(waitable: &Waitable, mut is_done: impl FnMut() -> bool) {
     while !is_done() {
-        assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)), "nothing came");
+        assert!(wait(&Arc::default(), &[waitable], Some(TIMEOUT)), "nothing came");
         waitable.clear();
     }
 }
@@ -58,7 +58,7 @@ fn matched(statuses: &Statuses, partners: u64) {
 }
 
 fn next(reader: &Reader) -> Taken {
-    assert!(wait(&Arc::default(), &[reader.waitable()], Some(PATIENCE)), "no message came");
+    assert!(wait(&Arc::default(), &[reader.waitable()], Some(TIMEOUT)), "no message came");
     reader.take().expect("a message that was waited for")
 }
 
@@ -132,7 +132,7 @@ fn a_subscription_that_asks_for_more_than_is_offered_learns_which_policy() {
     let reader = Reader::open(&listener, &topic("/chatter", RELIABLE), false).expect("a subscription");
     for statuses in [writer.statuses(), reader.statuses()] {
         let waitable = statuses.waitable(Kind::IncompatibleQos);
-        assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)));
+        assert!(wait(&Arc::default(), &[waitable], Some(TIMEOUT)));
         let status = statuses.take(Kind::IncompatibleQos);
         assert_eq!((status.total, status.total_change, status.policy), (1, 1, policy::RELIABILITY));
     }
@@ -208,7 +208,7 @@ fn service(name: &str) -> Service<'_> {
 }
 
 fn incoming(waitable: &Waitable, take: impl FnOnce() -> Option<Incoming>) -> Incoming {
-    assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)), "nothing came");
+    assert!(wait(&Arc::default(), &[waitable], Some(TIMEOUT)), "nothing came");
     take().expect("what was waited for")
 }
 

@@ -10,13 +10,13 @@ use crate::sync::Ordering;
 pub const SLOTS_MAX: u64 = 1 << 16;
 /// The longest message: 1 GiB.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
-/// The most slots one reader may have pinned at once: what fits in a cache line beside its flag.
+/// The most slots one reader may have pinned at once: what fits in a cache line.
 pub const PINS_PER_READER: u32 = 7;
 /// Size of a control page.
-pub const CONTROL_BYTES: usize = if cfg!(loom) { 128 } else { 4096 };
+pub const CONTROL_BYTES: usize = if cfg!(loom) { 256 } else { 4096 };
 
 const MAGIC: u64 = u64::from_le_bytes(*b"noctring");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Number of the last position published; its low half is the futex. Alone in its pair of lines.
 pub(crate) const PUBLISHED: usize = 128;
@@ -38,8 +38,9 @@ pub(crate) const LINE_BYTES: usize = 64;
 const SHORT_BYTES_MAX: usize = LONG_PAYLOAD - SHORT_PAYLOAD;
 
 // Within a control page.
-/// 0, or one more than the position last published when the reader went to sleep.
-pub(crate) const WAITING: usize = 0;
+/// 0, or one more than the position last published when the reader went to sleep. The writer looks here after each message, so the pair of lines
+/// holds nothing that the reader writes while it is awake.
+pub(crate) const WAITING: usize = 128;
 /// Seven words: positions pinned, 0 for none.
 pub(crate) const PINS: usize = 8;
 /// Position the reader takes next: for observers, and for a writer that keeps all if the reader is waited for.

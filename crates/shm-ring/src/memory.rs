@@ -54,6 +54,15 @@ mod real {
         }
     }
 
+    impl Memory {
+        /// A mapping that keeps something else alive, too.
+        pub fn with(mapping: SealedMemory, kept: impl Any + Send + Sync) -> Self {
+            let (start, length_bytes) = (mapping.start(), mapping.length_bytes());
+            let writable = mapping.is_writable();
+            Self { start, length_bytes, writable, _owner: Arc::new((mapping, kept)) }
+        }
+    }
+
     /// One cache line, the alignment of everything in a region.
     #[repr(C, align(64))]
     struct Line([AtomicU64; 8]);

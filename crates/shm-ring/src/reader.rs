@@ -6,6 +6,8 @@
 
 use std::mem;
 
+use noctule_sys::fork_guard::ForkGuard;
+
 use crate::borrowed::{Borrowed, Pin};
 use crate::layout::{
     CONTROL_BYTES, CURSOR, Finding, Layout, LayoutError, PINS_PER_READER, PUBLISHED, Stamp, WAITING,
@@ -107,7 +109,8 @@ impl Reader {
             return Err(LayoutError::ReadOnly);
         }
         let pins = pins.min(PINS_PER_READER);
-        let shared = Shared { data, layout, control, pins, pins_used: AtomicU32::new(0) };
+        let guard = ForkGuard::new().ok();
+        let shared = Shared { data, layout, control, pins, pins_used: AtomicU32::new(0), guard };
         let (next, next_number) = shared.start(start);
         let counters = ReaderCounters::default();
         // History is to be read, too.

@@ -8,7 +8,8 @@
 //! # Approach
 //!
 //! It waits until it has heard all that it expects. Not all of a large swarm are in range, so it is enough that no new one has been
-//! heard nearby for a while. The wait has an end, after which the drone leaves with what it knows and says so: [`Clearance`] is the
+//! heard nearby for a while, and that nothing else changed: as long as states come whose age is not known, because the first exchange
+//! of clocks is still under way, or known drones are lost again, a count that does not grow says nothing. The wait has an end, after which the drone leaves with what it knows and says so: [`Clearance`] is the
 //! reason. A drone that has heard no other while it expects some waits for ever: it has no radio.
 
 use noctule_timebase::{Instant, Span};
@@ -18,7 +19,7 @@ use crate::Own;
 /// How long a wait may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakeOffLimits {
-    /// Time without a new drone nearby after which all in range are known.
+    /// Time without a new drone nearby, and without any other change, after which all in range are known.
     pub quiet: Span,
     /// No longer than this, if any drone is known.
     pub longest: Span,
@@ -52,7 +53,7 @@ pub struct TakeOff {
     limits: TakeOffLimits,
     expected: usize,
     since: Option<Instant<Own>>,
-    /// Most that were known nearby at once, and when that became so.
+    /// Most that were known nearby at once, and when that or anything else last changed.
     nearby: usize,
     changed: Instant<Own>,
     cleared: Option<(Clearance, Span)>,
@@ -83,6 +84,11 @@ impl TakeOff {
             self.cleared = clearance.map(|clearance| (clearance, waited));
         }
         self.cleared.is_some()
+    }
+
+    /// A drone was heard whose state cannot be used yet, or a known one was lost: which are nearby is not settled.
+    pub fn handle_unsettled(&mut self, now: Instant<Own>) {
+        self.changed = self.changed.max(now);
     }
 
     /// Why the drone left, and how long it had waited; `None` while it waits.
@@ -124,6 +130,28 @@ mod tests {
         assert_eq!(leaves(|second| usize::from(second >= 8)), Some((10, Clearance::Overdue)));
         let mut takeoff = TakeOff::new(LIMITS, 0);
         assert!(takeoff.handle_known(Instant::from_ns(0), 0, 0), "a lone drone expects no other");
+    }
+
+    /// A live swarm of 32 on a channel that lost 30 % left after 12 s knowing two thirds: clocks of the others were not known, and some
+    /// that had been heard once were forgotten again; two pairs collided.
+    #[test]
+    fn a_count_that_stays_says_nothing_while_others_are_heard_without_an_age() {
+        let mut takeoff = TakeOff::new(LIMITS, 9);
+        let at = |second: i64| Instant::from_ns(second * 1_000_000_000);
+        for second in 0..6 {
+            takeoff.handle_unsettled(at(second));
+            assert!(!takeoff.handle_known(at(second), 4, 4), "after {second} s");
+        }
+        assert!(!takeoff.handle_known(at(7), 4, 4));
+        assert!(takeoff.handle_known(at(8), 4, 4), "three quiet seconds");
+        assert_eq!(takeoff.cleared(), Some((Clearance::Quiet, Span::from_s(8))));
+        // The wait has an end all the same.
+        let mut takeoff = TakeOff::new(LIMITS, 9);
+        let leaves = (0..60).find(|second| {
+            takeoff.handle_unsettled(at(*second));
+            takeoff.handle_known(at(*second), 4, 4)
+        });
+        assert_eq!((leaves, takeoff.cleared()), (Some(10), Some((Clearance::Overdue, Span::from_s(10)))));
     }
 
     #[test]

@@ -47,24 +47,18 @@ pub fn run(node: &Node, config: ControllerConfig, is_due: &dyn Fn() -> bool) -> 
         next_ns += period_ns;
         sleep_until(next_ns);
         let late_ns = now_ns() - next_ns;
-        lateness.record(late_ns, period_ns);
+        let behind = lateness.record(late_ns, period_ns);
         latest_ns = latest_ns.max(late_ns);
         take_commands(&mut poses, &mut controller, node, &mut missed);
         let now = node.now();
-        let behind = (late_ns / period_ns).min(CATCH_UP_MAX);
-        if late_ns > CATCH_UP_MAX * period_ns {
-            // The controller sees the gap and stops the arm; the missed periods are not made up.
-            next_ns += late_ns;
-        } else {
-            // The motor ran on meanwhile: its periods are made up, each with its own time.
-            for step in 0..behind {
-                controller.step(Instant::from_ns(now.ns() - (behind - step) * period_ns));
-                next_ns += period_ns;
-                lateness.periods += 1;
-            }
+        next_ns += behind * period_ns;
+        // The motor ran on meanwhile: its periods are made up, each with its own time. After a stall they are not: the controller
+        // sees the gap and stops the arm.
+        let made_up = if behind > CATCH_UP_MAX { 0 } else { behind };
+        for step in 0..made_up {
+            controller.step(Instant::from_ns(now.ns() - (made_up - step) * period_ns));
         }
         controller.step(Instant::from_ns(now.ns()));
-        lateness.periods += 1;
         if lateness.periods % PERIODS_PER_STATE < 1 + behind as u64 {
             sequence += 1;
             let mut state = arm_state(controller.state(), sequence);

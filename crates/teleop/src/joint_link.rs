@@ -156,11 +156,9 @@ pub fn run_motor(
         for _ in 0..late_ns / period_ns {
             side.step();
             next_ns += period_ns;
-            lateness.periods += u64::from(side.reference_rad != 0.0);
         }
         if side.reference_rad != 0.0 {
             lateness.record(late_ns, period_ns);
-            lateness.periods += 1;
         }
         errors.publish(&side.error())?;
         side.take_voltages(&mut voltages);

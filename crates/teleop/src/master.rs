@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use noctule::{Node, NodeError, PublishError, Reliability};
+use noctule_arm::hand::REST_S;
 use noctule_netsim::Truth;
 use noctule_netsim::link::{Direction, Link};
 use noctule_sys::clock::{now_ns, sleep_until};
@@ -181,16 +182,20 @@ pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Res
     let mut estimator = HandEstimator::default();
     let mut smoother = Smoother::default();
     let mut air = config.link.as_ref().map(|direction| Air::new(direction, config.seed));
-    let start_ns = now_ns();
-    let (mut next_ns, mut sequence) = (start_ns, 0);
+    let mut start = Start::new(node.now().ns());
+    let (mut next_ns, mut sequence) = (now_ns(), 0);
     let mut lateness = Lateness::default();
     while !is_due() {
         next_ns += PERIOD_NS;
         sleep_until(next_ns);
-        lateness.record(now_ns() - next_ns, PERIOD_NS);
-        lateness.periods += 1;
+        // Poses are of the present: those of periods that were slept through would say what a newer one does.
+        next_ns += lateness.record(now_ns() - next_ns, PERIOD_NS) * PERIOD_NS;
         let now = node.now().ns();
-        let at = Moment { now_ns: now, since_ns: next_ns - start_ns };
+        // Where a hand of a table or a formula is *now*: a period that begins late is no older than that.
+        if source.waits_for_readers() {
+            start.wait(now, || poses.publisher().readers());
+        }
+        let at = Moment { now_ns: now, since_ns: now - start.at_ns };
         source.feed(at, &mut estimator)?;
         let pose = estimator.pose(now).and_then(|(pose, source_ns)| {
             let mut pose = smoother.smoothed(pose, source_ns)?;
@@ -216,6 +221,39 @@ pub fn run(node: &Node, config: &MasterConfig, is_due: &dyn Fn() -> bool) -> Res
         }
     }
     Ok(lateness)
+}
+
+/// A hand of a formula begins when a program hears it, and anew for one that comes before it moves: a clutch that engages in the
+/// middle of a motion is one whose offset nobody knows afterwards.
+#[derive(Debug)]
+struct Start {
+    at_ns: i64,
+    readers: usize,
+    asked_ns: i64,
+}
+
+/// Between two looks at how many there are: a look may have to wait for a handshake.
+const LOOK: Span = Span::from_ms(100);
+/// From the last program that came until the hand's time begins: discovery of the other programs, and the bound of their clocks.
+const START_WAIT: Span = Span::from_s(1);
+
+impl Start {
+    fn new(now_ns: i64) -> Start {
+        Start { at_ns: now_ns, readers: 0, asked_ns: i64::MIN / 2 }
+    }
+
+    fn wait(&mut self, now_ns: i64, readers: impl FnOnce() -> usize) {
+        let is_moving = self.readers > 0 && now_ns - self.at_ns >= (REST_S * 1e9) as i64;
+        if is_moving || now_ns - self.asked_ns < LOOK.ns() {
+            return;
+        }
+        self.asked_ns = now_ns;
+        let readers = readers();
+        if readers == 0 || readers > self.readers {
+            self.at_ns = now_ns + START_WAIT.ns();
+        }
+        self.readers = readers;
+    }
 }
 
 /// Sequence, pose and source time in ns.
@@ -300,6 +338,22 @@ mod tests {
         assert!((next.position_m[0] - 0.003).abs() < 1e-12);
         let free = smoother.smoothed(pose(0.5, false), 3_000_000).unwrap();
         assert_eq!(free.position_m[0], 0.5, "a released hand moves nothing");
+    }
+
+    #[test]
+    fn a_formulas_hand_begins_when_it_is_heard_and_anew_until_it_moves() {
+        let ms = |ms: i64| ms * 1_000_000;
+        let mut start = Start::new(0);
+        // Nobody listens for five seconds; then the recorder; 1.4 s later the arm, whose link is longer.
+        for (at_ms, readers) in [(0, 0), (5_000, 0), (5_100, 1), (6_000, 1), (6_400, 2), (6_500, 2)] {
+            start.wait(ms(at_ms), || readers);
+            start.wait(ms(at_ms + 99), || panic!("asked too often"));
+        }
+        assert_eq!(start.at_ns, ms(7_400));
+        // One that comes when the hand moves sees it move; and nobody is asked any more.
+        start.wait(ms(8_399), || 2);
+        start.wait(ms(8_400), || panic!("asked"));
+        assert_eq!(start.at_ns, ms(7_400));
     }
 
     #[test]

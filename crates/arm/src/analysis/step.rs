@@ -22,13 +22,23 @@ pub struct ClosedLoop {
     pub output: DVector<f64>,
 }
 
-/// The closed loop. States: speed signal, its derivative, angle; integral, filter; then voltages on their way.
+/// The closed loop. States: speed signal, its derivative, angle; integral, unless its gain is zero; filter; then voltages on their way.
 pub fn closed_loop(config: &LoopConfig, view: View) -> ClosedLoop {
-    match view {
+    let mut whole = match view {
         View::Continuous => continuous(config),
         View::Sampled { delay_samples } => sampled(config, delay_samples as usize),
+    };
+    if config.gains.i == 0.0 {
+        // An integral that nothing enters is no part of the loop: it would be a pole of its own on the border of stability.
+        whole.transition = whole.transition.remove_row(INTEGRAL).remove_column(INTEGRAL);
+        whole.input = whole.input.remove_row(INTEGRAL);
+        whole.output = whole.output.remove_row(INTEGRAL);
     }
+    whole
 }
+
+/// Place of the integral among the states.
+const INTEGRAL: usize = 3;
 
 fn output_of(config: &LoopConfig, states: usize) -> DVector<f64> {
     let mut output = DVector::zeros(states);
@@ -103,6 +113,17 @@ fn sampled(config: &LoopConfig, delay: usize) -> ClosedLoop {
 pub fn spectral_radius(config: &LoopConfig, delay_samples: u32) -> f64 {
     let poles = closed_loop(config, View::Sampled { delay_samples }).transition.complex_eigenvalues();
     poles.iter().map(|pole| pole.norm()).fold(0.0, f64::max)
+}
+
+/// Whether every motion of the closed loop dies away. A pole on the border, as that of a position that nothing holds, does not, and is only
+/// known to a rounding of the matrix.
+pub fn is_stable(config: &LoopConfig, view: View) -> bool {
+    let transition = closed_loop(config, view).transition;
+    let rounding = 1e-13 * transition.norm();
+    transition.complex_eigenvalues().iter().all(|pole| match view {
+        View::Continuous => pole.re < -rounding,
+        View::Sampled { .. } => pole.norm() < 1.0 - rounding,
+    })
 }
 
 /// A point of a step response.

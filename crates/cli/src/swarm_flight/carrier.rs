@@ -6,6 +6,7 @@
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use noctule::{SourceTime, Subscriber};
@@ -19,13 +20,35 @@ use crate::Outcome;
 /// Ticks a second of `/proc/PID/stat`: `sysconf(_SC_CLK_TCK)` on Linux.
 const TICKS_HZ: f64 = 100.0;
 
+/// Why a carrier cannot carry.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CarrierError {
+    #[error("--carrier names no program; give e.g. \"python3 peers/swarm/udp.py\"")]
+    Empty,
+    #[error(
+        "--carrier: there is no program {0} that can be run; name another, e.g. \"python3 peers/swarm/udp.py\""
+    )]
+    NoProgram(String),
+}
+
+/// Refuses what no drone could start.
+pub(super) fn check(command: &str) -> Result<(), CarrierError> {
+    let program = command.split_whitespace().next().ok_or(CarrierError::Empty)?;
+    let runs = |path: &Path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
+    let is_there = match program.contains('/') {
+        true => runs(Path::new(program)),
+        false => std::env::var_os("PATH")
+            .is_some_and(|path| std::env::split_paths(&path).any(|folder| runs(&folder.join(program)))),
+    };
+    if is_there { Ok(()) } else { Err(CarrierError::NoProgram(program.to_owned())) }
+}
+
 pub(super) fn carry(arguments: &DroneArguments, command: &str) -> Result<Outcome, Box<dyn Error>> {
     let host = host(&format!("drone {}", arguments.number))?;
     let own = host.subscriber(OWN).open()?;
     let mut known = host.publisher(NEIGHBOURS).keep_last(1024).open()?;
     let mut words = command.split_whitespace();
-    let program =
-        words.next().ok_or("--carrier names no program; give e.g. \"python3 peers/swarm/udp.py\"")?;
+    let program = words.next().ok_or(CarrierError::Empty)?;
     let mut child = Command::new(program)
         .args(words)
         .args(["--number", &arguments.number.to_string(), "--address", &arguments.address.to_string()])

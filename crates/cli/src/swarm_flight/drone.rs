@@ -109,9 +109,11 @@ pub(super) fn radio(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Error
     let upward = std::thread::Builder::new().name("upward".into()).spawn(upward)?;
     while let Some(sample) = heard.receive(None)? {
         let info = *sample.info();
-        // Until a clock is known, a state has no age and is of no use.
-        let (Some(time), Some(_)) = (info.source_time, info.bound) else { continue };
-        let source = SourceTime { time, bound: info.bound, sigma: info.sigma };
+        // Until a clock is known, a state has no age. It says that its drone is there, which is waited for.
+        let source = match info.source_time.filter(|_| info.bound.is_some()) {
+            Some(time) => SourceTime { time, bound: info.bound, sigma: info.sigma },
+            None => SourceTime { time: info.receive_time, bound: None, sigma: None },
+        };
         known.publish_uncertain(&sample.to_vec(), source)?;
     }
     let _ = upward.join();
@@ -168,7 +170,7 @@ pub(super) fn decide(arguments: &DroneArguments) -> Result<Outcome, Box<dyn Erro
         let now = Instant::<Own>::from_ns(host.now().ns());
         pilot.step();
         if step.is_multiple_of(DECISION_STEPS) {
-            pilot.hear(&mut heard)?;
+            pilot.hear(now, &mut heard)?;
             pilot.decide(now);
         }
         if step.is_multiple_of(state_steps) {
@@ -227,10 +229,13 @@ impl Pilot {
         self.vehicle.step(&self.limits, self.command_m_s, Vector::zeros(), STEP_NS as f64 / 1e9);
     }
 
-    fn hear(&mut self, heard: &mut Subscriber) -> Result<(), Box<dyn Error>> {
+    fn hear(&mut self, now: Instant<Own>, heard: &mut Subscriber) -> Result<(), Box<dyn Error>> {
         let mut bytes = [0; STATE_BYTES];
         while let Some(info) = heard.take_into(&mut bytes)? {
-            let (Some(time), Some(bound)) = (info.source_time, info.bound) else { continue };
+            let (Some(time), Some(bound)) = (info.source_time, info.bound) else {
+                self.takeoff.handle_unsettled(now);
+                continue;
+            };
             let Ok(mut state) = State::<Own>::decode(&bytes[..info.length_bytes.min(STATE_BYTES)]) else {
                 continue;
             };
@@ -241,7 +246,11 @@ impl Pilot {
     }
 
     fn decide(&mut self, now: Instant<Own>) {
+        let lost = self.neighbours.counters().expired;
         self.neighbours.handle_timeout(now);
+        if self.neighbours.counters().expired > lost {
+            self.takeoff.handle_unsettled(now);
+        }
         self.seen.clear();
         self.seen.extend(self.neighbours.estimates(now, Knowledge::Bound));
         let to_goal = self.goal_m - self.vehicle.position_m;

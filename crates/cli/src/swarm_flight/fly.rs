@@ -46,8 +46,8 @@ pub(crate) struct FlyArguments {
     /// 2.4 or 5 GHz
     #[arg(long, value_name = "GHZ", default_value_t = 5.0)]
     band: f64,
-    /// Send states with a deadline: what is lost is repaired as long as it can arrive within so many milliseconds; without,
-    /// a state is sent once
+    /// Send states with a deadline: what is lost is repaired as long as it can arrive within so many milliseconds. Without, a state is
+    /// sent once, which is better: a loss is noticed when the next state is due, and that one replaces it
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=5000), conflicts_with = "carrier")]
     deadline: Option<u32>,
     /// Traffic on the same channel: payload that the first drone's radio sends to the second's, Mb/s
@@ -81,8 +81,18 @@ pub(super) fn fly(arguments: &FlyArguments) -> Result<Outcome, Box<dyn Error>> {
     if [rates.unicast_mbps, rates.group_mbps].iter().any(|mbps| !(0.0..=50.0).contains(mbps)) {
         return Err("--beside-unicast and --beside-group are 0 to 50 Mb/s, e.g. 6".into());
     }
+    if let Some(command) = &arguments.carrier {
+        super::carrier::check(command)?;
+    }
     let spec = air(arguments)?;
     let channel = channel(&spec, arguments)?;
+    if arguments.deadline.is_some() {
+        anstream::eprintln!(
+            "noctule: a lost state is noticed when the next one is due, {} ms later, which replaces it: repairs take air from others and make no \
+             state younger (measured: benchmarks/swarm); leave --deadline out to send each state once",
+            1_000 / arguments.rate
+        );
+    }
     let title = format!("{nodes} live drones, {:.0} % loss in bursts", 100.0 * arguments.loss);
     let map = arguments.map.start(title, nodes)?;
     let stop = Stop::after(Some(arguments.seconds))?;

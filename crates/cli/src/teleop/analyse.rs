@@ -6,8 +6,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use noctule_arm::analysis::{
-    Crossing, Margins, OpenLoop, StepMetrics, View, closed_loop, margins, spectral_radius, step_metrics,
-    step_response,
+    Crossing, Margins, OpenLoop, StepMetrics, View, closed_loop, is_stable, margins, spectral_radius,
+    step_metrics, step_response,
 };
 use noctule_arm::joint_loop::LoopConfig;
 use noctule_arm::pid::Gains;
@@ -23,8 +23,8 @@ const STEP_SECONDS: f64 = 1.0;
 #[derive(clap::Args)]
 pub(crate) struct AnalyseArguments {
     /// Gains of the speed controller: P + I/s + D·N/(1 + N/s); the seed's by default
-    #[arg(long, value_name = "P,I,D,N", value_parser = numbers::<4>, allow_hyphen_values = true)]
-    gains: Option<[f64; 4]>,
+    #[arg(long, value_name = "P,I,D,N", value_parser = gains, allow_hyphen_values = true)]
+    gains: Option<Gains>,
     /// Samples a second of the loop that runs
     #[arg(long, value_name = "N", default_value_t = 4_000.0, value_parser = rate)]
     rate_hz: f64,
@@ -53,18 +53,20 @@ fn words(name: &'static str) -> &'static str {
     if name == "sampled_one_sample_late" { "one sample late" } else { name }
 }
 
+fn gains(text: &str) -> Result<Gains, ArgumentError> {
+    let [p, i, d, n] = numbers::<4>(text)?;
+    // Beyond, squares of poles leave the numbers' range, and no search for them ends.
+    let is_sensible = [p, i, d, n].iter().all(|gain| gain.abs() <= 1e9) && n > 0.0;
+    is_sensible.then_some(Gains { p, i, d, n }).ok_or_else(|| ArgumentError::Gains(text.to_owned()))
+}
+
 fn rate(text: &str) -> Result<f64, ArgumentError> {
     let rate = text.parse().ok().filter(|rate| (10.0..=1e6).contains(rate));
     rate.ok_or_else(|| ArgumentError::ControlRate(text.to_owned()))
 }
 
 pub(crate) fn run(arguments: &AnalyseArguments) -> Result<Outcome, Box<dyn Error>> {
-    let gains = arguments.gains.map_or(Gains::SEED, |[p, i, d, n]| Gains { p, i, d, n });
-    if gains.n <= 0.0 {
-        return Err(
-            format!("N is {}; the corner of the derivative's filter must be above 0 rad/s", gains.n).into()
-        );
-    }
+    let gains = arguments.gains.unwrap_or(Gains::SEED);
     let config = LoopConfig { gains, rate_hz: arguments.rate_hz, ..LoopConfig::seed() };
     let views = [
         ("continuous", View::Continuous),
@@ -110,15 +112,6 @@ pub(crate) fn run(arguments: &AnalyseArguments) -> Result<Outcome, Box<dyn Error
         );
     }
     Ok(Outcome::Done)
-}
-
-fn is_stable(config: &LoopConfig, view: View) -> bool {
-    match view {
-        View::Sampled { delay_samples } => spectral_radius(config, delay_samples) < 1.0,
-        View::Continuous => {
-            closed_loop(config, view).transition.complex_eigenvalues().iter().all(|pole| pole.re < 0.0)
-        }
-    }
 }
 
 /// Gain margins nearest to 0 dB first: these are the ones that matter.

@@ -34,6 +34,12 @@ pub(crate) fn run(arguments: &ErrorArguments) -> Result<Outcome, Box<dyn Error>>
             cost.states,
             cost.stops
         );
+        if cost.offset_doubt_mm > 0.1 {
+            anstream::println!(
+                "the clutch engaged while the hand moved: {:.1} mm of the error may be the offset of hand and arm at that moment",
+                cost.offset_doubt_mm
+            );
+        }
     }
     Ok(Outcome::Done)
 }

@@ -3,21 +3,22 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use noctule_arm::HOME_RAD;
 use noctule_arm::dh::{Geometry, Series};
 use noctule_arm::forward::pose_of;
 use noctule_arm::inverse::inverse;
 use noctule_arm::jacobian::{jacobian, singular_values};
+use noctule_arm::{HOME_RAD, Pose};
 use serde_json::{Value, json};
 
 use super::numbers;
+use crate::argument::ArgumentError;
 use crate::{Outcome, units};
 
 #[derive(clap::Args)]
 pub(crate) struct IkArguments {
     /// Flange in the manual's base frame: metres and a quaternion, real part last
-    #[arg(value_name = "X,Y,Z,QX,QY,QZ,QW", value_parser = numbers::<7>, allow_hyphen_values = true)]
-    pose: [f64; 7],
+    #[arg(value_name = "X,Y,Z,QX,QY,QZ,QW", value_parser = pose, allow_hyphen_values = true)]
+    pose: Pose,
     /// Hardware series of the UR5
     #[arg(long, default_value = "3", value_name = "1|2|3|e")]
     series: Series,
@@ -29,15 +30,27 @@ pub(crate) struct IkArguments {
     json: bool,
 }
 
+/// Further away is rather a mistake than a pose, m.
+const REACH_MAX_M: f64 = 1_000.0;
+
+fn pose(text: &str) -> Result<Pose, ArgumentError> {
+    let numbers = numbers::<7>(text)?;
+    let [x, y, z, qx, qy, qz, qw] = numbers;
+    let refused = |fault| ArgumentError::Pose { text: text.to_owned(), fault };
+    if let Some(far) = [x, y, z].into_iter().find(|metres| metres.abs() > REACH_MAX_M) {
+        return Err(refused(format!("{far:e} m is further than {REACH_MAX_M} m away")));
+    }
+    let length = qx.hypot(qy).hypot(qz).hypot(qw);
+    pose_of(numbers)
+        .ok_or_else(|| refused(format!("the quaternion's length is {length:.4}, not 1 within 1 %")))
+}
+
 pub(crate) fn run(arguments: &IkArguments) -> Result<Outcome, Box<dyn Error>> {
-    let pose = pose_of(arguments.pose).ok_or(
-        "the quaternion's length is not one within 1 %; write the pose as X,Y,Z,QX,QY,QZ,QW with the real part last",
-    )?;
     let geometry = match &arguments.geometry {
         Some(path) => read(path)?,
         None => arguments.series.geometry(),
     };
-    let found = inverse(&geometry, &pose, &HOME_RAD);
+    let found = inverse(&geometry, &arguments.pose, &HOME_RAD);
     if arguments.json {
         let solutions: Vec<&[f64]> = Vec::new();
         let mut object = json!({ "solutions": solutions });

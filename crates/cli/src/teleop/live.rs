@@ -2,26 +2,25 @@
 
 use std::error::Error;
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use noctule::Node;
 use noctule_arm::controller::{CommandMode, ControllerConfig};
 use noctule_arm::hand::Hand;
 use noctule_netsim::link::{LinkSpec, parse_time};
-use noctule_teleop::lateness::Lateness;
 use noctule_teleop::master::device::DeviceKind;
 use noctule_teleop::master::trajectory::Trajectory;
-use noctule_teleop::master::{MasterConfig, Source};
+use noctule_teleop::master::{DeviceError, MasterConfig, Source};
 use noctule_teleop::page::PageConfig;
 use noctule_teleop::{drive, master as master_process, page as page_process};
 use noctule_timebase::Span;
 use serde_json::json;
 
+use super::time_keeping::{TimeKeeping, node};
 use crate::Outcome;
 use crate::argument::ArgumentError;
 use crate::page_window::open_browser;
@@ -71,17 +70,21 @@ impl Operator {
 #[derive(Clone, clap::Args)]
 pub(super) struct Common {
     /// Nodes of different domains do not see each other: 0 to 5000
-    #[arg(long, value_name = "N", default_value_t = LOOP_DOMAIN)]
-    domain: u32,
+    #[arg(long, value_name = "N", default_value_t = LOOP_DOMAIN, value_parser = clap::value_parser!(u32).range(0..=5_000))]
+    pub(super) domain: u32,
+    /// Use only the network interface with this address; 127.0.0.1 by default if all processes are started together: what moves the arm
+    /// is then not reachable from other machines
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) interface: Option<Ipv4Addr>,
     /// A command older than this stops the arm
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "100ms")]
+    #[arg(long, value_name = "TIME", value_parser = command_deadline, default_value = "100ms")]
     deadline: Span,
-    /// SCHED_FIFO priority of the process, 1 to 99; needs CAP_SYS_NICE
+    /// SCHED_FIFO priority of the loop, 1 to 99, with memory locked and cores kept awake where that is allowed; needs CAP_SYS_NICE
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
-    priority: Option<u32>,
+    pub(super) priority: Option<u32>,
     /// Reach processes of this host by the network, too, as an emulated link needs it
     #[arg(long)]
-    no_shared_memory: bool,
+    pub(super) no_shared_memory: bool,
     /// How long; until Ctrl-C by default
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -204,6 +207,15 @@ impl Input {
         };
         Ok(Source::Device(kind, self.path.clone()))
     }
+
+    /// Refuses what a master would refuse as soon as it begins. A device is not opened: a pipe's writer would see it go.
+    fn check(&self, counts_per_mm: Option<f64>) -> Result<(), Box<dyn Error>> {
+        if let Source::Device(_, path) = self.source(counts_per_mm)? {
+            rustix::fs::access(&path, rustix::fs::Access::READ_OK)
+                .map_err(|error| DeviceError::Open { path, source: error.into() })?;
+        }
+        Ok(())
+    }
 }
 
 fn counts_per_mm(text: &str) -> Result<f64, ArgumentError> {
@@ -213,6 +225,12 @@ fn counts_per_mm(text: &str) -> Result<f64, ArgumentError> {
 
 pub(super) fn time(text: &str) -> Result<Span, ArgumentError> {
     parse_time(text).ok_or_else(|| ArgumentError::Time(text.to_owned()))
+}
+
+fn command_deadline(text: &str) -> Result<Span, ArgumentError> {
+    let deadline =
+        parse_time(text).filter(|deadline| (Span::from_ms(1)..=Span::from_s(10)).contains(deadline));
+    deadline.ok_or_else(|| ArgumentError::CommandDeadline(text.to_owned()))
 }
 
 /// When a process ends: Ctrl-C, its time, or the end of its standard input.
@@ -241,40 +259,15 @@ impl End {
     }
 }
 
-/// Joins; the node's threads inherit the priority.
-pub(super) fn node(common: &Common, name: &str) -> Result<Node, Box<dyn Error>> {
-    if let Some(priority) = common.priority {
-        noctule_sys::scheduling::set_fifo_priority(priority).map_err(|error| {
-            format!("priority {priority} was refused: {error}; give the process CAP_SYS_NICE or leave out --priority")
-        })?;
-    }
-    let builder = Node::builder(name).domain(common.domain);
-    Ok(if common.no_shared_memory { builder.without_shared_memory() } else { builder }.open()?)
-}
-
 pub(crate) fn controller(arguments: &ControllerArguments) -> Result<Outcome, Box<dyn Error>> {
     let end = End::new(&arguments.common)?;
     let node = node(&arguments.common, "controller")?;
-    // Without it the kernel may wake a sleeper 50 µs late; refused, the lateness is larger and is counted.
-    let _ = noctule_sys::scheduling::set_exact_timers();
+    let kept = TimeKeeping::begin(&arguments.common)?;
     let deadline = arguments.common.deadline;
     let mut config = ControllerConfig { mode: arguments.command, deadline, ..ControllerConfig::default() };
     config.validator.age_bound_max = deadline / BOUNDS_IN_DEADLINE;
     let lateness = drive::run(&node, config, &|| end.is_due())?;
-    Ok(kept_time("controller", &lateness, arguments.common.priority))
-}
-
-/// Says how a loop kept its time; a run whose loop was late too often is not valid.
-fn kept_time(name: &str, lateness: &Lateness, priority: Option<u32>) -> Outcome {
-    anstream::eprintln!("noctule: {name}: {lateness}");
-    if lateness.is_valid() {
-        return Outcome::Done;
-    }
-    let more = if priority.is_none() { ", and --priority 30 lets the loop go first" } else { "" };
-    anstream::eprintln!(
-        "noctule: {name}: more than 0.1 % of the periods were late, so the run is not valid; `noctule doctor` names causes{more}"
-    );
-    Outcome::NotValid
+    Ok(kept.judged("controller", &lateness))
 }
 
 pub(crate) fn master(arguments: &MasterArguments) -> Result<Outcome, Box<dyn Error>> {
@@ -285,6 +278,7 @@ pub(crate) fn master(arguments: &MasterArguments) -> Result<Outcome, Box<dyn Err
         None => arguments.operator.source(),
     };
     let node = node(&arguments.common, "master")?;
+    let kept = TimeKeeping::begin(&arguments.common)?;
     let config = MasterConfig {
         source,
         link: link.map(|link| link.a_to_b),
@@ -292,7 +286,7 @@ pub(crate) fn master(arguments: &MasterArguments) -> Result<Outcome, Box<dyn Err
         seed: arguments.seed,
     };
     let lateness = master_process::run(&node, &config, &|| end.is_due())?;
-    Ok(kept_time("master", &lateness, arguments.common.priority))
+    Ok(kept.judged("master", &lateness))
 }
 
 pub(crate) fn page(arguments: &PageArguments) -> Result<Outcome, Box<dyn Error>> {
@@ -312,7 +306,8 @@ fn show(
     is_due: &dyn Fn() -> bool,
 ) -> Result<Outcome, Box<dyn Error>> {
     let node = node(common, "page")?;
-    let config = PageConfig { listen: window.listen, record: window.record.clone(), replay, subtitle };
+    let (listen, record, deadline) = (window.listen, window.record.clone(), common.deadline);
+    let config = PageConfig { listen, record, replay, subtitle, deadline };
     let opened = |url: &str| {
         anstream::println!("{url}");
         if !window.no_open && !open_browser(url) {
@@ -337,9 +332,10 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
         link.parse::<LinkSpec>()?;
     }
     if let Some(input) = input {
-        input.source(*counts_per_mm)?;
+        input.check(*counts_per_mm)?;
     }
-    let common = &controller.common;
+    let interface = controller.common.interface.unwrap_or(Ipv4Addr::LOCALHOST);
+    let common = &Common { interface: Some(interface), ..controller.common.clone() };
     let mode = match controller.command {
         CommandMode::Hold => "hold",
         CommandMode::Age => "age",
@@ -347,6 +343,8 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
     let mut shared = vec![
         "--domain".to_owned(),
         common.domain.to_string(),
+        "--interface".to_owned(),
+        interface.to_string(),
         "--deadline".to_owned(),
         format!("{}ns", common.deadline.ns()),
         "--until-input-ends".to_owned(),
@@ -378,7 +376,8 @@ pub(crate) fn whole(arguments: &WholeArguments) -> Result<Outcome, Box<dyn Error
     // The page itself needs no priority: it moves nothing.
     let of_page = Common { priority: None, ..common.clone() };
     let shown = show(&of_page, window, None, subtitle, &|| end.is_due())?;
-    let are_valid = children.iter_mut().all(|child| child.end() != Some(1));
+    // One that was late, and one that had ended with a fault before; each said which.
+    let are_valid = children.iter_mut().all(|child| child.end() == Some(0));
     Ok(if are_valid { shown } else { Outcome::NotValid })
 }
 

@@ -125,6 +125,7 @@ pub(super) fn commands(seed: u64, links: &[String]) -> Result<Vec<Value>, Box<dy
             row[format!("{word}_virtual_mm")] = modelled.rms_mm.into();
             row[format!("{word}_live_age_ms")] = live.mean_age_ms.into();
             row[format!("{word}_stops")] = live.stops.into();
+            row[format!("{word}_offset_doubt_mm")] = live.offset_doubt_mm.into();
             if mode == CommandMode::Age {
                 row["age_bound_ms"] = live.bound_ms.into();
             } else {

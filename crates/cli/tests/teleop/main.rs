@@ -99,6 +99,9 @@ fn dragging_a_square_moves_the_arm_and_bad_days_turn_the_page_red() {
     };
     let running = Loop::start(4_410, &["--deadline", &format!("{DEADLINE_MS}ms")]);
     let mut page = browser.open(&running.url);
+    page.until("hello && state && state.body");
+    assert_eq!(page.value("hello.limits.deadline_ms"), DEADLINE_MS, "the line beside the ages");
+    arrows_scroll_what_nobody_operates(&mut page);
     operate(&mut page);
     let mut pointer = Pointer::press(&mut page);
     let side_m = 0.06;
@@ -159,6 +162,13 @@ fn an_operator_that_goes_stops_the_arm_and_a_phone_shows_it() {
     watcher.value("document.documentElement.dataset.theme = 'dark'");
     watcher.screenshot(&pictures().join("teleop-phone.png"));
     assert_eq!(watcher.value("document.documentElement.scrollWidth <= window.innerWidth"), true);
+}
+
+/// The keys that move an arm are those that scroll a page.
+fn arrows_scroll_what_nobody_operates(page: &mut Page<'_>) {
+    let is_left_to_the_browser = "(() => { const event = new KeyboardEvent('keydown', { code: 'PageDown', bubbles: true, cancelable: true }); \
+         dispatchEvent(event); return !event.defaultPrevented && hand.keys.size === 0; })()";
+    assert_eq!(page.value(is_left_to_the_browser), true);
 }
 
 /// A mouse that drags in the top view.

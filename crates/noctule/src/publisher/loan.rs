@@ -27,6 +27,10 @@ impl Publisher {
     /// # Errors
     /// Longer than the topic allows, or in the child of a fork.
     pub fn loan(&mut self, length_bytes: usize) -> Result<*mut u8, PublishError> {
+        if self.shared.is_in_child() {
+            // The next place in the ring is its parent's next place.
+            return Err(PublishError::Forked { topic: self.topic.name.clone() });
+        }
         let (is_read_here, is_read_elsewhere) = self.readers_where();
         self.check_length(length_bytes, is_read_elsewhere)?;
         if is_read_here

@@ -90,7 +90,7 @@ impl Flight {
         }
         match packet.carried.kind {
             Kind::Piece { .. } => self.window.lost(number, next, now),
-            Kind::Symbol => self.pace.lost(),
+            Kind::Symbol => self.pace.lost(packet.sent_at, now),
             Kind::Probe => return false,
         }
         settle(Fate::Lost(rule), number, packet.carried);

@@ -32,6 +32,9 @@ pub struct RecordedCost {
     pub states: usize,
     /// How often the arm stopped while it followed.
     pub stops: usize,
+    /// The offset of arm and hand is that of the moment in which the clutch engaged. A hand that moved then had gone on by its speed
+    /// times the command's age: so much of the error may be the offset's, mm.
+    pub offset_doubt_mm: f64,
 }
 
 /// Why a recording says nothing about the error.
@@ -71,7 +74,11 @@ pub fn cost(samples: &[Recorded]) -> Result<RecordedCost, RecordedCostError> {
         }
         let Some((position_m, speed_m_s)) = hand_at(&hand, at_ns) else { continue };
         let apart: [f64; 3] = std::array::from_fn(|axis| state.position_m[axis] - position_m[axis]);
-        let (since_ns, offset_m) = *grip.get_or_insert((at_ns, apart));
+        let (since_ns, offset_m) = *grip.get_or_insert_with(|| {
+            let age_s = state.command_age_ns.max(0) as f64 * 1e-9;
+            tally.offset_doubt_m = tally.offset_doubt_m.max(speed_m_s * age_s);
+            (at_ns, apart)
+        });
         if at_ns - since_ns >= SETTLED_NS {
             let error: [f64; 3] = std::array::from_fn(|axis| apart[axis] - offset_m[axis]);
             tally.record(error, speed_m_s, state);
@@ -105,6 +112,7 @@ struct Tally {
     bound_ns: i64,
     is_unbounded: bool,
     stops: usize,
+    offset_doubt_m: f64,
 }
 
 impl Tally {
@@ -133,6 +141,7 @@ impl Tally {
             bound_ms: (!self.is_unbounded).then_some(self.bound_ns as f64 / 1e6),
             states: self.count,
             stops: self.stops,
+            offset_doubt_mm: self.offset_doubt_m * 1e3,
         })
     }
 }
@@ -152,7 +161,7 @@ mod tests {
             let times = SampleTimes { source_ns: at_ms * 1_000_000, received_ns: at_ms * 1_000_000 };
             let command = PoseCommand {
                 position_m: [x_m(at_ms), 0.0, 0.0],
-                linear_velocity_m_s: [0.2, 0.0, 0.0],
+                linear_velocity_m_s: [if at_ms < 1_000 { 0.0 } else { 0.2 }, 0.0, 0.0],
                 scale: 1.0,
                 ..PoseCommand::default()
             };
@@ -176,6 +185,8 @@ mod tests {
             assert!((cost.rms_mm - 0.2 * late_ms as f64).abs() < 1e-6, "{cost:?}");
             assert!((cost.hold_theory_mm - 0.2 * late_ms as f64).abs() < 1e-6);
             assert_eq!((cost.bound_ms, cost.stops), (Some(0.05), 0));
+            // The clutch engaged at 501 ms, and the hand moves from a second on.
+            assert_eq!(cost.offset_doubt_mm, 0.0);
         }
     }
 
@@ -188,7 +199,8 @@ mod tests {
         }
         let found = cost(&samples).unwrap();
         assert_eq!(found.stops, 1);
-        // The offset was taken in the middle of the motion: it contains the lateness.
+        // The offset was taken in the middle of the motion: it contains the lateness, and the figure says so.
         assert!(found.rms_mm < 20.0 * 0.2);
+        assert!((found.offset_doubt_mm - 4.0).abs() < 1e-9, "{found:?}");
     }
 }

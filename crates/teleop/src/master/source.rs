@@ -79,7 +79,7 @@ pub(super) struct Device {
     newest_ns: i64,
 }
 
-/// This moment by three clocks, ns: the node's, and since the master began.
+/// This moment, ns: by the node's clock, and since the hand's time began; before that it is negative.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now_ns: i64,
@@ -96,6 +96,11 @@ impl OpenSource {
             }
             Source::Device(kind, path) => OpenSource::Device(Box::new(Device::open(*kind, path)?)),
         })
+    }
+
+    /// Its time begins when a program hears it.
+    pub(super) fn waits_for_readers(&self) -> bool {
+        matches!(self, OpenSource::Synthetic(_))
     }
 
     /// Hands the estimator what is new.

@@ -8,6 +8,7 @@ use noctule_arm::capsules::capsules;
 use noctule_arm::controller::ControllerConfig;
 use noctule_arm::inverse::Branch;
 use noctule_arm::joint_loop::LoopConfig;
+use noctule_timebase::Span;
 use serde_json::{Value, json};
 
 use crate::messages::{ArmState, PoseCommand};
@@ -107,13 +108,13 @@ impl View {
 }
 
 /// Limits that the page draws beside the joints' values.
-pub(super) fn limits() -> Value {
+pub(super) fn limits(deadline: Span) -> Value {
     let validator = ControllerConfig::default().validator;
     json!({
         "position_rad": validator.position_rad.as_slice(),
         "velocity_rad_s": validator.velocity_rad_s,
         "voltage_v": validator.voltage_v,
-        "deadline_ms": ControllerConfig::default().deadline.as_s_f64() * 1e3,
+        "deadline_ms": deadline.as_s_f64() * 1e3,
         "sigma_min": validator.sigma_min,
     })
 }

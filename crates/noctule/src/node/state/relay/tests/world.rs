@@ -415,7 +415,7 @@ impl World {
             Arrival::Answer { from, granted } => match (member.answered(from), granted) {
                 (None, _) => {}
                 (Some(((node, writer), reader)), Ok(granted)) => {
-                    let memory = map_granted((granted.data, granted.control)).unwrap();
+                    let memory = map_granted((granted.data, granted.control), ()).unwrap();
                     let source = source((node, &writer), memory, (0, granted.position, 0)).unwrap();
                     member.state.handle_relay(reader, from, Box::new(source.relayed_by(from)), now);
                 }
