@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class World:
     rmw: str
     shown: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    ran: int = 0
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def is_bridged(self) -> bool:
@@ -44,6 +47,11 @@ class World:
     def far(self) -> dict[str, str]:
         """The domain of ROS 2 on host b."""
         return {"ROS_DOMAIN_ID": "7"} if self.is_bridged else {}
+
+    @property
+    def types(self) -> str:
+        """Where `noctule echo` has the definitions from: what comes from DDS does not describe itself."""
+        return "--types /opt/ros/jazzy/share" if self.is_bridged else ""
 
     def environment(self, **more: str) -> dict[str, str]:
         ros = {"RMW_IMPLEMENTATION": self.rmw, "ROS_DOMAIN_ID": "0", "PYTHONUNBUFFERED": "1"}
@@ -70,9 +78,17 @@ class World:
     def quiet(self, line: str, host: str = "a") -> str:
         return subprocess.run(self.command(host, line), stdout=subprocess.PIPE, check=True).stdout.decode()
 
+    def stays(self, seconds: float) -> None:
+        """Gives programs so long to find each other; one that ends meanwhile is a failure."""
+        if not self.running:
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self.running[-1].wait(seconds)
+            raise AssertionError(f"a program has ended, with exit code {code}")
+
     def show(self, line: str, host: str, said: str, keep: int, more: dict[str, str]) -> None:
         set_up = "".join(f"{name}={value} " for name, value in more.items())
-        lines = [text for text in said.splitlines() if text.strip()]
+        lines = [text for text in said.splitlines() if text.strip() and "has no swarm key" not in text]
         cut = [*lines[:keep], f"… ({len(lines) - keep} more lines)"] if len(lines) > keep else lines
         short = line.replace(ENDS, "ends.py").replace(str(ROOT), "…")
         self.shown += [f"{host}$ {set_up}{short}", *(text[:160] for text in cut)]
@@ -89,10 +105,12 @@ class World:
                 output.seek(0)
                 return output.read().decode(errors="replace")
 
+            self.running.append(program)
             mark = len(self.shown)
             try:
                 yield said
             finally:
+                self.running.remove(program)
                 stop(program)
                 after, self.shown = self.shown[mark:], self.shown[:mark]
                 self.show(f"{line} &", host, said(), keep, more)
@@ -103,10 +121,11 @@ class World:
     def row(self, name: str, check: Callable[[], str | None]) -> None:
         """Runs a row: the check says what there is to say, and fails by an AssertionError."""
         self.shown = []
+        self.ran += 1
         try:
             note = check() or ""
             verdict = "works"
-        except (AssertionError, subprocess.TimeoutExpired) as fault:
+        except (AssertionError, LookupError, subprocess.TimeoutExpired, ValueError) as fault:
             verdict, note = "FAILS", str(fault)
             self.failed.append(name)
         print(f"### {name}\n\n{verdict}{': ' if note else ''}{note}\n\n```text")
@@ -137,7 +156,6 @@ def hosts() -> Iterator[None]:
             ip(f"-n table-{host} address add {address}/24 dev table-{number}")
             ip(f"-n table-{host} link set table-{number} up")
             ip(f"-n table-{host} route add 224.0.0.0/4 dev table-{number}")
-        time.sleep(2)
         yield
     finally:
         for host in HOSTS:
@@ -149,7 +167,7 @@ def until(said: Callable[[], str], wanted: str, seconds: float = 20.0) -> str:
     while time.monotonic() < end:
         if found := re.search(wanted, said()):
             return found.group(0)
-        time.sleep(0.1)
+        threading.Event().wait(0.1)
     raise AssertionError(f"'{wanted}' was not said within {seconds:.0f} s")
 
 

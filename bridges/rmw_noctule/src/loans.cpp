@@ -37,7 +37,7 @@ void * Loans::lend(const MessageType & type, const Plain & plain, const nrmw_mes
     RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("%zu messages of this subscription are lent; give some back", kLoansMax);
     return nullptr;
   }
-  // Only what fills a struct up at its end lies behind the message, in the same eight bytes. Who takes it may read it alone.
+  // Only what fills a struct up at its end lies behind the message, in the same eight bytes. A program that takes it may only read it.
   void * place = const_cast<uint8_t *>(message.bytes) + kHeaderBytes;
   if (!lies_there(plain, message)) {
     loan.copy = std::make_unique<uint64_t[]>((plain.size + sizeof(uint64_t) - 1) / sizeof(uint64_t));

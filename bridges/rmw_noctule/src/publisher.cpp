@@ -113,10 +113,11 @@ rmw_ret_t rmw_publish(const rmw_publisher_t * publisher, const void * ros_messag
   constexpr size_t kKeptBytes = 1 << 20;
   static thread_local std::vector<uint8_t> buffer;
   buffer.resize(data.type.bytes_of(ros_message));
-  if (!data.type.write(ros_message, buffer.data(), buffer.size())) {
+  const size_t length = data.type.write(ros_message, buffer.data(), buffer.size());
+  if (length == 0) {
     return RMW_RET_ERROR;
   }
-  const rmw_ret_t done = send(data, buffer.data(), buffer.size());
+  const rmw_ret_t done = send(data, buffer.data(), length);
   if (buffer.capacity() > kKeptBytes) {
     std::vector<uint8_t>().swap(buffer);
   }

@@ -58,6 +58,13 @@ def test_what_was_written_to_a_loan_is_read(ros: dict[str, str]) -> None:
     assert first >= 1 and second == first + 1
 
 
+def test_a_response_ends_where_its_bytes_end(ros: dict[str, str]) -> None:
+    talker = installed("demo_nodes_cpp", "talker")
+    with running(talker, env=ros):
+        # Its length by the type support is more, for the empty sequences in it.
+        assert "false" in noctule(ros, "param", "get", "/talker", "use_sim_time")
+
+
 def test_call_reaches_a_service(ros: dict[str, str]) -> None:
     server = installed("demo_nodes_cpp", "add_two_ints_server")
     with running(server, env=ros):

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use noctule_sys::scheduling::CoreTime;
+
 use super::{Finding, Machine, State};
 
 pub(super) fn all(machine: &Machine) -> Vec<Finding> {
@@ -102,14 +104,46 @@ fn clock_source(machine: &Machine) -> Finding {
 }
 
 fn preemption(machine: &Machine) -> Finding {
-    let why = "without full preemption a long system call of anyone delays a woken reader";
+    let why = "without full preemption a long system call of anyone delays a woken reader, one with a real-time priority, too";
     let version = machine.text("/proc/version").unwrap_or_default();
     let realtime = machine.text("/sys/kernel/realtime").as_deref() == Some("1");
-    match (realtime || version.contains("PREEMPT_RT"), version.contains("PREEMPT")) {
-        (true, _) => finding("preemption", State::Good, "PREEMPT_RT", why),
-        (false, true) => finding("preemption", State::Note, "preemptible, not PREEMPT_RT", why),
-        (false, false) => finding("preemption", State::Note, "not preemptible", why),
+    let noted = |found: String| finding("preemption", State::Note, found, why);
+    let remedy = "add preempt=full to the kernel command line, or take a kernel with PREEMPT_RT";
+    if realtime || version.contains("PREEMPT_RT") {
+        return finding("preemption", State::Good, "PREEMPT_RT", why);
     }
+    match preemption_mode(machine, &version).as_deref() {
+        Some("full" | "lazy") => noted("preemptible, not PREEMPT_RT".into()),
+        Some(mode) => noted(format!("system calls are not interrupted (preempt={mode})")).mend(remedy),
+        None if version.contains("PREEMPT_DYNAMIC") => {
+            noted("chosen when the kernel starts (PREEMPT_DYNAMIC), and not readable here".into())
+                .mend(remedy)
+        }
+        None if version.contains("PREEMPT") => noted("preemptible, not PREEMPT_RT".into()),
+        None => noted("not preemptible".into()),
+    }
+}
+
+/// What a kernel that can do more than one does: as it says, as it was started, or as it was built.
+fn preemption_mode(machine: &Machine, version: &str) -> Option<String> {
+    if let Some(text) = machine.text("/sys/kernel/debug/sched/preempt") {
+        return text.split(['(', ')']).nth(1).map(str::to_owned);
+    }
+    let line = machine.text("/proc/cmdline").unwrap_or_default();
+    if let Some(mode) = line.split_whitespace().find_map(|word| word.strip_prefix("preempt=")) {
+        return Some(mode.to_owned());
+    }
+    let release = version.split_whitespace().nth(2).unwrap_or_default();
+    let built = machine.text(&format!("/boot/config-{release}")).or_else(|| {
+        let packed = machine.root.join("proc/config.gz");
+        let output = packed.exists().then(|| Command::new("gzip").arg("-dc").arg(packed).output())?.ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    })?;
+    let modes = [("NONE", "none"), ("VOLUNTARY", "voluntary"), ("LAZY", "lazy")];
+    let chosen = modes.iter().find(|(name, _)| built.contains(&format!("CONFIG_PREEMPT_{name}=y")));
+    chosen
+        .map(|(_, mode)| (*mode).to_owned())
+        .or_else(|| built.contains("CONFIG_PREEMPT=y").then(|| "full".to_owned()))
 }
 
 fn realtime_permission() -> Finding {
@@ -212,14 +246,19 @@ fn smt(machine: &Machine) -> Finding {
 fn virtualisation(machine: &Machine) -> Finding {
     let why = "a guest's wake-up of another core goes through the host, and the host may run somebody else";
     let hypervisor = machine.text("/proc/cpuinfo").is_some_and(|text| text.contains(" hypervisor"));
-    let product = machine.text("/sys/class/dmi/id/product_name").unwrap_or_default();
-    match hypervisor {
-        true => {
-            let product = if product.is_empty() { String::new() } else { format!(" ({product})") };
-            finding("virtualisation", State::Note, format!("guest of a hypervisor{product}"), why)
-        }
-        false => finding("virtualisation", State::Good, "none seen", why),
+    if !hypervisor {
+        return finding("virtualisation", State::Good, "none seen", why);
     }
+    let product = machine.text("/sys/class/dmi/id/product_name").unwrap_or_default();
+    let product = if product.is_empty() { String::new() } else { format!(" ({product})") };
+    let times = machine.text("/proc/stat").and_then(|text| CoreTime::of_stat(&text));
+    let taken = match times.and_then(|times| times.stolen_share_since(CoreTime::default())) {
+        Some(share) => {
+            format!("; the host took {:.2} % of its cores' time since it started", 100.0 * share)
+        }
+        None => String::new(),
+    };
+    finding("virtualisation", State::Note, format!("guest of a hypervisor{product}{taken}"), why)
 }
 
 fn load(machine: &Machine) -> Finding {

@@ -113,6 +113,10 @@ fn throttling_isolation_pages_and_siblings_are_notes() {
 fn guests_and_busy_machines_are_noted() {
     assert_eq!(state(virtualisation, &[("/proc/cpuinfo", "flags\t: fpu hypervisor lahf")]).0, State::Note);
     assert_eq!(state(virtualisation, &[("/proc/cpuinfo", "flags\t: fpu")]).0, State::Good);
+    let with_times =
+        [("/proc/cpuinfo", "flags\t: fpu hypervisor"), ("/proc/stat", "cpu  500 0 0 470 0 0 0 30 0 0\n")];
+    let found = "guest of a hypervisor; the host took 3.00 % of its cores' time since it started";
+    assert_eq!(state(virtualisation, &with_times), (State::Note, found.to_owned()));
     let cores = ("/proc/cpuinfo", "processor\t: 0\nprocessor\t: 1\n");
     assert_eq!(state(load, &[cores, ("/proc/loadavg", "1.50 0.2 0.1 1/99 5")]).0, State::Note);
     assert_eq!(state(load, &[cores, ("/proc/loadavg", "0.10 0.2 0.1 1/99 5")]).0, State::Good);
@@ -122,6 +126,21 @@ fn guests_and_busy_machines_are_noted() {
 fn kernel_without_rt_is_a_note() {
     assert_eq!(state(preemption, &[("/proc/version", "Linux 6.1 #1 SMP PREEMPT_DYNAMIC")]).0, State::Note);
     assert_eq!(state(preemption, &[("/proc/version", "Linux 6.1 #1 SMP PREEMPT_RT")]).0, State::Good);
+    let dynamic = ("/proc/version", "Linux version 6.1.0-9 #1 SMP PREEMPT_DYNAMIC");
+    let found = |files: &[(&str, &str)]| state(preemption, &[&[dynamic], files].concat()).1;
+    // A kernel that can be preempted, and is not: what it was built for, unless its start or somebody since said otherwise.
+    let built = (
+        "/boot/config-6.1.0-9",
+        "CONFIG_PREEMPT_NONE=y\n# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_DYNAMIC=y\n",
+    );
+    assert_eq!(found(&[]), "chosen when the kernel starts (PREEMPT_DYNAMIC), and not readable here");
+    assert_eq!(found(&[built]), "system calls are not interrupted (preempt=none)");
+    assert_eq!(found(&[built, ("/proc/cmdline", "quiet preempt=full ro")]), "preemptible, not PREEMPT_RT");
+    let now = ("/sys/kernel/debug/sched/preempt", "none (voluntary) full\n");
+    assert_eq!(
+        found(&[built, ("/proc/cmdline", "preempt=full"), now]),
+        "system calls are not interrupted (preempt=voluntary)"
+    );
 }
 
 #[test]

@@ -401,8 +401,7 @@ impl Shared {
     pub(crate) fn add_publisher(
         &self,
         endpoint: Endpoint,
-        pins: u32,
-        shift_bytes: usize,
+        config: RingConfig,
     ) -> Result<Arc<PublishedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);
@@ -419,13 +418,6 @@ impl Shared {
         if depth == 0 || depth > u32::from(u16::MAX) {
             return Err(NodeError::Depth { topic, depth });
         }
-        let config = RingConfig {
-            history: depth,
-            pins,
-            payload_bytes_max: endpoint.payload_bytes_max as usize,
-            type_hash: endpoint.type_hash,
-            shift_bytes,
-        };
         let layout = |cause| NodeError::Layout { topic: topic.clone(), cause };
         let offer = Offer::new(config).map_err(layout)?;
         // Its history is in the ring, so the ring must be there before the first sample.

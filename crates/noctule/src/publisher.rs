@@ -13,7 +13,7 @@ use std::time::Duration;
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_formats::Format;
 use noctule_prrt::SentCounters;
-use noctule_shm_ring::{Loan, Origin, Writer};
+use noctule_shm_ring::{Loan, Origin, RingConfig, Writer};
 use noctule_sys::clock::now_ns;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
@@ -219,7 +219,14 @@ impl PublisherBuilder {
     pub fn open(self) -> Result<Publisher, NodeError> {
         let PublisherBuilder { shared, endpoint, pins, linger, shift_bytes, .. } = self;
         let keeps_all = endpoint.qos.keep_all;
-        let topic = shared.add_publisher(endpoint, pins, shift_bytes)?;
+        let config = RingConfig {
+            history: endpoint.qos.depth,
+            pins,
+            payload_bytes_max: endpoint.payload_bytes_max as usize,
+            type_hash: endpoint.type_hash,
+            shift_bytes,
+        };
+        let topic = shared.add_publisher(endpoint, config)?;
         let (lent, buffer) = (None, Vec::new());
         let (sequence, would_block) = (0, 0);
         let writer = None;

@@ -4,6 +4,8 @@
 //! room for it and for twice as much as before, waits until its readers are there, and publishes the history of a transient local
 //! topic again. Memory is taken as slots are first written to, so long slots cost what they hold.
 
+mod lend;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -33,9 +35,9 @@ const HISTORY_BYTES_MAX: usize = 64 << 20;
 /// How long a publisher that was opened anew waits for the readers it had.
 const READERS_WITHIN: Duration = Duration::from_millis(200);
 /// How long [`Writer::publish`] waits for room with KEEP_ALL, as DDS's `max_blocking_time`.
-pub(crate) const ROOM_WITHIN: Duration = Duration::from_millis(100);
+const ROOM_WITHIN: Duration = Duration::from_millis(100);
 /// Of that, as long as other threads that need the publisher may wait; also how often [`Writer::wait_for_acknowledgments`] looks.
-pub(crate) const ROOM_SLICE: Duration = Duration::from_millis(2);
+const ROOM_SLICE: Duration = Duration::from_millis(2);
 
 /// What is published, and as what.
 #[derive(Clone, Debug)]
@@ -67,7 +69,7 @@ pub struct Writer {
     type_name: String,
     type_hash: u64,
     is_plain: bool,
-    pub(crate) inner: Mutex<Inner>,
+    inner: Mutex<Inner>,
     matched: AtomicUsize,
     statuses: Statuses,
 }
@@ -76,10 +78,10 @@ pub struct Writer {
 type Kept = (Instant<Local>, Vec<u8>);
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+struct Inner {
     /// `None`: closed.
-    pub(crate) publisher: Option<Publisher>,
-    pub(crate) loans: Loans,
+    publisher: Option<Publisher>,
+    loans: Loans,
     bytes_max: usize,
     history: VecDeque<Kept>,
     history_bytes: usize,
@@ -249,20 +251,20 @@ impl Writer {
     }
 
     /// Its topic.
-    pub(crate) fn name(&self) -> &str {
+    fn name(&self) -> &str {
         &self.name
     }
 
-    pub(crate) fn now(&self) -> Instant<Local> {
+    fn now(&self) -> Instant<Local> {
         self.participant.node.now()
     }
 
-    pub(crate) fn closed(&self) -> WriteError {
+    fn closed(&self) -> WriteError {
         WriteError::Closed { topic: self.name.clone() }
     }
 
     /// Ends a publisher that another has taken the place of.
-    pub(crate) fn forget(&self, before: Publisher) {
+    fn forget(&self, before: Publisher) {
         let endpoint = before.endpoint();
         drop(before);
         self.participant.registry.forget_name(endpoint);
@@ -282,7 +284,7 @@ impl Writer {
     }
 
     /// Opens anew if a message of so many bytes does not fit, or if a loan lies where it would be written.
-    pub(crate) fn make_room(&self, inner: &mut Inner, bytes: usize) -> Result<(), NodeError> {
+    fn make_room(&self, inner: &mut Inner, bytes: usize) -> Result<(), NodeError> {
         if bytes > inner.bytes_max && bytes <= MESSAGE_BYTES_MAX {
             let twice = inner.bytes_max.saturating_mul(2).max(bytes).next_power_of_two();
             self.reopen(inner, twice.min(MESSAGE_BYTES_MAX))
@@ -324,7 +326,7 @@ impl Writer {
     }
 
     /// Keeps what late joiners are to get.
-    pub(crate) fn remember(&self, inner: &mut Inner, at: Instant<Local>, bytes: &[u8]) {
+    fn remember(&self, inner: &mut Inner, at: Instant<Local>, bytes: &[u8]) {
         if !self.quality.transient_local {
             return;
         }

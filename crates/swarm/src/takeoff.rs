@@ -86,7 +86,7 @@ impl TakeOff {
         self.cleared.is_some()
     }
 
-    /// A drone was heard whose state cannot be used yet, or a known one was lost: who is nearby is not settled.
+    /// A drone was heard whose state cannot be used yet, or a known one was lost: which are nearby is not settled.
     pub fn handle_unsettled(&mut self, now: Instant<Own>) {
         self.changed = self.changed.max(now);
     }
