@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use noctule::Publisher;
 
 /// Loans of one publisher that may be out at once.
-pub const LOANS_MAX: usize = 256;
+pub(crate) const LOANS_MAX: usize = 256;
 /// What lies behind the header of CDR is aligned to this.
 pub(crate) const ALIGNMENT: usize = 8;
 /// Bytes of that header.
