@@ -24,7 +24,7 @@ const FAILED_LEAST: u32 = 2;
 /// Without repairs samples fail so many times as often where repairs are worth anything; and packets are lost so many times as often as samples fail, or
 /// the path is full whatever is repaired.
 const CLEARLY: f64 = 1.2;
-/// More of them cannot be told from all.
+/// More of them cannot be distinguished from all.
 const FAILING_MOST: f64 = 0.95;
 /// Repairs are this part of what leaves, at least: else they are not what fills the path. And so much is lost, or repairs are so many times
 /// what losses ask for: a test costs a stream that is lost by chance some samples.
