@@ -456,7 +456,7 @@ impl BoundStream {
                 self.feasibility.settle(risk, allowed);
                 if u32::from(block.symbols()) == block.samples {
                     let [samples, lost] = [block.samples, block.firsts_lost()];
-                    pace.settle((samples, failed.into(), lost), block.begin, now);
+                    pace.settle((samples, failed, lost), block.begin, now);
                 }
             }
             self.blocks.pop_front();

@@ -308,10 +308,6 @@ impl Flight {
         self.give_up_overdue(newest, (came, now), settle);
         self.window.handle_feedback(self.next_number(), now);
         self.record_fates(now);
-        if self.pace.poll_futile_repairs() {
-            // The losses were our own doing.
-            self.loss = LossEstimator::new();
-        }
         self.forget_settled(now);
         self.pace.handle_feedback(&self.path_delay, self.dispersion.bytes_per_s(), now);
         Some(left)

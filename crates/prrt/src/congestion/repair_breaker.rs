@@ -21,7 +21,8 @@ use crate::stream::Local;
 /// Samples of one look, of which so many must fail, apart from each other: an outage is one. A stream that keeps a target of 1e-4 has two in one of a thousand looks.
 const LOOK: u32 = 512;
 const FAILED_LEAST: u32 = 2;
-/// Without repairs samples fail so many times as often where repairs are worth anything.
+/// Without repairs samples fail so many times as often where repairs are worth anything; and packets are lost so many times as often as samples fail, or
+/// the path is full whatever is repaired.
 const CLEARLY: f64 = 1.2;
 /// More of them cannot be told from all.
 const FAILING_MOST: f64 = 0.95;
@@ -154,7 +155,8 @@ impl RepairBreaker {
             return;
         }
         let look = std::mem::take(&mut self.look);
-        let (loss, is_failing) = (look.packets.get(), look.samples.runs >= FAILED_LEAST);
+        let loss = look.packets.get();
+        let is_failing = look.samples.runs >= FAILED_LEAST && loss > CLEARLY * look.samples.get();
         let is_suspect = repairs > REPAIRS_LEAST && (loss > LOSS_LEAST || repairs > REPAIRS_TIMES * loss);
         if is_failing && is_suspect && now >= self.retry_at {
             self.state = State::Testing(Trial::new(&look, now));

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::arrivals::{LATER_PACKETS, REACH};
 use crate::gilbert::Departure;
+use crate::loss::LossEstimator;
 use crate::round_trip::RoundTrip;
 use crate::stream::Local;
 use crate::trace::LossRule;
@@ -118,6 +119,10 @@ impl Flight {
                 continue;
             }
             self.loss.handle_fate(packet.state == State::Lost, packet.sent_at);
+        }
+        if self.pace.poll_futile_repairs() {
+            // The losses were our own doing.
+            self.loss = LossEstimator::new();
         }
     }
 
