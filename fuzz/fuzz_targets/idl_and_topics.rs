@@ -9,7 +9,9 @@ use noctule_codegen::topics::{System, check};
 
 fuzz_target!(|text: &str| {
     let source = Source::new("fuzz", text);
-    if let Err(faults) = idl::parse(&source) {
+    // It includes itself under the names that it gives.
+    let find = |_: &Source, path: &str| Ok((path.len() < 9).then(|| Source::new(path, text)));
+    if let Err(faults) = idl::parse_with(&source, &find) {
         assert!(!faults.to_string().is_empty());
     }
     match System::parse(&source) {

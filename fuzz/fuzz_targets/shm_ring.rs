@@ -7,7 +7,7 @@ use noctule_shm_ring::{
 };
 use noctule_sys::sealed_memory::{SealedMemory, WrittenBy};
 
-const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 600, type_hash: 7 };
+const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 600, type_hash: 7, shift_bytes: 0 };
 
 /// Memory, and a hand of the other side in it.
 struct Shared {

@@ -29,7 +29,7 @@ def test_a_loan_is_written_in_place_and_published_at_the_end(domain):
         publisher, subscriber = joined(a, b, "lent")
         with publisher.loan(1000) as view:
             np.frombuffer(view, np.uint8)[:] = 7
-        sample = subscriber.receive(timeout=20)
+        sample = subscriber.receive(timeout=60)
         assert len(sample) == 1000 and int(sample.data.sum()) == 7000
         assert sample.info.publisher == a.id and sample.info.route == "shared_memory" and sample.info.endpoint > 0
         del sample
@@ -46,7 +46,7 @@ def test_a_loan_is_written_in_place_and_published_at_the_end(domain):
         loan.publish(source_time_ns=a.now_ns())
         with pytest.raises(BufferError):
             loan.publish()
-        assert bytes(subscriber.receive(timeout=20)) == b"12345678"
+        assert bytes(subscriber.receive(timeout=60)) == b"12345678"
         with pytest.raises(ValueError, match="payload_bytes_max"):
             publisher.loan(1 << 20)
 
@@ -117,7 +117,7 @@ def test_stamps_of_other_clocks_become_source_times_with_a_bound(domain):
         at, bound = node.source_time_of("monotonic", stamp)
         assert bound > 0 and before <= at + bound and at - bound <= after
         publisher.publish(b"x", at, bound_ns=512, sigma_ns=None)
-        info = subscriber.receive(timeout=20).info
+        info = subscriber.receive(timeout=60).info
         assert (info.source_time_ns, info.bound_ns, info.sigma_ns) == (at, 512, None)
         with pytest.raises(ValueError, match="no clock is called"):
             node.source_time_of("atomic", 0)
@@ -130,7 +130,7 @@ def test_a_reliable_publisher_that_is_closed_at_once_loses_nothing(domain):
         with publisher:
             for number in range(100):
                 publisher.publish(str(number).encode())
-        received = [bytes(subscriber.receive(timeout=20)) for _ in range(100)]
+        received = [bytes(subscriber.receive(timeout=60)) for _ in range(100)]
         assert received == [str(number).encode() for number in range(100)]
 
 
@@ -138,7 +138,7 @@ def test_a_node_is_pinged_and_its_link_counted(domain):
     with noctule.Node("a", domain=domain, shared_memory=False) as a, noctule.Node("b", domain=domain) as b:
         publisher, subscriber = joined(a, b, "linked", reliability="reliable")
         publisher.publish(b"x")
-        assert bytes(subscriber.receive(timeout=20)) == b"x"
+        assert bytes(subscriber.receive(timeout=60)) == b"x"
         sent, arrived, replied, received = b.ping(a.id, 20)
         assert sent <= arrived <= replied <= received
         link = b.link_counters(a.id)

@@ -256,7 +256,7 @@ def test_a_sample_that_is_no_value_is_counted_and_the_next_is_received(node):
         while subscriber.subscriber.take() is not None:
             pass
         publisher.publish(good)
-        assert subscriber.receive(timeout=20).value == Point(1, 2, 3, 4)
+        assert subscriber.receive(timeout=60).value == Point(1, 2, 3, 4)
 
 
 def test_what_cannot_be_opened_is_refused(node):

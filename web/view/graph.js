@@ -1,7 +1,7 @@
 // Which node sends to which: nodes as boxes, what flows between two of them as one edge with its age.
 'use strict';
 
-const BOX = { width: 156, height: 46, gapX: 170, gapY: [34, 90] };
+const BOX = { width: 156, height: 46, gapX: [96, 170], gapY: [34, 90] };
 const EDGES_MAX = 400;
 // A label has two lines; the share of an edge's way at which it stands is the first of these where it lies on nothing.
 const LABEL = { height: 28, letter: 6 };
@@ -90,7 +90,7 @@ const graphView = {
     const columns = this.layers(found);
     const svg = element('graph');
     if (timeline.mode === 'file') element('graph-whose').textContent = 'the recorder had';
-    const key = JSON.stringify([svg.parentElement.clientHeight, columns.map((column) => column.filter((one) => !one.passes).map((one) => [one.id, one.writes.size, one.reads.size, one.alone])), found.pairs.map((pair) => [pair.from, pair.to, pair.wrong, pair.topics.length])]);
+    const key = JSON.stringify([svg.parentElement.clientHeight, svg.parentElement.clientWidth, columns.map((column) => column.filter((one) => !one.passes).map((one) => [one.id, one.writes.size, one.reads.size, one.alone])), found.pairs.map((pair) => [pair.from, pair.to, pair.wrong, pair.topics.length])]);
     if (key !== this.key) { this.key = key; this.build(svg, columns, found); }
     for (const edge of this.edges) this.label(edge);
   },
@@ -98,7 +98,10 @@ const graphView = {
   build(svg, columns, { pairs }) {
     const tallest = Math.max(1, ...columns.map((column) => column.length));
     const room = (svg.parentElement.clientHeight - 40) / tallest - BOX.height, gapY = Math.min(BOX.gapY[1], Math.max(BOX.gapY[0], room));
-    const width = Math.max(1, columns.length) * (BOX.width + BOX.gapX) - BOX.gapX + 40, height = tallest * (BOX.height + gapY) + 30;
+    // Columns come closer before they become smaller.
+    const count = Math.max(1, columns.length), roomX = (svg.parentElement.clientWidth / 0.8 - 40 - count * BOX.width) / Math.max(1, count - 1);
+    const gapX = Math.min(BOX.gapX[1], Math.max(BOX.gapX[0], roomX));
+    const width = count * (BOX.width + gapX) - gapX + 40, height = tallest * (BOX.height + gapY) + 30;
     svg.setAttribute('width', width); svg.setAttribute('height', height); svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
     // As large as it is, smaller if need be, but legible.
     Object.assign(svg.style, { width: '100%', maxWidth: `${width}px`, minWidth: `${Math.round(width * 0.7)}px`, height: 'auto' });
@@ -111,7 +114,7 @@ const graphView = {
     const place = new Map();
     columns.forEach((column, x) => column.forEach((one, y) => {
       const free = (height - column.length * (BOX.height + gapY) + gapY) / 2;
-      place.set(one.id, { x: 20 + x * (BOX.width + BOX.gapX), y: free + y * (BOX.height + gapY), node: one });
+      place.set(one.id, { x: 20 + x * (BOX.width + gapX), y: free + y * (BOX.height + gapY), node: one });
     }));
     const parts = [];
     const texts = [];

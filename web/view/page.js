@@ -27,7 +27,7 @@ function heard(message) {
     look();
   } else if (message.t === 'catalog') { catalog = message; topicsView.key = ''; plotsView.drawChoices(); refresh(); }
   else if (message.t === 'nodes') { nodes = message.nodes; links = message.links; if (current === 'nodes') nodesView.draw(); }
-  else if (message.t === 'state') { timeline.handleState(message); refresh(); }
+  else if (message.t === 'state') { timeline.handleState(message); layout.restore(); refresh(); }
   else if (message.t === 'sample') { message.arrived = performance.now(); inspector.handleSample(message); plotsView.handleSample(message); }
   else if (message.t === 'scene') sceneView.handleScene(message);
   else if (['image', 'compressed'].includes(message.t)) picturesView.handlePicture(message, null);
@@ -56,6 +56,7 @@ function look() {
   const message = { t: 'look', values: [...values], pictures, curves };
   const text = JSON.stringify(message);
   if (text !== asked && connected) { asked = text; socket.send(message); }
+  layout.write();
 }
 
 function select(name) {
@@ -128,6 +129,7 @@ function themed() {
 function toggleTheme() {
   document.documentElement.dataset.theme = isDark() ? 'light' : 'dark';
   themed();
+  layout.write();
 }
 
 const socket = new LiveSocket(heard, (isOpen) => { connected = isOpen; asked = ''; if (isOpen) look(); drawStatus(); }, heardBytes);

@@ -98,7 +98,8 @@ const plotsView = {
   window() {
     const seconds = Number(element('plot-window').value), [low, high] = timeline.bounds();
     const now = timeline.now();
-    if (timeline.mode === 'file') return seconds === 0 ? [low, high] : [Math.max(low, now - seconds * 500), Math.max(low, now - seconds * 500) + seconds * 1000];
+    // A recording that is shorter than that fills the chart.
+    if (timeline.mode === 'file') return seconds === 0 || seconds * 1000 >= high - low ? [low, high] : [Math.max(low, now - seconds * 500), Math.max(low, now - seconds * 500) + seconds * 1000];
     return seconds === 0 ? [low, now] : [now - seconds * 1000, now];
   },
 

@@ -18,6 +18,8 @@ const inspector = {
     this.unfolded.clear();
     element('inspector').hidden = !name;
     this.draw();
+    // The charts have the room beside it.
+    plotsView.resize();
     look();
   },
 

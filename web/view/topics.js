@@ -5,6 +5,8 @@ const ROW_PX = 35;
 const SPARK_FRAMES = 160;
 // As in view.css.
 const SPARK_PX = [132, 26];
+// Of services and actions, as ROS 2 names them: not what somebody looks for first.
+const isOfRequests = (name) => /^r[qr]\/|\/_action\//.test(name);
 const HEADS = [
   { key: 'name', text: 'topic', first: 1 },
   { key: 'spark', text: 'age over 40 s', wide: true },
@@ -43,7 +45,8 @@ const topicsView = {
       return cell;
     }));
     element('rows').addEventListener('scroll', () => this.drawRows());
-    element('filter').addEventListener('input', () => { this.filter = element('filter').value.toLowerCase(); this.draw(); });
+    element('filter').addEventListener('input', () => { this.filter = element('filter').value.toLowerCase(); this.draw(); layout.write(); });
+    element('requests').addEventListener('change', () => this.draw());
     element('table').addEventListener('keydown', (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 }[event.key];
       // In the heads Enter sorts.
@@ -75,7 +78,9 @@ const topicsView = {
       return Number.isNaN(figure) ? -Infinity : figure;
     };
     const fits = (topic) => !this.filter || topic.name.toLowerCase().includes(this.filter) || topic.type.toLowerCase().includes(this.filter);
-    this.listed = catalog.topics.filter(fits);
+    const isShown = (topic) => this.filter || element('requests').checked || !isOfRequests(topic.name);
+    element('requests-label').hidden = !catalog.topics.some((topic) => isOfRequests(topic.name));
+    this.listed = catalog.topics.filter((topic) => fits(topic) && isShown(topic));
     if (key === 'name') this.listed.sort((a, b) => way * a.name.localeCompare(b.name, 'en', { numeric: true }));
     else this.listed.sort((a, b) => way * (value(a) - value(b)) || a.name.localeCompare(b.name));
   },

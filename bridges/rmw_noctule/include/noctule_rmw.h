@@ -43,6 +43,7 @@ typedef struct nrmw_topic {
   const uint8_t * rihs01; /* 32 bytes, or NULL */
   nrmw_quality quality;
   uint64_t bytes_max; /* of a message; 0: the type has no bound */
+  bool is_plain; /* it lies in memory as in CDR, so that it can be lent */
 } nrmw_topic;
 
 typedef struct nrmw_service {
@@ -56,7 +57,7 @@ typedef struct nrmw_service {
 } nrmw_service;
 
 /* A message. source_ns: INT64_MIN if it is not known. gid: of the publisher, or of the client that asks or asked; number: of the publisher's
- * samples, or of the client's requests. */
+ * samples, or of the client's requests. is_lent: the bytes lie in shared memory, which can only be read. */
 typedef struct nrmw_message {
   const uint8_t * bytes;
   size_t length;
@@ -65,6 +66,7 @@ typedef struct nrmw_message {
   int64_t number;
   uint64_t received;
   uint8_t gid[16];
+  bool is_lent;
   void * owner;
 } nrmw_message;
 
@@ -118,6 +120,13 @@ nrmw_writer * nrmw_writer_open(nrmw_node * node, const nrmw_topic * topic, nrmw_
 void nrmw_writer_free(nrmw_writer * writer);
 /* 0: done; 1: a reader is too far behind; 2: failed. */
 int nrmw_writer_publish(nrmw_writer * writer, const uint8_t * bytes, size_t length, nrmw_error * error);
+/* A place for a message of so many bytes with its header, of a topic that is plain: what is behind the header is aligned to 8. Valid for
+ * writing until it is published or given back, or the writer is freed. NULL: failed. */
+uint8_t * nrmw_writer_lend(nrmw_writer * writer, size_t length, nrmw_error * error);
+/* As nrmw_writer_publish; whatever it returns, the place is given back. */
+int nrmw_writer_publish_lent(nrmw_writer * writer, const uint8_t * place, size_t length, nrmw_error * error);
+/* False: nothing was lent there. */
+bool nrmw_writer_give_back(nrmw_writer * writer, const uint8_t * place);
 size_t nrmw_writer_matched(const nrmw_writer * writer);
 void nrmw_writer_gid(const nrmw_writer * writer, uint8_t * gid);
 nrmw_waitable * nrmw_writer_event(nrmw_writer * writer, uint32_t kind);

@@ -1,5 +1,6 @@
 // Publishers.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "rmw/allocators.h"
@@ -16,15 +17,30 @@ namespace
 
 Publisher * of(const rmw_publisher_t * publisher) {return static_cast<Publisher *>(publisher->data);}
 
-rmw_ret_t send(const Publisher & publisher, const uint8_t * bytes, size_t length)
+rmw_ret_t sent(int done, const nrmw_error & error)
 {
-  nrmw_error error{};
-  const int done = nrmw_writer_publish(publisher.writer, bytes, length, &error);
   if (done == 0) {
     return RMW_RET_OK;
   }
   rmw_noctule::fail("the message was not published", error);
   return done == 1 ? RMW_RET_TIMEOUT : RMW_RET_ERROR;
+}
+
+rmw_ret_t send(const Publisher & publisher, const uint8_t * bytes, size_t length)
+{
+  nrmw_error error{};
+  return sent(nrmw_writer_publish(publisher.writer, bytes, length, &error), error);
+}
+
+// Whether messages are lent; else the error is set.
+bool lends(const rmw_publisher_t * publisher)
+{
+  if (!publisher->can_loan_messages) {
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING(
+      "%s has strings or sequences, or lies in memory otherwise than in CDR: no message of it is lent; publish one of your own",
+      of(publisher)->type.name().c_str());
+  }
+  return publisher->can_loan_messages;
 }
 
 }  // namespace
@@ -57,7 +73,9 @@ rmw_publisher_t * rmw_create_publisher(
   }
   data->context = node->context;
   data->topic = topic_name;
-  const nrmw_topic topic = rmw_noctule::topic_of(rmw_noctule::node_of(node), topic_name, data->type, data->qos);
+  data->plain = rmw_noctule::plain_of(type_support);
+  const nrmw_topic topic =
+    rmw_noctule::topic_of(rmw_noctule::node_of(node), topic_name, data->type, data->plain, data->qos);
   nrmw_error error{};
   data->writer = nrmw_writer_open(rmw_noctule::node_of(node), &topic, &error);
   if (data->writer == nullptr) {
@@ -68,7 +86,7 @@ rmw_publisher_t * rmw_create_publisher(
   publisher->implementation_identifier = rmw_noctule_identifier;
   publisher->topic_name = data->topic.c_str();
   publisher->options = *options;
-  publisher->can_loan_messages = false;
+  publisher->can_loan_messages = static_cast<bool>(data->plain);
   publisher->data = data.release();
   return publisher;
 }
@@ -95,10 +113,11 @@ rmw_ret_t rmw_publish(const rmw_publisher_t * publisher, const void * ros_messag
   constexpr size_t kKeptBytes = 1 << 20;
   static thread_local std::vector<uint8_t> buffer;
   buffer.resize(data.type.bytes_of(ros_message));
-  if (!data.type.write(ros_message, buffer.data(), buffer.size())) {
+  const size_t length = data.type.write(ros_message, buffer.data(), buffer.size());
+  if (length == 0) {
     return RMW_RET_ERROR;
   }
-  const rmw_ret_t done = send(data, buffer.data(), buffer.size());
+  const rmw_ret_t done = send(data, buffer.data(), length);
   if (buffer.capacity() > kKeptBytes) {
     std::vector<uint8_t>().swap(buffer);
   }
@@ -119,26 +138,61 @@ rmw_ret_t rmw_publish_serialized_message(
   return send(*of(publisher), serialized_message->buffer, serialized_message->buffer_length);
 }
 
+// What is lent begins behind the header of CDR, which lies there before it.
 rmw_ret_t rmw_borrow_loaned_message(
-  const rmw_publisher_t * publisher, const rosidl_message_type_support_t *, void **)
+  const rmw_publisher_t * publisher, const rosidl_message_type_support_t * type_support, void ** ros_message)
 {
   CHECK_HANDLE(publisher);
-  RMW_SET_ERROR_MSG("rmw_noctule lends no messages; publish a message of your own");
-  return RMW_RET_UNSUPPORTED;
+  if (!lends(publisher)) {
+    return RMW_RET_UNSUPPORTED;
+  }
+  CHECK_GIVEN(type_support);
+  CHECK_GIVEN(ros_message);
+  if (*ros_message != nullptr) {
+    RMW_SET_ERROR_MSG("the place for a loan has one already; give it back or publish it, and set it to null");
+    return RMW_RET_INVALID_ARGUMENT;
+  }
+  const Publisher & data = *of(publisher);
+  nrmw_error error{};
+  uint8_t * place = nrmw_writer_lend(data.writer, rmw_noctule::kHeaderBytes + data.plain.size, &error);
+  if (place == nullptr) {
+    rmw_noctule::fail("no message is lent", error);
+    return RMW_RET_ERROR;
+  }
+  constexpr uint8_t kHeader[rmw_noctule::kHeaderBytes] = {0, 1, 0, 0};
+  std::copy(std::begin(kHeader), std::end(kHeader), place);
+  *ros_message = place + rmw_noctule::kHeaderBytes;
+  return RMW_RET_OK;
 }
 
-rmw_ret_t rmw_return_loaned_message_from_publisher(const rmw_publisher_t * publisher, void *)
+rmw_ret_t rmw_return_loaned_message_from_publisher(const rmw_publisher_t * publisher, void * loaned_message)
 {
   CHECK_HANDLE(publisher);
-  RMW_SET_ERROR_MSG("rmw_noctule lends no messages; publish a message of your own");
-  return RMW_RET_UNSUPPORTED;
+  if (!lends(publisher)) {
+    return RMW_RET_UNSUPPORTED;
+  }
+  CHECK_GIVEN(loaned_message);
+  const uint8_t * place = static_cast<uint8_t *>(loaned_message) - rmw_noctule::kHeaderBytes;
+  if (!nrmw_writer_give_back(of(publisher)->writer, place)) {
+    RMW_SET_ERROR_MSG("this publisher has lent no such message");
+    return RMW_RET_ERROR;
+  }
+  return RMW_RET_OK;
 }
 
-rmw_ret_t rmw_publish_loaned_message(const rmw_publisher_t * publisher, void *, rmw_publisher_allocation_t *)
+rmw_ret_t rmw_publish_loaned_message(
+  const rmw_publisher_t * publisher, void * ros_message, rmw_publisher_allocation_t *)
 {
   CHECK_HANDLE(publisher);
-  RMW_SET_ERROR_MSG("rmw_noctule lends no messages; publish a message of your own");
-  return RMW_RET_UNSUPPORTED;
+  if (!lends(publisher)) {
+    return RMW_RET_UNSUPPORTED;
+  }
+  CHECK_GIVEN(ros_message);
+  const Publisher & data = *of(publisher);
+  const uint8_t * place = static_cast<uint8_t *>(ros_message) - rmw_noctule::kHeaderBytes;
+  nrmw_error error{};
+  const size_t length = rmw_noctule::kHeaderBytes + data.plain.bytes;
+  return sent(nrmw_writer_publish_lent(data.writer, place, length, &error), error);
 }
 
 rmw_ret_t rmw_publisher_count_matched_subscriptions(const rmw_publisher_t * publisher, size_t * subscription_count)

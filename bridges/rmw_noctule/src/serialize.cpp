@@ -24,10 +24,11 @@ rmw_ret_t rmw_serialize(
       return resized;
     }
   }
-  if (!type.write(ros_message, serialized_message->buffer, length)) {
+  const size_t written = type.write(ros_message, serialized_message->buffer, length);
+  if (written == 0) {
     return RMW_RET_ERROR;
   }
-  serialized_message->buffer_length = length;
+  serialized_message->buffer_length = written;
   return RMW_RET_OK;
 }
 

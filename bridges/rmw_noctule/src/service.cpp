@@ -52,7 +52,8 @@ rmw_ret_t read(nrmw_message & message, const MessageType & type, void * ros_mess
 bool write(const MessageType & type, const void * ros_message, std::vector<uint8_t> & bytes)
 {
   bytes.resize(type.bytes_of(ros_message));
-  return type.write(ros_message, bytes.data(), bytes.size());
+  bytes.resize(type.write(ros_message, bytes.data(), bytes.size()));
+  return !bytes.empty();
 }
 
 // What both creations check and decide.

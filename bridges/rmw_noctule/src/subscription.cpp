@@ -67,6 +67,43 @@ rmw_ret_t take_serialized(
   return done;
 }
 
+// Whether messages are lent; else the error is set.
+bool lends(const rmw_subscription_t * subscription)
+{
+  if (!subscription->can_loan_messages) {
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING(
+      "%s has strings or sequences, or lies in memory otherwise than in CDR: no message of it is lent; take copies",
+      of(subscription)->type.name().c_str());
+  }
+  return subscription->can_loan_messages;
+}
+
+rmw_ret_t take_loaned(
+  const rmw_subscription_t * subscription, void ** loaned_message, bool * taken, rmw_message_info_t * info)
+{
+  if (!lends(subscription)) {
+    return RMW_RET_UNSUPPORTED;
+  }
+  CHECK_GIVEN(loaned_message);
+  CHECK_GIVEN(taken);
+  if (*loaned_message != nullptr) {
+    RMW_SET_ERROR_MSG("the place for a loan has one already; give it back, and set it to null");
+    return RMW_RET_INVALID_ARGUMENT;
+  }
+  *taken = false;
+  Subscription & data = *of(subscription);
+  nrmw_message message{};
+  if (!nrmw_reader_take(data.reader, &message)) {
+    return RMW_RET_OK;
+  }
+  if (info != nullptr) {
+    fill(message, *info);
+  }
+  *loaned_message = data.loans.lend(data.type, data.plain, message);
+  *taken = *loaned_message != nullptr;
+  return *taken ? RMW_RET_OK : RMW_RET_ERROR;
+}
+
 }  // namespace
 
 extern "C"
@@ -96,7 +133,9 @@ rmw_subscription_t * rmw_create_subscription(
     return nullptr;
   }
   data->topic = topic_name;
-  const nrmw_topic topic = rmw_noctule::topic_of(rmw_noctule::node_of(node), topic_name, data->type, data->qos);
+  data->plain = rmw_noctule::plain_of(type_support);
+  const nrmw_topic topic =
+    rmw_noctule::topic_of(rmw_noctule::node_of(node), topic_name, data->type, data->plain, data->qos);
   nrmw_error error{};
   data->reader = nrmw_reader_open(rmw_noctule::node_of(node), &topic, options->ignore_local_publications, &error);
   if (data->reader == nullptr) {
@@ -107,7 +146,7 @@ rmw_subscription_t * rmw_create_subscription(
   subscription->implementation_identifier = rmw_noctule_identifier;
   subscription->topic_name = data->topic.c_str();
   subscription->options = *options;
-  subscription->can_loan_messages = false;
+  subscription->can_loan_messages = static_cast<bool>(data->plain);
   subscription->is_cft_enabled = false;
   subscription->data = data.release();
   return subscription;
@@ -217,26 +256,34 @@ rmw_ret_t rmw_take_serialized_message_with_info(
 }
 
 rmw_ret_t rmw_take_loaned_message(
-  const rmw_subscription_t * subscription, void **, bool *, rmw_subscription_allocation_t *)
+  const rmw_subscription_t * subscription, void ** loaned_message, bool * taken, rmw_subscription_allocation_t *)
 {
   CHECK_HANDLE(subscription);
-  RMW_SET_ERROR_MSG("rmw_noctule lends no messages; take them");
-  return RMW_RET_UNSUPPORTED;
+  return take_loaned(subscription, loaned_message, taken, nullptr);
 }
 
 rmw_ret_t rmw_take_loaned_message_with_info(
-  const rmw_subscription_t * subscription, void **, bool *, rmw_message_info_t *, rmw_subscription_allocation_t *)
+  const rmw_subscription_t * subscription, void ** loaned_message, bool * taken, rmw_message_info_t * message_info,
+  rmw_subscription_allocation_t *)
 {
   CHECK_HANDLE(subscription);
-  RMW_SET_ERROR_MSG("rmw_noctule lends no messages; take them");
-  return RMW_RET_UNSUPPORTED;
+  CHECK_GIVEN(message_info);
+  return take_loaned(subscription, loaned_message, taken, message_info);
 }
 
-rmw_ret_t rmw_return_loaned_message_from_subscription(const rmw_subscription_t * subscription, void *)
+rmw_ret_t rmw_return_loaned_message_from_subscription(
+  const rmw_subscription_t * subscription, void * loaned_message)
 {
   CHECK_HANDLE(subscription);
-  RMW_SET_ERROR_MSG("rmw_noctule lends no messages; take them");
-  return RMW_RET_UNSUPPORTED;
+  if (!lends(subscription)) {
+    return RMW_RET_UNSUPPORTED;
+  }
+  CHECK_GIVEN(loaned_message);
+  if (!of(subscription)->loans.give_back(loaned_message)) {
+    RMW_SET_ERROR_MSG("this subscription has lent no such message");
+    return RMW_RET_ERROR;
+  }
+  return RMW_RET_OK;
 }
 
 rmw_ret_t rmw_take_dynamic_message(

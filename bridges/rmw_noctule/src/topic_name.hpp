@@ -32,7 +32,8 @@ inline bool is_topic_name(const char * name, const rmw_qos_profile_t & qos)
 }
 
 // What a publisher or a subscription opens with; its pointers are those of the arguments.
-inline nrmw_topic topic_of(nrmw_node * node, const char * name, const MessageType & type, const rmw_qos_profile_t & qos)
+inline nrmw_topic topic_of(
+  nrmw_node * node, const char * name, const MessageType & type, const Plain & plain, const rmw_qos_profile_t & qos)
 {
   nrmw_topic topic{};
   topic.name = name;
@@ -41,6 +42,7 @@ inline nrmw_topic topic_of(nrmw_node * node, const char * name, const MessageTyp
   topic.rihs01 = type.rihs01();
   topic.quality = quality_of(qos);
   topic.bytes_max = type.bytes_max();
+  topic.is_plain = static_cast<bool>(plain);
   return topic;
 }
 

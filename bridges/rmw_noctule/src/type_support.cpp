@@ -105,7 +105,7 @@ size_t MessageType::bytes_of(const void * message) const
   return callbacks_->get_serialized_size(message) + kHeaderBytes;
 }
 
-bool MessageType::write(const void * message, uint8_t * buffer, size_t length) const
+size_t MessageType::write(const void * message, uint8_t * buffer, size_t length) const
 {
   using eprosima::fastcdr::Cdr;
   try {
@@ -113,10 +113,10 @@ bool MessageType::write(const void * message, uint8_t * buffer, size_t length) c
     Cdr cdr(place, Cdr::LITTLE_ENDIANNESS, eprosima::fastcdr::CdrVersion::XCDRv1);
     cdr.set_encoding_flag(eprosima::fastcdr::EncodingAlgorithmFlag::PLAIN_CDR);
     cdr.serialize_encapsulation();
-    return callbacks_->cdr_serialize(message, cdr);
+    return callbacks_->cdr_serialize(message, cdr) ? cdr.get_serialized_data_length() : 0;
   } catch (const std::exception & error) {
     RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("a %s cannot be serialized: %s", name_.c_str(), error.what());
-    return false;
+    return 0;
   }
 }
 

@@ -33,8 +33,8 @@ public:
   // Of a message with its header; 0: the type has no bound.
   size_t bytes_max() const;
   size_t bytes_of(const void * message) const;
-  // Into a buffer of bytes_of(message).
-  bool write(const void * message, uint8_t * buffer, size_t length) const;
+  // Into a buffer of bytes_of(message), which may be more than it takes: how many bytes it took; 0: failed, and the error is set.
+  size_t write(const void * message, uint8_t * buffer, size_t length) const;
   bool read(const uint8_t * buffer, size_t length, void * message) const;
 
 private:

@@ -3,9 +3,13 @@
 #define TYPES_HPP_
 
 #include <atomic>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "noctule_rmw.h"
+#include "plain.hpp"
 #include "rmw/error_handling.h"
 #include "rmw/impl/cpp/macros.hpp"
 #include "rmw/rmw.h"
@@ -46,15 +50,39 @@ struct Publisher
 {
   nrmw_writer * writer;
   MessageType type;
+  Plain plain;
   rmw_qos_profile_t qos;
   rmw_context_t * context;
   std::string topic;
+};
+
+// Messages that a subscription has lent.
+class Loans
+{
+public:
+  ~Loans();
+  // The message where it lies, or a copy if it cannot be read there; nullptr: an error is set. It is freed when it is given back.
+  void * lend(const MessageType & type, const Plain & plain, const nrmw_message & message);
+  // False: it was not lent.
+  bool give_back(void * message);
+
+private:
+  struct Loan
+  {
+    // Without an owner: there is a copy.
+    nrmw_message message;
+    std::unique_ptr<uint64_t[]> copy;
+  };
+  std::mutex mutex_;
+  std::unordered_map<void *, Loan> out_;
 };
 
 struct Subscription
 {
   nrmw_reader * reader;
   MessageType type;
+  Plain plain;
+  Loans loans;
   rmw_qos_profile_t qos;
   std::string topic;
 };

@@ -1,5 +1,6 @@
 """Programs of ROS 2 on the bus, beside programs of Noctule."""
 
+import json
 import re
 import signal
 import subprocess
@@ -47,6 +48,21 @@ def test_echo_shows_a_talker_with_its_age(ros: dict[str, str]) -> None:
         shown = noctule(ros, "echo", "/chatter", "--count", "1")
     assert "Hello World" in shown
     assert re.search(r"[µu]s|ms|ns", shown)
+
+
+def test_what_was_written_to_a_loan_is_read(ros: dict[str, str]) -> None:
+    talker = installed("demo_nodes_cpp", "talker_loaned_message")
+    with running(talker, env=ros):
+        shown = noctule(ros, "echo", "/chatter_pod", "--count", "2", "--json")
+    first, second = (json.loads(line)["value"]["data"] for line in shown.splitlines())
+    assert first >= 1 and second == first + 1
+
+
+def test_a_response_ends_where_its_bytes_end(ros: dict[str, str]) -> None:
+    talker = installed("demo_nodes_cpp", "talker")
+    with running(talker, env=ros):
+        # Its length by the type support is more, for the empty sequences in it.
+        assert "false" in noctule(ros, "param", "get", "/talker", "use_sim_time")
 
 
 def test_call_reaches_a_service(ros: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ const IS_NO_CDR: &str = "it does not reach Zenoh: its samples on the bus are no 
     know; choose the format cdr where it is published (format = cdr)";
 
 pub(crate) fn subscriber(node: &Node, route: &Route) -> Result<Subscriber, NodeError> {
-    // Samples that lie in memory as they are (plain) are named as unreadable, which is better than a topic that stays silent.
+    // Samples that lie in memory as they are (plain) are counted as unreadable, which is better than a topic that stays silent.
     let builder = node.subscriber(&route.name.name).formats(&[Format::Cdr, Format::Plain]);
     builder.qos(route.qos).open()
 }

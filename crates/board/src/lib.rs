@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 
 use noctule_time_sync::Exchange;
 
-/// Samples that wait to be polled; the oldest gives way to a newer one.
+/// Samples that wait to be polled; a newer one replaces the oldest.
 pub const SAMPLES_MAX: usize = 1024;
 /// Exchanges of clocks that wait to be polled.
 pub const EXCHANGES_MAX: usize = 16;
@@ -409,7 +409,7 @@ extern "C" fn on_exchange(context: *mut c_void, exchange: *const raw::Exchange) 
     inbox.dropped += u64::from(push(&mut inbox.exchanges, exchange, EXCHANGES_MAX));
 }
 
-/// Appends; true if the oldest had to give way.
+/// Appends; true if the oldest was dropped.
 fn push<T>(queue: &mut VecDeque<T>, value: T, most: usize) -> bool {
     let full = queue.len() == most;
     if full {

@@ -33,7 +33,7 @@ pub(crate) struct EchoArguments {
     /// Stop after this many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// Request reliable samples; a publisher that does not offer them is named
+    /// Request reliable samples; a publisher that does not offer them is reported
     #[arg(long)]
     reliable: bool,
     /// Request the history first

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use noctule::{EndpointKind, Node};
-use noctule_record::check::{Contents, contents_at};
+use noctule_codegen::described::{description, full_name, of_ros2msg};
+use noctule_codegen::hash::Hashes;
+use noctule_codegen::model::TypeName;
+use noctule_record::check::{Contents, RecordedTopic, contents_at};
 use noctule_record::player::{Ages, PlayError, Played, Player, Selection};
 use noctule_record::schedule::Schedule;
 use serde_json::json;
@@ -71,7 +74,7 @@ enum AgesWord {
 
 pub(crate) fn run(arguments: &PlayArguments) -> Result<Outcome, Box<dyn Error>> {
     let named = |error: &dyn Error| format!("{}: {error}", arguments.file.display());
-    let (contents, result) = contents_at(&arguments.file);
+    let (mut contents, result) = contents_at(&arguments.file);
     let Some(start_ns) = contents.first_log_ns else {
         let why = result.err().map_or("it holds no message".into(), |damage| damage.to_string());
         return Err(format!("{}: {why}", arguments.file.display()).into());
@@ -79,6 +82,7 @@ pub(crate) fn run(arguments: &PlayArguments) -> Result<Outcome, Box<dyn Error>> 
     if let Err(damage) = &result {
         anstream::eprintln!("noctule: {}; what comes before is played", named(damage));
     }
+    contents.channels.values_mut().for_each(describe);
     let schedule = schedule(arguments, start_ns, &contents)?;
     let stop = Stop::after(None)?;
     let node = arguments.swarm.join("play")?;
@@ -109,6 +113,26 @@ pub(crate) fn run(arguments: &PlayArguments) -> Result<Outcome, Box<dyn Error>> 
     let is_acknowledged = player.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN);
     report(arguments, player.played(), pace.latest, is_acknowledged);
     Ok(if result.is_ok() && is_acknowledged { Outcome::Done } else { Outcome::NotValid })
+}
+
+/// Other recorders' files have definitions in `ros2msg`: readers get their fields, and refuse what is another type than theirs.
+fn describe(topic: &mut RecordedTopic) {
+    // A publisher without a hash is recorded with 0.
+    let is_described =
+        topic.metadata.get("noctule_type_hash").is_some_and(|hash| hash.bytes().any(|digit| digit != b'0'));
+    let Some(text) = topic.ros2msg.as_deref().filter(|_| topic.encoding == "cdr" && !is_described) else {
+        return;
+    };
+    let (name, mut library) =
+        (TypeName::new(full_name(&topic.type_name)), of_ros2msg(&topic.type_name, text));
+    if library.resolve([&name]).is_err() {
+        return;
+    }
+    let hash = Hashes::new(&library).noctule(&name);
+    topic.metadata.insert("noctule_type_hash".into(), format!("{hash:016x}"));
+    if let Ok(description) = description(&library, &name) {
+        topic.metadata.insert("noctule_type_description".into(), description.text().to_owned());
+    }
 }
 
 /// Why the part of a recording that is wanted cannot be played.

@@ -14,6 +14,8 @@ use clap::ValueEnum;
 use noctule_foxglove::Bridge;
 use noctule_record::alarms::{self, Alarms, Judged};
 use noctule_record::check::{Contents, contents_at};
+use noctule_record::file::FileError;
+use noctule_record::mend::{Mended, mend};
 use noctule_record::recorder::{Recorder, Selection, TopicCount};
 use noctule_record::writer::{Format, Limits, Recording};
 use noctule_timebase::Span;
@@ -38,7 +40,7 @@ pub(crate) struct RecordArguments {
     #[arg(conflicts_with = "check")]
     topics: Vec<String>,
     /// The file; it must not exist. Later segments are FILE.1.mcap, FILE.2.mcap …
-    #[arg(long, value_name = "FILE.mcap", required_unless_present_any = ["check", "serve"])]
+    #[arg(long, value_name = "FILE.mcap", required_unless_present_any = ["check", "serve", "mend"])]
     out: Option<PathBuf>,
     /// Let Foxglove look at the topics live, at this address: its WebSocket protocol, with a token [default: 127.0.0.1:8765]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8765", require_equals = true, conflicts_with = "check")]
@@ -46,6 +48,9 @@ pub(crate) struct RecordArguments {
     /// Record nothing: say what this file holds, topic by topic, and whether it is whole
     #[arg(long, value_name = "FILE.mcap", conflicts_with = "out")]
     check: Option<PathBuf>,
+    /// Record nothing: give the file of a recorder that was killed the end that other readers look for
+    #[arg(long, value_name = "FILE.mcap", conflicts_with_all = ["out", "check", "serve", "topics"])]
+    mend: Option<PathBuf>,
     /// Alarms: with --check, whether the file would have set one off (exit code 1); else each is printed when it fires, and what --keep-seconds
     /// has on the disk is kept
     #[arg(long, value_name = "FILE.toml")]
@@ -84,6 +89,9 @@ enum CompressionWord {
 }
 
 pub(crate) fn run(arguments: &RecordArguments) -> Result<Outcome, Box<dyn Error>> {
+    if let Some(file) = &arguments.mend {
+        return give_end(file);
+    }
     let alarms = arguments.alarms.as_deref().map(read_alarms).transpose()?.unwrap_or_default();
     match (&arguments.check, &arguments.out) {
         (Some(file), _) => check(file, arguments.json, alarms),
@@ -93,6 +101,18 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<Outcome, Box<dyn Error>
         }
         (None, None) => serve_only(arguments),
     }
+}
+
+fn give_end(file: &Path) -> Result<Outcome, Box<dyn Error>> {
+    let shown = file.display();
+    match mend(file)? {
+        None => anstream::println!("{shown} has its end; nothing was changed"),
+        Some(Mended { chunks, messages, cut_bytes }) => anstream::println!(
+            "{shown} has an end now: {messages} messages in {chunks} chunks; {} behind the last whole chunk were cut off",
+            units::bytes(cut_bytes as f64)
+        ),
+    }
+    Ok(Outcome::Done)
 }
 
 fn read_alarms(path: &Path) -> Result<Alarms, Box<dyn Error>> {
@@ -179,7 +199,7 @@ fn record(arguments: &RecordArguments, out: &Path, alarms: Alarms) -> Result<Out
 fn serve(arguments: &RecordArguments) -> Result<Option<Server>, Box<dyn Error>> {
     let Some(listen) = arguments.serve else { return Ok(None) };
     let node = arguments.swarm.join_quietly("foxglove")?;
-    let bridge = Bridge::start(node, "noctule", Box::new(|_| None))?;
+    let bridge = Bridge::start(node, "noctule", arguments.types.definitions()?)?;
     let options = ServerOptions { listen, assets: Vec::new() };
     let server = Server::start_with(options, vec![Arc::new(bridge)])?;
     anstream::eprintln!("noctule: open this address in Foxglove: {}", server.socket_url());
@@ -239,7 +259,14 @@ fn check(file: &Path, json: bool, alarms: Alarms) -> Result<Outcome, Box<dyn Err
     let sentences: Vec<String> = judged.iter().filter_map(sentence).collect();
     sentences.iter().for_each(|sentence| anstream::eprintln!("noctule: {}: {sentence}", file.display()));
     if let Err(damage) = &result {
-        anstream::eprintln!("noctule: {}: {damage}; the figures are of what comes before", file.display());
+        let way_out = match damage {
+            FileError::Cut => "; record --mend gives it an end",
+            _ => "",
+        };
+        anstream::eprintln!(
+            "noctule: {}: {damage}; the figures are of what comes before{way_out}",
+            file.display()
+        );
     }
     Ok(if result.is_ok() && sentences.is_empty() { Outcome::Done } else { Outcome::NotValid })
 }

@@ -499,7 +499,7 @@ mod tests {
     fn the_guide_names_every_event_with_its_sentence_and_every_reason() {
         let guide = include_str!("../../../docs/guide/trace.md");
         for schema in SCHEMAS {
-            let (_, table) = guide.split_once(&format!("| name, behind `{}:` |", schema.name)).unwrap();
+            let (_, table) = guide.split_once(&format!("| name, after `{}:` |", schema.name)).unwrap();
             let table = table.split("\n\n").next().unwrap();
             for (name, sentence) in schema.sentences {
                 let has_both = |row: &str| {

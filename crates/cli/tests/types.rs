@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
+use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -13,6 +14,7 @@ use noctule::formats::encode_cdr;
 use noctule::{Format, Message, Node, Reliability, message};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tungstenite::client::IntoClientRequest;
 
 message! {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -213,4 +215,47 @@ fn a_recording_has_the_definition_and_a_play_of_it_has_fields_again() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// A bag of rosbag2 has definitions of its own.
+#[test]
+fn a_play_of_another_recorders_file_has_fields() {
+    let bag = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/rosbag2/jazzy.db3");
+    let domain = domain();
+    let listener = start(&["echo", "/a", "--count", "1", "--seconds", "60", "--json"], domain);
+    let (code, _, error) = run(&["play", bag, "/a", "--wait-for-readers", "30"], domain);
+    assert_eq!(code, Some(0), "{error}");
+    let output = listener.wait_with_output().unwrap();
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(object["value"].is_object(), "{object} {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Without them Foxglove shows nothing of CDR.
+#[test]
+fn viewers_of_foxglove_get_the_definitions_that_nodes_describe() {
+    let domain = domain();
+    let robot = node(domain);
+    let _publisher = latched(&robot, "/path", &path());
+    let mut server = start(&["record", "--serve=127.0.0.1:0"], domain);
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().rsplit(' ').next().unwrap();
+    let mut request = url.into_client_request().unwrap();
+    request.headers_mut().insert("Sec-WebSocket-Protocol", "foxglove.sdk.v1".parse().unwrap());
+    let (mut socket, _) = tungstenite::connect(request).unwrap();
+    let channel = loop {
+        let tungstenite::Message::Text(text) = socket.read().unwrap() else { continue };
+        let message: Value = serde_json::from_str(&text).unwrap();
+        let of_path = |channel: &&Value| channel["topic"] == "/path";
+        if let Some(found) = message["channels"].as_array().into_iter().flatten().find(of_path) {
+            break found.clone();
+        }
+    };
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(
+        (&channel["schemaEncoding"], &channel["schemaName"]),
+        (&json!("ros2msg"), &json!("demo_msgs/msg/Path"))
+    );
+    assert!(channel["schema"].as_str().unwrap().contains("MSG: "), "{channel}");
 }

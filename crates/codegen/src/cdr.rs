@@ -12,6 +12,8 @@ pub use decode::{decode, decode_some};
 pub use encode::encode;
 pub use yaml::yaml;
 
+use crate::model::Primitive;
+
 /// Why a value is no bytes, or bytes no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CdrError {
@@ -84,6 +86,22 @@ pub enum Tree {
     More(usize),
     /// Names and values.
     Fields(Vec<(String, Tree)>),
+}
+
+impl Tree {
+    /// The value of a number whose bits, unextended, are the low ones of `bits`. A bool is true unless they are zero.
+    pub fn of_bits(primitive: Primitive, bits: u64) -> Tree {
+        match primitive {
+            Primitive::Bool => Tree::Bool(bits != 0),
+            Primitive::F32 => Tree::Float(f64::from(f32::from_bits(bits as u32))),
+            Primitive::F64 => Tree::Float(f64::from_bits(bits)),
+            Primitive::I8 => Tree::Integer(i128::from(bits as u8 as i8)),
+            Primitive::I16 => Tree::Integer(i128::from(bits as u16 as i16)),
+            Primitive::I32 => Tree::Integer(i128::from(bits as u32 as i32)),
+            Primitive::I64 => Tree::Integer(i128::from(bits as i64)),
+            _ => Tree::Integer(i128::from(bits)),
+        }
+    }
 }
 
 impl Serialize for Tree {

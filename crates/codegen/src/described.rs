@@ -7,9 +7,10 @@ use noctule_formats::description::{
     DescribedElement, DescribedField, DescribedShape, DescribedType, DescriptionError, TypeDescription,
 };
 
-use crate::diagnostic::Faults;
+use crate::diagnostic::{Faults, Source};
 use crate::library::Library;
 use crate::model::{Element, Enum, Field, Named, Primitive, Shape, Struct, TypeName};
+use crate::rosidl::{self, Kind};
 
 /// A type that came as a description, ready to decode and encode its values.
 #[derive(Debug)]
@@ -151,6 +152,47 @@ pub fn ros2msg(library: &Library, name: &TypeName) -> Option<String> {
         let _ = write!(text, "{}\nMSG: {}\n{}", "=".repeat(80), short(&inner)?, fields_of(library, &inner)?);
     }
     short(name).map(|_| text)
+}
+
+/// The other way: what a definition in `ros2msg` defines, not yet resolved. What is wrong in it is left out.
+pub fn of_ros2msg(type_name: &str, text: &str) -> Library {
+    let (mut library, mut current) = (Library::new([]), (full_name(type_name), String::new()));
+    for line in text.lines() {
+        let is_rule = line.len() >= 3 && line.bytes().all(|byte| byte == b'=');
+        if is_rule {
+            continue;
+        }
+        if let Some(next) = line.strip_prefix("MSG:") {
+            let (name, body) = std::mem::replace(&mut current, (full_name(next.trim()), String::new()));
+            add_message(&mut library, &name, &body);
+            continue;
+        }
+        current.1.push_str(line);
+        current.1.push('\n');
+    }
+    add_message(&mut library, &current.0, &current.1);
+    library
+}
+
+/// Adds a message by its full name and its text in `.msg`, unless it is wrong or there already.
+pub fn add_message(library: &mut Library, full: &str, text: &str) {
+    let parts: Vec<&str> = full.split('/').collect();
+    let [package, _, name] = parts.as_slice() else { return };
+    if library.get(&TypeName::new(full)).is_some() {
+        return;
+    }
+    let source = Source::new(full, text);
+    for defined in rosidl::parse(&source, Kind::Msg, package, name).unwrap_or_default() {
+        library.insert(Named::Struct(Arc::new(defined)), &mut Faults::default());
+    }
+}
+
+/// `pkg/T` as `pkg/msg/T`.
+pub fn full_name(type_name: &str) -> String {
+    match type_name.split('/').collect::<Vec<_>>().as_slice() {
+        [package, name] => format!("{package}/msg/{name}"),
+        _ => type_name.to_owned(),
+    }
 }
 
 fn fields_of(library: &Library, name: &TypeName) -> Option<String> {

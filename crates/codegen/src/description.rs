@@ -186,7 +186,7 @@ fn structure(
         "is_fixed": library.measure(name).is_some_and(|measure| measure.is_fixed),
         "size_bytes_max": size_bytes_max(library, name, limits),
         "fields": fields,
-        "constants": defined.constants.iter().map(constant).collect::<Vec<_>>(),
+        "constants": defined.constants.iter().map(|of| constant(of, name.name())).collect::<Vec<_>>(),
         "depends": depends,
         "has_array_default": defined.fields.iter().any(|field| matches!(field.default, Some(Literal::List(_)))),
         "rust": rust::ident(name.name()),
@@ -248,7 +248,7 @@ fn described(library: &Library, name: &TypeName) -> Value {
     })
 }
 
-fn constant(of: &Constant) -> Value {
+fn constant(of: &Constant, short: &str) -> Value {
     let (element, value) = (&of.element, &of.value);
     json!({
         "name": of.name,
@@ -258,7 +258,7 @@ fn constant(of: &Constant) -> Value {
         "unit": of.unit,
         "rust": { "type": rust::constant_type(element), "value": rust::constant(element, value) },
         "c": c::constant(element, value),
-        "cpp": { "declared": cpp::constant_declaration(element, &of.name), "value": cpp::constant(element, value) },
+        "cpp": { "declared": cpp::constant_declaration(element, &of.name, short), "value": cpp::constant(element, value) },
         "python": python::constant(element, value),
         "idl": idl::constant(&of.name, element, value),
     })
@@ -292,15 +292,16 @@ fn qos(of: &Qos) -> Value {
     })
 }
 
+fn program_names<'s>(programs: &[usize], system: &'s System) -> Vec<&'s str> {
+    programs.iter().map(|index| system.programs[*index].name.as_str()).collect()
+}
+
 fn topic(
     of: &Topic,
     system: &System,
     (library, limits): (&Library, &Limits),
     types: &Map<String, Value>,
 ) -> Value {
-    let names = |ends: &[usize]| -> Vec<&str> {
-        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
-    };
     let known = types.get(of.type_name.as_str());
     let part = |key: &str| known.map_or(Value::Null, |known| known[key].clone());
     let size_bytes_max = size_bytes_max(library, &of.type_name, limits);
@@ -334,8 +335,8 @@ fn topic(
         "is_plain": of.is_plain,
         "offered": qos(&of.offered),
         "requested": qos(&of.requested),
-        "from": names(&of.from),
-        "to": names(&of.to),
+        "from": program_names(&of.from, system),
+        "to": program_names(&of.to, system),
     })
 }
 
@@ -346,9 +347,6 @@ fn service(
     (library, limits): (&Library, &Limits),
     types: &Map<String, Value>,
 ) -> Value {
-    let names = |ends: &[usize]| -> Vec<&str> {
-        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
-    };
     let [request, response] = of.messages().map(|name| message(&name, (library, limits), types));
     json!({
         "name": of.name,
@@ -361,8 +359,8 @@ fn service(
         "response": response,
         "deadline_ns": of.deadline_ns,
         "is_idempotent": of.is_idempotent,
-        "servers": names(&of.servers),
-        "clients": names(&of.clients),
+        "servers": program_names(&of.servers, system),
+        "clients": program_names(&of.clients, system),
     })
 }
 
@@ -387,9 +385,6 @@ fn action(
     (library, limits): (&Library, &Limits),
     types: &Map<String, Value>,
 ) -> Value {
-    let names = |ends: &[usize]| -> Vec<&str> {
-        ends.iter().map(|index| system.programs[*index].name.as_str()).collect()
-    };
     let [goal, result, feedback, send_request, send_response, get_request, get_response, feedback_message] =
         of.messages().map(|name| message(&name, (library, limits), types));
     json!({
@@ -411,8 +406,8 @@ fn action(
         "deadline_ns": of.deadline_ns,
         "result_deadline_ns": of.result_deadline_ns,
         "keep_results_ns": of.keep_results_ns,
-        "servers": names(&of.servers),
-        "clients": names(&of.clients),
+        "servers": program_names(&of.servers, system),
+        "clients": program_names(&of.clients, system),
     })
 }
 

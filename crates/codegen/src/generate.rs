@@ -72,6 +72,7 @@ pub fn generate(topics: &Path, installed: &[PathBuf], templates: Option<&Path>) 
     for name in left_out {
         faults.push(Fault::new(format!("{name} is left out: it holds a wstring")).as_warning());
     }
+    faults.0.extend(library.warnings().iter().cloned());
     let files = render(&model, templates)?;
     let inputs = inputs(topics, &library, templates);
     Ok(Generated { model, files, inputs, warnings: faults.warnings()? })
@@ -82,6 +83,7 @@ fn inputs(topics: &Path, library: &Library, templates: Option<&Path>) -> BTreeSe
     let defined = library.types().filter_map(|named| named.place());
     let mut inputs: BTreeSet<PathBuf> =
         defined.map(|place| PathBuf::from(&*place.source.path)).filter(|path| path.is_file()).collect();
+    inputs.extend(library.included_files().map(Path::to_path_buf));
     inputs.insert(topics.to_path_buf());
     let entries = templates.and_then(|folder| fs::read_dir(folder).ok());
     inputs.extend(entries.into_iter().flatten().flatten().map(|entry| entry.path()));

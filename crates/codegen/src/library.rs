@@ -24,6 +24,10 @@ pub struct Library {
     types: BTreeMap<TypeName, Named>,
     /// Files that were refused: what they should define is not missed besides.
     refused: BTreeSet<String>,
+    /// Structs of files that others include: taken where no folder has a file of theirs.
+    included: BTreeMap<TypeName, Named>,
+    included_files: BTreeSet<PathBuf>,
+    warnings: Vec<Fault>,
     measures: HashMap<TypeName, Measure>,
 }
 
@@ -57,9 +61,9 @@ impl Library {
         let mut faults = Faults::default();
         let mut names = Vec::new();
         for file in package.files()? {
-            match file.read() {
-                Ok(types) => {
-                    for defined in types {
+            match file.read(&self.search) {
+                Ok(read) => {
+                    for defined in self.take(read) {
                         names.push(defined.name().clone());
                         self.insert(defined, &mut faults);
                     }
@@ -91,11 +95,35 @@ impl Library {
     pub fn add_idl(&mut self, path: &Path) -> Result<Vec<TypeName>, Faults> {
         let source = read_source(path)?;
         let (mut faults, mut names) = (Faults::default(), Vec::new());
-        for defined in search::read_idl(&source)? {
+        let read = self.search.read_idl(&source)?;
+        for defined in self.take(read) {
             names.push(defined.name().clone());
             self.insert(defined, &mut faults);
         }
         faults.warnings().map(|_| names)
+    }
+
+    /// The types of a file; what else was found in it is kept.
+    fn take(&mut self, read: search::Read) -> Vec<Named> {
+        let included = read.included.into_iter().map(|defined| (defined.name().clone(), defined));
+        self.included.extend(included);
+        self.included_files.extend(read.files);
+        for fault in read.warnings {
+            if !self.warnings.contains(&fault) {
+                self.warnings.push(fault);
+            }
+        }
+        read.types
+    }
+
+    /// What somebody should look at in the files that were read.
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
+    }
+
+    /// Files that others include.
+    pub fn included_files(&self) -> impl Iterator<Item = &Path> {
+        self.included_files.iter().map(PathBuf::as_path)
     }
 
     /// Adds a type that is already read. A second type of the same name is a fault, unless it is the same type.
@@ -217,12 +245,16 @@ impl Library {
         }
         if !self.types.contains_key(name) {
             match self.search.find(name) {
-                Ok(Some(types)) => {
-                    for defined in types {
+                Ok(Some(read)) => {
+                    for defined in self.take(read) {
                         self.types.entry(defined.name().clone()).or_insert(defined);
                     }
                 }
-                Ok(None) => {}
+                Ok(None) => {
+                    if let Some(defined) = self.included.remove(name) {
+                        self.types.insert(name.clone(), defined);
+                    }
+                }
                 Err(found) => {
                     faults.0.extend(found.0);
                     self.refused.insert(search::file_of(name).to_owned());

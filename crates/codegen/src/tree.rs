@@ -52,33 +52,69 @@ pub fn compare(folder: &Path, files: &BTreeMap<String, String>) -> Result<Differ
     Ok(Difference { write, remove })
 }
 
-/// Makes a folder what it should be. Every file is replaced at once, so that nothing is ever half-written.
+/// Makes a folder what it should be. All text is on the disk before the first file is replaced, so that a full disk changes nothing, and no file is
+/// ever half-written.
 ///
 /// # Errors
 /// A file cannot be written or removed.
 pub fn write(folder: &Path, files: &BTreeMap<String, String>) -> Result<Difference, Fault> {
     let difference = compare(folder, files)?;
     let files = with_manifest(files);
-    let cannot = |path: &Path, error: std::io::Error| {
-        Fault::new(format!("{} cannot be written: {error}", path.display()))
-            .help("name another folder with --out")
-    };
     // The manifest last: what it does not name yet is only overwritten, never removed.
     let (last, first): (Vec<&String>, Vec<&String>) =
         difference.write.iter().partition(|path| *path == MANIFEST);
+    let mut fresh = Fresh(Vec::new());
     for path in first.into_iter().chain(last) {
-        let full = folder.join(path);
-        let parent = full.parent().unwrap_or(folder);
-        fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
-        let fresh = full.with_extension("noctule-new");
-        fs::write(&fresh, &files[path]).map_err(|error| cannot(&fresh, error))?;
-        fs::rename(&fresh, &full).map_err(|error| cannot(&full, error))?;
+        fresh.write(&folder.join(path), &files[path])?;
     }
+    fresh.take_their_places()?;
     for path in &difference.remove {
         let full = folder.join(path);
-        fs::remove_file(&full).map_err(|error| cannot(&full, error))?;
+        fs::remove_file(&full).map_err(|error| cannot(&full, &error))?;
     }
     Ok(difference)
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Fault {
+    let help = match error.kind() {
+        std::io::ErrorKind::StorageFull => "make room, or name another folder with --out",
+        _ => "name another folder with --out",
+    };
+    Fault::new(format!("{} cannot be written: {error}", path.display())).help(help)
+}
+
+/// Files beside those that they replace; removed if they do not.
+struct Fresh(Vec<(PathBuf, PathBuf)>);
+
+impl Fresh {
+    fn write(&mut self, path: &Path, text: &str) -> Result<(), Fault> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| cannot(parent, &error))?;
+        }
+        // Of this run alone: two builds may generate into one folder.
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".noctule-new-{}", std::process::id()));
+        let fresh = path.with_file_name(name);
+        self.0.push((fresh.clone(), path.to_owned()));
+        fs::write(&fresh, text).map_err(|error| cannot(path, &error))
+    }
+
+    fn take_their_places(mut self) -> Result<(), Fault> {
+        while let Some((fresh, path)) = self.0.first() {
+            fs::rename(fresh, path).map_err(|error| cannot(path, &error))?;
+            self.0.remove(0);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        for (fresh, _) in &self.0 {
+            // It may never have been made.
+            let _ = fs::remove_file(fresh);
+        }
+    }
 }
 
 fn with_manifest(files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
@@ -135,6 +171,37 @@ mod tests {
         fs::write(out.join(MANIFEST), format!("../victim\n{}\n", victim.display())).unwrap();
         assert_eq!(write(&out, &files(&[])).unwrap().remove, Vec::<String>::new());
         assert!(victim.exists());
+    }
+
+    /// A folder in the place of the last file: the first are not replaced.
+    #[test]
+    fn what_cannot_be_written_whole_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        write(path, &files(&[("a/x.h", "1"), ("a/x.c", "1")])).unwrap();
+        fs::write(path.join("b"), "a file, where a folder should be").unwrap();
+        let refused = write(path, &files(&[("a/x.h", "2"), ("a/x.c", "2"), ("b/y.h", "2")])).unwrap_err();
+        assert!(refused.to_string().contains("--out"), "{refused}");
+        assert_eq!(fs::read_to_string(path.join("a/x.h")).unwrap(), "1");
+        let mut left: Vec<_> =
+            fs::read_dir(path.join("a")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["x.c", "x.h"]);
+    }
+
+    #[test]
+    fn files_wait_beside_those_that_they_replace_and_go_if_one_cannot_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut fresh = Fresh(Vec::new());
+        // Of one stem: each has a file of its own.
+        fresh.write(&folder.path().join("x.h"), "1").unwrap();
+        fresh.write(&folder.path().join("x.c"), "2").unwrap();
+        let count = || fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(count(), 2);
+        fs::write(folder.path().join("y"), "").unwrap();
+        assert!(fresh.write(&folder.path().join("y/z.h"), "3").is_err());
+        drop(fresh);
+        assert_eq!(count(), 1);
     }
 
     #[test]

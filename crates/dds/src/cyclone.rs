@@ -7,8 +7,8 @@
 //! pointer; calls may be made from any thread.
 #![allow(unsafe_code)] // FFI to a C library.
 
+mod announced;
 mod reader;
-mod said;
 mod settings;
 
 use std::ffi::{CStr, CString, c_void};
@@ -20,8 +20,8 @@ use noctule::{Durability, EndpointKind, Qos, Reliability};
 use noctule_timebase::Span;
 
 use crate::plan::DdsEndpoint;
+use announced::{client, is_of_this_host, type_hash};
 pub use reader::{Reader, ReaderHandle, ReaderSet, Taken};
-use said::{client, is_of_this_host, type_hash};
 use settings::settings;
 
 /// Longest sample from the network, in bytes; Cyclone drops longer ones before it has gathered them.

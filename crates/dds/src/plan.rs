@@ -16,7 +16,7 @@ use noctule_discovery::EndpointId;
 use noctule_bridge::offers::weakest;
 use noctule_bridge::rules::Rules;
 
-/// Routes of one bridge; topics beyond are named as not exchanged.
+/// Routes of one bridge; topics beyond are reported as not exchanged.
 pub const ROUTES_MAX: usize = 4096;
 /// HISTORY on the bus of what comes from DDS, which does not tell its writers' depth.
 const DEPTH_FROM_DDS: u32 = 32;

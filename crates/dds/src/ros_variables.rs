@@ -6,7 +6,7 @@
 //! | `ROS_AUTOMATIC_DISCOVERY_RANGE` | `SUBNET` (or unset): everybody in reach of multicast; `LOCALHOST`: this host; `SYSTEM_DEFAULT`: as Cyclone is set; `OFF`: refused, for there would be nobody |
 //! | `ROS_STATIC_PEERS` | further hosts, `;` between them, but with `SYSTEM_DEFAULT` |
 //! | `ROS_LOCALHOST_ONLY` | `1`: as `LOCALHOST`, without static peers |
-//! | `ROS_DOMAIN_ID` | nothing: the bridge is given its domain; another number is named once |
+//! | `ROS_DOMAIN_ID` | nothing: the bridge is given its domain; another number is reported once |
 
 use std::env::VarError;
 
@@ -14,6 +14,10 @@ use std::env::VarError;
 pub const PEERS_MAX: usize = 64;
 /// Ports that are asked at each host, as in ROS 2.
 const PARTICIPANTS_MAX: u32 = 32;
+
+/// Without the interface the bridge's Cyclone and that of ROS 2 Jazzy (0.10) do not find each other, though each finds its own kind.
+const ONLY_HERE: &str = "<General><Interfaces><NetworkInterface address=\"127.0.0.1\"/></Interfaces>\
+    <AllowMulticast>false</AllowMulticast></General>";
 
 const RANGE: &str = "ROS_AUTOMATIC_DISCOVERY_RANGE";
 const PEERS: &str = "ROS_STATIC_PEERS";
@@ -77,13 +81,21 @@ pub fn discovery(variable: impl Fn(&str) -> Result<String, VarError>) -> Result<
     if let Some(odd) = peers.iter().find(|peer| !is_host(peer)) {
         return Err(RosVariableError::Peer((*odd).to_owned()));
     }
+    // A bridge that is to reach further hosts needs its other interfaces.
+    let is_only_here = is_here && peers.is_empty();
     if is_here {
         peers.push("localhost");
     }
     if peers.is_empty() {
         return Ok(String::new());
     }
-    let general = if is_here { "<General><AllowMulticast>false</AllowMulticast></General>" } else { "" };
+    let general = if is_only_here {
+        ONLY_HERE
+    } else if is_here {
+        "<General><AllowMulticast>false</AllowMulticast></General>"
+    } else {
+        ""
+    };
     let peers: String = peers.iter().map(|peer| format!("<Peer address=\"{peer}\"/>")).collect();
     Ok(format!(
         "{general}<Discovery><ParticipantIndex>auto</ParticipantIndex>\
@@ -167,7 +179,7 @@ mod tests {
         ] {
             assert_eq!(of(unset).unwrap(), "", "{unset:?}");
         }
-        let here = format!("{HERE}{}", asks("<Peer address=\"localhost\"/>"));
+        let here = format!("{ONLY_HERE}{}", asks("<Peer address=\"localhost\"/>"));
         assert_eq!(of(&[(RANGE, "LOCALHOST")]).unwrap(), here);
         assert_eq!(of(&[(LOCALHOST_ONLY, "1"), (RANGE, "OFF"), (PEERS, "robot")]).unwrap(), here);
         let peers = asks("<Peer address=\"10.0.0.2\"/><Peer address=\"robot.local\"/>");

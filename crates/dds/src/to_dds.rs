@@ -31,7 +31,7 @@ const IS_NO_CDR: &str = "it does not reach DDS: its samples on the bus are no CD
     in DDS know; choose the format cdr where it is published (format = cdr)";
 
 pub(crate) fn subscriber(node: &Node, route: &Route) -> Result<Subscriber, NodeError> {
-    // A writer may use its memory as it is for readers of this host. Such samples are named as unreadable
+    // A writer may use its memory as it is for readers of this host. Such samples are counted as unreadable
     // one by one, which is better than a topic that stays silent.
     let builder = node.subscriber(&route.topic).formats(&[Format::Cdr, Format::Plain]);
     builder.qos(route.qos).open()

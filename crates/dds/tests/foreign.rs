@@ -24,7 +24,7 @@ mod ros_graph;
 mod services;
 
 /// Nothing takes so long unless it never comes.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const STRING: &str = "std_msgs/msg/String";
 /// What keeps Cyclone to the loopback interface; it is configured by its environment, as by its users.
 const LOOPBACK: &str = "<General><Interfaces><NetworkInterface address=\"127.0.0.1\"/></Interfaces>\

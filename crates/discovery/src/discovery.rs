@@ -56,7 +56,7 @@ const SPREAD_LIMITS: (Span, Span) = (Span::from_ms(2), Span::from_s(1));
 const HELLO_SPACING: Span = Span::from_ms(25);
 /// Pages may be right behind the hello that announces them: wait so long before asking.
 const PAGES_WAIT: Span = Span::from_ms(10);
-/// Between questions in vain, doubled each time up to 32-fold.
+/// Between queries without an answer, doubled each time up to 32-fold.
 const ASK_AGAIN: Span = Span::from_ms(50);
 /// A node is probed when its lifetime has so much left.
 const PROBE_BEFORE: Span = Span::from_ms(1_600);
@@ -201,7 +201,7 @@ impl Discovery {
         }
     }
 
-    /// Says goodbye with the next [`poll_transmit`](Discovery::poll_transmit), and nothing after it.
+    /// Sends a bye with the next [`poll_transmit`](Discovery::poll_transmit), and nothing after it.
     pub fn leave(&mut self) {
         self.leaving = true;
     }
@@ -250,7 +250,7 @@ impl Discovery {
         Ok(())
     }
 
-    /// Whether a datagram of a node comes from where that node is. Else any node could say goodbye in its name.
+    /// Whether a datagram of a node comes from where that node is. Else any node could send a bye in its name.
     fn is_at(&mut self, node: NodeId, source: Locator) -> bool {
         // Of a node that is not known nothing is kept: its hello will bring it again.
         let Some(neighbour) = self.neighbours.get(&node) else { return false };

@@ -107,7 +107,7 @@ pub struct Qos {
     pub durability: Durability,
     /// HISTORY: samples kept, at least 1. Default 8.
     pub depth: u32,
-    /// HISTORY keep all: no sample gives way to a newer one, and with `depth` of them the writer waits. Default no: keep last.
+    /// HISTORY keep all: no sample is replaced by a newer one, and with `depth` of them the writer waits. Default no: keep last.
     pub keep_all: bool,
     /// DEADLINE: longest time between two samples of the topic, which is also by when a sample must
     /// have arrived if reliability is deadline bound. `None`: no such promise.

@@ -41,7 +41,7 @@ pub(crate) const ALIASES_LIMIT: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query {
     pub(crate) at: Instant<Local>,
-    /// How often it was asked in vain.
+    /// How often it was asked without an answer.
     pub(crate) asked: u32,
     pub(crate) about: About,
 }

@@ -56,7 +56,7 @@ pub struct CompanionConfig {
     pub duration: Span,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CompanionReport {
     /// Poses published.

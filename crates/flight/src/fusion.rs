@@ -83,7 +83,7 @@ pub struct FusionResult {
     pub counters: EstimatorCounters,
 }
 
-/// One correction and what comes of it.
+/// One correction and its result.
 #[derive(Clone, Debug)]
 struct Lane {
     correction: Correction,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use noctule::{Durability, EndpointKind, Format, KnownEndpoint, Node, Sample, Subscriber};
+use noctule::{Durability, Endpoint, EndpointKind, Format, KnownEndpoint, Node, NodeId, Sample, Subscriber};
 use noctule_record::recorder::encoding;
 use noctule_sys::clock::realtime_ns;
 use noctule_web::{Frame as SocketFrame, Incoming, Outgoing, Protocol};
@@ -25,8 +25,10 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Versions of the protocol: the second is what Foxglove's SDK calls the same messages.
 const NAMES: [&str; 2] = ["foxglove.websocket.v1", "foxglove.sdk.v1"];
 
-/// Finds the definition of a type: its language (e.g. `ros2msg`) and its text.
-pub type Definitions = Box<dyn Fn(&str) -> Option<(String, String)> + Send + Sync>;
+/// Finds the definition of what a node publishes: its language (e.g. `ros2msg`) and its text. It may ask that node.
+pub type Definitions = Box<dyn FnMut(&Node, NodeId, &Endpoint) -> Option<(String, String)> + Send>;
+/// Language and text of definitions, by publisher and topic.
+type Defined = BTreeMap<(NodeId, String), (String, String)>;
 
 /// The protocol on a node. Dropping the last handle of it ends its threads.
 #[derive(Debug)]
@@ -40,7 +42,7 @@ struct Hub {
     /// What viewers call this server, and what tells its runs apart.
     name: String,
     session: String,
-    definitions: Definitions,
+    definitions: Mutex<(Definitions, Defined)>,
     inside: Mutex<Inside>,
     stopped: Stop,
 }
@@ -88,6 +90,7 @@ impl Bridge {
     pub fn start(node: Node, name: &str, definitions: Definitions) -> io::Result<Bridge> {
         let (inside, stopped) = (Mutex::default(), Stop::default());
         let session = format!("{:x}", realtime_ns());
+        let definitions = Mutex::new((definitions, Defined::new()));
         let hub = Arc::new(Hub { node, name: name.to_owned(), session, definitions, inside, stopped });
         let looking = {
             let hub = Arc::clone(&hub);
@@ -188,6 +191,30 @@ fn as_socket_frame(frame: Frame) -> SocketFrame {
     }
 }
 
+/// A topic as viewers know it.
+fn channel(
+    numbers: &mut BTreeMap<String, u32>,
+    known: &KnownEndpoint,
+    definition: Option<(String, String)>,
+) -> Option<Channel> {
+    let endpoint = &known.endpoint;
+    let next = numbers.len() as u32 + 1;
+    let id = match numbers.get(&endpoint.topic) {
+        Some(id) => *id,
+        None if numbers.len() >= CHANNELS_LIMIT => return None,
+        None => *numbers.entry(endpoint.topic.clone()).or_insert(next),
+    };
+    let (schema_encoding, schema) = definition.unwrap_or_default();
+    Some(Channel {
+        id,
+        topic: endpoint.topic.clone(),
+        encoding: encoding(format(endpoint.formats, known.same_host)).to_owned(),
+        schema_name: endpoint.type_name.clone(),
+        schema,
+        schema_encoding,
+    })
+}
+
 impl Hub {
     fn open(self: &Arc<Hub>, outbox: &Arc<Outbox>) -> u64 {
         let mut inside = self.lock();
@@ -229,9 +256,12 @@ impl Hub {
                 writers.entry(known.endpoint.topic.clone()).or_insert(known);
             }
         }
+        // Nodes may have to be asked, which viewers do not wait for.
+        let defined = self.define(&writers);
         let mut inside = self.lock();
         let Inside { numbers, channels, viewers, .. } = &mut *inside;
-        let found = writers.values().filter_map(|known| self.channel(numbers, known)).collect();
+        let found = writers.values().zip(defined);
+        let found = found.filter_map(|(known, defined)| channel(numbers, known, defined)).collect();
         if *channels != found {
             *channels = found;
             viewers.values_mut().for_each(|viewer| viewer.session.handle_channels(channels));
@@ -244,24 +274,21 @@ impl Hub {
         self.take_what_is_wanted(&mut inside);
     }
 
-    fn channel(&self, numbers: &mut BTreeMap<String, u32>, known: &KnownEndpoint) -> Option<Channel> {
-        let endpoint = &known.endpoint;
-        let next = numbers.len() as u32 + 1;
-        let id = match numbers.get(&endpoint.topic) {
-            Some(id) => *id,
-            None if numbers.len() >= CHANNELS_LIMIT => return None,
-            None => *numbers.entry(endpoint.topic.clone()).or_insert(next),
+    /// The definition of each topic's type.
+    fn define(&self, writers: &BTreeMap<String, KnownEndpoint>) -> Vec<Option<(String, String)>> {
+        let mut definitions = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let (find, known) = &mut *definitions;
+        known.retain(|(owner, topic), _| writers.get(topic).is_some_and(|writer| writer.node == *owner));
+        let mut of = |writer: &KnownEndpoint| {
+            let key = (writer.node, writer.endpoint.topic.clone());
+            if let Some(found) = known.get(&key) {
+                return Some(found.clone());
+            }
+            let found = find(&self.node, writer.node, &writer.endpoint)?;
+            known.insert(key, found.clone());
+            Some(found)
         };
-        let definition = (self.definitions)(&endpoint.type_name);
-        let (schema_encoding, schema) = definition.unwrap_or_default();
-        Some(Channel {
-            id,
-            topic: endpoint.topic.clone(),
-            encoding: encoding(format(endpoint.formats, known.same_host)).to_owned(),
-            schema_name: endpoint.type_name.clone(),
-            schema,
-            schema_encoding,
-        })
+        writers.values().map(&mut of).collect()
     }
 
     /// Begins to read topics with a subscription, and ends those without.

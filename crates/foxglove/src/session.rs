@@ -73,13 +73,15 @@ impl Session {
 
     /// The channels that there are now.
     pub fn handle_channels(&mut self, channels: &[Channel]) {
-        let now: BTreeSet<u32> = channels.iter().map(|channel| channel.id).collect();
-        let gone: Vec<u32> = self.advertised.keys().copied().filter(|id| !now.contains(id)).collect();
+        let now: BTreeMap<u32, &Channel> = channels.iter().map(|channel| (channel.id, channel)).collect();
+        // One that has changed is another to viewers: they read by the definition that came with it.
+        let is_gone = |(id, known): &(&u32, &Channel)| now.get(*id) != Some(known);
+        let gone: Vec<u32> = self.advertised.iter().filter(is_gone).map(|(id, _)| *id).collect();
         let changed = |channel: &&Channel| self.advertised.get(&channel.id) != Some(channel);
         let new: Vec<Channel> = channels.iter().filter(changed).cloned().collect();
         if !gone.is_empty() {
-            self.advertised.retain(|id, _| now.contains(id));
-            self.subscriptions.retain(|_, channel| now.contains(channel));
+            self.advertised.retain(|id, _| !gone.contains(id));
+            self.subscriptions.retain(|_, channel| !gone.contains(channel));
             self.say(&json!({ "op": "unadvertise", "channelIds": gone }));
         }
         if !new.is_empty() {
@@ -211,6 +213,16 @@ mod tests {
         assert_eq!((session.subscriptions(2).collect::<Vec<_>>(), texts(&mut session)), (vec![7], vec![]));
         session.handle_channels(&[channel(1)]);
         assert_eq!(texts(&mut session), [json!({ "op": "unadvertise", "channelIds": [2] })]);
+        assert!(session.wanted().is_empty());
+        let defined = Channel { schema: "uint8 a\n".into(), ..channel(1) };
+        session.handle_text(r#"{"op": "subscribe", "subscriptions": [{"id": 9, "channelId": 1}]}"#);
+        session.handle_channels(std::slice::from_ref(&defined));
+        let said = texts(&mut session);
+        assert_eq!(said[0], json!({ "op": "unadvertise", "channelIds": [1] }));
+        assert_eq!(
+            (&said[1]["op"], &said[1]["channels"][0]["schema"]),
+            (&json!("advertise"), &json!("uint8 a\n"))
+        );
         assert!(session.wanted().is_empty());
     }
 

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use noctule::{Format, Node};
+use noctule::{Endpoint, Format, Node, NodeId};
 use noctule_foxglove::Bridge;
 use noctule_web::{Server, ServerOptions};
 use serde_json::{Value, json};
@@ -24,8 +24,9 @@ fn node(name: &str, domain: u32) -> Node {
 }
 
 fn server(domain: u32) -> (Server, Arc<Bridge>) {
-    let definitions = |name: &str| {
-        (name == "test/msg/Number").then(|| ("ros2msg".to_owned(), "uint64 number\n".to_owned()))
+    let definitions = |_: &Node, _: NodeId, endpoint: &Endpoint| {
+        let is_known = endpoint.type_name == "test/msg/Number";
+        is_known.then(|| ("ros2msg".to_owned(), "uint64 number\n".to_owned()))
     };
     let bridge = Arc::new(Bridge::start(node("foxglove", domain), "robot", Box::new(definitions)).unwrap());
     let options = ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), assets: Vec::new() };

@@ -18,7 +18,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 const CONVERSATION: &str = include_str!("../../../vectors/xrce/publish.txt");
 /// Nothing takes so long unless it never comes.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A way to an agent.
 trait Wire {

@@ -289,7 +289,7 @@ struct Seen {
     memory_kib: Vec<u64>,
 }
 
-/// What came of it.
+/// The result.
 struct Outcome {
     application: Application,
     seen: Seen,

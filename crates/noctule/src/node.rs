@@ -401,7 +401,7 @@ impl Shared {
     pub(crate) fn add_publisher(
         &self,
         endpoint: Endpoint,
-        pins: u32,
+        config: RingConfig,
     ) -> Result<Arc<PublishedTopic>, NodeError> {
         if self.is_in_child() {
             return Err(NodeError::Forked);
@@ -418,17 +418,11 @@ impl Shared {
         if depth == 0 || depth > u32::from(u16::MAX) {
             return Err(NodeError::Depth { topic, depth });
         }
-        let config = RingConfig {
-            history: depth,
-            pins,
-            payload_bytes_max: endpoint.payload_bytes_max as usize,
-            type_hash: endpoint.type_hash,
-        };
         let layout = |cause| NodeError::Layout { topic: topic.clone(), cause };
         let offer = Offer::new(config).map_err(layout)?;
         // Its history is in the ring, so the ring must be there before the first sample.
         let writer = match endpoint.qos.durability {
-            Durability::TransientLocal => offer.make().map_err(|error| NodeError::System {
+            Durability::TransientLocal => offer.make_for_here().map_err(|error| NodeError::System {
                 what: "shared memory cannot be had",
                 cause: io::Error::other(error),
             })?,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use noctule_discovery::{Durability, Endpoint, EndpointId, EndpointKind, NodeId, Qos, Reliability};
 use noctule_formats::Format;
 use noctule_prrt::SentCounters;
-use noctule_shm_ring::{Loan, Origin, Writer};
+use noctule_shm_ring::{Loan, Origin, RingConfig, Writer};
 use noctule_sys::clock::now_ns;
 use noctule_time_sync::Local;
 use noctule_timebase::{Instant, Span};
@@ -33,6 +33,8 @@ pub const LINGER_DEFAULT: Duration = Duration::from_secs(1);
 
 /// Between two looks at the readers of this host while a publisher waits for them.
 const LOOK_AGAIN_NS: i64 = 200_000;
+/// What puts a multiple of 8 behind a header of four bytes.
+const SHIFT_BYTES: usize = 4;
 
 /// Publishes samples of one topic. Samples of readers on this host go through shared memory; those of
 /// other hosts by UDP. Never waits for the network: what the line does not carry yet is queued, and of that the oldest that has not begun
@@ -47,6 +49,7 @@ pub struct Publisher {
     sequence: u64,
     /// Samples not published because a reader was behind.
     would_block: u64,
+    shift_bytes: usize,
     lent: Option<Lent>,
     /// For what is lent where it cannot be in a ring.
     buffer: Vec<u8>,
@@ -72,6 +75,8 @@ pub struct PublisherBuilder {
     pub(crate) endpoint: Endpoint,
     pub(crate) pins: u32,
     linger: Duration,
+    /// Of the ring ([`RingConfig::shift_bytes`](noctule_shm_ring::RingConfig::shift_bytes)).
+    shift_bytes: usize,
     /// Chosen by the user.
     format: Option<Format>,
 }
@@ -96,7 +101,7 @@ impl PublisherBuilder {
             qos: Qos::default(),
             relayed: false,
         };
-        PublisherBuilder { shared, endpoint, pins: 7, linger: LINGER_DEFAULT, format: None }
+        PublisherBuilder { shared, endpoint, pins: 7, linger: LINGER_DEFAULT, shift_bytes: 0, format: None }
     }
 
     /// Name and layout hash of the type; a reader that expects another gets a notice. Default `bytes`.
@@ -193,6 +198,13 @@ impl PublisherBuilder {
         self
     }
 
+    /// What follows the first four bytes of a sample in shared memory, as behind the header of CDR, is aligned to 8 bytes in place of the
+    /// first: so a struct behind that header is written and read where it lies. Default no.
+    pub fn aligned_behind_header(mut self) -> Self {
+        self.shift_bytes = SHIFT_BYTES;
+        self
+    }
+
     /// How long dropping a [`Reliable`](Reliability::Reliable) publisher waits for readers of other hosts to acknowledge what was published.
     /// Default 1 s; a program that must end at once says zero.
     pub fn linger(mut self, linger: Duration) -> Self {
@@ -205,12 +217,31 @@ impl PublisherBuilder {
     /// # Errors
     /// A name that cannot travel, sizes out of limits, or no room for another endpoint.
     pub fn open(self) -> Result<Publisher, NodeError> {
-        let PublisherBuilder { shared, endpoint, pins, linger, .. } = self;
+        let PublisherBuilder { shared, endpoint, pins, linger, shift_bytes, .. } = self;
         let keeps_all = endpoint.qos.keep_all;
-        let topic = shared.add_publisher(endpoint, pins)?;
+        let config = RingConfig {
+            history: endpoint.qos.depth,
+            pins,
+            payload_bytes_max: endpoint.payload_bytes_max as usize,
+            type_hash: endpoint.type_hash,
+            shift_bytes,
+        };
+        let topic = shared.add_publisher(endpoint, config)?;
         let (lent, buffer) = (None, Vec::new());
         let (sequence, would_block) = (0, 0);
-        Ok(Publisher { shared, topic, writer: None, keeps_all, sequence, would_block, lent, buffer, linger })
+        let writer = None;
+        Ok(Publisher {
+            shared,
+            topic,
+            writer,
+            keeps_all,
+            sequence,
+            would_block,
+            shift_bytes,
+            lent,
+            buffer,
+            linger,
+        })
     }
 
     fn keeps_history(&self) -> bool {
@@ -322,6 +353,9 @@ impl Publisher {
     /// Waits up to `timeout` until a sample of `length_bytes` can be published with
     /// [`keep_all`](PublisherBuilder::keep_all); false when the time is over.
     pub fn wait_for_room(&mut self, length_bytes: usize, timeout: Duration) -> bool {
+        if self.shared.is_in_child() {
+            return false;
+        }
         let end_ns = now_ns().saturating_add(span(timeout).ns());
         loop {
             if self.topic.is_fresh.load(Ordering::Acquire) {
@@ -399,7 +433,8 @@ impl Publisher {
     /// Readers that get what is published from now on: those on this host that have been let in, and those
     /// of other hosts that are known.
     pub fn readers(&self) -> usize {
-        self.shared.readers_of(self.topic.id)
+        // There the lock may be held for ever.
+        if self.shared.is_in_child() { 0 } else { self.shared.readers_of(self.topic.id) }
     }
 
     /// Waits until nothing published is still to be sent to readers on other hosts or, if reliable, to be acknowledged by
@@ -407,7 +442,7 @@ impl Publisher {
     /// the last call was refused or given up because the path carries less than is published. Readers on this host need
     /// no acknowledgement: what is in shared memory stays there for them when the publisher has gone.
     pub fn wait_for_acknowledgments(&self, timeout: Duration) -> bool {
-        let is_sent = self.shared.wait_until_sent(self.topic.id, timeout);
+        let is_sent = !self.shared.is_in_child() && self.shared.wait_until_sent(self.topic.id, timeout);
         is_sent && self.topic.undelivered.swap(0, Ordering::Relaxed) == 0
     }
 

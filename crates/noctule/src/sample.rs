@@ -148,8 +148,14 @@ impl Sample {
         }
     }
 
+    /// Whether it lies in shared memory, and not in a copy.
+    pub fn is_lent(&self) -> bool {
+        matches!(self.bytes, Bytes::Lent(_))
+    }
+
     /// First byte, valid for reads of [`len`](Sample::len) bytes while this lives; where it is lent,
-    /// aligned to 8 bytes, to 64 if there are more than 32. Another process can write there: copy, or know your swarm.
+    /// aligned to 8 bytes, to 64 if there are more than 32, or behind its first four if its publisher
+    /// [says so](crate::PublisherBuilder::aligned_behind_header). Another process can write there: copy, or know your swarm.
     pub fn as_ptr(&self) -> *const u8 {
         match &self.bytes {
             Bytes::Lent(lent) => lent.as_ptr(),

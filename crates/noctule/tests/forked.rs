@@ -70,3 +70,31 @@ fn what_the_parent_publishes_after_a_fork_arrives_whatever_the_child_tried() {
     assert_eq!(code.unwrap(), 1);
     passes(&mut publisher, &mut subscriber, b"after");
 }
+
+#[test]
+fn a_child_is_lent_no_place_in_its_parents_ring_and_gives_back_none_that_its_parent_reads() {
+    let domain = 3_700 + std::process::id() % 100;
+    let node = || Node::builder("forked").domain(domain).keep_notices().open().unwrap();
+    let (parent, beside) = (node(), node());
+    let mut publisher = parent.publisher("imu").keep_last(2).open().unwrap();
+    let mut subscriber = beside.subscriber("imu").open().unwrap();
+    while publisher.readers() == 0 || subscriber.publishers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(5)));
+    }
+    publisher.publish(b"kept").unwrap();
+    let mut kept = Some(subscriber.receive(Some(LONG)).unwrap().expect("a sample"));
+    let code = in_child(|| {
+        drop(kept.take());
+        let is_refused = matches!(publisher.loan(4), Err(PublishError::Forked { .. }));
+        // None of these looks at what the parent's thread may have locked.
+        let waits_for_nothing = publisher.readers() == 0
+            && !publisher.wait_for_room(4, LONG)
+            && !publisher.wait_for_acknowledgments(LONG);
+        2 * u8::from(is_refused) + u8::from(waits_for_nothing)
+    });
+    assert_eq!(code.unwrap(), 0b11);
+    for _ in 0..100 {
+        publisher.publish(b"next").unwrap();
+    }
+    assert_eq!(kept.map(|sample| sample.to_vec()), Some(b"kept".to_vec()));
+}

@@ -20,7 +20,9 @@ const STRANGER: u32 = 65_534;
 const SPARE_BYTES: u64 = 256 << 20;
 /// Eight of these and some more are a ring.
 const LARGE_BYTES: u32 = 100 << 20;
-/// The first of 301 domains of tests that are not in [`domain`]'s eight.
+/// Topics that one process reads from another: more than it has descriptors to spare.
+const MANY: usize = 300;
+/// The first of 303 domains of tests that are not in [`domain`]'s eight.
 const DOMAIN_OF_GROUPS: u32 = 4_000;
 
 fn node(domain: u32, clock: &str) -> Node {
@@ -71,6 +73,10 @@ fn role_of_a_started_process() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let mut words = role.split(' ');
     let (role, domain, clock) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+    if role == "read_many_without_descriptors" || role == "publish_many" {
+        // A node budgets with those that there are at its start.
+        setrlimit(Resource::Nofile, Rlimit { current: Some(256), maximum: Some(256) }).unwrap();
+    }
     let node = node(domain.parse().unwrap(), clock);
     match role {
         "read" => {
@@ -90,21 +96,16 @@ fn role_of_a_started_process() {
             eprintln!("NOTICE {}", next_refusal(&node, &mut subscriber, || {}));
             eprintln!("NOTICE took {}", way(&next(&mut subscriber)));
         }
-        "read_own_without_descriptors" => {
-            let mut publisher = node.publisher("own").open().unwrap();
-            use_up_descriptors();
-            let mut subscriber = node.subscriber("own").open().unwrap();
-            while publisher.readers() == 0 {
-                subscriber.wait(Some(Duration::from_millis(1)));
-            }
-            publisher.publish(b"own").unwrap();
-            eprintln!("NOTICE took {}", way(&next(&mut subscriber)));
-        }
+        "read_many_without_descriptors" => read_many(&node),
+        "publish_many" => publish_many(&node),
+        "read_own_without_descriptors" => read_own(&node),
         "publish" | "publish_without_descriptors" => {
             if role != "publish" {
                 use_up_descriptors();
             }
             let mut publisher = node.publisher("cmd").open().unwrap();
+            // Its ring is there from the beginning, whether it can be lent or not.
+            let _history = node.publisher("history").transient_local().open().unwrap();
             eprintln!("NOTICE publishes");
             loop {
                 publisher.publish(b"forged").unwrap();
@@ -132,6 +133,51 @@ fn role_of_a_started_process() {
             }
             eprintln!("NOTICE small came");
         }
+    }
+}
+
+/// Reads what it publishes, without a descriptor.
+fn read_own(node: &Node) {
+    let mut publisher = node.publisher("own").open().unwrap();
+    use_up_descriptors();
+    let mut subscriber = node.subscriber("own").open().unwrap();
+    while publisher.readers() == 0 {
+        subscriber.wait(Some(Duration::from_millis(1)));
+    }
+    publisher.publish(b"own").unwrap();
+    eprintln!("NOTICE took {}", way(&next(&mut subscriber)));
+}
+
+/// Reads a sample of each of many topics, without a descriptor.
+fn read_many(node: &Node) {
+    use_up_descriptors();
+    let open = |number: usize| node.subscriber(&format!("topic{number}")).open().unwrap();
+    let mut silent: Vec<Subscriber> = (0..MANY).map(open).collect();
+    while !silent.is_empty() {
+        silent.retain_mut(|subscriber| subscriber.take().unwrap().is_none());
+        let refused = std::iter::from_fn(|| node.poll_notice())
+            .find(|it| matches!(it, Notice::Refused { .. } | Notice::Unreadable { .. }));
+        if let Some(refused) = refused {
+            return eprintln!("NOTICE {} topics bring nothing: {refused}", silent.len());
+        }
+        std::thread::yield_now();
+    }
+    eprintln!("NOTICE all bring samples");
+}
+
+/// Publishes many topics, once all are read.
+fn publish_many(node: &Node) {
+    let open = |number: usize| node.publisher(&format!("topic{number}")).open().unwrap();
+    let mut publishers: Vec<Publisher> = (0..MANY).map(open).collect();
+    while publishers.iter().any(|publisher| publisher.readers() == 0) {
+        std::thread::yield_now();
+    }
+    let files: Vec<_> = (0..16).map(|_| std::fs::File::open("/dev/null")).collect();
+    eprintln!("NOTICE files that can be opened: {}", files.iter().filter(|file| file.is_ok()).count());
+    drop(files);
+    loop {
+        publishers.iter_mut().for_each(|publisher| publisher.publish(b"sample").unwrap());
+        std::thread::yield_now();
     }
 }
 
@@ -303,6 +349,47 @@ fn a_reader_without_a_file_descriptor_gets_the_samples_by_udp() {
     let words = poor.next();
     assert!(words.contains("topic secret") && words.contains("samples come by UDP instead"), "{words}");
     assert_eq!(poor.next(), "took udp, Some(0)");
+}
+
+#[test]
+fn a_process_with_few_file_descriptors_reads_hundreds_of_topics_of_its_host() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = DOMAIN_OF_GROUPS + 301;
+    let ours = node(domain, "offset=0s");
+    let open = |number: usize| ours.publisher(&format!("topic{number}")).open().unwrap();
+    let mut publishers: Vec<Publisher> = (0..MANY).map(open).collect();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                publishers.iter_mut().for_each(|publisher| publisher.publish(b"sample").unwrap());
+                std::thread::yield_now();
+            }
+        });
+        let role = format!("read_many_without_descriptors {domain} offset=0s");
+        let words = Reporter::start(&role, getuid().as_raw()).next();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(words, "all bring samples");
+    });
+}
+
+#[test]
+fn publishers_of_hundreds_of_topics_leave_their_process_file_descriptors() {
+    if std::env::var(ROLE).is_ok() {
+        return;
+    }
+    let domain = DOMAIN_OF_GROUPS + 302;
+    let ours = node(domain, "offset=0s");
+    let open = |number: usize| ours.subscriber(&format!("topic{number}")).open().unwrap();
+    let mut subscribers: Vec<Subscriber> = (0..MANY).map(open).collect();
+    let mut many = Reporter::start(&format!("publish_many {domain} offset=0s"), getuid().as_raw());
+    assert_eq!(many.next(), "files that can be opened: 16");
+    let routes: Vec<Route> = subscribers.iter_mut().map(|subscriber| next(subscriber).info().route).collect();
+    let shared = routes.iter().filter(|route| **route == Route::SharedMemory).count();
+    // Of 256 descriptors 64 are left, and the node has some for itself.
+    assert!((128..192).contains(&shared), "{shared}");
 }
 
 #[test]

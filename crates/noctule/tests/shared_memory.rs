@@ -50,6 +50,44 @@ fn publisher_and_subscriber_of_one_node_find_each_other() {
 }
 
 #[test]
+fn a_sample_stays_as_it_is_when_its_subscriber_and_its_node_are_closed() {
+    let domain = domain();
+    let (a, b) = pair(domain);
+    let mut publisher =
+        a.publisher("kept").reliability(Reliability::Reliable).keep_all(8).borrows(3).open().unwrap();
+    let mut subscriber = b.subscriber("kept").reliability(Reliability::Reliable).open().unwrap();
+    let kept = until_received(&mut publisher, &mut subscriber, b"kept");
+    let publish_many = |publisher: &mut Publisher| {
+        for _ in 0..100 {
+            // What has gone holds up no writer.
+            publisher.publish(b"next").unwrap();
+        }
+    };
+    drop(subscriber);
+    while publisher.readers() > 0 {
+        std::thread::yield_now();
+    }
+    publish_many(&mut publisher);
+    assert_eq!(kept.to_vec(), b"kept");
+    drop(b);
+    while !a.nodes().is_empty() {
+        std::thread::yield_now();
+    }
+    publish_many(&mut publisher);
+    assert_eq!(kept.to_vec(), b"kept");
+    // It gives its place back: with three of them held, one more would have none.
+    drop(kept);
+    let c = Node::builder("c").domain(domain).keep_notices().open().unwrap();
+    let mut subscriber = c.subscriber("kept").reliability(Reliability::Reliable).borrows(3).open().unwrap();
+    let mut held = vec![until_received(&mut publisher, &mut subscriber, b"held")];
+    while held.len() < 3 {
+        publisher.publish(b"held").unwrap();
+        held.push(subscriber.receive(None).unwrap().unwrap());
+    }
+    assert!(held.iter().all(|sample| sample.to_vec() == b"held"));
+}
+
+#[test]
 fn the_first_sample_after_a_reader_counts_reaches_it() {
     let (a, b) = pair(domain());
     let mut publisher = a.publisher("once").keep_last(1).open().unwrap();

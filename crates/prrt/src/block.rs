@@ -55,6 +55,8 @@ pub(crate) struct Block {
     extras: u8,
     /// Datagrams of unknown fate, in rising order.
     pending: Vec<Pending>,
+    /// Samples of one datagram that were lost when they were sent for the first time.
+    firsts_lost: u32,
     /// Data symbols known to be lost.
     lost: Vec<u8>,
     last_sent: Instant<Local>,
@@ -83,6 +85,7 @@ impl Block {
             parities: 0,
             extras: 0,
             pending: Vec::new(),
+            firsts_lost: 0,
             lost: Vec::new(),
             last_sent: now,
         }
@@ -216,6 +219,8 @@ impl Block {
     }
 
     pub(crate) fn handle_loss(&mut self, symbol: u8, packet: u64, now: Instant<Local>) {
+        let is_first = |pending: &Pending| pending.packet == packet && pending.is_expected;
+        self.firsts_lost += u32::from(self.pending.iter().any(is_first));
         self.pending.retain(|pending| pending.packet != packet);
         if symbol < FIRST_PARITY && !self.has_arrived(symbol) && !self.lost.contains(&symbol) {
             self.lost.push(symbol);
@@ -272,6 +277,11 @@ impl Block {
             Stake::Sample => 1,
             Stake::Symbols { .. } => (self.symbols.len() - self.data_arrived()) as u32,
         }
+    }
+
+    /// Samples of one datagram that were lost when they were sent for the first time.
+    pub(crate) fn firsts_lost(&self) -> u32 {
+        self.firsts_lost
     }
 
     fn stake(&self) -> Stake {

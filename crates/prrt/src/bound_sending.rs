@@ -11,6 +11,7 @@ use noctule_timebase::{Instant, Span};
 
 use crate::block::Block;
 use crate::config::SAMPLE_OVERHEAD_BYTES;
+use crate::congestion::rate_limit::RateLimit;
 use crate::congestion::repair_budget::RepairBudget;
 use crate::erasure;
 use crate::feasibility::{Feasibility, Wish};
@@ -250,7 +251,7 @@ impl BoundSending {
         let turn = self.turn;
         for after in [true, false] {
             for (writer, stream) in self.streams.iter_mut().filter(|(writer, _)| (**writer > turn) == after) {
-                self.queue_bytes -= stream.retire(path.round, now, counters);
+                self.queue_bytes -= stream.retire(path.round, flight.pace_mut(), (now, counters));
                 if now < self.ready_at {
                     continue;
                 }
@@ -411,7 +412,12 @@ impl BoundStream {
     }
 
     /// Forgets blocks whose fate is known or no longer matters. Gives their cost.
-    fn retire(&mut self, round: Span, now: Instant<Local>, counters: &mut Record) -> usize {
+    fn retire(
+        &mut self,
+        round: Span,
+        pace: &mut RateLimit,
+        (now, counters): (Instant<Local>, &mut Record),
+    ) -> usize {
         let mut freed = 0;
         while let Some(block) = self.blocks.front() {
             if !block.is_done() && now < block.deadline_at + round * ROUNDS_FOR_THE_FATE {
@@ -448,6 +454,10 @@ impl BoundStream {
                 let outage = self.outage * f64::from(block.samples);
                 let risk = self.price.settle(block.risk, failed.into(), aim, outage);
                 self.feasibility.settle(risk, allowed);
+                if u32::from(block.symbols()) == block.samples {
+                    let [samples, lost] = [block.samples, block.firsts_lost()];
+                    pace.settle((samples, failed, lost), block.begin, now);
+                }
             }
             self.blocks.pop_front();
             self.first += 1;

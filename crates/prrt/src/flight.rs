@@ -279,7 +279,7 @@ impl Flight {
                 arrived.datagram_bytes += packet.bytes;
                 arrived.packets += u32::from(number >= self.window.decreased_at());
             } else {
-                self.pace.arrived(packet.bytes);
+                self.pace.arrived(packet.bytes, packet.sent_at, now);
             }
             self.arrived_bytes += packet.bytes as u64;
             match (refused, was_lost) {
@@ -431,6 +431,11 @@ impl Flight {
     /// How fast what has a deadline may leave.
     pub(crate) fn pace(&self) -> &RateLimit {
         &self.pace
+    }
+
+    /// The same, to tell it what became of samples.
+    pub(crate) fn pace_mut(&mut self) -> &mut RateLimit {
+        &mut self.pace
     }
 
     /// Bytes of datagrams a second that the path carried while it was full; `None` if it never was.

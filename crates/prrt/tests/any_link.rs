@@ -15,11 +15,8 @@ const ALLOWANCE: f64 = 0.001;
 const STUDENT: f64 = 2.093;
 
 /// Where the deadline-bound class is worse than best effort today, as axis and name. A cell that is no longer is taken out.
-const KNOWN: &[(&str, &str)] = &[
-    ("rate", "0.5 of the offer with a queue of 20ms"),
-    ("rate", "0.5 of the offer with a policer"),
-    ("drawn", "3"),
-];
+const KNOWN: &[(&str, &str)] =
+    &[("rate", "0.5 of the offer with a queue of 20ms"), ("rate", "0.5 of the offer with a policer")];
 
 /// The cells that take milliseconds: the small load on each axis, and what the seed draws.
 fn short_map() -> Vec<Cell> {

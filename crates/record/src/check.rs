@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -11,6 +12,8 @@ use crate::times::{SampleTimes, decode};
 
 /// Channels of a file: MCAP's own limit.
 const CHANNELS_LIMIT: usize = 65_536;
+/// Definitions that are kept, of all types together.
+const DEFINITION_BYTES_MAX: usize = 64 << 20;
 /// Messages whose ages are kept; 8 bytes each.
 const AGES_LIMIT: usize = 100_000_000;
 /// A percentile needs so many ages beyond it.
@@ -27,6 +30,9 @@ pub struct RecordedTopic {
     pub encoding: String,
     /// Whether the file has the definition of its type.
     pub has_definition: bool,
+    /// The definition, if its language is `ros2msg`.
+    #[serde(skip)]
+    pub ros2msg: Option<Arc<str>>,
     /// Metadata of its channel.
     pub metadata: BTreeMap<String, String>,
     /// Messages.
@@ -74,13 +80,17 @@ pub struct Contents {
 #[derive(Default)]
 struct Reading {
     contents: Contents,
-    schemas: HashMap<u16, (String, bool)>,
+    schemas: HashMap<u16, Schema>,
+    definition_bytes: usize,
     times: Times,
     ages_ns: HashMap<u16, Vec<i64>>,
     ages: usize,
     publishers: HashMap<u16, Vec<[u8; 8]>>,
     latest_ns: u64,
 }
+
+/// Name of a type, whether it has a definition, and that definition.
+type Schema = (String, bool, Option<Arc<str>>);
 
 /// The entries of the [records of times](crate::times) that were read, until their messages come.
 #[derive(Debug, Default)]
@@ -123,16 +133,22 @@ impl Reading {
     fn handle(&mut self, record: &Record<'_>) -> Result<(), FileError> {
         match *record {
             Record::Header { .. } => {}
-            Record::Schema { id, name, encoding, .. } => {
-                self.schemas.insert(id, (name.to_owned(), !encoding.is_empty()));
+            Record::Schema { id, name, encoding, text } => {
+                let is_kept =
+                    encoding == "ros2msg" && self.definition_bytes + text.len() <= DEFINITION_BYTES_MAX;
+                let text = std::str::from_utf8(text).ok().filter(|_| is_kept).map(Arc::from);
+                self.definition_bytes += text.as_ref().map_or(0, |text: &Arc<str>| text.len());
+                self.schemas.insert(id, (name.to_owned(), !encoding.is_empty(), text));
             }
             Record::Channel { id, schema, topic, encoding, metadata } => {
                 let known = self.contents.channels.len() < CHANNELS_LIMIT;
                 known.then_some(()).ok_or_else(|| FileError::TooLarge("it has too many channels".into()))?;
-                let (type_name, has_definition) = self.schemas.get(&schema).cloned().unwrap_or_default();
+                let (type_name, has_definition, ros2msg) =
+                    self.schemas.get(&schema).cloned().unwrap_or_default();
                 let channel = self.contents.channels.entry(id).or_default();
                 (channel.topic, channel.encoding) = (topic.to_owned(), encoding.to_owned());
-                (channel.type_name, channel.has_definition) = (type_name, has_definition);
+                (channel.type_name, channel.has_definition, channel.ros2msg) =
+                    (type_name, has_definition, ros2msg);
                 let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
                 channel.metadata = pairs(metadata).map(owned).collect();
             }

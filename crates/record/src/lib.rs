@@ -15,7 +15,7 @@
 //! - One thread for each topic takes samples and copies them once into a queue of limited size; one thread writes. When
 //!   the queue is full, the sample is left out and counted ([`recorder`]).
 //! - A chunk goes to the file as a whole, twice a second at least, so that a process that is killed leaves a file that opens
-//!   and lacks less than a second ([`writer`]).
+//!   and lacks less than a second ([`writer`]). Such a file has no end, which most readers ask first; it can be given one ([`mend`]).
 //! - The player works out when each message is due before it plays ([`schedule`]); what is due does not depend on the clock, so that
 //!   two plays publish the same samples in the same order ([`player`]).
 //! - What is too old, too slow or too uncertain for too long fires an [alarm](alarms), live and of a file alike.
@@ -27,6 +27,7 @@ pub mod alarms;
 pub mod check;
 pub mod ends;
 pub mod file;
+pub mod mend;
 pub mod observer;
 pub mod player;
 pub mod recorder;

@@ -50,6 +50,22 @@ pub enum PlayError {
         /// Those it has.
         known: String,
     },
+    /// Two topics would be one, and readers of it could read only one of the types.
+    #[error(
+        "--remap gives {one} and {other} the name {topic}, and they are of the types {one_type} and {other_type}; name them apart"
+    )]
+    Mixed {
+        /// The name.
+        topic: String,
+        /// One topic of the file.
+        one: String,
+        /// Its type.
+        one_type: String,
+        /// Another topic of the file.
+        other: String,
+        /// Its type.
+        other_type: String,
+    },
     /// No messages.
     #[error("the file has no message of these topics")]
     Empty,
@@ -98,10 +114,13 @@ impl<'n> Player<'n> {
         if let Some(topic) = named.into_iter().find(|topic| !known.contains(&topic.as_str())) {
             return Err(PlayError::NoTopic { topic: topic.clone(), known: known.join(", ") });
         }
+        let is_wanted = |topic: &String| selection.topics.is_empty() || selection.topics.contains(topic);
         let mut publishers = HashMap::new();
+        let mut names: HashMap<&String, &RecordedTopic> = HashMap::new();
         for (id, channel) in channels {
-            if selection.topics.is_empty() || selection.topics.contains(&channel.topic) {
+            if is_wanted(&channel.topic) {
                 let topic = selection.remap.get(&channel.topic).unwrap_or(&channel.topic);
+                apart(topic, *names.entry(topic).or_insert(channel), channel)?;
                 let opened = open(node, topic, channel);
                 let failed = |cause| PlayError::Open { topic: topic.clone(), cause };
                 publishers.insert(*id, opened.map_err(failed)?);
@@ -197,6 +216,16 @@ impl<'n> Player<'n> {
     }
 }
 
+/// Refuses two topics of different types under one name. One topic of the file may have had several types.
+fn apart(topic: &str, one: &RecordedTopic, other: &RecordedTopic) -> Result<(), PlayError> {
+    if one.topic == other.topic || one.type_name == other.type_name {
+        return Ok(());
+    }
+    let names = |of: &RecordedTopic| (of.topic.clone(), of.type_name.clone());
+    let ((one, one_type), (other, other_type)) = (names(one), names(other));
+    Err(PlayError::Mixed { topic: topic.to_owned(), one, one_type, other, other_type })
+}
+
 fn open(node: &Node, topic: &str, channel: &RecordedTopic) -> Result<Publisher, NodeError> {
     let hash = channel.metadata.get("noctule_type_hash");
     let hash = hash.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
@@ -248,6 +277,19 @@ fn qos(metadata: &BTreeMap<String, String>) -> Qos {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_types_do_not_get_one_name() {
+        let of = |topic: &str, type_name: &str| RecordedTopic {
+            topic: topic.to_owned(),
+            type_name: type_name.to_owned(),
+            ..RecordedTopic::default()
+        };
+        assert!(apart("/a", &of("/x", "p/msg/X"), &of("/y", "p/msg/X")).is_ok());
+        assert!(apart("/x", &of("/x", "p/msg/X"), &of("/x", "p/msg/Y")).is_ok());
+        let refused = apart("/a", &of("/x", "p/msg/X"), &of("/y", "p/msg/Y")).unwrap_err().to_string();
+        assert!(refused.contains("/x and /y the name /a") && refused.contains("p/msg/Y"), "{refused}");
+    }
 
     #[test]
     fn qos_is_read_in_our_words_and_in_those_of_rosbag2() {

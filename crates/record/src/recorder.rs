@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const DESCRIBED_WITHIN: Duration = Duration::from_millis(50);
 /// Nodes that did not answer.
 const SILENT_MAX: usize = 256;
-/// The recorder's threads give way to the robot's, whose weight for the scheduler is ten times theirs; see `benchmarks/record`.
+/// The robot's threads run before the recorder's: the scheduler gives them ten times the weight; see `benchmarks/record`.
 const NICE: i32 = 10;
 /// And once they run, they are interrupted after so long for a thread of the robot's that wakes; by default it would wait for 3 ms.
 const SLICE_NS: u64 = 100_000;

@@ -23,6 +23,13 @@ pub(crate) struct New {
 /// # Errors
 /// The folder is not there or may not be written; with a name at once also that `path` exists.
 pub(crate) fn create(path: &Path) -> io::Result<New> {
+    let new = create_unlocked(path)?;
+    // While it is locked its end is still to come. Where files cannot be locked nothing depends on it but that nobody mends it meanwhile.
+    let _ = new.file.try_lock();
+    Ok(new)
+}
+
+fn create_unlocked(path: &Path) -> io::Result<New> {
     let named = || Ok(New { file: File::create_new(path)?, has_name: true });
     if !Path::new("/proc/self/fd").exists() {
         return named();

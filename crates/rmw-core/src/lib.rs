@@ -12,6 +12,7 @@
 //! - One thread of each context, the hub (`hub`), has all subscribers, clients and servers. It moves what comes into queues of the reader's depth
 //!   ([`queue`]) and wakes the threads that wait ([`signal`]).
 //! - A publisher whose message is longer than its ring's slots opens anew with longer ones ([`writer`]).
+//! - A message of a plain type is written and read where it lies in shared memory ([`Writer::lend`], [`Body`]).
 //! - Services are the library's requests ([`services`]).
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod door;
 pub mod gid;
 pub mod graph;
 mod hub;
+mod loans;
 pub mod names;
 mod participant;
 pub mod quality;
@@ -35,7 +37,7 @@ pub use context::{Context, Notify, Settings};
 pub use gid::Gid;
 pub use participant::Participant;
 pub use quality::Quality;
-pub use reader::{Reader, Taken};
+pub use reader::{Body, Reader, Taken};
 pub use services::{ClientEnd, Incoming, ServerEnd};
 pub use signal::{Signal, Waitable};
 pub use writer::Writer;

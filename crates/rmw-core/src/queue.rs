@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use crate::signal::{Waitable, lock};
 
-/// Samples that a reader keeps with KEEP_ALL; the oldest gives way to the newest beyond that.
+/// Samples that a reader keeps with KEEP_ALL; beyond that the oldest is dropped.
 pub const KEEP_ALL_SAMPLES_MAX: usize = 10_000;
 /// Bytes that a reader keeps at most, whatever its HISTORY; one sample is always kept.
 pub const KEPT_BYTES_MAX: usize = 256 << 20;

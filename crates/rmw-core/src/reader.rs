@@ -23,11 +23,43 @@ const BATCH: usize = 64;
 /// Deadlines are looked at no more often than this.
 const DEADLINE_MIN: Duration = Duration::from_millis(1);
 
+/// Samples of a plain type that a subscription keeps where they lie; the rest is copied.
+const BORROWS: u32 = 4;
+/// A shorter one is copied: that costs less than keeping it from its publisher.
+const LENT_BYTES_MIN: usize = 4096;
+
+/// The bytes of a message.
+#[derive(Debug)]
+pub enum Body {
+    /// In this process's memory.
+    Copied(Vec<u8>),
+    /// In shared memory; its publisher goes round it as long as this lives.
+    Lent(Sample),
+}
+
+impl Body {
+    /// First byte and number of bytes, valid as long as it lives and stays where it is.
+    pub fn place(&self) -> (*const u8, usize) {
+        match self {
+            Body::Copied(bytes) => (bytes.as_ptr(), bytes.len()),
+            Body::Lent(sample) => (sample.as_ptr(), sample.len()),
+        }
+    }
+
+    /// A copy.
+    pub fn to_vec(&self) -> Vec<u8> {
+        match self {
+            Body::Copied(bytes) => bytes.clone(),
+            Body::Lent(sample) => sample.to_vec(),
+        }
+    }
+}
+
 /// A message and what is known of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Taken {
     /// In CDR, with its header.
-    pub bytes: Vec<u8>,
+    pub body: Body,
     /// When it was true, in nanoseconds of the time of day; `None` if its publisher's clock is not known yet.
     pub source_ns: Option<i64>,
     /// When it came here, in nanoseconds of the time of day.
@@ -48,6 +80,7 @@ pub struct Reader {
     gid: Gid,
     quality: Quality,
     ignores_own: bool,
+    is_plain: bool,
     inbox: Inbox<Taken>,
     seen: Mutex<Seen>,
     received: AtomicU64,
@@ -70,7 +103,8 @@ impl Reader {
             .node
             .subscriber(topic.name)
             .type_name(topic.type_name, topic.type_hash)
-            .formats(&[Format::Cdr]);
+            .formats(&[Format::Cdr])
+            .borrows(if topic.is_plain { BORROWS } else { 1 });
         let subscriber = topic.quality.subscriber(builder).open()?;
         let (node, endpoint) = subscriber.endpoint();
         let gid = Gid::of(node, endpoint);
@@ -81,6 +115,7 @@ impl Reader {
             gid,
             quality: topic.quality,
             ignores_own,
+            is_plain: topic.is_plain,
             inbox: Inbox::new(topic.quality.history()),
             seen: Mutex::default(),
             received: AtomicU64::new(0),
@@ -137,8 +172,8 @@ impl Reader {
     }
 
     /// Puts a sample into the queue.
-    fn handle(&self, sample: &Sample) {
-        let info = sample.info();
+    fn handle(&self, sample: Sample) {
+        let info = *sample.info();
         if info.missed > 0 {
             let lost = self.lost.fetch_add(info.missed, Ordering::Relaxed) + info.missed;
             self.statuses.update(Kind::Lost, |status| status.ever(lost));
@@ -155,16 +190,16 @@ impl Reader {
             return;
         }
         let now = Now::read(&self.participant.node);
+        let stays = self.is_plain && sample.is_lent() && info.length_bytes >= LENT_BYTES_MIN;
         let taken = Taken {
-            bytes: sample.to_vec(),
+            body: if stays { Body::Lent(sample) } else { Body::Copied(sample.to_vec()) },
             source_ns: source.map(|at| now.stamp_ns(at)),
             received_ns: now.stamp_ns(info.receive_time),
             published: info.sequence,
             received: self.received.fetch_add(1, Ordering::Relaxed) + 1,
             gid: registry.gid(info.publisher, info.endpoint),
         };
-        let bytes = taken.bytes.len();
-        self.inbox.push(taken, bytes);
+        self.inbox.push(taken, info.length_bytes);
     }
 
     /// Looks at its publishers and its deadline.
@@ -191,7 +226,7 @@ impl Task for Heard {
     fn drain(&mut self) -> bool {
         for _ in 0..BATCH {
             match self.subscriber.take() {
-                Ok(Some(sample)) => self.reader.handle(&sample),
+                Ok(Some(sample)) => self.reader.handle(sample),
                 Ok(None) => break,
                 Err(error) if error.cause == ReadError::Forked => return false,
                 // A publisher that is broken has been noticed by the library; the next sample may be of another.

@@ -21,7 +21,7 @@ use crate::quality::Quality;
 use crate::queue::{History, Inbox};
 use crate::signal::Waitable;
 
-/// Requests, or replies, that wait to be taken; the oldest gives way to the newest beyond that.
+/// Requests, or replies, that wait to be taken; beyond that the oldest is dropped.
 const WAITING_MAX: usize = 1_000;
 /// Calls of one client that wait for their replies; the oldest is cancelled for the next, for rmw cannot say that a caller has given up.
 const CALLS_MAX: usize = 512;

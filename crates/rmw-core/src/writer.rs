@@ -4,6 +4,8 @@
 //! room for it and for twice as much as before, waits until its readers are there, and publishes the history of a transient local
 //! topic again. Memory is taken as slots are first written to, so long slots cost what they hold.
 
+mod lend;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -15,6 +17,7 @@ use noctule_timebase::Instant;
 
 use crate::gid::Gid;
 use crate::graph::{Entry, Way};
+use crate::loans::{LOANS_MAX, Loans};
 use crate::participant::{Participant, Watched};
 use crate::quality::Quality;
 use crate::signal::{lock, wait};
@@ -51,6 +54,8 @@ pub struct Topic<'a> {
     pub quality: Quality,
     /// Longest message, if the type has a bound; 0: it has none.
     pub bytes_max: usize,
+    /// Every message is as long, and in CDR as in memory: so it can be lent.
+    pub is_plain: bool,
 }
 
 /// A publisher.
@@ -63,6 +68,7 @@ pub struct Writer {
     name: String,
     type_name: String,
     type_hash: u64,
+    is_plain: bool,
     inner: Mutex<Inner>,
     matched: AtomicUsize,
     statuses: Statuses,
@@ -75,6 +81,7 @@ type Kept = (Instant<Local>, Vec<u8>);
 struct Inner {
     /// `None`: closed.
     publisher: Option<Publisher>,
+    loans: Loans,
     bytes_max: usize,
     history: VecDeque<Kept>,
     history_bytes: usize,
@@ -92,6 +99,20 @@ pub enum WriteError {
     /// Its owner has closed it.
     #[error("topic {topic}: the publisher was closed; open another")]
     Closed {
+        /// The topic.
+        topic: String,
+    },
+    /// Nothing was lent at this place, or it was given back.
+    #[error(
+        "topic {topic}: no loan of this publisher is at that place; borrow a message first, and publish it once"
+    )]
+    NotLent {
+        /// The topic.
+        topic: String,
+    },
+    /// So many loans are out that no more are given.
+    #[error("topic {topic}: {LOANS_MAX} loans are out; publish some or give them back")]
+    TooManyLoans {
         /// The topic.
         topic: String,
     },
@@ -113,7 +134,11 @@ impl Writer {
     pub fn open(participant: &Arc<Participant>, topic: &Topic<'_>) -> Result<Arc<Writer>, NodeError> {
         let deep = topic.quality.depth() >= DEEP;
         let first = if deep { SLOT_BYTES_DEEP } else { SLOT_BYTES } as usize;
-        let bytes_max = if topic.bytes_max == 0 { first } else { topic.bytes_max.min(first) };
+        let bytes_max = match topic.bytes_max {
+            0 => first,
+            bytes if topic.is_plain => bytes.min(MESSAGE_BYTES_MAX),
+            bytes => bytes.min(first),
+        };
         let publisher = open(participant, topic, bytes_max)?;
         let (node, endpoint) = publisher.endpoint();
         let gid = Gid::of(node, endpoint);
@@ -127,7 +152,14 @@ impl Writer {
             name: topic.name.to_owned(),
             type_name: topic.type_name.to_owned(),
             type_hash: topic.type_hash,
-            inner: Mutex::new(Inner { publisher: Some(publisher), bytes_max, history, history_bytes }),
+            is_plain: topic.is_plain,
+            inner: Mutex::new(Inner {
+                publisher: Some(publisher),
+                loans: Loans::default(),
+                bytes_max,
+                history,
+                history_bytes,
+            }),
             matched: AtomicUsize::new(0),
             statuses: Statuses::default(),
         });
@@ -149,13 +181,9 @@ impl Writer {
         let mut end = None;
         loop {
             let mut inner = lock(&self.inner);
-            if bytes.len() > inner.bytes_max && bytes.len() <= MESSAGE_BYTES_MAX {
-                self.lengthen(&mut inner, bytes.len())?;
-            }
-            let now = self.participant.node.now();
-            let Some(publisher) = &mut inner.publisher else {
-                return Err(WriteError::Closed { topic: self.name.clone() });
-            };
+            self.make_room(&mut inner, bytes.len())?;
+            let now = self.now();
+            let Some(publisher) = &mut inner.publisher else { return Err(self.closed()) };
             match publisher.publish_at(bytes, now) {
                 Ok(()) => {
                     self.remember(&mut inner, now, bytes);
@@ -192,13 +220,14 @@ impl Writer {
 
     /// Closes it, in this thread: it may wait until what was published is sent, and the hub, which may drop the last of it, must not.
     pub fn close(&self) {
-        let Some(publisher) = lock(&self.inner).publisher.take() else { return };
+        let mut inner = lock(&self.inner);
+        let Some(publisher) = inner.publisher.take() else { return };
+        let earlier = std::mem::take(&mut inner.loans).into_earlier();
+        drop(inner);
         let registry = &self.participant.registry;
         lock(&registry.writers).remove(&self.number);
         registry.hide(&[self.number]);
-        let endpoint = publisher.endpoint();
-        drop(publisher);
-        registry.forget_name(endpoint);
+        earlier.into_iter().chain([publisher]).for_each(|publisher| self.forget(publisher));
     }
 
     /// Its identity, for as long as it is open.
@@ -221,17 +250,54 @@ impl Writer {
         &self.quality
     }
 
-    fn topic(&self) -> Topic<'_> {
-        let (type_hash, quality) = (self.type_hash, self.quality);
-        Topic { name: &self.name, type_name: &self.type_name, type_hash, rihs01: None, quality, bytes_max: 0 }
+    /// Its topic.
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Opens anew for messages of so many bytes.
+    fn now(&self) -> Instant<Local> {
+        self.participant.node.now()
+    }
+
+    fn closed(&self) -> WriteError {
+        WriteError::Closed { topic: self.name.clone() }
+    }
+
+    /// Ends a publisher that another has taken the place of.
+    fn forget(&self, before: Publisher) {
+        let endpoint = before.endpoint();
+        drop(before);
+        self.participant.registry.forget_name(endpoint);
+    }
+
+    fn topic(&self) -> Topic<'_> {
+        let (type_hash, quality) = (self.type_hash, self.quality);
+        Topic {
+            name: &self.name,
+            type_name: &self.type_name,
+            type_hash,
+            rihs01: None,
+            quality,
+            bytes_max: 0,
+            is_plain: self.is_plain,
+        }
+    }
+
+    /// Opens anew if a message of so many bytes does not fit, or if a loan lies where it would be written.
+    fn make_room(&self, inner: &mut Inner, bytes: usize) -> Result<(), NodeError> {
+        if bytes > inner.bytes_max && bytes <= MESSAGE_BYTES_MAX {
+            let twice = inner.bytes_max.saturating_mul(2).max(bytes).next_power_of_two();
+            self.reopen(inner, twice.min(MESSAGE_BYTES_MAX))
+        } else if inner.loans.is_slot_lent() {
+            self.reopen(inner, inner.bytes_max)
+        } else {
+            Ok(())
+        }
+    }
+
     #[cold]
-    fn lengthen(&self, inner: &mut Inner, bytes: usize) -> Result<(), NodeError> {
+    fn reopen(&self, inner: &mut Inner, bytes_max: usize) -> Result<(), NodeError> {
         let Some(before) = &inner.publisher else { return Ok(()) };
-        let twice = inner.bytes_max.saturating_mul(2).max(bytes).next_power_of_two();
-        let bytes_max = twice.min(MESSAGE_BYTES_MAX);
         let mut publisher = open(&self.participant, &self.topic(), bytes_max)?;
         let readers = before.readers();
         let registry = &self.participant.registry;
@@ -252,8 +318,9 @@ impl Writer {
             let _ = publisher.publish_at(bytes, *at);
         }
         inner.bytes_max = bytes_max;
-        if let Some(before) = inner.publisher.replace(publisher) {
-            registry.forget_name(before.endpoint());
+        let before = inner.publisher.replace(publisher);
+        if let Some(before) = before.and_then(|before| inner.loans.replaced(before)) {
+            self.forget(before);
         }
         Ok(())
     }
@@ -282,6 +349,7 @@ fn open(participant: &Participant, topic: &Topic<'_>, bytes_max: usize) -> Resul
         .type_name(topic.type_name, topic.type_hash)
         .format(Format::Cdr)
         .payload_bytes_max(bytes_max as u32);
+    let builder = if topic.is_plain { builder.aligned_behind_header() } else { builder };
     topic.quality.publisher(builder).open()
 }
 

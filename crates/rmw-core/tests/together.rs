@@ -13,11 +13,12 @@ use noctule_rmw_core::signal::wait;
 use noctule_rmw_core::status::{Kind, Statuses, policy};
 use noctule_rmw_core::writer::Topic;
 use noctule_rmw_core::{
-    ClientEnd, Context, Incoming, Participant, Quality, Reader, ServerEnd, Settings, Taken, Waitable, Writer,
+    Body, ClientEnd, Context, Incoming, Participant, Quality, Reader, ServerEnd, Settings, Taken, Waitable,
+    Writer,
 };
 
 /// For a machine under any load.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const RELIABLE: Quality = Quality {
     reliable: true,
@@ -41,12 +42,12 @@ fn context(domain: u32) -> Context {
 
 fn topic(name: &str, quality: Quality) -> Topic<'_> {
     let (type_name, type_hash) = ("std_msgs/msg/String", 7);
-    Topic { name, type_name, type_hash, rihs01: None, quality, bytes_max: 0 }
+    Topic { name, type_name, type_hash, rihs01: None, quality, bytes_max: 0, is_plain: false }
 }
 
 fn until(waitable: &Waitable, mut is_done: impl FnMut() -> bool) {
     while !is_done() {
-        assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)), "nothing came");
+        assert!(wait(&Arc::default(), &[waitable], Some(TIMEOUT)), "nothing came");
         waitable.clear();
     }
 }
@@ -57,8 +58,12 @@ fn matched(statuses: &Statuses, partners: u64) {
 }
 
 fn next(reader: &Reader) -> Taken {
-    assert!(wait(&Arc::default(), &[reader.waitable()], Some(PATIENCE)), "no message came");
+    assert!(wait(&Arc::default(), &[reader.waitable()], Some(TIMEOUT)), "no message came");
     reader.take().expect("a message that was waited for")
+}
+
+fn bytes(reader: &Reader) -> Vec<u8> {
+    next(reader).body.to_vec()
 }
 
 fn message(text: &[u8]) -> Vec<u8> {
@@ -84,7 +89,7 @@ fn messages_of_any_length_come_in_order() {
     for bytes in [&short, &long, &short] {
         writer.publish(bytes).expect("published");
         let taken = next(&reader);
-        assert_eq!(taken.bytes.len(), bytes.len());
+        assert_eq!(taken.body.place().1, bytes.len());
         let source_ns = taken.source_ns.expect("a publisher on this host");
         assert!(source_ns <= taken.received_ns);
     }
@@ -105,12 +110,12 @@ fn a_late_subscription_gets_the_history_once_also_of_a_publisher_that_opened_ane
     (1..=4).for_each(|number| writer.publish(&message(&[number])).expect("published"));
     let early = Reader::open(&listener, &topic("/map", latched), false).expect("a subscription");
     let numbers =
-        |reader: &Reader, samples: usize| (0..samples).map(|_| next(reader).bytes[4]).collect::<Vec<_>>();
+        |reader: &Reader, samples: usize| (0..samples).map(|_| bytes(reader)[4]).collect::<Vec<_>>();
     assert_eq!(numbers(&early, 3), [2, 3, 4]);
     writer.publish(&message(&[5; 1 << 20])).expect("published in longer slots");
     writer.publish(&message(&[6])).expect("published");
     assert_eq!(numbers(&early, 2), [5, 6]);
-    assert_eq!(early.take(), None);
+    assert!(early.take().is_none());
     let late = Reader::open(&listener, &topic("/map", latched), false).expect("a subscription");
     assert_eq!(numbers(&late, 3), [4, 5, 6]);
     early.close();
@@ -127,7 +132,7 @@ fn a_subscription_that_asks_for_more_than_is_offered_learns_which_policy() {
     let reader = Reader::open(&listener, &topic("/chatter", RELIABLE), false).expect("a subscription");
     for statuses in [writer.statuses(), reader.statuses()] {
         let waitable = statuses.waitable(Kind::IncompatibleQos);
-        assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)));
+        assert!(wait(&Arc::default(), &[waitable], Some(TIMEOUT)));
         let status = statuses.take(Kind::IncompatibleQos);
         assert_eq!((status.total, status.total_change, status.policy), (1, 1, policy::RELIABILITY));
     }
@@ -149,10 +154,51 @@ fn own_messages_are_left_out_and_the_queue_keeps_the_newest() {
     until(reader.waitable(), || reader.overwritten() == 3);
     // What was cleared while it was waited for.
     reader.waitable().set();
-    assert_eq!((next(&reader).bytes[4], next(&reader).bytes[4]), (4, 5));
-    assert_eq!(deaf.take(), None);
+    assert_eq!((bytes(&reader)[4], bytes(&reader)[4]), (4, 5));
+    assert!(deaf.take().is_none());
     reader.close();
     deaf.close();
+}
+
+/// A type of one array of bytes.
+fn plain(name: &str, bytes: usize) -> Topic<'_> {
+    Topic { type_name: "demo/msg/Plain", bytes_max: bytes, is_plain: true, ..topic(name, RELIABLE) }
+}
+
+#[test]
+fn a_loan_is_published_once_in_shared_memory_and_others_beside_it_from_a_copy() {
+    let domain = domain();
+    let (one, two) = (context(domain), context(domain));
+    let (talker, listener) = (open(&one, "talker"), open(&two, "listener"));
+    let length = 8 << 10;
+    let writer = Writer::open(&talker, &plain("/image", length)).expect("a publisher");
+    let reader = Reader::open(&listener, &plain("/image", length), false).expect("a subscription");
+    matched(writer.statuses(), 1);
+    matched(reader.statuses(), 1);
+    let written = |number| [&[0, 1, 0, 0], &vec![number; length - 4][..]].concat();
+    let lend = || writer.lend(length).expect("a loan").addr();
+
+    let first = lend();
+    assert_eq!(first % 8, 4, "what is behind the header is aligned");
+    // What lies there is what the ring held, as nobody wrote there.
+    writer.publish_lent(first, &written(1)).expect("published");
+    let taken = next(&reader);
+    let (place, taken_bytes) = taken.body.place();
+    assert_eq!((taken_bytes, place.addr() % 8), (length, 4));
+    assert!(matches!(taken.body, Body::Lent(_)));
+    assert!(writer.publish_lent(first, &written(1)).is_err(), "once");
+
+    let (slot, copy, unused) = (lend(), lend(), lend());
+    assert!([slot, copy, unused].iter().all(|place| place % 8 == 4));
+    writer.publish_lent(copy, &written(2)).expect("published");
+    writer.publish(&written(3)).expect("published beside a loan");
+    writer.publish_lent(slot, &written(4)).expect("published, though another publisher has taken the place");
+    assert!(writer.give_back(unused));
+    assert!(!writer.give_back(unused));
+    assert!((2..=4).all(|number| bytes(&reader) == written(number)));
+    matched(reader.statuses(), 1);
+    writer.close();
+    reader.close();
 }
 
 fn service(name: &str) -> Service<'_> {
@@ -162,7 +208,7 @@ fn service(name: &str) -> Service<'_> {
 }
 
 fn incoming(waitable: &Waitable, take: impl FnOnce() -> Option<Incoming>) -> Incoming {
-    assert!(wait(&Arc::default(), &[waitable], Some(PATIENCE)), "nothing came");
+    assert!(wait(&Arc::default(), &[waitable], Some(TIMEOUT)), "nothing came");
     take().expect("what was waited for")
 }
 

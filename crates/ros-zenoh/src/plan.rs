@@ -18,7 +18,7 @@ use crate::graph::RemoteEndpoint;
 use crate::key::{NameError, TypedName, UNKNOWN_HASH, is_known_hash};
 use crate::token::Kind;
 
-/// Routes of one bridge; topics beyond are named as not exchanged.
+/// Routes of one bridge; topics beyond are reported as not exchanged.
 pub const ROUTES_MAX: usize = 4096;
 
 /// Which way samples go.

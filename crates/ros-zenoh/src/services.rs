@@ -15,7 +15,7 @@ use crate::key::{NameError, TypedName};
 use crate::plan::{Direction, Sides};
 use crate::token::Kind;
 
-/// Services of one bridge; those beyond are named as not exchanged.
+/// Services of one bridge; those beyond are reported as not exchanged.
 pub const SERVICES_MAX: usize = 1024;
 
 /// A service that is offered on the other side than its server's.

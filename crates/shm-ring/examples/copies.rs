@@ -20,7 +20,8 @@ struct Bench {
 
 impl Bench {
     fn new(length_bytes: usize) -> Self {
-        let config = RingConfig { history: 1, pins: 2, payload_bytes_max: length_bytes, type_hash: 0 };
+        let config =
+            RingConfig { history: 1, pins: 2, payload_bytes_max: length_bytes, type_hash: 0, shift_bytes: 0 };
         let memory = Memory::zeroed(Layout::of(&config).unwrap().region_bytes() as usize);
         let control = Memory::zeroed(CONTROL_BYTES);
         let writer = Writer::create(memory.clone(), &config).unwrap();

@@ -1,5 +1,7 @@
 //! A message lent to a reader where it lies.
 
+use noctule_sys::fork_guard::ForkGuard;
+
 use crate::layout::PINS;
 use crate::sync::{Arc, Ordering, fence};
 use crate::view::{Sample, Shared};
@@ -30,6 +32,10 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
+        if self.shared.guard.is_some_and(ForkGuard::is_in_child) {
+            // The parent still has the sample.
+            return;
+        }
         self.shared.control.word(PINS + self.index as usize * 8).store(0, Ordering::Release);
         self.shared.pins_used.fetch_and(!(1 << self.index), Ordering::Release);
     }

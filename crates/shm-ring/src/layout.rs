@@ -10,13 +10,13 @@ use crate::sync::Ordering;
 pub const SLOTS_MAX: u64 = 1 << 16;
 /// The longest message: 1 GiB.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 30;
-/// The most slots one reader may have pinned at once: what fits in a cache line beside its flag.
+/// The most slots one reader may have pinned at once: what fits in a cache line.
 pub const PINS_PER_READER: u32 = 7;
 /// Size of a control page.
-pub const CONTROL_BYTES: usize = if cfg!(loom) { 128 } else { 4096 };
+pub const CONTROL_BYTES: usize = if cfg!(loom) { 256 } else { 4096 };
 
 const MAGIC: u64 = u64::from_le_bytes(*b"noctring");
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Number of the last position published; its low half is the futex. Alone in its pair of lines.
 pub(crate) const PUBLISHED: usize = 128;
@@ -38,8 +38,9 @@ pub(crate) const LINE_BYTES: usize = 64;
 const SHORT_BYTES_MAX: usize = LONG_PAYLOAD - SHORT_PAYLOAD;
 
 // Within a control page.
-/// 0, or one more than the position last published when the reader went to sleep.
-pub(crate) const WAITING: usize = 0;
+/// 0, or one more than the position last published when the reader went to sleep. The writer looks here after each message, so the pair of lines
+/// holds nothing that the reader writes while it is awake.
+pub(crate) const WAITING: usize = 128;
 /// Seven words: positions pinned, 0 for none.
 pub(crate) const PINS: usize = 8;
 /// Position the reader takes next: for observers, and for a writer that keeps all if the reader is waited for.
@@ -58,6 +59,9 @@ pub struct RingConfig {
     pub payload_bytes_max: usize,
     /// Says what the bytes mean; a reader that expects another type is refused.
     pub type_hash: u64,
+    /// 4: what lies behind the first four bytes of a message is aligned to 8, so that what follows the header of CDR can be
+    /// read and written as a struct. 0: the first byte is.
+    pub shift_bytes: usize,
 }
 
 /// Why a region cannot be made or read.
@@ -85,6 +89,12 @@ pub enum LayoutError {
     Version {
         /// Version found.
         found: u64,
+    },
+    /// Configuration or header out of limits.
+    #[error("messages cannot begin {shift_bytes} bytes behind a multiple of eight; 0 and 4 are possible")]
+    Shift {
+        /// The shift that was asked for.
+        shift_bytes: u64,
     },
     /// Header that contradicts itself.
     #[error("the ring's header says {slot_stride_bytes} bytes per slot, which its payload does not need")]
@@ -122,6 +132,7 @@ pub struct Layout {
     slot_stride_bytes: usize,
     payload_bytes_max: usize,
     type_hash: u64,
+    shift_bytes: usize,
 }
 
 impl Layout {
@@ -136,7 +147,8 @@ impl Layout {
         // What rounding gives goes to the pins.
         let slots = wanted.next_power_of_two();
         let pins = (slots - 1 - u64::from(config.history)) / 2;
-        Self::checked([slots, pins], config.payload_bytes_max as u64, config.type_hash)
+        let sizes = [config.payload_bytes_max as u64, config.shift_bytes as u64];
+        Self::checked([slots, pins], sizes, config.type_hash)
     }
 
     /// Size of the data region in bytes.
@@ -185,8 +197,9 @@ impl Layout {
     /// Byte offset of a payload within its slot. Short ones share the line of the stamp; long ones
     /// begin a line of their own, as vector instructions like it.
     #[inline(always)]
-    pub(crate) fn payload(length_bytes: usize) -> usize {
-        if length_bytes <= SHORT_BYTES_MAX { SHORT_PAYLOAD } else { LONG_PAYLOAD }
+    pub(crate) fn payload(&self, length_bytes: usize) -> usize {
+        let is_short = length_bytes + self.shift_bytes <= SHORT_BYTES_MAX;
+        self.shift_bytes + if is_short { SHORT_PAYLOAD } else { LONG_PAYLOAD }
     }
 
     /// Writes the header; the magic last, so that a header without it is not finished.
@@ -199,6 +212,7 @@ impl Layout {
             self.payload_bytes_max as u64,
             self.type_hash,
             self.pins,
+            self.shift_bytes as u64,
         ];
         for (index, field) in fields.into_iter().enumerate() {
             memory.word(8 + index * 8).store(field, Ordering::Relaxed);
@@ -213,11 +227,11 @@ impl Layout {
             return Err(LayoutError::NoRing);
         }
         let field = |index: usize| memory.word(8 + index * 8).load(Ordering::Relaxed);
-        let [found, slots, slot_stride_bytes, payload, type_hash, pins] = std::array::from_fn(field);
+        let [found, slots, slot_stride_bytes, payload, type_hash, pins, shift] = std::array::from_fn(field);
         if found != VERSION {
             return Err(LayoutError::Version { found });
         }
-        let layout = Self::checked([slots, pins], payload, type_hash)?;
+        let layout = Self::checked([slots, pins], [payload, shift], type_hash)?;
         if layout.slot_stride_bytes as u64 != slot_stride_bytes {
             return Err(LayoutError::Stride { slot_stride_bytes });
         }
@@ -225,7 +239,11 @@ impl Layout {
         Ok(layout)
     }
 
-    fn checked([slot_count, pins]: [u64; 2], payload: u64, type_hash: u64) -> Result<Self, LayoutError> {
+    fn checked(
+        [slot_count, pins]: [u64; 2],
+        [payload, shift]: [u64; 2],
+        type_hash: u64,
+    ) -> Result<Self, LayoutError> {
         let possible = slot_count.is_power_of_two() && (2..=SLOTS_MAX).contains(&slot_count);
         if !possible || pins > slot_count - 2 {
             return Err(LayoutError::Slots { slots: slot_count });
@@ -234,12 +252,17 @@ impl Layout {
         if payload_bytes_max > PAYLOAD_BYTES_MAX {
             return Err(LayoutError::Payload { payload_bytes_max: payload });
         }
-        // Pairs of lines, because processors fetch them together.
-        let slot_stride_bytes = match payload_bytes_max {
-            0..=SHORT_BYTES_MAX => LONG_PAYLOAD,
-            _ => (LONG_PAYLOAD + payload_bytes_max).next_multiple_of(128),
+        let shift_bytes = match shift {
+            0 => 0,
+            4 => 4,
+            shift_bytes => return Err(LayoutError::Shift { shift_bytes }),
         };
-        Ok(Self { slot_count, pins, slot_stride_bytes, payload_bytes_max, type_hash })
+        // Pairs of lines, because processors fetch them together.
+        let slot_stride_bytes = match payload_bytes_max + shift_bytes {
+            0..=SHORT_BYTES_MAX => LONG_PAYLOAD,
+            bytes => (LONG_PAYLOAD + bytes).next_multiple_of(128),
+        };
+        Ok(Self { slot_count, pins, slot_stride_bytes, payload_bytes_max, type_hash, shift_bytes })
     }
 
     fn check_size(&self, memory: &Memory) -> Result<(), LayoutError> {

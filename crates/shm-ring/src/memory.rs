@@ -54,6 +54,15 @@ mod real {
         }
     }
 
+    impl Memory {
+        /// A mapping that keeps something else alive, too.
+        pub fn with(mapping: SealedMemory, kept: impl Any + Send + Sync) -> Self {
+            let (start, length_bytes) = (mapping.start(), mapping.length_bytes());
+            let writable = mapping.is_writable();
+            Self { start, length_bytes, writable, _owner: Arc::new((mapping, kept)) }
+        }
+    }
+
     /// One cache line, the alignment of everything in a region.
     #[repr(C, align(64))]
     struct Line([AtomicU64; 8]);
@@ -116,6 +125,9 @@ mod real {
         /// them, up to a multiple of 8, become zero.
         #[inline]
         pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) {
+            if !offset.is_multiple_of(8) {
+                return self.copy_in_between(offset, bytes);
+            }
             let target = self.range(offset, bytes.len().next_multiple_of(8));
             if bytes.len() >= LONG_BYTES && cfg!(all(target_arch = "x86_64", not(miri))) {
                 // SAFETY: `range` checked the target; `bytes` is the source.
@@ -135,6 +147,9 @@ mod real {
         /// Copies out of the region, while others may be writing there.
         #[inline]
         pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
+            if !offset.is_multiple_of(8) {
+                return self.copy_out_between(offset, bytes);
+            }
             let source = self.range(offset, bytes.len().next_multiple_of(8));
             if bytes.len() >= LONG_BYTES && cfg!(all(target_arch = "x86_64", not(miri))) {
                 // SAFETY: `range` checked the source; `bytes` is the target.
@@ -150,6 +165,27 @@ mod real {
                 rest.copy_from_slice(&last[..rest.len()]);
             }
         }
+
+        /// [`Self::copy_in`] to where no word begins. Nothing around the bytes changes.
+        fn copy_in_between(&self, offset: usize, bytes: &[u8]) {
+            if bytes.len() < LONG_BYTES || cfg!(any(not(target_arch = "x86_64"), miri)) {
+                return self.patch(offset, bytes);
+            }
+            let target = self.range(offset, bytes.len());
+            // SAFETY: `range` checked the target; `bytes` is the source.
+            unsafe { copy_opaque(bytes.as_ptr(), target, bytes.len()) }
+        }
+
+        /// [`Self::copy_out`] from where no word begins.
+        fn copy_out_between(&self, offset: usize, bytes: &mut [u8]) {
+            if bytes.len() < LONG_BYTES || cfg!(any(not(target_arch = "x86_64"), miri)) {
+                return self.peek(offset, bytes);
+            }
+            let source = self.range(offset, bytes.len());
+            // SAFETY: `range` checked the source; `bytes` is the target.
+            unsafe { copy_opaque(source, bytes.as_mut_ptr(), bytes.len()) }
+        }
+
         /// Has the line at a byte offset on its way to this core, without waiting for it: a hint, which reads nothing.
         ///
         /// # Panics

@@ -11,7 +11,7 @@ use crate::*;
 const PAYLOAD: usize = 16;
 
 fn ring(history: u32, pins: u32) -> (Memory, Writer) {
-    let config = RingConfig { history, pins, payload_bytes_max: PAYLOAD, type_hash: 0 };
+    let config = RingConfig { history, pins, payload_bytes_max: PAYLOAD, type_hash: 0, shift_bytes: 0 };
     let memory = Memory::zeroed(Layout::of(&config).unwrap().region_bytes() as usize);
     let writer = Writer::create(memory.clone(), &config).unwrap();
     (memory, writer)

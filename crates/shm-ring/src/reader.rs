@@ -6,6 +6,8 @@
 
 use std::mem;
 
+use noctule_sys::fork_guard::ForkGuard;
+
 use crate::borrowed::{Borrowed, Pin};
 use crate::layout::{
     CONTROL_BYTES, CURSOR, Finding, Layout, LayoutError, PINS_PER_READER, PUBLISHED, Stamp, WAITING,
@@ -107,7 +109,8 @@ impl Reader {
             return Err(LayoutError::ReadOnly);
         }
         let pins = pins.min(PINS_PER_READER);
-        let shared = Shared { data, layout, control, pins, pins_used: AtomicU32::new(0) };
+        let guard = ForkGuard::new().ok();
+        let shared = Shared { data, layout, control, pins, pins_used: AtomicU32::new(0), guard };
         let (next, next_number) = shared.start(start);
         let counters = ReaderCounters::default();
         // History is to be read, too.
@@ -263,7 +266,7 @@ impl Reader {
             let length_bytes = found.length_bytes;
             let fits = length_bytes <= buffer.len().min(self.shared.layout.payload_bytes_max());
             if fits {
-                let offset = self.shared.layout.slot(position) + Layout::payload(length_bytes);
+                let offset = self.shared.layout.slot(position) + self.shared.layout.payload(length_bytes);
                 self.shared.data.copy_out(offset, &mut buffer[..length_bytes]);
             }
             // What was read before the fence is older than what the stamp says after it.
@@ -298,7 +301,7 @@ impl Reader {
                 return Err(self.unfit(found.length_bytes, usize::MAX));
             }
             let sample = self.accept(position, &found);
-            let offset = self.shared.layout.slot(position) + Layout::payload(sample.length_bytes);
+            let offset = self.shared.layout.slot(position) + self.shared.layout.payload(sample.length_bytes);
             return Ok(Some(Borrowed { pin, sample, offset }));
         }
         Ok(None)

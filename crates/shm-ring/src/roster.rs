@@ -71,6 +71,15 @@ pub(crate) struct Attached {
     pub(crate) pins: u32,
     /// A writer that keeps all publishes nothing that this reader has no room for.
     pub(crate) is_waited_for: bool,
+    /// It reads no more, but has still borrowed something.
+    is_gone: bool,
+}
+
+impl Attached {
+    fn has_borrowed(&self) -> bool {
+        let pin = |pin: usize| self.control.word(PINS + pin * 8).load(Ordering::Acquire);
+        (0..self.pins as usize).any(|at| pin(at) != 0)
+    }
 }
 
 impl Roster {
@@ -143,6 +152,7 @@ impl Roster {
             return Err(AttachError::Control(LayoutError::ReadOnly));
         }
         let mut list = self.lock();
+        list.attached.retain(|reader| !reader.is_gone || reader.has_borrowed());
         if list.attached.len() >= readers_max {
             return Err(AttachError::Readers);
         }
@@ -155,7 +165,7 @@ impl Roster {
         list.next_id += 1;
         // Until it has read something, it has to read what comes from now on.
         control.word(CURSOR).store(self.next_position(), Ordering::Release);
-        list.attached.push(Attached { id, control, pins, is_waited_for });
+        list.attached.push(Attached { id, control, pins, is_waited_for, is_gone: false });
         self.0.version.fetch_add(1, Ordering::Release);
         Ok(id)
     }
@@ -167,22 +177,22 @@ impl Roster {
         self.0.version.fetch_add(1, Ordering::Release);
     }
 
-    /// The same if nothing of it is borrowed any more; false if something is.
-    pub fn detach_idle(&self, id: ReaderId) -> bool {
-        let pin = |reader: &Attached, pin: usize| reader.control.word(PINS + pin * 8).load(Ordering::Acquire);
-        let list = self.lock();
-        let reader = list.attached.iter().find(|reader| reader.id == id);
-        let is_idle = reader.is_none_or(|reader| (0..reader.pins as usize).all(|at| pin(reader, at) == 0));
-        drop(list);
-        if is_idle {
-            self.detach(id);
+    /// A reader reads no more: it is waited for no more, and forgotten once nothing of it is borrowed. False if something still is; then call
+    /// it again some time, or [`detach`](Roster::detach) when its process has gone.
+    pub fn release(&self, id: ReaderId) -> bool {
+        let mut list = self.lock();
+        if let Some(reader) = list.attached.iter_mut().find(|reader| reader.id == id) {
+            (reader.is_waited_for, reader.is_gone) = (false, true);
         }
-        is_idle
+        list.attached.retain(|reader| !reader.is_gone || reader.has_borrowed());
+        let is_forgotten = list.attached.iter().all(|reader| reader.id != id);
+        self.0.version.fetch_add(1, Ordering::Release);
+        is_forgotten
     }
 
     /// How many readers there are.
     pub fn len(&self) -> usize {
-        self.lock().attached.len()
+        self.lock().attached.iter().filter(|reader| !reader.is_gone).count()
     }
 
     /// Whether no reader is attached.

@@ -3,11 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use crate::layout::{PINS, PUBLISHED, WAITING};
 use crate::roster::ATTACHED_MAX;
 use crate::*;
 
-const CONFIG: RingConfig = RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7 };
+mod pins;
+
+const CONFIG: RingConfig =
+    RingConfig { history: 4, pins: 3, payload_bytes_max: 1024, type_hash: 7, shift_bytes: 0 };
 
 type Attach = fn(&Roster, Memory, u32) -> Result<ReaderId, AttachError>;
 
@@ -76,7 +78,13 @@ fn example(index: usize, bytes: usize) -> Vec<u8> {
 #[test]
 #[cfg(target_endian = "little")]
 fn a_ring_has_the_bytes_of_the_specification() {
-    let config = RingConfig { history: 1, pins: 0, payload_bytes_max: 32, type_hash: 0x1122_3344_5566_7788 };
+    let config = RingConfig {
+        history: 1,
+        pins: 0,
+        payload_bytes_max: 32,
+        type_hash: 0x1122_3344_5566_7788,
+        shift_bytes: 0,
+    };
     let mut pair = Pair::new(config);
     let origin = Origin { source_time_ns: 1_000_000_000, user: 7 };
     let _ = pair.writer.copy_in(b"imu", origin).unwrap();
@@ -299,58 +307,6 @@ fn limits_of_readers_and_pins_are_refusals() {
 }
 
 #[test]
-fn a_reader_that_pins_everything_stops_nobody() {
-    let mut pair = Pair::new(CONFIG);
-    let (mut honest, ..) = pair.reader(1, StartAt::Next);
-    let (_, hostile, control) = pair.reader(2, StartAt::Next);
-    pair.put_numbers(20);
-    // It pins all there is, in words it was granted and in those it was not.
-    for lap in 0..100 {
-        for pin in 0..7 {
-            let position = pair.memory.word(PUBLISHED).load(Ordering::Relaxed) - pin % 8;
-            control.word(PINS + pin as usize * 8).store(position, Ordering::Relaxed);
-        }
-        control.word(WAITING).store(lap, Ordering::Relaxed);
-        pair.put_numbers(1);
-    }
-    let mut last = 0;
-    while let Some((text, missed)) = next(&mut honest) {
-        last += 1 + missed;
-        assert_eq!(text, format!("message {last}"));
-    }
-    assert_eq!(last, 120);
-    let skipped = pair.writer.counters().skipped;
-    pair.writer.roster().detach(hostile);
-    pair.put_numbers(20);
-    assert!(pair.writer.counters().skipped <= skipped + 1);
-}
-
-#[test]
-fn a_reader_that_moves_its_pins_costs_no_more_slots_than_it_was_granted() {
-    let mut pair = Pair::new(RingConfig { history: 1, pins: 2, ..CONFIG });
-    let (_, _, control) = pair.reader(2, StartAt::Next);
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    pair.put_numbers(8);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut position = 0u64;
-            while !stop.load(Ordering::Relaxed) {
-                position += 1;
-                let near = pair.memory.word(PUBLISHED).load(Ordering::Relaxed).saturating_sub(position % 8);
-                control.word(PINS + (position % 2) as usize * 8).store(near, Ordering::Relaxed);
-            }
-        });
-        for _ in 0..20_000 {
-            let _ = pair.writer.copy_in(b"goes on", Origin::default()).unwrap();
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-    let counters = pair.writer.counters();
-    assert_eq!(counters.published, 20_008);
-    assert!(counters.skipped <= 2 * counters.published, "{counters:?}");
-}
-
-#[test]
 fn wrong_regions_are_refused_with_a_sentence() {
     let pair = Pair::new(CONFIG);
     let open = |memory: &Memory, hash| {
@@ -360,7 +316,7 @@ fn wrong_regions_are_refused_with_a_sentence() {
     assert_eq!(open(&pair.memory, 8), Err(LayoutError::Type { found: 7, wanted: 8 }));
     assert_eq!(open(&Memory::zeroed(64), 7), Err(LayoutError::NoRing));
     assert_eq!(open(&Memory::zeroed(4096), 7), Err(LayoutError::NoRing));
-    for (offset, value) in [(8, 2), (16, 3), (16, 1 << 40), (24, 65), (32, u64::MAX), (32, 1 << 20), (48, 15)]
+    for (offset, value) in [(8, 1), (16, 3), (16, 1 << 40), (24, 65), (32, u64::MAX), (32, 1 << 20), (48, 15)]
     {
         let right = pair.memory.word(offset).swap(value, Ordering::Relaxed);
         assert!(open(&pair.memory, 7).is_err(), "{value} at {offset}");
@@ -434,19 +390,41 @@ fn read_all(reader: &mut Reader, words: usize, in_place: bool, messages: u64) {
 }
 
 #[test]
-fn what_a_reader_that_polls_fetches_ahead_is_inside_the_ring_whatever_the_lengths() {
-    for payload_bytes_max in [0, 8, 32, 33, 64, 65, 500, 512, 600] {
-        let mut pair = Pair::new(RingConfig { history: 1, pins: 0, payload_bytes_max, type_hash: 7 });
+fn messages_of_any_length_come_whole_and_what_a_reader_that_polls_fetches_ahead_is_inside_the_ring() {
+    let lengths = [0, 8, 28, 29, 32, 33, 60, 64, 65, 500, 512, 572, 600];
+    for (payload_bytes_max, shift_bytes) in lengths.into_iter().flat_map(|length| [(length, 0), (length, 4)])
+    {
+        let mut pair =
+            Pair::new(RingConfig { history: 1, pins: 0, payload_bytes_max, type_hash: 7, shift_bytes });
         let (mut reader, ..) = pair.reader(0, StartAt::Next);
         let mut buffer = vec![0; payload_bytes_max];
         for length_bytes in (0..=payload_bytes_max).rev().chain([payload_bytes_max; 4]) {
             assert!(reader.take_next(&mut buffer).unwrap().is_none(), "it polls");
-            let message = vec![length_bytes as u8; length_bytes];
+            let message: Vec<u8> = (0..length_bytes).map(|index| (index * 7 + length_bytes) as u8).collect();
             let _ = pair.writer.copy_in(&message, Origin::default()).unwrap();
             let sample = reader.take_next(&mut buffer).unwrap().unwrap();
             assert_eq!((sample.length_bytes, &buffer[..length_bytes]), (length_bytes, &message[..]));
         }
     }
+}
+
+#[test]
+fn what_follows_a_header_of_four_bytes_is_aligned_where_it_is_written_and_where_it_is_read() {
+    let mut pair = Pair::new(RingConfig { shift_bytes: 4, ..CONFIG });
+    let (mut reader, ..) = pair.reader(1, StartAt::Next);
+    for length_bytes in [4, 12, 28, 29, 100, 1024] {
+        let mut loan = pair.writer.loan(length_bytes).unwrap();
+        loan.copy_from(&vec![length_bytes as u8; length_bytes]);
+        let written = loan.as_mut_ptr();
+        let _ = loan.commit(Origin::default());
+        let borrowed = reader.borrow_next().unwrap().unwrap();
+        assert_eq!((written.addr() % 8, borrowed.as_ptr().addr() % 8), (4, 4));
+        let mut bytes = vec![0; length_bytes];
+        borrowed.copy_to(&mut bytes);
+        assert_eq!(bytes, vec![length_bytes as u8; length_bytes]);
+    }
+    let strange = RingConfig { shift_bytes: 8, ..CONFIG };
+    assert_eq!(Layout::of(&strange), Err(LayoutError::Shift { shift_bytes: 8 }));
 }
 
 #[test]
@@ -475,7 +453,7 @@ fn a_history_of_four_holds_the_last_four_whatever_the_ring_has_room_for() {
 
 #[test]
 fn a_history_is_exact_however_many_slots_were_skipped_within_it() {
-    let config = RingConfig { history: 40, pins: 6, payload_bytes_max: 64, type_hash: 7 };
+    let config = RingConfig { history: 40, pins: 6, payload_bytes_max: 64, type_hash: 7, shift_bytes: 0 };
     let mut pair = Pair::new(config);
     let [mut holds, mut reader] = [6, 0].map(|pins| pair.reader(pins, StartAt::Next).0);
     let (mut held, mut buffer) = (Vec::new(), [0; 64]);

@@ -1,5 +1,7 @@
 //! What a reader has mapped, and what it finds there: messages by their positions.
 
+use noctule_sys::fork_guard::ForkGuard;
+
 use crate::layout::{LENGTH_AND_USER, LINE_BYTES, Layout, NUMBER, PUBLISHED, SOURCE_TIME, STAMP, Stamp};
 use crate::memory::Memory;
 use crate::sync::{AtomicU32, Ordering, fence};
@@ -61,6 +63,8 @@ pub(crate) struct Shared {
     /// Which pins are in use, bit by bit. Kept here and not read from the control page, which the
     /// writer could have changed.
     pub(crate) pins_used: AtomicU32,
+    /// The control page is its parent's in the child of a fork.
+    pub(crate) guard: Option<ForkGuard>,
 }
 
 impl Shared {
@@ -78,7 +82,7 @@ impl Shared {
     /// begins to fetch them when it finds the message complete: one trip between cores after the other instead of both at once.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&self, position: u64, length_bytes: usize) {
-        let start = Layout::payload(length_bytes);
+        let start = self.layout.payload(length_bytes);
         let slot = self.layout.slot(position);
         // What shares the line of the stamp has been fetched with it.
         for offset in (LINE_BYTES..start + length_bytes).step_by(LINE_BYTES) {

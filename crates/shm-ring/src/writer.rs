@@ -59,6 +59,8 @@ pub struct WriterCounters {
     pub woken: u64,
     /// Readers that lost their pins because they moved them in front of the writer.
     pub revoked: u64,
+    /// Times that the writer looked at its readers' pins.
+    pub looks: u64,
 }
 
 /// The one writer of a ring.
@@ -78,6 +80,9 @@ pub struct Writer {
     number: u64,
     /// Up to this position there is room for all readers, as last looked.
     room_until: u64,
+    /// No position before this can be pinned any more but those in `pinned`.
+    settled_until: u64,
+    pinned: Vec<u64>,
     counters: WriterCounters,
 }
 
@@ -93,6 +98,7 @@ impl Writer {
         memory.word(layout.slot(open) + STAMP).store(Stamp::open(open).0, Ordering::Relaxed);
         fence(Ordering::Release);
         let roster = Roster::new(&layout, memory.clone());
+        let pinned = Vec::with_capacity(layout.pins() as usize);
         Ok(Self {
             memory,
             layout,
@@ -103,6 +109,8 @@ impl Writer {
             held: vec![0; layout.slot_count() as usize],
             number: 0,
             room_until: 0,
+            settled_until: 0,
+            pinned,
             counters: WriterCounters::default(),
         })
     }
@@ -215,7 +223,7 @@ impl Writer {
         if length_bytes > payload_bytes_max {
             return Err(WriteError::TooLong { length_bytes, payload_bytes_max });
         }
-        Ok(self.layout.slot(self.open) + Layout::payload(length_bytes))
+        Ok(self.layout.slot(self.open) + self.layout.payload(length_bytes))
     }
 
     #[inline]
@@ -255,13 +263,43 @@ impl Writer {
     #[inline]
     fn claim(&mut self) {
         self.open += 1;
-        if self.pinned_by().is_some() {
+        let held = self.held[self.layout.slot_index(self.open)];
+        if held != 0 && self.is_pinned(held) {
             self.pass_over_pins();
         }
         let stamp = self.memory.word(self.layout.slot(self.open) + STAMP);
         stamp.store(Stamp::open(self.open).0, Ordering::Relaxed);
         // A reader of anything written from now on finds this mark afterwards.
         fence(Ordering::Release);
+    }
+
+    /// Whether a reader has pinned a position that comes into question here, by the last look if that tells.
+    #[inline]
+    fn is_pinned(&mut self, position: u64) -> bool {
+        if position < self.settled_until && self.pinned.is_empty() {
+            return false;
+        }
+        self.look_at_pins(position)
+    }
+
+    /// A pin that is set from now on, before the oldest position of now, is not valid: its reader finds what is published, and gives up. So
+    /// one look settles one position more than there are pins, and meanwhile the readers' lines stay with the readers.
+    #[inline(never)]
+    fn look_at_pins(&mut self, position: u64) -> bool {
+        if position < self.settled_until && !self.pinned.contains(&position) {
+            return false;
+        }
+        let Self { readers, pinned, settled_until, layout, counters, open, .. } = self;
+        *settled_until = layout.oldest(*open - 1);
+        counters.looks += 1;
+        pinned.clear();
+        for reader in readers {
+            // Acquire: what the reader read before it let go happens before we write again.
+            let pins = (0..reader.pins as usize)
+                .map(|pin| reader.control.word(PINS + pin * 8).load(Ordering::Acquire));
+            pinned.extend(pins.filter(|pin| *pin != 0 && *pin < *settled_until));
+        }
+        pinned.contains(&position)
     }
 
     /// Whether a reader sleeps that may not know of what is published. Its flag is taken down, so
@@ -346,7 +384,7 @@ impl Loan<'_> {
         self.writer.memory.range(self.offset, self.length_bytes)
     }
 
-    /// Copies `bytes` to the start of the message and zeros the rest of their last word.
+    /// Copies `bytes` to the start of the message; the rest of their last word is unspecified.
     ///
     /// # Panics
     /// If `bytes` is longer than the loan.

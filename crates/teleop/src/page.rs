@@ -65,7 +65,7 @@ pub struct PageConfig {
     pub record: Option<PathBuf>,
     /// A recording is shown instead of a live arm.
     pub replay: Option<PathBuf>,
-    /// What is said beside the page's name: how commands are used, and over which link.
+    /// The text beside the page's name: how commands are used, and over which link.
     pub subtitle: String,
     /// A command older than this stops the arm: drawn beside the ages.
     pub deadline: Span,
@@ -91,7 +91,7 @@ pub enum PageError {
 /// What a browser says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
-enum Said {
+enum BrowserMessage {
     /// Asks for the time; `c` comes back.
     Ping { c: f64 },
     /// Wants to operate.
@@ -253,36 +253,36 @@ impl Desk<'_> {
             Event::Closed(_) => {}
             // What is no sentence of ours is ignored.
             Event::Text(client, text) => {
-                if let Ok(said) = serde_json::from_str(&text) {
-                    self.handle_said(client, said)?;
+                if let Ok(message) = serde_json::from_str(&text) {
+                    self.handle_message(client, message)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn handle_said(&mut self, client: ClientId, said: Said) -> Result<(), PublishError> {
+    fn handle_message(&mut self, client: ClientId, message: BrowserMessage) -> Result<(), PublishError> {
         let now_ns = self.node.now().ns();
-        match said {
-            Said::Ping { c } => {
+        match message {
+            BrowserMessage::Ping { c } => {
                 let answer = json!({ "t": "pong", "c": c, "s": now_ns as f64 * 1e-6 });
                 self.server.reply(client, &answer.to_string());
             }
-            Said::Take if self.is_replay => {
+            BrowserMessage::Take if self.is_replay => {
                 let sentence = "this page shows a recording; start `noctule teleop` to operate an arm";
                 self.server.reply(client, &json!({ "t": "refused", "why": sentence }).to_string());
             }
-            Said::Take if self.operator.is_none() || self.operator == Some(client) => {
+            BrowserMessage::Take if self.operator.is_none() || self.operator == Some(client) => {
                 self.operator = Some(client);
                 self.session += 1;
                 self.server.reply(client, &json!({ "t": "taken" }).to_string());
             }
-            Said::Take => {
+            BrowserMessage::Take => {
                 let sentence = "another browser operates the arm; watch, or ask there to let go";
                 self.server.reply(client, &json!({ "t": "refused", "why": sentence }).to_string());
             }
-            Said::Leave if self.operator == Some(client) => self.let_go()?,
-            Said::Hand { at, b, p, clutch, scale } if self.operator == Some(client) => {
+            BrowserMessage::Leave if self.operator == Some(client) => self.let_go()?,
+            BrowserMessage::Hand { at, b, p, clutch, scale } if self.operator == Some(client) => {
                 let is_sensible =
                     p.iter().all(|x| x.abs() < HAND_MAX_M) && at.is_finite() && (0.0..1e4).contains(&b);
                 if is_sensible {
@@ -298,7 +298,7 @@ impl Desk<'_> {
                     self.inputs.publish_at(&input, Instant::from_ns(source_ns))?;
                 }
             }
-            Said::Leave | Said::Hand { .. } => {}
+            BrowserMessage::Leave | BrowserMessage::Hand { .. } => {}
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::sample::ms;
 use crate::system::System;
 use crate::types::Types;
 
-use self::viewer::{Said, Viewer};
+use self::viewer::{BrowserMessage, Viewer};
 
 pub use self::assets::ASSETS;
 
@@ -105,28 +105,28 @@ impl Desk<'_> {
             }
             // What is no sentence of ours is ignored.
             Event::Text(client, text) => {
-                if let Ok(said) = serde_json::from_str(&text) {
-                    self.handle_said(client, said);
+                if let Ok(message) = serde_json::from_str(&text) {
+                    self.handle_message(client, message);
                 }
             }
         }
     }
 
-    fn handle_said(&mut self, client: ClientId, said: Said) {
-        if let Said::Ping { c } = said {
+    fn handle_message(&mut self, client: ClientId, message: BrowserMessage) {
+        if let BrowserMessage::Ping { c } = message {
             let answer = json!({ "t": "pong", "c": c, "s": self.server_ms() });
             self.server.reply(client, &answer.to_string());
             return;
         }
         let Some(viewer) = self.viewers.get_mut(&client) else { return };
-        match said {
-            Said::Ping { .. } => {}
-            Said::Look(look) => {
+        match message {
+            BrowserMessage::Ping { .. } => {}
+            BrowserMessage::Look(look) => {
                 viewer.handle_look(look);
                 self.want();
             }
-            Said::Seek { at } => viewer.seek(at, &self.system),
-            Said::Play { on, rate } => viewer.play(on, rate),
+            BrowserMessage::Seek { at } => viewer.seek(at, &self.system),
+            BrowserMessage::Play { on, rate } => viewer.play(on, rate),
         }
     }
 

@@ -141,15 +141,6 @@ impl Layout<'_> {
                 u64::from_le_bytes(whole)
             }
         };
-        Ok(match primitive {
-            Primitive::Bool => Tree::Bool(bits != 0),
-            Primitive::F32 => Tree::Float(f64::from(f32::from_bits(bits as u32))),
-            Primitive::F64 => Tree::Float(f64::from_bits(bits)),
-            Primitive::I8 => Tree::Integer(i128::from(bits as u8 as i8)),
-            Primitive::I16 => Tree::Integer(i128::from(bits as u16 as i16)),
-            Primitive::I32 => Tree::Integer(i128::from(bits as u32 as i32)),
-            Primitive::I64 => Tree::Integer(i128::from(bits as i64)),
-            _ => Tree::Integer(i128::from(bits)),
-        })
+        Ok(Tree::of_bits(primitive, bits))
     }
 }

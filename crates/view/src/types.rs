@@ -5,12 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use noctule_codegen::cdr::{self, Tree, WideStrings};
-use noctule_codegen::described::Described;
-use noctule_codegen::diagnostic::{Faults, Source};
+use noctule_codegen::described::{Described, add_message, full_name, of_ros2msg};
 use noctule_codegen::hash::Hashes;
 use noctule_codegen::library::Library;
-use noctule_codegen::model::{Named, TypeName};
-use noctule_codegen::rosidl::{self, Kind};
+use noctule_codegen::model::TypeName;
 
 use crate::builtin::DEFINITIONS;
 use crate::plain;
@@ -146,31 +144,9 @@ impl Types {
     }
 }
 
-/// `pkg/T` and `pkg::msg::dds_::T_` as `pkg/msg/T`.
-fn full_name(type_name: &str) -> String {
-    match type_name.split('/').collect::<Vec<_>>().as_slice() {
-        [package, name] => format!("{package}/msg/{name}"),
-        _ => type_name.to_owned(),
-    }
-}
-
-fn insert(library: &mut Library, full: &str, text: &str, faults: &mut Faults) {
-    let parts: Vec<&str> = full.split('/').collect();
-    let [package, _, name] = parts.as_slice() else { return };
-    let source = Source::new(full, text);
-    match rosidl::parse(&source, Kind::Msg, package, name) {
-        Ok(structs) => {
-            structs.into_iter().for_each(|defined| library.insert(Named::Struct(Arc::new(defined)), faults))
-        }
-        Err(found) => faults.0.extend(found.0),
-    }
-}
-
 fn built_in(name: &TypeName) -> Option<Library> {
-    let (mut library, mut faults) = (Library::new([]), Faults::default());
-    for (full, text) in DEFINITIONS {
-        insert(&mut library, full, text, &mut faults);
-    }
+    let mut library = Library::new([]);
+    DEFINITIONS.iter().for_each(|(full, text)| add_message(&mut library, full, text));
     library.resolve([name]).ok()?;
     Some(library)
 }
@@ -178,30 +154,11 @@ fn built_in(name: &TypeName) -> Option<Library> {
 /// A definition as MCAP and `gendeps --cat` join them: the type's own, then those that it refers to, each behind a line of `=` and
 /// one that begins with `MSG:`.
 fn of_text(full: &str, text: &str) -> Option<Library> {
-    let (mut library, mut faults) = (Library::new([]), Faults::default());
-    let mut current = (full.to_owned(), String::new());
-    for line in text.lines() {
-        let is_rule = line.len() >= 3 && line.bytes().all(|byte| byte == b'=');
-        if is_rule {
-            continue;
-        }
-        if let Some(next) = line.strip_prefix("MSG:") {
-            let (name, body) = std::mem::replace(&mut current, (full_name(next.trim()), String::new()));
-            insert(&mut library, &name, &body, &mut faults);
-            continue;
-        }
-        current.1.push_str(line);
-        current.1.push('\n');
-    }
-    insert(&mut library, &current.0, &current.1, &mut faults);
+    let mut library = of_ros2msg(full, text);
     // What a file leaves out although it refers to it may be a common message.
     let name = TypeName::new(full);
     if library.resolve([&name]).is_err() {
-        for (built_in, text) in DEFINITIONS {
-            if library.get(&TypeName::new(*built_in)).is_none() {
-                insert(&mut library, built_in, text, &mut faults);
-            }
-        }
+        DEFINITIONS.iter().for_each(|(built_in, text)| add_message(&mut library, built_in, text));
         library.resolve([&name]).ok()?;
     }
     Some(library)

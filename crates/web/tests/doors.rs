@@ -11,7 +11,7 @@ use noctule_web::{Asset, CLIENTS_MAX, Event, Server, ServerOptions};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::{Message, WebSocket};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 fn server() -> Server {
     let page = Asset { path: "/", content_type: "text/html", body: "<p>page</p>" };

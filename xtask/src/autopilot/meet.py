@@ -17,7 +17,7 @@ from pymavlink.dialects.v20 import common
 
 DOMAIN = 4711
 AHEAD_NS = 5_000_000_000_000
-TIMEOUT_S = 30
+TIMEOUT_S = 90
 
 
 def clock_ns():

@@ -52,7 +52,38 @@ pub(super) fn of_sets(folders: &[PathBuf]) -> Result<(), String> {
     let topics = target.join("topics.toml");
     fs::write(&topics, text).map_err(|e| format!("{}: {e}", topics.display()))?;
     // With sanitizers so many types take hours to compile.
-    compare(&topics, &search, "")
+    compare(&topics, &search, "")?;
+    table(folders, &packages)
+}
+
+/// How many types of each set had equal bytes: what [`compare`] accepted, counted by the folder that a type came from.
+fn table(folders: &[PathBuf], packages: &[(String, PathBuf)]) -> Result<(), String> {
+    let values = shell::root().join("target/generated/values");
+    let read = |name: &str| fs::read_to_string(values.join(name)).map_err(|e| format!("{name}: {e}"));
+    let of_rust = read("rust.txt")?;
+    let of_octave = if has_octave() { read("out/simulink/values.txt")? } else { String::new() };
+    // `pkg/msg/T NUMBER BYTES`, and with `@plain` and `@damaged` behind the name.
+    let types = |text: &str, kind: &str| -> BTreeSet<String> {
+        let names = text.lines().filter_map(|line| line.split(' ').next());
+        let split = names.map(|name| name.split_once('@').unwrap_or((name, "")));
+        split.filter(|(_, of)| *of == kind).map(|(name, _)| name.to_owned()).collect()
+    };
+    let columns = [types(&of_rust, ""), types(&of_rust, "plain"), types(&of_octave, "")];
+    println!("| set | types | of fixed size | in Octave |\n|---|--:|--:|--:|");
+    let row = |name: &str, is_of: &dyn Fn(&str) -> bool| {
+        let counts = columns.iter().map(|column| {
+            let of = |name: &&String| is_of(name.split('/').next().unwrap_or_default());
+            column.iter().filter(of).count().to_string()
+        });
+        println!("| {name} | {} |", counts.collect::<Vec<_>>().join(" | "));
+    };
+    for folder in folders {
+        let of: BTreeSet<&str> =
+            packages.iter().filter(|(_, at)| at.starts_with(folder)).map(|(name, _)| name.as_str()).collect();
+        row(&folder.file_name().unwrap_or_default().to_string_lossy(), &|package| of.contains(package));
+    }
+    row("all", &|_| true);
+    Ok(())
 }
 
 /// Folders that hold `msg`, `srv` or `action`, with their names.

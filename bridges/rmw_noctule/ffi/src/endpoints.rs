@@ -26,6 +26,7 @@ pub struct TopicOf {
     rihs01: *const u8,
     quality: QualityOf,
     bytes_max: u64,
+    is_plain: bool,
 }
 
 /// As in the header.
@@ -58,6 +59,7 @@ unsafe fn topic<R>(of: *const TopicOf, open: impl FnOnce(&Topic<'_>) -> R) -> R 
         rihs01,
         quality: of.quality.quality(),
         bytes_max: of.bytes_max as usize,
+        is_plain: of.is_plain,
     })
 }
 
@@ -113,14 +115,59 @@ pub unsafe extern "C" fn nrmw_writer_publish(
 ) -> c_int {
     // SAFETY: the header's contract.
     let (writer, bytes) = unsafe { (&*writer, std::slice::from_raw_parts(bytes, length)) };
-    match writer.0.publish(bytes) {
-        Ok(()) => 0,
+    // SAFETY: the header's contract.
+    unsafe { published(writer.0.publish(bytes), error) }
+}
+
+/// # Safety
+/// The header's contract of `error`.
+unsafe fn published(done: Result<(), WriteError>, error: *mut Error) -> c_int {
+    let Err(why) = done else { return 0 };
+    // SAFETY: the caller's word.
+    unsafe { report(error, &why) };
+    if matches!(why, WriteError::TimedOut { .. }) { 1 } else { 2 }
+}
+
+/// # Safety
+/// The header's contract.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrmw_writer_lend(
+    writer: *mut WriterHandle,
+    length: usize,
+    error: *mut Error,
+) -> *mut u8 {
+    // SAFETY: the header's contract.
+    match unsafe { &*writer }.0.lend(length) {
+        Ok(place) => place,
         Err(why) => {
             // SAFETY: the header's contract.
             unsafe { report(error, &why) };
-            if matches!(why, WriteError::TimedOut { .. }) { 1 } else { 2 }
+            ptr::null_mut()
         }
     }
+}
+
+/// # Safety
+/// The header's contract.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrmw_writer_publish_lent(
+    writer: *mut WriterHandle,
+    place: *const u8,
+    length: usize,
+    error: *mut Error,
+) -> c_int {
+    // SAFETY: the header's contract: the place is of `nrmw_writer_lend`, and nobody writes there any more.
+    let (writer, bytes) = unsafe { (&*writer, std::slice::from_raw_parts(place, length)) };
+    // SAFETY: the header's contract.
+    unsafe { published(writer.0.publish_lent(place.addr(), bytes), error) }
+}
+
+/// # Safety
+/// The header's contract.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nrmw_writer_give_back(writer: *mut WriterHandle, place: *const u8) -> bool {
+    // SAFETY: the header's contract; the place is not looked at.
+    unsafe { &*writer }.0.give_back(place.addr())
 }
 
 /// # Safety

@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use noctule_rmw_core::{Context, Incoming, Participant, Quality, Settings, Taken};
+use noctule_rmw_core::{Body, Context, Incoming, Participant, Quality, Settings, Taken};
 
 use text::{Error, given, report};
 
@@ -44,6 +44,7 @@ pub struct Message {
     number: i64,
     received: u64,
     gid: [u8; 16],
+    is_lent: bool,
     owner: *mut c_void,
 }
 
@@ -76,11 +77,13 @@ impl QualityOf {
 }
 
 impl Message {
-    fn of(bytes: Vec<u8>) -> Message {
-        let owner = Box::new(bytes);
-        let (bytes, length) = (owner.as_ptr(), owner.len());
+    fn of(body: Body) -> Message {
+        let is_lent = matches!(body, Body::Lent(_));
+        let owner = Box::new(body);
+        let (bytes, length) = owner.place();
         let owner = Box::into_raw(owner).cast();
-        Message { bytes, length, source_ns: 0, received_ns: 0, number: 0, received: 0, gid: [0; 16], owner }
+        let (source_ns, received_ns, number, received, gid) = (0, 0, 0, 0, [0; 16]);
+        Message { bytes, length, source_ns, received_ns, number, received, gid, is_lent, owner }
     }
 
     pub(crate) fn of_taken(taken: Taken) -> Message {
@@ -90,7 +93,7 @@ impl Message {
             number: taken.published as i64,
             received: taken.received,
             gid: taken.gid.0,
-            ..Message::of(taken.bytes)
+            ..Message::of(taken.body)
         }
     }
 
@@ -100,7 +103,7 @@ impl Message {
             received_ns: incoming.received_ns,
             number: incoming.sequence,
             gid: incoming.client.0,
-            ..Message::of(incoming.bytes)
+            ..Message::of(Body::Copied(incoming.bytes))
         }
     }
 }
@@ -123,7 +126,7 @@ pub(crate) unsafe fn give(message: Option<Message>, to: *mut Message) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nrmw_message_free(message: *mut Message) {
     // SAFETY: the header's contract: it came of a `_take` and was not freed; the owner is that box.
-    unsafe { drop(Box::from_raw((*message).owner.cast::<Vec<u8>>())) };
+    unsafe { drop(Box::from_raw((*message).owner.cast::<Body>())) };
 }
 
 /// # Safety

@@ -1,6 +1,6 @@
 //! Scenarios that fly: `[[flights]]` instead of `[[cells]]`.
 //!
-//! Each flight is `noctule fcu` with a clock and a protocol. What comes of it is a distance, not a latency; it is written to
+//! Each flight is `noctule fcu` with a clock and a protocol. The result is a distance, not a latency; it is written to
 //! `flights.json` and printed as a table. Flights are taken in turns, trial by trial.
 
 use std::error::Error;

@@ -1,6 +1,6 @@
 //! Scenarios of the tele-operation's experiments: `[[studies]]` instead of `[[cells]]`.
 //!
-//! Each is one of `noctule teleop study`, with links or delays of its own. What comes of it is a distance or a stability, not a latency;
+//! Each is one of `noctule teleop study`, with links or delays of its own. The result is a distance or a stability, not a latency;
 //! it is written to `studies.json` and printed as a table.
 
 use std::error::Error;

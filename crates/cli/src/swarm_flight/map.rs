@@ -119,7 +119,7 @@ pub(super) struct Picture<'a> {
 /// What a browser says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
-enum Said {
+enum BrowserMessage {
     /// Asks for the time; `c` comes back.
     Ping { c: f64 },
     /// Wants to see what a drone knows; without a number, of none.
@@ -184,16 +184,16 @@ impl Map {
         };
         // What is no sentence of ours is ignored.
         match serde_json::from_str(&text).ok()? {
-            Said::Ping { c } => {
+            BrowserMessage::Ping { c } => {
                 let server_ms = self.start.elapsed().as_secs_f64() * 1e3;
                 self.server.reply(client, &json!({ "t": "pong", "c": c, "s": server_ms }).to_string());
                 None
             }
-            Said::Select { drone } => {
+            BrowserMessage::Select { drone } => {
                 self.selected.insert(client, drone.filter(|drone| *drone < self.nodes));
                 None
             }
-            Said::Kill { drone } => (drone < self.nodes).then_some(drone),
+            BrowserMessage::Kill { drone } => (drone < self.nodes).then_some(drone),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The processes of live drones: how they are started and ended, and what they said last.
+//! The processes of live drones: how they are started and ended, and their last reports.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,9 +12,9 @@ use noctule_timebase::Span;
 
 use super::map::KnownDot;
 
-/// What a drone said last.
+/// The last report of a drone.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct DroneReport {
     pub(super) at_ns: i64,
     pub(super) position_m: Vector,
     pub(super) velocity_m_s: Vector,
@@ -29,16 +29,16 @@ pub(super) struct Said {
     pub(super) known: Vec<KnownDot>,
 }
 
-/// What a radio process said last.
+/// The last report of a radio process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RadioSaid {
+pub(super) struct RadioReport {
     /// Rate of states.
     pub(super) rate_hz: f64,
     /// Processor time so far.
     pub(super) cpu_s: f64,
 }
 
-/// `None` until a process has said something.
+/// `None` until a process has reported.
 type Newest<T> = Arc<Mutex<Option<T>>>;
 
 pub(super) struct Drone {
@@ -46,8 +46,8 @@ pub(super) struct Drone {
     pilot: Child,
     /// Where the radio reads how busy its channel is.
     survey: Option<ChildStdin>,
-    said: Newest<Said>,
-    radio_said: Newest<RadioSaid>,
+    report: Newest<DroneReport>,
+    radio_report: Newest<RadioReport>,
     pub(super) killed: bool,
 }
 
@@ -74,12 +74,18 @@ pub(super) fn start(
             return Err(error);
         }
     };
-    let (said, radio_said) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
+    let (report, radio_report) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(None)));
     let survey = radio.stdin.take();
-    let mut drone =
-        Drone { radio, pilot, survey, said: said.clone(), radio_said: radio_said.clone(), killed: false };
-    listen(drone.pilot.stdout.take(), said, parse)?;
-    listen(drone.radio.stdout.take(), radio_said, parse_radio)?;
+    let mut drone = Drone {
+        radio,
+        pilot,
+        survey,
+        report: report.clone(),
+        radio_report: radio_report.clone(),
+        killed: false,
+    };
+    listen(drone.pilot.stdout.take(), report, parse)?;
+    listen(drone.radio.stdout.take(), radio_report, parse_radio)?;
     Ok(drone)
 }
 
@@ -100,10 +106,10 @@ fn listen<T: Send + 'static>(
     std::thread::Builder::new().name("lines".into()).spawn(work).map(drop)
 }
 
-fn parse(line: &str) -> Option<Said> {
+fn parse(line: &str) -> Option<DroneReport> {
     let words: Vec<&str> = line.split(' ').collect();
     let number = |at: usize| words.get(at)?.parse::<f64>().ok();
-    Some(Said {
+    Some(DroneReport {
         at_ns: words.first()?.parse().ok()?,
         position_m: Vector::new(number(1)?, number(2)?, number(3)?),
         velocity_m_s: Vector::new(number(4)?, number(5)?, number(6)?),
@@ -117,9 +123,9 @@ fn parse(line: &str) -> Option<Said> {
     })
 }
 
-fn parse_radio(line: &str) -> Option<RadioSaid> {
+fn parse_radio(line: &str) -> Option<RadioReport> {
     let (rate_hz, cpu_s) = line.split_once(' ')?;
-    Some(RadioSaid { rate_hz: rate_hz.parse().ok()?, cpu_s: cpu_s.parse().ok()? })
+    Some(RadioReport { rate_hz: rate_hz.parse().ok()?, cpu_s: cpu_s.parse().ok()? })
 }
 
 /// Number, position, radius in m and age in ms of a neighbour.
@@ -156,13 +162,13 @@ impl Drone {
         }
     }
 
-    /// What the radio process said last; `None` before the first survey.
-    pub(super) fn radio_said(&self) -> Option<RadioSaid> {
-        *self.radio_said.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The last report of the radio process; `None` before the first survey.
+    pub(super) fn radio_report(&self) -> Option<RadioReport> {
+        *self.radio_report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn said(&self) -> Option<Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn report(&self) -> Option<DroneReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -172,13 +178,14 @@ mod tests {
 
     #[test]
     fn a_drones_line_is_read_and_a_broken_one_is_not() {
-        let said = parse("17 1 2 3 4 5 6 2 120.5 300 0.8 quiet 3.5 3:1.5:2:3:0.7:110 9:0:0:0:4:300").unwrap();
-        assert_eq!((said.at_ns, said.crossings, said.known.len()), (17, 2, 2));
-        assert_eq!((said.known[1].node, said.known[0].radius_m, said.known[0].age_ms), (9, 0.7, 110.0));
+        let report =
+            parse("17 1 2 3 4 5 6 2 120.5 300 0.8 quiet 3.5 3:1.5:2:3:0.7:110 9:0:0:0:4:300").unwrap();
+        assert_eq!((report.at_ns, report.crossings, report.known.len()), (17, 2, 2));
+        assert_eq!((report.known[1].node, report.known[0].radius_m, report.known[0].age_ms), (9, 0.7, 110.0));
         // Before anything is heard.
         let alone = parse("17 1 2 3 4 5 6 0 NaN NaN 0 waiting 0").unwrap();
         assert!(alone.known.is_empty() && alone.age_p50_ms.is_nan());
-        assert_eq!((said.clearance.as_str(), said.waited_s), ("quiet", 3.5));
+        assert_eq!((report.clearance.as_str(), report.waited_s), ("quiet", 3.5));
         let line = "17 1 2 3 4 5 6 2 1 1 0 quiet";
         for broken in ["", "17 1 2", line, &format!("{line} 1 3:1:2"), &format!("{line} 1 x:1:2:3:4:5")] {
             assert!(parse(broken).is_none(), "{broken}");

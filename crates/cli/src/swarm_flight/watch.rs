@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::drone::between;
 use super::map::{Condition, Dot, Map, Picture};
-use super::processes::{Drone, Said};
+use super::processes::{Drone, DroneReport};
 use crate::stop::Stop;
 
 /// A vehicle whose last line is older is not there any more.
@@ -79,7 +79,7 @@ pub(super) struct Watch<'a> {
     collisions_unknown: usize,
     /// Where living drones were at the look before.
     before: Vec<Option<Vector>>,
-    /// Where drones were last, and what they said.
+    /// Where drones were last, and their last reports.
     dots: Vec<Dot>,
     ages_ms: Vec<f64>,
     oldest_ms: Vec<f64>,
@@ -128,13 +128,13 @@ impl<'a> Watch<'a> {
                 surveyed_ns = now;
                 self.survey(now, drones);
             }
-            let said: Vec<Option<Said>> = drones.iter().map(Drone::said).collect();
-            self.look(now, drones, &said);
+            let reports: Vec<Option<DroneReport>> = drones.iter().map(Drone::report).collect();
+            self.look(now, drones, &reports);
             if 3 * elapsed > 2 * half {
-                self.count_known(&said);
+                self.count_known(&reports);
             }
             if let Some(map) = &mut map {
-                self.show(map, now, said);
+                self.show(map, now, reports);
                 for number in map.kills(Duration::ZERO) {
                     if let Some(drone) = drones.get_mut(number) {
                         kill(drone);
@@ -152,22 +152,23 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn look(&mut self, now: i64, drones: &[Drone], said: &[Option<Said>]) {
+    fn look(&mut self, now: i64, drones: &[Drone], reports: &[Option<DroneReport>]) {
         let mut there = vec![None; drones.len()];
-        for (number, (drone, said)) in drones.iter().zip(said).enumerate() {
+        for (number, (drone, report)) in drones.iter().zip(reports).enumerate() {
             self.dots[number].condition = if drone.killed { Condition::Killed } else { Condition::Silent };
-            let Some(said) = said.as_ref().filter(|said| !drone.killed && now - said.at_ns < SILENT_NS)
+            let Some(report) =
+                report.as_ref().filter(|report| !drone.killed && now - report.at_ns < SILENT_NS)
             else {
                 continue;
             };
-            let later = Duration::from_nanos((now - said.at_ns).max(0).unsigned_abs());
-            let place = between(&said.position_m, &said.velocity_m_s, later);
+            let later = Duration::from_nanos((now - report.at_ns).max(0).unsigned_abs());
+            let place = between(&report.position_m, &report.velocity_m_s, later);
             self.air.set_position(number, place.into());
-            self.ages_ms.extend(Some(said.age_p50_ms).filter(|age| age.is_finite()));
-            self.oldest_ms.extend(Some(said.age_max_ms).filter(|age| age.is_finite()));
-            self.bound_ms = self.bound_ms.max(said.bound_ms);
+            self.ages_ms.extend(Some(report.age_p50_ms).filter(|age| age.is_finite()));
+            self.oldest_ms.extend(Some(report.age_max_ms).filter(|age| age.is_finite()));
+            self.bound_ms = self.bound_ms.max(report.bound_ms);
             self.dots[number] =
-                Dot { position_m: place, velocity_m_s: said.velocity_m_s, condition: Condition::Flying };
+                Dot { position_m: place, velocity_m_s: report.velocity_m_s, condition: Condition::Flying };
             there[number] = Some(place);
         }
         for number in 0..there.len() {
@@ -179,26 +180,26 @@ impl<'a> Watch<'a> {
                     self.separation.record((other as u32, number as u32), c - d, a - b);
                     let collides = self.separation.collided.len() > before;
                     self.collisions_unknown +=
-                        usize::from(collides && !know_each_other(said, (number, other)));
+                        usize::from(collides && !know_each_other(reports, (number, other)));
                 }
             }
         }
         self.before = there;
     }
 
-    fn count_known(&mut self, said: &[Option<Said>]) {
-        let others = (said.len() - 1) as f64;
-        for (dot, said) in self.dots.iter().zip(said) {
-            if let (Condition::Flying, Some(said)) = (dot.condition, said) {
-                self.known.push(said.known.len() as f64 / others);
+    fn count_known(&mut self, reports: &[Option<DroneReport>]) {
+        let others = (reports.len() - 1) as f64;
+        for (dot, report) in self.dots.iter().zip(reports) {
+            if let (Condition::Flying, Some(report)) = (dot.condition, report) {
+                self.known.push(report.known.len() as f64 / others);
             }
         }
     }
 
-    fn show(&self, map: &mut Map, now: i64, said: Vec<Option<Said>>) {
+    fn show(&self, map: &mut Map, now: i64, reports: Vec<Option<DroneReport>>) {
         let elapsed_ns = (now - self.start_ns).max(1) as f64;
         let known: Vec<_> =
-            said.into_iter().map(|said| said.map_or_else(Vec::new, |said| said.known)).collect();
+            reports.into_iter().map(|report| report.map_or_else(Vec::new, |report| report.known)).collect();
         map.show(&Picture {
             seconds: elapsed_ns / 1e9,
             is_over: false,
@@ -213,7 +214,7 @@ impl<'a> Watch<'a> {
         let now = now_ns();
         // One that flies on without its radio is lost, too: no other drone knows where it is.
         let is_lost = |drone: &mut Drone| {
-            let is_silent = drone.said().is_none_or(|said| now - said.at_ns > SILENT_NS);
+            let is_silent = drone.report().is_none_or(|report| now - report.at_ns > SILENT_NS);
             !drone.killed && (is_silent || drone.has_ended())
         };
         let lost_nodes = drones.iter_mut().map(is_lost).filter(|lost| *lost).count();
@@ -226,9 +227,9 @@ impl<'a> Watch<'a> {
         let rates: Vec<f64> = drones
             .iter()
             .filter(|drone| !drone.killed)
-            .filter_map(|drone| Some(drone.radio_said()?.rate_hz))
+            .filter_map(|drone| Some(drone.radio_report()?.rate_hz))
             .collect();
-        let radios_s: f64 = drones.iter().filter_map(|drone| Some(drone.radio_said()?.cpu_s)).sum();
+        let radios_s: f64 = drones.iter().filter_map(|drone| Some(drone.radio_report()?.cpu_s)).sum();
         Figures {
             nodes: drones.len(),
             seconds: (now - self.start_ns) as f64 / 1e9,
@@ -238,12 +239,12 @@ impl<'a> Watch<'a> {
             collisions_unknown: self.collisions_unknown,
             near_misses: self.separation.near.len(),
             min_separation_m: self.separation.least_m,
-            crossings: drones.iter().filter_map(|drone| Some(drone.said()?.crossings)).sum(),
+            crossings: drones.iter().filter_map(|drone| Some(drone.report()?.crossings)).sum(),
             age_p50_ms: at(&self.ages_ms, 0.5),
             age_oldest_p99_ms: at(&self.oldest_ms, 0.99),
             age_bound_max_ms: self.bound_ms,
             known_share: self.known.iter().sum::<f64>() / self.known.len().max(1) as f64,
-            takeoff_wait_max_s: drones.iter().filter_map(|d| Some(d.said()?.waited_s)).fold(0.0, f64::max),
+            takeoff_wait_max_s: drones.iter().filter_map(|d| Some(d.report()?.waited_s)).fold(0.0, f64::max),
             takeoffs: takeoffs(drones),
             rate_least_hz: rates.iter().copied().fold(f64::NAN, f64::min),
             rate_most_hz: rates.iter().copied().fold(f64::NAN, f64::max),
@@ -254,18 +255,18 @@ impl<'a> Watch<'a> {
 }
 
 /// Whether each of two had the other among its neighbours at its last decision.
-fn know_each_other(said: &[Option<Said>], (one, other): (usize, usize)) -> bool {
+fn know_each_other(reports: &[Option<DroneReport>], (one, other): (usize, usize)) -> bool {
     let knows = |number: usize, whom: usize| {
-        let said = said.get(number).and_then(Option::as_ref);
-        said.is_some_and(|said| said.known.iter().any(|known| known.node == whom))
+        let report = reports.get(number).and_then(Option::as_ref);
+        report.is_some_and(|report| report.known.iter().any(|known| known.node == whom))
     };
     knows(one, other) && knows(other, one)
 }
 
 fn takeoffs(drones: &[Drone]) -> TakeOffs {
     let mut counts = TakeOffs::default();
-    for said in drones.iter().filter_map(Drone::said) {
-        *match said.clearance.as_str() {
+    for report in drones.iter().filter_map(Drone::report) {
+        *match report.clearance.as_str() {
             "complete" => &mut counts.complete,
             "quiet" => &mut counts.quiet,
             "overdue" => &mut counts.overdue,

@@ -180,20 +180,10 @@ impl<'a> Decoder<'a> {
     fn primitive(&mut self, primitive: Primitive) -> Result<Tree, CdrError> {
         let size = primitive.size_bytes();
         let bits = self.number(size)?;
-        Ok(match primitive {
-            Primitive::Bool => match bits {
-                0 => Tree::Bool(false),
-                1 => Tree::Bool(true),
-                other => return Err(CdrError::value(format!("the bool is {other}, neither 0 nor 1"))),
-            },
-            Primitive::F32 => Tree::Float(f64::from(f32::from_bits(bits as u32))),
-            Primitive::F64 => Tree::Float(f64::from_bits(bits)),
-            Primitive::I8 => Tree::Integer(i128::from(bits as u8 as i8)),
-            Primitive::I16 => Tree::Integer(i128::from(bits as u16 as i16)),
-            Primitive::I32 => Tree::Integer(i128::from(bits as u32 as i32)),
-            Primitive::I64 => Tree::Integer(i128::from(bits as i64)),
-            _ => Tree::Integer(i128::from(bits)),
-        })
+        match (primitive, bits) {
+            (Primitive::Bool, 2..) => Err(CdrError::value(format!("the bool is {bits}, neither 0 nor 1"))),
+            _ => Ok(Tree::of_bits(primitive, bits)),
+        }
     }
 
     /// The bits of an aligned number of 1, 2, 4 or 8 bytes.

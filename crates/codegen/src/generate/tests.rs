@@ -28,6 +28,10 @@ uint64 MANY=18446744073709551615
 int64 LEAST=-9223372036854775808
 string TEXT=\"a?\\b\"
 float32 RATE=0.1
+uint8 NULL=0
+int32 INT32_MAX=1
+float64 char16_t
+string<=4[] open
 ";
 
 const FIXED: &str = "\
@@ -106,6 +110,8 @@ pub(crate) fn system() -> tempfile::TempDir {
     write("packages/odd_msgs/srv/Ask.srv", "int32 a\n---\nint32 b\n");
     let reach = "float64[] path\nstring name\n---\nint32 steps 3\nstring why\n---\nuint8 at\nfloat64 left\n";
     write("packages/odd_msgs/action/Reach.action", reach);
+    write("packages/odd_msgs/msg/GPS.msg", "uint8 GPS=1\nuint8 value\n");
+    write("packages/odd_msgs/msg/None.msg", "uint8 value\n");
     write("packages/odd_msgs/msg/String.msg", "string data\nstring[] list\n");
     write("packages/odd_msgs/msg/Wide.msg", "wstring text\n");
     folder
@@ -145,6 +151,21 @@ fn the_same_input_gives_the_same_files_wherever_it_lies() {
 fn a_message_may_be_called_as_a_type_of_a_language() {
     let rust = &run(system().path()).unwrap().files["rust/odd_msgs.rs"];
     assert!(rust.contains("pub data: ::std::string::String,") && !rust.contains(" String,"), "{rust}");
+    let python = &run(system().path()).unwrap().files["python/robot/odd_msgs.py"];
+    assert!(python.contains("odd_msgs__msg__None as None_\n") && python.contains("\"None_\","), "{python}");
+    let folder = system();
+    let package = folder.path().join("packages/crate/msg");
+    fs::create_dir_all(&package).unwrap();
+    fs::write(package.join("Self.msg"), "uint8 value\n").unwrap();
+    fs::write(folder.path().join("topics.toml"), TOPICS.replace("[\"odd_msgs/*\"]", "[\"crate/*\"]"))
+        .unwrap();
+    let files = run(folder.path()).unwrap().files;
+    assert!(
+        files["rust/mod.rs"].contains("#[path = \"crate.rs\"]\npub mod crate_;\n"),
+        "{}",
+        files["rust/mod.rs"]
+    );
+    assert!(files["rust/crate.rs"].contains("pub struct Self_: \"crate/msg/Self\""));
 }
 
 #[test]
@@ -271,7 +292,7 @@ fn types_written_as_idl_are_the_same_types_when_they_are_read() {
         assert_eq!(format!("{:016x}", Hashes::new(&library).noctule(&name)), of["hash"].as_str().unwrap());
     }
     let odd = library.structure(&TypeName::ros("odd_msgs", "msg", "Odd")).unwrap();
-    assert_eq!(odd.constants.len(), 4, "{:?}", odd.constants);
+    assert_eq!(odd.constants.len(), 6, "{:?}", odd.constants);
 
     fs::write(folder.path().join("topics.toml"), TOPICS.replace("\"mcu\", line", "\"idl\", line")).unwrap();
     assert!(run(folder.path()).unwrap_err().to_string().contains("no program is written in IDL"));

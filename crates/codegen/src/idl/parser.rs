@@ -5,8 +5,7 @@ mod annotations;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::Parsed;
-use super::tokens::{Kind, Token};
+use super::tokens::{Kind, Token, Tokens};
 use crate::diagnostic::{Fault, Place, Source};
 use crate::model::{Constant, Element, Field, FieldType, Literal, Primitive, Shape, Struct, TypeName};
 use crate::rosidl::literal::{self, LiteralError};
@@ -21,46 +20,46 @@ const CONSTANTS: &str = "_Constants";
 
 /// An enum, a typedef or a constant by its full name.
 #[derive(Debug, Clone)]
-enum Known {
+enum Meaning {
     Struct(TypeName),
     Alias(FieldType),
     Enum(Vec<String>),
     Constant(Literal),
 }
 
-pub(super) struct Parser<'s> {
-    source: &'s Source,
-    tokens: Vec<Token>,
-    at: usize,
-    modules: Vec<String>,
-    known: HashMap<String, Known>,
-    structs: Vec<Struct>,
+/// What is known behind a file, and before the one that includes it.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    names: HashMap<String, Meaning>,
+    pub(super) structs: Vec<Struct>,
     /// Constants of the module `T_Constants`, by the path of `T`.
     constants: Vec<(String, Constant)>,
-    warnings: Vec<Fault>,
+    pub(super) warnings: Vec<Fault>,
+    /// Files that are included and found nowhere.
+    pub(super) missing: Vec<String>,
+}
+
+pub(super) struct Parser<'s> {
+    source: &'s Source,
+    tokens: &'s [Token],
+    at: usize,
+    modules: Vec<String>,
+    known: Known,
 }
 
 impl<'s> Parser<'s> {
-    pub(super) fn new(source: &'s Source, tokens: Vec<Token>) -> Self {
-        Self {
-            source,
-            tokens,
-            at: 0,
-            modules: Vec::new(),
-            known: HashMap::new(),
-            structs: Vec::new(),
-            constants: Vec::new(),
-            warnings: Vec::new(),
-        }
+    pub(super) fn new(source: &'s Source, tokens: &'s Tokens, known: Known) -> Self {
+        Self { source, tokens: &tokens.words, at: 0, modules: Vec::new(), known }
     }
 
-    pub(super) fn finish(mut self) -> Parsed {
-        for (owner, constant) in self.constants {
-            if let Some(found) = self.structs.iter_mut().find(|found| found.name.as_str() == owner) {
+    pub(super) fn finish(self) -> Known {
+        let mut known = self.known;
+        for (owner, constant) in known.constants.drain(..) {
+            if let Some(found) = known.structs.iter_mut().find(|found| found.name.as_str() == owner) {
                 found.constants.push(constant);
             }
         }
-        Parsed { structs: self.structs, warnings: self.warnings }
+        known
     }
 
     pub(super) fn file(&mut self) -> Result<(), Fault> {
@@ -165,8 +164,8 @@ impl<'s> Parser<'s> {
         self.modules.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join("/")
     }
 
-    fn define(&mut self, name: &str, span: Range<usize>, known: Known) -> Result<(), Fault> {
-        if self.known.insert(self.full(name), known).is_some() {
+    fn define(&mut self, name: &str, span: Range<usize>, known: Meaning) -> Result<(), Fault> {
+        if self.known.names.insert(self.full(name), known).is_some() {
             let what = format!("{name} is defined a second time");
             return Err(Fault::at(Place::new(self.source, span), what).help("remove one"));
         }
@@ -195,7 +194,7 @@ impl<'s> Parser<'s> {
         if self.accept(":") {
             let place = self.place();
             let base = match self.scoped()? {
-                Known::Struct(base) => self.structs.iter().find(|known| known.name == base),
+                Meaning::Struct(base) => self.known.structs.iter().find(|known| known.name == base),
                 _ => None,
             };
             let base = base.ok_or_else(|| {
@@ -203,7 +202,7 @@ impl<'s> Parser<'s> {
             })?;
             fields.clone_from(&base.fields);
         }
-        self.define(&name, span.clone(), Known::Struct(full.clone()))?;
+        self.define(&name, span.clone(), Meaning::Struct(full.clone()))?;
         let mut constants = Vec::new();
         self.expect("{")?;
         while !self.accept("}") {
@@ -221,7 +220,7 @@ impl<'s> Parser<'s> {
         defined.comment = annotations.comment;
         defined.constants = constants;
         defined.place = Some(Place::new(self.source, span));
-        self.structs.push(defined);
+        self.known.structs.push(defined);
         Ok(())
     }
 
@@ -330,13 +329,13 @@ impl<'s> Parser<'s> {
             }
         }
         match self.scoped()? {
-            Known::Struct(name) => one(Element::Named(name)),
-            Known::Alias(kind) => Ok((kind, Vec::new())),
-            Known::Enum(variants) => {
+            Meaning::Struct(name) => one(Element::Named(name)),
+            Meaning::Alias(kind) => Ok((kind, Vec::new())),
+            Meaning::Enum(variants) => {
                 let kind = FieldType { element: Element::Primitive(Primitive::U32), shape: Shape::One };
                 Ok((kind, variants))
             }
-            Known::Constant(_) => Err(Fault::at(place, "a constant is no type")),
+            Meaning::Constant(_) => Err(Fault::at(place, "a constant is no type")),
         }
     }
 
@@ -389,7 +388,7 @@ impl<'s> Parser<'s> {
     }
 
     /// What a name with `::` means here. A struct of another file is known by its whole name alone.
-    fn scoped(&mut self) -> Result<Known, Fault> {
+    fn scoped(&mut self) -> Result<Meaning, Fault> {
         let place = self.place();
         let is_absolute = self.accept("::");
         let mut parts = vec![self.name()?.0];
@@ -400,19 +399,29 @@ impl<'s> Parser<'s> {
         for depth in depths.rev() {
             let full =
                 self.modules[..depth].iter().chain(&parts).map(String::as_str).collect::<Vec<_>>().join("/");
-            if let Some(known) = self.known.get(&full) {
+            if let Some(known) = self.known.names.get(&full) {
                 return Ok(known.clone());
             }
         }
         match parts.as_slice() {
             [package, kind, name] if matches!(kind.as_str(), "msg" | "srv" | "action") => {
-                Ok(Known::Struct(TypeName::ros(package, kind, name)))
+                Ok(Meaning::Struct(TypeName::ros(package, kind, name)))
             }
             [package, kind, inner, name] if inner == ON_DDS => {
-                Ok(Known::Struct(TypeName::ros(package, kind, name.strip_suffix('_').unwrap_or(name))))
+                Ok(Meaning::Struct(TypeName::ros(package, kind, name.strip_suffix('_').unwrap_or(name))))
             }
-            _ => Err(Fault::at(place, format!("{} is defined nowhere before", parts.join("::")))
-                .help("define it first; a type of another file is written package::msg::Name")),
+            _ => {
+                let what = format!("{} is defined nowhere before", parts.join("::"));
+                let help = match self.known.missing.first() {
+                    Some(file) => format!(
+                        "{file} is included and found nowhere: put it beside this file, or add its folder to search"
+                    ),
+                    None => {
+                        "define it first; a type of another file is written package::msg::Name".to_owned()
+                    }
+                };
+                Err(Fault::at(place, what).help(help))
+            }
         }
     }
 
@@ -434,9 +443,9 @@ impl<'s> Parser<'s> {
         }
         self.expect("}")?;
         for (number, variant) in variants.iter().enumerate() {
-            self.define(variant, span.clone(), Known::Constant(Literal::Integer(number as i128)))?;
+            self.define(variant, span.clone(), Meaning::Constant(Literal::Integer(number as i128)))?;
         }
-        self.define(&name, span, Known::Enum(variants))
+        self.define(&name, span, Meaning::Enum(variants))
     }
 
     fn alias(&mut self) -> Result<(), Fault> {
@@ -444,7 +453,8 @@ impl<'s> Parser<'s> {
         loop {
             let (name, span) = self.name()?;
             let kind = self.dimensions(kind.clone())?;
-            let known = if variants.is_empty() { Known::Alias(kind) } else { Known::Enum(variants.clone()) };
+            let known =
+                if variants.is_empty() { Meaning::Alias(kind) } else { Meaning::Enum(variants.clone()) };
             self.define(&name, span, known)?;
             if !self.accept(",") {
                 return Ok(());
@@ -459,14 +469,14 @@ impl<'s> Parser<'s> {
         let place = self.place();
         let value = self.value()?;
         let value = fitted(&kind, value).map_err(|what| Fault::at(place, what.to_string()))?;
-        self.define(&name, span.clone(), Known::Constant(value.clone()))?;
+        self.define(&name, span.clone(), Meaning::Constant(value.clone()))?;
         let owner = self.modules.last().and_then(|module| module.strip_suffix(CONSTANTS));
         if let Some(owner) = owner {
             let around = self.modules[..self.modules.len() - 1].iter().map(String::as_str);
             let path: Vec<&str> = around.filter(|module| *module != ON_DDS).chain([owner]).collect();
             let place = Some(Place::new(self.source, span));
             let Annotations { comment, unit, .. } = annotations;
-            self.constants.push((
+            self.known.constants.push((
                 path.join("/"),
                 Constant { name, element: kind.element, value, comment, unit, place },
             ));
@@ -479,6 +489,11 @@ impl<'s> Parser<'s> {
         let (place, is_negative) = (self.place(), self.accept("-"));
         if !is_negative {
             self.accept("+");
+        }
+        let expression =
+            |place: Place| Err(Fault::at(place, "expressions are not supported").help("write the value"));
+        if self.token().kind == Kind::Sign && matches!(self.word(), "(" | "~" | "-" | "+") {
+            return expression(self.place());
         }
         let token = self.token().clone();
         let value = match token.kind {
@@ -505,14 +520,13 @@ impl<'s> Parser<'s> {
             _ if self.accept("TRUE") => Literal::Bool(true),
             _ if self.accept("FALSE") => Literal::Bool(false),
             _ => match self.scoped()? {
-                Known::Constant(value) => value,
+                Meaning::Constant(value) => value,
                 _ => return Err(Fault::at(place, "a value is expected here")),
             },
         };
-        if matches!(self.word(), "+" | "-" | "*" | "/" | "%" | "|" | "&" | "^")
-            && self.token().kind == Kind::Sign
-        {
-            return Err(Fault::at(self.place(), "expressions are not supported").help("write the value"));
+        let is_operator = matches!(self.word(), "+" | "-" | "*" | "/" | "%" | "|" | "&" | "^" | "<");
+        if is_operator && self.token().kind == Kind::Sign {
+            return expression(self.place());
         }
         match (is_negative, value) {
             (true, Literal::Integer(value)) => Ok(Literal::Integer(-value)),

@@ -99,6 +99,10 @@ fn what_is_not_supported_is_refused_by_name_and_line() {
         (inside("struct S { long a; long a; };"), "a is defined a second time"),
         (inside("struct S { long a[0]; };"), "a size is a whole number from 1"),
         (inside("struct S { long a[2+3]; };"), "expressions are not supported"),
+        (inside("const long A = (2);"), "expressions are not supported"),
+        (inside("const long A = 1 << 3;"), "expressions are not supported"),
+        (inside("#include"), "this line names no file"),
+        (inside("@extensibility(MUTABLE) struct S { long a; };"), "@mutable is not supported"),
         (inside("const octet A = 256;"), "256 is not in the range"),
         (inside("struct S : Nosuch { long a; };"), "Nosuch is defined nowhere before"),
         (inside("struct S { long a }"), "here stands }, and ; is expected"),
@@ -114,6 +118,39 @@ fn what_is_not_supported_is_refused_by_name_and_line() {
     let warned =
         parse(&Source::new("T.idl", "module p { @nosuch struct S { long a; }; };")).unwrap().warnings;
     assert!(warned[0].what.contains("@nosuch is not known"));
+}
+
+/// Reads the first of these files, which include each other by their names.
+fn read_of(files: &[(&str, &str)]) -> Result<Parsed, Faults> {
+    let find = |_: &Source, path: &str| {
+        Ok(files.iter().find(|(name, _)| *name == path).map(|(name, text)| Source::new(*name, *text)))
+    };
+    parse_with(&find(&Source::new("", ""), files[0].0)?.unwrap(), &find)
+}
+
+#[test]
+fn what_an_included_file_defines_is_known() {
+    let parsed = read_of(&[
+        (
+            "a.idl",
+            "#include \"b.idl\"\n#include <c.idl>\n#include \"nowhere.idl\"\n\
+             module p { struct A { long a[MANY]; other::Part part; Mode mode; Row row; }; };",
+        ),
+        ("b.idl", "#include \"c.idl\"\nmodule p { const long MANY = 3; typedef double Row[2]; };"),
+        ("c.idl", "module p { enum Mode { ON, OFF }; }; module other { struct Part { octet x; }; };"),
+    ])
+    .unwrap();
+    let fields: Vec<String> = parsed.structs[0].fields.iter().map(|field| field.kind.to_string()).collect();
+    assert_eq!(fields, ["int32[3]", "other/msg/Part", "uint32", "float64[2]"]);
+    assert_eq!((parsed.structs.len(), parsed.included[0].name.as_str()), (1, "other/msg/Part"));
+    let files: Vec<&str> = parsed.files.iter().map(|path| &**path).collect();
+    assert_eq!(files, ["c.idl", "b.idl"]);
+
+    let ring = read_of(&[("a.idl", "#include \"b.idl\"\n"), ("b.idl", "#include \"a.idl\"\n")]).unwrap_err();
+    assert!(ring.to_string().contains("a.idl includes itself: a.idl > b.idl > a.idl"), "{ring}");
+    let missing = read_of(&[("a.idl", "#include \"k.idl\"\nmodule p { struct A { long a[MANY]; }; };")]);
+    let missing = missing.unwrap_err().to_string();
+    assert!(missing.contains("k.idl is included and found nowhere"), "{missing}");
 }
 
 #[test]

@@ -28,10 +28,17 @@ pub(super) struct Token {
     pub(super) span: Range<usize>,
 }
 
-/// All words of a source. Lines of a preprocessor are passed over if they include or guard, else refused.
-pub(super) fn read(source: &Source) -> Result<Vec<Token>, Fault> {
+/// The words of a source, and the files that it includes.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    pub(super) words: Vec<Token>,
+    pub(super) includes: Vec<(String, Range<usize>)>,
+}
+
+/// All words of a source. Lines of a preprocessor are passed over if they guard, and refused if they do not include.
+pub(super) fn read(source: &Source) -> Result<Tokens, Fault> {
     let text = &*source.text;
-    let mut tokens = Vec::new();
+    let (mut tokens, mut includes) = (Vec::new(), Vec::new());
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];
@@ -49,6 +56,12 @@ pub(super) fn read(source: &Source) -> Result<Vec<Token>, Fault> {
                 if let Some(word) = unsupported_directive(line) {
                     let what = format!("#{word} of a preprocessor is not supported");
                     return Err(refuse(line.len(), &what).help("write the definitions out"));
+                }
+                if let Some(path) = included(line) {
+                    let path = path.ok_or_else(|| {
+                        refuse(line.len(), "this line names no file").help("write #include \"pkg/msg/T.idl\"")
+                    })?;
+                    includes.push((path.to_owned(), at..at + line.len()));
                 }
                 line.len()
             }
@@ -80,7 +93,7 @@ pub(super) fn read(source: &Source) -> Result<Vec<Token>, Fault> {
         at += length;
     }
     tokens.push(Token { kind: Kind::End, span: text.len()..text.len() });
-    Ok(tokens)
+    Ok(Tokens { words: tokens, includes })
 }
 
 fn number_length(rest: &str) -> usize {
@@ -94,7 +107,15 @@ fn number_length(rest: &str) -> usize {
     rest.find(goes_on).unwrap_or(rest.len())
 }
 
-/// The word of a line of a preprocessor that cannot be passed over. Files that are included are found by the names of their types.
+/// The file that a line of a preprocessor includes, if it does: between quotes or angle brackets.
+fn included(line: &str) -> Option<Option<&str>> {
+    let rest = line[1..].trim_start().strip_prefix("include")?.trim();
+    let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+    let path = quoted.or_else(|| rest.strip_prefix('<').and_then(|rest| rest.split_once('>')));
+    Some(path.map(|(path, _)| path).filter(|path| !path.is_empty()))
+}
+
+/// The word of a line of a preprocessor that cannot be passed over.
 fn unsupported_directive(line: &str) -> Option<&str> {
     let word = line[1..].split_whitespace().next().unwrap_or_default();
     let is_known = matches!(word, "include" | "ifndef" | "define" | "endif" | "pragma");

@@ -103,10 +103,73 @@ pub(crate) fn constant(element: &Element, value: &Literal) -> String {
     }
 }
 
-/// Type and name of a constant.
-pub(crate) fn constant_declaration(of: &Element, name: &str) -> String {
+/// Macros of the standard headers whose names a constant may have.
+const MACROS: &[&str] = &[
+    "BUFSIZ",
+    "CHAR_BIT",
+    "DOMAIN",
+    "EOF",
+    "EXIT_FAILURE",
+    "EXIT_SUCCESS",
+    "HUGE_VAL",
+    "INFINITY",
+    "M_1_PI",
+    "M_2_PI",
+    "M_2_SQRTPI",
+    "M_E",
+    "M_LN10",
+    "M_LN2",
+    "M_LOG10E",
+    "M_LOG2E",
+    "M_PI",
+    "M_PI_2",
+    "M_PI_4",
+    "M_SQRT1_2",
+    "M_SQRT2",
+    "NAN",
+    "NULL",
+    "OVERFLOW",
+    "RAND_MAX",
+    "SIZE_MAX",
+    "UNDERFLOW",
+];
+/// What has a greatest value among them, and a least: `INT32_MAX`, `UINT32_MAX`.
+const LIMITED: &[&str] = &[
+    "CHAR", "DBL", "FLT", "INT", "INT16", "INT32", "INT64", "INT8", "INTMAX", "INTPTR", "LLONG", "LONG",
+    "PTRDIFF", "SCHAR", "SHRT",
+];
+
+/// A constant's name in the struct `short`: a member cannot have that name, nor the name of a macro.
+fn constant_name(name: &str, short: &str) -> String {
+    let of = name.strip_suffix("_MAX").or_else(|| name.strip_suffix("_MIN"));
+    let is_limit = of.is_some_and(|of| LIMITED.contains(&of.strip_prefix('U').unwrap_or(of)));
+    let is_taken = is_limit || MACROS.contains(&name) || name == ident(short);
+    if is_taken { format!("{name}_") } else { ident(name) }
+}
+
+/// Type and name of a constant of the struct `short`.
+pub(crate) fn constant_declaration(of: &Element, name: &str, short: &str) -> String {
+    let name = constant_name(name, short);
     match of {
-        Element::Primitive(_) => format!("{} {}", element(of), ident(name)),
-        _ => format!("const char *{}", ident(name)),
+        Element::Primitive(_) => format!("{} {name}", element(of)),
+        _ => format!("const char *{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_has_neither_the_name_of_its_struct_nor_of_a_macro() {
+        for (name, expected) in [
+            ("NULL", "NULL_"),
+            ("UINT32_MAX", "UINT32_MAX_"),
+            ("GPS", "GPS_"),
+            ("INTERVAL_MAX", "INTERVAL_MAX"),
+            ("OK", "OK"),
+        ] {
+            assert_eq!(constant_name(name, "GPS"), expected);
+        }
     }
 }

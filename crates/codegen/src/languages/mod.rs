@@ -42,7 +42,7 @@ fn float(value: f64, names: [&str; 3]) -> String {
     }
 }
 
-/// Keywords of C99, C++17 and what their headers define as macros.
+/// Keywords of C99, of C++17 and C++20, of GNU's dialects, and what their headers define as macros.
 const C_KEYWORDS: &[&str] = &[
     "alignas",
     "alignof",
@@ -57,12 +57,21 @@ const C_KEYWORDS: &[&str] = &[
     "case",
     "catch",
     "char",
+    "char16_t",
+    "char32_t",
+    "char8_t",
     "class",
     "compl",
+    "concept",
     "const",
+    "consteval",
     "const_cast",
     "constexpr",
+    "constinit",
     "continue",
+    "co_await",
+    "co_return",
+    "co_yield",
     "decltype",
     "default",
     "delete",
@@ -97,6 +106,7 @@ const C_KEYWORDS: &[&str] = &[
     "protected",
     "public",
     "register",
+    "requires",
     "reinterpret_cast",
     "restrict",
     "return",
@@ -117,6 +127,7 @@ const C_KEYWORDS: &[&str] = &[
     "typedef",
     "typeid",
     "typename",
+    "typeof",
     "union",
     "unsigned",
     "using",

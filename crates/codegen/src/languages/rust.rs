@@ -11,7 +11,7 @@ const KEYWORDS: &[&str] = &[
     "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 /// Keywords that cannot be raw identifiers.
-const NEVER_RAW: &[&str] = &["crate", "self", "super"];
+const NEVER_RAW: &[&str] = &["Self", "crate", "self", "super"];
 
 /// A name as an identifier.
 pub(crate) fn ident(name: &str) -> String {

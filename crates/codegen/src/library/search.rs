@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::diagnostic::{Fault, Faults, Source};
 use crate::idl;
-use crate::model::{Named, TypeName};
+use crate::model::{Named, Struct, TypeName};
 use crate::nearest::nearest;
 use crate::rosidl::{self, Kind};
 
@@ -82,8 +83,8 @@ impl Search {
         Ok(Package { name, folder: folder.to_path_buf() })
     }
 
-    /// Reads the file that defines a type, if there is one.
-    pub(super) fn find(&self, name: &TypeName) -> Result<Option<Vec<Named>>, Faults> {
+    /// Reads the file that defines a type, if there is one: of a folder with both, the `.msg` and not the `.idl` that ROS 2 makes of it.
+    pub(super) fn find(&self, name: &TypeName) -> Result<Option<Read>, Faults> {
         let parts: Vec<&str> = name.parts().collect();
         let [package, kind_word, full_name] = parts.as_slice() else { return Ok(None) };
         let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.word() == *kind_word) else {
@@ -91,14 +92,14 @@ impl Search {
         };
         // A part of a service or an action stands in the file of the whole.
         let stem = full_name.split('_').next().unwrap_or_default();
-        let file = format!("{kind_word}/{stem}.{kind_word}");
-        let found =
-            self.folders_of(package).into_iter().map(|folder| folder.join(&file)).find(|path| path.is_file());
+        let endings = [kind_word, "idl"].map(|ending| format!("{kind_word}/{stem}.{ending}"));
+        let paths = |folder: PathBuf| endings.clone().map(|file| folder.join(file));
+        let found = self.folders_of(package).into_iter().flat_map(paths).find(|path| path.is_file());
         let definition =
             |path| Definition { package: (*package).to_owned(), kind, name: stem.to_owned(), path };
         match found {
-            Some(path) => definition(path).read().map(Some),
-            None => Ok(built_in(package, full_name)),
+            Some(path) => definition(path).read(self).map(Some),
+            None => Ok(built_in(package, full_name).map(Read::of)),
         }
     }
 
@@ -126,6 +127,13 @@ impl Search {
             return found;
         }
         let package = name.package();
+        let is_closed = |folder: &PathBuf| {
+            fs::read_dir(folder).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        };
+        if let Some(folder) = self.folders_of(package).into_iter().find(is_closed) {
+            let what = format!("{name} is found nowhere, and {} must not be read", folder.display());
+            return (what, "give this user the right to read it".to_owned());
+        }
         let what = match self.named.get(package) {
             Some(folder) => format!("{name} is found nowhere in {}", folder.display()),
             None if self.folders.is_empty() => {
@@ -235,22 +243,62 @@ impl Package {
     }
 }
 
-impl Definition {
-    /// Reads the file into the types that it defines.
-    pub(super) fn read(&self) -> Result<Vec<Named>, Faults> {
-        let source = read_source(&self.path)?;
-        if self.path.extension().is_some_and(|ending| ending == "idl") {
-            return read_idl(&source);
-        }
-        let types = rosidl::parse(&source, self.kind, &self.package, &self.name)?;
-        Ok(types.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect())
+/// What a file holds.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) types: Vec<Named>,
+    /// Of files that it includes.
+    pub(super) included: Vec<Named>,
+    /// Paths of those.
+    pub(super) files: Vec<PathBuf>,
+    pub(super) warnings: Vec<Fault>,
+}
+
+impl Read {
+    fn of(types: Vec<Named>) -> Self {
+        Self { types, included: Vec::new(), files: Vec::new(), warnings: Vec::new() }
     }
 }
 
-/// The structs of a file of IDL.
-pub(super) fn read_idl(source: &Source) -> Result<Vec<Named>, Faults> {
-    let structs = idl::parse(source)?.structs;
-    Ok(structs.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect())
+fn named(structs: Vec<Struct>) -> Vec<Named> {
+    structs.into_iter().map(|defined| Named::Struct(Arc::new(defined))).collect()
+}
+
+impl Definition {
+    /// Reads the file into the types that it defines.
+    pub(super) fn read(&self, search: &Search) -> Result<Read, Faults> {
+        let source = read_source(&self.path)?;
+        if self.path.extension().is_some_and(|ending| ending == "idl") {
+            return search.read_idl(&source);
+        }
+        Ok(Read::of(named(rosidl::parse(&source, self.kind, &self.package, &self.name)?)))
+    }
+}
+
+impl Search {
+    /// The structs of a file of IDL and of those that it includes.
+    pub(super) fn read_idl(&self, source: &Source) -> Result<Read, Faults> {
+        let parsed = idl::parse_with(source, &|from, path| self.included(from, path))?;
+        let files = parsed.files.iter().map(|path| PathBuf::from(&**path)).collect();
+        let (types, included) = (named(parsed.structs), named(parsed.included));
+        Ok(Read { types, included, files, warnings: parsed.warnings })
+    }
+
+    /// A file that another includes: beside that one, in a folder to look in, or in a package.
+    fn included(&self, from: &Source, path: &str) -> Result<Option<Source>, Fault> {
+        let beside = Path::new(&*from.path).parent().map(|folder| folder.join(path));
+        let below = self.folders.iter().map(|folder| folder.join(path));
+        let of_package = path.split_once('/').map(|(package, rest)| (self.folders_of(package), rest));
+        let of_package = of_package
+            .into_iter()
+            .flat_map(|(folders, rest)| folders.into_iter().map(move |folder| folder.join(rest)));
+        let found = beside.into_iter().chain(below).chain(of_package).find(|path| path.is_file());
+        let Some(found) = found else { return Ok(None) };
+        // One file has one name, by whatever way it is found.
+        let whole = fs::canonicalize(&found).unwrap_or(found);
+        let is_from = fs::canonicalize(&*from.path).is_ok_and(|from| from == whole);
+        read_source(if is_from { Path::new(&*from.path) } else { &whole }).map(Some)
+    }
 }
 
 /// Reads a text file of bounded size.
@@ -261,15 +309,17 @@ pub fn read_source(path: &Path) -> Result<Source, Fault> {
     let shown = path.display().to_string();
     let cannot =
         |error| Fault::new(format!("{shown} cannot be read: {error}")).help("name a file that can be read");
-    let length = fs::metadata(path).map_err(cannot)?.len();
-    if length > FILE_BYTES_MAX {
-        let what = format!("{shown} has {length} bytes, and a definition at most {FILE_BYTES_MAX}");
+    let mut bytes = Vec::new();
+    let mut file = fs::File::open(path).map_err(cannot)?.take(FILE_BYTES_MAX + 1);
+    file.read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let what = format!("{shown} is longer than a definition may be, {FILE_BYTES_MAX} bytes");
         return Err(Fault::new(what).help("split it"));
     }
-    let bytes = fs::read(path).map_err(cannot)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Fault::new(format!("{shown} is not UTF-8 from byte {at} on")).help("save it as UTF-8")
     })?;
-    Ok(Source::new(shown, text))
+    // Some editors put a byte order mark in front, which shows nowhere.
+    Ok(Source::new(shown, text.strip_prefix('\u{feff}').unwrap_or(&text)))
 }

@@ -137,6 +137,33 @@ fn idl_is_read_where_there_is_no_msg() {
     );
 }
 
+#[test]
+fn a_type_in_idl_is_found_by_its_name_and_with_what_its_file_includes() {
+    let root = folder(&[
+        (
+            "ws/p/msg/Goal.idl",
+            "#include \"p/common.idl\"\nmodule p { module msg { @odd struct Goal { long a[MANY]; Row row; }; }; };",
+        ),
+        ("ws/p/common.idl", "module p { module msg { const long MANY = 3; struct Row { octet x; }; }; };"),
+        ("q/msg/A.msg", "p/Goal goal\n"),
+    ]);
+    let (library, _) = load(root.path(), &["q"], &["ws"]).unwrap();
+    assert_eq!(library.measure(&TypeName::ros("p", "msg", "Goal")).unwrap().fixed_bytes, 13);
+    assert!(library.warnings()[0].what.contains("@odd is not known"));
+    let included: Vec<_> =
+        library.included_files().map(|path| path.file_name().unwrap().to_owned()).collect();
+    assert_eq!(included, ["common.idl"]);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_text() {
+    let root = folder(&[
+        ("p/msg/A.msg", "\u{feff}uint8 a\n"),
+        ("p/msg/B.idl", "\u{feff}module p { module msg { struct B { long b; }; }; };"),
+    ]);
+    assert_eq!(load(root.path(), &["p"], &[]).unwrap().1.len(), 2);
+}
+
 /// Files, folders to look in, and what the refusal contains.
 type Refusal<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], &'a [&'a str]);
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use cyclors as c;
 use noctule::Qos;
 
-use super::said::client;
+use super::announced::client;
 use super::{DdsError, Entity, Participant, QosObject, checked};
 
 /// Samples taken from a reader at once.

@@ -173,7 +173,7 @@ impl Exchange {
         self.handle_time(shared);
     }
 
-    /// Ends; clients in DDS without an answer are named.
+    /// Ends; clients in DDS without an answer are reported.
     pub(crate) fn close(self, shared: &Shared) {
         if let End::Client { asked, .. } = &self.end
             && !asked.is_empty()

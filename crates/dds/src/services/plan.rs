@@ -12,7 +12,7 @@ use noctule_bridge::names::bus_type;
 use crate::plan::{DdsEndpoint, Direction};
 use noctule_bridge::rules::Rules;
 
-/// Services of one bridge; those beyond are named as not exchanged.
+/// Services of one bridge; those beyond are reported as not exchanged.
 pub const SERVICES_MAX: usize = 1024;
 /// Numbers of Fast DDS's participants begin with its vendor's number (DDSI-RTPS 2.3, 8.2.4.1).
 const FAST_DDS: [u8; 2] = [0x01, 0x0f];

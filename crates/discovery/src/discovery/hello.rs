@@ -130,7 +130,7 @@ impl Discovery {
         self.plan_query(from, now);
     }
 
-    /// Room for another node; if there is none, a node of another host that matches nothing gives way, of the address that has most.
+    /// Room for another node; if there is none, a node of another host that matches nothing is displaced, one of the address that has most nodes.
     fn make_room(&mut self, locator: Locator) -> bool {
         if !self.shares.has_room_for_node(locator.ip()) {
             return false;

@@ -19,7 +19,7 @@ struct Flight {
     seed: u64,
 }
 
-/// What came of it.
+/// The result.
 struct Outcome {
     estimator: Estimator,
     /// Root mean square of the distance to the true position at the present, after 10 s.

@@ -28,11 +28,11 @@ use noctule_timebase::{Instant, Span};
 
 use super::frames::{FrameCounters, Frames};
 
-/// Messages that wait to be written; the oldest gives way to a newer one.
+/// Messages that wait to be written; a newer one replaces the oldest.
 pub const OUTBOX_MAX: usize = 64;
 /// Requests of the clock exchange whose reply may still come.
 pub const PENDING_MAX: usize = 16;
-/// Events that wait to be taken; the oldest gives way.
+/// Events that wait to be taken; the oldest is dropped.
 pub const EVENTS_MAX: usize = 256;
 
 /// Time between heartbeats (the protocol's rule).

@@ -23,7 +23,7 @@ const PAYLOAD_BYTES_MAX: usize = 249;
 const MESSAGE_TYPE: u16 = 0x8E4F;
 /// Never leaves the last byte zero: of a message's trailer that is 0x00, or 0x80 in the warm-up.
 const LAST_BYTE: u8 = 0x55;
-/// Messages that wait to be taken, at most; the oldest gives way, and is counted as lost.
+/// Messages that wait to be taken, at most; the oldest is dropped, and is counted as lost.
 const MESSAGES_MAX: usize = 1024;
 
 /// The peer `mavlink`.

@@ -133,6 +133,7 @@ impl Driver {
             }
         }
         self.shared.work(Effort::All, |state, _| state.discovery.leave());
+        self.connections.close(self.shared.id);
     }
 
     /// Watches the own socket, or does not because a subscriber reads it.
@@ -290,7 +291,7 @@ impl Driver {
                 }
                 Some(Command::End { writer }) => self.connections.end(writer, &self.shared),
                 Some(Command::Listen { channels }) => self.listen(channels),
-                Some(Command::Forget { node }) => self.connections.forget(node, &self.shared),
+                Some(Command::Forget { node }) => self.connections.forget(node, &self.shared, &self.epoll),
             }
         }
     }

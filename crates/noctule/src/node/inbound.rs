@@ -56,27 +56,38 @@ struct OwnReader {
 }
 
 impl Inbound {
-    /// With as much room as its first reader asks for; as much as the writer keeps if that cannot be had.
+    /// With as much room as its first reader asks for; as much as the writer keeps if that cannot be had. A writer of this host is read by
+    /// this process alone, so its ring takes no descriptor.
     ///
     /// # Errors
     /// No memory.
-    pub(super) fn new(writer: &Endpoint, most_bytes: u32, asked: Option<u32>) -> Result<Inbound, RingError> {
+    pub(super) fn new(
+        (writer, is_here): (&Endpoint, bool),
+        most_bytes: u32,
+        asked: Option<u32>,
+    ) -> Result<Inbound, RingError> {
         let kept = writer.qos.depth;
         let asked = asked.filter(|asked| *asked > kept);
-        let deep = asked.and_then(|depth| Inbound::with_depth(writer, most_bytes, depth).ok());
-        deep.map_or_else(|| Inbound::with_depth(writer, most_bytes, kept), Ok)
+        let with_depth = |depth| Inbound::with_depth((writer, is_here), most_bytes, depth);
+        asked.and_then(|depth| with_depth(depth).ok()).map_or_else(|| with_depth(kept), Ok)
     }
 
-    fn with_depth(writer: &Endpoint, most_bytes: u32, depth: u32) -> Result<Inbound, RingError> {
+    fn with_depth(
+        (writer, is_here): (&Endpoint, bool),
+        most_bytes: u32,
+        depth: u32,
+    ) -> Result<Inbound, RingError> {
         let config = RingConfig {
             history: depth,
             pins: 2 * PINS_PER_READER,
             payload_bytes_max: most_bytes as usize,
             type_hash: writer.type_hash,
+            shift_bytes: 0,
         };
         let has_deadline = writer.qos.deadline.is_some();
         let offer = Offer::new(config)?;
-        let ring = offer.make_for_here()?.ok_or(RingError::MadeBefore)?;
+        let ring = if is_here { offer.make_unnamed() } else { offer.make_for_here() };
+        let ring = ring?.ok_or(RingError::MadeBefore)?;
         Ok(Inbound {
             writer: ring,
             offer,
@@ -101,7 +112,7 @@ impl Inbound {
         writer: &Endpoint,
     ) -> Result<(GrantedHere, Option<Progress>), RingError> {
         if let Some(roster) = self.offer.roster() {
-            self.gone.retain(|id| !roster.detach_idle(*id));
+            self.gone.retain(|id| !roster.release(*id));
         }
         let granted = self.offer.attach_here(topic.pins, false)?;
         let keeps = topic.keeps_all_of(writer).map(|depth| (depth.min(self.depth), Progress::default()));

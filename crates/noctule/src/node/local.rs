@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use noctule_discovery::{Endpoint, EndpointId, NodeId};
-use noctule_shm_ring::{ReaderId, Roster, StartAt};
+use noctule_shm_ring::StartAt;
 use noctule_sys::local_socket::{LocalListener, LocalSocket, own_user};
 use noctule_sys::random;
 use noctule_timebase::{Instant, Span};
@@ -27,8 +27,10 @@ use crate::notice::Notice;
 use crate::sample::Route;
 use crate::shared_topic::{Change, RingError, Source, is_out_of_descriptors, map_granted, open_ring};
 
+mod admitted;
 mod arrival;
 
+use admitted::Admitted;
 use arrival::{Arrival, take};
 
 /// Other nodes of this host that may be connected at once.
@@ -90,7 +92,7 @@ impl Question {
     }
 }
 
-/// Stands for all writers of a node in a refusal.
+/// Stands for all writers of a node in a refusal, and in a release.
 const ALL: Partner = (NodeId([0; 16]), EndpointId(0));
 
 #[derive(Debug)]
@@ -98,22 +100,15 @@ struct Incoming {
     socket: LocalSocket,
     /// Known from its first question on.
     node: Option<NodeId>,
-    attached: Vec<Attached>,
-}
-
-/// A reader of the other node that is let in.
-#[derive(Debug)]
-struct Attached {
-    writer: Partner,
-    reader: EndpointId,
-    roster: Roster,
-    id: ReaderId,
+    admitted: Admitted,
 }
 
 #[derive(Debug)]
 struct Outgoing {
     node: NodeId,
     socket: LocalSocket,
+    /// Has the socket when this is gone, and is held by what was mapped: a connection that ends gives back all that is borrowed.
+    kept: Arc<OnceLock<LocalSocket>>,
     /// What was asked for, in the order in which the answers come.
     asked: VecDeque<Question>,
     /// What will be.
@@ -156,7 +151,7 @@ impl Connections {
                 continue;
             }
             if let Ok(token) = self.watch(&socket, epoll) {
-                self.incoming.insert(token, Incoming { socket, node: None, attached: Vec::new() });
+                self.incoming.insert(token, Incoming { socket, node: None, admitted: Admitted::default() });
             }
         }
     }
@@ -283,9 +278,7 @@ impl Connections {
     /// What came from a writer of another host comes here no more: those that read it through this node look elsewhere.
     pub(super) fn end(&mut self, writer: Partner, shared: &Shared) {
         for incoming in self.incoming.values_mut() {
-            for ended in incoming.attached.extract_if(.., |attached| attached.writer == writer) {
-                let reader = ended.reader;
-                ended.detach(shared);
+            for reader in incoming.admitted.end(writer, shared) {
                 // If that cannot be sent, its connection is at its end.
                 let _ = incoming.socket.send(&Packet::End { writer, reader }.encode(shared.id), &[]);
             }
@@ -293,10 +286,19 @@ impl Connections {
     }
 
     /// A node is gone.
-    pub(super) fn forget(&mut self, node: NodeId, shared: &Shared) {
-        self.outgoing.retain(|_, outgoing| outgoing.node != node);
+    pub(super) fn forget(&mut self, node: NodeId, shared: &Shared, epoll: &OwnedFd) {
+        let token = self.outgoing.iter().find(|(_, outgoing)| outgoing.node == node).map(|(token, _)| *token);
+        if let Some(outgoing) = token.and_then(|token| self.outgoing.remove(&token)) {
+            let _ = epoll::delete(epoll, outgoing.socket.as_fd());
+            outgoing.part(shared.id);
+        }
         self.attempts.remove(&node);
         shared.sources_went(node);
+    }
+
+    /// This node ends.
+    pub(super) fn close(self, me: NodeId) {
+        self.outgoing.into_values().for_each(|outgoing| outgoing.part(me));
     }
 
     fn connection(&mut self, node: NodeId, shared: &Shared, epoll: &OwnedFd) -> io::Result<&mut Outgoing> {
@@ -312,8 +314,7 @@ impl Connections {
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
                 }
                 let token = self.watch(&socket, epoll)?;
-                let (asked, to_ask) = (VecDeque::new(), VecDeque::new());
-                self.outgoing.insert(token, Outgoing { node, socket, asked, to_ask, is_refused: false });
+                self.outgoing.insert(token, Outgoing::new(node, socket));
                 token
             }
         };
@@ -339,7 +340,7 @@ impl Connections {
 
     fn drop_incoming(&mut self, token: u64, shared: &Shared) {
         let Some(incoming) = self.incoming.remove(&token) else { return };
-        incoming.attached.into_iter().for_each(|attached| attached.detach(shared));
+        incoming.admitted.clear(shared);
         if let Some(node) = incoming.node {
             self.suspects.add(node, clock::now());
         }
@@ -369,8 +370,7 @@ impl Incoming {
                 refused.is_none_or(|refusal| self.socket.send(&refusal.encode(shared.id), &[]).is_ok())
             }
             Arrival::Packet(_, Packet::Release { writer, reader }, _) => {
-                let is_meant = |its: &mut Attached| (its.writer, its.reader) == (writer, reader);
-                self.attached.extract_if(.., is_meant).for_each(|attached| attached.detach(shared));
+                self.admitted.release((writer != ALL).then_some((writer, reader)), shared);
                 true
             }
             Arrival::Packet(..) | Arrival::End => false,
@@ -395,8 +395,7 @@ impl Incoming {
             shared.begin_following();
             granted
         };
-        self.attached.push(Attached { writer, reader, roster: granted.roster, id: granted.reader });
-        shared.changes.count();
+        self.admitted.add((writer, reader), (granted.roster, granted.reader), shared);
         let (pins, position) = (granted.pins, granted.position);
         let what = proven(hand_over::GRANT, to, (writer, reader), number);
         let proof = shared.lock().envelope.proof(shared.id, &[&what]);
@@ -408,17 +407,18 @@ impl Incoming {
     }
 }
 
-impl Attached {
-    fn detach(self, shared: &Shared) {
-        self.roster.detach(self.id);
-        shared.changes.count();
-        if self.writer.0 != shared.id {
-            shared.end_following();
-        }
-    }
-}
-
 impl Outgoing {
+    fn new(node: NodeId, socket: LocalSocket) -> Outgoing {
+        let (asked, to_ask) = (VecDeque::new(), VecDeque::new());
+        Outgoing { node, socket, kept: Arc::default(), asked, to_ask, is_refused: false }
+    }
+
+    /// Done with the other node, whose process lives: the connection ends when nothing of it is borrowed any more.
+    fn part(self, me: NodeId) {
+        let _ = self.socket.send(&Packet::Release { writer: ALL, reader: EndpointId(0) }.encode(me), &[]);
+        let _ = self.kept.set(self.socket);
+    }
+
     /// Asks for the ring of a writer, now or when others have been answered.
     fn want(&mut self, (writer, reader): (Described, EndpointId), shared: &Shared) {
         let state = shared.lock();
@@ -535,7 +535,7 @@ impl Outgoing {
         let [data, control] = memory.map_err(|_| RingError::NoDescriptorHere)?;
         let Some(topic) = shared.lock().subscribers.get(reader).cloned() else { return Ok(()) };
         let history = topic.past(endpoint);
-        let memory = map_granted((data, control))?;
+        let memory = map_granted((data, control), Arc::clone(&self.kept))?;
         if *node == self.node {
             let start = StartAt::From { position, history };
             let ring = open_ring(memory, pins, endpoint.type_hash, start)?;
@@ -570,7 +570,10 @@ fn unreachable_node(
     (via, writer, reader): (NodeId, Described, EndpointId),
     error: &io::Error,
 ) {
-    let why = format!("its process does not answer on this host ({error})");
+    let why = match is_out_of_descriptors(error) {
+        true => "this process has no file descriptor left to ask it; raise `ulimit -n`".to_owned(),
+        false => format!("its process does not answer on this host ({error})"),
+    };
     let notice = Notice::Refused { topic: writer.1.topic.clone(), why };
     refused(shared, (via, writer, reader), notice, true);
 }

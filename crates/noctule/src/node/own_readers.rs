@@ -35,7 +35,7 @@ type Attached = (Roster, ReaderId);
 impl OwnReaders {
     /// Has a reader read a writer of the same node.
     pub(super) fn attach(&mut self, (writer, reader): (&Endpoint, EndpointId), shared: &Shared) {
-        self.gone.retain(|(roster, id)| !roster.detach_idle(*id));
+        self.gone.retain(|(roster, id)| !roster.release(*id));
         let state = shared.lock();
         let publisher = state.publishers.get(&writer.id).cloned();
         let subscriber = state.subscribers.get(&reader).cloned();
@@ -52,7 +52,7 @@ impl OwnReaders {
     /// A reader is done with a writer. What it has borrowed stays as it is.
     pub(super) fn release(&mut self, writer: EndpointId, reader: EndpointId, shared: &Shared) {
         let Some((roster, id)) = self.attached.remove(&(writer, reader)) else { return };
-        if !roster.detach_idle(id) {
+        if !roster.release(id) {
             self.gone.push((roster, id));
         }
         shared.changes.count();

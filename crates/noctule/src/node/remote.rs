@@ -253,7 +253,8 @@ impl Remote {
         let inbound = match self.inbound.entry(writer.id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
-                let inbound = Inbound::new(writer, most_bytes, topic.history.depth())?;
+                let writer_here = (writer, self.has_our_clock);
+                let inbound = Inbound::new(writer_here, most_bytes, topic.history.depth())?;
                 self.link.expect(StreamId(writer.id.0), most_bytes, class(&writer.qos));
                 if let Some(trace) = &mut self.trace {
                     trace.note_topic(writer.id.0, &writer.topic);

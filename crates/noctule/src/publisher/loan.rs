@@ -22,11 +22,15 @@ impl Publisher {
     /// A place of `length_bytes` for the next sample, which [`publish_loan`](Publisher::publish_loan) publishes: in shared memory if all
     /// readers are on this host, so that nothing is copied. Gives its first byte, which stays valid for writes of that length until the
     /// loan is published or [dropped](Publisher::drop_loan), or the publisher is; what it holds is unspecified. Aligned to 8 bytes, to 64 if
-    /// there are more than 32. A loan that is out is lent again, with another length. In Rust use [`publish_in_place`](Publisher::publish_in_place).
+    /// there are more than 32, or [behind its first four](super::PublisherBuilder::aligned_behind_header). A loan that is out is lent again, with another length. In Rust use [`publish_in_place`](Publisher::publish_in_place).
     ///
     /// # Errors
     /// Longer than the topic allows, or in the child of a fork.
     pub fn loan(&mut self, length_bytes: usize) -> Result<*mut u8, PublishError> {
+        if self.shared.is_in_child() {
+            // The next place in the ring is its parent's next place.
+            return Err(PublishError::Forked { topic: self.topic.name.clone() });
+        }
         let (is_read_here, is_read_elsewhere) = self.readers_where();
         self.check_length(length_bytes, is_read_elsewhere)?;
         if is_read_here
@@ -39,8 +43,9 @@ impl Publisher {
             return Ok(first);
         }
         // Its place in memory must not change while it is lent.
-        self.buffer.resize((length_bytes + ALIGNMENT).max(self.buffer.len()), 0);
-        let start = self.buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        let room_bytes = length_bytes + ALIGNMENT + self.shift_bytes;
+        self.buffer.resize(room_bytes.max(self.buffer.len()), 0);
+        let start = self.buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT) + self.shift_bytes;
         self.lent = Some(Lent::Heap(start, length_bytes));
         Ok(self.buffer[start..].as_mut_ptr())
     }

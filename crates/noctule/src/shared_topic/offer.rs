@@ -1,7 +1,8 @@
 //! A publisher's shared memory: made when the first reader of this host comes.
 
+use std::any::Any;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use noctule_shm_ring::{
@@ -14,6 +15,9 @@ use rustix::io::Errno;
 mod error;
 
 pub(crate) use error::RingError;
+
+/// Descriptors that rings leave to the rest of the process: a quarter of all if those are few.
+const DESCRIPTORS_LEFT: u64 = 64;
 
 /// The offer of a publisher to readers of this host.
 #[derive(Debug)]
@@ -94,9 +98,7 @@ impl Offer {
     /// # Errors
     /// No memory.
     pub(crate) fn make(&self) -> Result<Option<Writer>, RingError> {
-        self.make_of(|length_bytes| {
-            SealedMemory::create(length_bytes, WrittenBy::Creator).map(|(memory, data)| (memory, Some(data)))
-        })
+        self.make_of(|length_bytes| create_to_lend(length_bytes).map(|(memory, data)| (memory, Some(data))))
     }
 
     /// The same where the reader is in this process: without a descriptor if there is none left, so that it cannot be handed on.
@@ -104,13 +106,21 @@ impl Offer {
     /// # Errors
     /// As of [`make`](Offer::make).
     pub(crate) fn make_for_here(&self) -> Result<Option<Writer>, RingError> {
-        self.make_of(|length_bytes| match SealedMemory::create(length_bytes, WrittenBy::Creator) {
+        self.make_of(|length_bytes| match create_to_lend(length_bytes) {
             Ok((memory, data)) => Ok((memory, Some(data))),
             Err(error) if is_out_of_descriptors(&error) => {
                 SealedMemory::unnamed(length_bytes).map(|memory| (memory, None))
             }
             Err(error) => Err(error),
         })
+    }
+
+    /// The same where every reader ever is in this process: without a descriptor.
+    ///
+    /// # Errors
+    /// As of [`make`](Offer::make).
+    pub(crate) fn make_unnamed(&self) -> Result<Option<Writer>, RingError> {
+        self.make_of(|length_bytes| SealedMemory::unnamed(length_bytes).map(|memory| (memory, None)))
     }
 
     fn make_of(
@@ -122,7 +132,10 @@ impl Offer {
             return Ok(None);
         }
         let bytes = Layout::of(&self.config)?.region_bytes();
-        let no_memory = |cause: io::Error| RingError::NoMemory { bytes, cause };
+        let no_memory = |cause: io::Error| match is_out_of_descriptors(&cause) {
+            true => RingError::NoDescriptorThere,
+            false => RingError::NoMemory { bytes, cause },
+        };
         let length = usize::try_from(bytes).map_err(|_| no_memory(io::ErrorKind::OutOfMemory.into()))?;
         let (memory, data) = create(length).map_err(no_memory)?;
         let memory = Memory::from(memory);
@@ -139,8 +152,15 @@ impl Offer {
     pub(crate) fn attach(&self, pins: u32, is_waited_for: bool) -> Result<Granted, RingError> {
         let made = self.lock();
         let made = made.as_ref().ok_or(RingError::NotMade)?;
-        let (control, descriptor) = SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder)?;
-        let data = made.data.as_ref().ok_or(RingError::NoDescriptorThere)?.try_clone()?;
+        let no_descriptor = |error: io::Error| match is_out_of_descriptors(&error) {
+            true => RingError::NoDescriptorThere,
+            false => error.into(),
+        };
+        // Only for as long as it takes to send them.
+        let (control, descriptor) =
+            SealedMemory::create(CONTROL_BYTES, WrittenBy::Holder).map_err(no_descriptor)?;
+        let data = made.data.as_ref().ok_or(RingError::NoDescriptorThere)?;
+        let data = data.try_clone().map_err(no_descriptor)?;
         let control = Memory::from(control);
         let attach = if is_waited_for { Roster::attach_waited_for } else { Roster::attach };
         let (reader, pins) = enter(pins, |pins| attach(&made.roster, control.clone(), pins))?;
@@ -218,20 +238,35 @@ fn enter(
     Ok((reader?, pins))
 }
 
+/// Memory whose descriptor can be lent to other processes. It is not one of the last, which the rest of the program, connections and the
+/// descriptors that others lend need: the kernel gives the lowest number that is free, so all below it are taken.
+fn create_to_lend(length_bytes: usize) -> io::Result<(SealedMemory, OwnedFd)> {
+    let (memory, data) = SealedMemory::create(length_bytes, WrittenBy::Creator)?;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let is_one_of_the_last = limit.is_some_and(|limit| {
+        let left = DESCRIPTORS_LEFT.min(limit / 4);
+        u64::from(data.as_raw_fd().unsigned_abs()) >= limit - left
+    });
+    if is_one_of_the_last { Err(Errno::MFILE.into()) } else { Ok((memory, data)) }
+}
+
 /// Whether this process, or the system, can have no more descriptors.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     let code = error.raw_os_error();
     code == Some(Errno::MFILE.raw_os_error()) || code == Some(Errno::NFILE.raw_os_error())
 }
 
-/// Maps what the writer of another process granted: data and control page.
+/// Maps what the writer of another process granted: data and control page. As long as samples of it are borrowed, `kept` lives.
 ///
 /// # Errors
 /// Memory that is not sealed, or cannot be mapped.
-pub(crate) fn map_granted((data, control): (OwnedFd, OwnedFd)) -> Result<(Memory, Memory), RingError> {
+pub(crate) fn map_granted(
+    (data, control): (OwnedFd, OwnedFd),
+    kept: impl Any + Send + Sync,
+) -> Result<(Memory, Memory), RingError> {
     let data = SealedMemory::open(data, WrittenBy::Creator).map_err(RingError::NotMapped)?;
     let control = SealedMemory::open(control, WrittenBy::Holder).map_err(RingError::NotMapped)?;
-    Ok((Memory::from(data), Memory::from(control)))
+    Ok((Memory::from(data), Memory::with(control, kept)))
 }
 
 /// Opens the reading end of a ring.

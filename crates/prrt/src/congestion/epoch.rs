@@ -1,4 +1,4 @@
-//! Statistics of some round trips of datagrams with deadlines: the measure of rate limit and circuit breaker.
+//! Statistics of some round trips of datagrams with deadlines: the measure of the rate limit.
 
 use noctule_timebase::{Instant, Span};
 
@@ -7,8 +7,7 @@ use crate::stream::Local;
 /// Before the next test after one that was not passed, twice as long each time: a test costs a small stream some ten samples.
 pub(super) const RETRY_FIRST: Span = Span::from_s(5);
 pub(super) const RETRY_MOST: Span = Span::from_s(80);
-pub(super) const NOTHING: Total =
-    Total { length: Span::ZERO, arrived_bytes: 0, sent_bytes: 0, arrived: 0, lost: 0 };
+pub(super) const NOTHING: Total = Total { length: Span::ZERO, arrived_bytes: 0, sent_bytes: 0 };
 
 /// What became known in one epoch.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +28,6 @@ pub(super) struct Total {
     pub(super) length: Span,
     pub(super) arrived_bytes: usize,
     pub(super) sent_bytes: usize,
-    pub(super) arrived: u32,
-    pub(super) lost: u32,
 }
 
 impl Epoch {
@@ -58,12 +55,6 @@ impl Total {
         self.length += epoch.length;
         self.arrived_bytes += epoch.arrived_bytes;
         self.sent_bytes += epoch.sent_bytes;
-        self.arrived += epoch.arrived;
-        self.lost += epoch.lost;
-    }
-
-    pub(super) fn packets(&self) -> u32 {
-        self.arrived + self.lost
     }
 
     pub(super) fn bytes_per_s(&self, bytes: usize) -> f64 {

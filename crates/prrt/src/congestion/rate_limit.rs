@@ -246,7 +246,6 @@ impl RateLimit {
             (self.deadline, self.deadline_at, self.sample_bytes) = (deadline, now, bytes);
         }
         self.offered.add(bytes, now);
-        self.repairs.offer(bytes, self.offered.bytes_per_s);
     }
 
     /// A datagram with a deadline leaves.
@@ -254,22 +253,38 @@ impl RateLimit {
         self.epoch.sent_bytes += bytes;
         self.total_bytes += bytes as u64;
         self.sent.add(bytes, now);
-        self.repairs.sent(bytes);
         self.pacer.count(self.limit_bytes_per_s, now);
         if self.limit_bytes_per_s.is_some() {
             self.pacer.spend(bytes);
         }
     }
 
-    /// One has arrived.
-    pub(crate) fn arrived(&mut self, bytes: usize) {
+    /// One that left at `sent_at` has arrived.
+    pub(crate) fn arrived(&mut self, bytes: usize, sent_at: Instant<Local>, now: Instant<Local>) {
         self.epoch.arrived_bytes += bytes;
         self.epoch.arrived += 1;
+        self.repairs.handle_fate(false, sent_at, now);
     }
 
     /// One was lost.
-    pub(crate) fn lost(&mut self) {
+    pub(crate) fn lost(&mut self, sent_at: Instant<Local>, now: Instant<Local>) {
         self.epoch.lost += 1;
+        self.repairs.handle_fate(true, sent_at, now);
+    }
+
+    /// Whether repairs have been found to be what is lost, since this was last asked.
+    pub(crate) fn poll_futile_repairs(&mut self) -> bool {
+        self.repairs.poll_futile()
+    }
+
+    /// Samples of one datagram each are over, sent from `began` on; so many of them were not acknowledged in time, and so many lost at first.
+    pub(crate) fn settle(&mut self, samples: (u32, u32, u32), began: Instant<Local>, now: Instant<Local>) {
+        // What a queue loses is the limit's affair.
+        if self.limit_bytes_per_s.is_some() || self.is_doubtful() || self.queue_loses() {
+            return;
+        }
+        let repairs = 1.0 - self.offered.bytes_per_s / self.sent.bytes_per_s.max(1.0);
+        self.repairs.settle(samples, began, repairs, now);
     }
 
     /// The round trip of what left at `sent_at`, already part of `path`.
@@ -323,7 +338,6 @@ impl RateLimit {
         epoch.length = now - began;
         let average = if is_long { &mut self.queue_loss } else { &mut self.chance_loss };
         average.add(epoch.loss());
-        self.repairs.handle_epoch(&epoch, self.offered.bytes_per_s, now);
         self.queues.rotate_right(1);
         self.queues[0] = queue;
         if self.fits(capacity_bytes_per_s) {
@@ -537,7 +551,7 @@ mod tests {
                 limit.sent(115, at(now));
             }
             while let Some((when, n)) = heard.next_if(|(when, _)| *when == now) {
-                limit.arrived(115);
+                limit.arrived(115, at(5 * n), at(now));
                 path.measure(Span::from_ms(when - 5 * n), false, at(now));
                 limit.measure(Span::from_ms(when - 5 * n), (at(5 * n), 115 * n as u64), &path);
                 limit.handle_feedback(&path, None, at(now));

@@ -1,129 +1,254 @@
-//! A circuit breaker for repairs (RFC 8083): where more is sent and no more arrives, repairs are what is lost.
+//! A circuit breaker for repairs (RFC 8083): where as much arrives without them, repairs are what is lost.
 //!
-//! A policer loses without a queue, and so does a line that was never seen empty. Losses alone do not tell it from a radio
-//! that loses much. So when much is lost and repairs are a good part of what leaves, less of them is sent for
-//! a while: on a radio less arrives, at a policer as much as before. Samples themselves are never held back here.
+//! # Problem
+//!
+//! A policer loses without a queue, a short queue loses before a round trip shows it, and what repairs push out is repaired in turn: on a
+//! line that bears 1.3 times the offer and loses nothing by itself, repairs kept the loss up for hours. Losses alone do not tell such a
+//! path from a radio.
+//!
+//! # Approach
+//!
+//! Where samples fail although they are repaired, repairs pause. Each packet's fate then speaks for one of two losses: the samples' own failures
+//! before, which mean that repairs are futile, or the mean of that and of the packets' losses before, as on a radio. Wald's sequential test ends after the
+//! second or third burst of losses on a radio. Where repairs are futile it goes on (Page's CUSUM), so that a radio is not taken for a full
+//! path for long. Samples themselves are never held back here.
 
 use noctule_timebase::{Instant, Span};
 
-use super::epoch::{Epoch, NOTHING, RETRY_FIRST, RETRY_MOST, Total};
+use super::epoch::{RETRY_FIRST, RETRY_MOST};
 use crate::stream::Local;
 
-/// This part of so many packets was lost: below, three copies of a sample are as good as the target of most streams.
-const LOSS: f64 = 0.45;
-const PACKETS: u32 = 512;
-/// What a test sends of what was sent before: only if the samples need less does it begin.
-const TEST: f64 = 0.7;
-/// Packets of a test. It says something if less than this part was sent of what was before; repairs are futile if the arrivals fell by
-/// less than a third of that.
-const TEST_PACKETS: u32 = 256;
-const CLEARLY_LESS: f64 = 0.85;
-/// Tests in a row that must agree: one may be chance where losses come in long bursts.
-const TESTS: u32 = 2;
-/// What may leave where repairs are futile, as a part of what is offered.
-const FUTILE: f64 = 1.1;
+/// Samples of one look, of which so many must fail, apart from each other: an outage is one. A stream that keeps a target of 1e-4 has two in one of a thousand looks.
+const LOOK: u32 = 512;
+const FAILED_LEAST: u32 = 2;
+/// Without repairs samples fail so many times as often where repairs are worth anything; and packets are lost so many times as often as samples fail, or
+/// the path is full whatever is repaired.
+const CLEARLY: f64 = 1.2;
+/// More of them cannot be told from all.
+const FAILING_MOST: f64 = 0.95;
+/// Repairs are this part of what leaves, at least: else they are not what fills the path. And so much is lost, or repairs are so many times
+/// what losses ask for: a test costs a stream that is lost by chance some samples.
+const REPAIRS_LEAST: f64 = 0.15;
+const LOSS_LEAST: f64 = 0.2;
+const REPAIRS_TIMES: f64 = 5.0;
+/// Of a pause nothing counts before the queue of before is gone.
+const SETTLES: Span = Span::from_ms(100);
+/// Logarithm of the odds that decide: 20 to 1 (Wald 1945). No loss is worth more than half of that.
+const DECIDES: f64 = 3.0;
+const LOSS_WEIGHS_MOST: f64 = DECIDES / 2.0;
+/// What is certain needs as much more to be doubted.
+const CERTAIN: f64 = 2.0 * DECIDES;
+/// After so many packets without a decision repairs are worth what they cost.
+const PACKETS_MOST: u32 = 512;
 
-/// Time over which the allowance for repairs accumulates (token bucket).
-const SAVED: Span = Span::from_ms(500);
-
-/// How many repairs may leave on one path.
+/// Whether repairs may leave on one path.
 #[derive(Debug)]
 pub(super) struct RepairBreaker {
     state: State,
-    /// What may leave, as a part of what is offered.
-    share: Option<f64>,
-    /// Bytes that may leave now, samples and repairs together.
-    allowance_bytes: f64,
+    look: Look,
+    /// What left before this was not repaired as the rule would have.
+    since: Instant<Local>,
     retry_at: Instant<Local>,
     retry_after: Span,
+    /// Repairs were found futile, and nobody knows yet.
+    is_news: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Closed(Total),
-    Testing { before: Total, total: Total, tests: u32 },
-    Open,
+    Closed,
+    Testing(Trial),
+    Open(Trial),
+}
+
+/// How many there were, how many of them were lost, and in how many runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    all: u32,
+    lost: u32,
+    runs: u32,
+    was_lost: bool,
+}
+
+/// What became of samples in the end, of the datagram that left first for each (copies are lost together with what they replace), and of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    samples: Share,
+    firsts: Share,
+    packets: Share,
+}
+
+/// A pause of repairs.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    began: Instant<Local>,
+    packets: u32,
+    /// What a packet that is lost, or arrives, says for repairs; and what was said so far.
+    lost: f64,
+    arrived: f64,
+    said: f64,
+}
+
+impl Share {
+    fn add(&mut self, is_lost: bool) {
+        self.all += 1;
+        self.lost += u32::from(is_lost);
+        self.runs += u32::from(is_lost && !self.was_lost);
+        self.was_lost = is_lost;
+    }
+
+    fn get(&self) -> f64 {
+        f64::from(self.lost) / f64::from(self.all.max(1))
+    }
+
+    fn mean_run(&self) -> f64 {
+        f64::from(self.lost.max(1)) / f64::from(self.runs.max(1))
+    }
+}
+
+impl Trial {
+    fn new(look: &Look, now: Instant<Local>) -> Trial {
+        let futile = look.samples.get().min(FAILING_MOST);
+        let useful =
+            f64::midpoint(futile, look.firsts.get()).max(CLEARLY * futile).min(f64::midpoint(futile, 1.0));
+        // Of losses that come in runs each says as much less.
+        let weight = 1.0 / look.firsts.mean_run();
+        let lost = (useful / futile).ln().min(LOSS_WEIGHS_MOST) * weight;
+        let arrived = ((1.0 - useful) / (1.0 - futile)).ln() * weight;
+        Trial { began: now, packets: 0, lost, arrived, said: 0.0 }
+    }
 }
 
 impl RepairBreaker {
     pub(super) fn new(now: Instant<Local>) -> RepairBreaker {
-        RepairBreaker {
-            state: State::Closed(NOTHING),
-            share: None,
-            allowance_bytes: 0.0,
-            retry_at: now,
-            retry_after: RETRY_FIRST,
-        }
+        let (state, look) = (State::Closed, Look::default());
+        RepairBreaker { state, look, since: now, retry_at: now, retry_after: RETRY_FIRST, is_news: false }
     }
 
     /// Whether a repair may leave now.
     pub(super) fn allows(&self) -> bool {
-        self.share.is_none() || self.allowance_bytes > 0.0
+        matches!(self.state, State::Closed)
     }
 
-    /// The application has so many bytes to send.
-    pub(super) fn offer(&mut self, bytes: usize, offered_bytes_per_s: f64) {
-        let Some(share) = self.share else { return };
-        let saved_max = offered_bytes_per_s * (share - 1.0).max(0.0) * SAVED.as_s_f64();
-        self.allowance_bytes = self.allowance_bytes.min(saved_max) + bytes as f64 * share;
+    /// Whether repairs have been found futile since this was last asked: what was lost meanwhile says nothing of the channel.
+    pub(super) fn poll_futile(&mut self) -> bool {
+        std::mem::take(&mut self.is_news)
     }
 
-    /// A datagram, repair or not, leaves.
-    pub(super) fn sent(&mut self, bytes: usize) {
-        self.allowance_bytes -= bytes as f64;
-    }
-
-    /// An epoch is over, in which so many bytes a second were offered.
-    pub(super) fn handle_epoch(&mut self, epoch: &Epoch, offered_bytes_per_s: f64, now: Instant<Local>) {
-        match &mut self.state {
-            State::Closed(total) => {
-                total.add(epoch);
-                let total = *total;
-                if total.packets() < PACKETS {
-                    return;
-                }
-                self.state = State::Closed(NOTHING);
-                let sent = total.bytes_per_s(total.sent_bytes);
-                let is_lossy = f64::from(total.lost) > LOSS * f64::from(total.packets());
-                if is_lossy && offered_bytes_per_s < sent * TEST && now >= self.retry_at {
-                    self.state = State::Testing { before: total, total: NOTHING, tests: 0 };
-                    self.limit(Some(sent * TEST / offered_bytes_per_s.max(1.0)));
-                }
-            }
-            State::Testing { before, total, tests } => {
-                total.add(epoch);
-                if total.packets() < TEST_PACKETS {
-                    return;
-                }
-                let ratio = |of: fn(&Total) -> usize| {
-                    total.bytes_per_s(of(total)) / before.bytes_per_s(of(before)).max(1.0)
-                };
-                let (sent, arrived) = (ratio(|total| total.sent_bytes), ratio(|total| total.arrived_bytes));
-                let is_futile = sent < CLEARLY_LESS && arrived >= 1.0 - (1.0 - sent) / 3.0;
-                (*tests, *total) = (*tests + 1, NOTHING);
-                if is_futile && *tests < TESTS {
-                    return;
-                }
-                if is_futile {
-                    self.state = State::Open;
-                    self.limit(Some(FUTILE));
-                } else {
-                    self.state = State::Closed(NOTHING);
-                    self.limit(None);
-                }
-                self.retry_at = now + self.retry_after;
-                self.retry_after = (self.retry_after * 2).min(RETRY_MOST);
-            }
-            State::Open if now >= self.retry_at => {
-                self.state = State::Closed(NOTHING);
-                self.limit(None);
-                self.retry_at = now;
-            }
-            State::Open => {}
+    /// Samples of one datagram each, sent from `began` on, are over; so many of them were not acknowledged in time, and so many lost at first.
+    /// Repairs are this part of what leaves.
+    pub(super) fn settle(
+        &mut self,
+        (samples, failed, lost): (u32, u32, u32),
+        began: Instant<Local>,
+        repairs: f64,
+        now: Instant<Local>,
+    ) {
+        if !self.allows() || began < self.since {
+            return;
+        }
+        (0..samples).for_each(|number| {
+            self.look.samples.add(number < failed);
+            self.look.firsts.add(number < lost);
+        });
+        if self.look.samples.all < LOOK {
+            return;
+        }
+        let look = std::mem::take(&mut self.look);
+        let loss = look.packets.get();
+        let is_failing = look.samples.runs >= FAILED_LEAST && loss > CLEARLY * look.samples.get();
+        let is_suspect = repairs > REPAIRS_LEAST && (loss > LOSS_LEAST || repairs > REPAIRS_TIMES * loss);
+        if is_failing && is_suspect && now >= self.retry_at {
+            self.state = State::Testing(Trial::new(&look, now));
         }
     }
 
-    fn limit(&mut self, share: Option<f64>) {
-        (self.share, self.allowance_bytes) = (share, 0.0);
+    /// The fate of a packet with a deadline that left at `sent_at`.
+    pub(super) fn handle_fate(&mut self, is_lost: bool, sent_at: Instant<Local>, now: Instant<Local>) {
+        let (State::Testing(trial) | State::Open(trial)) = &mut self.state else {
+            self.look.packets.add(is_lost);
+            return;
+        };
+        if sent_at < trial.began + SETTLES {
+            return;
+        }
+        trial.packets += 1;
+        trial.said += if is_lost { trial.lost } else { trial.arrived };
+        let trial = *trial;
+        match self.state {
+            State::Open(_) if trial.said < DECIDES => {
+                if let State::Open(trial) = &mut self.state {
+                    trial.said = trial.said.max(-CERTAIN);
+                }
+                if now >= self.retry_at {
+                    self.close(now);
+                    self.retry_at = now;
+                }
+            }
+            State::Testing(_) if trial.said <= -DECIDES => {
+                (self.state, self.is_news) = (State::Open(trial), true);
+                (self.retry_at, self.retry_after) = (now + RETRY_MOST, RETRY_FIRST);
+            }
+            State::Testing(_) if trial.said < DECIDES && trial.packets < PACKETS_MOST => {}
+            _ => {
+                self.close(now);
+                self.wait(now);
+            }
+        }
+    }
+
+    fn close(&mut self, now: Instant<Local>) {
+        (self.state, self.look, self.since) = (State::Closed, Look::default(), now);
+    }
+
+    /// Nothing is tested before some time has passed, four times as much each time.
+    fn wait(&mut self, now: Instant<Local>) {
+        self.retry_at = now + self.retry_after;
+        self.retry_after = (self.retry_after * 4).min(RETRY_MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten minutes at 200 Hz on a path where so many of a thousand samples fail with repairs, and packets are lost with repairs and without; the share of time in
+    /// which repairs may leave.
+    fn allowed(failing: u32, loss: u32, without: u32) -> f64 {
+        let at = |n: u32| Instant::from_ns(i64::from(n) * 5_000_000);
+        let mut breaker = RepairBreaker::new(at(0));
+        let mut allowed = 0;
+        // Evenly spread, as the fraction of a golden ratio.
+        let is = |n: u32, of_thousand: u32| (n.wrapping_mul(2_654_435_769) >> 8) % 1_000 < of_thousand;
+        for n in 0..120_000 {
+            let may_repair = breaker.allows();
+            allowed += u32::from(may_repair);
+            let is_lost = is(n, if may_repair { loss } else { without });
+            breaker.handle_fate(is_lost, at(n), at(n));
+            breaker.settle((1, u32::from(is(n, failing)), u32::from(is_lost)), at(n), 0.4, at(n));
+        }
+        f64::from(allowed) / 120_000.0
+    }
+
+    #[test]
+    fn where_as_much_arrives_without_them_repairs_end() {
+        // A line of 1.3 times the offer, a policer of nine tenths and one of half.
+        for (failing, loss, without) in [(6, 200, 0), (6, 50, 0), (100, 350, 70), (370, 500, 360)] {
+            let share = allowed(failing, loss, without);
+            assert!(share < 0.2, "{failing}, {loss}, {without}: {share}");
+        }
+    }
+
+    #[test]
+    fn on_a_radio_a_test_costs_a_few_packets() {
+        for (failing, loss) in [(5, 50), (20, 200), (100, 400)] {
+            let share = allowed(failing, loss, loss);
+            assert!(share > 0.99, "{failing}, {loss}: {share}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_keeps_its_target_is_not_tested() {
+        assert_eq!(allowed(1, 200, 0), 1.0);
     }
 }

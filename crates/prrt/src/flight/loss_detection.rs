@@ -7,6 +7,7 @@ use super::{
 };
 use crate::arrivals::{LATER_PACKETS, REACH};
 use crate::gilbert::Departure;
+use crate::loss::LossEstimator;
 use crate::round_trip::RoundTrip;
 use crate::stream::Local;
 use crate::trace::LossRule;
@@ -90,7 +91,7 @@ impl Flight {
         }
         match packet.carried.kind {
             Kind::Piece { .. } => self.window.lost(number, next, now),
-            Kind::Symbol => self.pace.lost(),
+            Kind::Symbol => self.pace.lost(packet.sent_at, now),
             Kind::Probe => return false,
         }
         settle(Fate::Lost(rule), number, packet.carried);
@@ -118,6 +119,10 @@ impl Flight {
                 continue;
             }
             self.loss.handle_fate(packet.state == State::Lost, packet.sent_at);
+        }
+        if self.pace.poll_futile_repairs() {
+            // The losses were our own doing.
+            self.loss = LossEstimator::new();
         }
     }
 

@@ -6,7 +6,7 @@ const SCRIPT: &str = "text/javascript";
 const STYLE: &str = "text/css";
 
 /// Compiled in: nothing is fetched from elsewhere.
-pub const ASSETS: [Asset; 17] = [
+pub const ASSETS: [Asset; 18] = [
     Asset { path: "/", content_type: "text/html", body: include_str!("../../../../web/view/page.html") },
     Asset { path: "/shell.css", content_type: STYLE, body: include_str!("../../../../web/shell.css") },
     Asset { path: "/view.css", content_type: STYLE, body: include_str!("../../../../web/view/view.css") },
@@ -32,6 +32,7 @@ pub const ASSETS: [Asset; 17] = [
     Asset { path: "/graph.js", content_type: SCRIPT, body: include_str!("../../../../web/view/graph.js") },
     Asset { path: "/nodes.js", content_type: SCRIPT, body: include_str!("../../../../web/view/nodes.js") },
     Asset { path: "/sample.js", content_type: SCRIPT, body: include_str!("../../../../web/view/sample.js") },
+    Asset { path: "/layout.js", content_type: SCRIPT, body: include_str!("../../../../web/view/layout.js") },
     Asset { path: "/plots.js", content_type: SCRIPT, body: include_str!("../../../../web/view/plots.js") },
     Asset {
         path: "/pictures.js",

@@ -23,7 +23,7 @@ const VALUES_EVERY_NS: i64 = 90_000_000;
 /// What a page says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "t", rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum BrowserMessage {
     /// Asks for the time; `c` comes back.
     Ping {
         /// The page's own.

@@ -33,18 +33,22 @@ impl Parser<'_> {
                 "key" => all.is_key = true,
                 "value" => all.has_value = true,
                 "final" | "appendable" | "nested" | "id" | "autoid" | "min" | "max" | "range" | "topic"
-                | "hashid" | "extensibility" | "must_understand" | "default_literal" => {}
-                "mutable" | "optional" | "external" => {
+                | "hashid" | "must_understand" | "default_literal" => {}
+                "extensibility" if !plain.eq_ignore_ascii_case("mutable") => {}
+                "mutable" | "extensibility" | "optional" | "external" => {
                     let place = Place::new(self.source, span);
                     return Err(Fault::at(
                         place,
-                        format!("@{name} is not supported: plain CDR has no place for it"),
+                        format!(
+                            "@{} is not supported: plain CDR has no place for it",
+                            if name == "extensibility" { "mutable" } else { &name }
+                        ),
                     )
                     .help("remove it; a sequence of at most one element is an optional value"));
                 }
                 _ => {
                     let place = Place::new(self.source, span);
-                    self.warnings.push(
+                    self.known.warnings.push(
                         Fault::at(place, format!("@{name} is not known, and has no effect")).as_warning(),
                     );
                 }

@@ -23,6 +23,8 @@ pub(super) struct LimitWatch {
 /// Descriptors that rings of other hosts' writers leave to the rest of the process, and the most that they take.
 const DESCRIPTORS_LEFT: usize = 256;
 const RINGS_MAX: usize = 8192;
+/// Rings of writers of this host that are read by UDP: eight processes of 240 topics.
+const RINGS_HERE_MAX: usize = 2048;
 
 /// Rings of other hosts' writers that this process can have: at most half of its descriptors if those are few.
 pub(super) fn rings_max() -> usize {
@@ -55,10 +57,11 @@ impl State {
         self.by_address.insert(locator, node);
     }
 
-    /// Whether a writer of another host may have a ring here, which takes a descriptor.
+    /// Whether a writer whose samples come by UDP may have a ring here. One of another host takes a descriptor; one of this host, whose
+    /// readers have mostly come to that because there was none left, takes none.
     ///
     /// # Errors
-    /// There are as many already as descriptors allow.
+    /// There are as many already as descriptors allow, or [`RINGS_HERE_MAX`].
     pub(in crate::node) fn check_room_for_ring(
         &self,
         node: NodeId,
@@ -68,13 +71,18 @@ impl State {
             return Ok(());
         }
         let address = |node: &NodeId| self.discovery.locator(*node).map(|locator| locator.ip());
+        let is_here = self.discovery.is_here(node);
         let here = address(&node);
-        let mut total = 0;
-        let mut of_address = 0;
+        let (mut total, mut of_address) = (0, 0);
         for (other, remote) in &self.remotes {
-            let rings = remote.writers().count();
-            total += rings;
-            of_address += if address(other) == here { rings } else { 0 };
+            if self.discovery.is_here(*other) == is_here {
+                let rings = remote.writers().count();
+                total += rings;
+                of_address += if address(other) == here { rings } else { 0 };
+            }
+        }
+        if is_here {
+            return if total < RINGS_HERE_MAX { Ok(()) } else { Err(RingError::TooManyHere { total }) };
         }
         let most = self.rings_max;
         if total < most && of_address < most - most / 4 {

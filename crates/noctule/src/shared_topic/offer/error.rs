@@ -25,7 +25,7 @@ pub(crate) enum RingError {
     NotMade,
     #[error("the ring is there already")]
     MadeBefore,
-    #[error("its process had no file descriptor left; raise `ulimit -n` there")]
+    #[error("its process had no file descriptor to spare; raise `ulimit -n` there")]
     NoDescriptorThere,
     #[error("its memory did not arrive: this process has no file descriptor left; raise `ulimit -n`")]
     NoDescriptorHere,
@@ -42,4 +42,8 @@ pub(crate) enum RingError {
          raise `ulimit -n`, or find out which nodes announce so many"
     )]
     TooMany { total: usize, of_address: usize },
+    #[error(
+        "{total} writers of this host are read by UDP already; raise `ulimit -n` of its processes, so that they share memory"
+    )]
+    TooManyHere { total: usize },
 }

@@ -23,7 +23,9 @@ fn endpoint() -> Endpoint {
 }
 
 fn ring() -> (Offer, Writer) {
-    let offer = Offer::new(RingConfig { history: 8, pins: 0, payload_bytes_max: 8, type_hash: 0 }).unwrap();
+    let offer =
+        Offer::new(RingConfig { history: 8, pins: 0, payload_bytes_max: 8, type_hash: 0, shift_bytes: 0 })
+            .unwrap();
     let writer = offer.make_for_here().unwrap().unwrap();
     (offer, writer)
 }

@@ -174,7 +174,8 @@ impl World {
         let now = world.now;
         let member = world.members.get_mut(&node).unwrap();
         let endpoint = endpoint(EndpointKind::Writer, 8);
-        let config = RingConfig { history: DEPTH, pins: 0, payload_bytes_max: 8, type_hash: 0 };
+        let config =
+            RingConfig { history: DEPTH, pins: 0, payload_bytes_max: 8, type_hash: 0, shift_bytes: 0 };
         let (offer, class) = (Offer::new(config).unwrap(), class(&endpoint.qos));
         let id = member.state.add(endpoint, now).unwrap();
         let topic = PublishedTopic {
@@ -414,7 +415,7 @@ impl World {
             Arrival::Answer { from, granted } => match (member.answered(from), granted) {
                 (None, _) => {}
                 (Some(((node, writer), reader)), Ok(granted)) => {
-                    let memory = map_granted((granted.data, granted.control)).unwrap();
+                    let memory = map_granted((granted.data, granted.control), ()).unwrap();
                     let source = source((node, &writer), memory, (0, granted.position, 0)).unwrap();
                     member.state.handle_relay(reader, from, Box::new(source.relayed_by(from)), now);
                 }

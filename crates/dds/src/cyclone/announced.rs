@@ -1,4 +1,4 @@
-//! What others say of themselves in Cyclone's QoS objects: the hash of a type, the process.
+//! What others announce of themselves in Cyclone's QoS objects: the hash of a type, the process.
 #![allow(unsafe_code)] // FFI to a C library.
 
 use std::ffi::{CStr, c_void};
@@ -14,15 +14,15 @@ type Read = fn(&[u8]) -> Option<String>;
 
 /// ROS 2's hash of the type in an endpoint's USER_DATA.
 pub(super) fn type_hash(qos: *const c::dds_qos_t) -> Option<String> {
-    said(qos, user_data::type_hash)
+    announced(qos, user_data::type_hash)
 }
 
 /// The client of a service in an endpoint's USER_DATA.
 pub(super) fn client(qos: *const c::dds_qos_t) -> Option<String> {
-    said(qos, user_data::client)
+    announced(qos, user_data::client)
 }
 
-fn said(qos: *const c::dds_qos_t, read: Read) -> Option<String> {
+fn announced(qos: *const c::dds_qos_t, read: Read) -> Option<String> {
     let (mut bytes, mut length) = (ptr::null_mut::<c_void>(), 0);
     // SAFETY: the sample's own QoS object; the value is a copy of that length that is ours to free.
     unsafe {

@@ -1,0 +1,81 @@
+//! Readers of another node that one connection has let into rings of this node.
+
+use noctule_discovery::EndpointId;
+use noctule_shm_ring::{ReaderId, Roster};
+
+use crate::node::Shared;
+use crate::node::partner::Partner;
+
+/// Those of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Admitted {
+    readers: Vec<Reader>,
+    /// Readers that have gone, as long as something of theirs is still borrowed: by a process that lives as long as the connection does.
+    gone: Vec<(Roster, ReaderId)>,
+}
+
+/// A reader that is let in.
+#[derive(Debug)]
+struct Reader {
+    writer: Partner,
+    reader: EndpointId,
+    roster: Roster,
+    id: ReaderId,
+}
+
+impl Admitted {
+    /// A reader is in the roster of a writer's ring.
+    pub(super) fn add(
+        &mut self,
+        (writer, reader): (Partner, EndpointId),
+        (roster, id): (Roster, ReaderId),
+        shared: &Shared,
+    ) {
+        self.readers.push(Reader { writer, reader, roster, id });
+        self.sweep();
+        shared.changes.count();
+    }
+
+    /// A reader reads a writer no more; `None`: no reader reads any. What they have borrowed stays as it is.
+    pub(super) fn release(&mut self, which: Option<(Partner, EndpointId)>, shared: &Shared) {
+        let is_meant = |its: &mut Reader| which.is_none_or(|which| which == (its.writer, its.reader));
+        for Reader { writer, roster, id, .. } in self.readers.extract_if(.., is_meant) {
+            self.gone.push((roster, id));
+            tell(writer, shared);
+        }
+        self.sweep();
+    }
+
+    /// Forgets readers that have given everything back.
+    fn sweep(&mut self) {
+        self.gone.retain(|(roster, id)| !roster.release(*id));
+    }
+
+    /// A ring is filled no more; gives those that read it.
+    pub(super) fn end(&mut self, writer: Partner, shared: &Shared) -> Vec<EndpointId> {
+        let ended = self.readers.extract_if(.., |its| its.writer == writer);
+        let ended = ended.map(|Reader { reader, roster, id, .. }| {
+            roster.detach(id);
+            tell(writer, shared);
+            reader
+        });
+        ended.collect()
+    }
+
+    /// The process at the other end has gone, or gives back what it had.
+    pub(super) fn clear(self, shared: &Shared) {
+        self.gone.into_iter().for_each(|(roster, id)| roster.detach(id));
+        for Reader { writer, roster, id, .. } in self.readers {
+            roster.detach(id);
+            tell(writer, shared);
+        }
+    }
+}
+
+/// A writer has one reader less.
+fn tell(writer: Partner, shared: &Shared) {
+    shared.changes.count();
+    if writer.0 != shared.id {
+        shared.end_following();
+    }
+}
