@@ -6,8 +6,8 @@ use noctule_arm::joint_loop::LoopConfig;
 use noctule_teleop::joint_link::{run_controller, run_motor};
 use noctule_timebase::Span;
 
-use super::live::{Common, End};
-use super::time_keeping::{TimeKeeping, node};
+use super::live::{Common, End, node};
+use super::time_keeping::TimeKeeping;
 use crate::Outcome;
 
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct JointArguments {
 pub(crate) fn motor(arguments: &JointArguments) -> Result<Outcome, Box<dyn Error>> {
     let end = End::new(&arguments.common)?;
     let node = node(&arguments.common, "motor")?;
-    let _kept = TimeKeeping::begin(&arguments.common)?;
+    let _kept = TimeKeeping::begin(arguments.common.priority)?;
     let run = run_motor(&node, &LoopConfig::seed(), arguments.duration, &|| end.is_due())?;
     anstream::println!("{}", serde_json::to_string(&run)?);
     Ok(Outcome::Done)
@@ -31,7 +31,7 @@ pub(crate) fn motor(arguments: &JointArguments) -> Result<Outcome, Box<dyn Error
 pub(crate) fn controller(arguments: &JointArguments) -> Result<Outcome, Box<dyn Error>> {
     let end = End::new(&arguments.common)?;
     let node = node(&arguments.common, "joint-controller")?;
-    let _kept = TimeKeeping::begin(&arguments.common)?;
+    let _kept = TimeKeeping::begin(arguments.common.priority)?;
     run_controller(&node, &LoopConfig::seed(), &|| end.is_due())?;
     Ok(Outcome::Done)
 }

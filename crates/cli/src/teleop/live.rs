@@ -20,7 +20,7 @@ use noctule_teleop::{drive, master as master_process, page as page_process};
 use noctule_timebase::Span;
 use serde_json::json;
 
-use super::time_keeping::{TimeKeeping, node};
+use super::time_keeping::{TimeKeeping, open};
 use crate::Outcome;
 use crate::argument::ArgumentError;
 use crate::page_window::open_browser;
@@ -259,10 +259,19 @@ impl End {
     }
 }
 
+/// Joins, as the arguments say.
+pub(super) fn node(common: &Common, name: &str) -> Result<noctule::Node, Box<dyn Error>> {
+    let mut builder = noctule::Node::builder(name).domain(common.domain);
+    if let Some(address) = common.interface {
+        builder = builder.interface(address);
+    }
+    open(if common.no_shared_memory { builder.without_shared_memory() } else { builder }, common.priority)
+}
+
 pub(crate) fn controller(arguments: &ControllerArguments) -> Result<Outcome, Box<dyn Error>> {
     let end = End::new(&arguments.common)?;
     let node = node(&arguments.common, "controller")?;
-    let kept = TimeKeeping::begin(&arguments.common)?;
+    let kept = TimeKeeping::begin(arguments.common.priority)?;
     let deadline = arguments.common.deadline;
     let mut config = ControllerConfig { mode: arguments.command, deadline, ..ControllerConfig::default() };
     config.validator.age_bound_max = deadline / BOUNDS_IN_DEADLINE;
@@ -278,7 +287,7 @@ pub(crate) fn master(arguments: &MasterArguments) -> Result<Outcome, Box<dyn Err
         None => arguments.operator.source(),
     };
     let node = node(&arguments.common, "master")?;
-    let kept = TimeKeeping::begin(&arguments.common)?;
+    let kept = TimeKeeping::begin(arguments.common.priority)?;
     let config = MasterConfig {
         source,
         link: link.map(|link| link.a_to_b),

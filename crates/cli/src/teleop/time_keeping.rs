@@ -2,33 +2,32 @@
 
 use std::error::Error;
 
-use noctule::Node;
+use noctule::{Node, NodeBuilder};
 use noctule_sys::scheduling::{
     Awake, CoreTime, lock_memory, set_exact_timers, set_fifo_priority, stay_awake,
 };
 use noctule_teleop::lateness::Lateness;
 
-use super::live::Common;
 use crate::Outcome;
 
-/// Joins. The node's threads get a priority below the loop's: of equals under SCHED_FIFO none interrupts the other.
-pub(super) fn node(common: &Common, name: &str) -> Result<Node, Box<dyn Error>> {
-    if let Some(priority) = common.priority {
-        take_priority(priority.saturating_sub(1).max(1))?;
-    }
-    let mut builder = Node::builder(name).domain(common.domain);
-    if let Some(address) = common.interface {
-        builder = builder.interface(address);
-    }
-    Ok(if common.no_shared_memory { builder.without_shared_memory() } else { builder }.open()?)
+/// The priority was refused.
+#[derive(Debug, thiserror::Error)]
+#[error("priority {priority} was refused: {source}; give the process CAP_SYS_NICE or leave out --priority")]
+pub(super) struct PriorityRefused {
+    priority: u32,
+    source: std::io::Error,
 }
 
-fn take_priority(priority: u32) -> Result<(), String> {
-    set_fifo_priority(priority).map_err(|error| {
-        format!(
-            "priority {priority} was refused: {error}; give the process CAP_SYS_NICE or leave out --priority"
-        )
-    })
+/// Joins. The node's threads get a priority below the loop's: of equals under SCHED_FIFO none interrupts the other.
+pub(super) fn open(builder: NodeBuilder, priority: Option<u32>) -> Result<Node, Box<dyn Error>> {
+    if let Some(priority) = priority {
+        take_priority(priority.saturating_sub(1).max(1))?;
+    }
+    Ok(builder.open()?)
+}
+
+fn take_priority(priority: u32) -> Result<(), PriorityRefused> {
+    set_fifo_priority(priority).map_err(|source| PriorityRefused { priority, source })
 }
 
 /// While a loop runs.
@@ -40,17 +39,17 @@ pub(super) struct TimeKeeping {
 
 impl TimeKeeping {
     /// For the calling thread, in which the loop will run.
-    pub(super) fn begin(common: &Common) -> Result<TimeKeeping, Box<dyn Error>> {
+    pub(super) fn begin(priority: Option<u32>) -> Result<TimeKeeping, PriorityRefused> {
         // Without it the kernel may wake a sleeper 50 µs late; refused, the lateness is larger and is counted.
         let _ = set_exact_timers();
         let mut awake = None;
-        if let Some(priority) = common.priority {
+        if let Some(priority) = priority {
             take_priority(priority)?;
             // Both help and neither is promised: what they would have saved is counted, too.
             let _ = lock_memory();
             awake = stay_awake().ok();
         }
-        Ok(TimeKeeping { priority: common.priority, _awake: awake, before: CoreTime::now() })
+        Ok(TimeKeeping { priority, _awake: awake, before: CoreTime::now() })
     }
 
     /// Says how a loop kept its time; a run whose loop was late too often is not valid.

@@ -34,6 +34,33 @@ fn what_is_no_input_is_one_sentence_and_exit_code_2() {
     }
 }
 
+/// Not by a process that ends behind a page that stays.
+#[test]
+fn what_cannot_run_is_refused_before_anything_starts_and_what_runs_is_on_this_machine_alone() {
+    let _alone = alone();
+    let whole = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
+        let output = command.args(["teleop", "--no-open", "--seconds", "1"]).args(words).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (words, wanted) in [
+        (&["--input", "mouse:/dev/input/none"][..], "ls -l /dev/input"),
+        (&["--deadline", "0"][..], "write a time from 1ms to 10s"),
+        (&["--domain", "5001"][..], "0..=5000"),
+        (&["--link", "delay=soon"][..], "soon"),
+    ] {
+        let (code, said) = whole(words);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(wanted) && !said.contains("pid"), "{said}");
+    }
+    // A node without a key that is on a network says so.
+    let (_, said) = whole(&["--domain", "4446"]);
+    assert!(said.contains("pid") && !said.contains("no swarm key"), "{said}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_noctule"));
+    let analysed = command.args(["teleop", "analyse", "--gains", "1e308,1e308,1,1"]).output().unwrap();
+    assert_eq!(analysed.status.code(), Some(2), "it must not search for ever");
+}
+
 #[test]
 fn a_recorded_hand_moves_the_arm_and_its_end_stops_it() {
     let _alone = alone();
