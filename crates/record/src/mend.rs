@@ -142,17 +142,17 @@ fn summary(out: &mut Vec<u8>, start: u64, found: &Found) {
     let at = |out: &Vec<u8>| start + out.len() as u64;
     let summary_start = at(out);
     let mut groups = Vec::new();
-    let bodies: [(u8, Vec<Vec<u8>>); 4] = [
-        (SCHEMA, found.schemas.values().cloned().collect()),
-        (CHANNEL, found.channels.values().cloned().collect()),
-        (STATISTICS, vec![statistics(found)]),
-        (CHUNK_INDEX, found.chunks.iter().map(chunk_index).collect()),
-    ];
-    for (kind, bodies) in bodies.iter().filter(|(_, bodies)| !bodies.is_empty()) {
+    let mut group = |kind, bodies: Vec<Vec<u8>>| {
         let begin = at(out);
-        bodies.iter().for_each(|body| record(out, *kind, body));
-        groups.push((*kind, begin, at(out) - begin));
-    }
+        bodies.iter().for_each(|body| record(out, kind, body));
+        if !bodies.is_empty() {
+            groups.push((kind, begin, at(out) - begin));
+        }
+    };
+    group(SCHEMA, found.schemas.values().cloned().collect());
+    group(CHANNEL, found.channels.values().cloned().collect());
+    group(STATISTICS, vec![statistics(found)]);
+    group(CHUNK_INDEX, found.chunks.iter().map(chunk_index).collect());
     let offsets_start = at(out);
     for (kind, begin, length) in groups {
         let body: Vec<u8> =

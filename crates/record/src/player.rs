@@ -120,7 +120,7 @@ impl<'n> Player<'n> {
         for (id, channel) in channels {
             if is_wanted(&channel.topic) {
                 let topic = selection.remap.get(&channel.topic).unwrap_or(&channel.topic);
-                apart(topic, *names.entry(topic).or_insert(channel), channel)?;
+                apart(topic, names.entry(topic).or_insert(channel), channel)?;
                 let opened = open(node, topic, channel);
                 let failed = |cause| PlayError::Open { topic: topic.clone(), cause };
                 publishers.insert(*id, opened.map_err(failed)?);

@@ -8,6 +8,9 @@ use super::{CHANNEL, CHUNK, DATA_END, FOOTER, HEAD_BYTES, MAGIC, MESSAGE, MESSAG
 /// Longest chunk that is read, compressed and not.
 const CHUNK_BYTES_MAX: u64 = 256 << 20;
 
+/// Log time and place in the chunk of each message, by channel.
+type Entries = BTreeMap<u16, Vec<(u64, u64)>>;
+
 /// A whole chunk.
 #[derive(Debug)]
 pub(super) struct Chunk {
@@ -19,8 +22,8 @@ pub(super) struct Chunk {
     pub(super) compression: String,
     pub(super) compressed_bytes: u64,
     pub(super) uncompressed_bytes: u64,
-    /// Log time and place in the chunk of each message, by channel; kept of the last chunk alone.
-    pub(super) entries: BTreeMap<u16, Vec<(u64, u64)>>,
+    /// Only the last chunk's are kept.
+    pub(super) entries: Entries,
     /// Channels with messages.
     channels: usize,
     /// Where the index of each channel stands behind it.
@@ -88,7 +91,7 @@ pub(super) fn scan(file: &mut (impl Read + Seek), length_bytes: u64) -> io::Resu
         let [kind, length @ ..] = head;
         let body_bytes = u64::from_le_bytes(length);
         let behind = at.saturating_add(HEAD_BYTES).saturating_add(body_bytes);
-        // Zeros are what a disk has that was told of a longer file and not of its content.
+        // A file system may have recorded a file's new length and not yet its content: then zeros follow.
         if kind == 0 || behind > length_bytes {
             break;
         }
@@ -213,7 +216,7 @@ fn flat(((one, two), three): ((u64, u64), u64)) -> (u64, u64, u64) {
 struct Inside {
     schemas: BTreeMap<u16, Vec<u8>>,
     channels: BTreeMap<u16, Vec<u8>>,
-    entries: BTreeMap<u16, Vec<(u64, u64)>>,
+    entries: Entries,
 }
 
 /// The records of a chunk; `None` if one contradicts its length.
